@@ -1,0 +1,87 @@
+import { InvalidArgument } from '../volume/errors.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
+
+/**
+ * The options of mkfs that the `mkfsOptions` parameter may carry. Only ones that shape the filesystem: nothing that
+ * names a file or a device (`-d name=`, `-J device=`, `--rootdir`), forces, changes the size, or sets the identity.
+ */
+interface OptionRules {
+  /**
+   * Options with a value, `-b 4096`; the list names what must not stand before `=` in it, since it reaches outside the
+   * image or is the driver's to decide.
+   */
+  readonly valued: Readonly<Record<string, readonly string[]>>;
+  /** Options without a value. */
+  readonly flags: readonly string[];
+}
+
+const rules: Readonly<Record<FilesystemType, OptionRules>> = {
+  ext4: {
+    valued: {
+      '-b': [],
+      '-C': [],
+      '-E': ['offset', 'resize', 'root_owner', 'root_selinux', 'discard'],
+      '-e': [],
+      '-G': [],
+      '-g': [],
+      '-I': [],
+      '-i': [],
+      '-J': ['device', 'location'],
+      '-m': [],
+      '-N': [],
+      '-O': ['journal_dev'],
+    },
+    flags: [],
+  },
+  xfs: {
+    valued: {
+      '-b': [],
+      '-d': ['name', 'file', 'size', 'cowextsize', 'daxinherit', 'rtinherit'],
+      '-i': [],
+      '-l': ['logdev', 'name', 'file', 'internal'],
+      '-m': ['uuid'],
+      '-n': [],
+      '-s': [],
+    },
+    flags: ['-K'],
+  },
+  btrfs: {
+    valued: { '-O': [], '-n': [], '-s': [], '-m': [], '-d': [], '--csum': [], '--nodesize': [], '--sectorsize': [] },
+    flags: ['-K', '--nodiscard', '-M', '--mixed'],
+  },
+};
+
+/** No slash: no value is a path. No quotes: there is no shell to read them. */
+const harmlessValue = /^[A-Za-z0-9^_.,=:+-]{1,100}$/;
+
+/**
+ * Splits and checks the `mkfsOptions` parameter.
+ * @returns arguments for mkfs, to stand before the ones the driver adds itself
+ * @throws InvalidArgument naming the first option that is not allowed
+ */
+export function parseMkfsOptions(fsType: FilesystemType, text: string): string[] {
+  const words = text.split(/[ \t\n]+/).filter((word) => word !== '');
+  const { valued, flags } = rules[fsType];
+  const known = [...Object.keys(valued), ...flags].join(' ');
+  const args: string[] = [];
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index] ?? '';
+    if (flags.includes(word)) {
+      args.push(word);
+      continue;
+    }
+    const forbiddenKeys = Object.hasOwn(valued, word) ? valued[word] : undefined;
+    if (forbiddenKeys === undefined) throw refused(fsType, word, `allowed are ${known}`);
+    const value = words[++index] ?? '';
+    if (!harmlessValue.test(value) || value.startsWith('-')) throw refused(fsType, `${word} ${value}`, 'bad value');
+    const keys = value.split(',').map((part) => part.split('=')[0] ?? '');
+    const forbidden = keys.find((key) => forbiddenKeys.includes(key));
+    if (forbidden !== undefined) throw refused(fsType, word, `'${forbidden}' is the driver's to decide`);
+    args.push(word, value);
+  }
+  return args;
+}
+
+function refused(fsType: FilesystemType, option: string, reason: string): InvalidArgument {
+  return new InvalidArgument(`mkfsOptions: '${option}' cannot be used for ${fsType}: ${reason}.`);
+}

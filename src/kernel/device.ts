@@ -1,0 +1,19 @@
+/** A device number as the kernel's user space sees it (makedev(3)). */
+export interface DeviceNumber {
+  readonly major: number;
+  readonly minor: number;
+}
+
+/** Loop devices have major 7 (Documentation/admin-guide/devices.txt). */
+export const loopMajor = 7;
+
+/** Splits a 64-bit dev_t as glibc packs it (gnu_dev_major, gnu_dev_minor). */
+export function deviceNumber(packed: bigint): DeviceNumber {
+  const major = ((packed >> 8n) & 0xfffn) | ((packed >> 32n) & 0xfffff000n);
+  const minor = (packed & 0xffn) | ((packed >> 12n) & 0xffffff00n);
+  return { major: Number(major), minor: Number(minor) };
+}
+
+export function sameDevice(a: DeviceNumber | undefined, b: DeviceNumber | undefined): boolean {
+  return a !== undefined && b !== undefined && a.major === b.major && a.minor === b.minor;
+}

@@ -1,0 +1,147 @@
+import { Descriptor } from '../../kernel/descriptor.ts';
+import { type DeviceNumber, loopMajor, sameDevice } from '../../kernel/device.ts';
+import { isErrno } from '../../kernel/errno.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { isOpenElsewhere } from '../../kernel/lock.ts';
+import { attachLoop, detachLoop, type LoopStatus, listLoops, loopStatus, refreshLoopSize } from '../../kernel/loop.ts';
+import { readMountTable } from '../../kernel/mount-table.ts';
+import { statusOf } from '../../kernel/path.ts';
+import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import { step } from '../../volume/step.ts';
+import type { AttachedDevice, Attachment } from '../pool.ts';
+import type { Layout } from './layout.ts';
+
+/**
+ * The loop devices of a pool's images. The kernel is the only book-keeper: each device carries its volume's id as a
+ * label (lo_file_name of loop(4)), and a lease on the image tells in constant time whether any device has it open, so
+ * the list of all loop devices is read only for volumes that are in use.
+ */
+export class ImageDevices {
+  readonly #lane: Lane;
+  readonly #layout: Layout;
+
+  constructor(lane: Lane, layout: Layout) {
+    this.#lane = lane;
+    this.#layout = layout;
+  }
+
+  /**
+   * The image must never have two writable devices: two filesystems on the same blocks, each sure to be alone. So the
+   * device that is there is used again, also when its mount lives on in another mount namespace.
+   */
+  async attach(record: VolumeRecord, options: { lasting: boolean; readonly: boolean }): Promise<Attachment> {
+    const { id } = record;
+    const path = this.#layout.data(id);
+    await this.#checkImage(record, path);
+    const inUse = await this.#loops(id);
+    const found = inUse.find((loop) => loop.readonly === options.readonly);
+    if (found !== undefined) return this.#reuse(id, found, options.lasting);
+    const loop = await step('attach/loop', () =>
+      attachLoop(this.#lane, {
+        backingPath: path,
+        label: id,
+        readonly: options.readonly,
+        autoclear: !options.lasting,
+        blockSizeBytes: record.blockSizeBytes,
+      }),
+    );
+    return {
+      devicePath: loop.devicePath,
+      device: loop.device,
+      readonly: options.readonly,
+      release: () => loop.descriptor[Symbol.asyncDispose](),
+    };
+  }
+
+  async list(id: VolumeId): Promise<AttachedDevice[]> {
+    return (await this.#loops(id)).map(({ devicePath, device, readonly }) => ({ devicePath, device, readonly }));
+  }
+
+  /** Tells the devices of a volume that its image has grown. */
+  async refreshSize(id: VolumeId): Promise<void> {
+    for (const loop of await this.#loops(id)) {
+      await step('grow/device', () => refreshLoopSize(this.#lane, loop.number));
+    }
+  }
+
+  async detach(device: DeviceNumber): Promise<void> {
+    if ((await this.volumeOf(device)) === undefined) return;
+    await step('detach/loop', () => detachLoop(this.#lane, device.minor));
+  }
+
+  /** From the label, so it also names volumes whose record is gone. Devices over files of other filesystems are not ours. */
+  async volumeOf(device: DeviceNumber): Promise<VolumeId | undefined> {
+    if (device.major !== loopMajor) return undefined;
+    const status = await loopStatus(this.#lane, device.minor);
+    if (status === undefined) return undefined;
+    const home = await statusOf(this.#lane, this.#layout.volumes);
+    return sameDevice(status.backingDevice, home.device) ? parseVolumeId(status.label) : undefined;
+  }
+
+  /**
+   * Detaches lasting devices that nobody can see: a driver was killed between making the device and showing it. The
+   * kernel waits for the last user of a device that is open after all.
+   */
+  async detachOrphans(): Promise<VolumeId[]> {
+    const lasting = (await listLoops(this.#lane)).filter((loop) => !loop.autoclear);
+    if (lasting.length === 0) return [];
+    // A device node bind-mounted onto a file: the mount's root is the node's name in devtmpfs.
+    const shown = new Set((await readMountTable(this.#lane)).map((mount) => mount.root));
+    const detached: VolumeId[] = [];
+    for (const loop of lasting) {
+      const id = await this.volumeOf(loop.device);
+      if (id === undefined || shown.has(`/loop${loop.number}`)) continue;
+      await detachLoop(this.#lane, loop.number);
+      detached.push(id);
+    }
+    return detached;
+  }
+
+  /** By inode, so that a device somebody made by hand with losetup(8) counts too. */
+  async #loops(id: VolumeId): Promise<LoopStatus[]> {
+    const path = this.#layout.data(id);
+    try {
+      if (!(await isOpenElsewhere(this.#lane, path))) return [];
+      const image = await statusOf(this.#lane, path);
+      const loops = await listLoops(this.#lane);
+      return loops.filter((loop) => sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode);
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      // An image removed by hand: a device that still shows it is known by its label.
+      return (await listLoops(this.#lane)).filter((loop) => loop.label === id);
+    }
+  }
+
+  async #reuse(id: VolumeId, loop: LoopStatus, lasting: boolean): Promise<Attachment> {
+    if (lasting && loop.autoclear) {
+      throw new FailedPrecondition(
+        `volume ${id}: its last device ${loop.devicePath} is being detached but a process still has it open. End that process (fuser ${loop.devicePath}) and try again.`,
+      );
+    }
+    // Held open until it is mounted: with AUTOCLEAR its last user may go at any moment.
+    const hold = await Descriptor.open(this.#lane, loop.devicePath);
+    const { devicePath, device, readonly } = loop;
+    if ((await this.volumeOf(device)) !== id) {
+      await hold[Symbol.asyncDispose]();
+      throw new FailedPrecondition(`volume ${id}: ${devicePath} was detached a moment ago; try again.`);
+    }
+    return { devicePath, device, readonly, release: () => hold[Symbol.asyncDispose]() };
+  }
+
+  async #checkImage(record: VolumeRecord, path: string): Promise<void> {
+    let sizeBytes: bigint;
+    try {
+      sizeBytes = (await statusOf(this.#lane, path)).sizeBytes;
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      throw new DataLoss(`volume ${record.id}: its image ${path} is missing. Restore the file, or delete the volume.`);
+    }
+    if (sizeBytes < record.sizeBytes) {
+      throw new DataLoss(
+        `volume ${record.id}: its image ${path} has ${sizeBytes} of ${record.sizeBytes} bytes. It is not used as it is: restore the file from a backup.`,
+      );
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Descriptor } from '../../kernel/descriptor.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { lockExclusively, lockHolders } from '../../kernel/lock.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+
+const retryMs = 100;
+
+/**
+ * Takes the lock that makes this process the pool's only owner: a flock(2) on the directory, device or file itself,
+ * so that two drivers meet even if nothing else of their configuration is the same. A driver that is being replaced
+ * needs a moment to finish, so this waits.
+ * @throws FailedPrecondition naming the holder
+ */
+export async function takeLock(
+  options: { readonly poolName: string; readonly lane: Lane; readonly lockTimeoutMs: number },
+  path: string,
+): Promise<Descriptor> {
+  const { poolName, lane, lockTimeoutMs } = options;
+  const giveUpAt = Date.now() + lockTimeoutMs;
+  for (;;) {
+    const lock = await lockExclusively(lane, path);
+    if (lock !== undefined) return lock;
+    if (Date.now() >= giveUpAt) {
+      const holders = await lockHolders(lane, path);
+      const names = holders.map(({ pid, command }) => `process ${pid} (${command})`).join(', ');
+      throw new PoolHeld(
+        `pool ${poolName}: ${path} is held by ${names || 'a process outside this namespace'}. Only one driver can run a pool: stop the other one, or give this one another pool.`,
+      );
+    }
+    await delay(retryMs);
+  }
+}
+
+/** Another process owns the pool. */
+export class PoolHeld extends FailedPrecondition {}

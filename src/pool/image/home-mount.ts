@@ -1,0 +1,144 @@
+import { dirname } from 'node:path';
+import { format } from '../../command/mkfs.ts';
+import { probeContent } from '../../kernel/blkid.ts';
+import { deviceSizeBytes } from '../../kernel/block.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
+import { isErrno, KernelError } from '../../kernel/errno.ts';
+import { resizeFile } from '../../kernel/file.ts';
+import { growMounted } from '../../kernel/filesystem.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { isOpenElsewhere } from '../../kernel/lock.ts';
+import { attachLoop, listLoops, refreshLoopSize } from '../../kernel/loop.ts';
+import { mountFilesystem, unmount } from '../../kernel/mount.ts';
+import { openDirectory, statusOf } from '../../kernel/path.ts';
+import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { FormatMarker } from './format-marker.ts';
+
+export interface HomeMount {
+  readonly lane: Lane;
+  readonly poolName: string;
+  /** The block device or the backing file, locked by the caller. */
+  readonly source: string;
+  /** An existing directory of the driver's own. */
+  readonly root: string;
+  /** The size asked for, for a backing file; undefined for a device. */
+  readonly fileSizeBytes: bigint | undefined;
+}
+
+interface SourceDevice {
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+  release(): Promise<void>;
+}
+
+/** Sees to it that the source's filesystem is mounted at the root: made first if, and only if, the source is blank. */
+export async function mountHome(home: HomeMount): Promise<void> {
+  const { lane, poolName, root } = home;
+  const attached = await findDevice(home);
+  const status = await statusOf(lane, root);
+  if (status.isMountRoot) {
+    if (attached === undefined || !sameDevice(status.device, attached.device)) {
+      throw new FailedPrecondition(
+        `pool ${poolName}: something else is mounted at ${root}, which is the pool's own place. Unmount it.`,
+      );
+    }
+  } else {
+    if (attached === undefined || home.fileSizeBytes === undefined) await formatIfBlank(home);
+    await mountSource(home, attached ?? (await attachFile(home)));
+  }
+  if (home.fileSizeBytes !== undefined) await growBackingFile(home, home.fileSizeBytes);
+}
+
+/** Unmounts the pool's filesystem. In use by volumes: it stays, and the next start finds it. */
+export async function unmountHome(lane: Lane, root: string): Promise<void> {
+  try {
+    await unmount(lane, root);
+  } catch (error) {
+    if (!isErrno(error, 'EBUSY', 'EINVAL')) throw error;
+  }
+}
+
+/**
+ * The device that shows the source already. A backing file must never get a second loop device: two devices would be
+ * two filesystems on the same blocks, each sure to be alone. One may exist although nothing is mounted here, when the
+ * mount of a driver before us lives on in another mount namespace.
+ */
+async function findDevice({ lane, source, fileSizeBytes }: HomeMount): Promise<SourceDevice | undefined> {
+  const status = await statusOf(lane, source);
+  if (fileSizeBytes === undefined) {
+    const device = status.represents;
+    return device === undefined ? undefined : { devicePath: source, device, release: async () => undefined };
+  }
+  if (!(await isOpenElsewhere(lane, source))) return undefined;
+  const loops = await listLoops(lane);
+  const loop = loops.find(
+    (each) => sameDevice(each.backingDevice, status.device) && each.backingInode === status.inode,
+  );
+  return loop === undefined ? undefined : { ...loop, release: async () => undefined };
+}
+
+async function attachFile({ lane, poolName, source }: HomeMount): Promise<SourceDevice> {
+  const loop = await attachLoop(lane, {
+    backingPath: source,
+    label: `pool ${poolName}`.slice(0, 60),
+    readonly: false,
+    autoclear: true,
+    blockSizeBytes: 512,
+  });
+  return { ...loop, release: () => loop.descriptor[Symbol.asyncDispose]() };
+}
+
+async function formatIfBlank({ lane, poolName, source, root }: HomeMount): Promise<void> {
+  const marker = new FormatMarker(lane, dirname(root), poolName);
+  const content = await probeContent(lane, source);
+  const unfinished = await marker.names(source);
+  if (content.kind === 'filesystem' && content.type === 'xfs' && !unfinished) return;
+  if (content.kind !== 'blank' && !unfinished) {
+    const found = content.kind === 'ambivalent' ? 'signatures of several kinds' : `${content.kind} (${content.type})`;
+    throw new FailedPrecondition(
+      `pool ${poolName}: ${source} is not blank: it holds ${found}. Holdfast formats blank disks only. If nothing on it is needed, clear it with: wipefs --all ${source}`,
+    );
+  }
+  await marker.set(source);
+  await format({ path: source, fsType: 'xfs', blockSizeBytes: 512, extraArguments: [] });
+  await marker.clear();
+}
+
+async function mountSource(
+  { lane, poolName, source, root, fileSizeBytes }: HomeMount,
+  from: SourceDevice,
+): Promise<void> {
+  try {
+    await using target = await openDirectory(lane, root);
+    await mountFilesystem(lane, {
+      fsType: 'xfs',
+      source: from.devicePath,
+      // A sparse file gives what is deleted inside back to its host at once.
+      parameters: fileSizeBytes === undefined ? [] : [['discard']],
+      attributes: { nosuid: true, nodev: true, noexec: true, atime: 'noatime' },
+      target,
+    });
+  } catch (error) {
+    if (error instanceof KernelError) {
+      throw new DataLoss(
+        `pool ${poolName}: the filesystem on ${source} cannot be mounted (${error.message}). See the kernel's log (dmesg); check it with: xfs_repair -n ${source}`,
+      );
+    }
+    throw error;
+  } finally {
+    await from.release();
+  }
+}
+
+/** A larger size in the configuration takes effect at the next start. It never shrinks. */
+async function growBackingFile(home: HomeMount, wantedBytes: bigint): Promise<void> {
+  const { lane, source, root } = home;
+  if ((await statusOf(lane, source)).sizeBytes < wantedBytes) await resizeFile(lane, source, wantedBytes);
+  const loop = await findDevice(home);
+  const { device } = await statusOf(lane, root);
+  if (loop === undefined || !sameDevice(loop.device, device)) return;
+  const fileBytes = (await statusOf(lane, source)).sizeBytes;
+  if ((await deviceSizeBytes(lane, loop.devicePath)) === fileBytes) return;
+  await refreshLoopSize(lane, device.minor);
+  await growMounted(lane, { fsType: 'xfs', path: root, devicePath: loop.devicePath, deviceBytes: fileBytes });
+}

@@ -1,0 +1,42 @@
+import { DataLoss } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { DamagedRecord } from './records.ts';
+
+/**
+ * The records in memory. The pool's lock makes this process the only one that changes them, so what was read at the
+ * start and put here after each commit is what lies on the disk.
+ */
+export class RecordIndex {
+  readonly #records = new Map<VolumeId, VolumeRecord>();
+  readonly #damaged = new Map<VolumeId, string>();
+
+  constructor(records: readonly VolumeRecord[], damaged: readonly DamagedRecord[]) {
+    for (const record of records) this.#records.set(record.id, record);
+    for (const { id, reason } of damaged) this.#damaged.set(id, reason);
+  }
+
+  /** @throws DataLoss for a volume that is there but whose record is damaged: "no such volume" would be a lie */
+  get(id: VolumeId): VolumeRecord | undefined {
+    const reason = this.#damaged.get(id);
+    if (reason !== undefined) throw new DataLoss(`volume ${id}: ${reason}`);
+    return this.#records.get(id);
+  }
+
+  put(record: VolumeRecord): void {
+    this.#records.set(record.id, record);
+  }
+
+  delete(id: VolumeId): void {
+    this.#records.delete(id);
+  }
+
+  all(): IterableIterator<VolumeRecord> {
+    return this.#records.values();
+  }
+
+  list(after: VolumeId | undefined, limit: number | undefined): VolumeRecord[] {
+    const ids = [...this.#records.keys()].filter((id) => after === undefined || id > after).sort();
+    return ids.slice(0, limit).flatMap((id) => this.#records.get(id) ?? []);
+  }
+}

@@ -1,0 +1,109 @@
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { isErrno } from '../../kernel/errno.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { ResourceExhausted } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { formatBytes, smaller } from '../../volume/size.ts';
+import type { PoolCapacity } from '../pool.ts';
+import type { Layout } from './layout.ts';
+import type { RecordIndex } from './record-index.ts';
+import { computeCapacity, defaultReserveBytes, freeInBackingFile } from './space.ts';
+
+const statBlockBytes = 512n;
+
+export interface SpaceOptions {
+  readonly poolName: string;
+  readonly lane: Lane;
+  readonly layout: Layout;
+  readonly index: RecordIndex;
+  /** The sparse file that the pool's filesystem lies in, if it does. */
+  readonly backingFile: string | undefined;
+  readonly reserveBytes: bigint | undefined;
+  readonly overcommit: number;
+}
+
+/** Measures the pool, and holds space for volumes that are being made so that two of them never get the same. */
+export class SpaceLedger {
+  readonly #options: SpaceOptions;
+  #reservedBytes = 0n;
+
+  constructor(options: SpaceOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Holds space until disposed of. Dispose after the volume's record is in the index (or the work has failed).
+   * @throws ResourceExhausted (CV20, GC04)
+   */
+  async reserve(sizeBytes: bigint): Promise<Disposable> {
+    const observation = await this.#observe();
+    // From here to the end nothing waits, so two calls at once cannot be promised the same space.
+    const { availableBytes } = this.#compute(observation);
+    if (sizeBytes > availableBytes) {
+      throw new ResourceExhausted(
+        `pool ${this.#options.poolName} cannot promise ${sizeBytes} bytes (${formatBytes(sizeBytes)}), only ${availableBytes} (${formatBytes(availableBytes)}): delete volumes or give the pool more space.`,
+      );
+    }
+    this.#reservedBytes += sizeBytes;
+    return {
+      [Symbol.dispose]: () => {
+        this.#reservedBytes -= sizeBytes;
+      },
+    };
+  }
+
+  async measure(): Promise<PoolCapacity> {
+    return this.#compute(await this.#observe());
+  }
+
+  #compute(observation: Observation): PoolCapacity {
+    const { index, overcommit } = this.#options;
+    const volumes = Array.from(index.all(), ({ id, sizeBytes }) => ({
+      sizeBytes,
+      // Made since we looked: as if nothing of it were written, so never too optimistic.
+      allocatedBytes: smaller(sizeBytes, observation.allocatedBytes.get(id) ?? 0n),
+    }));
+    const reserveBytes = this.#options.reserveBytes ?? defaultReserveBytes(observation.filesystemBytes);
+    return computeCapacity({ ...observation, reserveBytes, overcommit, volumes, reservedBytes: this.#reservedBytes });
+  }
+
+  async #observe(): Promise<Observation> {
+    const { index, lane, layout, backingFile } = this.#options;
+    const allocatedBytes = new Map<VolumeId, bigint>();
+    const measured = Promise.all(
+      Array.from(index.all(), async ({ id }) => {
+        allocatedBytes.set(id, await allocatedBytesOf(lane, layout.data(id)));
+      }),
+    );
+    const inside = await lane.run(() => statfs(layout.root, { bigint: true }));
+    await measured;
+    const filesystemBytes = inside.blocks * inside.bsize;
+    const freeBytes = inside.bavail * inside.bsize;
+    if (backingFile === undefined) return { filesystemBytes, freeBytes, allocatedBytes };
+    const host = await lane.run(() => statfs(dirname(backingFile), { bigint: true }));
+    const backing = await lane.run(() => stat(backingFile, { bigint: true }));
+    const bounded = freeInBackingFile({
+      freeBytes,
+      backingSizeBytes: backing.size,
+      backingAllocatedBytes: backing.blocks * statBlockBytes,
+      hostFreeBytes: host.bavail * host.bsize,
+    });
+    return { filesystemBytes, freeBytes: bounded, allocatedBytes };
+  }
+}
+
+interface Observation {
+  readonly filesystemBytes: bigint;
+  readonly freeBytes: bigint;
+  readonly allocatedBytes: ReadonlyMap<VolumeId, bigint>;
+}
+
+async function allocatedBytesOf(lane: Lane, path: string): Promise<bigint> {
+  try {
+    return (await lane.run(() => stat(path, { bigint: true }))).blocks * statBlockBytes;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0n;
+    throw error;
+  }
+}

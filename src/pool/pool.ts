@@ -1,0 +1,104 @@
+import type { DeviceNumber } from '../kernel/device.ts';
+import type { Lane } from '../kernel/lane.ts';
+import type { AccessMode, VolumeContent } from '../volume/capability.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
+import type { VolumeId } from '../volume/id.ts';
+import type { Provisioning, VolumeRecord } from '../volume/record.ts';
+
+/** What a kind of pool can do, as data: services ask this, never the kind's name. */
+export interface PoolCapabilities {
+  readonly block: boolean;
+  readonly filesystems: readonly FilesystemType[];
+  readonly provisioning: readonly Provisioning[];
+  readonly expansion: { readonly online: boolean; readonly offline: boolean };
+}
+
+/** A volume to be made; every field is checked and final. */
+export interface VolumeSpec {
+  readonly id: VolumeId;
+  readonly name: string;
+  readonly sizeBytes: bigint;
+  readonly content: VolumeContent;
+  readonly accessModes: readonly AccessMode[];
+  readonly provisioning: Provisioning;
+  /** Arguments for mkfs, already checked against the list of harmless ones (`command/mkfs-options.ts`). */
+  readonly mkfsArguments: readonly string[];
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** A device of a volume, as the kernel knows it. */
+export interface AttachedDevice {
+  /** The device's node, e.g. `/dev/loop3`. */
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+  readonly readonly: boolean;
+}
+
+/** A device that `attach` found or made. */
+export interface Attachment extends AttachedDevice {
+  /**
+   * Lets go of what kept the device alive while nothing used it. Call it once the device is mounted (then the kernel
+   * detaches it with the last unmount) or when the work failed (then it goes at once).
+   */
+  release(): Promise<void>;
+}
+
+export interface PoolCapacity {
+  /** What the pool could hold if it were empty. */
+  readonly totalBytes: bigint;
+  /** What existing volumes have been promised. */
+  readonly promisedBytes: bigint;
+  /** What their data takes on disk now. */
+  readonly usedBytes: bigint;
+  /** What can still be promised (GC04): the same figure that `create` measures a request by. */
+  readonly availableBytes: bigint;
+}
+
+export interface Condition {
+  readonly abnormal: boolean;
+  /** At most 128 bytes (L07). */
+  readonly message: string;
+}
+
+/**
+ * A place on one node that volumes are made from. Implementations keep every promise of the design by themselves:
+ * each method is idempotent, safe against kill -9 at any step, and throws the errors of `volume/errors.ts`.
+ * Calls for one volume id are never concurrent: the services see to that (`volume/single-flight.ts`).
+ */
+export interface Pool {
+  readonly name: string;
+  readonly kind: string;
+  readonly capabilities: PoolCapabilities;
+  /** For requests that name none (A06). */
+  readonly defaultFilesystem: FilesystemType;
+  /** Where blocking calls to this pool's disk run, and where mounts of its volumes are made. */
+  readonly lane: Lane;
+
+  /** Makes the volume, durably, before it returns. The id must not exist. @throws ResourceExhausted, OutOfRange */
+  create(spec: VolumeSpec): Promise<VolumeRecord>;
+  find(id: VolumeId): Promise<VolumeRecord | undefined>;
+  /** Records with an id greater than `after`, by id; at most `limit` (undefined: all). */
+  list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]>;
+  /** Durably gone when it returns; unknown ids are fine. @throws FailedPrecondition while attached on this node */
+  remove(id: VolumeId): Promise<void>;
+  /** Makes the volume, and its device where attached, at least this large; never smaller. @throws ResourceExhausted */
+  grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord>;
+
+  /**
+   * Makes the data reachable as a device; the same device again if it already is.
+   * `lasting`: the device stays until `detach`; otherwise it goes with its last user.
+   * `readonly`: a device of its own that refuses writes, beside the writable one (PB14).
+   */
+  attach(id: VolumeId, options: { readonly lasting: boolean; readonly readonly: boolean }): Promise<Attachment>;
+  /** The devices through which the volume is reachable on this node now. */
+  devices(id: VolumeId): Promise<AttachedDevice[]>;
+  /** Undoes a lasting attach; a device that is no longer this pool's is left alone. */
+  detach(device: DeviceNumber): Promise<void>;
+  /** Which of this pool's volumes a device of this node belongs to, known to the records or not. */
+  volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined>;
+
+  capacity(): Promise<PoolCapacity>;
+  condition(id: VolumeId): Promise<Condition>;
+  /** Finishes what runs and lets the pool go. Volumes in use stay in use. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,59 @@
+import type { FilesystemType } from './filesystem.ts';
+
+/** The access modes of CSI that a volume on one node's disk can honour (A01, A05). */
+export const accessModes = [
+  'SINGLE_NODE_WRITER',
+  'SINGLE_NODE_READER_ONLY',
+  'SINGLE_NODE_SINGLE_WRITER',
+  'SINGLE_NODE_MULTI_WRITER',
+] as const;
+
+export type AccessMode = (typeof accessModes)[number];
+
+/** How a workload wants to see a volume: as a device, or as a mounted filesystem. */
+export type Access =
+  | { readonly type: 'block' }
+  | {
+      readonly type: 'mount';
+      /** undefined: the caller leaves it to us (A06). */
+      readonly fsType: FilesystemType | undefined;
+      /** May be sensitive: never logged, stored or put into an error (X02). */
+      readonly mountFlags: readonly string[];
+    };
+
+/** A volume_capability, parsed. */
+export interface VolumeCapability {
+  readonly access: Access;
+  readonly mode: AccessMode;
+}
+
+/** What a volume holds: decided once, at creation. */
+export type VolumeContent = { readonly type: 'block' } | { readonly type: 'mount'; readonly fsType: FilesystemType };
+
+/** Reader-only modes are read-only whatever `readonly` says (A02). */
+export function isReaderOnly(mode: AccessMode): boolean {
+  return mode === 'SINGLE_NODE_READER_ONLY';
+}
+
+/** Whether one node may publish the volume at several targets at once in this mode (PB08, PB09). */
+export function allowsSeveralTargets(mode: AccessMode): boolean {
+  return mode === 'SINGLE_NODE_MULTI_WRITER';
+}
+
+/**
+ * Why a volume with this content cannot be used in the way asked for, or undefined if it can.
+ * The caller decides the code: it differs between Controller and Node (A04).
+ */
+export function mismatch(content: VolumeContent, access: Access): string | undefined {
+  if (content.type !== access.type) {
+    return content.type === 'block'
+      ? 'it is a raw block volume and cannot be mounted as a filesystem'
+      : `it holds an ${content.fsType} filesystem and cannot be used as a raw block volume`;
+  }
+  if (content.type === 'mount' && access.type === 'mount' && access.fsType !== undefined) {
+    if (content.fsType !== access.fsType) {
+      return `it holds ${content.fsType}, not ${access.fsType}`;
+    }
+  }
+  return undefined;
+}

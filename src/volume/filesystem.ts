@@ -1,0 +1,25 @@
+/** The filesystems a volume can hold, and what sets them apart, as data. */
+
+const mebibyte = 1n << 20n;
+
+export const filesystemTypes = ['ext4', 'xfs', 'btrfs'] as const;
+export type FilesystemType = (typeof filesystemTypes)[number];
+
+export const defaultFilesystemType: FilesystemType = 'ext4';
+
+export interface FilesystemTraits {
+  /** The smallest device its mkfs accepts with default options; a smaller request is rounded up to it (CV09). */
+  readonly minimumBytes: bigint;
+  /** All three grow while mounted; ext4's ioctl asks for a capability that a container may lack. */
+  readonly mountedGrowthNeeds: 'nothing' | 'CAP_SYS_RESOURCE';
+}
+
+export const filesystemTraits: Readonly<Record<FilesystemType, FilesystemTraits>> = {
+  ext4: { minimumBytes: 16n * mebibyte, mountedGrowthNeeds: 'CAP_SYS_RESOURCE' },
+  xfs: { minimumBytes: 300n * mebibyte, mountedGrowthNeeds: 'nothing' },
+  btrfs: { minimumBytes: 128n * mebibyte, mountedGrowthNeeds: 'nothing' },
+};
+
+export function parseFilesystemType(text: string): FilesystemType | undefined {
+  return filesystemTypes.find((type) => type === text);
+}

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Aborted } from './errors.ts';
+import { SingleFlight } from './single-flight.ts';
+
+/** A promise that the test settles by hand. */
+function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
+
+describe('one call at a time for one volume', () => {
+  test('K01 T01: 50 equal calls share one run and one result', async () => {
+    const flights = new SingleFlight();
+    let runs = 0;
+    const calls = Array.from({ length: 50 }, () =>
+      flights.run('vol', 'CreateVolume', 'same', async () => {
+        await Promise.resolve();
+        return ++runs;
+      }),
+    );
+    assert.deepEqual(await Promise.all(calls), Array(50).fill(1));
+    assert.equal(flights.busy('vol'), false);
+  });
+
+  test('K01: a different call waits its turn', async () => {
+    const flights = new SingleFlight();
+    const order: string[] = [];
+    const first = gate();
+    const a = flights.run('vol', 'NodeStageVolume', 'a', async () => {
+      await first.opened;
+      order.push('a');
+    });
+    const b = flights.run('vol', 'NodePublishVolume', 'b', async () => order.push('b'));
+    const c = flights.run('vol', 'DeleteVolume', 'c', async () => order.push('c'));
+    first.open();
+    await Promise.all([a, b, c]);
+    assert.deepEqual(order, ['a', 'b', 'c']);
+  });
+
+  test('K01: a call that waited too long gets ABORTED, and the next still does not overtake the first', async () => {
+    const flights = new SingleFlight(5);
+    const first = gate();
+    let running = 0;
+    const alone = async () => {
+      assert.equal(++running, 1);
+      await first.opened;
+      running--;
+    };
+    const a = flights.run('vol', 'NodeStageVolume', 'a', alone);
+    await assert.rejects(flights.run('vol', 'DeleteVolume', 'b', alone), (error) => {
+      assert.ok(error instanceof Aborted);
+      assert.match(error.message, /vol.*NodeStageVolume/);
+      return true;
+    });
+    await assert.rejects(flights.run('vol', 'DeleteVolume', 'c', alone), Aborted);
+    first.open();
+    await a;
+    await flights.run('vol', 'DeleteVolume', 'd', alone);
+  });
+
+  test('a failure is shared, and forgotten', async () => {
+    const flights = new SingleFlight();
+    const fail = async () => {
+      await Promise.resolve();
+      throw new Error('no');
+    };
+    const calls = [1, 2].map(() => flights.run('vol', 'DeleteVolume', '', fail));
+    const outcomes = await Promise.allSettled(calls);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['rejected', 'rejected'],
+    );
+    assert.equal(await flights.run('vol', 'DeleteVolume', '', async () => 'yes'), 'yes');
+  });
+
+  test('K05: other volumes do not wait', async () => {
+    const flights = new SingleFlight();
+    const first = gate();
+    const a = flights.run('vol-a', 'CreateVolume', '', () => first.opened);
+    assert.equal(await flights.run('vol-b', 'CreateVolume', '', async () => 'done'), 'done');
+    first.open();
+    await a;
+  });
+});

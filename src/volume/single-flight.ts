@@ -1,0 +1,66 @@
+import { Aborted } from './errors.ts';
+
+interface Flight {
+  readonly what: string;
+  readonly fingerprint: string;
+  readonly result: Promise<unknown>;
+}
+
+/** How long a call waits for another on the same object before it is told to come back (K01). */
+const patienceMs = 2_000;
+
+/**
+ * One call at a time for one object. A call equal to one in flight joins it and shares its result, which is how a
+ * retry finds the work its first try started (T01, T02). A different call waits its turn for a moment, in order, and
+ * then gets ABORTED with the name of what it waited for.
+ */
+export class SingleFlight {
+  readonly #lines = new Map<string, Flight[]>();
+  readonly #patienceMs: number;
+
+  constructor(waitMs = patienceMs) {
+    this.#patienceMs = waitMs;
+  }
+
+  /**
+   * @param object what may be worked on by one call at a time: a volume id
+   * @param what the RPC, for the message
+   * @param fingerprint equal for calls that may share one result; secrets excluded
+   */
+  async run<T>(object: string, what: string, fingerprint: string, work: () => Promise<T>): Promise<T> {
+    const line = this.#lines.get(object) ?? [];
+    const equal = line.find((flight) => flight.what === what && flight.fingerprint === fingerprint);
+    // Only this method puts flights in, keyed by RPC and fingerprint, so an equal flight has this call's type.
+    if (equal !== undefined) return equal.result as Promise<T>;
+    const result = line.length === 0 ? work() : this.#after(object, [...line], work);
+    const flight: Flight = { what, fingerprint, result };
+    line.push(flight);
+    this.#lines.set(object, line);
+    try {
+      return await result;
+    } finally {
+      line.splice(line.indexOf(flight), 1);
+      if (line.length === 0) this.#lines.delete(object);
+    }
+  }
+
+  /** Whether any call works on this object now. */
+  busy(object: string): boolean {
+    return this.#lines.has(object);
+  }
+
+  /** Waits for all that came before: one that gave up waiting is done long before the one it waited for. */
+  async #after<T>(object: string, ahead: readonly Flight[], work: () => Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<'late'>((resolve) => {
+      timer = setTimeout(() => resolve('late'), this.#patienceMs);
+    });
+    const settled = Promise.allSettled(ahead.map((flight) => flight.result));
+    const outcome = await Promise.race([settled, patience]);
+    clearTimeout(timer);
+    if (outcome === 'late') {
+      throw new Aborted(`${object}: ${ahead[0]?.what} is still at work on it; try again.`);
+    }
+    return work();
+  }
+}

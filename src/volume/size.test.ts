@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { InvalidArgument, OutOfRange } from './errors.ts';
+import { chooseSize, defaultVolumeBytes, formatBytes, granularityBytes, parseQuantity, satisfies } from './size.ts';
+
+const bytes = fc.bigInt({ min: 1n, max: (1n << 63n) - 1n });
+
+describe('the size of a volume', () => {
+  test('CV32: no range gives the default, at least the minimum', () => {
+    assert.equal(chooseSize(undefined, 0n), defaultVolumeBytes);
+    assert.equal(chooseSize(undefined, 5n << 30n), 5n << 30n);
+  });
+
+  test('CV05 CV06 CV07 CV09 L12: a chosen size satisfies the range, or it is OUT_OF_RANGE', () => {
+    fc.assert(
+      fc.property(fc.option(bytes), fc.option(bytes), bytes, (required, limit, minimum) => {
+        const range = { requiredBytes: required ?? undefined, limitBytes: limit ?? undefined };
+        let size: bigint;
+        try {
+          size = chooseSize(range, minimum);
+        } catch (error) {
+          assert.ok(error instanceof OutOfRange);
+          return;
+        }
+        assert.ok(satisfies(size, range));
+        assert.ok(size >= minimum);
+        assert.equal(size % granularityBytes, 0n);
+      }),
+    );
+  });
+
+  test('CV06: required equal to limit gives exactly that size', () => {
+    const size = 10n << 30n;
+    assert.equal(chooseSize({ requiredBytes: size, limitBytes: size }, 0n), size);
+  });
+
+  test('CV07: rounding up does not pass the limit', () => {
+    assert.throws(() => chooseSize({ requiredBytes: 4097n, limitBytes: 8191n }, 0n), OutOfRange);
+  });
+
+  test('CV07: a limit alone is honoured', () => {
+    assert.equal(chooseSize({ requiredBytes: undefined, limitBytes: 10_000n }, 4096n), 8192n);
+  });
+
+  test('L12: sizes above 2^53 keep every byte', () => {
+    const size = (1n << 53n) + granularityBytes;
+    assert.equal(chooseSize({ requiredBytes: size - 1n, limitBytes: undefined }, 0n), size);
+  });
+});
+
+describe('quantities', () => {
+  test('are read as Kubernetes writes them', () => {
+    assert.equal(parseQuantity('10Gi'), 10n << 30n);
+    assert.equal(parseQuantity('500M'), 500_000_000n);
+    assert.equal(parseQuantity('4096'), 4096n);
+  });
+
+  for (const text of ['', '1.5Gi', '-1', 'Gi', '10 Gi', '10gi', '0x10', '1e3']) {
+    test(`'${text}' is refused`, () => assert.throws(() => parseQuantity(text), InvalidArgument));
+  }
+
+  test('are written for people', () => {
+    assert.equal(formatBytes(10n << 30n), '10Gi');
+    assert.equal(formatBytes((3n << 30n) / 2n), '1.5Gi');
+    assert.equal(formatBytes(999n), '999');
+  });
+});

@@ -1,0 +1,92 @@
+import { InvalidArgument, OutOfRange } from './errors.ts';
+
+/** Sizes are bytes in a bigint, from the wire to the kernel (L12). */
+
+/** CSI's CapacityRange, parsed: at least one of the two is set. */
+export interface CapacityRange {
+  readonly requiredBytes: bigint | undefined;
+  readonly limitBytes: bigint | undefined;
+}
+
+/** Volumes are whole multiples of this: the largest logical block size a loop device has here. */
+export const granularityBytes = 4096n;
+
+/** What a volume gets when nobody names a size (CV32). */
+export const defaultVolumeBytes = 1n << 30n;
+
+/** The largest size we make: the largest multiple of the granularity that an off_t holds. */
+export const maximumVolumeBytes = ((1n << 63n) - 1n) & ~(granularityBytes - 1n);
+
+export function roundUp(bytes: bigint, multiple: bigint): bigint {
+  return ((bytes + multiple - 1n) / multiple) * multiple;
+}
+
+/**
+ * The size that satisfies `range` and is no smaller than `minimumBytes` (CV05, CV06, CV07, CV09, CV32).
+ * @throws OutOfRange if no allowed size fits under the limit
+ */
+export function chooseSize(range: CapacityRange | undefined, minimumBytes: bigint): bigint {
+  const required = range?.requiredBytes;
+  const limit = range?.limitBytes;
+  if (required !== undefined && required > maximumVolumeBytes) {
+    throw new OutOfRange(`${required} bytes are more than a volume can have (${maximumVolumeBytes} bytes).`);
+  }
+  const smallest = roundUp(larger(required ?? 0n, minimumBytes), granularityBytes);
+  if (limit !== undefined && smallest > limit) {
+    throw new OutOfRange(
+      `The smallest size for this request is ${smallest} bytes (multiples of ${granularityBytes}), over its limit of ${limit} bytes: raise the limit.`,
+    );
+  }
+  if (required !== undefined) return smallest;
+  const wished = larger(defaultVolumeBytes, smallest);
+  return limit === undefined || wished <= limit ? wished : limit - (limit % granularityBytes);
+}
+
+/** Whether a volume of this size answers the request (CV14, CV17). */
+export function satisfies(sizeBytes: bigint, range: CapacityRange | undefined): boolean {
+  if (range?.requiredBytes !== undefined && sizeBytes < range.requiredBytes) return false;
+  return range?.limitBytes === undefined || sizeBytes <= range.limitBytes;
+}
+
+export function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
+
+export function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+const unitFactors: Readonly<Record<string, bigint>> = {
+  '': 1n,
+  Ki: 1n << 10n,
+  Mi: 1n << 20n,
+  Gi: 1n << 30n,
+  Ti: 1n << 40n,
+  Pi: 1n << 50n,
+  k: 10n ** 3n,
+  M: 10n ** 6n,
+  G: 10n ** 9n,
+  T: 10n ** 12n,
+  P: 10n ** 15n,
+};
+
+/** Parses a whole Kubernetes quantity (`10Gi`, `500M`, `4096`) into bytes. @throws InvalidArgument */
+export function parseQuantity(text: string): bigint {
+  const match = /^([0-9]{1,19})(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$/.exec(text);
+  const factor = unitFactors[match?.[2] ?? ''];
+  if (match?.[1] === undefined || factor === undefined) {
+    throw new InvalidArgument(`'${text}' is no size: write a whole number with a unit, such as 10Gi or 500M.`);
+  }
+  return BigInt(match[1]) * factor;
+}
+
+/** Bytes for people: `10Gi`, `1.5Gi`, `999`. Exact only for whole units; logs and JSON carry the bytes. */
+export function formatBytes(bytes: bigint): string {
+  for (const unit of ['Pi', 'Ti', 'Gi', 'Mi', 'Ki']) {
+    const factor = unitFactors[unit] ?? 1n;
+    if (bytes < factor) continue;
+    const tenths = (bytes * 10n + factor / 2n) / factor;
+    return tenths % 10n === 0n ? `${tenths / 10n}${unit}` : `${tenths / 10n}.${tenths % 10n}${unit}`;
+  }
+  return `${bytes}`;
+}

@@ -1,0 +1,56 @@
+/**
+ * The steps of every operation that changes something. After any of them the process may die; what is left must be
+ * repeatable or removable. Tests kill the driver before and after each step of this list (test/crash); a step that is
+ * not in the list does not compile.
+ */
+export const stepNames = [
+  'create/directory',
+  'create/data',
+  'create/format',
+  'create/record',
+  'create/commit',
+  'remove/trash',
+  'remove/purge',
+  'grow/data',
+  'grow/record',
+  'grow/device',
+  'attach/loop',
+  'detach/loop',
+  'note/write',
+  'stage/grow',
+  'stage/mount',
+  'stage/device',
+  'unstage/unmount',
+  'publish/target',
+  'publish/mount',
+  'unpublish/unmount',
+  'unpublish/target',
+  'expand/filesystem',
+] as const;
+
+export type StepName = (typeof stepNames)[number];
+
+/** Where a test wants the process to die: `before create/commit`. */
+export interface CrashPoint {
+  readonly when: 'before' | 'after';
+  readonly step: StepName;
+}
+
+let armed: CrashPoint | undefined;
+
+/** Test only, set once from the configuration: die at this point, as from kill -9. */
+export function armCrashPoint(point: CrashPoint): void {
+  armed = point;
+}
+
+/** Runs one step of an operation. */
+export async function step<T>(name: StepName, work: () => Promise<T>): Promise<T> {
+  dieIfArmed('before', name);
+  const result = await work();
+  dieIfArmed('after', name);
+  return result;
+}
+
+function dieIfArmed(when: CrashPoint['when'], name: StepName): void {
+  if (armed?.step === name && armed.when === when) process.kill(process.pid, 'SIGKILL');
+}
