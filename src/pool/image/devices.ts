@@ -1,9 +1,17 @@
-import { Descriptor } from '../../kernel/descriptor.ts';
-import { type DeviceNumber, loopMajor, sameDevice } from '../../kernel/device.ts';
+import { openReadOnly } from '../../kernel/descriptor.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { isOpenElsewhere } from '../../kernel/lock.ts';
-import { attachLoop, detachLoop, type LoopStatus, listLoops, loopStatus, refreshLoopSize } from '../../kernel/loop.ts';
+import {
+  attachLoop,
+  detachLoop,
+  type LoopStatus,
+  listLoops,
+  loopNumber,
+  loopStatus,
+  refreshLoopSize,
+} from '../../kernel/loop.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
@@ -67,14 +75,15 @@ export class ImageDevices {
   }
 
   async detach(device: DeviceNumber): Promise<void> {
-    if ((await this.volumeOf(device)) === undefined) return;
-    await step('detach/loop', () => detachLoop(this.#lane, device.minor));
+    const number = loopNumber(device);
+    if (number === undefined || (await this.volumeOf(device)) === undefined) return;
+    await step('detach/loop', () => detachLoop(this.#lane, number));
   }
 
   /** From the label, so it also names volumes whose record is gone. Devices over files of other filesystems are not ours. */
   async volumeOf(device: DeviceNumber): Promise<VolumeId | undefined> {
-    if (device.major !== loopMajor) return undefined;
-    const status = await loopStatus(this.#lane, device.minor);
+    const number = loopNumber(device);
+    const status = number === undefined ? undefined : await loopStatus(this.#lane, number);
     if (status === undefined) return undefined;
     const home = await statusOf(this.#lane, this.#layout.volumes);
     return sameDevice(status.backingDevice, home.device) ? parseVolumeId(status.label) : undefined;
@@ -121,7 +130,7 @@ export class ImageDevices {
       );
     }
     // Held open until it is mounted: with AUTOCLEAR its last user may go at any moment.
-    const hold = await Descriptor.open(this.#lane, loop.devicePath);
+    const hold = await openReadOnly(this.#lane, loop.devicePath);
     const { devicePath, device, readonly } = loop;
     if ((await this.volumeOf(device)) !== id) {
       await hold[Symbol.asyncDispose]();

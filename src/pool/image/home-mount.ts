@@ -1,6 +1,7 @@
+import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { format } from '../../command/mkfs.ts';
-import { probeContent } from '../../kernel/blkid.ts';
+import { type Content, probeContent } from '../../kernel/blkid.ts';
 import { deviceSizeBytes } from '../../kernel/block.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno, KernelError } from '../../kernel/errno.ts';
@@ -28,6 +29,8 @@ export interface HomeMount {
 interface SourceDevice {
   readonly devicePath: string;
   readonly device: DeviceNumber;
+  /** For a backing file: the loop device's number. */
+  readonly number?: number;
   release(): Promise<void>;
 }
 
@@ -92,16 +95,41 @@ async function formatIfBlank({ lane, poolName, source, root }: HomeMount): Promi
   const marker = new FormatMarker(lane, dirname(root), poolName);
   const content = await probeContent(lane, source);
   const unfinished = await marker.names(source);
-  if (content.kind === 'filesystem' && content.type === 'xfs' && !unfinished) return;
-  if (content.kind !== 'blank' && !unfinished) {
-    const found = content.kind === 'ambivalent' ? 'signatures of several kinds' : `${content.kind} (${content.type})`;
-    throw new FailedPrecondition(
-      `pool ${poolName}: ${source} is not blank: it holds ${found}. Holdfast formats blank disks only. If nothing on it is needed, clear it with: wipefs --all ${source}`,
-    );
+  if (!unfinished) {
+    if (content.kind === 'filesystem' && content.type === 'xfs') return;
+    const found = await describeContent(lane, source, content);
+    if (found !== undefined) {
+      throw new FailedPrecondition(
+        `pool ${poolName}: ${source} is not blank: it holds ${found}. Holdfast formats blank disks only. If nothing on it is needed, clear it with: wipefs --all ${source} && dd if=/dev/zero of=${source} bs=1M count=1 conv=notrunc`,
+      );
+    }
   }
   await marker.set(source);
   await format({ path: source, fsType: 'xfs', blockSizeBytes: 512, extraArguments: [] });
   await marker.clear();
+}
+
+/** No signature is not yet blank: a database on a raw disk has none either. */
+async function describeContent(lane: Lane, source: string, content: Content): Promise<string | undefined> {
+  switch (content.kind) {
+    case 'blank':
+      return (await startsWithZeros(lane, source)) ? undefined : 'data of an unknown kind';
+    case 'ambivalent':
+      return 'signatures of several kinds';
+    default:
+      return `${content.kind} (${content.type})`;
+  }
+}
+
+const blankBytes = 1 << 20;
+
+async function startsWithZeros(lane: Lane, path: string): Promise<boolean> {
+  const start = Buffer.alloc(blankBytes);
+  await lane.run(async () => {
+    await using file = await open(path, 'r');
+    await file.read(start, 0, blankBytes, 0);
+  });
+  return start.every((byte) => byte === 0);
 }
 
 async function mountSource(
@@ -136,9 +164,9 @@ async function growBackingFile(home: HomeMount, wantedBytes: bigint): Promise<vo
   if ((await statusOf(lane, source)).sizeBytes < wantedBytes) await resizeFile(lane, source, wantedBytes);
   const loop = await findDevice(home);
   const { device } = await statusOf(lane, root);
-  if (loop === undefined || !sameDevice(loop.device, device)) return;
+  if (loop?.number === undefined || !sameDevice(loop.device, device)) return;
   const fileBytes = (await statusOf(lane, source)).sizeBytes;
   if ((await deviceSizeBytes(lane, loop.devicePath)) === fileBytes) return;
-  await refreshLoopSize(lane, device.minor);
+  await refreshLoopSize(lane, loop.number);
   await growMounted(lane, { fsType: 'xfs', path: root, devicePath: loop.devicePath, deviceBytes: fileBytes });
 }

@@ -14,7 +14,7 @@ export async function canReflink(lane: Lane, directory: string): Promise<boolean
     await reflink(lane, source, clone);
     return true;
   } catch (error) {
-    if (isErrno(error, 'EOPNOTSUPP', 'ENOTTY', 'EINVAL', 'EXDEV', 'ENOSYS')) return false;
+    if (isErrno(error, 'ENOTSUP', 'ENOTTY', 'EINVAL', 'EXDEV', 'ENOSYS')) return false;
     throw error;
   } finally {
     for (const path of [source, clone]) await lane.run(() => unlink(path)).catch(() => undefined);

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { Lane } from '../../src/kernel/lane.ts';
+import { canReflink } from '../../src/pool/image/reflink.ts';
+import { DataLoss, FailedPrecondition } from '../../src/volume/errors.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const gibibyte = 1n << 30n;
+const lane = new Lane('test', 4);
+
+function auto(sizeBytes = 2n * gibibyte) {
+  return { home: { type: 'auto', sizeBytes } } as const;
+}
+
+describe('the home of an image pool', () => {
+  test('with nothing configured, volumes can share blocks whatever the host filesystem is', async () => {
+    using scratch = new Scratch('home');
+    const pool = await openTestPool(scratch, auto());
+    assert.equal(await canReflink(lane, scratch.join('data/pools/test')), true);
+    assert.equal(existsSync(scratch.join('data/pools/test.img')), !(await canReflink(lane, scratch.path)));
+    await pool.close();
+    assert.deepEqual(scratch.mounts(), []);
+    assert.deepEqual(scratch.loops(), []);
+  });
+
+  test('a sparse backing file takes little, and gives back what is deleted', async () => {
+    using scratch = new Scratch('home');
+    const path = scratch.join('pool.img');
+    const pool = await openTestPool(scratch, { home: { type: 'file', path, sizeBytes: 4n * gibibyte } });
+    const allocated = () => statSync(path).blocks * 512;
+    const empty = allocated();
+    const { id } = await pool.create(volumeSpec('data', { content: { type: 'block' } }));
+    writeFileSync(scratch.join('data/pools/test/volumes', id, 'data'), Buffer.alloc(64 << 20, 1));
+    execFileSync('sync', ['--file-system', scratch.join('data/pools/test')]);
+    assert.ok(allocated() - empty > 60 << 20);
+    await pool.remove(id);
+    await pool.close();
+    assert.ok(allocated() - empty < 16 << 20, `${allocated() - empty} bytes are still allocated`);
+  });
+
+  test('a larger size in the configuration makes a backing file larger, a smaller one leaves it', async () => {
+    using scratch = new Scratch('home');
+    const total = async (sizeBytes: bigint) => {
+      const pool = await openTestPool(scratch, auto(sizeBytes));
+      const { totalBytes } = await pool.capacity();
+      await pool.close();
+      return totalBytes;
+    };
+    const before = await total(2n * gibibyte);
+    const after = await total(3n * gibibyte);
+    assert.ok(after - before > 900n << 20n);
+    assert.equal(await total(gibibyte), after);
+  });
+
+  test('ST09: a disk that holds anything at all is not formatted and not changed', async () => {
+    using scratch = new Scratch('home');
+    for (const make of [
+      (path: string) => execFileSync('mkfs.ext4', ['-q', path]),
+      (path: string) => execFileSync('mkfs.btrfs', ['-q', path]),
+      (path: string) => execFileSync('mkswap', [path], { stdio: 'ignore' }),
+      (path: string) => writeFileSync(path, masterBootRecord(), { flag: 'r+' }),
+      (path: string) => writeFileSync(path, Buffer.from('a database'), { flag: 'r+' }),
+    ]) {
+      const path = scratch.join('disk');
+      rmSync(path, { force: true });
+      writeFileSync(path, '');
+      truncateSync(path, 120 << 20);
+      make(path);
+      const before = execFileSync('sha256sum', [path], { encoding: 'utf8' });
+      const home = { type: 'file', path, sizeBytes: 120n << 20n } as const;
+      await assert.rejects(openTestPool(scratch, { home }), (error) => {
+        assert.ok(error instanceof FailedPrecondition);
+        assert.match(error.message, /not blank.*wipefs/s);
+        return true;
+      });
+      assert.equal(execFileSync('sha256sum', [path], { encoding: 'utf8' }), before);
+    }
+  });
+
+  test('a format that was cut short is done again, since the disk was blank before it', async () => {
+    using scratch = new Scratch('home');
+    const path = scratch.join('disk');
+    writeFileSync(path, '');
+    truncateSync(path, 400 << 20);
+    execFileSync('mkfs.xfs', ['-q', path]);
+    // A torn superblock: the magic number is there, the rest is not.
+    writeFileSync(path, Buffer.concat([Buffer.from('XFSB'), Buffer.alloc(508)]), { flag: 'r+' });
+    mkdirSync(scratch.join('data/pools'), { recursive: true });
+    const home = { type: 'file', path, sizeBytes: 400n << 20n } as const;
+    await assert.rejects(openTestPool(scratch, { home }), FailedPrecondition);
+    writeFileSync(scratch.join('data/pools/test.formatting'), path);
+    const pool = await openTestPool(scratch, { home });
+    await pool.create(volumeSpec('works'));
+    await pool.close();
+    assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false);
+  });
+
+  test('a directory with somebody else in it is refused', async () => {
+    using scratch = new Scratch('home');
+    mkdirSync(scratch.join('pool'));
+    writeFileSync(scratch.join('pool/letters.txt'), 'dear');
+    await assert.rejects(openTestPool(scratch), /not empty and not a pool.*letters\.txt/);
+  });
+
+  test('a missing parent is not made: its disk may not be mounted', async () => {
+    using scratch = new Scratch('home');
+    const home = { type: 'directory', path: scratch.join('mnt/disk/pool') } as const;
+    await assert.rejects(openTestPool(scratch, { home }), /Is its disk mounted/);
+  });
+
+  test('an empty home where there was a pool is refused: a new pool would hide every volume', async () => {
+    using scratch = new Scratch('home');
+    await (await openTestPool(scratch)).close();
+    rmSync(scratch.join('pool'), { recursive: true });
+    await assert.rejects(openTestPool(scratch), /Is its disk mounted/);
+    rmSync(scratch.join('data/pools/test.id'));
+    await (await openTestPool(scratch)).close();
+  });
+
+  test("another pool's disk in this pool's place is refused", async () => {
+    using scratch = new Scratch('home');
+    await (await openTestPool(scratch)).close();
+    const path = scratch.join('pool/pool.json');
+    const other = readFileSync(path, 'utf8').replace(/"id": "[^"]+"/, '"id": "01020304-0506-4708-890a-0b0c0d0e0f10"');
+    writeFileSync(path, other);
+    await assert.rejects(openTestPool(scratch), /Is the right disk mounted/);
+  });
+
+  test('a pool of a newer format is left alone', async () => {
+    using scratch = new Scratch('home');
+    await (await openTestPool(scratch)).close();
+    const path = scratch.join('pool/pool.json');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"format": 1', '"format": 2'));
+    await assert.rejects(openTestPool(scratch), DataLoss);
+  });
+
+  test('the second driver on a pool is told who has it, and gets it when the first lets go', async () => {
+    using scratch = new Scratch('home');
+    for (const options of [{}, { ...auto(), name: 'auto' }]) {
+      const first = await openTestPool(scratch, options);
+      await assert.rejects(openTestPool(scratch, options), (error) => {
+        assert.ok(error instanceof FailedPrecondition);
+        assert.match(error.message, new RegExp(`held by process ${process.pid} \\(.*node`));
+        return true;
+      });
+      const second = openTestPool(scratch, { ...options, lockTimeoutMs: 30_000 });
+      await first.close();
+      await (await second).close();
+    }
+  });
+
+  test('T04: a pool whose mount lives on in another mount namespace is not attached twice', async () => {
+    using scratch = new Scratch('home');
+    const pool = await openTestPool(scratch, auto());
+    const loops = scratch.loops();
+    const sleeper = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', 'echo; exec sleep 1000']);
+    try {
+      await once(sleeper.stdout, 'data');
+      await pool.close();
+      assert.deepEqual(scratch.mounts(), []);
+      assert.deepEqual(scratch.loops(), loops);
+      const again = await openTestPool(scratch, auto());
+      assert.deepEqual(scratch.loops(), loops);
+      await again.create(volumeSpec('works'));
+      await again.close();
+    } finally {
+      sleeper.kill('SIGKILL');
+      await once(sleeper, 'exit');
+    }
+  });
+});
+
+/** One Linux partition from sector 2048 on. */
+function masterBootRecord(): Buffer {
+  const sector = Buffer.alloc(512);
+  sector[450] = 0x83;
+  sector.writeUInt32LE(2048, 454);
+  sector.writeUInt32LE(100_000, 458);
+  sector.writeUInt16LE(0xaa55, 510);
+  return sector;
+}
+
+describe('a hurt image pool', () => {
+  test('GV04 DV08: a damaged record hurts its volume only, and its data is left as it is', async () => {
+    using scratch = new Scratch('hurt');
+    const pool = await openTestPool(scratch);
+    const hurt = await pool.create(volumeSpec('hurt'));
+    const well = await pool.create(volumeSpec('well'));
+    await pool.close();
+    const directory = scratch.join('pool/volumes', hurt.id);
+    truncateSync(`${directory}/volume.json`, 30);
+    const again = await openTestPool(scratch);
+    await assert.rejects(again.find(hurt.id), DataLoss);
+    await assert.rejects(again.remove(hurt.id), DataLoss);
+    await assert.rejects(again.create(volumeSpec('hurt')), DataLoss);
+    assert.equal((await again.find(well.id))?.name, 'well');
+    assert.deepEqual(
+      (await again.list(undefined, undefined)).map(({ id }) => id),
+      [well.id],
+    );
+    await again.close();
+    assert.equal(statSync(`${directory}/data`).size, 64 << 20);
+  });
+
+  test('DV05 GV04: a missing or short image is reported, not used, and can be removed', async () => {
+    using scratch = new Scratch('hurt');
+    const pool = await openTestPool(scratch);
+    const missing = await pool.create(volumeSpec('missing'));
+    const short = await pool.create(volumeSpec('short'));
+    rmSync(scratch.join('pool/volumes', missing.id, 'data'));
+    truncateSync(scratch.join('pool/volumes', short.id, 'data'), 1 << 20);
+    for (const { id } of [missing, short]) {
+      assert.equal((await pool.condition(id)).abnormal, true);
+      await assert.rejects(pool.attach(id, { lasting: false, readonly: false }), DataLoss);
+    }
+    assert.deepEqual(scratch.loops(), []);
+    rmSync(scratch.join('pool/volumes', missing.id), { recursive: true });
+    for (const { id } of [missing, short]) {
+      await pool.remove(id);
+      assert.equal(await pool.find(id), undefined);
+    }
+    await pool.close();
+  });
+
+  test('T04: what a killed driver left in tmp/ and trash/ goes at the start', async () => {
+    using scratch = new Scratch('hurt');
+    await (await openTestPool(scratch)).close();
+    for (const place of ['tmp', 'trash']) {
+      mkdirSync(scratch.join('pool', place, 'vol-left.0123'));
+      writeFileSync(scratch.join('pool', place, 'vol-left.0123/data'), 'half');
+    }
+    const pool = await openTestPool(scratch);
+    await pool.close();
+    for (const place of ['tmp', 'trash']) assert.equal(existsSync(scratch.join('pool', place, 'vol-left.0123')), false);
+  });
+});

@@ -1,0 +1,29 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, truncateSync, writeFileSync } from 'node:fs';
+import { openTestPool } from '../support/image-pool.ts';
+import type { Scratch } from '../support/scratch.ts';
+import { describePool } from './pool-contract.ts';
+
+describePool('image pool in a directory', { open: (scratch) => openTestPool(scratch) });
+
+describePool('image pool in a backing file', {
+  open: (scratch) =>
+    openTestPool(scratch, { home: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n } }),
+});
+
+describePool('image pool on a blank disk', {
+  open: (scratch) => openTestPool(scratch, { home: { type: 'device', path: disk(scratch) } }),
+});
+
+/** A disk for one test: a loop device over a sparse file, the same one each time. */
+function disk(scratch: Scratch): string {
+  const file = scratch.join('disk');
+  if (!existsSync(file)) {
+    writeFileSync(file, '');
+    truncateSync(file, 4 * 2 ** 30);
+    execFileSync('losetup', ['--find', file]);
+  }
+  return execFileSync('losetup', ['--noheadings', '--output', 'NAME', '--associated', file], {
+    encoding: 'utf8',
+  }).trim();
+}

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { mountFilesystem, unmount } from '../../src/kernel/mount.ts';
+import { openDirectory } from '../../src/kernel/path.ts';
+import type { Pool } from '../../src/pool/pool.ts';
+import { FailedPrecondition, NotFound, ResourceExhausted } from '../../src/volume/errors.ts';
+import { volumeIdFor } from '../../src/volume/id.ts';
+import { volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const mebibyte = 1n << 20n;
+
+/** A pool under test that can be closed and opened again, as by a restart of the driver. */
+export interface PoolUnderTest {
+  open(scratch: Scratch): Promise<Pool>;
+}
+
+/** What every kind of pool must do, whatever it is made of. */
+export function describePool(kind: string, { open }: PoolUnderTest): void {
+  describe(`${kind}: the pool contract`, () => {
+    test('CV31 T03: what is created is found and listed, also after a restart', async () => {
+      using scratch = new Scratch('contract');
+      const specs = ['one', 'two', 'three'].map((name) => volumeSpec(name));
+      const pool = await open(scratch);
+      for (const spec of specs) await pool.create(spec);
+      const before = await pool.list(undefined, undefined);
+      await pool.close();
+      const again = await open(scratch);
+      assert.deepEqual(await again.list(undefined, undefined), before);
+      assert.deepEqual(
+        before.map(({ id }) => id),
+        specs.map(({ id }) => id).sort(),
+      );
+      const [first] = specs;
+      assert.equal((await again.find(first?.id ?? volumeIdFor('', '', '')))?.name, 'one');
+      await again.close();
+    });
+
+    test('N01 N02: list goes on after an id, also one that is gone', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      for (const name of ['a', 'b', 'c', 'd']) await pool.create(volumeSpec(name, { content: { type: 'block' } }));
+      const [first, second, ...rest] = await pool.list(undefined, undefined);
+      assert.ok(first && second);
+      assert.deepEqual(await pool.list(undefined, 1), [first]);
+      await pool.remove(second.id);
+      assert.deepEqual(await pool.list(second.id, undefined), rest);
+      await pool.close();
+    });
+
+    test('DV03 DV04: a removed volume is gone, also after a restart; removing it again is fine', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { id } = await pool.create(volumeSpec('gone'));
+      await pool.remove(id);
+      await pool.remove(id);
+      assert.equal(await pool.find(id), undefined);
+      await pool.close();
+      const again = await open(scratch);
+      assert.equal(await again.find(id), undefined);
+      await again.close();
+    });
+
+    test('DV05: what a removed volume took is free again', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const before = await pool.capacity();
+      const { id } = await pool.create(volumeSpec('thick', { provisioning: 'thick', content: { type: 'block' } }));
+      const taken = await pool.capacity();
+      assert.ok(before.availableBytes - taken.availableBytes >= 64n * mebibyte);
+      assert.ok(taken.usedBytes >= 64n * mebibyte);
+      await pool.remove(id);
+      await pool.close();
+      const again = await open(scratch);
+      const after = await again.capacity();
+      assert.equal(after.promisedBytes, 0n);
+      assert.ok(before.availableBytes - after.availableBytes < 8n * mebibyte);
+      await again.close();
+    });
+
+    test('T04: a mounted volume keeps its data across detach, restart and attach', async () => {
+      using scratch = new Scratch('contract');
+      const bytes = randomBytes(1 << 20);
+      const pool = await open(scratch);
+      for (const fsType of pool.capabilities.filesystems) {
+        const spec = volumeSpec(fsType, { content: { type: 'mount', fsType }, sizeBytes: 320n * mebibyte });
+        await pool.create(spec);
+        await withMounted(pool, spec.name, fsType, scratch, (path) => writeFileSync(`${path}/file`, bytes));
+        assert.deepEqual(await pool.devices(spec.id), []);
+      }
+      await pool.close();
+      const again = await open(scratch);
+      for (const fsType of again.capabilities.filesystems) {
+        await withMounted(again, fsType, fsType, scratch, (path) =>
+          assert.ok(readFileSync(`${path}/file`).equals(bytes)),
+        );
+      }
+      await again.close();
+    });
+
+    test('DV06: an attached volume is not removed, and its data stays', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { id } = await pool.create(volumeSpec('busy', { content: { type: 'block' } }));
+      const attachment = await pool.attach(id, { lasting: true, readonly: false });
+      await attachment.release();
+      await assert.rejects(pool.remove(id), FailedPrecondition);
+      assert.ok(await pool.find(id));
+      await pool.detach(attachment.device);
+      await pool.remove(id);
+      await pool.close();
+    });
+
+    test('T05: attach is idempotent, a device names its volume, detach is idempotent', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { id } = await pool.create(volumeSpec('device', { content: { type: 'block' } }));
+      const first = await pool.attach(id, { lasting: true, readonly: false });
+      await first.release();
+      const second = await pool.attach(id, { lasting: true, readonly: false });
+      await second.release();
+      assert.deepEqual(second.device, first.device);
+      assert.equal(await pool.volumeOfDevice(first.device), id);
+      assert.deepEqual(
+        (await pool.devices(id)).map(({ devicePath }) => devicePath),
+        [first.devicePath],
+      );
+      await pool.detach(first.device);
+      await pool.detach(first.device);
+      assert.deepEqual(await pool.devices(id), []);
+      assert.equal(await pool.volumeOfDevice(first.device), undefined);
+      await pool.close();
+    });
+
+    test('PB14: a read-only device refuses writes beside a writable one', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { id } = await pool.create(volumeSpec('ro', { content: { type: 'block' } }));
+      const writable = await pool.attach(id, { lasting: true, readonly: false });
+      const readonly = await pool.attach(id, { lasting: true, readonly: true });
+      await writable.release();
+      await readonly.release();
+      assert.notDeepEqual(readonly.device, writable.device);
+      writeFileSync(writable.devicePath, Buffer.alloc(4096, 1));
+      assert.throws(() => writeFileSync(readonly.devicePath, Buffer.alloc(4096, 2)), /EPERM|EROFS|EACCES/);
+      for (const { device } of await pool.devices(id)) await pool.detach(device);
+      await pool.close();
+    });
+
+    test('T04: a lasting device that nobody shows goes at the next start', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { id } = await pool.create(volumeSpec('orphan', { content: { type: 'block' } }));
+      await (await pool.attach(id, { lasting: true, readonly: false })).release();
+      await pool.close();
+      const again = await open(scratch);
+      assert.deepEqual(await again.devices(id), []);
+      await again.close();
+    });
+
+    test('CE03 CE04: grow grows the volume and its device, keeps the data, and never shrinks', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { id } = await pool.create(volumeSpec('grow', { content: { type: 'block' } }));
+      const attachment = await pool.attach(id, { lasting: true, readonly: false });
+      await attachment.release();
+      writeFileSync(attachment.devicePath, Buffer.alloc(4096, 7));
+      assert.equal((await pool.grow(id, 128n * mebibyte)).sizeBytes, 128n * mebibyte);
+      assert.equal((await pool.grow(id, 96n * mebibyte)).sizeBytes, 128n * mebibyte);
+      const sectors = readFileSync(`/sys/dev/block/7:${attachment.device.minor}/size`, 'utf8');
+      assert.equal(BigInt(sectors.trim()) * 512n, 128n * mebibyte);
+      assert.equal(readFileSync(attachment.devicePath)[4095], 7);
+      await pool.detach(attachment.device);
+      await pool.close();
+    });
+
+    test('CV20 GC03 GC04: more than is available is refused and changes nothing; all of it is granted', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { availableBytes } = await pool.capacity();
+      const wanted = availableBytes - (availableBytes % 4096n);
+      const block = { content: { type: 'block' } } as const;
+      await assert.rejects(
+        pool.create(volumeSpec('large', { ...block, sizeBytes: availableBytes * 2n })),
+        ResourceExhausted,
+      );
+      assert.deepEqual(await pool.list(undefined, undefined), []);
+      // Other users of the disk take a little in between.
+      const { id } = await pool.create(volumeSpec('large', { ...block, sizeBytes: wanted - 64n * mebibyte }));
+      await assert.rejects(pool.grow(id, wanted * 2n), ResourceExhausted);
+      await pool.close();
+    });
+
+    test('K02 GC04: two volumes at once are never promised the same space', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { availableBytes } = await pool.capacity();
+      const sizeBytes = ((availableBytes * 2n) / 3n / 4096n) * 4096n;
+      const outcomes = await Promise.allSettled(
+        ['a', 'b'].map((name) => pool.create(volumeSpec(name, { sizeBytes, content: { type: 'block' } }))),
+      );
+      assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+      await pool.close();
+    });
+
+    test('unknown volumes: grow and attach say NOT_FOUND, remove and detach are fine', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const id = volumeIdFor('node', 'test', 'never');
+      await assert.rejects(pool.grow(id, 1n << 30n), NotFound);
+      await assert.rejects(pool.attach(id, { lasting: true, readonly: false }), NotFound);
+      await pool.remove(id);
+      await pool.detach({ major: 7, minor: 1_000_000 });
+      assert.deepEqual(await pool.devices(id), []);
+      await pool.close();
+    });
+  });
+}
+
+async function withMounted(
+  pool: Pool,
+  name: string,
+  fsType: string,
+  scratch: Scratch,
+  work: (path: string) => void,
+): Promise<void> {
+  const target = scratch.join(`mounted-${fsType}`);
+  mkdirSync(target, { recursive: true });
+  const attachment = await pool.attach(volumeIdFor('node', 'test', name), { lasting: false, readonly: false });
+  {
+    await using descriptor = await openDirectory(pool.lane, target);
+    await mountFilesystem(pool.lane, {
+      fsType,
+      source: attachment.devicePath,
+      parameters: [],
+      attributes: {},
+      target: descriptor,
+    });
+  }
+  await attachment.release();
+  try {
+    work(target);
+  } finally {
+    await unmount(pool.lane, target);
+  }
+}

@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+
+/**
+ * A directory of a test's own, and everything the test may leave in it: on disposal all mounts below it are undone,
+ * loop devices over files in it detached, and the directory removed; so a failed test leaves the machine as it was.
+ */
+export class Scratch implements Disposable {
+  readonly path: string;
+
+  constructor(label: string) {
+    this.path = mkdtempSync(`/var/tmp/holdfast-${label}-`);
+  }
+
+  join(...parts: string[]): string {
+    return join(this.path, ...parts);
+  }
+
+  /** Mounts at or below the directory, the newest first. */
+  mounts(): string[] {
+    return readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .map((line) => decodeOctal(line.split(' ')[4] ?? ''))
+      .filter((target) => target === this.path || target.startsWith(`${this.path}/`))
+      .reverse();
+  }
+
+  /** Loop devices over files in the directory, deleted ones included. */
+  loops(): string[] {
+    return readdirSync('/sys/block')
+      .filter((name) => name.startsWith('loop'))
+      .filter((name) => backingFile(name)?.startsWith(`${this.path}/`))
+      .map((name) => `/dev/${name}`);
+  }
+
+  [Symbol.dispose](): void {
+    for (const target of this.mounts()) execFileSync('umount', ['--lazy', target]);
+    for (const device of this.loops()) execFileSync('losetup', ['--detach', device]);
+    rmSync(this.path, { recursive: true, force: true });
+  }
+}
+
+function backingFile(loop: string): string | undefined {
+  try {
+    return readFileSync(`/sys/block/${loop}/loop/backing_file`, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/** mountinfo writes spaces and the like as octal escapes. */
+function decodeOctal(text: string): string {
+  return text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}
