@@ -2,14 +2,20 @@ import type { DeviceNumber } from '../kernel/device.ts';
 import type { Lane } from '../kernel/lane.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
-import type { VolumeId } from '../volume/id.ts';
-import type { Provisioning, VolumeRecord } from '../volume/record.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
+import type { Provisioning, VolumeRecord, VolumeSource } from '../volume/record.ts';
+import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 
 /** What a kind of pool can do, as data: services ask this, never the kind's name. */
 export interface PoolCapabilities {
   readonly block: boolean;
   readonly filesystems: readonly FilesystemType[];
   readonly provisioning: readonly Provisioning[];
+  /**
+   * How a snapshot or clone is made. reflink: at once, sharing blocks, also of a volume in use. copy: byte by byte, of
+   * a volume that is not in use.
+   */
+  readonly snapshots: 'reflink' | 'copy';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };
 }
 
@@ -23,6 +29,21 @@ export interface VolumeSpec {
   readonly provisioning: Provisioning;
   /** Arguments for mkfs, already checked against the list of harmless ones (`command/mkfs-options.ts`). */
   readonly mkfsArguments: readonly string[];
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** A snapshot to be cut; every field is checked. */
+export interface SnapshotSpec {
+  readonly id: SnapshotId;
+  readonly name: string;
+  readonly sourceId: VolumeId;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** What makes snapshots a group. */
+export interface GroupSpec {
+  readonly id: GroupId;
+  readonly name: string;
   readonly parameters: Readonly<Record<string, string>>;
 }
 
@@ -74,8 +95,11 @@ export interface Pool {
   /** Where blocking calls to this pool's disk run, and where mounts of its volumes are made. */
   readonly lane: Lane;
 
-  /** Makes the volume, durably, before it returns. The id must not exist. @throws ResourceExhausted, OutOfRange */
-  create(spec: VolumeSpec): Promise<VolumeRecord>;
+  /**
+   * Makes the volume, durably, before it returns: blank or formatted, or with the content of a snapshot or volume of
+   * this pool, which must be no larger. The id must not exist. @throws ResourceExhausted, NotFound
+   */
+  create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord>;
   find(id: VolumeId): Promise<VolumeRecord | undefined>;
   /** Records with an id greater than `after`, by id; at most `limit` (undefined: all). */
   list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]>;
@@ -83,6 +107,25 @@ export interface Pool {
   remove(id: VolumeId): Promise<void>;
   /** Makes the volume, and its device where attached, at least this large; never smaller. @throws ResourceExhausted */
   grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord>;
+
+  /**
+   * Cuts snapshots of volumes of this pool at one instant: mounted filesystems are frozen, all images cloned, and thawed
+   * (GR07). All or nothing; with `group` they exist only together. The ids must not exist.
+   * @throws NotFound, ResourceExhausted, FailedPrecondition
+   */
+  cut(specs: readonly SnapshotSpec[], group?: GroupSpec): Promise<SnapshotRecord[]>;
+  findSnapshot(id: SnapshotId): Promise<SnapshotRecord | undefined>;
+  /** Like `list`, for snapshots; those of one volume if `sourceId` is given. */
+  listSnapshots(
+    after: SnapshotId | undefined,
+    limit: number | undefined,
+    sourceId?: VolumeId,
+  ): Promise<SnapshotRecord[]>;
+  /** Durably gone when it returns; unknown ids are fine. Not for members of a group. */
+  removeSnapshot(id: SnapshotId): Promise<void>;
+  findGroup(id: GroupId): Promise<GroupRecord | undefined>;
+  /** The group and all its members. */
+  removeGroup(id: GroupId): Promise<void>;
 
   /**
    * Makes the data reachable as a device; the same device again if it already is.

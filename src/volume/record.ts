@@ -1,8 +1,14 @@
 import { z } from 'zod';
-import { type AccessMode, accessModes, type VolumeContent } from './capability.ts';
-import { DataLoss } from './errors.ts';
-import { filesystemTypes } from './filesystem.ts';
-import { parseVolumeId, type VolumeId } from './id.ts';
+import type { AccessMode, VolumeContent } from './capability.ts';
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
+import {
+  parseStored,
+  storedAccessModes,
+  storedBytes,
+  storedContent,
+  storedParameters,
+  unreadable,
+} from './stored-json.ts';
 
 export const provisionings = ['thin', 'thick'] as const;
 /** thin: blocks are allocated when written; thick: all of them at creation. */
@@ -24,7 +30,14 @@ export interface VolumeRecord {
   readonly blockSizeBytes: number;
   /** RFC 3339, UTC. */
   readonly createdAt: string;
+  /** What it was made from. */
+  readonly source?: VolumeSource;
 }
+
+/** What a new volume's content is taken from. Source and volume live their own lives afterwards (CV25). */
+export type VolumeSource =
+  | { readonly type: 'snapshot'; readonly id: SnapshotId }
+  | { readonly type: 'volume'; readonly id: VolumeId };
 
 /** How a record lies on disk. `format` grows when an older driver could misread what a newer one wrote. */
 const recordFormat = 1;
@@ -33,16 +46,19 @@ const storedRecord = z.strictObject({
   format: z.literal(recordFormat),
   id: z.string(),
   name: z.string(),
-  sizeBytes: z.string().regex(/^[0-9]{1,19}$/),
-  content: z.discriminatedUnion('type', [
-    z.strictObject({ type: z.literal('block') }),
-    z.strictObject({ type: z.literal('mount'), fsType: z.enum(filesystemTypes) }),
-  ]),
-  accessModes: z.array(z.enum(accessModes)),
+  sizeBytes: storedBytes,
+  content: storedContent,
+  accessModes: storedAccessModes,
   provisioning: z.enum(provisionings),
-  parameters: z.record(z.string(), z.string()),
+  parameters: storedParameters,
   blockSizeBytes: z.int().positive(),
   createdAt: z.iso.datetime(),
+  source: z
+    .discriminatedUnion('type', [
+      z.strictObject({ type: z.literal('snapshot'), id: z.string() }),
+      z.strictObject({ type: z.literal('volume'), id: z.string() }),
+    ])
+    .optional(),
 });
 
 export function serializeRecord(record: VolumeRecord): string {
@@ -52,20 +68,17 @@ export function serializeRecord(record: VolumeRecord): string {
 
 /** @throws DataLoss if the text is not a whole record of a format that we know */
 export function parseRecord(text: string, where: string): VolumeRecord {
-  const parsed = storedRecord.safeParse(parseJson(text));
-  const id = parsed.success ? parseVolumeId(parsed.data.id) : undefined;
-  if (!parsed.success || id === undefined) {
-    const reason = parsed.success ? 'its id has the wrong shape' : z.prettifyError(parsed.error);
-    throw new DataLoss(`The volume record ${where} cannot be read (${reason}). Its data is left as it is.`);
-  }
-  const { format: _format, ...fields } = parsed.data;
-  return { ...fields, id, sizeBytes: BigInt(parsed.data.sizeBytes) };
+  const { format: _format, source, ...fields } = parseStored(storedRecord, text, where);
+  const id = parseVolumeId(fields.id);
+  if (id === undefined) throw unreadable(where, 'its id has the wrong shape');
+  const record = { ...fields, id, sizeBytes: BigInt(fields.sizeBytes) };
+  return source === undefined ? record : { ...record, source: parseSource(source, where) };
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+function parseSource(source: { type: 'snapshot' | 'volume'; id: string }, where: string): VolumeSource {
+  const snapshot = source.type === 'snapshot' ? parseSnapshotId(source.id) : undefined;
+  if (snapshot !== undefined) return { type: 'snapshot', id: snapshot };
+  const volume = source.type === 'volume' ? parseVolumeId(source.id) : undefined;
+  if (volume !== undefined) return { type: 'volume', id: volume };
+  throw unreadable(where, "its source's id has the wrong shape");
 }

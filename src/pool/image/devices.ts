@@ -67,6 +67,12 @@ export class ImageDevices {
     return (await this.#loops(id)).map(({ devicePath, device, readonly }) => ({ devicePath, device, readonly }));
   }
 
+  /** The devices of all these volumes, in one look. */
+  async listAll(records: Iterable<VolumeRecord>): Promise<AttachedDevice[]> {
+    const ids = new Set<string>(Array.from(records, ({ id }) => id));
+    return (await listLoops(this.#lane)).filter(({ label }) => ids.has(label));
+  }
+
   /** Tells the devices of a volume that its image has grown. */
   async refreshSize(id: VolumeId): Promise<void> {
     for (const loop of await this.#loops(id)) {

@@ -1,51 +1,53 @@
 import { mkdir, rename } from 'node:fs/promises';
-import { format } from '../../command/mkfs.ts';
+import { join } from 'node:path';
 import type { DeviceNumber } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
-import { allocate, type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
+import type { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { statusOf } from '../../kernel/path.ts';
 import { AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted } from '../../volume/errors.ts';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
-import type { VolumeId } from '../../volume/id.ts';
-import { provisionings, serializeRecord, type VolumeRecord } from '../../volume/record.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import { provisionings, serializeRecord, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
 import { formatBytes } from '../../volume/size.ts';
+import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import type {
   AttachedDevice,
   Attachment,
   Condition,
+  GroupSpec,
   Pool,
   PoolCapabilities,
   PoolCapacity,
+  SnapshotSpec,
   VolumeSpec,
 } from '../pool.ts';
 import type { ImageDevices } from './devices.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
+import type { Freezer } from './freezer.ts';
+import type { ImageMaker, ImageSource } from './image-maker.ts';
 import type { Layout } from './layout.ts';
 import type { RecordIndex } from './record-index.ts';
+import type { SnapshotIndex } from './snapshot-index.ts';
+import { copyInUse, type ImageSnapshots } from './snapshots.ts';
 import type { SpaceLedger } from './space-ledger.ts';
 import type { Trash } from './trash.ts';
-
-const capabilities: PoolCapabilities = {
-  block: true,
-  filesystems: filesystemTypes,
-  provisioning: provisionings,
-  expansion: { online: true, offline: true },
-};
 
 /** What `openImagePool` puts together. */
 export interface ImagePoolParts {
   readonly name: string;
   readonly lane: Lane;
-  /** mkfs runs here: a child process takes no worker thread, but a dead disk must not collect hundreds of them. */
-  readonly formatLane: Lane;
   readonly layout: Layout;
   readonly blockSizeBytes: number;
   readonly defaultFilesystem: FilesystemType;
   readonly index: RecordIndex;
+  readonly snapshotIndex: SnapshotIndex;
   readonly space: SpaceLedger;
   readonly devices: ImageDevices;
+  readonly freezer: Freezer;
+  readonly maker: ImageMaker;
+  readonly snapshots: ImageSnapshots;
   readonly trash: Trash;
   readonly syncs: DirectorySync;
   readonly closeHome: () => Promise<void>;
@@ -54,11 +56,18 @@ export interface ImagePoolParts {
 /** Volumes as image files in a directory, shown as disks through loop devices. */
 export class ImagePool implements Pool {
   readonly kind = 'image';
-  readonly capabilities = capabilities;
+  readonly capabilities: PoolCapabilities;
   readonly #parts: ImagePoolParts;
 
   constructor(parts: ImagePoolParts) {
     this.#parts = parts;
+    this.capabilities = {
+      block: true,
+      filesystems: filesystemTypes,
+      provisioning: provisionings,
+      snapshots: parts.maker.cloning,
+      expansion: { online: true, offline: true },
+    };
   }
 
   get name(): string {
@@ -82,9 +91,10 @@ export class ImagePool implements Pool {
   }
 
   /** Made in tmp/ and renamed when whole: before the rename nothing exists, after it everything does. */
-  async create(spec: VolumeSpec): Promise<VolumeRecord> {
-    const { index, lane, layout, space, trash } = this.#parts;
+  async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
+    const { index, lane, layout, maker, space, syncs, trash } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
+    const from = source === undefined ? undefined : this.#imageOf(source);
     const record: VolumeRecord = {
       id: spec.id,
       name: spec.name,
@@ -93,24 +103,29 @@ export class ImagePool implements Pool {
       accessModes: spec.accessModes,
       provisioning: spec.provisioning,
       parameters: spec.parameters,
-      blockSizeBytes: this.#parts.blockSizeBytes,
+      blockSizeBytes: from?.blockSizeBytes ?? this.#parts.blockSizeBytes,
       createdAt: new Date().toISOString(),
+      ...(source === undefined ? {} : { source }),
     };
-    const draft = layout.newDraft(spec.id);
-    using _space = await space.reserve(spec.sizeBytes);
-    let place = draft.directory;
+    const isCopy = source !== undefined && maker.cloning === 'copy';
+    const directory = isCopy ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
+    const data = join(directory, 'data');
+    let place = directory;
+    using _space = await space.reserveSharing(source?.type === 'volume' ? [source.id] : [], spec.sizeBytes);
     try {
-      await step('create/directory', () => lane.run(() => mkdir(draft.directory, { mode: 0o700 })));
-      await this.#makeImage(spec, draft.data);
-      await step('create/record', () => writeNewFile(lane, draft.record, serializeRecord(record)));
-      await this.#parts.syncs.sync(lane, draft.directory);
+      await step('create/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
+      if (from === undefined) await maker.blank(spec, data, this.#parts.blockSizeBytes);
+      else await this.#cloneInto(spec, from, data);
+      await step('create/record', () => writeNewFile(lane, join(directory, 'volume.json'), serializeRecord(record)));
+      await syncs.sync(lane, directory);
       await step('create/commit', async () => {
-        await lane.run(() => rename(draft.directory, layout.volume(spec.id)));
+        await lane.run(() => rename(directory, layout.volume(spec.id)));
         place = layout.volume(spec.id);
-        await this.#parts.syncs.sync(lane, layout.volumes);
+        await syncs.sync(lane, layout.volumes);
       });
     } catch (error) {
-      trash.purge(place);
+      // A copy is kept: the retry goes on with it.
+      if (!isCopy || place !== directory) trash.purge(place);
       throw this.#explain(error, spec.sizeBytes);
     }
     index.put(record);
@@ -119,6 +134,7 @@ export class ImagePool implements Pool {
 
   async remove(id: VolumeId): Promise<void> {
     const { devices, index, lane, layout, syncs, trash } = this.#parts;
+    trash.purge(layout.copyDraft(id));
     if (index.get(id) === undefined) return;
     const [device] = await devices.list(id);
     if (device !== undefined) {
@@ -142,13 +158,13 @@ export class ImagePool implements Pool {
 
   /** The image grows before the record says so: a crash in between leaves an image that is a little too large. */
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
-    const { devices, index, lane, layout, space, syncs } = this.#parts;
+    const { devices, index, lane, layout, maker, space, syncs } = this.#parts;
     const record = this.#existing(id);
     const grown = { ...record, sizeBytes };
     if (sizeBytes > record.sizeBytes) {
       using _space = await space.reserve(sizeBytes - record.sizeBytes);
       try {
-        await step('grow/data', () => this.#setSize(layout.data(id), grown));
+        await step('grow/data', () => maker.setSize(layout.data(id), grown));
         await step('grow/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(grown)));
       } catch (error) {
         throw this.#explain(error, sizeBytes);
@@ -158,6 +174,34 @@ export class ImagePool implements Pool {
     // Also on a replay: the first try may have died before its devices knew.
     await devices.refreshSize(id);
     return this.#existing(id);
+  }
+
+  async cut(specs: readonly SnapshotSpec[], group?: GroupSpec): Promise<SnapshotRecord[]> {
+    return this.#parts.snapshots.cut(specs, group);
+  }
+
+  async findSnapshot(id: SnapshotId): Promise<SnapshotRecord | undefined> {
+    return this.#parts.snapshotIndex.get(id);
+  }
+
+  async listSnapshots(
+    after: SnapshotId | undefined,
+    limit: number | undefined,
+    sourceId?: VolumeId,
+  ): Promise<SnapshotRecord[]> {
+    return this.#parts.snapshotIndex.list(after, limit, sourceId);
+  }
+
+  async removeSnapshot(id: SnapshotId): Promise<void> {
+    await this.#parts.snapshots.remove(id);
+  }
+
+  async findGroup(id: GroupId): Promise<GroupRecord | undefined> {
+    return this.#parts.snapshotIndex.getGroup(id);
+  }
+
+  async removeGroup(id: GroupId): Promise<void> {
+    await this.#parts.snapshots.removeGroup(id);
   }
 
   async attach(id: VolumeId, options: { lasting: boolean; readonly: boolean }): Promise<Attachment> {
@@ -199,26 +243,24 @@ export class ImagePool implements Pool {
     await this.#parts.closeHome();
   }
 
-  async #makeImage(spec: VolumeSpec, path: string): Promise<void> {
-    const { blockSizeBytes, formatLane, lane } = this.#parts;
-    const { content } = spec;
-    await step('create/data', async () => {
-      await writeNewFile(lane, path, '');
-      await this.#setSize(path, spec);
-    });
-    if (content.type === 'block') return;
-    await step('create/format', () =>
-      formatLane.run(() =>
-        format({ path, fsType: content.fsType, blockSizeBytes, extraArguments: spec.mkfsArguments }),
-      ),
-    );
-    await syncFile(lane, path);
+  async #cloneInto(spec: VolumeSpec, from: ImageSource & { readonly volumeId: VolumeId | undefined }, data: string) {
+    const { devices, freezer, maker } = this.#parts;
+    const { volumeId } = from;
+    const attached = volumeId === undefined ? [] : await devices.list(volumeId);
+    if (volumeId !== undefined && maker.cloning === 'copy' && attached.length > 0) throw copyInUse(volumeId, this.name);
+    const targets = volumeId === undefined ? [] : [{ volumeId, devices: attached }];
+    await step('create/clone', () => freezer.whileFrozen(targets, () => maker.clone(from, data)));
+    await step('create/identity', () => maker.adopt(spec, from, data));
   }
 
-  async #setSize(path: string, { provisioning, sizeBytes }: Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>) {
-    const { lane } = this.#parts;
-    if (provisioning === 'thick') await allocate(lane, path, sizeBytes);
-    await resizeFile(lane, path, sizeBytes);
+  #imageOf(source: VolumeSource): ImageSource & { readonly volumeId: VolumeId | undefined } {
+    const { layout, snapshotIndex } = this.#parts;
+    if (source.type === 'volume') {
+      return { ...this.#existing(source.id), path: layout.data(source.id), volumeId: source.id };
+    }
+    const snapshot = snapshotIndex.get(source.id);
+    if (snapshot === undefined) throw new NotFound(`There is no snapshot ${source.id} in pool ${this.name}.`);
+    return { ...snapshot, path: layout.snapshotData(source.id), volumeId: undefined };
   }
 
   #existing(id: VolumeId): VolumeRecord {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { VolumeId } from '../../volume/id.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 
 /**
  * Where things lie in an image pool. Every path below the pool is made here, from ids of checked shape and random
@@ -10,14 +10,18 @@ import type { VolumeId } from '../../volume/id.ts';
  * pool.json                          format, pool id, block size
  * volumes/<volume-id>/volume.json    the record
  * volumes/<volume-id>/data           the image: what a loop device shows as a disk
- * trash/<volume-id>.<random>/        removed, waiting to be unlinked
- * tmp/<volume-id>.<random>/          being made; renamed into volumes/ when whole
+ * snapshots/<snapshot-id>/snapshot.json, data
+ * groups/<group-id>.json             makes the snapshots it names exist
+ * trash/<id>.<random>/               removed, waiting to be unlinked
+ * tmp/<id>.<random>/                 being made; renamed into place when whole
  * ```
  */
 export class Layout {
   readonly root: string;
   readonly poolFile: string;
   readonly volumes: string;
+  readonly snapshots: string;
+  readonly groups: string;
   readonly trash: string;
   readonly drafts: string;
 
@@ -25,6 +29,8 @@ export class Layout {
     this.root = root;
     this.poolFile = join(root, 'pool.json');
     this.volumes = join(root, 'volumes');
+    this.snapshots = join(root, 'snapshots');
+    this.groups = join(root, 'groups');
     this.trash = join(root, 'trash');
     this.drafts = join(root, 'tmp');
   }
@@ -41,17 +47,40 @@ export class Layout {
     return join(this.volumes, id, 'volume.json');
   }
 
-  /** A name never used before: a mkfs that outlived a killed driver must not meet the next try's file. */
-  newDraft(id: VolumeId): { readonly directory: string; readonly data: string; readonly record: string } {
-    const directory = join(this.drafts, `${id}.${suffix()}`);
-    return { directory, data: join(directory, 'data'), record: join(directory, 'volume.json') };
+  snapshot(id: SnapshotId): string {
+    return join(this.snapshots, id);
   }
 
-  /** One volume id can be in the trash several times: deleted, made anew, deleted. */
-  newTrash(id: VolumeId): string {
+  snapshotData(id: SnapshotId): string {
+    return join(this.snapshots, id, 'data');
+  }
+
+  snapshotRecord(id: SnapshotId): string {
+    return join(this.snapshots, id, 'snapshot.json');
+  }
+
+  group(id: GroupId): string {
+    return join(this.groups, `${id}.json`);
+  }
+
+  /** A name never used before: a mkfs that outlived a killed driver must not meet the next try's file. */
+  newDraft(id: VolumeId | SnapshotId): string {
+    return join(this.drafts, `${id}.${suffix()}`);
+  }
+
+  /** A copy takes long: its draft has a lasting name, and the next try goes on with it. */
+  copyDraft(id: VolumeId | SnapshotId): string {
+    return join(this.drafts, `${id}${copySuffix}`);
+  }
+
+  /** One id can be in the trash several times: deleted, made anew, deleted. */
+  newTrash(id: VolumeId | SnapshotId): string {
     return join(this.trash, `${id}.${suffix()}`);
   }
 }
+
+/** How the drafts of copies are told from others. */
+export const copySuffix = '.copy';
 
 function suffix(): string {
   return randomBytes(6).toString('hex');

@@ -3,12 +3,17 @@ import { Lane } from '../../kernel/lane.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { findBlockSizeBytes } from './block-size.ts';
 import { ImageDevices } from './devices.ts';
+import { Freezer } from './freezer.ts';
 import { type Home, openHome } from './home.ts';
+import { ImageMaker } from './image-maker.ts';
 import { ImagePool } from './image-pool.ts';
 import { Layout } from './layout.ts';
 import { openPoolFile } from './pool-file.ts';
 import { RecordIndex } from './record-index.ts';
-import { readRecords } from './records.ts';
+import { readGroups, readSnapshots, readVolumes } from './records.ts';
+import { canReflink } from './reflink.ts';
+import { SnapshotIndex } from './snapshot-index.ts';
+import { ImageSnapshots } from './snapshots.ts';
 import { SpaceLedger } from './space-ledger.ts';
 import { Trash } from './trash.ts';
 
@@ -56,35 +61,78 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       dataDirectory,
       blockSizeBytes: () => findBlockSizeBytes(lane, layout.root),
     });
-    const { records, damaged } = await readRecords(lane, layout);
-    for (const { id, reason } of damaged)
-      log.error({ pool: name, volume_id: id, reason }, 'a volume record is damaged');
-    const devices = new ImageDevices(lane, layout);
-    for (const id of await devices.detachOrphans()) {
-      log.warn({ pool: name, volume_id: id }, 'detached a device that a killed driver had left');
-    }
+    const index = await readIndex(options, layout);
+    const snapshotIndex = await readSnapshotIndex(options, layout);
     const trash = new Trash(lane, layout, (path, error) =>
       log.error({ pool: name, path, err: error }, 'cannot unlink; the next start tries again'),
     );
-    await trash.sweep();
-    const index = new RecordIndex(records, damaged);
-    log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: records.length }, 'pool opened');
-    return new ImagePool({
-      name,
+    const devices = new ImageDevices(lane, layout);
+    const freezer = new Freezer(lane);
+    const maker = new ImageMaker({
       lane,
       formatLane: new Lane(`${name} mkfs`, formatsAtOnce),
-      layout,
-      blockSizeBytes: poolFile.blockSizeBytes,
-      defaultFilesystem: options.defaultFilesystem,
-      index,
-      space: new SpaceLedger({ ...options, poolName: name, layout, index, backingFile: openedHome.backingFile }),
-      devices,
-      trash,
       syncs,
+      snapshots: (await canReflink(lane, layout.drafts)) ? 'reflink' : 'copy',
+      log,
+    });
+    const space = new SpaceLedger({
+      ...options,
+      poolName: name,
+      layout,
+      index,
+      snapshotIndex,
+      backingFile: openedHome.backingFile,
+    });
+    const parts = { ...options, layout, index, snapshotIndex, space, devices, freezer, maker, trash, syncs };
+    const snapshots = new ImageSnapshots({ ...parts, poolName: name });
+    await reconcile(name, log, { devices, freezer, index, snapshots, trash });
+    log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');
+    return new ImagePool({
+      ...parts,
+      blockSizeBytes: poolFile.blockSizeBytes,
+      snapshots,
       closeHome: () => openedHome.close(),
     });
   } catch (error) {
     await openedHome.close();
     throw error;
   }
+}
+
+async function readIndex({ lane, log, name }: ImagePoolOptions, layout: Layout): Promise<RecordIndex> {
+  const { records, damaged } = await readVolumes(lane, layout);
+  for (const { id, reason } of damaged) log.error({ pool: name, volume_id: id, reason }, 'a volume record is damaged');
+  return new RecordIndex(records, damaged);
+}
+
+async function readSnapshotIndex({ lane, log, name }: ImagePoolOptions, layout: Layout): Promise<SnapshotIndex> {
+  const snapshots = await readSnapshots(lane, layout);
+  const groups = await readGroups(lane, layout);
+  const damaged = [...snapshots.damaged, ...groups.damaged];
+  for (const { id, reason } of damaged) log.error({ pool: name, id, reason }, 'a snapshot record is damaged');
+  return new SnapshotIndex(snapshots.records, groups.records, damaged);
+}
+
+interface Reconciled {
+  readonly devices: ImageDevices;
+  readonly freezer: Freezer;
+  readonly index: RecordIndex;
+  readonly snapshots: ImageSnapshots;
+  readonly trash: Trash;
+}
+
+async function reconcile(
+  name: string,
+  log: PoolLog,
+  { devices, freezer, index, snapshots, trash }: Reconciled,
+): Promise<void> {
+  for (const id of await devices.detachOrphans()) {
+    log.warn({ pool: name, volume_id: id }, 'detached a device that a killed driver had left');
+  }
+  const thawed = await freezer.thawAll(await devices.listAll(index.all()));
+  if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
+  for (const id of await snapshots.removeIncomplete()) {
+    log.warn({ pool: name, snapshot_id: id }, 'removed a member of a group that was never finished');
+  }
+  await trash.sweep();
 }

@@ -90,7 +90,7 @@ async function refuseUnlessNew(
     );
   }
   // What a killed first start may have left behind is ours; anything else is somebody's data.
-  const ours = ['volumes', 'trash', 'tmp', 'pool.json.new', 'lost+found'];
+  const ours = ['volumes', 'snapshots', 'groups', 'trash', 'tmp', 'pool.json.new', 'lost+found'];
   const foreign = (await lane.run(() => readdir(layout.root))).find((name) => !ours.includes(name));
   if (foreign !== undefined) {
     throw new FailedPrecondition(
@@ -100,7 +100,7 @@ async function refuseUnlessNew(
 }
 
 async function makeDirectories({ lane, layout }: PoolFileOptions): Promise<void> {
-  for (const directory of [layout.volumes, layout.trash, layout.drafts]) {
+  for (const directory of [layout.volumes, layout.snapshots, layout.groups, layout.trash, layout.drafts]) {
     await lane.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
   }
 }

@@ -1,7 +1,7 @@
 import { DataLoss } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import type { DamagedRecord } from './records.ts';
+import type { Damaged } from './records.ts';
 
 /**
  * The records in memory. The pool's lock makes this process the only one that changes them, so what was read at the
@@ -11,7 +11,7 @@ export class RecordIndex {
   readonly #records = new Map<VolumeId, VolumeRecord>();
   readonly #damaged = new Map<VolumeId, string>();
 
-  constructor(records: readonly VolumeRecord[], damaged: readonly DamagedRecord[]) {
+  constructor(records: readonly VolumeRecord[], damaged: readonly Damaged<VolumeId>[]) {
     for (const record of records) this.#records.set(record.id, record);
     for (const { id, reason } of damaged) this.#damaged.set(id, reason);
   }
@@ -29,6 +29,10 @@ export class RecordIndex {
 
   delete(id: VolumeId): void {
     this.#records.delete(id);
+  }
+
+  get size(): number {
+    return this.#records.size;
   }
 
   all(): IterableIterator<VolumeRecord> {

@@ -1,30 +1,61 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
 import type { Lane } from '../../kernel/lane.ts';
-import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
+import {
+  type GroupId,
+  parseGroupId,
+  parseSnapshotId,
+  parseVolumeId,
+  type SnapshotId,
+  type VolumeId,
+} from '../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../volume/record.ts';
+import { type GroupRecord, parseGroup, parseSnapshot, type SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { Layout } from './layout.ts';
 
-/** A directory in volumes/ whose record cannot be read. It is left as it is, and its volume answers with an error. */
-export interface DamagedRecord {
-  readonly id: VolumeId;
+/** Something whose record cannot be read. It is left as it is, and calls for it answer with an error. */
+export interface Damaged<Id> {
+  readonly id: Id;
   readonly reason: string;
 }
 
-/** Reads every record of a pool. Takes no lock and changes nothing, so the command line may use it too. */
-export async function readRecords(
+export interface ReadRecords<Id, Kind> {
+  readonly records: Kind[];
+  readonly damaged: Damaged<Id>[];
+}
+
+/** These read all records of a kind. They take no lock and change nothing, so the command line may use them too. */
+
+export function readVolumes(lane: Lane, layout: Layout): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+  return readAll(lane, layout.volumes, parseVolumeId, (id) => layout.record(id), parseRecord);
+}
+
+export function readSnapshots(lane: Lane, layout: Layout): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+  return readAll(lane, layout.snapshots, parseSnapshotId, (id) => layout.snapshotRecord(id), parseSnapshot);
+}
+
+export function readGroups(lane: Lane, layout: Layout): Promise<ReadRecords<GroupId, GroupRecord>> {
+  const parseName = (name: string) => parseGroupId(basename(name, '.json'));
+  return readAll(lane, layout.groups, parseName, (id) => layout.group(id), parseGroup);
+}
+
+async function readAll<Id extends string, Kind extends { readonly id: Id }>(
   lane: Lane,
-  layout: Layout,
-): Promise<{ readonly records: VolumeRecord[]; readonly damaged: DamagedRecord[] }> {
-  const records: VolumeRecord[] = [];
-  const damaged: DamagedRecord[] = [];
-  const names = await lane.run(() => readdir(layout.volumes));
+  directory: string,
+  parseName: (name: string) => Id | undefined,
+  pathOf: (id: Id) => string,
+  parse: (text: string, where: string) => Kind,
+): Promise<ReadRecords<Id, Kind>> {
+  const records: Kind[] = [];
+  const damaged: Damaged<Id>[] = [];
+  const names = await lane.run(() => readdir(directory));
   await Promise.all(
     names.map(async (name) => {
-      const id = parseVolumeId(name);
+      const id = parseName(name);
       if (id === undefined) return;
       try {
-        const path = layout.record(id);
-        const record = parseRecord(await lane.run(() => readFile(path, 'utf8')), path);
+        const path = pathOf(id);
+        const record = parse(await lane.run(() => readFile(path, 'utf8')), path);
         if (record.id === id) records.push(record);
         else damaged.push({ id, reason: `its record names ${record.id}` });
       } catch (error) {

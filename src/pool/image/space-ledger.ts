@@ -8,7 +8,8 @@ import { formatBytes, smaller } from '../../volume/size.ts';
 import type { PoolCapacity } from '../pool.ts';
 import type { Layout } from './layout.ts';
 import type { RecordIndex } from './record-index.ts';
-import { computeCapacity, defaultReserveBytes, freeInBackingFile } from './space.ts';
+import type { SnapshotIndex } from './snapshot-index.ts';
+import { computeCapacity, defaultReserveBytes, freeInBackingFile, sharingVolumes } from './space.ts';
 
 const statBlockBytes = 512n;
 
@@ -17,6 +18,7 @@ export interface SpaceOptions {
   readonly lane: Lane;
   readonly layout: Layout;
   readonly index: RecordIndex;
+  readonly snapshotIndex: SnapshotIndex;
   /** The sparse file that the pool's filesystem lies in, if it does. */
   readonly backingFile: string | undefined;
   readonly reserveBytes: bigint | undefined;
@@ -37,8 +39,26 @@ export class SpaceLedger {
    * @throws ResourceExhausted (CV20, GC04)
    */
   async reserve(sizeBytes: bigint): Promise<Disposable> {
+    return this.#take(await this.#observe(), sizeBytes);
+  }
+
+  /**
+   * Holds the space that these volumes may come to need when their blocks are shared, by a snapshot or a clone: what
+   * they have written they may write again. Those that share already have been counted.
+   * @param moreBytes of a new volume
+   */
+  async reserveSharing(ids: readonly VolumeId[], moreBytes = 0n): Promise<Disposable> {
     const observation = await this.#observe();
-    // From here to the end nothing waits, so two calls at once cannot be promised the same space.
+    const sharing = this.#sharing();
+    const written = ids.filter((id) => !sharing.has(id)).map((id) => observation.allocatedBytes.get(id) ?? 0n);
+    return this.#take(
+      observation,
+      written.reduce((sum, bytes) => sum + bytes, moreBytes),
+    );
+  }
+
+  /** Nothing waits in here, so two calls at once cannot be promised the same space. */
+  #take(observation: Observation, sizeBytes: bigint): Disposable {
     const { availableBytes } = this.#compute(observation);
     if (sizeBytes > availableBytes) {
       throw new ResourceExhausted(
@@ -59,13 +79,19 @@ export class SpaceLedger {
 
   #compute(observation: Observation): PoolCapacity {
     const { index, overcommit } = this.#options;
+    const sharing = this.#sharing();
     const volumes = Array.from(index.all(), ({ id, sizeBytes }) => ({
       sizeBytes,
+      isSharing: sharing.has(id),
       // Made since we looked: as if nothing of it were written, so never too optimistic.
       allocatedBytes: smaller(sizeBytes, observation.allocatedBytes.get(id) ?? 0n),
     }));
     const reserveBytes = this.#options.reserveBytes ?? defaultReserveBytes(observation.filesystemBytes);
     return computeCapacity({ ...observation, reserveBytes, overcommit, volumes, reservedBytes: this.#reservedBytes });
+  }
+
+  #sharing(): ReadonlySet<VolumeId> {
+    return sharingVolumes(this.#options.index.all(), this.#options.snapshotIndex.all());
   }
 
   async #observe(): Promise<Observation> {

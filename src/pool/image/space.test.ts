@@ -19,7 +19,7 @@ describe('GC04: what a pool can promise', () => {
   });
 
   test('a thin volume counts with what it may still claim, not with what it takes now', () => {
-    const volumes = [{ sizeBytes: 50n * gib, allocatedBytes: 5n * gib }];
+    const volumes = [{ sizeBytes: 50n * gib, allocatedBytes: 5n * gib, isSharing: false }];
     const capacity = computeCapacity({ ...use, freeBytes: 85n * gib, volumes });
     assert.equal(capacity.availableBytes, 39n * gib);
     assert.equal(capacity.promisedBytes, 50n * gib);
@@ -29,11 +29,17 @@ describe('GC04: what a pool can promise', () => {
   test('writing to a thin volume changes nothing: the space was promised', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 50n * gib), (written) => {
-        const volumes = [{ sizeBytes: 50n * gib, allocatedBytes: written }];
+        const volumes = [{ sizeBytes: 50n * gib, allocatedBytes: written, isSharing: false }];
         const { availableBytes } = computeCapacity({ ...use, freeBytes: use.freeBytes - written, volumes });
         assert.equal(availableBytes, 39n * gib);
       }),
     );
+  });
+
+  test('a volume that shares its blocks with a snapshot may have to write all of them anew', () => {
+    const volumes = [{ sizeBytes: 50n * gib, allocatedBytes: 5n * gib, isSharing: true }];
+    const { availableBytes } = computeCapacity({ ...use, freeBytes: 85n * gib, volumes });
+    assert.equal(availableBytes, 34n * gib);
   });
 
   test('volumes being made count as made', () => {
@@ -41,7 +47,7 @@ describe('GC04: what a pool can promise', () => {
   });
 
   test('L11: never negative, also when others filled the disk', () => {
-    const volumes = [{ sizeBytes: 50n * gib, allocatedBytes: 0n }];
+    const volumes = [{ sizeBytes: 50n * gib, allocatedBytes: 0n, isSharing: false }];
     const { availableBytes } = computeCapacity({ ...use, freeBytes: 2n * gib, volumes });
     assert.equal(availableBytes, 0n);
   });

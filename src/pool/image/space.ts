@@ -1,4 +1,7 @@
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, smaller } from '../../volume/size.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { PoolCapacity } from '../pool.ts';
 
 /** What the filesystem and the records say at one moment. All in bytes. */
@@ -11,10 +14,33 @@ export interface SpaceUse {
   readonly reserveBytes: bigint;
   /** 1: never promise more than there is. 2: promise twice as much. */
   readonly overcommit: number;
-  /** Every volume: its size and what its image takes now. */
-  readonly volumes: readonly { readonly sizeBytes: bigint; readonly allocatedBytes: bigint }[];
+  /** Every volume. */
+  readonly volumes: readonly VolumeUse[];
   /** Sizes of volumes that are being made or grown now. */
   readonly reservedBytes: bigint;
+}
+
+export interface VolumeUse {
+  readonly sizeBytes: bigint;
+  /** What its image takes now. */
+  readonly allocatedBytes: bigint;
+  /** Whether a snapshot or clone may share these blocks: then overwriting them takes new ones. */
+  readonly isSharing: boolean;
+}
+
+/** The volumes whose blocks a snapshot or another volume may share. */
+export function sharingVolumes(
+  volumes: Iterable<VolumeRecord>,
+  snapshots: Iterable<SnapshotRecord>,
+): ReadonlySet<VolumeId> {
+  const sharing = new Set<VolumeId>();
+  for (const { sourceId } of snapshots) sharing.add(sourceId);
+  for (const { id, source } of volumes) {
+    if (source === undefined) continue;
+    sharing.add(id);
+    if (source.type === 'volume') sharing.add(source.id);
+  }
+  return sharing;
 }
 
 /**
@@ -25,10 +51,10 @@ export function computeCapacity(use: SpaceUse): PoolCapacity {
   let promisedBytes = use.reservedBytes;
   let usedBytes = 0n;
   let claimableBytes = use.reservedBytes;
-  for (const { sizeBytes, allocatedBytes } of use.volumes) {
+  for (const { sizeBytes, allocatedBytes, isSharing } of use.volumes) {
     promisedBytes += sizeBytes;
     usedBytes += allocatedBytes;
-    claimableBytes += larger(0n, sizeBytes - allocatedBytes);
+    claimableBytes += isSharing ? sizeBytes : larger(0n, sizeBytes - allocatedBytes);
   }
   const totalBytes = larger(0n, smaller(use.filesystemBytes, use.freeBytes + usedBytes) - use.reserveBytes);
   const overcommittedBytes = scale(totalBytes, use.overcommit) - totalBytes;

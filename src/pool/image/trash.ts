@@ -1,8 +1,11 @@
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Lane } from '../../kernel/lane.ts';
 import { step } from '../../volume/step.ts';
-import type { Layout } from './layout.ts';
+import { copySuffix, type Layout } from './layout.ts';
+
+/** A copy that nobody has gone on with for so long is of no use. */
+const forgottenAfterMs = 7 * 24 * 3600_000;
 
 /**
  * Unlinks what was removed, one volume after another and behind the answer: unlinking a large image takes long, and
@@ -20,11 +23,19 @@ export class Trash {
     this.#onError = onError;
   }
 
-  /** Queues everything that lies in the trash and all half-made volumes. */
+  /** Queues everything that lies in the trash and all that is half made, but for copies that a retry may go on with. */
   async sweep(): Promise<void> {
-    for (const directory of [this.#layout.trash, this.#layout.drafts]) {
-      for (const name of await this.#lane.run(() => readdir(directory))) this.purge(join(directory, name));
+    const { trash, drafts } = this.#layout;
+    for (const name of await this.#lane.run(() => readdir(trash))) this.purge(join(trash, name));
+    for (const name of await this.#lane.run(() => readdir(drafts))) {
+      const path = join(drafts, name);
+      if (!name.endsWith(copySuffix) || (await this.#isForgotten(path))) this.purge(path);
     }
+  }
+
+  async #isForgotten(path: string): Promise<boolean> {
+    const { mtimeMs } = await this.#lane.run(() => stat(path));
+    return Date.now() - mtimeMs > forgottenAfterMs;
   }
 
   /** Queues a directory of the trash. Never throws: what cannot be unlinked now is tried again at the next start. */

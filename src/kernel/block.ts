@@ -1,0 +1,13 @@
+import { openReadOnly } from './descriptor.ts';
+import { type IoctlRequest, ioctlNow } from './ioctl.ts';
+import type { Lane } from './lane.ts';
+
+const BLKGETSIZE64: IoctlRequest = { name: 'BLKGETSIZE64', number: 0x80081272 };
+
+/** How large a block device is. */
+export async function deviceSizeBytes(lane: Lane, path: string): Promise<bigint> {
+  await using descriptor = await openReadOnly(lane, path);
+  const size = Buffer.alloc(8);
+  ioctlNow(descriptor, BLKGETSIZE64, size);
+  return size.readBigUInt64LE();
+}

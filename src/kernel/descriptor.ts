@@ -1,0 +1,56 @@
+import { constants } from 'node:fs';
+import type { Lane } from './lane.ts';
+import { callLater, invoke, libcCall } from './libc.ts';
+
+/** Not in node:fs; the same number on x86_64 and arm64 (asm-generic/fcntl.h). */
+export const openFlags = { O_PATH: 0o10000000, O_CLOEXEC: 0o2000000 } as const;
+
+const closeCall = libcCall<readonly [number]>('int close(int fd)');
+const openCall = libcCall<readonly [string, number, number]>('int open(const char *path, int flags, uint mode)');
+
+/** An open file descriptor that belongs to whoever holds this object: `await using`. */
+export class Descriptor implements AsyncDisposable {
+  readonly fd: number;
+  /** Where it was found, for messages. */
+  readonly path: string;
+  readonly #closingLane: Lane | undefined;
+  #isOpen = true;
+
+  /** @param closingLane undefined if closing can never wait for a disk, as with O_PATH: then it is done on the spot */
+  constructor(fd: number, path: string, closingLane: Lane | undefined) {
+    this.fd = fd;
+    this.path = path;
+    this.#closingLane = closingLane;
+  }
+
+  /** A path that names the very thing that is open, whatever happened to its name since (proc(5)). */
+  get procPath(): string {
+    return `/proc/self/fd/${this.fd}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closingLane === undefined) return this.closeNow();
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    // close(2): the descriptor is gone whatever it returns, and nothing here is written through one without a sync.
+    await callLater(this.#closingLane, closeCall, [this.fd]);
+  }
+
+  /** Closes without a worker thread: right where something else (a mount, a loop device) keeps the file open. */
+  closeNow(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    closeCall.native(this.fd);
+  }
+}
+
+/** open(2), always with O_CLOEXEC. */
+export async function openFile(lane: Lane, path: string, flags: number, mode = 0): Promise<Descriptor> {
+  const fd = await invoke(lane, openCall, [path, flags | openFlags.O_CLOEXEC, mode], path);
+  return new Descriptor(fd, path, (flags & openFlags.O_PATH) === 0 ? lane : undefined);
+}
+
+/** Opens to read, or to send an ioctl or an fsync to. Never waits for the other end of a FIFO. */
+export function openReadOnly(lane: Lane, path: string): Promise<Descriptor> {
+  return openFile(lane, path, constants.O_RDONLY | constants.O_NONBLOCK);
+}

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { describe, test } from 'node:test';
+import { isErrno, KernelError } from './errno.ts';
+
+describe('KernelError', () => {
+  test('says what was refused, where and why', () => {
+    const error = new KernelError({ syscall: 'umount2', errno: 16, path: '/a' });
+    assert.equal(error.message, 'umount2 /a: resource busy or locked (EBUSY)');
+    assert.deepEqual([error.code, error.errno, error.path, error.detail], ['EBUSY', 16, '/a', undefined]);
+  });
+
+  test("prefers the filesystem's own words", () => {
+    const error = new KernelError({ syscall: 'fsconfig', errno: 22, detail: 'ext4: no' });
+    assert.equal(error.message, 'fsconfig: ext4: no (EINVAL)');
+    assert.equal(error.path, undefined);
+  });
+
+  test('names what filesystems answer with and libuv does not know, and numbers the rest', () => {
+    assert.equal(new KernelError({ syscall: 'mount', errno: 117 }).code, 'EUCLEAN');
+    assert.equal(new KernelError({ syscall: 'mount', errno: 74 }).code, 'EBADMSG');
+    assert.equal(new KernelError({ syscall: 'mount', errno: 4095 }).code, 'errno 4095');
+  });
+});
+
+test("isErrno knows our errors and Node's by their code, and nothing else", async () => {
+  assert.equal(isErrno(new KernelError({ syscall: 'open', errno: 2 }), 'EEXIST', 'ENOENT'), true);
+  const nodes = await readFile('/nonexistent').catch((error: unknown) => error);
+  assert.equal(isErrno(nodes, 'ENOENT'), true);
+  assert.equal(isErrno(nodes, 'EPERM'), false);
+  assert.equal(isErrno({ code: 'ENOENT' }, 'ENOENT'), false);
+  assert.equal(isErrno(undefined, 'ENOENT'), false);
+});

@@ -1,0 +1,57 @@
+import { constants } from 'node:fs';
+import { unlink } from 'node:fs/promises';
+import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
+import { type IoctlRequest, ioctl } from './ioctl.ts';
+import type { Lane } from './lane.ts';
+import { invoke, libcCall } from './libc.ts';
+
+export { growMounted } from './grow.ts';
+
+const FICLONE: IoctlRequest = { name: 'FICLONE', number: 0x40049409 };
+const FIFREEZE: IoctlRequest = { name: 'FIFREEZE', number: 0xc0045877 };
+const FITHAW: IoctlRequest = { name: 'FITHAW', number: 0xc0045878 };
+const FITRIM: IoctlRequest = { name: 'FITRIM', number: 0xc0185879 };
+
+const syncfsCall = libcCall<readonly [number]>('int syncfs(int fd)');
+
+/** Writes back all that the filesystem of an open file has in memory (syncfs(2)). */
+export async function syncFilesystem(lane: Lane, file: Descriptor): Promise<void> {
+  await invoke(lane, syncfsCall, [file.fd], file.path);
+}
+
+/** Brings the filesystem at `path` to rest: all is on disk, and writers wait until `thaw`. */
+export async function freeze(lane: Lane, path: string): Promise<void> {
+  await using descriptor = await openReadOnly(lane, path);
+  await ioctl(lane, descriptor, FIFREEZE, 0);
+}
+
+/** @throws KernelError EINVAL if it is not frozen */
+export async function thaw(lane: Lane, path: string): Promise<void> {
+  await using descriptor = await openReadOnly(lane, path);
+  await ioctl(lane, descriptor, FITHAW, 0);
+}
+
+/** Tells the device below the filesystem what is free. Returns how many bytes that was. */
+export async function trim(lane: Lane, path: string): Promise<bigint> {
+  await using descriptor = await openReadOnly(lane, path);
+  // struct fstrim_range: start, length (all of it), shortest extent; the kernel writes the trimmed bytes to length.
+  const range = Buffer.alloc(24);
+  range.writeBigUInt64LE((1n << 64n) - 1n, 8);
+  await ioctl(lane, descriptor, FITRIM, range);
+  return range.readBigUInt64LE(8);
+}
+
+/**
+ * Makes `toPath` a copy of `fromPath` that shares its blocks, in constant time. `toPath` must not exist; if the
+ * filesystem cannot do it (EOPNOTSUPP, EXDEV, EINVAL) it does not exist afterwards either.
+ */
+export async function reflink(lane: Lane, fromPath: string, toPath: string): Promise<void> {
+  await using from = await openReadOnly(lane, fromPath);
+  await using to = await openFile(lane, toPath, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+  try {
+    await ioctl(lane, to, FICLONE, from.fd);
+  } catch (error) {
+    await lane.run(() => unlink(toPath));
+    throw error;
+  }
+}

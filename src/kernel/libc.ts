@@ -1,0 +1,108 @@
+import koffi, { type LibraryHandle } from 'koffi';
+import { KernelError } from './errno.ts';
+import type { Lane } from './lane.ts';
+
+/** What a C function may be given: numbers, strings (copied as UTF-8), memory to read or fill, and pointers. */
+export type Argument = number | bigint | string | Uint8Array | null;
+
+/** A C function, declared once. */
+export interface NativeCall<A extends readonly Argument[]> {
+  /** For errors: the system call as its man page has it. */
+  readonly name: string;
+  readonly native: ReturnType<LibraryHandle['func']>;
+  /** Arguments that are always the same: the number of a system call. */
+  readonly leading: readonly number[];
+  /** Only in the type: the arguments it takes. */
+  readonly takes?: (...args: A) => void;
+}
+
+// Must come before the first library is loaded. Lanes keep the number of calls in flight small; this is far above it.
+// The stack is for libblkid, whose probes are free with it; memory is taken only as it is touched.
+koffi.config({ async_stack_size: 256 * 1024, max_async_calls: 4096 });
+
+const libc = koffi.load('libc.so.6');
+
+/**
+ * Declares a function of libc by its C prototype. Variadic ones (open, ioctl, fcntl, syscall) are declared with the
+ * arguments that we pass: koffi calls variadic functions only synchronously, and the calling conventions of x86_64
+ * (without floating point) and of arm64 on Linux pass integers and pointers to both kinds alike.
+ */
+export function libcCall<A extends readonly Argument[]>(prototype: string): NativeCall<A> {
+  return libraryCall(libc, prototype);
+}
+
+/** Declares a function of any library. */
+export function libraryCall<A extends readonly Argument[]>(library: LibraryHandle, prototype: string): NativeCall<A> {
+  const native = library.func(prototype);
+  return { name: native.info.name, native, leading: [] };
+}
+
+/** Declares a system call that glibc has no function for, by its number, which x86_64 and arm64 share since 424. */
+export function systemCall<A extends readonly Argument[]>(
+  name: string,
+  number: number,
+  types: readonly string[],
+): NativeCall<A> {
+  return { name, native: libc.func('syscall', 'long', ['long', ...types]), leading: [number] };
+}
+
+/** koffi holds no reference to memory given to a call; what is in flight must not be collected. */
+const inFlight = new Set<readonly Argument[]>();
+
+/** Calls `call` on a worker thread and yields what it returned, whatever that means, with its errno. */
+export function callLater<A extends readonly Argument[]>(
+  lane: Lane,
+  call: NativeCall<A>,
+  args: A,
+): Promise<{ readonly result: unknown; readonly errno: number }> {
+  refuseNul(call.name, args);
+  return lane.run(
+    () =>
+      new Promise((resolve, reject) => {
+        inFlight.add(args);
+        try {
+          call.native.async(...call.leading, ...args, (error: unknown, result: unknown) => {
+            // First of all: koffi restores the call's own errno for this callback only.
+            const errno = koffi.errno();
+            inFlight.delete(args);
+            if (error === null) resolve({ result, errno });
+            else reject(error);
+          });
+        } catch (error) {
+          inFlight.delete(args);
+          reject(error);
+        }
+      }),
+  );
+}
+
+/** Calls `call` on a worker thread. @throws KernelError if it returns a negative number */
+export async function invoke<A extends readonly Argument[]>(
+  lane: Lane,
+  call: NativeCall<A>,
+  args: A,
+  path?: string,
+): Promise<number> {
+  const { result, errno } = await callLater(lane, call, args);
+  return checked(call.name, result, errno, path);
+}
+
+/** Calls `call` here and now: only for what can never wait for a disk, nor for a lock held by one who does. */
+export function invokeNow<A extends readonly Argument[]>(call: NativeCall<A>, args: A, path?: string): number {
+  refuseNul(call.name, args);
+  const result: unknown = call.native(...call.leading, ...args);
+  return checked(call.name, result, koffi.errno(), path);
+}
+
+function checked(syscall: string, result: unknown, errno: number, path: string | undefined): number {
+  if (typeof result !== 'number') throw new TypeError(`${syscall} returned a ${typeof result}`);
+  if (result < 0) throw new KernelError({ syscall, errno, path });
+  return result;
+}
+
+/** C would end a string at its first NUL, and a path would silently become another one. */
+function refuseNul(syscall: string, args: readonly Argument[]): void {
+  if (args.some((arg) => typeof arg === 'string' && arg.includes('\0'))) {
+    throw new KernelError({ syscall, errno: 22, detail: 'an argument contains a NUL character' });
+  }
+}

@@ -1,0 +1,220 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { constants, readdir } from 'node:fs/promises';
+import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
+import { type DeviceNumber, loopMajor } from './device.ts';
+import { isErrno } from './errno.ts';
+import { type IoctlRequest, ioctl, ioctlNow } from './ioctl.ts';
+import type { Lane } from './lane.ts';
+import { invoke, libcCall } from './libc.ts';
+import { decodeLoopInfo, encodeLoopConfig, type LoopInformation, loopInfoBytes } from './loop-layout.ts';
+
+/** A loop device that was just attached. */
+export interface LoopDevice {
+  readonly number: number;
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+  /** Keeps the device: with autoclear the kernel detaches it as soon as nothing has it open or mounted. */
+  readonly descriptor: Descriptor;
+}
+
+/**
+ * What the kernel knows of an attached loop device (LOOP_GET_STATUS64 of loop(4)). The label is whatever was given at
+ * attach, at most 63 bytes.
+ */
+export interface LoopStatus extends LoopInformation {
+  readonly number: number;
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+}
+
+export interface LoopRequest {
+  readonly backingPath: string;
+  readonly label: string;
+  readonly readonly: boolean;
+  readonly autoclear: boolean;
+  readonly blockSizeBytes: number;
+}
+
+const LOOP_CLR_FD: IoctlRequest = { name: 'LOOP_CLR_FD', number: 0x4c01 };
+const LOOP_GET_STATUS64: IoctlRequest = { name: 'LOOP_GET_STATUS64', number: 0x4c05 };
+const LOOP_SET_CAPACITY: IoctlRequest = { name: 'LOOP_SET_CAPACITY', number: 0x4c07 };
+const LOOP_CONFIGURE: IoctlRequest = { name: 'LOOP_CONFIGURE', number: 0x4c0a };
+const LOOP_CTL_ADD: IoctlRequest = { name: 'LOOP_CTL_ADD', number: 0x4c80 };
+const LOOP_CTL_GET_FREE: IoctlRequest = { name: 'LOOP_CTL_GET_FREE', number: 0x4c82 };
+
+/** Others on this node take loop devices too; this many of them may be faster than us, one after the other. */
+const attachAttempts = 128;
+
+const mknodCall = libcCall<readonly [string, number, number]>(
+  'int mknod(const char *path, uint mode, uint64_t device)',
+);
+
+let control: Promise<Descriptor> | undefined;
+
+/** Opened at first need, which loads the kernel's loop module, and kept: nothing that could go away is behind it. */
+async function openControl(lane: Lane): Promise<Descriptor> {
+  control ??= openReadOnly(lane, '/dev/loop-control');
+  try {
+    return await control;
+  } catch (error) {
+    control = undefined;
+    throw error;
+  }
+}
+
+/** Numbers at which a call of this process is at work: the kernel offers the same free device to all who ask. */
+const claimed = new Set<number>();
+
+/**
+ * Attaches a file to a free loop device in one step (LOOP_CONFIGURE), so that nobody sees a half configured device and
+ * none is left if the process dies. Uses direct I/O where the file allows it.
+ */
+export async function attachLoop(lane: Lane, request: LoopRequest): Promise<LoopDevice> {
+  await using backing = await openFile(lane, request.backingPath, accessFlags(request));
+  const control = await openControl(lane);
+  for (let attempt = 1; ; attempt++) {
+    // A look at the kernel's list; at worst the kernel sets up one more device, which is a matter of memory.
+    let number = ioctlNow(control, LOOP_CTL_GET_FREE, 0);
+    while (claimed.has(number)) number++;
+    claimed.add(number);
+    try {
+      const descriptor = await configure(lane, control, number, backing, request);
+      // The loop device has the file open now.
+      backing.closeNow();
+      return { number, devicePath: loopPath(number), device: loopDevice(number), descriptor };
+    } catch (error) {
+      // EBUSY: another process was faster. ENXIO, ENOENT: it has removed the device already.
+      if (!isErrno(error, 'EBUSY', 'ENXIO', 'ENOENT') || attempt === attachAttempts) throw error;
+    } finally {
+      claimed.delete(number);
+    }
+  }
+}
+
+async function configure(
+  lane: Lane,
+  control: Descriptor,
+  number: number,
+  backing: Descriptor,
+  request: LoopRequest,
+): Promise<Descriptor> {
+  await using device = await openOrAdd(lane, control, number, accessFlags(request));
+  const configuration = { ...request, backingFd: backing.fd };
+  try {
+    await ioctl(lane, device, LOOP_CONFIGURE, encodeLoopConfig({ ...configuration, directIo: true }));
+  } catch (error) {
+    if (!isErrno(error, 'EINVAL')) throw error;
+    await ioctl(lane, device, LOOP_CONFIGURE, encodeLoopConfig({ ...configuration, directIo: false }));
+  }
+  try {
+    // A kernel may refuse to mount what somebody has open for writing (bdev_allow_write_mounted=0).
+    const keeper = await openReadOnly(lane, device.path);
+    device.closeNow();
+    return keeper;
+  } catch (error) {
+    await ioctl(lane, device, LOOP_CLR_FD, 0);
+    throw error;
+  }
+}
+
+/** Opens a loop device, making it, and its node where /dev is no devtmpfs, if it is not there yet. */
+async function openOrAdd(lane: Lane, control: Descriptor, number: number, flags: number): Promise<Descriptor> {
+  const path = loopPath(number);
+  try {
+    return await openFile(lane, path, flags);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT', 'ENXIO')) throw error;
+  }
+  await unlessErrno('EEXIST', ioctl(lane, control, LOOP_CTL_ADD, number));
+  const { major, minor } = loopDevice(number);
+  // makedev(3) for a major below 4096.
+  const packed = (minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12);
+  await unlessErrno('EEXIST', invoke(lane, mknodCall, [path, constants.S_IFBLK | 0o660, packed], path));
+  return openFile(lane, path, flags);
+}
+
+/** The status of a loop device; undefined if it does not exist or nothing is attached to it. */
+export async function loopStatus(lane: Lane, number: number): Promise<LoopStatus | undefined> {
+  try {
+    await using descriptor = await openReadOnly(lane, loopPath(number));
+    const info = Buffer.alloc(loopInfoBytes);
+    // The kernel asks the backing file's filesystem for its inode number: not on this thread.
+    await ioctl(lane, descriptor, LOOP_GET_STATUS64, info);
+    return { number, devicePath: loopPath(number), device: loopDevice(number), ...decodeLoopInfo(info) };
+  } catch (error) {
+    if (isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) return undefined;
+    throw error;
+  }
+}
+
+/** All loop devices that have a backing file. */
+export async function listLoops(lane: Lane): Promise<LoopStatus[]> {
+  const names = await lane.run(() => readdir('/sys/block'));
+  const numbers = names
+    .map((name) => /^loop([0-9]+)$/.exec(name)?.[1])
+    // The directory `loop` is there only while a file is attached; sysfs lies in memory.
+    .filter((digits) => digits !== undefined && existsSync(`/sys/block/loop${digits}/loop`))
+    .map(Number)
+    .sort((a, b) => a - b);
+  const statuses = await Promise.all(numbers.map((number) => loopStatus(lane, number)));
+  return statuses.filter((status) => status !== undefined);
+}
+
+/**
+ * Detaches the file. If something still has the device open or mounted, the kernel sets autoclear instead and detaches
+ * it after the last user (loop(4)); that is no error. Nothing attached is no error either.
+ */
+export async function detachLoop(lane: Lane, number: number): Promise<void> {
+  try {
+    await using descriptor = await openReadOnly(lane, loopPath(number));
+    await ioctl(lane, descriptor, LOOP_CLR_FD, 0);
+  } catch (error) {
+    if (!isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) throw error;
+  }
+}
+
+/** Makes the device as large as its file has become. */
+export async function refreshLoopSize(lane: Lane, number: number): Promise<void> {
+  await using descriptor = await openReadOnly(lane, loopPath(number));
+  await ioctl(lane, descriptor, LOOP_SET_CAPACITY, 0);
+}
+
+/** The number of the loop device behind a device number; undefined if that is no loop device, or a partition of one. */
+export function loopNumber(device: DeviceNumber): number | undefined {
+  const number = device.minor >> minorShift();
+  return device.major === loopMajor && number << minorShift() === device.minor ? number : undefined;
+}
+
+function loopDevice(number: number): DeviceNumber {
+  return { major: loopMajor, minor: number << minorShift() };
+}
+
+function loopPath(number: number): string {
+  return `/dev/loop${number}`;
+}
+
+function accessFlags(request: LoopRequest): number {
+  return request.readonly ? constants.O_RDONLY : constants.O_RDWR;
+}
+
+let knownMinorShift: number | undefined;
+
+/** With loop.max_part set, the kernel leaves room for partitions between the minor numbers (drivers/block/loop.c). */
+function minorShift(): number {
+  knownMinorShift ??= readMinorShift();
+  return knownMinorShift;
+}
+
+function readMinorShift(): number {
+  const parameter = '/sys/module/loop/parameters/max_part';
+  const maximumPartitions = existsSync(parameter) ? Number(readFileSync(parameter, 'ascii')) : 0;
+  return maximumPartitions > 0 ? 32 - Math.clz32(maximumPartitions) : 0;
+}
+
+async function unlessErrno(code: string, work: Promise<number>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!isErrno(error, code)) throw error;
+  }
+}

@@ -1,0 +1,201 @@
+import { Descriptor, openFlags } from './descriptor.ts';
+import { KernelError } from './errno.ts';
+import type { Lane } from './lane.ts';
+import { invoke, invokeNow, libcCall, systemCall } from './libc.ts';
+import { safeWords } from './mount-words.ts';
+import { component } from './path.ts';
+
+/** Flags of one mount, not of the filesystem. Left out: as the kernel does by itself, or as the bind's origin has it. */
+export interface MountAttributes {
+  readonly readonly?: boolean;
+  readonly nosuid?: boolean;
+  readonly nodev?: boolean;
+  readonly noexec?: boolean;
+  readonly nodiratime?: boolean;
+  readonly nosymfollow?: boolean;
+  readonly atime?: 'relatime' | 'noatime' | 'strictatime';
+}
+
+/** A mount option for the filesystem: a flag, or a key and its value. */
+export type MountParameter = readonly [string] | readonly [string, string];
+
+export interface FilesystemMount {
+  readonly fsType: string;
+  readonly source: string;
+  readonly parameters: readonly MountParameter[];
+  readonly attributes: MountAttributes;
+  readonly target: Descriptor;
+}
+
+export interface BindMount {
+  readonly from: Descriptor;
+  readonly target: Descriptor;
+  readonly attributes: MountAttributes;
+}
+
+const FSOPEN_CLOEXEC = 1;
+const FSCONFIG_SET_FLAG = 0;
+const FSCONFIG_SET_STRING = 1;
+const FSCONFIG_CMD_CREATE = 6;
+const FSMOUNT_CLOEXEC = 1;
+const OPEN_TREE_CLONE = 1;
+const AT_EMPTY_PATH = 0x1000;
+const MOVE_MOUNT_F_EMPTY_PATH = 0x04;
+const MOVE_MOUNT_T_EMPTY_PATH = 0x40;
+const UMOUNT_NOFOLLOW = 8;
+
+/** Struct and numbers of mount_setattr(2); fsmount(2) takes the same numbers. */
+const flagBits = {
+  readonly: 0x01n,
+  nosuid: 0x02n,
+  nodev: 0x04n,
+  noexec: 0x08n,
+  nodiratime: 0x80n,
+  nosymfollow: 0x200000n,
+} as const;
+const MOUNT_ATTR__ATIME = 0x70n;
+const atimeBits = { relatime: 0x00n, noatime: 0x10n, strictatime: 0x20n } as const;
+
+const fsopenCall = systemCall<readonly [string, number]>('fsopen', 430, ['const char *', 'uint']);
+const fsconfigCall = systemCall<readonly [number, number, string | null, string | null, number]>('fsconfig', 431, [
+  'int',
+  'uint',
+  'const char *',
+  'const char *',
+  'int',
+]);
+const fsmountCall = systemCall<readonly [number, number, number]>('fsmount', 432, ['int', 'uint', 'uint']);
+const openTreeCall = systemCall<readonly [number, string, number]>('open_tree', 428, ['int', 'const char *', 'uint']);
+const moveMountCall = systemCall<readonly [number, string, number, string, number]>('move_mount', 429, [
+  'int',
+  'const char *',
+  'int',
+  'const char *',
+  'uint',
+]);
+const mountSetattrCall = systemCall<readonly [number, string, number, Uint8Array, number]>('mount_setattr', 442, [
+  'int',
+  'const char *',
+  'uint',
+  'void *',
+  'size_t',
+]);
+const umountCall = libcCall<readonly [string, number]>('int umount2(const char *target, int flags)');
+const readCall = libcCall<readonly [number, Uint8Array, number]>('long read(int fd, void *memory, size_t size)');
+
+/**
+ * Mounts a filesystem. All its attributes hold before anybody can see it, and if the process dies halfway nothing is
+ * left. In an error, `detail` has the filesystem's own words without the options that were given (X02).
+ */
+export async function mountFilesystem(lane: Lane, request: FilesystemMount): Promise<void> {
+  const { fsType, source, parameters, attributes, target } = request;
+  // Asynchronous, as the kernel may have to load the filesystem's module.
+  const contextFd = await invoke(lane, fsopenCall, [fsType, FSOPEN_CLOEXEC], source);
+  await using context = new Descriptor(contextFd, source, lane);
+  await using mount = await createMount(lane, context, parameters, attributes);
+  await moveMount(lane, mount, target);
+  // The mounted tree keeps the filesystem now; closing these two frees a little memory and waits for nothing.
+  mount.closeNow();
+  context.closeNow();
+}
+
+/**
+ * Mounts a filesystem where nobody can see it: for as long as the descriptor is open. Replays its journal, say, and
+ * leaves no mount behind even if the process dies.
+ */
+export async function mountDetached(lane: Lane, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
+  const contextFd = await invoke(lane, fsopenCall, [request.fsType, FSOPEN_CLOEXEC], request.source);
+  await using context = new Descriptor(contextFd, request.source, lane);
+  return createMount(lane, context, request.parameters, request.attributes);
+}
+
+async function createMount(
+  lane: Lane,
+  context: Descriptor,
+  parameters: readonly MountParameter[],
+  attributes: MountAttributes,
+): Promise<Descriptor> {
+  const { fd, path: source } = context;
+  let command = 'FSCONFIG_SET_STRING';
+  try {
+    // Setting a parameter only parses it.
+    invokeNow(fsconfigCall, [fd, FSCONFIG_SET_STRING, 'source', source, 0]);
+    for (const [key, value] of parameters) {
+      command = value === undefined ? 'FSCONFIG_SET_FLAG' : 'FSCONFIG_SET_STRING';
+      if (value === undefined) invokeNow(fsconfigCall, [fd, FSCONFIG_SET_FLAG, key, null, 0]);
+      else invokeNow(fsconfigCall, [fd, FSCONFIG_SET_STRING, key, value, 0]);
+    }
+    command = 'FSCONFIG_CMD_CREATE';
+    await invoke(lane, fsconfigCall, [fd, FSCONFIG_CMD_CREATE, null, null, 0]);
+  } catch (error) {
+    if (!(error instanceof KernelError)) throw error;
+    const detail = safeWords(readMessages(context), parameters.flat());
+    throw new KernelError({ syscall: `fsconfig(${command})`, errno: error.errno, path: source, detail });
+  }
+  const { set } = attributeBits(attributes);
+  const mountFd = invokeNow(fsmountCall, [fd, FSMOUNT_CLOEXEC, Number(set)], source);
+  return new Descriptor(mountFd, source, lane);
+}
+
+/** Reads what the filesystem had to say; each read gives one message, ENODATA ends them. */
+function readMessages(context: Descriptor): string[] {
+  const messages: string[] = [];
+  const memory = Buffer.alloc(1024);
+  for (;;) {
+    const bytes: unknown = readCall.native(context.fd, memory, memory.length);
+    if (typeof bytes !== 'number' || bytes <= 0) return messages;
+    messages.push(memory.toString('utf8', 0, bytes));
+  }
+}
+
+/**
+ * Makes `from` visible at `target` too: a directory, or a file or device node on a file. What is mounted below `from`
+ * does not come along. Attributes hold before anybody can see the new mount.
+ */
+export async function bindMount(lane: Lane, { from, target, attributes }: BindMount): Promise<void> {
+  const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
+  const treeFd = await invoke(lane, openTreeCall, [from.fd, '', flags], from.path);
+  await using tree = new Descriptor(treeFd, from.path, lane);
+  const { set, clear } = attributeBits(attributes);
+  if (set !== 0n || clear !== 0n) {
+    const argument = Buffer.alloc(32);
+    argument.writeBigUInt64LE(set, 0);
+    argument.writeBigUInt64LE(clear, 8);
+    // Nobody else has this mount yet: there is nothing to wait for.
+    invokeNow(mountSetattrCall, [tree.fd, '', AT_EMPTY_PATH, argument, argument.length], target.path);
+  }
+  await moveMount(lane, tree, target);
+  tree.closeNow();
+}
+
+async function moveMount(lane: Lane, mount: Descriptor, target: Descriptor): Promise<void> {
+  const flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  await invoke(lane, moveMountCall, [mount.fd, '', target.fd, '', flags], target.path);
+}
+
+/** Unmounts what is on `name` below a verified directory: nobody can put a symlink in the way. */
+export async function unmountAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
+  const path = `${parent.procPath}/${component(parent, name)}`;
+  await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], `${parent.path}/${name}`);
+}
+
+/** Unmounts what is on `path`; a final symlink is not followed. */
+export async function unmount(lane: Lane, path: string): Promise<void> {
+  await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], path);
+}
+
+function attributeBits(attributes: MountAttributes): { readonly set: bigint; readonly clear: bigint } {
+  let set = 0n;
+  let clear = 0n;
+  for (const [name, bit] of Object.entries(flagBits)) {
+    const wanted = attributes[name as keyof typeof flagBits];
+    if (wanted === true) set |= bit;
+    else if (wanted === false) clear |= bit;
+  }
+  if (attributes.atime !== undefined) {
+    // The kind of atime is a number within the bits, so the old one has to be cleared.
+    set |= atimeBits[attributes.atime];
+    clear |= MOUNT_ATTR__ATIME;
+  }
+  return { set, clear };
+}

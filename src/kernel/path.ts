@@ -1,0 +1,159 @@
+import { constants } from 'node:fs';
+import { Descriptor, openFile, openFlags } from './descriptor.ts';
+import type { DeviceNumber } from './device.ts';
+import { isErrno, KernelError } from './errno.ts';
+import type { Lane } from './lane.ts';
+import { invoke, invokeNow, libcCall, systemCall } from './libc.ts';
+
+export type FileKind = 'directory' | 'file' | 'block' | 'symlink' | 'other';
+
+/** What statx(2) knows of a file. */
+export interface FileStatus {
+  readonly kind: FileKind;
+  /** Of the filesystem (on btrfs: the subvolume) it lies on. */
+  readonly device: DeviceNumber;
+  /** Which device a device node stands for. */
+  readonly represents: DeviceNumber | undefined;
+  readonly inode: bigint;
+  /** As in /proc/self/mountinfo. */
+  readonly mountId: bigint;
+  readonly isMountRoot: boolean;
+  readonly sizeBytes: bigint;
+  readonly allocatedBytes: bigint;
+}
+
+const { O_DIRECTORY, S_IFMT, S_IFREG, S_IFDIR, S_IFBLK, S_IFLNK } = constants;
+
+const RESOLVE_NO_MAGICLINKS = 0x02n;
+const RESOLVE_NO_SYMLINKS = 0x04n;
+const RESOLVE_BENEATH = 0x08n;
+
+const AT_FDCWD = -100;
+const AT_SYMLINK_NOFOLLOW = 0x100;
+const AT_REMOVEDIR = 0x200;
+const AT_NO_AUTOMOUNT = 0x800;
+const AT_EMPTY_PATH = 0x1000;
+const AT_STATX_DONT_SYNC = 0x4000;
+
+const STATX_BASIC_STATS = 0x7ff;
+const STATX_MNT_ID = 0x1000;
+const STATX_ATTR_MOUNT_ROOT = 0x2000n;
+const statxBytes = 256;
+/** st_blocks counts these whatever the filesystem's block size is (stat(2)). */
+const statBlockBytes = 512n;
+
+const openat2Call = systemCall<readonly [number, string, Uint8Array, number]>('openat2', 437, [
+  'int',
+  'const char *',
+  'void *',
+  'size_t',
+]);
+const statxCall = libcCall<readonly [number, string, number, number, Uint8Array]>(
+  'int statx(int dirfd, const char *path, int flags, uint mask, void *status)',
+);
+const mkdiratCall = libcCall<readonly [number, string, number]>('int mkdirat(int dirfd, const char *path, uint mode)');
+const mknodatCall = libcCall<readonly [number, string, number, number]>(
+  'int mknodat(int dirfd, const char *path, uint mode, uint64_t device)',
+);
+const unlinkatCall = libcCall<readonly [number, string, number]>(
+  'int unlinkat(int dirfd, const char *path, int flags)',
+);
+
+/** Opens (O_PATH) a directory whose path an operator configured; symlinks are followed. */
+export function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
+  return openFile(lane, path, openFlags.O_PATH | O_DIRECTORY);
+}
+
+/**
+ * Opens (O_PATH) what lies at `relativePath` below `root`; '' or '.' is the root itself. No symlink, no `..` that
+ * leads out, and no magic link is followed, the last component included: such a path is ELOOP or EXDEV (openat2(2)).
+ */
+export async function openBeneath(lane: Lane, root: Descriptor, relativePath: string): Promise<Descriptor> {
+  const path = relativePath === '' ? '.' : relativePath;
+  const where = path === '.' ? root.path : `${root.path}/${path}`;
+  const how = Buffer.alloc(24);
+  how.writeBigUInt64LE(BigInt(openFlags.O_PATH | openFlags.O_CLOEXEC), 0);
+  how.writeBigUInt64LE(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, 16);
+  for (let attemptsLeft = 32; ; attemptsLeft--) {
+    try {
+      const fd = await invoke(lane, openat2Call, [root.fd, path, how, how.length], where);
+      return new Descriptor(fd, where, undefined);
+    } catch (error) {
+      // A rename somewhere on the system while a `..` was resolved: openat2(2) says to try again.
+      if (!isErrno(error, 'EAGAIN') || attemptsLeft === 0) throw error;
+    }
+  }
+}
+
+/** statx(2), without following a final symlink, triggering an automount or asking a remote server. */
+export async function statusOf(lane: Lane, file: Descriptor | string): Promise<FileStatus> {
+  const status = Buffer.alloc(statxBytes);
+  const flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  const mask = STATX_BASIC_STATS | STATX_MNT_ID;
+  if (typeof file === 'string') {
+    await invoke(lane, statxCall, [AT_FDCWD, file, flags, mask, status], file);
+  } else {
+    // What is open has its inode in memory, and DONT_SYNC keeps a remote filesystem from asking: no thread needed.
+    invokeNow(statxCall, [file.fd, '', flags | AT_EMPTY_PATH, mask, status], file.path);
+  }
+  return decodeStatus(status);
+}
+
+/** The layout of struct statx is the same everywhere (statx(2)). */
+function decodeStatus(status: Buffer): FileStatus {
+  const kind = kindOf(status.readUInt16LE(28));
+  const represents = { major: status.readUInt32LE(128), minor: status.readUInt32LE(132) };
+  return {
+    kind,
+    device: { major: status.readUInt32LE(136), minor: status.readUInt32LE(140) },
+    represents: kind === 'block' ? represents : undefined,
+    inode: status.readBigUInt64LE(32),
+    mountId: status.readBigUInt64LE(144),
+    isMountRoot: (status.readBigUInt64LE(8) & STATX_ATTR_MOUNT_ROOT) !== 0n,
+    sizeBytes: status.readBigUInt64LE(40),
+    allocatedBytes: status.readBigUInt64LE(48) * statBlockBytes,
+  };
+}
+
+function kindOf(mode: number): FileKind {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return 'directory';
+    case S_IFREG:
+      return 'file';
+    case S_IFBLK:
+      return 'block';
+    case S_IFLNK:
+      return 'symlink';
+    default:
+      return 'other';
+  }
+}
+
+/** @throws KernelError EEXIST if the name is taken, by a symlink too */
+export async function makeDirectoryAt(lane: Lane, parent: Descriptor, name: string, mode: number): Promise<void> {
+  await invoke(lane, mkdiratCall, [parent.fd, component(parent, name), mode], `${parent.path}/${name}`);
+}
+
+/** Makes an empty file without opening it (mknod(2)). @throws KernelError EEXIST if the name is taken, by a symlink too */
+export async function makeFileAt(lane: Lane, parent: Descriptor, name: string, mode: number): Promise<void> {
+  await invoke(lane, mknodatCall, [parent.fd, component(parent, name), S_IFREG | mode, 0], `${parent.path}/${name}`);
+}
+
+/** Removes an empty directory. @throws KernelError EBUSY while something is mounted on it */
+export async function removeDirectoryAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
+  await invoke(lane, unlinkatCall, [parent.fd, component(parent, name), AT_REMOVEDIR], `${parent.path}/${name}`);
+}
+
+export async function removeFileAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
+  await invoke(lane, unlinkatCall, [parent.fd, component(parent, name), 0], `${parent.path}/${name}`);
+}
+
+/** One name below a verified parent: a slash in it would lead elsewhere. */
+export function component(parent: Descriptor, name: string): string {
+  if (name === '' || name === '.' || name === '..' || name.includes('/')) {
+    const detail = 'the name must be one component of a path';
+    throw new KernelError({ syscall: 'openat', errno: 22, path: `${parent.path}/${name}`, detail });
+  }
+  return name;
+}

@@ -1,0 +1,40 @@
+import { readdirSync } from 'node:fs';
+import { libcCall, type NativeCall } from './libc.ts';
+
+const setenvCall: NativeCall<readonly [string, string, number]> = libcCall(
+  'int setenv(const char *name, const char *value, int overwrite)',
+);
+const getenvCall = libcCall<readonly [string]>('const char *getenv(const char *name)');
+const getpidCall = libcCall<readonly []>('int getpid(void)');
+
+const sizeVariable = 'UV_THREADPOOL_SIZE';
+const libuvDefault = 4;
+
+/** How many worker threads there are for blocking calls: the true number once `useWorkerThreads` was called. */
+export let workerThreads = libuvDefault;
+
+/**
+ * Asks libuv for this many worker threads and returns how many there are. Must be called before anything else uses
+ * them: libuv reads its variable once, at the first use. Node 20 has used them before it runs a module, so there the
+ * number is what the environment said at the start, or 4.
+ */
+export function useWorkerThreads(count: number): number {
+  const fromStart: unknown = getenvCall.native(sizeVariable);
+  setenvCall.native(sizeVariable, String(count), 1);
+  const before = threadCount();
+  // The first piece of work starts all threads before it is queued.
+  getpidCall.native.async(() => {});
+  const started = threadCount() - before;
+  workerThreads = started > 0 ? started : startedWith(fromStart);
+  return workerThreads;
+}
+
+function startedWith(value: unknown): number {
+  const count = typeof value === 'string' ? Number.parseInt(value, 10) : libuvDefault;
+  // As libuv reads it: what is no number counts as one thread, and 1024 are the most.
+  return Math.min(1024, Math.max(1, Number.isNaN(count) ? 1 : count));
+}
+
+function threadCount(): number {
+  return readdirSync('/proc/self/task').length;
+}

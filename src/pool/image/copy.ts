@@ -1,0 +1,66 @@
+import { constants } from 'node:fs';
+import { readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { openFile, openReadOnly } from '../../kernel/descriptor.ts';
+import { isErrno } from '../../kernel/errno.ts';
+import { type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { copyRange, nextData } from '../../kernel/sparse.ts';
+import { smaller } from '../../volume/size.ts';
+import { storedBytes } from '../../volume/stored-json.ts';
+import { replaceFile } from './durable-file.ts';
+
+export interface ImageCopy {
+  readonly fromPath: string;
+  /** The draft's directory, the same for each try: `data` and `copy.json` lie in it. */
+  readonly directory: string;
+  readonly onProgress: (doneBytes: bigint, totalBytes: bigint) => void;
+}
+
+/** How far a copy is, durably, and of which state of its source: changed since, it starts anew. */
+const progressFile = z.strictObject({ source: z.string(), doneBytes: storedBytes });
+
+/** After so much the copied data is synced and the progress noted. */
+const pieceBytes = 256n << 20n;
+
+/**
+ * Copies an image that is not in use, leaving out its holes. For pools whose filesystem cannot share blocks. A copy
+ * that was cut short, by a crash too, goes on where it was.
+ */
+export async function copyImage(lane: Lane, syncs: DirectorySync, copy: ImageCopy): Promise<void> {
+  const data = join(copy.directory, 'data');
+  const state = join(copy.directory, 'copy.json');
+  await using from = await openReadOnly(lane, copy.fromPath);
+  const source = await lane.run(() => stat(copy.fromPath, { bigint: true }));
+  const identity = `${source.dev}:${source.ino} ${source.size} ${source.mtimeNs}`;
+  let doneBytes = await readProgress(lane, state, identity);
+  if (doneBytes === 0n) await lane.run(() => rm(data, { force: true }));
+  {
+    await using to = await openFile(lane, data, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    for (;;) {
+      const next = await nextData(lane, from, doneBytes);
+      if (next === undefined) break;
+      const lengthBytes = smaller(next.lengthBytes, pieceBytes);
+      await copyRange(lane, from, to, { offsetBytes: next.offsetBytes, lengthBytes });
+      doneBytes = next.offsetBytes + lengthBytes;
+      await syncFile(lane, data);
+      await replaceFile(lane, syncs, state, JSON.stringify({ source: identity, doneBytes: doneBytes.toString() }));
+      copy.onProgress(doneBytes, source.size);
+    }
+  }
+  await resizeFile(lane, data, source.size);
+  await lane.run(() => rm(state, { force: true }));
+}
+
+async function readProgress(lane: Lane, path: string, identity: string): Promise<bigint> {
+  try {
+    const text = await lane.run(() => readFile(path, 'utf8'));
+    const progress = progressFile.parse(JSON.parse(text));
+    return progress.source === identity ? BigInt(progress.doneBytes) : 0n;
+  } catch (error) {
+    // No progress was noted, or not readably: from the start.
+    if (isErrno(error, 'ENOENT') || error instanceof z.ZodError || error instanceof SyntaxError) return 0n;
+    throw error;
+  }
+}

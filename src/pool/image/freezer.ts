@@ -1,0 +1,148 @@
+import { type Descriptor, openReadOnly } from '../../kernel/descriptor.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
+import { isErrno } from '../../kernel/errno.ts';
+import { freeze, syncFilesystem, thaw } from '../../kernel/filesystem.ts';
+import { Lane } from '../../kernel/lane.ts';
+import { type Mount, readMountTable } from '../../kernel/mount-table.ts';
+import { statusOf } from '../../kernel/path.ts';
+import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { AttachedDevice } from '../pool.ts';
+
+/** A writer that waits longer than this for a snapshot has been wronged: thaw, and give the snapshot up. */
+const longestFreezeMs = 10_000;
+
+/** A volume that may be mounted. */
+export interface FreezeTarget {
+  readonly volumeId: VolumeId;
+  readonly devices: readonly AttachedDevice[];
+}
+
+/**
+ * Brings filesystems to rest together for the moment in which their images are cloned. Whatever happens, they are
+ * thawed: on success, on failure, when it takes too long, and after a kill -9 by the next start (`thawAll`).
+ */
+export class Freezer {
+  readonly #lane: Lane;
+  /** Of its own: a thaw never waits for a worker thread that waits for the thaw. */
+  readonly #thawLane: Lane;
+
+  constructor(lane: Lane) {
+    this.#lane = lane;
+    this.#thawLane = new Lane(`${lane.name} thaw`, 1);
+  }
+
+  /**
+   * Runs `work` while the filesystems of all targets that are mounted are frozen. They are written back before, so
+   * that writers wait only for what has come since.
+   * @returns what `work` returned, and how long writers had to wait
+   * @throws Aborted if the freeze had to be ended before `work` was done: what it made is no cut at one instant
+   */
+  async whileFrozen<T>(
+    targets: readonly FreezeTarget[],
+    work: () => Promise<T>,
+  ): Promise<{ readonly result: T; readonly frozenMs: number }> {
+    const mounted = await this.#mounted(targets);
+    const frozen: Descriptor[] = [];
+    let isLate = false;
+    const watchdog = setTimeout(() => {
+      isLate = true;
+      void this.#thaw(frozen);
+    }, longestFreezeMs);
+    try {
+      await Promise.all(mounted.map((directory) => syncFilesystem(this.#lane, directory)));
+      const startedAt = performance.now();
+      watchdog.refresh();
+      for (const directory of mounted) {
+        await this.#freeze(directory);
+        frozen.push(directory);
+        if (isLate) throw tooLong();
+      }
+      const result = await work();
+      await this.#thaw(frozen);
+      if (isLate) throw tooLong();
+      return { result, frozenMs: mounted.length === 0 ? 0 : performance.now() - startedAt };
+    } finally {
+      clearTimeout(watchdog);
+      await this.#thaw(frozen);
+      for (const directory of mounted) await directory[Symbol.asyncDispose]();
+    }
+  }
+
+  /** After a start: a driver that was killed while it had filesystems frozen left them so. */
+  async thawAll(devices: readonly AttachedDevice[]): Promise<number> {
+    const table = await readMountTable(this.#lane);
+    let thawed = 0;
+    for (const device of devices) {
+      const directory = await this.#openMounted(table, device);
+      if (directory === undefined) continue;
+      await using open = directory;
+      if (await this.#thawOne(open)) thawed++;
+    }
+    return thawed;
+  }
+
+  /** One open directory for each filesystem, in the order of the volume ids, so that two groups cannot wait for each other. */
+  async #mounted(targets: readonly FreezeTarget[]): Promise<Descriptor[]> {
+    const table = targets.some(({ devices }) => devices.length > 0) ? await readMountTable(this.#lane) : [];
+    const sorted = [...targets].sort((a, b) => (a.volumeId < b.volumeId ? -1 : 1));
+    const directories: Descriptor[] = [];
+    for (const { devices } of sorted) {
+      for (const device of devices.filter((each) => !each.readonly)) {
+        const directory = await this.#openMounted(table, device);
+        if (directory !== undefined) directories.push(directory);
+      }
+    }
+    return directories;
+  }
+
+  /** Opened first and then checked: had it been unmounted meanwhile, the path would lead to the host's own filesystem. */
+  async #openMounted(table: readonly Mount[], { device, devicePath }: AttachedDevice): Promise<Descriptor | undefined> {
+    for (const mount of table.filter((each) => isMountOf(each, device, devicePath))) {
+      const directory = await openReadOnly(this.#lane, mount.target).catch(() => undefined);
+      if (directory === undefined) continue;
+      const status = await statusOf(this.#lane, directory);
+      if (status.mountId === mount.id && status.kind === 'directory') return directory;
+      await directory[Symbol.asyncDispose]();
+    }
+    return undefined;
+  }
+
+  async #freeze(directory: Descriptor): Promise<void> {
+    try {
+      await freeze(this.#lane, directory.procPath);
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      throw new FailedPrecondition(
+        `The filesystem at ${directory.path} is frozen by somebody else. Thaw it (fsfreeze --unfreeze) and try again.`,
+      );
+    }
+  }
+
+  async #thaw(directories: readonly Descriptor[]): Promise<void> {
+    for (const directory of directories) await this.#thawOne(directory);
+  }
+
+  /** @returns whether it was frozen */
+  async #thawOne(directory: Descriptor): Promise<boolean> {
+    try {
+      await thaw(this.#thawLane, directory.procPath);
+      return true;
+    } catch (error) {
+      // EINVAL: it is not frozen, as when the freeze itself had failed.
+      if (isErrno(error, 'EINVAL')) return false;
+      throw error;
+    }
+  }
+}
+
+/** btrfs mounts have a device number of their own and name their device. */
+function isMountOf(mount: Mount, device: DeviceNumber, devicePath: string): boolean {
+  return sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath);
+}
+
+function tooLong(): Aborted {
+  return new Aborted(
+    `The snapshot was given up: cloning took longer than ${longestFreezeMs / 1000} s and writers would have waited for it. Try again.`,
+  );
+}

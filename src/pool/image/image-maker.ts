@@ -1,0 +1,98 @@
+import { basename, dirname } from 'node:path';
+import { format } from '../../command/mkfs.ts';
+import { allocate, type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
+import { reflink } from '../../kernel/filesystem.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import type { VolumeContent } from '../../volume/capability.ts';
+import type { Provisioning } from '../../volume/record.ts';
+import { step } from '../../volume/step.ts';
+import type { VolumeSpec } from '../pool.ts';
+import { copyImage } from './copy.ts';
+import { writeNewFile } from './durable-file.ts';
+import { giveNewIdentity } from './identity.ts';
+import type { PoolLog } from './open.ts';
+
+/** An image that a new volume or snapshot is made from. */
+export interface ImageSource {
+  readonly path: string;
+  readonly content: VolumeContent;
+  readonly blockSizeBytes: number;
+}
+
+export interface ImageMakerOptions {
+  readonly lane: Lane;
+  /** mkfs runs here: a child process takes no worker thread, but a dead disk must not collect hundreds of them. */
+  readonly formatLane: Lane;
+  readonly syncs: DirectorySync;
+  readonly snapshots: 'reflink' | 'copy';
+  readonly log: PoolLog;
+}
+
+/** Makes images in tmp/, where nobody else sees them. */
+export class ImageMaker {
+  readonly #options: ImageMakerOptions;
+
+  constructor(options: ImageMakerOptions) {
+    this.#options = options;
+  }
+
+  /** How clones are made. A copy takes long, so its draft has a lasting name and a retry goes on with it. */
+  get cloning(): 'reflink' | 'copy' {
+    return this.#options.snapshots;
+  }
+
+  /** A sparse or allocated image, formatted unless it is a block volume's. Durable. */
+  async blank(spec: VolumeSpec, path: string, blockSizeBytes: number): Promise<void> {
+    const { formatLane, lane } = this.#options;
+    const { content } = spec;
+    await step('create/data', async () => {
+      await writeNewFile(lane, path, '');
+      await this.setSize(path, spec);
+    });
+    if (content.type === 'block') return;
+    const { fsType } = content;
+    await step('create/format', () =>
+      formatLane.run(() => format({ path, fsType, blockSizeBytes, extraArguments: spec.mkfsArguments })),
+    );
+    await syncFile(lane, path);
+  }
+
+  /** The source's content as it is at this moment. The caller keeps the source at rest, and syncs the clone. */
+  async clone(source: ImageSource, path: string): Promise<void> {
+    const { lane, log, snapshots, syncs } = this.#options;
+    if (snapshots === 'reflink') return reflink(lane, source.path, path);
+    const draft = basename(dirname(path));
+    await copyImage(lane, syncs, {
+      fromPath: source.path,
+      directory: dirname(path),
+      onProgress: (doneBytes, totalBytes) => {
+        log.info({ draft, done_bytes: `${doneBytes}`, total_bytes: `${totalBytes}` }, 'copying an image');
+      },
+    });
+  }
+
+  /**
+   * Turns a clone into a volume of its own size and, where two filesystems of one identity could not be mounted side by
+   * side, its own identity. Durable.
+   */
+  async adopt(spec: VolumeSpec, source: ImageSource, path: string): Promise<void> {
+    const { formatLane, lane } = this.#options;
+    const { blockSizeBytes, content } = source;
+    await this.setSize(path, spec);
+    if (content.type === 'mount') {
+      const { fsType } = content;
+      await formatLane.run(() => giveNewIdentity(lane, { path, fsType, blockSizeBytes }));
+    }
+    await syncFile(lane, path);
+  }
+
+  /** Sets the size of an image, durably; with all its blocks if it is thick. */
+  async setSize(
+    path: string,
+    size: { readonly provisioning: Provisioning; readonly sizeBytes: bigint },
+  ): Promise<void> {
+    const { lane } = this.#options;
+    if (size.provisioning === 'thick') await allocate(lane, path, size.sizeBytes);
+    await resizeFile(lane, path, size.sizeBytes);
+  }
+}

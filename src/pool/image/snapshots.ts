@@ -1,0 +1,227 @@
+import { mkdir, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrno } from '../../kernel/errno.ts';
+import { type DirectorySync, syncFile } from '../../kernel/file.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { AlreadyExists, FailedPrecondition, InternalError, NotFound } from '../../volume/errors.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import {
+  type GroupRecord,
+  type SnapshotRecord,
+  serializeGroup,
+  serializeSnapshot,
+} from '../../volume/snapshot-record.ts';
+import { step } from '../../volume/step.ts';
+import type { AttachedDevice, GroupSpec, SnapshotSpec } from '../pool.ts';
+import type { ImageDevices } from './devices.ts';
+import { replaceFile, writeNewFile } from './durable-file.ts';
+import type { Freezer } from './freezer.ts';
+import type { ImageMaker } from './image-maker.ts';
+import type { Layout } from './layout.ts';
+import type { PoolLog } from './open.ts';
+import type { RecordIndex } from './record-index.ts';
+import type { SnapshotIndex } from './snapshot-index.ts';
+import type { SpaceLedger } from './space-ledger.ts';
+import type { Trash } from './trash.ts';
+
+export interface ImageSnapshotsParts {
+  readonly poolName: string;
+  readonly lane: Lane;
+  readonly layout: Layout;
+  readonly index: RecordIndex;
+  readonly snapshotIndex: SnapshotIndex;
+  readonly space: SpaceLedger;
+  readonly devices: ImageDevices;
+  readonly freezer: Freezer;
+  readonly maker: ImageMaker;
+  readonly trash: Trash;
+  readonly syncs: DirectorySync;
+  readonly log: PoolLog;
+}
+
+/** A snapshot on its way: what it is of, and where it is being made. */
+interface Draft {
+  readonly spec: SnapshotSpec;
+  readonly source: VolumeRecord;
+  readonly devices: readonly AttachedDevice[];
+  readonly directory: string;
+}
+
+/** Snapshots as clones of images. */
+export class ImageSnapshots {
+  readonly #parts: ImageSnapshotsParts;
+
+  constructor(parts: ImageSnapshotsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Made in tmp/, cut at one instant, renamed into place when whole. Members of a group are there for nobody until the
+   * group's own record is: writing that is the step at which all of them become true.
+   */
+  async cut(specs: readonly SnapshotSpec[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
+    const { space, trash, layout } = this.#parts;
+    const drafts = await Promise.all(specs.map((spec) => this.#draft(spec)));
+    if (drafts.length > 1) refuseUnfreezable(drafts);
+    using _space = await space.reserveSharing(specs.map(({ sourceId }) => sourceId));
+    try {
+      const records = await this.#make(drafts, group);
+      await this.#commit(drafts, records, group);
+      return records;
+    } catch (error) {
+      for (const { directory, spec } of drafts) {
+        // A copy is kept: the retry goes on with it.
+        if (this.#parts.maker.cloning === 'reflink') trash.purge(directory);
+        trash.purge(layout.snapshot(spec.id));
+      }
+      throw error;
+    }
+  }
+
+  async remove(id: SnapshotId): Promise<void> {
+    const { snapshotIndex, trash, layout } = this.#parts;
+    trash.purge(layout.copyDraft(id));
+    if (snapshotIndex.get(id) === undefined) return;
+    await this.#discard([id]);
+  }
+
+  /** Without its record the group is gone; its members, that exist only with it, follow. */
+  async removeGroup(id: GroupId): Promise<void> {
+    const { lane, layout, snapshotIndex, syncs } = this.#parts;
+    const group = snapshotIndex.getGroup(id);
+    if (group === undefined) return;
+    await step('group/remove', async () => {
+      await lane.run(() => unlink(layout.group(id))).catch(ignoreMissing);
+      await syncs.sync(lane, layout.groups);
+    });
+    snapshotIndex.deleteGroup(id);
+    await this.#discard(group.memberIds);
+  }
+
+  /** Members whose group was never committed, or is being removed: they exist for nobody. */
+  async removeIncomplete(): Promise<SnapshotId[]> {
+    const { snapshotIndex } = this.#parts;
+    const ids = [...snapshotIndex.all()].filter((record) => !snapshotIndex.hasItsGroup(record)).map(({ id }) => id);
+    await this.#discard(ids);
+    return ids;
+  }
+
+  async #discard(ids: readonly SnapshotId[]): Promise<void> {
+    const { lane, layout, snapshotIndex, syncs, trash } = this.#parts;
+    for (const id of ids) {
+      const trashed = layout.newTrash(id);
+      await step('snapshot/remove', async () => {
+        // Removed by hand: what remains to be done is to forget it.
+        await lane.run(() => rename(layout.snapshot(id), trashed)).catch(ignoreMissing);
+        await Promise.all([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);
+      });
+      snapshotIndex.delete(id);
+      trash.purge(trashed);
+    }
+  }
+
+  async #draft(spec: SnapshotSpec): Promise<Draft> {
+    const { devices, index, layout, maker, poolName, snapshotIndex } = this.#parts;
+    if (snapshotIndex.get(spec.id) !== undefined) throw new AlreadyExists(`snapshot ${spec.id} exists already.`);
+    const source = index.get(spec.sourceId);
+    if (source === undefined) throw new NotFound(`There is no volume ${spec.sourceId} in pool ${poolName}.`);
+    const attached = await devices.list(spec.sourceId);
+    if (maker.cloning === 'copy' && attached.length > 0) {
+      throw copyInUse(spec.sourceId, poolName);
+    }
+    const directory = maker.cloning === 'copy' ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
+    return { spec, source, devices: attached, directory };
+  }
+
+  async #make(drafts: readonly Draft[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
+    const { freezer, lane, log, syncs } = this.#parts;
+    for (const { directory } of drafts) {
+      await step('snapshot/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: true })));
+    }
+    const targets = drafts.map(({ source, devices }) => ({ volumeId: source.id, devices }));
+    const { result: createdAt, frozenMs } = await freezer.whileFrozen(targets, () => this.#cloneAll(drafts));
+    for (const { source } of drafts) {
+      log.info({ volume_id: source.id, frozen_ms: Math.round(frozenMs * 10) / 10 }, 'cut a snapshot');
+    }
+    return Promise.all(
+      drafts.map(async ({ spec, source, directory }) => {
+        const record: SnapshotRecord = {
+          id: spec.id,
+          name: spec.name,
+          sourceId: source.id,
+          sizeBytes: source.sizeBytes,
+          content: source.content,
+          blockSizeBytes: source.blockSizeBytes,
+          parameters: spec.parameters,
+          createdAt,
+          ...(group === undefined ? {} : { groupId: group.id }),
+        };
+        await step('snapshot/record', async () => {
+          await syncFile(lane, join(directory, 'data'));
+          const path = join(directory, 'snapshot.json');
+          await lane.run(() => unlink(path)).catch(ignoreMissing);
+          await writeNewFile(lane, path, serializeSnapshot(record));
+          await syncs.sync(lane, directory);
+        });
+        return record;
+      }),
+    );
+  }
+
+  async #cloneAll(drafts: readonly Draft[]): Promise<string> {
+    const { lane, layout, maker } = this.#parts;
+    // What a raw block volume's users have written but the kernel not yet passed on; a filesystem's freeze did that.
+    const raw = drafts.filter(({ source }) => source.content.type === 'block').flatMap(({ devices }) => devices);
+    await Promise.all(raw.map(({ devicePath }) => syncFile(lane, devicePath)));
+    const createdAt = new Date().toISOString();
+    await Promise.all(
+      drafts.map(({ source, directory }) =>
+        step('snapshot/cut', () => maker.clone({ ...source, path: layout.data(source.id) }, join(directory, 'data'))),
+      ),
+    );
+    return createdAt;
+  }
+
+  async #commit(
+    drafts: readonly Draft[],
+    records: readonly SnapshotRecord[],
+    group: GroupSpec | undefined,
+  ): Promise<void> {
+    const { lane, layout, snapshotIndex, syncs } = this.#parts;
+    await step('snapshot/commit', async () => {
+      for (const { spec, directory } of drafts) await lane.run(() => rename(directory, layout.snapshot(spec.id)));
+      await syncs.sync(lane, layout.snapshots);
+    });
+    if (group !== undefined) {
+      const [first] = records;
+      if (first === undefined) throw new InternalError(`group ${group.id} has no members.`);
+      const groupRecord: GroupRecord = { ...group, createdAt: first.createdAt, memberIds: records.map(({ id }) => id) };
+      await step('group/commit', () => replaceFile(lane, syncs, layout.group(group.id), serializeGroup(groupRecord)));
+      snapshotIndex.putGroup(groupRecord);
+    }
+    for (const record of records) snapshotIndex.put(record);
+  }
+}
+
+/** Why a volume in use cannot be snapshotted or cloned in this pool, and what to do. */
+export function copyInUse(id: VolumeId, poolName: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} is in use, and the filesystem of pool ${poolName} cannot share blocks (reflink): its image would have to be copied while it changes. Stop its pod for that time, or put the pool on XFS or btrfs.`,
+  );
+}
+
+/** Several volumes at one instant: each must be mounted here, where it can be frozen, or not be in use at all. */
+function refuseUnfreezable(drafts: readonly Draft[]): void {
+  for (const { devices, source } of drafts) {
+    if (source.content.type === 'block' && devices.length > 0) {
+      throw new FailedPrecondition(
+        `volume ${source.id} is a raw block volume in use: it has no filesystem to freeze, so it cannot be cut at one instant with others. Snapshot it alone, or stop its pod first.`,
+      );
+    }
+  }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!isErrno(error, 'ENOENT')) throw error;
+}

@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import type { VolumeContent } from './capability.ts';
+import { type GroupId, parseGroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
+import { parseStored, storedBytes, storedContent, storedParameters, unreadable } from './stored-json.ts';
+
+/** What the pool durably knows of one snapshot. It outlives its source (DS07). */
+export interface SnapshotRecord {
+  readonly id: SnapshotId;
+  readonly name: string;
+  readonly sourceId: VolumeId;
+  /** The source's size at the cut: the least that a volume made from it has (CS12). */
+  readonly sizeBytes: bigint;
+  readonly content: VolumeContent;
+  readonly blockSizeBytes: number;
+  readonly parameters: Readonly<Record<string, string>>;
+  /** The instant of the cut, RFC 3339, UTC; the same on every replay (CS04). */
+  readonly createdAt: string;
+  /** Set for a member of a group: it exists if, and only if, its group does. */
+  readonly groupId?: GroupId;
+}
+
+/** What the pool durably knows of snapshots that were cut together. */
+export interface GroupRecord {
+  readonly id: GroupId;
+  readonly name: string;
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly createdAt: string;
+  /** In the order of their sources' ids. */
+  readonly memberIds: readonly SnapshotId[];
+}
+
+const format = 1;
+
+const storedSnapshot = z.strictObject({
+  format: z.literal(format),
+  id: z.string(),
+  name: z.string(),
+  sourceId: z.string(),
+  sizeBytes: storedBytes,
+  content: storedContent,
+  blockSizeBytes: z.int().positive(),
+  parameters: storedParameters,
+  createdAt: z.iso.datetime(),
+  groupId: z.string().optional(),
+});
+
+const storedGroup = z.strictObject({
+  format: z.literal(format),
+  id: z.string(),
+  name: z.string(),
+  parameters: storedParameters,
+  createdAt: z.iso.datetime(),
+  memberIds: z.array(z.string()),
+});
+
+export function serializeSnapshot(record: SnapshotRecord): string {
+  return `${JSON.stringify({ format, ...record, sizeBytes: record.sizeBytes.toString() }, null, 2)}\n`;
+}
+
+/** @throws DataLoss if the text is not a whole record of a format that we know */
+export function parseSnapshot(text: string, where: string): SnapshotRecord {
+  const { format: _format, groupId: groupText, ...fields } = parseStored(storedSnapshot, text, where);
+  const id = parseSnapshotId(fields.id);
+  const sourceId = parseVolumeId(fields.sourceId);
+  if (id === undefined || sourceId === undefined) throw unreadable(where, 'an id has the wrong shape');
+  const record = { ...fields, id, sourceId, sizeBytes: BigInt(fields.sizeBytes) };
+  if (groupText === undefined) return record;
+  const groupId = parseGroupId(groupText);
+  if (groupId === undefined) throw unreadable(where, "its group's id has the wrong shape");
+  return { ...record, groupId };
+}
+
+export function serializeGroup(record: GroupRecord): string {
+  return `${JSON.stringify({ format, ...record }, null, 2)}\n`;
+}
+
+/** @throws DataLoss if the text is not a whole record of a format that we know */
+export function parseGroup(text: string, where: string): GroupRecord {
+  const { format: _format, ...fields } = parseStored(storedGroup, text, where);
+  const id = parseGroupId(fields.id);
+  const memberIds = fields.memberIds.map(parseSnapshotId).filter((memberId) => memberId !== undefined);
+  if (id === undefined || memberIds.length !== fields.memberIds.length) {
+    throw unreadable(where, 'an id has the wrong shape');
+  }
+  return { ...fields, id, memberIds };
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { accessModes } from './capability.ts';
+import { DataLoss } from './errors.ts';
+import { filesystemTypes } from './filesystem.ts';
+
+/** The parts that the records on disk have in common. Sizes are decimal strings: JSON numbers end at 2^53 (L12). */
+
+export const storedBytes = z.string().regex(/^[0-9]{1,19}$/);
+
+export const storedContent = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('block') }),
+  z.strictObject({ type: z.literal('mount'), fsType: z.enum(filesystemTypes) }),
+]);
+
+export const storedAccessModes = z.array(z.enum(accessModes));
+
+export const storedParameters = z.record(z.string(), z.string());
+
+/**
+ * Reads a record that must be whole: unknown fields may be a newer driver's, and guessing could lose them.
+ * @throws DataLoss naming the file
+ */
+export function parseStored<T>(schema: z.ZodType<T>, text: string, where: string): T {
+  const parsed = schema.safeParse(parseJson(text));
+  if (parsed.success) return parsed.data;
+  throw unreadable(where, z.prettifyError(parsed.error));
+}
+
+export function unreadable(where: string, reason: string): DataLoss {
+  return new DataLoss(`The record ${where} cannot be read (${reason}). Its data is left as it is.`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
