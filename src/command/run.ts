@@ -1,5 +1,3 @@
-import { execa } from 'execa';
-
 /** A program of the host failed, or could not be started. The message has its last words, not its arguments. */
 export class CommandError extends Error {
   readonly program: string;
@@ -35,6 +33,8 @@ export async function run(
   args: readonly string[],
   { timeoutMs = defaultTimeoutMs, accept = [0] }: { timeoutMs?: number; accept?: readonly number[] } = {},
 ): Promise<CommandResult> {
+  // Loaded when it is first needed: the driver answers its first Probe before it runs any program.
+  const { execa } = await import('execa');
   const result = await execa(program, args, {
     reject: false,
     stdin: 'ignore',

@@ -106,7 +106,7 @@ export async function mountFilesystem(lane: Lane, request: FilesystemMount): Pro
 export async function mountDetached(lane: Lane, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
   const contextFd = await invoke(lane, fsopenCall, [request.fsType, FSOPEN_CLOEXEC], request.source);
   await using context = new Descriptor(contextFd, request.source, lane);
-  return createMount(lane, context, request.parameters, request.attributes);
+  return await createMount(lane, context, request.parameters, request.attributes);
 }
 
 async function createMount(

@@ -13,7 +13,7 @@ import {
   refreshLoopSize,
 } from '../../kernel/loop.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
-import { statusOf } from '../../kernel/path.ts';
+import { type FileStatus, statusOf } from '../../kernel/path.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
@@ -67,10 +67,11 @@ export class ImageDevices {
     return (await this.#loops(id)).map(({ devicePath, device, readonly }) => ({ devicePath, device, readonly }));
   }
 
-  /** The devices of all these volumes, in one look. */
-  async listAll(records: Iterable<VolumeRecord>): Promise<AttachedDevice[]> {
-    const ids = new Set<string>(Array.from(records, ({ id }) => id));
-    return (await listLoops(this.#lane)).filter(({ label }) => ids.has(label));
+  /** The devices of all volumes of the pool. */
+  async listAll(): Promise<AttachedDevice[]> {
+    const loops = await listLoops(this.#lane);
+    const owners = await Promise.all(loops.map((loop) => this.#owner(loop)));
+    return loops.filter((_, index) => owners[index] !== undefined);
   }
 
   /** Tells the devices of a volume that its image has grown. */
@@ -86,13 +87,11 @@ export class ImageDevices {
     await step('detach/loop', () => detachLoop(this.#lane, number));
   }
 
-  /** From the label, so it also names volumes whose record is gone. Devices over files of other filesystems are not ours. */
+  /** From the label, so it also names volumes whose record or image is gone. */
   async volumeOf(device: DeviceNumber): Promise<VolumeId | undefined> {
     const number = loopNumber(device);
     const status = number === undefined ? undefined : await loopStatus(this.#lane, number);
-    if (status === undefined) return undefined;
-    const home = await statusOf(this.#lane, this.#layout.volumes);
-    return sameDevice(status.backingDevice, home.device) ? parseVolumeId(status.label) : undefined;
+    return status === undefined ? undefined : (await this.#owner(status))?.id;
   }
 
   /**
@@ -106,12 +105,30 @@ export class ImageDevices {
     const shown = new Set((await readMountTable(this.#lane)).map((mount) => mount.root));
     const detached: VolumeId[] = [];
     for (const loop of lasting) {
-      const id = await this.volumeOf(loop.device);
-      if (id === undefined || shown.has(`/loop${loop.number}`)) continue;
+      if (shown.has(`/loop${loop.number}`)) continue;
+      const owner = await this.#owner(loop);
+      if (owner === undefined || owner.isImageGone) continue;
       await detachLoop(this.#lane, loop.number);
-      detached.push(id);
+      detached.push(owner.id);
     }
     return detached;
+  }
+
+  /**
+   * Whose device it is: the label names the volume, and the image it shows must be that volume's in this pool. Another
+   * pool may lie on the same filesystem. An image that is gone cannot be compared.
+   */
+  async #owner(loop: LoopStatus): Promise<{ readonly id: VolumeId; readonly isImageGone: boolean } | undefined> {
+    const id = parseVolumeId(loop.label);
+    if (id === undefined) return undefined;
+    try {
+      const image = await statusOf(this.#lane, this.#layout.data(id));
+      return isOver(loop, image) ? { id, isImageGone: false } : undefined;
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      const home = await statusOf(this.#lane, this.#layout.volumes);
+      return sameDevice(loop.backingDevice, home.device) ? { id, isImageGone: true } : undefined;
+    }
   }
 
   /** By inode, so that a device somebody made by hand with losetup(8) counts too. */
@@ -121,7 +138,7 @@ export class ImageDevices {
       if (!(await isOpenElsewhere(this.#lane, path))) return [];
       const image = await statusOf(this.#lane, path);
       const loops = await listLoops(this.#lane);
-      return loops.filter((loop) => sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode);
+      return loops.filter((loop) => isOver(loop, image));
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;
       // An image removed by hand: a device that still shows it is known by its label.
@@ -159,4 +176,8 @@ export class ImageDevices {
       );
     }
   }
+}
+
+function isOver(loop: LoopStatus, image: FileStatus): boolean {
+  return sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode;
 }

@@ -85,7 +85,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
     });
     const parts = { ...options, layout, index, snapshotIndex, space, devices, freezer, maker, trash, syncs };
     const snapshots = new ImageSnapshots({ ...parts, poolName: name });
-    await reconcile(name, log, { devices, freezer, index, snapshots, trash });
+    await reconcile(name, log, { devices, freezer, snapshots, trash });
     log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');
     return new ImagePool({
       ...parts,
@@ -116,7 +116,6 @@ async function readSnapshotIndex({ lane, log, name }: ImagePoolOptions, layout: 
 interface Reconciled {
   readonly devices: ImageDevices;
   readonly freezer: Freezer;
-  readonly index: RecordIndex;
   readonly snapshots: ImageSnapshots;
   readonly trash: Trash;
 }
@@ -124,12 +123,12 @@ interface Reconciled {
 async function reconcile(
   name: string,
   log: PoolLog,
-  { devices, freezer, index, snapshots, trash }: Reconciled,
+  { devices, freezer, snapshots, trash }: Reconciled,
 ): Promise<void> {
   for (const id of await devices.detachOrphans()) {
     log.warn({ pool: name, volume_id: id }, 'detached a device that a killed driver had left');
   }
-  const thawed = await freezer.thawAll(await devices.listAll(index.all()));
+  const thawed = await freezer.thawAll(await devices.listAll());
   if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
   for (const id of await snapshots.removeIncomplete()) {
     log.warn({ pool: name, snapshot_id: id }, 'removed a member of a group that was never finished');

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { CallError, connectDriver, type DriverClient } from './client.ts';
+import type { Scratch } from './scratch.ts';
+
+/** The driver from its sources, as a program and its first argument. */
+export const fromSource: readonly string[] = [
+  process.execPath,
+  fileURLToPath(new URL('../../src/main.ts', import.meta.url)),
+];
+
+export interface DriverOptions {
+  /** What to run instead of the sources: a bundle, another Node. */
+  readonly command?: readonly string[];
+  /** The text of the configuration file; without one there is the embedded default pool. */
+  readonly config?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** How a process ended. */
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** Longer than the driver gives its calls and pools. */
+const stopPatienceMs = 30_000;
+
+/**
+ * A driver in a process of its own, with all its files in a scratch directory. Disposing of it stops it in order; a
+ * driver that was killed can be followed by another one in the same directory.
+ */
+export class DriverProcess implements AsyncDisposable {
+  readonly socketPath: string;
+  readonly dataDirectory: string;
+  readonly kubeletDirectory: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly startedMs: number;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<Ending>;
+  readonly #logPath: string;
+
+  private constructor(scratch: Scratch, options: DriverOptions) {
+    this.socketPath = scratch.join('csi.sock');
+    this.dataDirectory = scratch.join('data');
+    this.kubeletDirectory = scratch.join('kubelet');
+    this.environment = environmentFor(scratch, options);
+    mkdirSync(this.kubeletDirectory, { recursive: true });
+    this.#logPath = scratch.join('driver.log');
+    const [program = process.execPath, ...args] = options.command ?? fromSource;
+    const log = openSync(this.#logPath, 'a');
+    this.startedMs = performance.now();
+    // A process group of its own: Ctrl-C is for us, and we stop the driver in order.
+    this.#child = spawn(program, [...args, 'serve'], {
+      stdio: ['ignore', log, log],
+      detached: true,
+      cwd: '/',
+      env: this.environment,
+    });
+    closeSync(log);
+    this.#ended = new Promise((resolve) => {
+      this.#child.once('exit', (code, signal) => resolve({ code, signal }));
+    });
+  }
+
+  static spawn(scratch: Scratch, options: DriverOptions = {}): DriverProcess {
+    return new DriverProcess(scratch, options);
+  }
+
+  /** Starts a driver and waits until its pools are open. */
+  static async start(scratch: Scratch, options: DriverOptions = {}): Promise<DriverProcess> {
+    const driver = new DriverProcess(scratch, options);
+    try {
+      await driver.ready();
+      return driver;
+    } catch (error) {
+      await driver[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  connect(): DriverClient {
+    return connectDriver(this.socketPath);
+  }
+
+  /** Waits for the socket. */
+  async listening(): Promise<void> {
+    while (!existsSync(this.socketPath)) {
+      if (this.hasEnded) throw new Error(`the driver ended by itself:\n${this.output().slice(-4000)}`);
+      await delay(2);
+    }
+  }
+
+  /** Waits for the first Probe that says ready; tells when the first one was answered. Both since the start. */
+  async ready(): Promise<{ readonly firstProbeMs: number; readonly readyMs: number }> {
+    await this.listening();
+    using client = this.connect();
+    let firstProbeMs: number | undefined;
+    for (;;) {
+      if (this.hasEnded) throw new Error(`the driver ended by itself:\n${this.output().slice(-4000)}`);
+      const isReady = await probe(client);
+      const elapsedMs = performance.now() - this.startedMs;
+      if (isReady !== undefined) firstProbeMs ??= elapsedMs;
+      if (isReady === true) return { firstProbeMs: firstProbeMs ?? elapsedMs, readyMs: elapsedMs };
+      await delay(2);
+    }
+  }
+
+  /** All it has written, to both outputs. */
+  output(): string {
+    return readFileSync(this.#logPath, 'utf8');
+  }
+
+  /** Its log lines, parsed. */
+  log(): Record<string, unknown>[] {
+    const lines = this.output().split('\n');
+    return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  ended(): Promise<Ending> {
+    return this.#ended;
+  }
+
+  /** Ends it at once, as kill -9 and a power cut do. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#ended;
+  }
+
+  /** Stops it in order. */
+  async stop(): Promise<Ending> {
+    if (!this.hasEnded) this.#child.kill('SIGTERM');
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), stopPatienceMs);
+    const ending = await this.#ended;
+    clearTimeout(timer);
+    return ending;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+/** What Probe says; undefined while nobody answers, at a socket that a killed driver left. */
+async function probe(client: DriverClient): Promise<boolean | undefined> {
+  try {
+    return (await client.identity.Probe({})).ready?.value === true;
+  } catch (error) {
+    if (error instanceof CallError && error.code === 'UNAVAILABLE') return undefined;
+    throw error;
+  }
+}
+
+/** Asserts that nothing of the drivers that worked in the directory is still mounted or attached. */
+export function assertNothingLeft(scratch: Scratch): void {
+  assert.deepEqual(scratch.mounts(), [], 'mounts were left');
+  assert.deepEqual(scratch.loops(), [], 'loop devices were left');
+}
+
+/** What a driver, or a command beside it, is told in that directory. */
+export function environmentFor(scratch: Scratch, options: DriverOptions = {}): Record<string, string> {
+  const environment: Record<string, string> = {
+    PATH: process.env['PATH'] ?? '',
+    CSI_ENDPOINT: `unix://${scratch.join('csi.sock')}`,
+    HOLDFAST_DATA: scratch.join('data'),
+    HOLDFAST_KUBELET_DIR: scratch.join('kubelet'),
+    HOLDFAST_NODE_ID: 'node-1',
+    ...options.environment,
+  };
+  if (options.config !== undefined) {
+    environment['HOLDFAST_CONFIG'] = scratch.join('holdfast.yaml');
+    writeFileSync(environment['HOLDFAST_CONFIG'], options.config);
+  }
+  return environment;
+}

@@ -1,0 +1,44 @@
+import { mkdirSync } from 'node:fs';
+import { mountFilesystem, unmount } from '../../src/kernel/mount.ts';
+import { openDirectory } from '../../src/kernel/path.ts';
+import type { Pool } from '../../src/pool/pool.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
+import type { Scratch } from './scratch.ts';
+
+/** A pool's volume, mounted without a node service; unmounted on disposal. */
+export interface MountedVolume extends AsyncDisposable {
+  readonly path: string;
+  readonly devicePath: string;
+}
+
+export async function mounted(pool: Pool, id: VolumeId, scratch: Scratch): Promise<MountedVolume> {
+  const record = await pool.find(id);
+  if (record?.content.type !== 'mount') throw new Error(`${id} has no filesystem`);
+  const path = scratch.join('mounted', id);
+  mkdirSync(path, { recursive: true });
+  const attachment = await pool.attach(id, { lasting: false, readonly: false });
+  try {
+    await using target = await openDirectory(pool.lane, path);
+    const { fsType } = record.content;
+    await mountFilesystem(pool.lane, {
+      fsType,
+      source: attachment.devicePath,
+      parameters: [],
+      attributes: {},
+      target,
+    });
+  } finally {
+    await attachment.release();
+  }
+  return { path, devicePath: attachment.devicePath, [Symbol.asyncDispose]: () => unmount(pool.lane, path) };
+}
+
+export async function withMounted(
+  pool: Pool,
+  id: VolumeId,
+  scratch: Scratch,
+  work: (path: string) => void,
+): Promise<void> {
+  await using volume = await mounted(pool, id, scratch);
+  work(volume.path);
+}

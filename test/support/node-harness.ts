@@ -1,0 +1,203 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pino from 'pino';
+import { addServices } from '../../src/csi/call.ts';
+import type * as wire from '../../src/csi/generated/types.ts';
+import type { Draft } from '../../src/csi/handler.ts';
+import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
+import { Lane } from '../../src/kernel/lane.ts';
+import { type Mount, parseMountTable } from '../../src/kernel/mount-table.ts';
+import { nodeService } from '../../src/node/service.ts';
+import type { Pool, VolumeSpec } from '../../src/pool/pool.ts';
+import { Pools } from '../../src/pool/pools.ts';
+import type { VolumeContent } from '../../src/volume/capability.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
+import { SingleFlight } from '../../src/volume/single-flight.ts';
+import { connectDriver, type DriverClient } from './client.ts';
+import { openTestPool, volumeSpec } from './image-pool.ts';
+import { Scratch } from './scratch.ts';
+
+type Capability = Draft<wire.VolumeCapability>;
+type Mode = wire.VolumeCapabilityAccessModeMode;
+
+/** A capability for a filesystem volume. */
+export function mountCapability(mode: Mode = 'SINGLE_NODE_WRITER', flags: string[] = [], fsType = ''): Capability {
+  return { access_mode: { mode }, mount: { fs_type: fsType, mount_flags: flags } };
+}
+
+/** A capability for a block volume. */
+export function blockCapability(mode: Mode = 'SINGLE_NODE_WRITER'): Capability {
+  return { access_mode: { mode }, block: {} };
+}
+
+/** The filesystem volumes under test, each with the smallest size that its mkfs takes. */
+export const filesystems: readonly { fsType: 'ext4' | 'xfs' | 'btrfs'; sizeBytes: bigint }[] = [
+  { fsType: 'ext4', sizeBytes: 64n << 20n },
+  { fsType: 'xfs', sizeBytes: 320n << 20n },
+  { fsType: 'btrfs', sizeBytes: 160n << 20n },
+];
+
+/** The real node service with a real image pool behind a real socket, all in a directory of its own. */
+export class NodeHarness implements AsyncDisposable {
+  readonly scratch: Scratch;
+  readonly kubelet: string;
+  #running: { readonly pools: Pools; readonly listener: Listener; readonly client: DriverClient } | undefined;
+
+  private constructor(scratch: Scratch) {
+    this.scratch = scratch;
+    this.kubelet = scratch.join('kubelet');
+  }
+
+  static async open(label = 'node'): Promise<NodeHarness> {
+    const harness = new NodeHarness(new Scratch(label));
+    for (const directory of ['kubelet/staging', 'kubelet/pods', 'pool', 'data']) {
+      mkdirSync(harness.scratch.join(directory), { recursive: true });
+    }
+    await harness.start();
+    return harness;
+  }
+
+  /** @param openPool what stands in for the pool; by default the image pool of the harness */
+  async start(openPool: () => Promise<Pool> = () => openTestPool(this.scratch)): Promise<void> {
+    const pools = new Pools(new Map([['test', openPool]]), 'test');
+    await pools.open();
+    const node = nodeService({
+      nodeId: 'node',
+      topology: { 'topology.holdfast.dev/node': 'node' },
+      pools,
+      flights: new SingleFlight(),
+      targetRoots: [this.kubelet],
+      notesDirectory: this.scratch.join('data', 'node'),
+      lane: new Lane('kubelet', 4),
+    });
+    const server = newServer();
+    addServices(server, { identity: {}, node }, { log: pino({ level: 'silent' }) });
+    const socketPath = this.scratch.join('csi.sock');
+    const listener = await listen(server, socketPath);
+    this.#running = { pools, listener, client: connectDriver(socketPath) };
+  }
+
+  async stop(): Promise<void> {
+    const running = this.#running;
+    this.#running = undefined;
+    running?.client.close();
+    await running?.listener.close(1_000);
+    await running?.pools.close();
+  }
+
+  /** What is in memory is lost; the mounts and the disk stay. */
+  async restart(openPool?: () => Promise<Pool>): Promise<void> {
+    await this.stop();
+    await this.start(openPool);
+  }
+
+  get node(): DriverClient['node'] {
+    return this.#live.client.node;
+  }
+
+  get pool(): Pool {
+    return this.#live.pools.get('test');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.stop();
+    } finally {
+      this.scratch[Symbol.dispose]();
+    }
+  }
+
+  /** Makes a volume and the directories that a container orchestrator makes for it. */
+  async volume(name: string, content: VolumeContent, changes: Partial<VolumeSpec> = {}): Promise<TestVolume> {
+    const { id } = await this.pool.create(volumeSpec(name, { content, ...changes }));
+    const staging = join(this.kubelet, 'staging', id);
+    const pod = join(this.kubelet, 'pods', id);
+    mkdirSync(staging);
+    mkdirSync(pod);
+    const capability = content.type === 'block' ? blockCapability() : mountCapability();
+    return new TestVolume(this, id, staging, pod, capability);
+  }
+
+  /** The mounts at exactly this path, the lowest first. */
+  mountsAt(path: string): Mount[] {
+    return this.mounts().filter(({ target }) => target === path);
+  }
+
+  /** The mounts in the directory of the harness. */
+  mounts(): Mount[] {
+    const table = parseMountTable(readFileSync('/proc/self/mountinfo', 'utf8'));
+    return table.filter(({ target }) => target.startsWith(`${this.scratch.path}/`));
+  }
+
+  get #live() {
+    if (this.#running === undefined) throw new Error('the driver of this test is stopped');
+    return this.#running;
+  }
+}
+
+type StageChanges = Draft<Partial<wire.NodeStageVolumeRequest>>;
+type PublishChanges = Draft<Partial<wire.NodePublishVolumeRequest>>;
+
+/** A volume and the calls about it, with the usual arguments unless a test says otherwise. */
+export class TestVolume {
+  readonly #harness: NodeHarness;
+  readonly id: VolumeId;
+  readonly staging: string;
+  /** The directory that targets lie in. */
+  readonly pod: string;
+  readonly target: string;
+  readonly capability: Capability;
+
+  constructor(harness: NodeHarness, id: VolumeId, staging: string, pod: string, capability: Capability) {
+    this.#harness = harness;
+    this.id = id;
+    this.staging = staging;
+    this.pod = pod;
+    this.target = join(pod, 'mount');
+    this.capability = capability;
+  }
+
+  stage(changes: StageChanges = {}) {
+    const { capability: volume_capability, id: volume_id, staging: staging_target_path } = this;
+    return this.#harness.node.NodeStageVolume({ volume_id, staging_target_path, volume_capability, ...changes });
+  }
+
+  unstage(staging_target_path = this.staging) {
+    return this.#harness.node.NodeUnstageVolume({ volume_id: this.id, staging_target_path });
+  }
+
+  publish(changes: PublishChanges = {}) {
+    return this.#harness.node.NodePublishVolume({
+      volume_id: this.id,
+      staging_target_path: this.staging,
+      target_path: this.target,
+      volume_capability: this.capability,
+      ...changes,
+    });
+  }
+
+  unpublish(target_path = this.target) {
+    return this.#harness.node.NodeUnpublishVolume({ volume_id: this.id, target_path });
+  }
+
+  stats(volume_path = this.target) {
+    return this.#harness.node.NodeGetVolumeStats({ volume_id: this.id, volume_path });
+  }
+
+  expand(requiredBytes: bigint | undefined, volume_path = this.target) {
+    const capacity_range = requiredBytes === undefined ? null : { required_bytes: requiredBytes };
+    return this.#harness.node.NodeExpandVolume({ volume_id: this.id, volume_path, capacity_range });
+  }
+
+  /** Undoes both, as the end of every test that left nothing in between. */
+  async down(): Promise<void> {
+    await this.unpublish();
+    await this.unstage();
+  }
+}
+
+/** Runs a program of the host; its output, trimmed. */
+export function run(program: string, ...args: string[]): string {
+  return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+}
