@@ -30,6 +30,24 @@ export interface VolumeSpec {
   /** Arguments for mkfs, already checked against the list of harmless ones (`command/mkfs-options.ts`). */
   readonly mkfsArguments: readonly string[];
   readonly parameters: Readonly<Record<string, string>>;
+  /** undefined: as the pool has it. */
+  readonly undeleteSeconds?: number | undefined;
+}
+
+/** What can be changed about a volume later (ControllerModifyVolume); absent: as it is. */
+export interface VolumeChanges {
+  readonly provisioning?: Provisioning | undefined;
+  readonly undeleteSeconds?: number | undefined;
+}
+
+/** A deleted volume that can still be brought back. */
+export interface TrashedVolume {
+  readonly record: VolumeRecord;
+  /** RFC 3339, UTC. */
+  readonly deletedAt: string;
+  /** When it goes for good, unless its space is needed before; RFC 3339, UTC. */
+  readonly purgeAt: string;
+  readonly usedBytes: bigint;
 }
 
 /** A snapshot to be cut; every field is checked. */
@@ -103,8 +121,19 @@ export interface Pool {
   find(id: VolumeId): Promise<VolumeRecord | undefined>;
   /** Records with an id greater than `after`, by id; at most `limit` (undefined: all). */
   list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]>;
-  /** Durably gone when it returns; unknown ids are fine. @throws FailedPrecondition while attached on this node */
+  /**
+   * Durably gone when it returns, into the trash if it is to be kept there for a time; unknown ids are fine.
+   * @throws FailedPrecondition while attached on this node
+   */
   remove(id: VolumeId): Promise<void>;
+  /** All or nothing, and the same again is fine. @throws ResourceExhausted, FailedPrecondition */
+  modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord>;
+  /** Deleted volumes that can be brought back, the one deleted last first. */
+  trash(): Promise<TrashedVolume[]>;
+  /** Brings the volume deleted last under this id back, as it was. @throws NotFound, AlreadyExists, ResourceExhausted */
+  restore(id: VolumeId): Promise<VolumeRecord>;
+  /** Ends the time in the trash: of all that was deleted under this id, or of everything. Returns what went. */
+  purge(id?: VolumeId): Promise<VolumeId[]>;
   /** Makes the volume, and its device where attached, at least this large; never smaller. @throws ResourceExhausted */
   grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord>;
 

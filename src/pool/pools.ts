@@ -1,7 +1,8 @@
 import type { DeviceNumber } from '../kernel/device.ts';
 import { InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
-import type { VolumeId } from '../volume/id.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Pool } from './pool.ts';
 
 /** How to open a configured pool; which kind it is, only the composition root knows. */
@@ -12,11 +13,13 @@ type PoolState =
   | { readonly state: 'open'; readonly pool: Pool }
   | { readonly state: 'failed'; readonly reason: string };
 
-/** A volume and the pool that has it. */
-export interface FoundVolume {
+/** A volume, snapshot or group, and the pool that has it. */
+export interface Found<Kind> {
   readonly pool: Pool;
-  readonly record: VolumeRecord;
+  readonly record: Kind;
 }
+
+export type FoundVolume = Found<VolumeRecord>;
 
 /** The configured pools of this node. Each opens by itself: a sick one is reported and disturbs no other. */
 export class Pools {
@@ -85,16 +88,8 @@ export class Pools {
   }
 
   /** @throws Unavailable if no open pool has it but another one, not open, might: "not found" could be a lie (DV08) */
-  async find(id: VolumeId): Promise<FoundVolume | undefined> {
-    for (const pool of this.all()) {
-      const record = await pool.find(id);
-      if (record !== undefined) return { pool, record };
-    }
-    const closed = this.names().find((name) => this.#states.get(name)?.state !== 'open');
-    if (closed !== undefined) {
-      throw new Unavailable(`volume ${id} is in no open pool, and pool ${closed} is not open; try again later.`);
-    }
-    return undefined;
+  find(id: VolumeId): Promise<FoundVolume | undefined> {
+    return this.#search(`volume ${id}`, (pool) => pool.find(id));
   }
 
   /** Like `find`, for calls that need the volume. @throws NotFound, Unavailable */
@@ -102,6 +97,31 @@ export class Pools {
     const found = await this.find(id);
     if (found === undefined) throw new NotFound(`There is no volume ${id} on this node.`);
     return found;
+  }
+
+  /** As `find`, for snapshots. */
+  findSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
+    return this.#search(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
+  }
+
+  /** As `find`, for groups of snapshots. */
+  findGroup(id: GroupId): Promise<Found<GroupRecord> | undefined> {
+    return this.#search(`group ${id}`, (pool) => pool.findGroup(id));
+  }
+
+  async #search<Kind>(
+    what: string,
+    lookUp: (pool: Pool) => Promise<Kind | undefined>,
+  ): Promise<Found<Kind> | undefined> {
+    for (const pool of this.all()) {
+      const record = await lookUp(pool);
+      if (record !== undefined) return { pool, record };
+    }
+    const closed = this.names().find((name) => this.#states.get(name)?.state !== 'open');
+    if (closed !== undefined) {
+      throw new Unavailable(`${what} is in no open pool, and pool ${closed} is not open; try again later.`);
+    }
+    return undefined;
   }
 
   /** Whose device this is, also when the volume's record is gone. */

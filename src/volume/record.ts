@@ -32,6 +32,8 @@ export interface VolumeRecord {
   readonly createdAt: string;
   /** What it was made from. */
   readonly source?: VolumeSource;
+  /** How long it can be brought back after its deletion; 0: not at all. Unset: as the pool has it. */
+  readonly undeleteSeconds?: number;
 }
 
 /** What a new volume's content is taken from. Source and volume live their own lives afterwards (CV25). */
@@ -59,6 +61,7 @@ const storedRecord = z.strictObject({
       z.strictObject({ type: z.literal('volume'), id: z.string() }),
     ])
     .optional(),
+  undeleteSeconds: z.int().nonnegative().optional(),
 });
 
 export function serializeRecord(record: VolumeRecord): string {
@@ -68,11 +71,16 @@ export function serializeRecord(record: VolumeRecord): string {
 
 /** @throws DataLoss if the text is not a whole record of a format that we know */
 export function parseRecord(text: string, where: string): VolumeRecord {
-  const { format: _format, source, ...fields } = parseStored(storedRecord, text, where);
+  const { format: _format, source, undeleteSeconds, ...fields } = parseStored(storedRecord, text, where);
   const id = parseVolumeId(fields.id);
   if (id === undefined) throw unreadable(where, 'its id has the wrong shape');
-  const record = { ...fields, id, sizeBytes: BigInt(fields.sizeBytes) };
-  return source === undefined ? record : { ...record, source: parseSource(source, where) };
+  return {
+    ...fields,
+    id,
+    sizeBytes: BigInt(fields.sizeBytes),
+    ...(source === undefined ? {} : { source: parseSource(source, where) }),
+    ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }),
+  };
 }
 
 function parseSource(source: { type: 'snapshot' | 'volume'; id: string }, where: string): VolumeSource {

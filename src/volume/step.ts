@@ -1,3 +1,5 @@
+import { channel } from 'node:diagnostics_channel';
+
 /**
  * The steps of every operation that changes something. After any of them the process may die; what is left must be
  * repeatable or removable. Tests kill the driver before and after each step of this list (test/crash); a step that is
@@ -13,6 +15,9 @@ export const stepNames = [
   'create/commit',
   'remove/trash',
   'remove/purge',
+  'restore/commit',
+  'modify/data',
+  'modify/record',
   'snapshot/directory',
   'snapshot/cut',
   'snapshot/record',
@@ -53,8 +58,12 @@ export function armCrashPoint(point: CrashPoint): void {
   armed = point;
 }
 
+/** Hears the name of each step that is about to run; nobody listens but tests that want to know them all. */
+const steps = channel('holdfast:step');
+
 /** Runs one step of an operation. */
 export async function step<T>(name: StepName, work: () => Promise<T>): Promise<T> {
+  steps.publish(name);
   dieIfArmed('before', name);
   const result = await work();
   dieIfArmed('after', name);

@@ -2,27 +2,30 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, truncateSync, writeFileSync } from 'node:fs';
 import { openTestPool } from '../support/image-pool.ts';
 import type { Scratch } from '../support/scratch.ts';
-import { describePool, type PoolUnderTest } from './pool-contract.ts';
+import { describePool } from './pool-contract.ts';
 import { describeInstantSnapshots, describeSnapshots } from './snapshot-contract.ts';
+import { describeTrash, describeTrashUnderPressure, type PoolWithOptions } from './trash-contract.ts';
 
-const backingFile: PoolUnderTest = {
-  open: (scratch) =>
-    openTestPool(scratch, { home: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n } }),
+const backingFile: PoolWithOptions = {
+  open: (scratch, options) =>
+    openTestPool(scratch, { home: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n }, ...options }),
 };
 
-const kinds: Readonly<Record<string, PoolUnderTest>> = {
-  'image pool in a directory of the host': { open: (scratch) => openTestPool(scratch) },
+const kinds: Readonly<Record<string, PoolWithOptions>> = {
+  'image pool in a directory of the host': { open: openTestPool },
   'image pool in a backing file': backingFile,
   'image pool on a blank disk': {
-    open: (scratch) => openTestPool(scratch, { home: { type: 'device', path: disk(scratch) } }),
+    open: (scratch, options) => openTestPool(scratch, { home: { type: 'device', path: disk(scratch) }, ...options }),
   },
 };
 
 for (const [kind, poolUnderTest] of Object.entries(kinds)) {
   describePool(kind, poolUnderTest);
   describeSnapshots(kind, poolUnderTest);
+  describeTrash(kind, poolUnderTest);
 }
 describeInstantSnapshots('image pool in a backing file', backingFile);
+describeTrashUnderPressure('image pool in a backing file', backingFile);
 
 /** A disk for one test: a loop device over a sparse file, the same one each time. */
 function disk(scratch: Scratch): string {

@@ -16,6 +16,7 @@ export function openTestPool(scratch: Scratch, options: Partial<ImagePoolOptions
     reserveBytes: undefined,
     overcommit: 1,
     defaultFilesystem: 'ext4',
+    undeleteSeconds: 0,
     lockTimeoutMs: 0,
     lane: new Lane('test', 4),
     log: quiet,

@@ -1,5 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pino from 'pino';
 import { addServices } from '../../src/csi/call.ts';
@@ -14,7 +16,7 @@ import { Pools } from '../../src/pool/pools.ts';
 import type { VolumeContent } from '../../src/volume/capability.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import { SingleFlight } from '../../src/volume/single-flight.ts';
-import { connectDriver, type DriverClient } from './client.ts';
+import { CallError, connectDriver, type DriverClient } from './client.ts';
 import { openTestPool, volumeSpec } from './image-pool.ts';
 import { Scratch } from './scratch.ts';
 
@@ -68,7 +70,7 @@ export class NodeHarness implements AsyncDisposable {
       pools,
       flights: new SingleFlight(),
       targetRoots: [this.kubelet],
-      notesDirectory: this.scratch.join('data', 'node'),
+      notesDirectory: this.#notes,
       lane: new Lane('kubelet', 4),
     });
     const server = newServer();
@@ -86,10 +88,54 @@ export class NodeHarness implements AsyncDisposable {
     await running?.pools.close();
   }
 
-  /** What is in memory is lost; the mounts and the disk stay. */
-  async restart(openPool?: () => Promise<Pool>): Promise<void> {
+  /** What is in memory is lost; the mounts and the disk stay, the notes unless `forgetNotes`. */
+  async restart(options: { openPool?: () => Promise<Pool>; forgetNotes?: boolean } = {}): Promise<void> {
     await this.stop();
-    await this.start(openPool);
+    if (options.forgetNotes === true) rmSync(this.#notes, { recursive: true, force: true });
+    await this.start(options.openPool);
+  }
+
+  /** The notes look as they do after the node was started anew. */
+  pretendReboot(): void {
+    for (const name of readdirSync(this.#notes)) {
+      const path = join(this.#notes, name);
+      writeFileSync(path, readFileSync(path, 'utf8').replace(/"bootId":"[^"]*"/, '"bootId":"an earlier one"'));
+    }
+  }
+
+  get #notes(): string {
+    return this.scratch.join('data', 'node');
+  }
+
+  noteOf({ id }: TestVolume): string {
+    return join(this.#notes, `${id}.json`);
+  }
+
+  directoryOf({ id }: TestVolume): string {
+    return this.scratch.join('pool', 'volumes', id);
+  }
+
+  imageOf(volume: TestVolume): string {
+    return join(this.directoryOf(volume), 'data');
+  }
+
+  /** The loop devices over a volume's image. */
+  loopsOf(volume: TestVolume): string[] {
+    const output = run('losetup', '--noheadings', '--output', 'NAME', '--associated', this.imageOf(volume));
+    return output.split('\n').filter((line) => line !== '');
+  }
+
+  /** A process that works in a directory, and so keeps it busy. */
+  async workIn(directory: string): Promise<AsyncDisposable> {
+    const child = spawn('sleep', ['600'], { cwd: directory, stdio: 'ignore' });
+    await once(child, 'spawn');
+    return {
+      async [Symbol.asyncDispose]() {
+        if (child.exitCode !== null || child.signalCode !== null) return;
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      },
+    };
   }
 
   get node(): DriverClient['node'] {
@@ -200,4 +246,17 @@ export class TestVolume {
 /** Runs a program of the host; its output, trimmed. */
 export function run(program: string, ...args: string[]): string {
   return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+}
+
+/** Asserts that a call is refused with this code; the message, for more to be said of it. */
+export async function rejects(call: Promise<unknown>, code: string, words = /./): Promise<string> {
+  try {
+    await call;
+  } catch (error) {
+    assert.ok(error instanceof CallError, `${error}`);
+    assert.equal(error.code, code, error.message);
+    assert.match(error.message, words);
+    return error.message;
+  }
+  throw new assert.AssertionError({ message: `the call was answered with OK, not ${code}` });
 }

@@ -1,13 +1,12 @@
-import { type Descriptor, openReadOnly } from '../../kernel/descriptor.ts';
-import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
+import type { Descriptor } from '../../kernel/descriptor.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import { freeze, syncFilesystem, thaw } from '../../kernel/filesystem.ts';
 import { Lane } from '../../kernel/lane.ts';
-import { type Mount, readMountTable } from '../../kernel/mount-table.ts';
-import { statusOf } from '../../kernel/path.ts';
+import { readMountTable } from '../../kernel/mount-table.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { AttachedDevice } from '../pool.ts';
+import { openMounted } from './mounted.ts';
 
 /** A writer that waits longer than this for a snapshot has been wronged: thaw, and give the snapshot up. */
 const longestFreezeMs = 10_000;
@@ -74,7 +73,7 @@ export class Freezer {
     const table = await readMountTable(this.#lane);
     let thawed = 0;
     for (const device of devices) {
-      const directory = await this.#openMounted(table, device);
+      const directory = await openMounted(this.#lane, table, device);
       if (directory === undefined) continue;
       await using open = directory;
       if (await this.#thawOne(open)) thawed++;
@@ -89,23 +88,11 @@ export class Freezer {
     const directories: Descriptor[] = [];
     for (const { devices } of sorted) {
       for (const device of devices.filter((each) => !each.readonly)) {
-        const directory = await this.#openMounted(table, device);
+        const directory = await openMounted(this.#lane, table, device);
         if (directory !== undefined) directories.push(directory);
       }
     }
     return directories;
-  }
-
-  /** Opened first and then checked: had it been unmounted meanwhile, the path would lead to the host's own filesystem. */
-  async #openMounted(table: readonly Mount[], { device, devicePath }: AttachedDevice): Promise<Descriptor | undefined> {
-    for (const mount of table.filter((each) => isMountOf(each, device, devicePath))) {
-      const directory = await openReadOnly(this.#lane, mount.target).catch(() => undefined);
-      if (directory === undefined) continue;
-      const status = await statusOf(this.#lane, directory);
-      if (status.mountId === mount.id && status.kind === 'directory') return directory;
-      await directory[Symbol.asyncDispose]();
-    }
-    return undefined;
   }
 
   async #freeze(directory: Descriptor): Promise<void> {
@@ -134,11 +121,6 @@ export class Freezer {
       throw error;
     }
   }
-}
-
-/** btrfs mounts have a device number of their own and name their device. */
-function isMountOf(mount: Mount, device: DeviceNumber, devicePath: string): boolean {
-  return sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath);
 }
 
 function tooLong(): Aborted {

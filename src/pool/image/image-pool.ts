@@ -1,15 +1,17 @@
-import { mkdir, rename } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DeviceNumber } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { DirectorySync } from '../../kernel/file.ts';
+import { trim } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
 import { AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted } from '../../volume/errors.ts';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import { provisionings, serializeRecord, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
-import { formatBytes } from '../../volume/size.ts';
+import { formatBytes, larger } from '../../volume/size.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import type {
@@ -21,6 +23,8 @@ import type {
   PoolCapabilities,
   PoolCapacity,
   SnapshotSpec,
+  TrashedVolume,
+  VolumeChanges,
   VolumeSpec,
 } from '../pool.ts';
 import type { ImageDevices } from './devices.ts';
@@ -28,11 +32,14 @@ import { replaceFile, writeNewFile } from './durable-file.ts';
 import type { Freezer } from './freezer.ts';
 import type { ImageMaker, ImageSource } from './image-maker.ts';
 import type { Layout } from './layout.ts';
+import { openMounted } from './mounted.ts';
 import type { RecordIndex } from './record-index.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
 import { copyInUse, type ImageSnapshots } from './snapshots.ts';
 import type { SpaceLedger } from './space-ledger.ts';
 import type { Trash } from './trash.ts';
+import { type Deletion, deletionFileName } from './trash-entry.ts';
+import { punchUnwritten } from './unwritten.ts';
 
 /** What `openImagePool` puts together. */
 export interface ImagePoolParts {
@@ -41,6 +48,8 @@ export interface ImagePoolParts {
   readonly layout: Layout;
   readonly blockSizeBytes: number;
   readonly defaultFilesystem: FilesystemType;
+  /** For volumes that do not say; 0: deleted is gone. */
+  readonly undeleteSeconds: number;
   readonly index: RecordIndex;
   readonly snapshotIndex: SnapshotIndex;
   readonly space: SpaceLedger;
@@ -106,6 +115,7 @@ export class ImagePool implements Pool {
       blockSizeBytes: from?.blockSizeBytes ?? this.#parts.blockSizeBytes,
       createdAt: new Date().toISOString(),
       ...(source === undefined ? {} : { source }),
+      ...(spec.undeleteSeconds === undefined ? {} : { undeleteSeconds: spec.undeleteSeconds }),
     };
     const isCopy = source !== undefined && maker.cloning === 'copy';
     const directory = isCopy ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
@@ -135,25 +145,80 @@ export class ImagePool implements Pool {
   async remove(id: VolumeId): Promise<void> {
     const { devices, index, lane, layout, syncs, trash } = this.#parts;
     trash.purge(layout.copyDraft(id));
-    if (index.get(id) === undefined) return;
+    const record = index.get(id);
+    if (record === undefined) return;
     const [device] = await devices.list(id);
     if (device !== undefined) {
       throw new FailedPrecondition(
         `volume ${id} is in use on this node through ${device.devicePath}: unpublish and unstage it first.`,
       );
     }
+    const deletion = await this.#markDeletion(record);
     const trashed = layout.newTrash(id);
     await step('remove/trash', async () => {
-      try {
-        await lane.run(() => rename(layout.volume(id), trashed));
-      } catch (error) {
-        // Removed by hand: what remains to be done is to forget it (DV05).
-        if (!isErrno(error, 'ENOENT')) throw error;
-      }
+      // Removed by hand: what remains to be done is to forget it (DV05).
+      await lane.run(() => rename(layout.volume(id), trashed)).catch(ignoreMissing);
       await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
     });
     index.delete(id);
-    trash.purge(trashed);
+    if (deletion === undefined) trash.purge(trashed);
+    else trash.keep({ ...deletion, path: trashed, record });
+  }
+
+  async trash(): Promise<TrashedVolume[]> {
+    const { lane, trash } = this.#parts;
+    return Promise.all(
+      trash.entries().map(async ({ deletedAt, path, purgeAt, record }) => {
+        const image = await statusOf(lane, join(path, 'data')).catch(() => undefined);
+        return { record, deletedAt, purgeAt, usedBytes: image?.allocatedBytes ?? 0n };
+      }),
+    );
+  }
+
+  /** One rename, and it is as if it had never been deleted. */
+  async restore(id: VolumeId): Promise<VolumeRecord> {
+    const { index, lane, layout, space, syncs, trash } = this.#parts;
+    if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists: there is nothing to restore.`);
+    const entry = trash.entries().find(({ record }) => record.id === id);
+    if (entry === undefined) throw new NotFound(`There is no volume ${id} in the trash of pool ${this.name}.`);
+    trash.forget(entry);
+    try {
+      // What it has written it still has.
+      const { allocatedBytes } = await statusOf(lane, join(entry.path, 'data'));
+      using _space = await space.reserve(larger(0n, entry.record.sizeBytes - allocatedBytes));
+      await step('restore/commit', async () => {
+        await lane.run(() => rename(entry.path, layout.volume(id)));
+        await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
+      });
+      index.put(entry.record);
+    } catch (error) {
+      trash.keep(entry);
+      throw error;
+    }
+    return entry.record;
+  }
+
+  async purge(id?: VolumeId): Promise<VolumeId[]> {
+    const purged = this.#parts.trash.purgeKept(id);
+    await this.#parts.trash.drained();
+    return purged;
+  }
+
+  async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
+    const { index, lane, layout, maker, syncs } = this.#parts;
+    const record = this.#existing(id);
+    const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } = changes;
+    const modified = { ...record, provisioning, ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }) };
+    try {
+      // Also if the record says so already: a first try may have died in between.
+      if (changes.provisioning === 'thick') await step('modify/data', () => maker.setSize(layout.data(id), modified));
+      if (changes.provisioning === 'thin') await step('modify/data', () => this.#releaseUnwritten(record));
+      await step('modify/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(modified)));
+    } catch (error) {
+      throw this.#explain(error, record.sizeBytes);
+    }
+    index.put(modified);
+    return modified;
   }
 
   /** The image grows before the record says so: a crash in between leaves an image that is a little too large. */
@@ -239,8 +304,52 @@ export class ImagePool implements Pool {
   }
 
   async close(): Promise<void> {
-    await this.#parts.trash.drained();
+    await this.#parts.trash.close();
     await this.#parts.closeHome();
+  }
+
+  /** Written before the rename that deletes: what lies in the trash without this mark is unlinked. */
+  async #markDeletion({
+    id,
+    undeleteSeconds = this.#parts.undeleteSeconds,
+  }: VolumeRecord): Promise<Deletion | undefined> {
+    const { lane, layout, syncs } = this.#parts;
+    const path = join(layout.volume(id), deletionFileName);
+    try {
+      if (undeleteSeconds === 0) {
+        await lane.run(() => rm(path, { force: true }));
+        return undefined;
+      }
+      const now = Date.now();
+      const deletion = {
+        deletedAt: new Date(now).toISOString(),
+        purgeAt: new Date(now + undeleteSeconds * 1000).toISOString(),
+      };
+      await replaceFile(lane, syncs, path, JSON.stringify(deletion));
+      return deletion;
+    } catch (error) {
+      // Removed by hand: nothing is left to be kept.
+      ignoreMissing(error);
+      return undefined;
+    }
+  }
+
+  /**
+   * Gives back blocks that were reserved but never written. Of a filesystem in use it is the filesystem that knows what
+   * is free, and says so to its device (FITRIM); to look for holes from outside would race with its writes.
+   */
+  async #releaseUnwritten({ content, id }: VolumeRecord): Promise<void> {
+    const { devices, lane, layout } = this.#parts;
+    const [device] = (await devices.list(id)).filter((each) => !each.readonly);
+    if (device === undefined) return punchUnwritten(lane, layout.data(id));
+    const mounted = content.type === 'mount' ? await openMounted(lane, await readMountTable(lane), device) : undefined;
+    if (mounted === undefined) {
+      throw new FailedPrecondition(
+        `volume ${id} is in use as a raw block device, so its unwritten blocks cannot be released now: stop its pod first.`,
+      );
+    }
+    await using directory = mounted;
+    await trim(lane, directory.procPath);
   }
 
   async #cloneInto(spec: VolumeSpec, from: ImageSource & { readonly volumeId: VolumeId | undefined }, data: string) {
@@ -277,4 +386,8 @@ export class ImagePool implements Pool {
     }
     return error;
   }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!isErrno(error, 'ENOENT')) throw error;
 }

@@ -27,6 +27,8 @@ export interface ImagePoolOptions {
   /** 1: never promise more than there is. */
   readonly overcommit: number;
   readonly defaultFilesystem: FilesystemType;
+  /** How long deleted volumes can be brought back, unless they say otherwise; 0: not at all. */
+  readonly undeleteSeconds: number;
   /** How long to wait for another driver to let the pool go. */
   readonly lockTimeoutMs: number;
   readonly lane: Lane;
@@ -81,6 +83,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       layout,
       index,
       snapshotIndex,
+      trash,
       backingFile: openedHome.backingFile,
     });
     const parts = { ...options, layout, index, snapshotIndex, space, devices, freezer, maker, trash, syncs };

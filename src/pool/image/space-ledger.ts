@@ -1,5 +1,5 @@
 import { stat, statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { ResourceExhausted } from '../../volume/errors.ts';
@@ -10,6 +10,7 @@ import type { Layout } from './layout.ts';
 import type { RecordIndex } from './record-index.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
 import { computeCapacity, defaultReserveBytes, freeInBackingFile, sharingVolumes } from './space.ts';
+import type { Trash } from './trash.ts';
 
 const statBlockBytes = 512n;
 
@@ -19,6 +20,7 @@ export interface SpaceOptions {
   readonly layout: Layout;
   readonly index: RecordIndex;
   readonly snapshotIndex: SnapshotIndex;
+  readonly trash: Pick<Trash, 'entries' | 'purgeOldest'>;
   /** The sparse file that the pool's filesystem lies in, if it does. */
   readonly backingFile: string | undefined;
   readonly reserveBytes: bigint | undefined;
@@ -38,8 +40,8 @@ export class SpaceLedger {
    * Holds space until disposed of. Dispose after the volume's record is in the index (or the work has failed).
    * @throws ResourceExhausted (CV20, GC04)
    */
-  async reserve(sizeBytes: bigint): Promise<Disposable> {
-    return this.#take(await this.#observe(), sizeBytes);
+  reserve(sizeBytes: bigint): Promise<Disposable> {
+    return this.#hold(() => sizeBytes);
   }
 
   /**
@@ -47,30 +49,37 @@ export class SpaceLedger {
    * they have written they may write again. Those that share already have been counted.
    * @param moreBytes of a new volume
    */
-  async reserveSharing(ids: readonly VolumeId[], moreBytes = 0n): Promise<Disposable> {
-    const observation = await this.#observe();
-    const sharing = this.#sharing();
-    const written = ids.filter((id) => !sharing.has(id)).map((id) => observation.allocatedBytes.get(id) ?? 0n);
-    return this.#take(
-      observation,
-      written.reduce((sum, bytes) => sum + bytes, moreBytes),
-    );
+  reserveSharing(ids: readonly VolumeId[], moreBytes = 0n): Promise<Disposable> {
+    return this.#hold(({ allocatedBytes }) => {
+      const sharing = this.#sharing();
+      const written = ids.filter((id) => !sharing.has(id)).map((id) => allocatedBytes.get(id) ?? 0n);
+      return written.reduce((sum, bytes) => sum + bytes, moreBytes);
+    });
   }
 
-  /** Nothing waits in here, so two calls at once cannot be promised the same space. */
-  #take(observation: Observation, sizeBytes: bigint): Disposable {
-    const { availableBytes } = this.#compute(observation);
-    if (sizeBytes > availableBytes) {
-      throw new ResourceExhausted(
-        `pool ${this.#options.poolName} cannot promise ${sizeBytes} bytes (${formatBytes(sizeBytes)}), only ${availableBytes} (${formatBytes(availableBytes)}): delete volumes or give the pool more space.`,
-      );
+  async #hold(sizeOf: (observation: Observation) => bigint): Promise<Disposable> {
+    for (;;) {
+      const observation = await this.#observe();
+      // From here to the return nothing waits, so two calls at once cannot be promised the same space.
+      const sizeBytes = sizeOf(observation);
+      const { availableBytes } = this.#compute(observation);
+      if (sizeBytes > availableBytes) throw this.#exhausted(sizeBytes, availableBytes);
+      if (sizeBytes <= this.#compute({ ...observation, reclaimableBytes: 0n }).availableBytes) {
+        this.#reservedBytes += sizeBytes;
+        return {
+          [Symbol.dispose]: () => {
+            this.#reservedBytes -= sizeBytes;
+          },
+        };
+      }
+      await this.#options.trash.purgeOldest();
     }
-    this.#reservedBytes += sizeBytes;
-    return {
-      [Symbol.dispose]: () => {
-        this.#reservedBytes -= sizeBytes;
-      },
-    };
+  }
+
+  #exhausted(sizeBytes: bigint, availableBytes: bigint): ResourceExhausted {
+    return new ResourceExhausted(
+      `pool ${this.#options.poolName} cannot promise ${sizeBytes} bytes (${formatBytes(sizeBytes)}), only ${availableBytes} (${formatBytes(availableBytes)}): delete volumes or give the pool more space.`,
+    );
   }
 
   async measure(): Promise<PoolCapacity> {
@@ -95,18 +104,13 @@ export class SpaceLedger {
   }
 
   async #observe(): Promise<Observation> {
-    const { index, lane, layout, backingFile } = this.#options;
-    const allocatedBytes = new Map<VolumeId, bigint>();
-    const measured = Promise.all(
-      Array.from(index.all(), async ({ id }) => {
-        allocatedBytes.set(id, await allocatedBytesOf(lane, layout.data(id)));
-      }),
-    );
+    const { lane, layout, backingFile } = this.#options;
+    const allocated = this.#observeImages();
     const inside = await lane.run(() => statfs(layout.root, { bigint: true }));
-    await measured;
+    const { allocatedBytes, reclaimableBytes } = await allocated;
     const filesystemBytes = inside.blocks * inside.bsize;
     const freeBytes = inside.bavail * inside.bsize;
-    if (backingFile === undefined) return { filesystemBytes, freeBytes, allocatedBytes };
+    if (backingFile === undefined) return { filesystemBytes, freeBytes, allocatedBytes, reclaimableBytes };
     const host = await lane.run(() => statfs(dirname(backingFile), { bigint: true }));
     const backing = await lane.run(() => stat(backingFile, { bigint: true }));
     const bounded = freeInBackingFile({
@@ -115,7 +119,24 @@ export class SpaceLedger {
       backingAllocatedBytes: backing.blocks * statBlockBytes,
       hostFreeBytes: host.bavail * host.bsize,
     });
-    return { filesystemBytes, freeBytes: bounded, allocatedBytes };
+    return { filesystemBytes, freeBytes: bounded, allocatedBytes, reclaimableBytes };
+  }
+
+  async #observeImages(): Promise<Pick<Observation, 'allocatedBytes' | 'reclaimableBytes'>> {
+    const { index, lane, layout, trash } = this.#options;
+    const allocatedBytes = new Map<VolumeId, bigint>();
+    const volumes = Array.from(index.all(), async ({ id }) => {
+      allocatedBytes.set(id, await allocatedBytesOf(lane, layout.data(id)));
+    });
+    const sharing = this.#sharing();
+    const trashed = trash
+      .entries()
+      // What it shares with a snapshot or clone stays when it goes.
+      .filter(({ record }) => record.source === undefined && !sharing.has(record.id))
+      .map(({ path }) => allocatedBytesOf(lane, join(path, 'data')));
+    await Promise.all(volumes);
+    const reclaimableBytes = (await Promise.all(trashed)).reduce((sum, bytes) => sum + bytes, 0n);
+    return { allocatedBytes, reclaimableBytes };
   }
 }
 
@@ -123,6 +144,7 @@ interface Observation {
   readonly filesystemBytes: bigint;
   readonly freeBytes: bigint;
   readonly allocatedBytes: ReadonlyMap<VolumeId, bigint>;
+  readonly reclaimableBytes: bigint;
 }
 
 async function allocatedBytesOf(lane: Lane, path: string): Promise<bigint> {

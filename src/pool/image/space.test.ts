@@ -10,6 +10,7 @@ const use = {
   reserveBytes: 1n * gib,
   overcommit: 1,
   volumes: [],
+  reclaimableBytes: 0n,
   reservedBytes: 0n,
 };
 
@@ -40,6 +41,10 @@ describe('GC04: what a pool can promise', () => {
     const volumes = [{ sizeBytes: 50n * gib, allocatedBytes: 5n * gib, isSharing: true }];
     const { availableBytes } = computeCapacity({ ...use, freeBytes: 85n * gib, volumes });
     assert.equal(availableBytes, 34n * gib);
+  });
+
+  test('the trash counts as available', () => {
+    assert.equal(computeCapacity({ ...use, reclaimableBytes: 5n * gib }).availableBytes, 94n * gib);
   });
 
   test('volumes being made count as made', () => {

@@ -16,6 +16,8 @@ export interface SpaceUse {
   readonly overcommit: number;
   /** Every volume. */
   readonly volumes: readonly VolumeUse[];
+  /** What the trash would give back: it goes as soon as its space is needed. */
+  readonly reclaimableBytes: bigint;
   /** Sizes of volumes that are being made or grown now. */
   readonly reservedBytes: bigint;
 }
@@ -58,7 +60,10 @@ export function computeCapacity(use: SpaceUse): PoolCapacity {
   }
   const totalBytes = larger(0n, smaller(use.filesystemBytes, use.freeBytes + usedBytes) - use.reserveBytes);
   const overcommittedBytes = scale(totalBytes, use.overcommit) - totalBytes;
-  const availableBytes = larger(0n, use.freeBytes - use.reserveBytes - claimableBytes + overcommittedBytes);
+  const availableBytes = larger(
+    0n,
+    use.freeBytes + use.reclaimableBytes - use.reserveBytes - claimableBytes + overcommittedBytes,
+  );
   return { totalBytes, promisedBytes, usedBytes, availableBytes };
 }
 

@@ -1,48 +1,87 @@
 import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Lane } from '../../kernel/lane.ts';
+import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { copySuffix, type Layout } from './layout.ts';
+import { deletionFileName, readTrash, type TrashEntry } from './trash-entry.ts';
 
 /** A copy that nobody has gone on with for so long is of no use. */
 const forgottenAfterMs = 7 * 24 * 3600_000;
 
+/** How often the trash is looked through for what has had its time. */
+const expiryIntervalMs = 30_000;
+
 /**
- * Unlinks what was removed, one volume after another and behind the answer: unlinking a large image takes long, and
- * nobody waits for it. What a stop or a crash leaves is found by the next start.
+ * What was removed. Kept volumes wait here for their time to end; everything else is unlinked, one after another and
+ * behind the answer, since unlinking a large image takes long and nobody waits for it. What a stop or a crash leaves is
+ * found by the next start.
  */
 export class Trash {
   readonly #lane: Lane;
   readonly #layout: Layout;
   readonly #onError: (path: string, error: unknown) => void;
+  readonly #kept = new Map<string, TrashEntry>();
+  readonly #expiry: NodeJS.Timeout;
   #last: Promise<void> = Promise.resolve();
 
   constructor(lane: Lane, layout: Layout, onError: (path: string, error: unknown) => void) {
     this.#lane = lane;
     this.#layout = layout;
     this.#onError = onError;
+    this.#expiry = setInterval(() => this.#expire(), expiryIntervalMs).unref();
   }
 
-  /** Queues everything that lies in the trash and all that is half made, but for copies that a retry may go on with. */
+  /** At the start: learns what is kept, and queues everything else here and all that is half made. */
   async sweep(): Promise<void> {
-    const { trash, drafts } = this.#layout;
-    for (const name of await this.#lane.run(() => readdir(trash))) this.purge(join(trash, name));
+    const { drafts } = this.#layout;
+    const { kept, unkept, unreadable } = await readTrash(this.#lane, this.#layout);
+    for (const entry of kept) this.keep(entry);
+    for (const path of unkept) this.purge(path);
+    for (const { path, error } of unreadable) this.#onError(path, error);
     for (const name of await this.#lane.run(() => readdir(drafts))) {
       const path = join(drafts, name);
       if (!name.endsWith(copySuffix) || (await this.#isForgotten(path))) this.purge(path);
     }
+    this.#expire();
   }
 
-  async #isForgotten(path: string): Promise<boolean> {
-    const { mtimeMs } = await this.#lane.run(() => stat(path));
-    return Date.now() - mtimeMs > forgottenAfterMs;
+  keep(entry: TrashEntry): void {
+    this.#kept.set(entry.path, entry);
   }
 
-  /** Queues a directory of the trash. Never throws: what cannot be unlinked now is tried again at the next start. */
+  /** The one deleted last first. */
+  entries(): TrashEntry[] {
+    return [...this.#kept.values()].sort((a, b) => (a.deletedAt > b.deletedAt ? -1 : 1));
+  }
+
+  /** No longer in the trash: it was taken out. */
+  forget({ path }: TrashEntry): void {
+    this.#kept.delete(path);
+  }
+
+  /** Queues kept volumes: all, or those deleted under one id. */
+  purgeKept(id?: VolumeId): VolumeId[] {
+    const purged = this.entries().filter(({ record }) => id === undefined || record.id === id);
+    for (const { path } of purged) this.purge(path);
+    return purged.map(({ record }) => record.id);
+  }
+
+  /** Makes room: unlinks what has been kept longest. @returns false if nothing is kept */
+  async purgeOldest(): Promise<boolean> {
+    const oldest = this.entries().at(-1);
+    if (oldest === undefined) return false;
+    this.purge(oldest.path);
+    await this.drained();
+    return true;
+  }
+
+  /** Queues a directory. Never throws: what cannot be unlinked now is tried again at the next start. */
   purge(path: string): void {
+    this.#kept.delete(path);
     this.#last = this.#last.then(async () => {
       try {
-        await step('remove/purge', () => this.#lane.run(() => rm(path, { recursive: true, force: true })));
+        await step('remove/purge', () => this.#unlink(path));
       } catch (error) {
         this.#onError(path, error);
       }
@@ -52,5 +91,26 @@ export class Trash {
   /** Resolves when everything queued so far is gone. */
   async drained(): Promise<void> {
     await this.#last;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#expiry);
+    await this.drained();
+  }
+
+  /** The mark that it is kept goes first: cut short, the rest is still known as something to be unlinked. */
+  async #unlink(path: string): Promise<void> {
+    await this.#lane.run(() => rm(join(path, deletionFileName), { force: true }));
+    await this.#lane.run(() => rm(path, { recursive: true, force: true }));
+  }
+
+  #expire(): void {
+    const now = new Date().toISOString();
+    for (const { path } of this.entries().filter(({ purgeAt }) => purgeAt <= now)) this.purge(path);
+  }
+
+  async #isForgotten(path: string): Promise<boolean> {
+    const { mtimeMs } = await this.#lane.run(() => stat(path));
+    return Date.now() - mtimeMs > forgottenAfterMs;
   }
 }
