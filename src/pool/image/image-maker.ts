@@ -10,7 +10,7 @@ import type { VolumeSpec } from '../pool.ts';
 import { copyImage } from './copy.ts';
 import { writeNewFile } from './durable-file.ts';
 import { giveNewIdentity } from './identity.ts';
-import type { PoolLog } from './open.ts';
+import type { PoolLog } from './log.ts';
 
 /** An image that a new volume or snapshot is made from. */
 export interface ImageSource {

@@ -8,6 +8,8 @@ import { type Home, openHome } from './home.ts';
 import { ImageMaker } from './image-maker.ts';
 import { ImagePool } from './image-pool.ts';
 import { Layout } from './layout.ts';
+import type { PoolLog } from './log.ts';
+import type { ImageParts } from './parts.ts';
 import { openPoolFile } from './pool-file.ts';
 import { RecordIndex } from './record-index.ts';
 import { readGroups, readSnapshots, readVolumes } from './records.ts';
@@ -33,13 +35,6 @@ export interface ImagePoolOptions {
   readonly lockTimeoutMs: number;
   readonly lane: Lane;
   readonly log: PoolLog;
-}
-
-/** Where a pool reports what it found and did by itself. Structurally a pino logger. */
-export interface PoolLog {
-  info(fields: Record<string, unknown>, message: string): void;
-  warn(fields: Record<string, unknown>, message: string): void;
-  error(fields: Record<string, unknown>, message: string): void;
 }
 
 /** mkfs processes at a time; more only makes each of them slower. */
@@ -86,14 +81,16 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       trash,
       backingFile: openedHome.backingFile,
     });
-    const parts = { ...options, layout, index, snapshotIndex, space, devices, freezer, maker, trash, syncs };
-    const snapshots = new ImageSnapshots({ ...parts, poolName: name });
-    await reconcile(name, log, { devices, freezer, snapshots, trash });
-    log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');
-    return new ImagePool({
-      ...parts,
+    const parts = {
+      ...{ name, lane, log, layout, syncs },
+      ...{ index, snapshotIndex, space, devices, freezer, maker, trash },
       blockSizeBytes: poolFile.blockSizeBytes,
-      snapshots,
+      undeleteSeconds: options.undeleteSeconds,
+    };
+    await reconcile(parts);
+    log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');
+    return new ImagePool(parts, {
+      defaultFilesystem: options.defaultFilesystem,
       closeHome: () => openedHome.close(),
     });
   } catch (error) {
@@ -116,24 +113,15 @@ async function readSnapshotIndex({ lane, log, name }: ImagePoolOptions, layout: 
   return new SnapshotIndex(snapshots.records, groups.records, damaged);
 }
 
-interface Reconciled {
-  readonly devices: ImageDevices;
-  readonly freezer: Freezer;
-  readonly snapshots: ImageSnapshots;
-  readonly trash: Trash;
-}
-
-async function reconcile(
-  name: string,
-  log: PoolLog,
-  { devices, freezer, snapshots, trash }: Reconciled,
-): Promise<void> {
+/** Finishes or removes what a killed driver left half done. */
+async function reconcile(parts: ImageParts): Promise<void> {
+  const { devices, freezer, log, name, trash } = parts;
   for (const id of await devices.detachOrphans()) {
     log.warn({ pool: name, volume_id: id }, 'detached a device that a killed driver had left');
   }
   const thawed = await freezer.thawAll(await devices.listAll());
   if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
-  for (const id of await snapshots.removeIncomplete()) {
+  for (const id of await new ImageSnapshots(parts).removeIncomplete()) {
     log.warn({ pool: name, snapshot_id: id }, 'removed a member of a group that was never finished');
   }
   await trash.sweep();

@@ -1,8 +1,7 @@
 import { mkdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
-import { type DirectorySync, syncFile } from '../../kernel/file.ts';
-import type { Lane } from '../../kernel/lane.ts';
+import { syncFile } from '../../kernel/file.ts';
 import { AlreadyExists, FailedPrecondition, InternalError, NotFound } from '../../volume/errors.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
@@ -14,31 +13,8 @@ import {
 } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import type { AttachedDevice, GroupSpec, SnapshotSpec } from '../pool.ts';
-import type { ImageDevices } from './devices.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
-import type { Freezer } from './freezer.ts';
-import type { ImageMaker } from './image-maker.ts';
-import type { Layout } from './layout.ts';
-import type { PoolLog } from './open.ts';
-import type { RecordIndex } from './record-index.ts';
-import type { SnapshotIndex } from './snapshot-index.ts';
-import type { SpaceLedger } from './space-ledger.ts';
-import type { Trash } from './trash.ts';
-
-export interface ImageSnapshotsParts {
-  readonly poolName: string;
-  readonly lane: Lane;
-  readonly layout: Layout;
-  readonly index: RecordIndex;
-  readonly snapshotIndex: SnapshotIndex;
-  readonly space: SpaceLedger;
-  readonly devices: ImageDevices;
-  readonly freezer: Freezer;
-  readonly maker: ImageMaker;
-  readonly trash: Trash;
-  readonly syncs: DirectorySync;
-  readonly log: PoolLog;
-}
+import type { ImageParts } from './parts.ts';
 
 /** A snapshot on its way: what it is of, and where it is being made. */
 interface Draft {
@@ -50,9 +26,9 @@ interface Draft {
 
 /** Snapshots as clones of images. */
 export class ImageSnapshots {
-  readonly #parts: ImageSnapshotsParts;
+  readonly #parts: ImageParts;
 
-  constructor(parts: ImageSnapshotsParts) {
+  constructor(parts: ImageParts) {
     this.#parts = parts;
   }
 
@@ -80,8 +56,9 @@ export class ImageSnapshots {
   }
 
   async remove(id: SnapshotId): Promise<void> {
-    const { snapshotIndex, trash, layout } = this.#parts;
-    trash.purge(layout.copyDraft(id));
+    const { layout, maker, snapshotIndex, trash } = this.#parts;
+    // A copy that was on its way is not wanted any more.
+    if (maker.cloning === 'copy') trash.purge(layout.copyDraft(id));
     if (snapshotIndex.get(id) === undefined) return;
     await this.#discard([id]);
   }
@@ -122,13 +99,13 @@ export class ImageSnapshots {
   }
 
   async #draft(spec: SnapshotSpec): Promise<Draft> {
-    const { devices, index, layout, maker, poolName, snapshotIndex } = this.#parts;
+    const { devices, index, layout, maker, name, snapshotIndex } = this.#parts;
     if (snapshotIndex.get(spec.id) !== undefined) throw new AlreadyExists(`snapshot ${spec.id} exists already.`);
     const source = index.get(spec.sourceId);
-    if (source === undefined) throw new NotFound(`There is no volume ${spec.sourceId} in pool ${poolName}.`);
+    if (source === undefined) throw new NotFound(`There is no volume ${spec.sourceId} in pool ${name}.`);
     const attached = await devices.list(spec.sourceId);
     if (maker.cloning === 'copy' && attached.length > 0) {
-      throw copyInUse(spec.sourceId, poolName);
+      throw copyInUse(spec.sourceId, name);
     }
     const directory = maker.cloning === 'copy' ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
     return { spec, source, devices: attached, directory };

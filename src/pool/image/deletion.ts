@@ -1,0 +1,115 @@
+import { rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrno } from '../../kernel/errno.ts';
+import { statusOf } from '../../kernel/path.ts';
+import { AlreadyExists, FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import { larger } from '../../volume/size.ts';
+import { step } from '../../volume/step.ts';
+import type { TrashedVolume } from '../pool.ts';
+import { replaceFile } from './durable-file.ts';
+import type { ImageParts } from './parts.ts';
+import { type Deletion, deletionFileName } from './trash-entry.ts';
+
+/** How volumes go, and how they come back. */
+export class ImageDeletion {
+  readonly #parts: ImageParts;
+
+  constructor(parts: ImageParts) {
+    this.#parts = parts;
+  }
+
+  async remove(id: VolumeId): Promise<void> {
+    const { devices, index, lane, layout, maker, syncs, trash } = this.#parts;
+    // A copy that was on its way is not wanted any more.
+    if (maker.cloning === 'copy') trash.purge(layout.copyDraft(id));
+    const record = index.get(id);
+    if (record === undefined) return;
+    const [device] = await devices.list(id);
+    if (device !== undefined) {
+      throw new FailedPrecondition(
+        `volume ${id} is in use on this node through ${device.devicePath}: unpublish and unstage it first.`,
+      );
+    }
+    const deletion = await this.#markDeletion(record);
+    const trashed = layout.newTrash(id);
+    await step('remove/trash', async () => {
+      // Removed by hand: what remains to be done is to forget it (DV05).
+      await lane.run(() => rename(layout.volume(id), trashed)).catch(ignoreMissing);
+      await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
+    });
+    index.delete(id);
+    if (deletion === undefined) trash.purge(trashed);
+    else trash.keep({ ...deletion, path: trashed, record });
+  }
+
+  async list(): Promise<TrashedVolume[]> {
+    const { lane, trash } = this.#parts;
+    return Promise.all(
+      trash.entries().map(async ({ deletedAt, path, purgeAt, record }) => {
+        const image = await statusOf(lane, join(path, 'data')).catch(() => undefined);
+        return { record, deletedAt, purgeAt, usedBytes: image?.allocatedBytes ?? 0n };
+      }),
+    );
+  }
+
+  /** One rename, and it is as if it had never been deleted. */
+  async restore(id: VolumeId): Promise<VolumeRecord> {
+    const { index, lane, layout, space, syncs, trash } = this.#parts;
+    if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists: there is nothing to restore.`);
+    const entry = trash.entries().find(({ record }) => record.id === id);
+    if (entry === undefined) throw new NotFound(`There is no volume ${id} in the trash of pool ${this.#parts.name}.`);
+    trash.forget(entry);
+    try {
+      // What it has written it still has.
+      const { allocatedBytes } = await statusOf(lane, join(entry.path, 'data'));
+      using _space = await space.reserve(larger(0n, entry.record.sizeBytes - allocatedBytes));
+      await step('restore/commit', async () => {
+        await lane.run(() => rename(entry.path, layout.volume(id)));
+        await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
+      });
+      index.put(entry.record);
+    } catch (error) {
+      trash.keep(entry);
+      throw error;
+    }
+    return entry.record;
+  }
+
+  async purge(id?: VolumeId): Promise<VolumeId[]> {
+    const purged = this.#parts.trash.purgeKept(id);
+    await this.#parts.trash.drained();
+    return purged;
+  }
+
+  /** Written before the rename that deletes: what lies in the trash without this mark is unlinked. */
+  async #markDeletion({
+    id,
+    undeleteSeconds = this.#parts.undeleteSeconds,
+  }: VolumeRecord): Promise<Deletion | undefined> {
+    const { lane, layout, syncs } = this.#parts;
+    const path = join(layout.volume(id), deletionFileName);
+    try {
+      if (undeleteSeconds === 0) {
+        await lane.run(() => rm(path, { force: true }));
+        return undefined;
+      }
+      const now = Date.now();
+      const deletion = {
+        deletedAt: new Date(now).toISOString(),
+        purgeAt: new Date(now + undeleteSeconds * 1000).toISOString(),
+      };
+      await replaceFile(lane, syncs, path, JSON.stringify(deletion));
+      return deletion;
+    } catch (error) {
+      // Removed by hand: nothing is left to be kept.
+      ignoreMissing(error);
+      return undefined;
+    }
+  }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!isErrno(error, 'ENOENT')) throw error;
+}

@@ -1,0 +1,30 @@
+import type { DirectorySync } from '../../kernel/file.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import type { ImageDevices } from './devices.ts';
+import type { Freezer } from './freezer.ts';
+import type { ImageMaker } from './image-maker.ts';
+import type { Layout } from './layout.ts';
+import type { PoolLog } from './log.ts';
+import type { RecordIndex } from './record-index.ts';
+import type { SnapshotIndex } from './snapshot-index.ts';
+import type { SpaceLedger } from './space-ledger.ts';
+import type { Trash } from './trash.ts';
+
+/** What an open image pool consists of, put together once by `openImagePool` and shared by all that works on it. */
+export interface ImageParts {
+  readonly name: string;
+  readonly lane: Lane;
+  readonly layout: Layout;
+  readonly log: PoolLog;
+  readonly blockSizeBytes: number;
+  /** For volumes that do not say; 0: deleted is gone. */
+  readonly undeleteSeconds: number;
+  readonly index: RecordIndex;
+  readonly snapshotIndex: SnapshotIndex;
+  readonly space: SpaceLedger;
+  readonly devices: ImageDevices;
+  readonly freezer: Freezer;
+  readonly maker: ImageMaker;
+  readonly trash: Trash;
+  readonly syncs: DirectorySync;
+}

@@ -1,0 +1,166 @@
+import { mkdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isErrno } from '../../kernel/errno.ts';
+import { trim } from '../../kernel/filesystem.ts';
+import { readMountTable } from '../../kernel/mount-table.ts';
+import { AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { serializeRecord, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
+import { formatBytes } from '../../volume/size.ts';
+import { step } from '../../volume/step.ts';
+import type { VolumeChanges, VolumeSpec } from '../pool.ts';
+import { replaceFile, writeNewFile } from './durable-file.ts';
+import type { ImageSource } from './image-maker.ts';
+import { openMounted } from './mounted.ts';
+import type { ImageParts } from './parts.ts';
+import { copyInUse } from './snapshots.ts';
+import { punchUnwritten } from './unwritten.ts';
+
+/** An image to clone, and the volume it belongs to if that may be in use. */
+interface CloneSource extends ImageSource {
+  readonly volumeId: VolumeId | undefined;
+}
+
+/** How volumes are made and changed. */
+export class ImageVolumes {
+  readonly #parts: ImageParts;
+
+  constructor(parts: ImageParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws NotFound, DataLoss */
+  require(id: VolumeId): VolumeRecord {
+    const record = this.#parts.index.get(id);
+    if (record === undefined) throw new NotFound(`There is no volume ${id} in pool ${this.#parts.name}.`);
+    return record;
+  }
+
+  /** Made in tmp/ and renamed when whole: before the rename nothing exists, after it everything does. */
+  async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
+    const { index, lane, layout, maker, space, syncs, trash } = this.#parts;
+    if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
+    const from = source === undefined ? undefined : this.#imageOf(source);
+    const record: VolumeRecord = {
+      id: spec.id,
+      name: spec.name,
+      sizeBytes: spec.sizeBytes,
+      content: spec.content,
+      accessModes: spec.accessModes,
+      provisioning: spec.provisioning,
+      parameters: spec.parameters,
+      blockSizeBytes: from?.blockSizeBytes ?? this.#parts.blockSizeBytes,
+      createdAt: new Date().toISOString(),
+      ...(source === undefined ? {} : { source }),
+      ...(spec.undeleteSeconds === undefined ? {} : { undeleteSeconds: spec.undeleteSeconds }),
+    };
+    const isCopy = source !== undefined && maker.cloning === 'copy';
+    const directory = isCopy ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
+    const data = join(directory, 'data');
+    let place = directory;
+    using _space = await space.reserveSharing(source?.type === 'volume' ? [source.id] : [], spec.sizeBytes);
+    try {
+      await step('create/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
+      if (from === undefined) await maker.blank(spec, data, this.#parts.blockSizeBytes);
+      else await this.#cloneInto(spec, from, data);
+      await step('create/record', () => writeNewFile(lane, join(directory, 'volume.json'), serializeRecord(record)));
+      await syncs.sync(lane, directory);
+      await step('create/commit', async () => {
+        await lane.run(() => rename(directory, layout.volume(spec.id)));
+        place = layout.volume(spec.id);
+        await syncs.sync(lane, layout.volumes);
+      });
+    } catch (error) {
+      // A copy is kept: the retry goes on with it.
+      if (!isCopy || place !== directory) trash.purge(place);
+      throw this.#explain(error, spec.sizeBytes);
+    }
+    index.put(record);
+    return record;
+  }
+
+  /** The image grows before the record says so: a crash in between leaves an image that is a little too large. */
+  async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
+    const { devices, index, lane, layout, maker, space, syncs } = this.#parts;
+    const record = this.require(id);
+    const grown = { ...record, sizeBytes };
+    if (sizeBytes > record.sizeBytes) {
+      using _space = await space.reserve(sizeBytes - record.sizeBytes);
+      try {
+        await step('grow/data', () => maker.setSize(layout.data(id), grown));
+        await step('grow/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(grown)));
+      } catch (error) {
+        throw this.#explain(error, sizeBytes);
+      }
+      index.put(grown);
+    }
+    // Also on a replay: the first try may have died before its devices knew.
+    await devices.refreshSize(id);
+    return this.require(id);
+  }
+
+  async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
+    const { index, lane, layout, maker, syncs } = this.#parts;
+    const record = this.require(id);
+    const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } = changes;
+    const modified = { ...record, provisioning, ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }) };
+    try {
+      // Also if the record says so already: a first try may have died in between.
+      if (changes.provisioning === 'thick') await step('modify/data', () => maker.setSize(layout.data(id), modified));
+      if (changes.provisioning === 'thin') await step('modify/data', () => this.#releaseUnwritten(record));
+      await step('modify/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(modified)));
+    } catch (error) {
+      throw this.#explain(error, record.sizeBytes);
+    }
+    index.put(modified);
+    return modified;
+  }
+
+  /**
+   * Gives back blocks that were reserved but never written. Of a filesystem in use it is the filesystem that knows what
+   * is free, and says so to its device (FITRIM); to look for holes from outside would race with its writes.
+   */
+  async #releaseUnwritten({ content, id }: VolumeRecord): Promise<void> {
+    const { devices, lane, layout } = this.#parts;
+    const [device] = (await devices.list(id)).filter((each) => !each.readonly);
+    if (device === undefined) return punchUnwritten(lane, layout.data(id));
+    const mounted = content.type === 'mount' ? await openMounted(lane, await readMountTable(lane), device) : undefined;
+    if (mounted === undefined) {
+      throw new FailedPrecondition(
+        `volume ${id} is in use as a raw block device, so its unwritten blocks cannot be released now: stop its pod first.`,
+      );
+    }
+    await using directory = mounted;
+    await trim(lane, directory.procPath);
+  }
+
+  async #cloneInto(spec: VolumeSpec, from: CloneSource, data: string): Promise<void> {
+    const { devices, freezer, maker } = this.#parts;
+    const { volumeId } = from;
+    const attached = volumeId === undefined ? [] : await devices.list(volumeId);
+    if (volumeId !== undefined && maker.cloning === 'copy' && attached.length > 0)
+      throw copyInUse(volumeId, this.#parts.name);
+    const targets = volumeId === undefined ? [] : [{ volumeId, devices: attached }];
+    await step('create/clone', () => freezer.whileFrozen(targets, () => maker.clone(from, data)));
+    await step('create/identity', () => maker.adopt(spec, from, data));
+  }
+
+  #imageOf(source: VolumeSource): CloneSource {
+    const { layout, snapshotIndex } = this.#parts;
+    if (source.type === 'volume') {
+      return { ...this.require(source.id), path: layout.data(source.id), volumeId: source.id };
+    }
+    const snapshot = snapshotIndex.get(source.id);
+    if (snapshot === undefined) throw new NotFound(`There is no snapshot ${source.id} in pool ${this.#parts.name}.`);
+    return { ...snapshot, path: layout.snapshotData(source.id), volumeId: undefined };
+  }
+
+  #explain(error: unknown, sizeBytes: bigint): unknown {
+    if (isErrno(error, 'ENOSPC', 'EDQUOT')) {
+      return new ResourceExhausted(
+        `pool ${this.#parts.name} has no room for ${formatBytes(sizeBytes)} (its filesystem is full): delete volumes or give it more space.`,
+      );
+    }
+    return error;
+  }
+}
