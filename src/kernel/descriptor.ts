@@ -8,7 +8,10 @@ export const openFlags = { O_PATH: 0o10000000, O_CLOEXEC: 0o2000000 } as const;
 const closeCall = libcCall<readonly [number]>('int close(int fd)');
 const openCall = libcCall<readonly [string, number, number]>('int open(const char *path, int flags, uint mode)');
 
-/** An open file descriptor that belongs to whoever holds this object: `await using`. */
+/**
+ * An open file descriptor that belongs to whoever holds this object: `await using`. In a function that has one,
+ * `return work(descriptor)` closes it while the work goes on; write `return await`.
+ */
 export class Descriptor implements AsyncDisposable {
   readonly fd: number;
   /** Where it was found, for messages. */

@@ -17,21 +17,24 @@ export interface Growth {
 const EXT4_IOC_RESIZE_FS: IoctlRequest = { name: 'EXT4_IOC_RESIZE_FS', number: 0x40086610 };
 const XFS_IOC_FSGEOMETRY_V1: IoctlRequest = { name: 'XFS_IOC_FSGEOMETRY_V1', number: 0x80705864 };
 const XFS_IOC_FSGROWFSDATA: IoctlRequest = { name: 'XFS_IOC_FSGROWFSDATA', number: 0x4010586e };
+const BTRFS_IOC_DEV_INFO: IoctlRequest = { name: 'BTRFS_IOC_DEV_INFO', number: 0xd000941e };
 const BTRFS_IOC_RESIZE: IoctlRequest = { name: 'BTRFS_IOC_RESIZE', number: 0x50009403 };
 
 /**
  * Makes a mounted filesystem as large as its device; one that already is stays as it is. Never makes it smaller.
- * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and there is something to grow
+ * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and there is something to grow;
+ *   EINVAL for btrfs on a device of less than 256 MiB
  */
 export async function growMounted(lane: Lane, growth: Growth): Promise<void> {
   await using directory = await openReadOnly(lane, growth.path);
   switch (growth.fsType) {
+    // Awaited, or the directory would be closed before.
     case 'ext4':
-      return growExt4(lane, directory, growth);
+      return await growExt4(lane, directory, growth);
     case 'xfs':
-      return growXfs(lane, directory, growth.deviceBytes);
+      return await growXfs(lane, directory, growth.deviceBytes);
     case 'btrfs':
-      return growBtrfs(lane, directory);
+      return await growBtrfs(lane, directory, growth.deviceBytes);
   }
 }
 
@@ -89,7 +92,17 @@ async function growXfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): 
   await ioctl(lane, directory, XFS_IOC_FSGROWFSDATA, argument);
 }
 
-async function growBtrfs(lane: Lane, directory: Descriptor): Promise<void> {
+/** The smallest sector of btrfs: its size on a device is a multiple of the sector. */
+const btrfsSectorBytes = 4096n;
+
+async function growBtrfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): Promise<void> {
+  // struct btrfs_ioctl_dev_info_args for device 1, which is also the one that a plain 'max' is about.
+  const device = Buffer.alloc(4096);
+  device.writeBigUInt64LE(1n, 0);
+  ioctlNow(directory, BTRFS_IOC_DEV_INFO, device);
+  const present = device.readBigUInt64LE(32);
+  // The kernel refuses (EINVAL) to set any size below 256 MiB, even the present one.
+  if (deviceBytes - present < btrfsSectorBytes) return;
   // struct btrfs_ioctl_vol_args: a descriptor that is not used here, and the text.
   const argument = Buffer.alloc(4096);
   argument.write('max', 8);

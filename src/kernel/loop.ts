@@ -75,7 +75,8 @@ export async function attachLoop(lane: Lane, request: LoopRequest): Promise<Loop
   for (let attempt = 1; ; attempt++) {
     // A look at the kernel's list; at worst the kernel sets up one more device, which is a matter of memory.
     let number = ioctlNow(control, LOOP_CTL_GET_FREE, 0);
-    while (claimed.has(number)) number++;
+    // Never even opened while something is attached: that would hold off the autoclear of another volume's device.
+    while (claimed.has(number) || isAttached(number)) number++;
     claimed.add(number);
     try {
       const descriptor = await configure(lane, control, number, backing, request);
@@ -133,7 +134,10 @@ async function openOrAdd(lane: Lane, control: Descriptor, number: number, flags:
   return openFile(lane, path, flags);
 }
 
-/** The status of a loop device; undefined if it does not exist or nothing is attached to it. */
+/**
+ * The status of a loop device; undefined if it does not exist or nothing is attached to it. The kernel tells it only to
+ * one who has the device open, so an autoclear device whose last user goes at this moment lives until this is done.
+ */
 export async function loopStatus(lane: Lane, number: number): Promise<LoopStatus | undefined> {
   try {
     await using descriptor = await openReadOnly(lane, loopPath(number));
@@ -151,10 +155,9 @@ export async function loopStatus(lane: Lane, number: number): Promise<LoopStatus
 export async function listLoops(lane: Lane): Promise<LoopStatus[]> {
   const names = await lane.run(() => readdir('/sys/block'));
   const numbers = names
-    .map((name) => /^loop([0-9]+)$/.exec(name)?.[1])
-    // The directory `loop` is there only while a file is attached; sysfs lies in memory.
-    .filter((digits) => digits !== undefined && existsSync(`/sys/block/loop${digits}/loop`))
+    .flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? [])
     .map(Number)
+    .filter(isAttached)
     .sort((a, b) => a - b);
   const statuses = await Promise.all(numbers.map((number) => loopStatus(lane, number)));
   return statuses.filter((status) => status !== undefined);
@@ -187,6 +190,11 @@ export function loopNumber(device: DeviceNumber): number | undefined {
 
 function loopDevice(number: number): DeviceNumber {
   return { major: loopMajor, minor: number << minorShift() };
+}
+
+/** The directory `loop` is there only while a file is attached; sysfs lies in memory. */
+function isAttached(number: number): boolean {
+  return existsSync(`/sys/block/loop${number}/loop`);
 }
 
 function loopPath(number: number): string {

@@ -12,13 +12,16 @@ const libuvDefault = 4;
 
 /** How many worker threads there are for blocking calls: the true number once `useWorkerThreads` was called. */
 export let workerThreads = libuvDefault;
+let isKnown = false;
 
 /**
  * Asks libuv for this many worker threads and returns how many there are. Must be called before anything else uses
  * them: libuv reads its variable once, at the first use. Node 20 has used them before it runs a module, so there the
- * number is what the environment said at the start, or 4.
+ * number is what the environment said at the start, or 4. A second wish comes too late and changes nothing.
  */
 export function useWorkerThreads(count: number): number {
+  if (isKnown) return workerThreads;
+  isKnown = true;
   const fromStart: unknown = getenvCall.native(sizeVariable);
   setenvCall.native(sizeVariable, String(count), 1);
   const before = threadCount();

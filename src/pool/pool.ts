@@ -1,5 +1,6 @@
 import type { DeviceNumber } from '../kernel/device.ts';
 import type { Lane } from '../kernel/lane.ts';
+import type { ByteRange } from '../kernel/sparse.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
@@ -16,6 +17,8 @@ export interface PoolCapabilities {
    * a volume that is not in use.
    */
   readonly snapshots: 'reflink' | 'copy';
+  /** What it can tell of snapshots without reading them. allocated: what holds data. delta: also what changed. */
+  readonly changedBlocks: 'allocated' | 'delta';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };
 }
 
@@ -63,6 +66,17 @@ export interface GroupSpec {
   readonly id: GroupId;
   readonly name: string;
   readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** Which bytes of a snapshot to tell. */
+export interface ChangedRangesRequest {
+  /** An older snapshot of the same volume; undefined: tell all bytes that hold data. */
+  readonly base: SnapshotId | undefined;
+  readonly target: SnapshotId;
+  /** Where to begin; bytes before it are not told. */
+  readonly fromBytes: bigint;
+  /** Aborted when nobody wants the rest; then an error ends the ranges. */
+  readonly signal: AbortSignal;
 }
 
 /** A device of a volume, as the kernel knows it. */
@@ -152,6 +166,11 @@ export interface Pool {
   ): Promise<SnapshotRecord[]>;
   /** Durably gone when it returns; unknown ids are fine. Not for members of a group. */
   removeSnapshot(id: SnapshotId): Promise<void>;
+  /**
+   * The ranges in which `target` may differ from `base`: in order, never touching, and never one too few (SM14). Once
+   * the first is there, removing the snapshots changes nothing about the rest. @throws NotFound
+   */
+  changedRanges(request: ChangedRangesRequest): AsyncIterable<ByteRange>;
   findGroup(id: GroupId): Promise<GroupRecord | undefined>;
   /** The group and all its members. */
   removeGroup(id: GroupId): Promise<void>;

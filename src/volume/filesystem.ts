@@ -8,7 +8,10 @@ export type FilesystemType = (typeof filesystemTypes)[number];
 export const defaultFilesystemType: FilesystemType = 'ext4';
 
 export interface FilesystemTraits {
-  /** The smallest device its mkfs accepts with default options; a smaller request is rounded up to it (CV09). */
+  /**
+   * The smallest device that its mkfs takes with default options and that it can be grown from later (btrfs resizes to
+   * 256 MiB and more only); a smaller request is rounded up to it (CV09).
+   */
   readonly minimumBytes: bigint;
   /** All three grow while mounted; ext4's ioctl asks for a capability that a container may lack. */
   readonly mountedGrowthNeeds: 'nothing' | 'CAP_SYS_RESOURCE';
@@ -17,7 +20,7 @@ export interface FilesystemTraits {
 export const filesystemTraits: Readonly<Record<FilesystemType, FilesystemTraits>> = {
   ext4: { minimumBytes: 16n * mebibyte, mountedGrowthNeeds: 'CAP_SYS_RESOURCE' },
   xfs: { minimumBytes: 300n * mebibyte, mountedGrowthNeeds: 'nothing' },
-  btrfs: { minimumBytes: 128n * mebibyte, mountedGrowthNeeds: 'nothing' },
+  btrfs: { minimumBytes: 256n * mebibyte, mountedGrowthNeeds: 'nothing' },
 };
 
 export function parseFilesystemType(text: string): FilesystemType | undefined {

@@ -18,6 +18,8 @@ export interface DriverOptions {
   /** The text of the configuration file; without one there is the embedded default pool. */
   readonly config?: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** For a second driver in the same directory. */
+  readonly socketPath?: string;
 }
 
 /** How a process ended. */
@@ -44,12 +46,12 @@ export class DriverProcess implements AsyncDisposable {
   readonly #logPath: string;
 
   private constructor(scratch: Scratch, options: DriverOptions) {
-    this.socketPath = scratch.join('csi.sock');
+    this.socketPath = options.socketPath ?? scratch.join('csi.sock');
     this.dataDirectory = scratch.join('data');
     this.kubeletDirectory = scratch.join('kubelet');
     this.environment = environmentFor(scratch, options);
     mkdirSync(this.kubeletDirectory, { recursive: true });
-    this.#logPath = scratch.join('driver.log');
+    this.#logPath = `${this.socketPath}.log`;
     const [program = process.execPath, ...args] = options.command ?? fromSource;
     const log = openSync(this.#logPath, 'a');
     this.startedMs = performance.now();
@@ -128,6 +130,15 @@ export class DriverProcess implements AsyncDisposable {
     return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
   }
 
+  /** Waits for a line with this message. */
+  async logged(message: string): Promise<void> {
+    while (!this.log().some(({ msg }) => msg === message)) {
+      if (this.hasEnded)
+        throw new Error(`the driver ended without saying '${message}':\n${this.output().slice(-4000)}`);
+      await delay(5);
+    }
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
   }
@@ -176,7 +187,7 @@ export function assertNothingLeft(scratch: Scratch): void {
 export function environmentFor(scratch: Scratch, options: DriverOptions = {}): Record<string, string> {
   const environment: Record<string, string> = {
     PATH: process.env['PATH'] ?? '',
-    CSI_ENDPOINT: `unix://${scratch.join('csi.sock')}`,
+    CSI_ENDPOINT: `unix://${options.socketPath ?? scratch.join('csi.sock')}`,
     HOLDFAST_DATA: scratch.join('data'),
     HOLDFAST_KUBELET_DIR: scratch.join('kubelet'),
     HOLDFAST_NODE_ID: 'node-1',

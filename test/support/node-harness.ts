@@ -20,6 +20,12 @@ import { CallError, connectDriver, type DriverClient } from './client.ts';
 import { openTestPool, volumeSpec } from './image-pool.ts';
 import { Scratch } from './scratch.ts';
 
+/** What tests look at in a mount. */
+export type SeenMount = Pick<
+  Mount,
+  'device' | 'fsType' | 'id' | 'options' | 'root' | 'source' | 'superOptions' | 'target'
+>;
+
 type Capability = Draft<wire.VolumeCapability>;
 type Mode = wire.VolumeCapabilityAccessModeMode;
 
@@ -125,6 +131,19 @@ export class NodeHarness implements AsyncDisposable {
     return output.split('\n').filter((line) => line !== '');
   }
 
+  /** Shuts the staged filesystem down, as its own error handling does when the disk fails. */
+  shutDown(volume: TestVolume): void {
+    if (this.mountsAt(volume.staging)[0]?.fsType === 'btrfs') {
+      // This one only stops writing, which is also what an administrator can tell it to.
+      run('mount', '-o', 'remount,ro', volume.staging);
+      return;
+    }
+    // XFS_IOC_GOINGDOWN, which ext4 has taken over: without flushing the log.
+    const program =
+      'import fcntl, os, struct, sys; fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))';
+    run('python3', '-c', program, volume.staging);
+  }
+
   /** A process that works in a directory, and so keeps it busy. */
   async workIn(directory: string): Promise<AsyncDisposable> {
     const child = spawn('sleep', ['600'], { cwd: directory, stdio: 'ignore' });
@@ -166,14 +185,19 @@ export class NodeHarness implements AsyncDisposable {
   }
 
   /** The mounts at exactly this path, the lowest first. */
-  mountsAt(path: string): Mount[] {
+  mountsAt(path: string): SeenMount[] {
     return this.mounts().filter(({ target }) => target === path);
   }
 
   /** The mounts in the directory of the harness. */
-  mounts(): Mount[] {
+  mounts(): SeenMount[] {
     const table = parseMountTable(readFileSync('/proc/self/mountinfo', 'utf8'));
-    return table.filter(({ target }) => target.startsWith(`${this.scratch.path}/`));
+    // Plain objects, so that two of them can be compared.
+    return table
+      .filter(({ target }) => target.startsWith(`${this.scratch.path}/`))
+      .map(({ device, fsType, id, options, root, source, superOptions, target }) => {
+        return { device, fsType, id, options, root, source, superOptions, target };
+      });
   }
 
   get #live() {

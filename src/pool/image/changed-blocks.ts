@@ -1,16 +1,18 @@
 import { statfs } from 'node:fs/promises';
 import { type Descriptor, openReadOnly } from '../../kernel/descriptor.ts';
-import { sameDevice } from '../../kernel/device.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import { type ExtentPage, readExtents } from '../../kernel/fiemap.ts';
 import type { Lane } from '../../kernel/lane.ts';
-import { type FileStatus, statusOf } from '../../kernel/path.ts';
+import { statusOf } from '../../kernel/path.ts';
 import { type ByteRange, nextData } from '../../kernel/sparse.ts';
 import { DataLoss, FailedPrecondition, NotFound } from '../../volume/errors.ts';
-import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
-import type { PoolCapabilities } from '../pool.ts';
+import type { SnapshotId } from '../../volume/id.ts';
+import { smaller } from '../../volume/size.ts';
+import type { ChangedRangesRequest, PoolCapabilities } from '../pool.ts';
 import { changedRanges, type ReadPage } from './changed-ranges.ts';
 import type { Layout } from './layout.ts';
+import type { ImageParts } from './parts.ts';
 
 /** statfs(2). */
 const XFS_SUPER_MAGIC = 0x58465342n;
@@ -30,49 +32,49 @@ export async function changedBlocksIn(
   return type === XFS_SUPER_MAGIC ? 'delta' : 'allocated';
 }
 
-export interface ChangedBlocksRequest {
-  readonly lane: Lane;
-  readonly layout: Layout;
-  readonly mode: PoolCapabilities['changedBlocks'];
-  readonly base: SnapshotRecord | undefined;
-  readonly target: SnapshotRecord;
-  readonly fromBytes: bigint;
-  readonly signal: AbortSignal;
-}
-
 /** The images are held open from the first range to the last, so that they live on if their snapshots are removed. */
-export async function* changedBlocks(request: ChangedBlocksRequest): AsyncGenerator<ByteRange, void, void> {
-  const { base, fromBytes, lane, mode, signal, target } = request;
-  const readPage = mode === 'delta' ? readExtents : readStretch;
+export async function* changedBlocks(
+  parts: ImageParts,
+  request: ChangedRangesRequest,
+): AsyncGenerator<ByteRange, void, void> {
+  const { fromBytes, signal } = request;
+  const readPage = parts.changedBlocks === 'delta' ? readExtents : readStretch;
   const pagesOf =
-    ({ file }: OpenImage): ReadPage =>
+    ({ file }: SnapshotImage): ReadPage =>
     (from, to) =>
-      readPage(lane, file, from, to);
-  await using targetImage = await openImage(request, target);
-  const comparison = { readTarget: pagesOf(targetImage), fromBytes, toBytes: target.sizeBytes, signal };
-  if (base === undefined) return yield* changedRanges({ ...comparison, base: undefined });
-  await using baseImage = await openImage(request, base);
+      readPage(parts.lane, file, from, to);
+  await using target = await openImage(parts, request.target);
+  const comparison = { readTarget: pagesOf(target), fromBytes, toBytes: target.sizeBytes, signal };
+  if (request.base === undefined) return yield* changedRanges({ ...comparison, base: undefined });
+  await using base = await openImage(parts, request.base);
   // Places on two devices are not comparable; one pool has but one, unless somebody mounted something into it.
-  if (!sameDevice(baseImage.status.device, targetImage.status.device)) {
-    throw new FailedPrecondition(`snapshots ${base.id} and ${target.id} lie on different filesystems.`);
+  if (!sameDevice(base.device, target.device)) {
+    throw new FailedPrecondition(`snapshots ${request.base} and ${request.target} lie on different filesystems.`);
   }
-  yield* changedRanges({ ...comparison, base: { readPage: pagesOf(baseImage), sizeBytes: base.sizeBytes } });
+  yield* changedRanges({ ...comparison, base: { readPage: pagesOf(base), sizeBytes: base.sizeBytes } });
 }
 
-interface OpenImage extends AsyncDisposable {
+interface SnapshotImage extends AsyncDisposable {
   readonly file: Descriptor;
-  readonly status: FileStatus;
+  /** Of the volume at the cut; the file can be larger. */
+  readonly sizeBytes: bigint;
+  /** Of the filesystem it lies on. */
+  readonly device: DeviceNumber;
 }
 
-async function openImage({ lane, layout }: ChangedBlocksRequest, snapshot: SnapshotRecord): Promise<OpenImage> {
-  const file = await openReadOnly(lane, layout.snapshotData(snapshot.id)).catch((cause) => {
-    if (!isErrno(cause, 'ENOENT')) throw cause;
-    throw new NotFound(`There is no snapshot ${snapshot.id} any more.`, { cause });
-  });
-  const image = { file, status: await statusOf(lane, file), [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
-  if (image.status.sizeBytes >= snapshot.sizeBytes) return image;
+async function openImage({ lane, layout, name, snapshotIndex }: ImageParts, id: SnapshotId): Promise<SnapshotImage> {
+  const record = snapshotIndex.get(id);
+  const file = await openReadOnly(lane, layout.snapshotData(id)).catch(ignoreMissing);
+  if (record === undefined || file === undefined) throw new NotFound(`There is no snapshot ${id} in pool ${name}.`);
+  const { device, sizeBytes } = await statusOf(lane, file);
+  const image = { file, sizeBytes: record.sizeBytes, device, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
+  if (sizeBytes >= record.sizeBytes) return image;
   await using _closed = image;
-  throw new DataLoss(`the image of snapshot ${snapshot.id} is shorter than its volume was: data is missing.`);
+  throw new DataLoss(`the image of snapshot ${id} is shorter than its volume was: data is missing.`);
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (!isErrno(error, 'ENOENT')) throw error;
 }
 
 /** A page of one stretch of data, wherever on the disk it is: for filesystems whose maps we do not rely on. */
@@ -82,6 +84,6 @@ async function readStretch(lane: Lane, image: Descriptor, fromBytes: bigint, toB
   const endBytes = data.offsetBytes + data.lengthBytes;
   return {
     extents: [{ ...data, isWritten: true, physicalBytes: undefined }],
-    untilBytes: endBytes < toBytes ? endBytes : toBytes,
+    untilBytes: smaller(endBytes, toBytes),
   };
 }

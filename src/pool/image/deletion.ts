@@ -26,7 +26,7 @@ export class ImageDeletion {
     if (maker.cloning === 'copy') trash.purge(layout.copyDraft(id));
     const record = index.get(id);
     if (record === undefined) return;
-    const [device] = await devices.list(id);
+    const device = await devices.holder(id);
     if (device !== undefined) {
       throw new FailedPrecondition(
         `volume ${id} is in use on this node through ${device.devicePath}: unpublish and unstage it first.`,

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { openReadOnly } from '../../kernel/descriptor.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
@@ -21,6 +22,9 @@ import { step } from '../../volume/step.ts';
 import type { AttachedDevice, Attachment } from '../pool.ts';
 import type { Layout } from './layout.ts';
 
+const settleAttempts = 10;
+const settleIntervalMs = 30;
+
 /**
  * The loop devices of a pool's images. The kernel is the only book-keeper: each device carries its volume's id as a
  * label (lo_file_name of loop(4)), and a lease on the image tells in constant time whether any device has it open, so
@@ -43,7 +47,8 @@ export class ImageDevices {
     const { id } = record;
     const path = this.#layout.data(id);
     await this.#checkImage(record, path);
-    const inUse = await this.#loops(id);
+    const isGoing = (loop: LoopStatus) => options.lasting && loop.autoclear && loop.readonly === options.readonly;
+    const inUse = await this.#settled(id, (loops) => loops.some(isGoing));
     const found = inUse.find((loop) => loop.readonly === options.readonly);
     if (found !== undefined) return this.#reuse(id, found, options.lasting);
     const loop = await step('attach/loop', () =>
@@ -61,6 +66,15 @@ export class ImageDevices {
       readonly: options.readonly,
       release: () => loop.descriptor[Symbol.asyncDispose](),
     };
+  }
+
+  /**
+   * A device that keeps the volume in use. After an unmount or detach the kernel's device lingers for as long as some
+   * process, udev say, looks at it: such a device gets a moment to go.
+   */
+  async holder(id: VolumeId): Promise<AttachedDevice | undefined> {
+    const [device] = await this.#settled(id, (loops) => loops.every(({ autoclear }) => autoclear));
+    return device;
   }
 
   async list(id: VolumeId): Promise<AttachedDevice[]> {
@@ -112,6 +126,15 @@ export class ImageDevices {
       detached.push(owner.id);
     }
     return detached;
+  }
+
+  /** The devices of a volume, once they are no longer `lingering`, or after a moment all the same. */
+  async #settled(id: VolumeId, lingering: (loops: readonly LoopStatus[]) => boolean): Promise<LoopStatus[]> {
+    for (let attemptsLeft = settleAttempts; ; attemptsLeft--) {
+      const loops = await this.#loops(id);
+      if (loops.length === 0 || attemptsLeft === 0 || !lingering(loops)) return loops;
+      await delay(settleIntervalMs);
+    }
   }
 
   /**

@@ -2,6 +2,7 @@ import type { DeviceNumber } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { statusOf } from '../../kernel/path.ts';
+import type { ByteRange } from '../../kernel/sparse.ts';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import { provisionings, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
@@ -9,6 +10,7 @@ import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.t
 import type {
   AttachedDevice,
   Attachment,
+  ChangedRangesRequest,
   Condition,
   GroupSpec,
   Pool,
@@ -19,6 +21,7 @@ import type {
   VolumeChanges,
   VolumeSpec,
 } from '../pool.ts';
+import { changedBlocks } from './changed-blocks.ts';
 import { ImageDeletion } from './deletion.ts';
 import type { ImageParts } from './parts.ts';
 import { ImageSnapshots } from './snapshots.ts';
@@ -47,6 +50,7 @@ export class ImagePool implements Pool {
       filesystems: filesystemTypes,
       provisioning: provisionings,
       snapshots: parts.maker.cloning,
+      changedBlocks: parts.changedBlocks,
       expansion: { online: true, offline: true },
     };
   }
@@ -113,6 +117,10 @@ export class ImagePool implements Pool {
 
   async removeSnapshot(id: SnapshotId): Promise<void> {
     await this.#snapshots.remove(id);
+  }
+
+  changedRanges(request: ChangedRangesRequest): AsyncIterable<ByteRange> {
+    return changedBlocks(this.#parts, request);
   }
 
   async findGroup(id: GroupId): Promise<GroupRecord | undefined> {

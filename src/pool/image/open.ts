@@ -2,6 +2,7 @@ import { DirectorySync } from '../../kernel/file.ts';
 import { Lane } from '../../kernel/lane.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { findBlockSizeBytes } from './block-size.ts';
+import { changedBlocksIn } from './changed-blocks.ts';
 import { ImageDevices } from './devices.ts';
 import { Freezer } from './freezer.ts';
 import { type Home, openHome } from './home.ts';
@@ -86,6 +87,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       ...{ index, snapshotIndex, space, devices, freezer, maker, trash },
       blockSizeBytes: poolFile.blockSizeBytes,
       undeleteSeconds: options.undeleteSeconds,
+      changedBlocks: await changedBlocksIn(lane, layout, maker.cloning),
     };
     await reconcile(parts);
     log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');

@@ -1,5 +1,6 @@
 import type { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import type { PoolCapabilities } from '../pool.ts';
 import type { ImageDevices } from './devices.ts';
 import type { Freezer } from './freezer.ts';
 import type { ImageMaker } from './image-maker.ts';
@@ -19,6 +20,7 @@ export interface ImageParts {
   readonly blockSizeBytes: number;
   /** For volumes that do not say; 0: deleted is gone. */
   readonly undeleteSeconds: number;
+  readonly changedBlocks: PoolCapabilities['changedBlocks'];
   readonly index: RecordIndex;
   readonly snapshotIndex: SnapshotIndex;
   readonly space: SpaceLedger;

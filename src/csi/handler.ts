@@ -1,0 +1,56 @@
+/** What a service's handlers look like; the messages they are about are generated from proto/. */
+
+/** What a handler may know of the call beside its request. */
+export interface CallContext {
+  /** When the client stops waiting; undefined if it never does. Work goes on after it (T02). */
+  readonly deadline: Date | undefined;
+  /** Adds fields to the call's log line, e.g. `{ pool }`. */
+  note(fields: Readonly<Record<string, string | number>>): void;
+}
+
+/** Answers one call, or throws one of the errors of `volume/errors.ts`. */
+export type Handler<Q, R> = (request: Q, context: CallContext) => Promise<Draft<R>>;
+
+/** What the handler of a stream may know beside. */
+export interface StreamContext extends CallContext {
+  /** Aborted when the client is gone: nobody wants the rest, and a stream has nothing that must be finished. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Answers one call of a server-streaming RPC. It is asked for the next message when the client has room for it, and
+ * ended early, by `return()`, when the client is gone.
+ */
+export type StreamHandler<Q, R> = (request: Q, context: StreamContext) => AsyncIterable<Draft<R>>;
+
+/** A message to be sent: what is left out has its default. A message that was read has all its fields. */
+export type Draft<T> = T extends readonly (infer E)[]
+  ? readonly Draft<E>[]
+  : T extends object
+    ? string extends keyof T
+      ? Readonly<T>
+      : { readonly [K in keyof T]?: Draft<T[K]> | null | undefined }
+    : T;
+
+/** An RPC with one request and one response. */
+export interface Unary<Q, R> {
+  readonly request: Q;
+  readonly response: R;
+}
+
+/** An RPC with one request and a stream of responses. */
+export interface ServerStream<Q, R> {
+  readonly request: Q;
+  readonly responses: R;
+}
+
+/** The handlers of a service; an RPC without one is not offered. */
+export type HandlersOf<Methods> = {
+  readonly [K in keyof Methods]?:
+    | (Methods[K] extends Unary<infer Q, infer R>
+        ? Handler<Q, R>
+        : Methods[K] extends ServerStream<infer Q, infer R>
+          ? StreamHandler<Q, R>
+          : never)
+    | undefined;
+};

@@ -1,0 +1,150 @@
+import protobuf from 'protobufjs/light.js';
+import { InvalidArgument } from '../volume/errors.ts';
+
+/*
+ * How large the fields of a message may be (checklist L01-L11). The tables below say it by the name of a field, the
+ * descriptor says which messages have such fields. All sizes are bytes of UTF-8.
+ */
+
+/** Any string without a limit of its own (L02). */
+const stringBytes = 128;
+
+const pathBytes = 4095; // PATH_MAX counts the final NUL (limits.h)
+
+/** Strings with a limit of their own (L05, L06). */
+const stringBytesByField: ReadonlyMap<string, number> = new Map([
+  ['node_id', 256],
+  ['staging_target_path', pathBytes],
+  ['target_path', pathBytes],
+  ['volume_path', pathBytes],
+]);
+
+/** Keys and values of one map together (L03). */
+const mapBytes = 4096;
+
+/** Lists of strings that are limited as a whole (L04). */
+const listBytesByField: ReadonlyMap<string, number> = new Map([['mount_flags', 4096]]);
+
+/** What a string must not contain: L08 for names; in a path the kernel would stop at a NUL. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about
+const forbiddenInName = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
+const forbiddenByField: ReadonlyMap<string, RegExp> = new Map([
+  ['name', forbiddenInName],
+  ['staging_target_path', /\0/],
+  ['target_path', /\0/],
+  ['volume_path', /\0/],
+]);
+
+/** Numbers that are never negative (L11). `starting_offset` has another code and is not here (SM03). */
+const notNegative: ReadonlySet<string> = new Set([
+  'required_bytes',
+  'limit_bytes',
+  'max_entries',
+  'max_results',
+  'capacity_bytes',
+  'size_bytes',
+  'available_capacity',
+  'maximum_volume_size',
+  'minimum_volume_size',
+  'max_volumes_per_node',
+  'available',
+  'total',
+  'used',
+]);
+
+type Check = (value: unknown) => void;
+
+const checks = new Map<protobuf.Type, Check>();
+
+/**
+ * Checks every field of a decoded message of CSI, nested ones too. What there is to check is found out once for each
+ * type. The kubelet's own messages have no limits.
+ * @throws InvalidArgument that names the field, never its value: it may be a secret
+ */
+export function checkLimits(type: protobuf.Type, message: object): void {
+  let check = checks.get(type);
+  if (check === undefined) {
+    const isLimited = type.fullName.startsWith('.csi.v1.');
+    check = (isLimited ? messageCheck(type, '') : undefined) ?? (() => undefined);
+    checks.set(type, check);
+  }
+  check(message);
+}
+
+function messageCheck(type: protobuf.Type, prefix: string): Check | undefined {
+  const fields: (readonly [name: string, check: Check])[] = [];
+  for (const field of type.fieldsArray) {
+    const check = fieldCheck(field.resolve(), `${prefix}${field.name}`);
+    if (check !== undefined) fields.push([field.name, check]);
+  }
+  if (fields.length === 0) return undefined;
+  return (message) => {
+    if (!isRecord(message)) return;
+    for (const [name, check] of fields) check(message[name]);
+  };
+}
+
+function fieldCheck(field: protobuf.Field, path: string): Check | undefined {
+  if (field.map) return mapCheck(path);
+  const listBytes = listBytesByField.get(field.name);
+  if (listBytes !== undefined) return listCheck(listBytes, path);
+  const check = valueCheck(field, path);
+  if (check === undefined || !field.repeated) return check;
+  return (list) => {
+    if (Array.isArray(list)) for (const value of list) check(value);
+  };
+}
+
+function valueCheck(field: protobuf.Field, path: string): Check | undefined {
+  if (field.type === 'string') return stringCheck(field.name, path);
+  if (notNegative.has(field.name)) return notNegativeCheck(path);
+  return field.resolvedType instanceof protobuf.Type ? messageCheck(field.resolvedType, `${path}.`) : undefined;
+}
+
+function stringCheck(name: string, path: string): Check {
+  const limit = stringBytesByField.get(name) ?? stringBytes;
+  const forbidden = forbiddenByField.get(name);
+  return (text) => {
+    if (typeof text !== 'string') return;
+    if (isLonger(text, limit)) throw new InvalidArgument(`${path} is longer than ${limit} bytes.`);
+    if (forbidden?.test(text)) throw new InvalidArgument(`${path} contains a character that is not allowed.`);
+  };
+}
+
+/** Most strings are short: three bytes are the most that one UTF-16 unit can become, one byte the least. */
+function isLonger(text: string, limit: number): boolean {
+  if (text.length * 3 <= limit) return false;
+  return text.length > limit || Buffer.byteLength(text) > limit;
+}
+
+function mapCheck(path: string): Check {
+  return (map) => {
+    if (!isRecord(map)) return;
+    let bytes = 0;
+    for (const [key, value] of Object.entries(map)) {
+      bytes += Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0);
+    }
+    if (bytes > mapBytes) throw new InvalidArgument(`${path} has ${bytes} bytes, and ${mapBytes} are allowed.`);
+  };
+}
+
+function listCheck(limit: number, path: string): Check {
+  return (list) => {
+    if (!Array.isArray(list)) return;
+    const bytes = list.reduce((sum: number, text) => sum + Buffer.byteLength(String(text)), 0);
+    if (bytes > limit) throw new InvalidArgument(`${path} has ${bytes} bytes, and ${limit} are allowed.`);
+  };
+}
+
+function notNegativeCheck(path: string): Check {
+  return (value) => {
+    const number = isRecord(value) ? value['value'] : value; // google.protobuf.Int64Value
+    if ((typeof number === 'bigint' || typeof number === 'number') && number < 0) {
+      throw new InvalidArgument(`${path} is negative.`);
+    }
+  };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,37 @@
+import protobuf from 'protobufjs/light.js';
+
+/** What stands in a log line for something that must not be there. */
+export const redacted = '[redacted]';
+
+/**
+ * A copy of a decoded message that may be logged: without what the contract marks as `csi_secret` (X01) and without
+ * mount flags (X02). Fields that have their default are left out, and an int64 is written as text.
+ */
+export function redact(type: protobuf.Type, message: object): Record<string, unknown> {
+  const values: Readonly<Record<string, unknown>> = { ...message };
+  const copy: Record<string, unknown> = {};
+  for (const field of type.fieldsArray) {
+    const value = values[field.name];
+    if (isDefault(field, value)) continue;
+    copy[field.name] = isSensitive(field) ? redacted : loggable(field.resolve(), value);
+  }
+  return copy;
+}
+
+function isSensitive(field: protobuf.Field): boolean {
+  return field.options?.['(csi_secret)'] === true || field.name === 'mount_flags';
+}
+
+function loggable(field: protobuf.Field, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((element) => loggable(field, element));
+  if (typeof value === 'bigint') return value.toString();
+  const type = field.resolvedType;
+  return type instanceof protobuf.Type && typeof value === 'object' && value !== null ? redact(type, value) : value;
+}
+
+function isDefault(field: protobuf.Field, value: unknown): boolean {
+  if (value === null || value === undefined || value === '' || value === false) return true;
+  if (value === 0 || value === 0n || value === 'UNKNOWN') return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return field.map && Object.keys(value).length === 0;
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { run } from '../command/run.ts';
+import { KernelError } from '../kernel/errno.ts';
+import * as errors from '../volume/errors.ts';
+import { toStatus } from './status.ts';
+
+describe('toStatus', () => {
+  for (const [type, code] of [
+    [errors.InvalidArgument, 'INVALID_ARGUMENT'],
+    [errors.NotFound, 'NOT_FOUND'],
+    [errors.AlreadyExists, 'ALREADY_EXISTS'],
+    [errors.FailedPrecondition, 'FAILED_PRECONDITION'],
+    [errors.ResourceExhausted, 'RESOURCE_EXHAUSTED'],
+    [errors.OutOfRange, 'OUT_OF_RANGE'],
+    [errors.Aborted, 'ABORTED'],
+    [errors.Unavailable, 'UNAVAILABLE'],
+    [errors.DataLoss, 'DATA_LOSS'],
+    [errors.InternalError, 'INTERNAL'],
+  ] as const) {
+    test(`E01 ${type.name} is ${code}, with its message`, () => {
+      assert.deepEqual(toStatus(new type('what happened')), { code, message: 'what happened', stack: undefined });
+    });
+  }
+
+  test('E01 a message is never empty', () => {
+    for (const error of [new errors.NotFound(''), new Error(''), undefined, null, '', {}]) {
+      assert.notEqual(toStatus(error).message, '');
+    }
+  });
+
+  test('X03 an error nobody thought of keeps its message and stack from the caller, and gives them to the log', () => {
+    const error = new TypeError('hunter2 is not a function');
+    const status = toStatus(error);
+    assert.equal(status.code, 'INTERNAL');
+    assert.ok(!status.message.includes('hunter2') && !status.message.includes('status.test'));
+    assert.equal(status.stack, error.stack);
+    assert.ok(!JSON.stringify(toStatus('hunter2')).includes('hunter2'), 'a thrown string is nobody to trust either');
+  });
+
+  test('CV20 no space and no quota are RESOURCE_EXHAUSTED, from the kernel layer and from node:fs', () => {
+    for (const errno of [28, 122]) {
+      const status = toStatus(new KernelError({ syscall: 'fallocate', errno, path: '/pool/tmp/x' }));
+      assert.equal(status.code, 'RESOURCE_EXHAUSTED');
+      assert.match(status.message, /fallocate.*\/pool\/tmp\/x.*(ENOSPC|EDQUOT)/);
+    }
+    const error = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
+    assert.equal(toStatus(error).code, 'RESOURCE_EXHAUSTED');
+  });
+
+  test('any other KernelError is INTERNAL, with the call, the path and the name of the number', () => {
+    const status = toStatus(new KernelError({ syscall: 'openat2', errno: 5, path: '/pool/volumes' }));
+    assert.equal(status.code, 'INTERNAL');
+    assert.match(status.message, /openat2.*\/pool\/volumes.*EIO/);
+    assert.equal(status.stack, undefined);
+  });
+
+  test('X02 what a filesystem said about a mount flag stays out', () => {
+    const detail = "ext4: Unknown parameter 'hunter2'";
+    const { message } = toStatus(new KernelError({ syscall: 'fsconfig', errno: 22, path: '/dev/loop7', detail }));
+    assert.equal(message, 'fsconfig /dev/loop7: refused (EINVAL)');
+  });
+
+  test('a program that is missing is named', async () => {
+    const error = await run('mkfs.nosuch', []).catch((reason: unknown) => reason);
+    const status = toStatus(error);
+    assert.equal(status.code, 'INTERNAL');
+    assert.match(status.message, /mkfs\.nosuch is not installed/);
+  });
+
+  test('a message fits into a header, whatever is in it', () => {
+    const { message } = toStatus(new errors.NotFound('😀€'.repeat(10_000)));
+    assert.ok(Buffer.byteLength(message) <= 2060 && message.endsWith('…'));
+    assert.ok(encodeURI(message).length < 8192);
+    assert.doesNotThrow(() => encodeURI(toStatus(new errors.NotFound('half a \ud83d pair')).message));
+  });
+});

@@ -1,0 +1,83 @@
+import { smaller } from '../volume/size.ts';
+import type { Descriptor } from './descriptor.ts';
+import { type IoctlRequest, ioctl } from './ioctl.ts';
+import type { Lane } from './lane.ts';
+import type { ByteRange } from './sparse.ts';
+
+/** A stretch of a file that has blocks. */
+export interface Extent extends ByteRange {
+  /** false: its blocks were allocated but never written, and read as zeros. */
+  readonly isWritten: boolean;
+  /** Where its bytes lie on the filesystem's device; undefined if they have no place of their own there (yet). */
+  readonly physicalBytes: bigint | undefined;
+}
+
+/** What one call tells: where there is no extent before `untilBytes`, there is a hole. */
+export interface ExtentPage {
+  /** In the order of their offsets. The first can begin before the range that was asked for, the last end after it. */
+  readonly extents: readonly Extent[];
+  readonly untilBytes: bigint;
+}
+
+const FS_IOC_FIEMAP: IoctlRequest = { name: 'FS_IOC_FIEMAP', number: 0xc020660b };
+const FIEMAP_FLAG_SYNC = 1;
+
+const FIEMAP_EXTENT_LAST = 0x0001;
+const FIEMAP_EXTENT_UNKNOWN = 0x0002;
+const FIEMAP_EXTENT_DELALLOC = 0x0004;
+const FIEMAP_EXTENT_UNWRITTEN = 0x0800;
+const FIEMAP_EXTENT_MERGED = 0x1000;
+const FIEMAP_EXTENT_SHARED = 0x2000;
+
+/** With any other flag (compressed, inline, not allocated yet, one of a later kernel) the address names no bytes. */
+const flagsWithAddress = FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_MERGED | FIEMAP_EXTENT_SHARED;
+
+/** struct fiemap and struct fiemap_extent (linux/fiemap.h). */
+const headerBytes = 32;
+const extentBytes = 56;
+
+/** A call takes a worker thread for a millisecond or so. */
+export const extentsPerCall = 512;
+
+/**
+ * The extents of a range of a file, as many as one call brings (Documentation/filesystems/fiemap.rst). What was written
+ * but is not on the disk is written back first: before that it has no place, and can count as unwritten.
+ */
+export async function readExtents(
+  lane: Lane,
+  file: Descriptor,
+  fromBytes: bigint,
+  toBytes: bigint,
+): Promise<ExtentPage> {
+  const map = Buffer.alloc(headerBytes + extentsPerCall * extentBytes);
+  map.writeBigUInt64LE(fromBytes, 0);
+  map.writeBigUInt64LE(toBytes - fromBytes, 8);
+  map.writeUInt32LE(FIEMAP_FLAG_SYNC, 16);
+  map.writeUInt32LE(extentsPerCall, 24);
+  await ioctl(lane, file, FS_IOC_FIEMAP, map);
+  return decodeExtents(map, toBytes);
+}
+
+/** Decodes what the kernel made of a struct fiemap with room for `extentsPerCall` extents. */
+export function decodeExtents(map: Buffer, toBytes: bigint): ExtentPage {
+  const count = map.readUInt32LE(20);
+  const extents: Extent[] = [];
+  for (let index = 0; index < count; index++) extents.push(decodeExtent(map, headerBytes + index * extentBytes));
+  const last = extents.at(-1);
+  // A full page can have been cut off; a page with room left holds all there is.
+  if (last === undefined || count < extentsPerCall) return { extents, untilBytes: toBytes };
+  const endBytes = last.offsetBytes + last.lengthBytes;
+  return { extents, untilBytes: smaller(endBytes, toBytes) };
+}
+
+function decodeExtent(map: Buffer, at: number): Extent {
+  const flags = map.readUInt32LE(at + 40);
+  // Data that waits to be written to such blocks counts as written.
+  const unwritten = flags & (FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_UNKNOWN);
+  return {
+    offsetBytes: map.readBigUInt64LE(at),
+    lengthBytes: map.readBigUInt64LE(at + 16),
+    isWritten: unwritten !== FIEMAP_EXTENT_UNWRITTEN,
+    physicalBytes: (flags & ~flagsWithAddress) === 0 ? map.readBigUInt64LE(at + 8) : undefined,
+  };
+}

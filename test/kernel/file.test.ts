@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { describe, test } from 'node:test';
+import { allocate, DirectorySync, syncFile } from '../../src/kernel/file.ts';
+import { Lane } from '../../src/kernel/lane.ts';
+import { mountFilesystem } from '../../src/kernel/mount.ts';
+import { openDirectory, statusOf } from '../../src/kernel/path.ts';
+import { attach, image, lane, openDescriptors, scratch } from './fixture.ts';
+
+describe('allocate', () => {
+  test('gives a file all its blocks, and keeps what is in it', async (t) => {
+    const directory = await scratch(t);
+    await writeFile(`${directory}/file`, 'data');
+    const sizeBytes = 16n << 20n;
+    await allocate(lane, `${directory}/file`, sizeBytes);
+    const status = await statusOf(lane, `${directory}/file`);
+    assert.equal(status.sizeBytes, sizeBytes);
+    assert.ok(status.allocatedBytes >= sizeBytes);
+    assert.equal((await readFile(`${directory}/file`, 'utf8')).slice(0, 5), 'data\0');
+    await allocate(lane, `${directory}/file`, sizeBytes);
+  });
+
+  test('says that the disk is full, and that a size is beyond the filesystem, above 2^53 as well', async (t) => {
+    const directory = await scratch(t);
+    const loop = await attach(await image(directory, 'ext4'), directory);
+    await using _keeper = loop.descriptor;
+    await mkdir(`${directory}/mnt`);
+    await using target = await openDirectory(lane, `${directory}/mnt`);
+    const mount = { fsType: 'ext4', source: loop.devicePath, parameters: [], attributes: {}, target } as const;
+    await mountFilesystem(lane, mount);
+    const path = `${directory}/mnt/file`;
+    await writeFile(path, '');
+    await assert.rejects(allocate(lane, path, 1n << 30n), { code: 'ENOSPC', path });
+    await assert.rejects(allocate(lane, path, (1n << 62n) + 1n), { code: 'EFBIG' });
+    await assert.rejects(allocate(lane, path, 0n), { code: 'EINVAL' });
+    await assert.rejects(allocate(lane, `${directory}/missing`, 1n), { code: 'ENOENT' });
+  });
+});
+
+test('syncFile syncs files and directories, and says what is missing', async (t) => {
+  const directory = await scratch(t);
+  await writeFile(`${directory}/file`, 'x');
+  const before = await openDescriptors();
+  await syncFile(lane, `${directory}/file`);
+  await syncFile(lane, directory);
+  await assert.rejects(syncFile(lane, `${directory}/missing`), { code: 'ENOENT' });
+  assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
+});
+
+/** Tells when each call to the kernel gets its worker thread: open, fsync and close for every sync. */
+class WatchedLane extends Lane {
+  calls = 0;
+  onCall: (call: number) => void = () => {};
+
+  override run<T>(work: () => Promise<T>): Promise<T> {
+    return super.run(() => {
+      this.onCall(++this.calls);
+      return work();
+    });
+  }
+}
+
+describe('DirectorySync', () => {
+  test('those who come before it begins share one', async (t) => {
+    const directory = await scratch(t);
+    const syncs = new DirectorySync();
+    const watched = new WatchedLane('watched', 1);
+    const calls = [syncs.sync(watched, directory), syncs.sync(watched, directory)];
+    watched.onCall = (call) => {
+      if (call === 1) calls.push(syncs.sync(watched, directory));
+    };
+    await Promise.all(calls);
+    await Promise.all(calls);
+    assert.equal(calls.length, 3);
+    assert.equal(watched.calls, 3, 'open, fsync, close');
+  });
+
+  test('who comes after it began gets the next one, and shares that', async (t) => {
+    const directory = await scratch(t);
+    const syncs = new DirectorySync();
+    const watched = new WatchedLane('watched', 4);
+    const later: Promise<void>[] = [];
+    const order: string[] = [];
+    watched.onCall = (call) => {
+      if (call !== 2) return;
+      for (const name of ['second', 'third']) {
+        later.push(syncs.sync(watched, directory).then(() => void order.push(name)));
+      }
+    };
+    await syncs.sync(watched, directory).then(() => order.push('first'));
+    assert.equal(later.length, 2);
+    await Promise.all(later);
+    assert.deepEqual(order, ['first', 'second', 'third']);
+    assert.equal(watched.calls, 6);
+    await syncs.sync(watched, directory);
+    assert.equal(watched.calls, 9, 'nothing is kept from before');
+  });
+
+  test('another directory is another matter, and a failure is told to those who shared it only', async (t) => {
+    const directory = await scratch(t);
+    await mkdir(`${directory}/a`);
+    const syncs = new DirectorySync();
+    const failing = [syncs.sync(lane, `${directory}/b`), syncs.sync(lane, `${directory}/b`)];
+    const fine = syncs.sync(lane, `${directory}/a`);
+    for (const failure of failing) await assert.rejects(failure, { code: 'ENOENT' });
+    await fine;
+    await mkdir(`${directory}/b`);
+    await syncs.sync(lane, `${directory}/b`);
+  });
+});

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { access, mkdir, readFile, statfs, truncate, writeFile } from 'node:fs/promises';
+import { describe, type TestContext, test } from 'node:test';
+import { deviceSizeBytes } from '../../src/kernel/block.ts';
+import { isErrno } from '../../src/kernel/errno.ts';
+import { freeze, growMounted, reflink, thaw, trim } from '../../src/kernel/filesystem.ts';
+import { type LoopDevice, refreshLoopSize } from '../../src/kernel/loop.ts';
+import { mountFilesystem } from '../../src/kernel/mount.ts';
+import { openDirectory, statusOf } from '../../src/kernel/path.ts';
+import type { FilesystemType } from '../../src/volume/filesystem.ts';
+import { attach, filesystems, image, lane, run, scratch } from './fixture.ts';
+
+/** capability(7); the mask is the one that counts now, whatever the user. */
+const CAP_SYS_RESOURCE = 24n;
+const effective = /^CapEff:\s+([0-9a-f]+)$/m.exec(await readFile('/proc/self/status', 'utf8'))?.[1] ?? '0';
+const mayGrowMountedExt4 = ((BigInt(`0x${effective}`) >> CAP_SYS_RESOURCE) & 1n) === 1n;
+
+async function mounted(
+  t: TestContext,
+  fsType: FilesystemType,
+): Promise<{ backing: string; path: string; loop: LoopDevice }> {
+  const directory = await scratch(t);
+  const backing = await image(directory, fsType);
+  const loop = await attach(backing, directory);
+  await using _keeper = loop.descriptor;
+  const path = `${directory}/mnt`;
+  await mkdir(path);
+  await using target = await openDirectory(lane, path);
+  await mountFilesystem(lane, { fsType, source: loop.devicePath, parameters: [], attributes: {}, target });
+  return { backing, path, loop };
+}
+
+describe('growMounted', () => {
+  for (const fsType of filesystems) {
+    test(`CV27 NE05: ${fsType} gets as large as its device, with its data, and stays so on a replay`, async (t) => {
+      const { backing, path, loop } = await mounted(t, fsType);
+      const data = randomBytes(1 << 20);
+      await writeFile(`${path}/data`, data);
+      const before = await statfs(path);
+      const { sizeBytes } = await statusOf(lane, backing);
+      const deviceBytes = sizeBytes * 2n;
+      await truncate(backing, Number(deviceBytes));
+      await refreshLoopSize(lane, loop.number);
+      const growth = { fsType, path, devicePath: loop.devicePath, deviceBytes };
+      assert.equal(await deviceSizeBytes(lane, loop.devicePath), deviceBytes);
+
+      if (fsType === 'ext4' && !mayGrowMountedExt4) {
+        t.diagnostic('CAP_SYS_RESOURCE is missing here: growing a mounted ext4 must be refused with EPERM');
+        await assert.rejects(growMounted(lane, growth), { code: 'EPERM', syscall: 'ioctl(EXT4_IOC_RESIZE_FS)' });
+        assert.equal((await statfs(path)).blocks, before.blocks);
+      } else {
+        await growMounted(lane, growth);
+        const after = await statfs(path);
+        assert.ok(after.blocks * after.bsize > 1.8 * before.blocks * before.bsize, `${after.blocks} blocks`);
+        await growMounted(lane, growth);
+        assert.equal((await statfs(path)).blocks, after.blocks);
+      }
+      assert.equal(digest(await readFile(`${path}/data`)), digest(data));
+    });
+
+    test(`PB19: ${fsType} that is as large as its device needs nothing, not even a capability`, async (t) => {
+      const { path, loop } = await mounted(t, fsType);
+      const before = await statfs(path);
+      const deviceBytes = await deviceSizeBytes(lane, loop.devicePath);
+      await growMounted(lane, { fsType, path, devicePath: loop.devicePath, deviceBytes });
+      assert.equal((await statfs(path)).blocks, before.blocks);
+    });
+  }
+
+  test('ext4 whose last group was too small to be made is as large as it gets', async (t) => {
+    const directory = await scratch(t);
+    const backing = await image(directory);
+    // Eight groups of 8192 blocks of 1 KiB, and twelve blocks more, which mke2fs leaves out.
+    await truncate(backing, (8 * 8192 + 1 + 12) * 1024);
+    await run('mkfs.ext4', ['-q', '-b', '1024', backing]);
+    const loop = await attach(backing, directory);
+    await using _keeper = loop.descriptor;
+    await mkdir(`${directory}/mnt`);
+    await using target = await openDirectory(lane, `${directory}/mnt`);
+    const mount = { fsType: 'ext4', source: loop.devicePath, parameters: [], attributes: {}, target } as const;
+    await mountFilesystem(lane, mount);
+    const deviceBytes = await deviceSizeBytes(lane, loop.devicePath);
+    const growth = { fsType: 'ext4', path: `${directory}/mnt`, devicePath: loop.devicePath, deviceBytes } as const;
+    await growMounted(lane, growth);
+  });
+});
+
+function digest(data: Buffer): string {
+  return createHash('sha256').update(data).digest('hex');
+}
+
+describe('freeze and thaw', () => {
+  test('stop writers and let them go on', async (t) => {
+    const { path } = await mounted(t, 'ext4');
+    await freeze(lane, path);
+    const write = writeFile(`${path}/late`, 'x');
+    try {
+      await assert.rejects(freeze(lane, path), { code: 'EBUSY', syscall: 'ioctl(FIFREEZE)' });
+      await assert.rejects(access(`${path}/late`), { code: 'ENOENT' });
+    } finally {
+      await thaw(lane, path);
+    }
+    await write;
+    assert.equal(await readFile(`${path}/late`, 'utf8'), 'x');
+    await assert.rejects(thaw(lane, path), { code: 'EINVAL', syscall: 'ioctl(FITHAW)' });
+  });
+});
+
+test('trim gives the free blocks of a filesystem back to the image', async (t) => {
+  const { backing, path } = await mounted(t, 'ext4');
+  await writeFile(`${path}/big`, randomBytes(8 << 20), { flush: true });
+  await truncate(`${path}/big`, 0);
+  await run('sync', ['-f', path]);
+  const before = await statusOf(lane, backing);
+  assert.ok((await trim(lane, path)) >= 8n << 20n);
+  const after = await statusOf(lane, backing);
+  assert.ok(after.allocatedBytes <= before.allocatedBytes - (7n << 20n));
+});
+
+describe('reflink', () => {
+  for (const fsType of ['xfs', 'btrfs'] as const) {
+    test(`shares blocks on ${fsType}, and the copies go their own ways`, async (t) => {
+      const { path } = await mounted(t, fsType);
+      const data = randomBytes(4 << 20);
+      await writeFile(`${path}/a`, data, { flush: true });
+      const before = await statfs(path);
+      await reflink(lane, `${path}/a`, `${path}/b`);
+      const after = await statfs(path);
+      assert.ok((before.bfree - after.bfree) * after.bsize < 1 << 20);
+      await writeFile(`${path}/a`, 'changed');
+      assert.equal(digest(await readFile(`${path}/b`)), digest(data));
+      await assert.rejects(reflink(lane, `${path}/a`, `${path}/b`), { code: 'EEXIST' });
+      assert.equal(digest(await readFile(`${path}/b`)), digest(data));
+    });
+  }
+
+  test('leaves nothing where the filesystem cannot do it', async (t) => {
+    const { path } = await mounted(t, 'ext4');
+    await writeFile(`${path}/a`, 'x');
+    await assert.rejects(reflink(lane, `${path}/a`, `${path}/b`), (error) => isErrno(error, 'EOPNOTSUPP', 'ENOTSUP'));
+    await assert.rejects(access(`${path}/b`), { code: 'ENOENT' });
+    await assert.rejects(reflink(lane, `${path}/missing`, `${path}/b`), { code: 'ENOENT', path: `${path}/missing` });
+    await assert.rejects(access(`${path}/b`), { code: 'ENOENT' });
+  });
+});

@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { Lane } from '../../src/kernel/lane.ts';
+import {
+  attachLoop,
+  detachLoop,
+  type LoopDevice,
+  type LoopRequest,
+  listLoops,
+  loopStatus,
+} from '../../src/kernel/loop.ts';
+import { unmount } from '../../src/kernel/mount.ts';
+import { readMountTable } from '../../src/kernel/mount-table.ts';
+import type { FilesystemType } from '../../src/volume/filesystem.ts';
+
+export const lane = new Lane('test', 8);
+export const run = promisify(execFile);
+
+/** A fresh directory on the root filesystem; with it go the mounts below it and the loop devices labelled for it. */
+export async function scratch(t: Pick<TestContext, 'after'>): Promise<string> {
+  const directory = await mkdtemp('/var/tmp/holdfast-kernel-');
+  t.after(async () => {
+    const mounts = await readMountTable(lane);
+    for (const { target } of mounts.reverse()) {
+      if (target.startsWith(`${directory}/`)) await unmount(lane, target);
+    }
+    for (const { label, number } of await listLoops(lane)) {
+      if (label.startsWith(basename(directory))) await detachLoop(lane, number);
+    }
+    await rm(directory, { recursive: true });
+  });
+  return directory;
+}
+
+/** mkfs at its smallest and quickest. */
+const mkfs: Readonly<Record<FilesystemType, { readonly bytes: number; readonly command: readonly string[] }>> = {
+  ext4: { bytes: 32 << 20, command: ['mkfs.ext4', '-q', '-F'] },
+  xfs: { bytes: 300 << 20, command: ['mkfs.xfs', '-q', '-f'] },
+  btrfs: { bytes: 128 << 20, command: ['mkfs.btrfs', '-q', '-f'] },
+};
+
+export const filesystems = ['ext4', 'xfs', 'btrfs'] as const;
+
+/** A sparse image, with a filesystem on it if one is named. */
+export async function image(directory: string, fsType?: FilesystemType, name = 'image'): Promise<string> {
+  const path = join(directory, name);
+  await writeFile(path, '');
+  await truncate(path, fsType === undefined ? 32 << 20 : mkfs[fsType].bytes);
+  if (fsType !== undefined) {
+    const [program = '', ...options] = mkfs[fsType].command;
+    await run(program, [...options, path]);
+  }
+  return path;
+}
+
+/** Attaches an image so that `scratch` finds it again. */
+export function attach(
+  backingPath: string,
+  directory: string,
+  request: Partial<LoopRequest> = {},
+): Promise<LoopDevice> {
+  const label = basename(directory);
+  return attachLoop(lane, {
+    backingPath,
+    label,
+    readonly: false,
+    autoclear: true,
+    blockSizeBytes: 512,
+    ...request,
+  });
+}
+
+/**
+ * Waits until nothing is attached to the device. It may take a moment longer than the last user of ours: any process on
+ * this machine that looks at loop devices holds off their autoclear while it looks.
+ */
+export async function detached({ number }: { readonly number: number }, directory: string): Promise<void> {
+  const label = basename(directory);
+  // Another process may have taken the number since.
+  await eventually(async () => !(await loopStatus(lane, number))?.label.startsWith(label));
+}
+
+/** Waits for what must come, for as long as the test may run. */
+export async function eventually(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await setTimeout(5);
+}
+
+/** The descriptors of this process, apart from the one that reads the list. */
+export async function openDescriptors(): Promise<Map<number, bigint>> {
+  const flags = new Map<number, bigint>();
+  for (const name of await readdir('/proc/self/fdinfo')) {
+    const text = await readFile(`/proc/self/fdinfo/${name}`, 'utf8').catch(() => '');
+    const octal = /^flags:\s+0?([0-7]+)$/m.exec(text)?.[1];
+    if (octal !== undefined) flags.set(Number(name), BigInt(`0o${octal}`));
+  }
+  return flags;
+}

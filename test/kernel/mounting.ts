@@ -1,0 +1,35 @@
+import { mkdir } from 'node:fs/promises';
+import { openFile, openFlags } from '../../src/kernel/descriptor.ts';
+import { bindMount, type MountAttributes, type MountParameter, mountFilesystem } from '../../src/kernel/mount.ts';
+import { type Mount, readMountTable } from '../../src/kernel/mount-table.ts';
+import { openDirectory } from '../../src/kernel/path.ts';
+import type { FilesystemType } from '../../src/volume/filesystem.ts';
+import { attach, image, lane } from './fixture.ts';
+
+/** The uppermost mount on a path. */
+export async function mountAt(target: string): Promise<Mount | undefined> {
+  return (await readMountTable(lane)).findLast((mount) => mount.target === target);
+}
+
+/** Mounts a new filesystem on `<directory>/<name>`. */
+export async function mountNew(
+  directory: string,
+  fsType: FilesystemType,
+  options: { parameters?: readonly MountParameter[]; attributes?: MountAttributes; name?: string } = {},
+): Promise<string> {
+  const { parameters = [], attributes = {}, name = 'mnt' } = options;
+  const loop = await attach(await image(directory, fsType, `image of ${name.slice(0, 20)}`), directory);
+  await using _keeper = loop.descriptor;
+  const path = `${directory}/${name}`;
+  await mkdir(path);
+  await using target = await openDirectory(lane, path);
+  await mountFilesystem(lane, { fsType, source: loop.devicePath, parameters, attributes, target });
+  return path;
+}
+
+/** Binds one path on another. */
+export async function bind(from: string, to: string, attributes: MountAttributes = {}): Promise<void> {
+  await using origin = await openFile(lane, from, openFlags.O_PATH);
+  await using target = await openFile(lane, to, openFlags.O_PATH);
+  await bindMount(lane, { from: origin, target, attributes });
+}

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { link, mkdir, readdir, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { describe, test } from 'node:test';
+import { Descriptor } from '../../src/kernel/descriptor.ts';
+import { readMountTable } from '../../src/kernel/mount-table.ts';
+import {
+  makeDirectoryAt,
+  makeFileAt,
+  openBeneath,
+  openDirectory,
+  removeDirectoryAt,
+  removeFileAt,
+  statusOf,
+} from '../../src/kernel/path.ts';
+import { attach, image, lane, openDescriptors, scratch } from './fixture.ts';
+
+describe('openBeneath', () => {
+  test('opens what lies below the root, the root itself included', async (t) => {
+    const directory = await scratch(t);
+    await mkdir(`${directory}/a b/ü`, { recursive: true });
+    await writeFile(`${directory}/a b/ü/file`, 'x');
+    await using root = await openDirectory(lane, directory);
+    for (const path of ['', '.', 'a b', 'a b/ü', 'a b/ü/file', 'a b/../a b', './a b//ü/']) {
+      await using found = await openBeneath(lane, root, path);
+      const expected = await stat(`${directory}/${path}`, { bigint: true });
+      assert.equal((await statusOf(lane, found)).inode, expected.ino, path);
+    }
+  });
+
+  test('follows no symlink, neither on the way nor at the end, and leaves the root by no way', async (t) => {
+    const directory = await scratch(t);
+    await mkdir(`${directory}/root/inside`, { recursive: true });
+    await symlink('inside', `${directory}/root/link`);
+    await symlink('/etc', `${directory}/root/outside`);
+    await symlink('/proc/self/fd/0', `${directory}/root/magic`);
+    await using root = await openDirectory(lane, `${directory}/root`);
+    const expected = {
+      link: 'ELOOP',
+      'link/': 'ELOOP',
+      'link/x': 'ELOOP',
+      outside: 'ELOOP',
+      'outside/passwd': 'ELOOP',
+      magic: 'ELOOP',
+      '..': 'EXDEV',
+      'inside/../../root': 'EXDEV',
+      '/etc': 'EXDEV',
+      missing: 'ENOENT',
+      'inside/missing/x': 'ENOENT',
+    };
+    for (const [path, code] of Object.entries(expected)) {
+      await assert.rejects(openBeneath(lane, root, path), { code, syscall: 'openat2' }, path);
+    }
+  });
+
+  test('names the whole path in its error', async (t) => {
+    const directory = await scratch(t);
+    await using root = await openDirectory(lane, directory);
+    await assert.rejects(openBeneath(lane, root, 'no'), { path: `${directory}/no` });
+  });
+});
+
+test('openDirectory follows the symlinks of an operator, and opens directories only', async (t) => {
+  const directory = await scratch(t);
+  await mkdir(`${directory}/real`);
+  await writeFile(`${directory}/file`, '');
+  await symlink('real', `${directory}/link`);
+  await using root = await openDirectory(lane, `${directory}/link`);
+  assert.equal((await statusOf(lane, root)).inode, (await stat(`${directory}/real`, { bigint: true })).ino);
+  await assert.rejects(openDirectory(lane, `${directory}/file`), { code: 'ENOTDIR' });
+  await assert.rejects(openDirectory(lane, `${directory}/missing`), { code: 'ENOENT' });
+});
+
+describe('statusOf', () => {
+  test('tells what Node tells, and how much is really allocated', async (t) => {
+    const directory = await scratch(t);
+    await writeFile(`${directory}/file`, Buffer.alloc(10_000, 'x'), { flush: true });
+    await truncate(`${directory}/file`, 2 ** 40);
+    const status = await statusOf(lane, `${directory}/file`);
+    const expected = await stat(`${directory}/file`, { bigint: true });
+    assert.equal(status.kind, 'file');
+    assert.equal(status.inode, expected.ino);
+    assert.equal(status.sizeBytes, 1n << 40n);
+    assert.equal(status.allocatedBytes, expected.blocks * 512n);
+    assert.ok(status.allocatedBytes < 1n << 20n);
+    assert.equal(status.represents, undefined);
+    assert.equal(status.isMountRoot, false);
+  });
+
+  test('names the mount as mountinfo does, and its root', async (t) => {
+    const directory = await scratch(t);
+    const mounts = await readMountTable(lane);
+    const status = await statusOf(lane, directory);
+    const mount = mounts.find(({ id }) => id === status.mountId);
+    assert.deepEqual(mount?.device, status.device);
+    const proc = await statusOf(lane, '/proc');
+    assert.equal(proc.isMountRoot, true);
+    assert.equal(mounts.find(({ id }) => id === proc.mountId)?.target, '/proc');
+  });
+
+  test('sees a symlink itself, and a device node with what it stands for', async (t) => {
+    const directory = await scratch(t);
+    await symlink('/etc', `${directory}/link`);
+    assert.equal((await statusOf(lane, `${directory}/link`)).kind, 'symlink');
+    assert.equal((await statusOf(lane, '/dev/null')).kind, 'other');
+    assert.equal((await statusOf(lane, '/dev/null')).represents, undefined);
+    const loop = await attach(await image(directory), directory);
+    await using _keeper = loop.descriptor;
+    const status = await statusOf(lane, loop.devicePath);
+    assert.equal(status.kind, 'block');
+    assert.deepEqual(status.represents, loop.device);
+    assert.notDeepEqual(status.device, loop.device);
+  });
+
+  test('names what is missing', async () => {
+    await assert.rejects(statusOf(lane, '/nonexistent'), { code: 'ENOENT', syscall: 'statx', path: '/nonexistent' });
+  });
+});
+
+describe('names below a directory', () => {
+  test('are made and removed, and never taken over', async (t) => {
+    const directory = await scratch(t);
+    await symlink('/nonexistent', `${directory}/taken`);
+    await using parent = await openDirectory(lane, directory);
+    await makeDirectoryAt(lane, parent, 'directory', 0o750);
+    await makeFileAt(lane, parent, 'file', 0o640);
+    assert.equal((await stat(`${directory}/directory`)).mode & 0o7777, 0o750);
+    const file = await stat(`${directory}/file`);
+    assert.ok(file.isFile() && file.size === 0 && (file.mode & 0o7777) === 0o640);
+    for (const name of ['directory', 'file', 'taken']) {
+      await assert.rejects(makeDirectoryAt(lane, parent, name, 0o750), { code: 'EEXIST' });
+      await assert.rejects(makeFileAt(lane, parent, name, 0o640), { code: 'EEXIST' });
+    }
+    await assert.rejects(removeDirectoryAt(lane, parent, 'file'), { code: 'ENOTDIR' });
+    await assert.rejects(removeFileAt(lane, parent, 'directory'), { code: 'EISDIR' });
+    await writeFile(`${directory}/directory/x`, '');
+    await assert.rejects(removeDirectoryAt(lane, parent, 'directory'), { code: 'ENOTEMPTY' });
+    await link(`${directory}/file`, `${directory}/other`);
+    await removeFileAt(lane, parent, 'file');
+    await removeFileAt(lane, parent, 'taken');
+    await assert.rejects(removeFileAt(lane, parent, 'file'), { code: 'ENOENT', path: `${directory}/file` });
+    assert.deepEqual((await readdir(directory)).sort(), ['directory', 'other']);
+  });
+
+  test('have one component: nothing leads elsewhere', async (t) => {
+    const directory = await scratch(t);
+    await mkdir(`${directory}/below`);
+    await using parent = await openDirectory(lane, `${directory}/below`);
+    for (const name of ['', '.', '..', '../x', 'a/b', '/x', 'a\0b']) {
+      for (const act of [makeDirectoryAt, makeFileAt]) {
+        await assert.rejects(act(lane, parent, name, 0o700), { code: 'EINVAL' }, name);
+      }
+      for (const act of [removeDirectoryAt, removeFileAt]) {
+        await assert.rejects(act(lane, parent, name), { code: 'EINVAL' }, name);
+      }
+    }
+    assert.deepEqual(await readdir(directory), ['below']);
+  });
+});
+
+describe('Descriptor', () => {
+  test('names what is open through /proc, is closed on exec, and closes once', async (t) => {
+    const directory = await scratch(t);
+    await mkdir(`${directory}/sub`);
+    await writeFile(`${directory}/sub/x`, '');
+    const before = await openDescriptors();
+    {
+      await using root = await openDirectory(lane, directory);
+      await using sub = await openBeneath(lane, root, 'sub');
+      assert.deepEqual(await readdir(sub.procPath), ['x']);
+      const opened = await openDescriptors();
+      for (const { fd } of [root, sub]) assert.ok(((opened.get(fd) ?? 0n) & 0o2000000n) !== 0n);
+      await sub[Symbol.asyncDispose]();
+      const other = await openBeneath(lane, root, 'sub');
+      assert.equal(other.fd, sub.fd, 'the number is used again');
+      await sub[Symbol.asyncDispose]();
+      sub.closeNow();
+      assert.equal((await statusOf(lane, other)).kind, 'directory');
+      await other[Symbol.asyncDispose]();
+    }
+    assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
+    assert.ok(new Descriptor(0, 'stdin', undefined).procPath === '/proc/self/fd/0');
+  });
+});
