@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import type { Pool } from '../../src/pool/pool.ts';
 import { FailedPrecondition, NotFound, ResourceExhausted } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { withMounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -85,7 +86,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
         const spec = volumeSpec(fsType, { content: { type: 'mount', fsType }, sizeBytes: 320n * mebibyte });
         await pool.create(spec);
         await withMounted(pool, spec.id, scratch, (path) => writeFileSync(`${path}/file`, bytes));
-        assert.deepEqual(await pool.devices(spec.id), []);
+        await eventually(async () => assert.deepEqual(await pool.devices(spec.id), []));
       }
       await pool.close();
       const again = await open(scratch);

@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -36,7 +36,8 @@ export class Scratch implements Disposable {
 
   [Symbol.dispose](): void {
     for (const target of this.mounts()) execFileSync('umount', ['--lazy', target]);
-    for (const device of this.loops()) execFileSync('losetup', ['--detach', device]);
+    // A device may go by itself while we look, as its last user has gone a moment ago.
+    for (const device of this.loops()) spawnSync('losetup', ['--detach', device]);
     rmSync(this.path, { recursive: true, force: true });
   }
 }
