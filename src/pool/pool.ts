@@ -4,7 +4,7 @@ import type { ByteRange } from '../kernel/sparse.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
-import type { Provisioning, VolumeRecord, VolumeSource } from '../volume/record.ts';
+import type { Provisioning, Publication, VolumeRecord, VolumeSource } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 
 /** What a kind of pool can do, as data: services ask this, never the kind's name. */
@@ -33,6 +33,7 @@ export interface VolumeSpec {
   /** Arguments for mkfs, already checked against the list of harmless ones (`command/mkfs-options.ts`). */
   readonly mkfsArguments: readonly string[];
   readonly parameters: Readonly<Record<string, string>>;
+  readonly mutableParameters?: Readonly<Record<string, string>> | undefined;
   /** undefined: as the pool has it. */
   readonly undeleteSeconds?: number | undefined;
 }
@@ -116,7 +117,8 @@ export interface Condition {
 /**
  * A place on one node that volumes are made from. Implementations keep every promise of the design by themselves:
  * each method is idempotent, safe against kill -9 at any step, and throws the errors of `volume/errors.ts`.
- * Calls for one volume id are never concurrent: the services see to that (`volume/single-flight.ts`).
+ * Calls for one volume id are never concurrent, except that a pool which copies may be asked for several copies of one
+ * volume at a time: the services see to that (`volume/single-flight.ts`).
  */
 export interface Pool {
   readonly name: string;
@@ -142,6 +144,8 @@ export interface Pool {
   remove(id: VolumeId): Promise<void>;
   /** All or nothing, and the same again is fine. @throws ResourceExhausted, FailedPrecondition */
   modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord>;
+  /** Notes, durably, which node the volume is published to; undefined: none. The same again is fine. @throws NotFound */
+  setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord>;
   /** Deleted volumes that can be brought back, the one deleted last first. */
   trash(): Promise<TrashedVolume[]>;
   /** Brings the volume deleted last under this id back, as it was. @throws NotFound, AlreadyExists, ResourceExhausted */

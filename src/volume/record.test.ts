@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { DataLoss } from './errors.ts';
-import { volumeIdFor } from './id.ts';
+import { snapshotIdFor, volumeIdFor } from './id.ts';
 import { parseRecord, serializeRecord, type VolumeRecord } from './record.ts';
 
 const record: VolumeRecord = {
@@ -24,6 +24,22 @@ describe('the record', () => {
         const written = { ...record, name, sizeBytes, parameters: { 'csi.storage.k8s.io/pvc/name': name } };
         assert.deepEqual(parseRecord(serializeRecord(written), 'here'), written);
       }),
+    );
+  });
+
+  test('what not every volume has comes back too', () => {
+    const written: VolumeRecord = {
+      ...record,
+      mutableParameters: { provisioning: 'thick', undelete: '1h' },
+      source: { type: 'snapshot', id: snapshotIdFor('node', 'snap') },
+      undeleteSeconds: 3600,
+      publication: { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: true },
+    };
+    assert.deepEqual(parseRecord(serializeRecord(written), 'here'), written);
+    assert.throws(
+      () =>
+        parseRecord(serializeRecord(written).replace('"SINGLE_NODE_WRITER",\n    "readonly"', '"?", "readonly"'), ''),
+      DataLoss,
     );
   });
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AccessMode, VolumeContent } from './capability.ts';
+import { type AccessMode, accessModes, type VolumeContent } from './capability.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
 import {
   parseStored,
@@ -26,6 +26,8 @@ export interface VolumeRecord {
   readonly provisioning: Provisioning;
   /** The parameters of CreateVolume as they came, `csi.storage.k8s.io/` ones included. */
   readonly parameters: Readonly<Record<string, string>>;
+  /** The mutable parameters of CreateVolume as they came: they go before `parameters`. Later changes are not in here. */
+  readonly mutableParameters?: Readonly<Record<string, string>>;
   /** The logical block size of the volume's device, fixed at creation: a filesystem depends on it. */
   readonly blockSizeBytes: number;
   /** RFC 3339, UTC. */
@@ -34,6 +36,15 @@ export interface VolumeRecord {
   readonly source?: VolumeSource;
   /** How long it can be brought back after its deletion; 0: not at all. Unset: as the pool has it. */
   readonly undeleteSeconds?: number;
+  /** The node that it is published to (ControllerPublishVolume), where a volume has to be before it is staged. */
+  readonly publication?: Publication;
+}
+
+/** How a volume is published to a node. Without mount flags: those are between the caller and the node (X02). */
+export interface Publication {
+  readonly nodeId: string;
+  readonly mode: AccessMode;
+  readonly readonly: boolean;
 }
 
 /** What a new volume's content is taken from. Source and volume live their own lives afterwards (CV25). */
@@ -61,7 +72,9 @@ const storedRecord = z.strictObject({
       z.strictObject({ type: z.literal('volume'), id: z.string() }),
     ])
     .optional(),
+  mutableParameters: storedParameters.optional(),
   undeleteSeconds: z.int().nonnegative().optional(),
+  publication: z.strictObject({ nodeId: z.string(), mode: z.enum(accessModes), readonly: z.boolean() }).optional(),
 });
 
 export function serializeRecord(record: VolumeRecord): string {
@@ -71,7 +84,14 @@ export function serializeRecord(record: VolumeRecord): string {
 
 /** @throws DataLoss if the text is not a whole record of a format that we know */
 export function parseRecord(text: string, where: string): VolumeRecord {
-  const { format: _format, source, undeleteSeconds, ...fields } = parseStored(storedRecord, text, where);
+  const {
+    format: _format,
+    source,
+    mutableParameters,
+    publication,
+    undeleteSeconds,
+    ...fields
+  } = parseStored(storedRecord, text, where);
   const id = parseVolumeId(fields.id);
   if (id === undefined) throw unreadable(where, 'its id has the wrong shape');
   return {
@@ -79,7 +99,9 @@ export function parseRecord(text: string, where: string): VolumeRecord {
     id,
     sizeBytes: BigInt(fields.sizeBytes),
     ...(source === undefined ? {} : { source: parseSource(source, where) }),
+    ...(mutableParameters === undefined ? {} : { mutableParameters }),
     ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }),
+    ...(publication === undefined ? {} : { publication }),
   };
 }
 

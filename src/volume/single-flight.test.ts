@@ -85,4 +85,51 @@ describe('one call at a time for one volume', () => {
     first.open();
     await a;
   });
+
+  test('K05: calls that only look share an object, and a call that changes it waits for all of them', async () => {
+    const flights = new SingleFlight();
+    const order: string[] = [];
+    const [first, second] = [gate(), gate()];
+    const looking = [first, second].map(({ opened }, index) =>
+      flights.claim([{ object: 'snap', isShared: true }], 'CreateVolume', async () => {
+        order.push(`look ${index}`);
+        await opened;
+      }),
+    );
+    const change = flights.run('snap', 'DeleteSnapshot', '', async () => order.push('change'));
+    const late = flights.claim([{ object: 'snap', isShared: true }], 'CreateVolume', async () => order.push('late'));
+    second.open();
+    await looking[1];
+    first.open();
+    await Promise.all([...looking, change, late]);
+    assert.deepEqual(order, ['look 0', 'look 1', 'change', 'late']);
+    assert.equal(flights.busy('snap'), false);
+  });
+
+  test('K03: a call that looks is told to come back while another one changes', async () => {
+    const flights = new SingleFlight(5);
+    const first = gate();
+    const cut = flights.run('snap', 'CreateSnapshot', '', () => first.opened);
+    const look = flights.claim([{ object: 'snap', isShared: true }], 'CreateVolume', async () => 'looked');
+    await assert.rejects(look, { name: Aborted.name, message: /snap.*CreateSnapshot/ });
+    first.open();
+    await cut;
+  });
+
+  test('K04: calls that need the same objects in other orders do not wait for each other', async () => {
+    const flights = new SingleFlight();
+    const claims = ['c', 'a', 'b'].map((object) => ({ object }));
+    let running = 0;
+    const work = async () => {
+      assert.equal(++running, 1);
+      await new Promise((resolve) => setImmediate(resolve));
+      running--;
+    };
+    const calls = Array.from({ length: 12 }, (_, call) => {
+      const rotated = [...claims.slice(call % 3), ...claims.slice(0, call % 3)];
+      return flights.claim(call % 2 === 0 ? rotated : rotated.toReversed(), 'CreateVolumeGroupSnapshot', work);
+    });
+    await Promise.all(calls);
+    assert.equal(await flights.claim([], 'none', async () => 'done'), 'done');
+  });
 });

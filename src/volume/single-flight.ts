@@ -2,8 +2,17 @@ import { Aborted } from './errors.ts';
 
 interface Flight {
   readonly what: string;
-  readonly fingerprint: string;
+  /** undefined: its result is its own. */
+  readonly fingerprint: string | undefined;
+  readonly isShared: boolean;
   readonly result: Promise<unknown>;
+}
+
+/** An object that a call needs while it works. */
+export interface Claim {
+  readonly object: string;
+  /** It only looks: others that only look may have the object at the same time. */
+  readonly isShared?: boolean;
 }
 
 /** How long a call waits for another on the same object before it is told to come back (K01). */
@@ -28,12 +37,33 @@ export class SingleFlight {
    * @param fingerprint equal for calls that may share one result; secrets excluded
    */
   async run<T>(object: string, what: string, fingerprint: string, work: () => Promise<T>): Promise<T> {
-    const line = this.#lines.get(object) ?? [];
-    const equal = line.find((flight) => flight.what === what && flight.fingerprint === fingerprint);
-    // Only this method puts flights in, keyed by RPC and fingerprint, so an equal flight has this call's type.
+    const equal = this.#lines.get(object)?.find((flight) => flight.what === what && flight.fingerprint === fingerprint);
+    // Only this method puts flights with a fingerprint in, keyed by RPC, so an equal flight has this call's type.
     if (equal !== undefined) return equal.result as Promise<T>;
-    const result = line.length === 0 ? work() : this.#after(object, [...line], work);
-    const flight: Flight = { what, fingerprint, result };
+    return this.#enter(object, { what, fingerprint, isShared: false }, work);
+  }
+
+  /**
+   * Holds several objects while `work` runs, beside what `run` may hold already. They are taken in one order, so that no
+   * two calls wait for each other. Such a call never joins another one.
+   */
+  async claim<T>(claims: readonly Claim[], what: string, work: () => Promise<T>): Promise<T> {
+    const [first, ...rest] = [...claims].sort((a, b) => (a.object < b.object ? -1 : 1));
+    if (first === undefined) return work();
+    const { isShared = false, object } = first;
+    return this.#enter(object, { what, fingerprint: undefined, isShared }, () => this.claim(rest, what, work));
+  }
+
+  /** Whether any call works on this object now. */
+  busy(object: string): boolean {
+    return this.#lines.has(object);
+  }
+
+  async #enter<T>(object: string, entry: Omit<Flight, 'result'>, work: () => Promise<T>): Promise<T> {
+    const line = this.#lines.get(object) ?? [];
+    const ahead = line.filter((flight) => !(entry.isShared && flight.isShared));
+    const result = ahead.length === 0 ? work() : this.#after(object, ahead, work);
+    const flight: Flight = { ...entry, result };
     line.push(flight);
     this.#lines.set(object, line);
     try {
@@ -42,11 +72,6 @@ export class SingleFlight {
       line.splice(line.indexOf(flight), 1);
       if (line.length === 0) this.#lines.delete(object);
     }
-  }
-
-  /** Whether any call works on this object now. */
-  busy(object: string): boolean {
-    return this.#lines.has(object);
   }
 
   /** Waits for all that came before: one that gave up waiting is done long before the one it waited for. */

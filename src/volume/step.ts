@@ -18,6 +18,7 @@ export const stepNames = [
   'restore/commit',
   'modify/data',
   'modify/record',
+  'publication/record',
   'snapshot/directory',
   'snapshot/cut',
   'snapshot/record',

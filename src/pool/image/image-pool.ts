@@ -5,7 +5,7 @@ import { statusOf } from '../../kernel/path.ts';
 import type { ByteRange } from '../../kernel/sparse.ts';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
-import { provisionings, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
+import { type Publication, provisionings, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type {
   AttachedDevice,
@@ -81,6 +81,10 @@ export class ImagePool implements Pool {
 
   modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
     return this.#volumes.modify(id, changes);
+  }
+
+  setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
+    return this.#volumes.setPublication(id, publication);
   }
 
   remove(id: VolumeId): Promise<void> {

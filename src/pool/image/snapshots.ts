@@ -37,7 +37,7 @@ export class ImageSnapshots {
    * group's own record is: writing that is the step at which all of them become true.
    */
   async cut(specs: readonly SnapshotSpec[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
-    const { space, trash, layout } = this.#parts;
+    const { lane, space, trash, layout } = this.#parts;
     const drafts = await Promise.all(specs.map((spec) => this.#draft(spec)));
     if (drafts.length > 1) refuseUnfreezable(drafts);
     using _space = await space.reserveSharing(specs.map(({ sourceId }) => sourceId));
@@ -49,7 +49,10 @@ export class ImageSnapshots {
       for (const { directory, spec } of drafts) {
         // A copy is kept: the retry goes on with it.
         if (this.#parts.maker.cloning === 'reflink') trash.purge(directory);
-        trash.purge(layout.snapshot(spec.id));
+        // Under another name: what is queued is unlinked later, when the retry's snapshot may have this one.
+        const trashed = layout.newTrash(spec.id);
+        await lane.run(() => rename(layout.snapshot(spec.id), trashed)).catch(() => undefined);
+        trash.purge(trashed);
       }
       throw error;
     }
@@ -63,17 +66,20 @@ export class ImageSnapshots {
     await this.#discard([id]);
   }
 
-  /** Without its record the group is gone; its members, that exist only with it, follow. */
+  /**
+   * Without its record the group is gone; its members, that exist only with it, follow. Also those that a first try did
+   * not come to (GR17).
+   */
   async removeGroup(id: GroupId): Promise<void> {
     const { lane, layout, snapshotIndex, syncs } = this.#parts;
-    const group = snapshotIndex.getGroup(id);
-    if (group === undefined) return;
-    await step('group/remove', async () => {
-      await lane.run(() => unlink(layout.group(id))).catch(ignoreMissing);
-      await syncs.sync(lane, layout.groups);
-    });
-    snapshotIndex.deleteGroup(id);
-    await this.#discard(group.memberIds);
+    if (snapshotIndex.getGroup(id) !== undefined) {
+      await step('group/remove', async () => {
+        await lane.run(() => unlink(layout.group(id))).catch(ignoreMissing);
+        await syncs.sync(lane, layout.groups);
+      });
+      snapshotIndex.deleteGroup(id);
+    }
+    await this.#discard([...snapshotIndex.all()].filter(({ groupId }) => groupId === id).map((member) => member.id));
   }
 
   /** Members whose group was never committed, or is being removed: they exist for nobody. */

@@ -1,11 +1,11 @@
-import { mkdir, rename } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import { trim } from '../../kernel/filesystem.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import { serializeRecord, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
+import { type Publication, serializeRecord, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
 import { formatBytes } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeChanges, VolumeSpec } from '../pool.ts';
@@ -52,6 +52,7 @@ export class ImageVolumes {
       blockSizeBytes: from?.blockSizeBytes ?? this.#parts.blockSizeBytes,
       createdAt: new Date().toISOString(),
       ...(source === undefined ? {} : { source }),
+      ...(spec.mutableParameters === undefined ? {} : { mutableParameters: spec.mutableParameters }),
       ...(spec.undeleteSeconds === undefined ? {} : { undeleteSeconds: spec.undeleteSeconds }),
     };
     const isCopy = source !== undefined && maker.cloning === 'copy';
@@ -63,7 +64,12 @@ export class ImageVolumes {
       await step('create/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
       if (from === undefined) await maker.blank(spec, data, this.#parts.blockSizeBytes);
       else await this.#cloneInto(spec, from, data);
-      await step('create/record', () => writeNewFile(lane, join(directory, 'volume.json'), serializeRecord(record)));
+      await step('create/record', async () => {
+        const path = join(directory, 'volume.json');
+        // The draft of a copy may have one from a try that was cut short.
+        if (isCopy) await lane.run(() => rm(path, { force: true }));
+        await writeNewFile(lane, path, serializeRecord(record));
+      });
       await syncs.sync(lane, directory);
       await step('create/commit', async () => {
         await lane.run(() => rename(directory, layout.volume(spec.id)));
@@ -72,7 +78,12 @@ export class ImageVolumes {
       });
     } catch (error) {
       // A copy is kept: the retry goes on with it.
-      if (!isCopy || place !== directory) trash.purge(place);
+      if (!isCopy || place !== directory) {
+        // Under another name: what is queued is unlinked later, when the retry's volume may have this one.
+        const trashed = layout.newTrash(spec.id);
+        await lane.run(() => rename(place, trashed)).catch(() => undefined);
+        trash.purge(trashed);
+      }
       throw this.#explain(error, spec.sizeBytes);
     }
     index.put(record);
@@ -114,6 +125,15 @@ export class ImageVolumes {
     }
     index.put(modified);
     return modified;
+  }
+
+  async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
+    const { index, lane, layout, syncs } = this.#parts;
+    const { publication: _before, ...unpublished } = this.require(id);
+    const record = publication === undefined ? unpublished : { ...unpublished, publication };
+    await step('publication/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(record)));
+    index.put(record);
+    return record;
   }
 
   /**

@@ -1,0 +1,104 @@
+/**
+ * `npm run sanity`: builds the driver, starts it in a directory of its own and runs csi-sanity against it, once for
+ * each mode. There is no list of specs to leave out: what does not apply, csi-sanity skips by itself, and the number of
+ * those is checked.
+ */
+import { deepEqual } from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { buildBundle } from '../scripts/build.ts';
+import { assertNothingLeft, DriverProcess } from '../test/support/driver.ts';
+import { Scratch } from '../test/support/scratch.ts';
+import { expected, type Mode, modes } from './expectations.ts';
+import { csiSanityVersion, installCsiSanity } from './install.ts';
+import { readSpecs, reportLines, type Spec, tally } from './report.ts';
+
+/** Aligned, and above the smallest xfs; images are sparse. */
+const volumeBytes = 512n << 20n;
+const expandedBytes = 768n << 20n;
+
+/** A run takes seconds; a driver that hangs must not take the whole time that CI has. */
+const timeout = '5m';
+
+const csiSanity = installCsiSanity();
+using bundle = new Scratch('bundle');
+const { file } = await buildBundle(bundle.path);
+
+let interrupted = false;
+let running: ChildProcess | undefined;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  // Without csi-sanity the run fails, and what it used is stopped and removed on the way out.
+  process.on(signal, () => {
+    interrupted = true;
+    running?.kill();
+  });
+}
+
+let failures = 0;
+for (const mode of modes) {
+  if (interrupted) break;
+  const problem = await runMode(mode, [process.execPath, file]).then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  if (problem === undefined) continue;
+  failures++;
+  console.error(`\nsanity: ${mode.name} FAILED: ${problem}`);
+}
+process.exitCode = failures === 0 && !interrupted ? 0 : 1;
+
+async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
+  using scratch = new Scratch('sanity');
+  const pool = scratch.join('pool');
+  const driver = await DriverProcess.start(scratch, { command, config: configFor(mode, pool) });
+  const startedMs = performance.now();
+  const specs = await sanity(mode, driver, scratch).finally(() => driver.stop());
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+  console.log(`\ncsi-sanity ${csiSanityVersion}, ${mode.name}, ${specs.length} specs in ${seconds} s:`);
+  for (const line of reportLines(specs)) console.log(line);
+  deepEqual(tally(specs), expected, 'csi-sanity did not come to what it must: compare with csi-sanity/expectations.ts');
+  assertNothingLeft(scratch);
+  for (const directory of ['volumes', 'tmp', 'trash']) {
+    deepEqual(readdirSync(`${pool}/${directory}`), [], `something was left in the pool's ${directory}`);
+  }
+  deepEqual(readdirSync(driver.kubeletDirectory), [], "something was left in the kubelet's directory");
+}
+
+function configFor({ defaultFilesystem }: Mode, pool: string): string {
+  return [
+    'expansion: controller',
+    'pools:',
+    '  default:',
+    `    directory: ${pool}`,
+    `    defaultFilesystem: ${defaultFilesystem}`,
+    '',
+  ].join('\n');
+}
+
+/** Runs csi-sanity to its end. Its output is shown only when it has failures to tell of. */
+async function sanity({ accessType }: Mode, driver: DriverProcess, scratch: Scratch): Promise<Spec[]> {
+  const report = scratch.join('report.json');
+  const child = spawn(
+    csiSanity,
+    [
+      `--csi.endpoint=${driver.socketPath}`,
+      `--csi.mountdir=${driver.kubeletDirectory}/mount`,
+      `--csi.stagingdir=${driver.kubeletDirectory}/staging`,
+      `--csi.testvolumeaccesstype=${accessType}`,
+      `--csi.testvolumesize=${volumeBytes}`,
+      `--csi.testvolumeexpandsize=${expandedBytes}`,
+      `--ginkgo.json-report=${report}`,
+      `--ginkgo.timeout=${timeout}`,
+      '--ginkgo.no-color',
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'], cwd: scratch.path },
+  );
+  running = child;
+  const output: string[] = [];
+  child.stdout.on('data', (chunk: Buffer) => output.push(chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => output.push(chunk.toString()));
+  const [code] = await once(child, 'close');
+  if (code !== 0) console.log(`${output.join('')}\nThe driver's log:\n${driver.output()}`);
+  return readSpecs(report);
+}

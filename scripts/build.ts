@@ -1,0 +1,116 @@
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build, type Plugin } from 'esbuild';
+
+const projectRoot = fileURLToPath(new URL('..', import.meta.url));
+
+/**
+ * koffi looks for its native part in node_modules. In the bundle it lies beside the program: `koffi-linux-x64.node`.
+ */
+const koffiBesideTheBundle: Plugin = {
+  name: 'koffi-beside-the-bundle',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/koffi\/src\/koffi\/src\/static\.js$/ }, () => ({
+      contents: `
+        import { createRequire } from 'node:module';
+        const require = createRequire(import.meta.url);
+        export const loadStatic = (platform) => require('./koffi-' + platform + '.node');
+      `,
+    }));
+  },
+};
+
+/** What packages bring but a driver never uses: a tenth of a second at start, and memory. */
+const withoutBallast: Plugin = {
+  name: 'without-ballast',
+  setup({ onLoad, onResolve }) {
+    // zod's messages in fifty languages.
+    onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, () => ({
+      contents: "export { default as en } from './en.js';",
+    }));
+    // grpc-js loads it only for channelz and ORCA, which are off.
+    onResolve({ filter: /^@grpc\/proto-loader$/ }, ({ path }) => ({ path, namespace: 'ballast' }));
+    onLoad({ filter: /.*/, namespace: 'ballast' }, () => ({ contents: 'module.exports = {};', loader: 'js' }));
+  },
+};
+
+/** Makes `<directory>/holdfast.mjs` and what it loads: self-contained, for Node 20 and newer. */
+export async function buildBundle(directory: string): Promise<{ file: string; sizeBytes: number }> {
+  await mkdir(directory, { recursive: true });
+  const draft = await mkdtemp(join(directory, '.build-'));
+  try {
+    await bundle(draft);
+    // Renamed, never written over: a driver may be running from these very files.
+    for (const name of await readdir(draft)) await rename(join(draft, name), join(directory, name));
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+  const file = join(directory, 'holdfast.mjs');
+  return { file, sizeBytes: (await stat(file)).size };
+}
+
+async function bundle(directory: string): Promise<void> {
+  const outfile = join(directory, 'holdfast.mjs');
+  const { metafile } = await build({
+    absWorkingDir: projectRoot,
+    entryPoints: ['src/main.ts'],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    minify: true,
+    // Stack traces of bugs, and errors named after their classes, stay readable.
+    keepNames: true,
+    legalComments: 'none',
+    // CommonJS packages inside an ES module still call require for what Node brings.
+    banner: {
+      js: "#!/usr/bin/env node\nimport { createRequire as makeRequire } from 'node:module';\nconst require = makeRequire(import.meta.url);",
+    },
+    plugins: [koffiBesideTheBundle, withoutBallast],
+    metafile: true,
+    logLevel: 'warning',
+  });
+  await chmod(outfile, 0o755);
+  await copyNativeParts(directory);
+  await copyFile(join(projectRoot, 'LICENSE'), join(directory, 'LICENSE'));
+  await writeFile(join(directory, 'THIRD-PARTY-LICENSES'), await thirdPartyLicenses(Object.keys(metafile.inputs)));
+}
+
+/** Of every platform whose package npm has installed here: this machine's. */
+async function copyNativeParts(directory: string): Promise<void> {
+  const scope = join(projectRoot, 'node_modules', '@koromix');
+  for (const name of await readdir(scope)) {
+    const [, platform, architecture] = name.split('-');
+    if (platform !== 'linux' || architecture === undefined) continue;
+    const target = join(directory, `koffi-linux-${architecture}.node`);
+    await copyFile(join(scope, name, `linux_${architecture}`, 'koffi.node'), target);
+  }
+}
+
+/** The licences of the packages in the bundle, as they ask to be passed on. */
+async function thirdPartyLicenses(inputs: readonly string[]): Promise<string> {
+  const packages = inputs.map((input) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0]);
+  const texts: string[] = [];
+  for (const directory of [...new Set(packages)].sort()) {
+    if (directory === undefined) continue;
+    const names = await readdir(join(projectRoot, directory));
+    const file = names.find((name) => /^licen[cs]e(\.|$)/i.test(name));
+    if (file === undefined) throw new Error(`${directory} is part of the bundle, but has no licence file`);
+    const text = await readFile(join(projectRoot, directory, file), 'utf8');
+    texts.push(`${directory.replace(/^.*node_modules\//, '')}\n\n${text.trim()}\n`);
+  }
+  return texts.join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+if (import.meta.main) {
+  const startedMs = performance.now();
+  const { file, sizeBytes } = await buildBundle(join(projectRoot, 'dist')).catch((error: unknown) => {
+    // esbuild has shown what is wrong with the sources.
+    console.error(`build: ${error instanceof Error ? error.message : String(error)}`);
+    process.exit(1);
+  });
+  const kibibytes = Math.round(sizeBytes / 1024);
+  console.log(`${file}  ${kibibytes} KiB  ${Math.round(performance.now() - startedMs)} ms`);
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Everything CI runs, in one command. Each stage runs even if one before it failed; the summary tells which.
+# npm test -- unit contract     runs only these stages
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The machine's own Node, for the bundle: npm puts the project's first in PATH.
+HOLDFAST_SYSTEM_NODE="$(PATH="$(tr ':' '\n' <<<"$PATH" | grep -v '/node_modules/' | paste -sd:)" command -v node || true)"
+export HOLDFAST_SYSTEM_NODE
+
+bash scripts/setup.sh || exit 1
+export PATH="$PWD/node_modules/.bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
+wanted=("$@")
+summary=()
+failures=0
+passed=0 failed=0 skipped=0
+reports="$(mktemp -d)"
+trap 'rm -rf "$reports"' EXIT
+
+stage() { # name, command...
+  local name="$1" started ended outcome=ok
+  shift
+  if [ "${#wanted[@]}" -gt 0 ] && [[ " ${wanted[*]} " != *" $name "* ]]; then return 0; fi
+  printf '\n== %s\n' "$name"
+  started="$(date +%s%N)"
+  if ! "$@"; then
+    outcome=FAILED
+    failures=$((failures + 1))
+  fi
+  ended="$(date +%s%N)"
+  summary+=("$(printf '%-10s %-7s %6d.%d s' "$name" "$outcome" $(((ended - started) / 1000000000)) $(((ended - started) / 100000000 % 10)))")
+}
+
+# Runs test files; their counts go into the summary. A test that was skipped is a failure in CI: it showed nothing.
+node_tests() { # report name, node arguments...
+  local report="$reports/$1.tap" status=0 skips
+  shift
+  node --test --test-timeout=600000 \
+    --test-reporter=spec --test-reporter-destination=stdout \
+    --test-reporter=tap --test-reporter-destination="$report" "$@" || status=1
+  passed=$((passed + $(tap_count pass "$report")))
+  failed=$((failed + $(tap_count fail "$report") + $(tap_count cancelled "$report")))
+  skips="$(tap_count skipped "$report")"
+  skipped=$((skipped + skips))
+  if [ "$(tap_count tests "$report")" -eq 0 ]; then
+    echo 'no test was run' >&2
+    status=1
+  fi
+  if [ "$skips" -gt 0 ]; then
+    printf '\n%s tests were SKIPPED:\n' "$skips" >&2
+    grep -E '^ *ok .* # SKIP' "$report" >&2
+    [ "${CI:-}" != true ] || status=1
+  fi
+  return "$status"
+}
+
+tap_count() { # what, report
+  local count
+  count="$(sed -n "s/^# $1 \([0-9]*\)$/\1/p" "$2" 2>/dev/null | tail -n 1)"
+  echo "${count:-0}"
+}
+
+audit() {
+  local report
+  report="$(npm audit --json 2>/dev/null)" && echo 'no known vulnerability' && return 0
+  if grep -q '"auditReportVersion"' <<<"$report"; then
+    npm audit
+    return 1
+  fi
+  printf '%s\n' '!! npm audit: the registry here does not answer audits. Known vulnerabilities were NOT looked for.' >&2
+}
+
+stage build node scripts/build.ts
+stage lint biome check --error-on-warnings .
+stage types tsc --noEmit
+stage unit node_tests unit 'src/**/*.test.ts'
+if [ "$(id -u)" -eq 0 ]; then
+  stage tests node_tests tests --test-concurrency=2 'test/!(bench)/**/*.test.ts'
+  stage sanity node csi-sanity/run.ts
+else
+  printf '\n!! Not root: nothing that mounts can be tested. Run: sudo npm test\n' >&2
+  failures=$((failures + 1))
+fi
+stage audit audit
+
+printf '\n== summary\n'
+printf '%s\n' "${summary[@]}"
+[ "$skipped" -eq 0 ] || printf '%d tests were skipped\n' "$skipped"
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$((failed + (failed == 0 && failures > 0 ? failures : 0)))" "$skipped"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,103 @@
+import { readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { z } from 'zod';
+import { sameDevice } from '../kernel/device.ts';
+import { isErrno } from '../kernel/errno.ts';
+import type { Lane } from '../kernel/lane.ts';
+import { type LoopStatus, listLoops } from '../kernel/loop.ts';
+import { type Mount, readMountTable } from '../kernel/mount-table.ts';
+import { statusOf } from '../kernel/path.ts';
+import type { Layout } from '../pool/image/layout.ts';
+import type { VolumeId } from '../volume/id.ts';
+
+export type VolumeState = 'detached' | 'attached' | 'staged' | 'published';
+
+/** Where a volume is in use on this node, as the kernel has it. */
+export interface Attachments {
+  readonly state: VolumeState;
+  readonly devices: readonly { readonly path: string; readonly readonly: boolean }[];
+  readonly stagedAt: readonly string[];
+  readonly publishedAt: readonly { readonly path: string; readonly readonly: boolean }[];
+}
+
+/** One look at the kernel, good for all volumes. */
+export class KernelView {
+  readonly #lane: Lane;
+  readonly #notesDirectory: string;
+  readonly #loops: readonly LoopStatus[];
+  readonly #mounts: readonly Mount[];
+
+  private constructor(lane: Lane, notesDirectory: string, loops: readonly LoopStatus[], mounts: readonly Mount[]) {
+    this.#lane = lane;
+    this.#notesDirectory = notesDirectory;
+    this.#loops = loops;
+    this.#mounts = mounts;
+  }
+
+  static async take(lane: Lane, notesDirectory: string): Promise<KernelView> {
+    return new KernelView(lane, notesDirectory, await listLoops(lane), await readMountTable(lane));
+  }
+
+  async of(id: VolumeId, layout: Layout): Promise<Attachments> {
+    const loops = await this.#loopsOf(id, layout);
+    const mounts = this.#mounts.filter((mount) => loops.some((loop) => shows(mount, loop)));
+    const stagingPath = mounts.length === 0 ? undefined : await this.#stagingPath(id);
+    const isStaging = ({ target }: Mount) => stagingPath !== undefined && isAtOrIn(target, stagingPath);
+    const stagedAt = mounts.filter(isStaging).map(({ target }) => target);
+    const publishedAt = mounts
+      .filter((mount) => !isStaging(mount))
+      .map((mount) => ({ path: mount.target, readonly: isReadonly(mount, loops) }));
+    return {
+      state: stateOf(loops.length, stagedAt.length, publishedAt.length),
+      devices: loops.map(({ devicePath, readonly }) => ({ path: devicePath, readonly })),
+      stagedAt,
+      publishedAt,
+    };
+  }
+
+  /** By inode, as the driver does; an image that is gone is known by the device's label. */
+  async #loopsOf(id: VolumeId, layout: Layout): Promise<LoopStatus[]> {
+    try {
+      const image = await statusOf(this.#lane, layout.data(id));
+      return this.#loops.filter(
+        (loop) => sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode,
+      );
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      return this.#loops.filter((loop) => loop.label === id);
+    }
+  }
+
+  /** Which of the mounts is the staging one, only the driver's note can tell. */
+  async #stagingPath(id: VolumeId): Promise<string | undefined> {
+    try {
+      const text = await readFile(join(this.#notesDirectory, `${id}.json`), 'utf8');
+      const note = z.object({ staging: z.object({ path: z.string() }).optional() }).safeParse(JSON.parse(text));
+      return note.success ? note.data.staging?.path : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+/** A filesystem on the device, or the device's node on a file. btrfs has a device number of its own (major 0). */
+function shows(mount: Mount, loop: LoopStatus): boolean {
+  if (sameDevice(mount.device, loop.device)) return true;
+  if (mount.device.major !== 0) return false;
+  return mount.source === loop.devicePath || basename(mount.root) === basename(loop.devicePath);
+}
+
+function isReadonly(mount: Mount, loops: readonly LoopStatus[]): boolean {
+  const node = loops.find((loop) => basename(mount.root) === basename(loop.devicePath));
+  return node === undefined ? mount.options.includes('ro') : node.readonly;
+}
+
+function isAtOrIn(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(`${directory}/`);
+}
+
+function stateOf(loops: number, staged: number, published: number): VolumeState {
+  if (published > 0) return 'published';
+  if (staged > 0) return 'staged';
+  return loops > 0 ? 'attached' : 'detached';
+}

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises';
+import { missingTools, tools } from '../../command/tools.ts';
+import type { Config } from '../../config.ts';
+import { isErrno } from '../../kernel/errno.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { readMountTable } from '../../kernel/mount-table.ts';
+import { statusOf } from '../../kernel/path.ts';
+import { explain } from '../explain.ts';
+import { type Finding, fail, ok, warn } from './check.ts';
+
+interface Capability {
+  readonly name: string;
+  /** Its number in linux/capability.h. */
+  readonly bit: bigint;
+  readonly status: 'fail' | 'warn';
+  readonly without: string;
+}
+
+/** Beyond CAP_SYS_ADMIN, which CSI guarantees (O05), a driver has to say what it wants. */
+const capabilities: readonly Capability[] = [
+  { name: 'CAP_SYS_ADMIN', bit: 21n, status: 'fail', without: 'nothing can be mounted' },
+  { name: 'CAP_DAC_OVERRIDE', bit: 1n, status: 'warn', without: "directories of other users can't be reached" },
+  {
+    name: 'CAP_SYS_RESOURCE',
+    bit: 24n,
+    status: 'warn',
+    without: 'ext4 volumes grow at their next stage, not while mounted',
+  },
+];
+
+/** Which of the capabilities this process has, from the text of /proc/self/status. */
+export function checkCapabilities(processStatus: string): Finding[] {
+  const digits = /^CapEff:\s*([0-9a-f]+)$/m.exec(processStatus)?.[1] ?? '0';
+  const effective = BigInt(`0x${digits}`);
+  return capabilities.map(({ name, bit, status, without }) => {
+    if ((effective >> bit) & 1n) return ok(name, 'held');
+    const remedy = 'Run it as root, in Kubernetes in a privileged container.';
+    return { check: name, status, detail: `missing: ${without}`, remedy };
+  });
+}
+
+/** The programs the driver runs. */
+export async function checkTools(searchPath: string): Promise<Finding[]> {
+  const missing = await missingTools(searchPath);
+  if (missing.length === 0) return [ok('tools', tools.map(({ program }) => program).join(', '))];
+  return missing.map(({ program, debianPackage }) =>
+    fail(program, `not found in ${searchPath}`, `On Debian: apt-get install ${debianPackage}`),
+  );
+}
+
+/** Whether what is mounted below the kubelet's directory can be seen by pods. */
+export async function checkKubeletDirectory(lane: Lane, { kubeletDirectory }: Config): Promise<Finding> {
+  const check = 'kubelet directory';
+  try {
+    const { mountId } = await statusOf(lane, kubeletDirectory);
+    const mount = (await readMountTable(lane)).find(({ id }) => id === mountId);
+    if (mount?.propagation === 'shared') return ok(check, `${kubeletDirectory}, on a shared mount`);
+    return warn(
+      check,
+      `${kubeletDirectory} is on a ${mount?.propagation ?? 'hidden'} mount: what is mounted there stays in this mount namespace`,
+      'Harmless if the kubelet runs in the same namespace. In a container mount it with mountPropagation: Bidirectional; on the host make it shared with: mount --make-rshared /',
+    );
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) return fail(check, explain(error), 'The driver must be able to reach it.');
+    return warn(
+      check,
+      `${kubeletDirectory} does not exist`,
+      'Set HOLDFAST_KUBELET_DIR if the kubelet has its data elsewhere.',
+    );
+  }
+}
+
+export async function checkHost(lane: Lane, config: Config): Promise<Finding[]> {
+  return [
+    ...checkCapabilities(await readFile('/proc/self/status', 'utf8')),
+    ...(await checkTools(config.searchPath)),
+    await checkKubeletDirectory(lane, config),
+  ];
+}

@@ -1,0 +1,84 @@
+import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { release, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Lane } from '../../kernel/lane.ts';
+import { attachLoop } from '../../kernel/loop.ts';
+import { bindMount, mountFilesystem, unmount } from '../../kernel/mount.ts';
+import { openBeneath, openDirectory } from '../../kernel/path.ts';
+import { filesystemTypes } from '../../volume/filesystem.ts';
+import { explain } from '../explain.ts';
+import { type Finding, fail, ok, warn } from './check.ts';
+
+/** What the driver asks of the kernel, tried for real in a directory of its own that is gone afterwards. */
+export async function checkKernel(lane: Lane): Promise<Finding[]> {
+  const directory = await mkdtemp(join(tmpdir(), 'holdfast-doctor-'));
+  try {
+    return [
+      ok('kernel', `Linux ${release()}`),
+      await attempt('mounts', 'fsmount, move_mount, mount_setattr, openat2', needsKernel, () =>
+        tryMounts(lane, directory),
+      ),
+      await attempt('loop devices', 'LOOP_CONFIGURE', loopRemedy, () => tryLoop(lane, directory)),
+      ...(await checkFilesystems()),
+    ];
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+const needsKernel =
+  'Linux 5.15 or newer and CAP_SYS_ADMIN are needed: run it as root, in Kubernetes in a privileged container.';
+const loopRemedy =
+  "Load the module (modprobe loop). In Kubernetes the container is privileged and has the host's /dev.";
+
+async function attempt(check: string, what: string, remedy: string, work: () => Promise<void>): Promise<Finding> {
+  try {
+    await work();
+    return ok(check, what);
+  } catch (error) {
+    return fail(check, explain(error), remedy);
+  }
+}
+
+async function tryMounts(lane: Lane, directory: string): Promise<void> {
+  const filesystem = join(directory, 'filesystem');
+  const bind = join(directory, 'bind');
+  await mkdir(filesystem);
+  await mkdir(bind);
+  const mounted: string[] = [];
+  try {
+    await using root = await openDirectory(lane, directory);
+    await using target = await openBeneath(lane, root, 'filesystem');
+    await mountFilesystem(lane, { fsType: 'tmpfs', source: 'holdfast-doctor', parameters: [], attributes: {}, target });
+    mounted.unshift(filesystem);
+    await using from = await openDirectory(lane, filesystem);
+    await using bindTarget = await openBeneath(lane, root, 'bind');
+    await bindMount(lane, { from, target: bindTarget, attributes: { readonly: true } });
+    mounted.unshift(bind);
+  } finally {
+    for (const path of mounted) await unmount(lane, path);
+  }
+}
+
+async function tryLoop(lane: Lane, directory: string): Promise<void> {
+  const backingPath = join(directory, 'image');
+  await writeFile(backingPath, '');
+  await truncate(backingPath, 1 << 20);
+  const request = { backingPath, label: 'holdfast-doctor', readonly: false, autoclear: true, blockSizeBytes: 512 };
+  await using _device = (await attachLoop(lane, request)).descriptor;
+}
+
+/** A filesystem that is a module and not loaded yet is fine: the kernel loads it at the first mount. */
+async function checkFilesystems(): Promise<Finding[]> {
+  const loaded = await readFile('/proc/filesystems', 'utf8');
+  const modules = await readFile(`/lib/modules/${release()}/modules.dep`, 'utf8').catch(() => '');
+  return filesystemTypes.map((type) => {
+    if (new RegExp(`\\t${type}$`, 'm').test(loaded)) return ok(type, 'known to the kernel');
+    if (modules.includes(`/${type}.ko`)) return ok(type, 'a module, loaded at the first mount');
+    return warn(
+      type,
+      'not known to the kernel',
+      `Volumes with ${type} cannot be mounted: load its module (modprobe ${type}) or use another filesystem.`,
+    );
+  });
+}

@@ -1,0 +1,60 @@
+import { connect } from 'node:net';
+import type { Config } from '../../config.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { canReflink } from '../../pool/image/reflink.ts';
+import { formatBytes } from '../../volume/size.ts';
+import { explain } from '../explain.ts';
+import { type PoolSight, readPools } from '../inventory.ts';
+import { type Finding, fail, ok, warn } from './check.ts';
+
+/** Each pool, and the driver that should run them. */
+export async function checkPools(lane: Lane, config: Config): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const pool of await readPools(lane, config)) findings.push(...(await checkPool(lane, pool)));
+  if (config.socketPath !== undefined) findings.push(await checkSocket(config.socketPath));
+  return findings;
+}
+
+async function checkPool(lane: Lane, { config, home, contents }: PoolSight): Promise<Finding[]> {
+  const check = `pool ${config.name}`;
+  const where = `${home.type} ${home.path}`;
+  if (home.state === 'broken') return [fail(check, where, home.advice ?? '')];
+  if (contents === undefined) return [warn(check, where, home.advice ?? '')];
+  const { capacity, damaged, records } = contents;
+  const holders = home.holders.map(({ pid, command }) => `run by process ${pid} (${command})`);
+  const facts = [where, `${records.length} volumes`, `${formatBytes(capacity.availableBytes)} available`, ...holders];
+  return [
+    ok(check, facts.join(', ')),
+    ...damaged.map(({ id, reason }) =>
+      fail(`volume ${id}`, reason, 'Restore volume.json from a backup, or move the directory away.'),
+    ),
+    await checkReflink(lane, `${check} reflink`, home.root),
+  ];
+}
+
+/** Snapshots and clones share blocks where the filesystem can; elsewhere they are copies. */
+async function checkReflink(lane: Lane, check: string, root: string): Promise<Finding> {
+  try {
+    if (await canReflink(lane, root)) return ok(check, 'files can share blocks');
+    return warn(
+      check,
+      'files cannot share blocks here',
+      'Snapshots and clones will have to be copies. XFS and btrfs can share.',
+    );
+  } catch (error) {
+    return fail(check, explain(error), 'The pool must be writable.');
+  }
+}
+
+function checkSocket(path: string): Promise<Finding> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(ok('driver', `answers at ${path}`));
+    });
+    socket.once('error', (error) => {
+      resolve(warn('driver', explain(error), 'Start it: holdfast serve'));
+    });
+  });
+}

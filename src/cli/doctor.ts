@@ -1,0 +1,37 @@
+import { styleText } from 'node:util';
+import type { Config } from '../config.ts';
+import { Lane } from '../kernel/lane.ts';
+import type { Finding } from './checks/check.ts';
+import { checkHost } from './checks/host.ts';
+import { checkKernel } from './checks/kernel.ts';
+import { checkPools } from './checks/pools.ts';
+import { exitCodes, type Output, toJson } from './output.ts';
+
+const colours = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
+
+/** `holdfast doctor`: whether this node has what the driver needs, and what to do where it has not. */
+export async function doctorCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
+  const lane = new Lane('command line', 4);
+  const findings = [
+    ...(await checkHost(lane, config)),
+    ...(await checkKernel(lane)),
+    ...(await checkPools(lane, config)),
+  ];
+  const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
+  const isHealthy = count('fail') === 0;
+  if (options.json) {
+    output.line(toJson({ healthy: isHealthy, findings }));
+  } else {
+    const width = Math.max(...findings.map(({ check }) => check.length));
+    for (const finding of findings) printFinding(finding, width, output);
+    output.line('');
+    output.line(`${count('ok')} ok, ${count('warn')} to look at, ${count('fail')} to mend`);
+  }
+  return isHealthy ? exitCodes.ok : exitCodes.failed;
+}
+
+function printFinding({ check, status, detail, remedy }: Finding, width: number, output: Output): void {
+  const word = status.padEnd(4);
+  output.line(`${output.colours ? styleText(colours[status], word) : word}  ${check.padEnd(width)}  ${detail}`);
+  if (remedy !== undefined) output.line(`${' '.repeat(width + 8)}${remedy}`);
+}

@@ -1,0 +1,61 @@
+import pino from 'pino';
+import type { ServeConfig } from '../config.ts';
+import { returnFreeMemory } from '../kernel/memory.ts';
+import { useWorkerThreads } from '../kernel/workers.ts';
+import { wantedThreads } from '../lanes.ts';
+import { collectGarbage, whenIdle } from '../memory.ts';
+import { startDriver } from '../server.ts';
+import { armCrashPoint } from '../volume/step.ts';
+import { explain } from './explain.ts';
+import { exitCodes, type Output } from './output.ts';
+
+/** So long must no call have begun before the memory of the last ones is given back. */
+const restMs = 750;
+
+/** `holdfast serve`: runs the driver until a signal ends it. The log goes to standard output (O04). */
+export async function serveCommand(config: ServeConfig, output: Output): Promise<number> {
+  // First, before anything reads a file: libuv decides at the first use how many threads there are.
+  const wanted = wantedThreads(config.pools.length);
+  const threads = useWorkerThreads(wanted);
+  const log = pino({
+    level: config.logLevel,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+  });
+  if (threads < wanted) {
+    log.warn(
+      { threads, wanted },
+      'fewer worker threads than wanted: on Node 20 set UV_THREADPOOL_SIZE before the start',
+    );
+  }
+  if (config.crashPoint !== undefined) armCrashPoint(config.crashPoint);
+
+  process.on('uncaughtExceptionMonitor', (error) =>
+    log.fatal({ err: error }, 'this is a bug; what was under way is safe to repeat'),
+  );
+
+  const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
+    // Once: whoever sends it again means at once.
+    process.once('SIGTERM', resolve);
+    process.once('SIGINT', resolve);
+  });
+  const driver = await startDriver(config, log);
+  whenIdle(driver.calls, restMs, () => {
+    collectGarbage();
+    returnFreeMemory();
+  });
+  const cannotGoOn = driver.opened.then(
+    () => new Promise<never>(() => undefined),
+    (error: unknown) => ({ error }),
+  );
+  const end = await Promise.race([stopSignal, cannotGoOn]);
+  if (typeof end === 'string') {
+    log.info({ signal: end }, 'stopping');
+    await driver.stop();
+    return exitCodes.ok;
+  }
+  output.problem(explain(end.error));
+  await driver.stop();
+  return exitCodes.failed;
+}

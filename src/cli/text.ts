@@ -1,0 +1,44 @@
+/** Text for terminals. */
+
+/** What a terminal obeys instead of showing: control characters, and marks that reorder text. */
+const control = /\p{Cc}|[\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+/** `text` with everything that would move the cursor or change colours made visible; a volume's name may hold any. */
+export function printable(text: string): string {
+  return text.replace(control, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+const wide =
+  /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60]/u;
+
+/** How many columns of a terminal the text takes. */
+export function columnsOf(text: string): number {
+  let columns = 0;
+  for (const { segment } of segmenter.segment(text)) columns += wide.test(segment) ? 2 : 1;
+  return columns;
+}
+
+/** The text, cut to at most this many columns. */
+export function shortened(text: string, maximumColumns: number): string {
+  if (columnsOf(text) <= maximumColumns) return text;
+  let kept = '';
+  for (const { segment } of segmenter.segment(text)) {
+    if (columnsOf(kept + segment) > maximumColumns - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
+}
+
+const units = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['m', 60],
+] as const;
+
+/** How long ago, as kubectl says it: `5s`, `12m`, `3h`, `40d`. */
+export function age(createdAt: string, now: Date): string {
+  const seconds = Math.max(0, Math.floor((now.getTime() - Date.parse(createdAt)) / 1000));
+  const unit = units.find(([, length]) => seconds >= length);
+  return unit === undefined ? `${seconds}s` : `${Math.floor(seconds / unit[1])}${unit[0]}`;
+}

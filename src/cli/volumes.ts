@@ -1,0 +1,114 @@
+import type { Config } from '../config.ts';
+import { Lane } from '../kernel/lane.ts';
+import type { VolumeContent } from '../volume/capability.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { formatBytes } from '../volume/size.ts';
+import { type Attachments, KernelView } from './attachments.ts';
+import { type PoolSight, readPools } from './inventory.ts';
+import { exitCodes, type Output, toJson } from './output.ts';
+import { tableLines } from './table.ts';
+import { age, printable, shortened } from './text.ts';
+
+interface VolumeSight {
+  readonly pool: string;
+  readonly record: VolumeRecord;
+  readonly attachments: Attachments;
+}
+
+/** `holdfast volumes [ID]`: every volume of this node, or all that is known of one. */
+export async function volumesCommand(
+  config: Config,
+  output: Output,
+  options: { json: boolean; wanted: string | undefined },
+): Promise<number> {
+  const lane = new Lane('command line', 4);
+  const pools = await readPools(lane, config);
+  const problems = pools.flatMap(problemsOf);
+  const volumes = await sightings(await KernelView.take(lane, config.notesDirectory), pools, options.wanted);
+  if (!options.json) for (const problem of problems) output.problem(problem);
+  if (options.wanted !== undefined && volumes.length === 0) {
+    const names = pools.map(({ config: pool }) => pool.name).join(', ');
+    output.problem(`there is no volume with the id or name '${printable(options.wanted)}' here (looked in: ${names})`);
+    return exitCodes.failed;
+  }
+  if (options.json) output.line(toJson({ volumes: volumes.map(forPrograms), problems }));
+  else if (options.wanted === undefined) printList(volumes, output);
+  else for (const volume of volumes) printOne(volume, output);
+  return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+/** Why the list may lack volumes. A pool that was never made lacks none. */
+function problemsOf({ config, home, contents }: PoolSight): string[] {
+  if (contents === undefined) return home.state === 'absent' ? [] : [`pool ${config.name}: ${home.advice}`];
+  return contents.damaged.map(({ id, reason }) => `volume ${id} of pool ${config.name} is damaged: ${reason}`);
+}
+
+async function sightings(
+  kernel: KernelView,
+  pools: readonly PoolSight[],
+  wanted: string | undefined,
+): Promise<VolumeSight[]> {
+  const volumes: VolumeSight[] = [];
+  for (const { config, contents } of pools) {
+    for (const record of contents?.records ?? []) {
+      if (contents === undefined || (wanted !== undefined && record.id !== wanted && record.name !== wanted)) continue;
+      volumes.push({ pool: config.name, record, attachments: await kernel.of(record.id, contents.layout) });
+    }
+  }
+  return volumes;
+}
+
+const columns = [
+  { title: 'ID' },
+  { title: 'NAME' },
+  { title: 'POOL' },
+  { title: 'SIZE', align: 'right' },
+  { title: 'CONTENT' },
+  { title: 'STATE' },
+  { title: 'AGE', align: 'right' },
+] as const;
+
+function printList(volumes: readonly VolumeSight[], output: Output): void {
+  const now = new Date();
+  const rows = volumes.map(({ pool, record, attachments }) => [
+    record.id,
+    shortened(printable(record.name), 44),
+    pool,
+    formatBytes(record.sizeBytes),
+    contentOf(record.content),
+    attachments.state,
+    age(record.createdAt, now),
+  ]);
+  for (const line of tableLines(columns, rows)) output.line(line);
+}
+
+function printOne({ pool, record, attachments }: VolumeSight, output: Output): void {
+  const { devices, stagedAt, publishedAt } = attachments;
+  const mark = (readonly: boolean) => (readonly ? ' (read-only)' : '');
+  const parameters = Object.entries(record.parameters).map(([key, value]) => printable(`${key}=${value}`));
+  const facts: readonly (readonly [string, readonly string[]])[] = [
+    ['ID', [record.id]],
+    ['Name', [printable(record.name)]],
+    ['Pool', [pool]],
+    ['Size', [`${formatBytes(record.sizeBytes)} (${record.sizeBytes} bytes, ${record.provisioning})`]],
+    ['Content', [contentOf(record.content)]],
+    ['Access', record.accessModes],
+    ['Created', [`${record.createdAt} (${age(record.createdAt, new Date())} ago)`]],
+    ['Parameters', parameters],
+    ['State', [attachments.state]],
+    ['Device', devices.map(({ path, readonly }) => `${path}${mark(readonly)}`)],
+    ['Staged at', stagedAt.map(printable)],
+    ['Published at', publishedAt.map(({ path, readonly }) => `${printable(path)}${mark(readonly)}`)],
+  ];
+  for (const [title, values] of facts) {
+    for (const [index, value] of values.entries()) output.line(`${(index === 0 ? title : '').padEnd(14)}${value}`);
+  }
+}
+
+function contentOf(content: VolumeContent): string {
+  return content.type === 'block' ? 'block' : content.fsType;
+}
+
+function forPrograms({ pool, record, attachments }: VolumeSight): object {
+  return { pool, ...record, ...attachments };
+}

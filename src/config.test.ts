@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type Config, type ConfigSource, type Parsed, parseConfig, parseServeConfig } from './config.ts';
+import { stepNames } from './volume/step.ts';
+
+function source(environment: Record<string, string>, file?: string): ConfigSource {
+  return {
+    environment: file === undefined ? environment : { HOLDFAST_CONFIG: '/etc/holdfast.yaml', ...environment },
+    hostName: 'node-1',
+    readFile: (path) => {
+      if (file === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+      return file;
+    },
+  };
+}
+
+function valid(parsed: Parsed<Config>): Config {
+  assert.ok('config' in parsed, 'problems' in parsed ? parsed.problems.join('\n') : '');
+  return parsed.config;
+}
+
+function problems(parsed: Parsed<Config>): readonly string[] {
+  assert.ok('problems' in parsed, 'a configuration was accepted that should not be');
+  return parsed.problems;
+}
+
+const ofFile = (text: string) => parseConfig(source({}, text));
+
+describe('the environment', () => {
+  test('nothing set: one pool named default, everything else by default', async () => {
+    const config = valid(await parseConfig(source({})));
+    assert.deepEqual(config.pools, [
+      {
+        name: 'default',
+        kind: 'image',
+        home: { type: 'auto', sizeBytes: 10n << 30n },
+        reserveBytes: undefined,
+        overcommit: 1,
+        defaultFilesystem: 'ext4',
+        undeleteSeconds: 0,
+      },
+    ]);
+    assert.equal(config.defaultPool, 'default');
+    assert.equal(config.driverName, 'holdfast.csi.dev');
+    assert.equal(config.nodeId, 'node-1');
+    assert.equal(config.dataDirectory, '/var/lib/holdfast');
+    assert.deepEqual(config.targetRoots, ['/var/lib/kubelet']);
+    assert.equal(config.expansion, 'node');
+    assert.equal(config.attach, 'none');
+    assert.equal(config.lockTimeoutMs, 30_000);
+    assert.equal(config.logLevel, 'info');
+    assert.equal(config.crashPoint, undefined);
+  });
+
+  test('everything set', async () => {
+    const config = await parseServeConfig(
+      source({
+        CSI_ENDPOINT: 'unix:///run/csi/csi.sock',
+        HOLDFAST_NODE_ID: 'rack_1.node-7',
+        HOLDFAST_DRIVER_NAME: 'disk.example.org',
+        HOLDFAST_DATA: '/srv/holdfast/',
+        HOLDFAST_KUBELET_DIR: '/var/lib/k0s/kubelet',
+        HOLDFAST_TARGET_ROOTS: '/tmp/a:/tmp/b',
+        HOLDFAST_REGISTRATION_SOCKET: '/run/reg/holdfast-reg.sock',
+        HOLDFAST_LOG_LEVEL: 'debug',
+        HOLDFAST_TEST_CRASH_AT: 'before create/commit',
+      }),
+    );
+    assert.ok('config' in parsed(config));
+    const { config: serve } = parsed(config);
+    assert.equal(serve.socketPath, '/run/csi/csi.sock');
+    assert.equal(serve.nodeId, 'rack_1.node-7');
+    assert.equal(serve.driverName, 'disk.example.org');
+    assert.equal(serve.dataDirectory, '/srv/holdfast');
+    assert.deepEqual(serve.targetRoots, ['/var/lib/k0s/kubelet', '/tmp/a', '/tmp/b']);
+    assert.equal(serve.registrationSocketPath, '/run/reg/holdfast-reg.sock');
+    assert.deepEqual(serve.crashPoint, { when: 'before', step: 'create/commit' });
+  });
+
+  test('O01: serve needs CSI_ENDPOINT, a command that only looks does not', async () => {
+    assert.match(problems(await parseServeConfig(source({})))[0] ?? '', /^CSI_ENDPOINT is not set/);
+    assert.equal(valid(await parseConfig(source({}))).socketPath, undefined);
+  });
+
+  for (const endpoint of ['tcp://127.0.0.1:1', '/run/csi.sock', 'unix://csi.sock', 'unix:///run/csi', 'unix:///']) {
+    test(`O01: CSI_ENDPOINT ${endpoint} is refused`, async () => {
+      const found = problems(await parseServeConfig(source({ CSI_ENDPOINT: endpoint })));
+      assert.ok(found.some((problem) => problem.startsWith('CSI_ENDPOINT: ')));
+    });
+  }
+
+  test('a socket path longer than unix(7) allows is refused', async () => {
+    const endpoint = (bytes: number) => ({ CSI_ENDPOINT: `unix:///${'d'.repeat(bytes - '/.sock'.length)}.sock` });
+    assert.match(problems(await parseConfig(source(endpoint(108)))).join(), /at most 107 bytes/);
+    assert.equal(valid(await parseConfig(source(endpoint(107)))).socketPath?.length, 107);
+  });
+
+  test('Y01: a node id that is no label value is refused, a host name too', async () => {
+    assert.match(
+      problems(await parseConfig(source({ HOLDFAST_NODE_ID: 'a/b' }))).join(),
+      /^HOLDFAST_NODE_ID: 'a\/b' must be/,
+    );
+    assert.match(problems(await parseConfig(source({ HOLDFAST_NODE_ID: 'x'.repeat(64) }))).join(), /1 to 63/);
+    const long = await parseConfig({ ...source({}), hostName: 'h'.repeat(64) });
+    assert.match(problems(long).join(), /the default: set another/);
+  });
+
+  for (const name of ['-a', 'a-', 'A.b', 'a..b', 'a_b', 'a.b-', 'x'.repeat(64)]) {
+    test(`I01 I02: driver name ${name.slice(0, 10)} is refused`, async () => {
+      assert.match(problems(await parseConfig(source({ HOLDFAST_DRIVER_NAME: name }))).join(), /^HOLDFAST_DRIVER_NAME/);
+    });
+  }
+
+  test('every mistake is named at once', async () => {
+    const found = problems(
+      await parseServeConfig(
+        source(
+          {
+            HOLDFAST_DATA: 'relative',
+            HOLDFAST_LOG_LEVEL: 'loud',
+            HOLDFAST_TARGET_ROOTS: '/',
+            HOLDFAST_TEST_CRASH_AT: 'before lunch',
+          },
+          'expansion: never\n',
+        ),
+      ),
+    ).join('\n');
+    for (const name of ['CSI_ENDPOINT', 'DATA', 'LOG_LEVEL', 'TARGET_ROOTS', 'TEST_CRASH_AT', 'holdfast.yaml:1:1']) {
+      assert.ok(found.includes(name), `${name} is not in:\n${found}`);
+    }
+  });
+
+  test('a misspelled variable is refused, those that Kubernetes sets for a service are not', async () => {
+    assert.match(problems(await parseConfig(source({ HOLDFAST_NODEID: 'x' }))).join(), /did you mean HOLDFAST_NODE_ID/);
+    const service = {
+      HOLDFAST_SERVICE_HOST: '10.0.0.1',
+      HOLDFAST_PORT: 'tcp://10.0.0.1:80',
+      HOLDFAST_PORT_80_TCP: 'x',
+    };
+    valid(await parseConfig(source(service)));
+  });
+
+  test('the registration socket cannot be the CSI socket', async () => {
+    const both = { CSI_ENDPOINT: 'unix:///a/b.sock', HOLDFAST_REGISTRATION_SOCKET: '/a/b.sock' };
+    assert.match(problems(await parseConfig(source(both))).join(), /one of its own/);
+  });
+
+  test('every step can be armed', async () => {
+    for (const step of stepNames) {
+      const config = valid(await parseConfig(source({ HOLDFAST_TEST_CRASH_AT: `after ${step}` })));
+      assert.deepEqual(config.crashPoint, { when: 'after', step });
+    }
+  });
+});
+
+describe('the file', () => {
+  test('each kind of home, with exact sizes above 2^53', async () => {
+    const config = valid(
+      await ofFile(
+        [
+          'pools:',
+          '  fast: { kind: image, device: /dev/nvme1n1, reserve: 1Gi, defaultFilesystem: xfs, undelete: 24h }',
+          '  big: { file: /srv/big.img, size: 9007199254740993, overcommit: 1.5 }',
+          '  here: { directory: /srv/pool/ }',
+          '  plain:',
+          'defaultPool: fast',
+          'expansion: controller',
+          'lockTimeoutSeconds: 2.5',
+        ].join('\n'),
+      ),
+    );
+    assert.deepEqual(
+      config.pools.map((pool) => pool.home),
+      [
+        { type: 'device', path: '/dev/nvme1n1' },
+        { type: 'file', path: '/srv/big.img', sizeBytes: 9007199254740993n },
+        { type: 'directory', path: '/srv/pool' },
+        { type: 'auto', sizeBytes: 10n << 30n },
+      ],
+    );
+    assert.equal(config.pools[0]?.reserveBytes, 1n << 30n);
+    assert.equal(config.pools[0]?.defaultFilesystem, 'xfs');
+    assert.equal(config.pools[0]?.undeleteSeconds, 86_400);
+    assert.equal(config.pools[1]?.overcommit, 1.5);
+    assert.equal(config.defaultPool, 'fast');
+    assert.equal(config.expansion, 'controller');
+    assert.equal(config.lockTimeoutMs, 2500);
+  });
+
+  test('an empty file is as good as none', async () => {
+    assert.deepEqual(valid(await ofFile('')).pools, valid(await parseConfig(source({}))).pools);
+    assert.deepEqual(valid(await ofFile('# nothing\n')).pools.length, 1);
+  });
+
+  const mistakes: readonly (readonly [string, string, RegExp])[] = [
+    ['a missing file', '', /ENOENT/],
+    ['broken YAML', 'pools: {\n', /^\/etc\/holdfast.yaml:2:1: /],
+    ['a key given twice', 'expansion: node\nexpansion: node\n', /:2:1: .*unique/],
+    ['an unknown key', 'pool: {}\n', /:1:1: pool: unknown key \(did you mean 'pools'\?\)/],
+    ['an unknown key of a pool', 'pools:\n  a:\n    overcomit: 2\n', /:3:5: pools.a.overcomit: .*'overcommit'/],
+    [
+      'an unknown key far from any',
+      'pools:\n  a: { colour: red }\n',
+      /:2:8: pools.a.colour: unknown key \(known: kind, /,
+    ],
+    ['a bad size', 'pools:\n  a:\n    size: 10 GB\n', /:3:5: pools.a.size: '10 GB' is no size/],
+    ['a size of nothing', 'pools:\n  a:\n    size: 0\n', /:3:5: pools.a.size: must be more than 0/],
+    ['a size that is a list', 'pools:\n  a:\n    size: [1]\n', /:3:5: pools.a.size: must be a size/],
+    [
+      'a size for a directory',
+      'pools:\n  a: { directory: /a, size: 1Gi }\n',
+      /:2:23: pools.a.size: only a backing file/,
+    ],
+    ['two homes', 'pools:\n  a: { directory: /a, device: /b }\n', /:2:23: pools.a.device: set only one of/],
+    [
+      'two pools in one place',
+      'pools:\n  a: { file: /x }\n  b: { file: /x }\n',
+      /:3:3: pools.b: pool 'a' is already at \/x/,
+    ],
+    ['a relative path', 'pools:\n  a: { file: x.img }\n', /:2:8: pools.a.file: must be an absolute path/],
+    ['a bad pool name', 'pools:\n  A_b: {}\n', /:2:3: pools.A_b: a pool name has/],
+    ['no pools', 'pools: {}\n', /:1:1: pools: name at least one/],
+    ['an unknown kind', 'pools:\n  a: { kind: zfs }\n', /:2:8: pools.a.kind/],
+    ['an unknown filesystem', 'pools:\n  a: { defaultFilesystem: ext3 }\n', /:2:8: pools.a.defaultFilesystem/],
+    ['too small an overcommit', 'pools:\n  a: { overcommit: 0.5 }\n', /:2:8: pools.a.overcommit/],
+    [
+      'a default pool that is not',
+      'pools:\n  a: {}\ndefaultPool: b\n',
+      /:3:1: defaultPool: there is no such pool; there is a/,
+    ],
+    ['several pools, no default', 'pools:\n  a: {}\n  b: {}\n', /set defaultPool/],
+    ['a list instead of a map', '- a\n', /:1:1: /],
+    ['a negative patience', 'lockTimeoutSeconds: -1\n', /:1:1: lockTimeoutSeconds/],
+    ['two documents', 'expansion: node\n---\nexpansion: node\n', /:2:1: /],
+    ['an alias to nothing', 'pools: *x\n', /:1:8: /],
+  ];
+  for (const [what, text, expected] of mistakes) {
+    test(`${what} is refused, with its place`, async () => {
+      const parsed = text === '' ? await parseConfig(source({ HOLDFAST_CONFIG: '/nowhere.yaml' })) : await ofFile(text);
+      assert.match(problems(parsed).join('\n'), expected);
+    });
+  }
+
+  test('all mistakes of a file come at once, in its order', async () => {
+    const found = problems(
+      await ofFile('expansion: x\npools:\n  a:\n    sise: 1\n    overcommit: no\nlockTimeout: 3\n'),
+    );
+    assert.deepEqual(
+      found.map((problem) => problem.split(':')[1]),
+      ['1', '4', '5', '6'],
+    );
+  });
+
+  test('no text makes it throw', async () => {
+    const words = fc.constantFrom(
+      'pools',
+      ': ',
+      '\n',
+      '  ',
+      '{',
+      '}',
+      '- ',
+      'size',
+      '10Gi',
+      '&a ',
+      '*a',
+      '<<',
+      '!!x',
+      '"',
+      '|',
+    );
+    const anything = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.array(words).map((parts) => parts.join('')),
+    );
+    await fc.assert(
+      fc.asyncProperty(anything, async (text) => {
+        const parsed = await ofFile(text);
+        assert.ok('config' in parsed || parsed.problems.length > 0);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+function parsed(result: Parsed<Config>): { config: Config } {
+  return { config: valid(result) };
+}

@@ -1,0 +1,202 @@
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { ConfigFile, PoolSection } from './config-file.ts';
+import { EnvironmentReader } from './environment.ts';
+import type { FilesystemType } from './volume/filesystem.ts';
+import type { CrashPoint } from './volume/step.ts';
+
+/** Where a pool lives. `auto`: under the data directory, in whatever way every feature works there. */
+export type PoolHome =
+  | { readonly type: 'auto'; readonly sizeBytes: bigint }
+  | { readonly type: 'directory'; readonly path: string }
+  | { readonly type: 'device'; readonly path: string }
+  | { readonly type: 'file'; readonly path: string; readonly sizeBytes: bigint };
+
+export interface PoolConfig {
+  readonly name: string;
+  readonly kind: 'image';
+  readonly home: PoolHome;
+  /** What is never promised to volumes; undefined: the pool's own rule. */
+  readonly reserveBytes: bigint | undefined;
+  readonly overcommit: number;
+  readonly defaultFilesystem: FilesystemType;
+  /** How long deleted volumes can be brought back unless their class says otherwise; 0: not at all. */
+  readonly undeleteSeconds: number;
+}
+
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export interface Config {
+  readonly driverName: string;
+  readonly nodeId: string;
+  /** Where the driver listens; undefined only outside of `serve`. */
+  readonly socketPath: string | undefined;
+  readonly registrationSocketPath: string | undefined;
+  readonly dataDirectory: string;
+  /** Where the node service keeps what each stage and publish was asked for. */
+  readonly notesDirectory: string;
+  readonly kubeletDirectory: string;
+  /** Below these, and nowhere else, may targets lie: the kubelet's directory first. */
+  readonly targetRoots: readonly string[];
+  readonly logLevel: LogLevel;
+  readonly crashPoint: CrashPoint | undefined;
+  /** Where programs such as mkfs.ext4 are looked for: the value of PATH. */
+  readonly searchPath: string;
+  /** The file the pools came from, for messages. */
+  readonly configFile: string | undefined;
+  readonly pools: readonly PoolConfig[];
+  readonly defaultPool: string;
+  readonly expansion: 'node' | 'controller';
+  /** required: a volume is published to its node before it is staged (ControllerPublishVolume). */
+  readonly attach: 'none' | 'required';
+  readonly lockTimeoutMs: number;
+}
+
+export interface ServeConfig extends Config {
+  readonly socketPath: string;
+}
+
+/** What the configuration is made from. */
+export interface ConfigSource {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly hostName: string;
+  readonly readFile: (path: string) => string;
+}
+
+/** The configuration, or every mistake in it: one line each, with the variable's name or the file's line and column. */
+export type Parsed<T> = { readonly config: T } | { readonly problems: readonly string[] };
+
+/** The one place that reads the process's environment. */
+export function processSource(): ConfigSource {
+  return { environment: process.env, hostName: hostname(), readFile: (path) => readFileSync(path, 'utf8') };
+}
+
+/** For a command that only looks. */
+export async function parseConfig(source: ConfigSource): Promise<Parsed<Config>> {
+  const reader = new EnvironmentReader(source.environment);
+  const config = await readConfig(source, reader);
+  return reader.problems.length === 0 ? { config } : { problems: reader.problems };
+}
+
+/** For the driver itself: it must know where to listen (O01). */
+export async function parseServeConfig(source: ConfigSource): Promise<Parsed<ServeConfig>> {
+  const reader = new EnvironmentReader(source.environment);
+  const config = await readConfig(source, reader);
+  const { socketPath } = config;
+  if (reader.text('CSI_ENDPOINT') === undefined) {
+    reader.problems.unshift(
+      'CSI_ENDPOINT is not set: name the socket to listen on, such as unix:///run/holdfast/csi.sock',
+    );
+  }
+  if (reader.problems.length > 0 || socketPath === undefined) return { problems: reader.problems };
+  return { config: { ...config, socketPath } };
+}
+
+const defaultSearchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const defaultPoolBytes = 10n << 30n;
+/** A Kubernetes label value, for it is this node's topology segment (Y01). */
+const nodeIdPattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+/** I01, I02, and the name of a CSIDriver object, which must be lower case. */
+const driverNamePattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+async function readConfig(source: ConfigSource, reader: EnvironmentReader): Promise<Config> {
+  reader.refuseMisspelled();
+  const configFile = reader.path('HOLDFAST_CONFIG', undefined);
+  const file = await readFileSections(configFile, source, reader);
+  const dataDirectory = reader.path('HOLDFAST_DATA', '/var/lib/holdfast');
+  const kubeletDirectory = reader.path('HOLDFAST_KUBELET_DIR', '/var/lib/kubelet');
+  const socketPath = reader.endpoint('CSI_ENDPOINT');
+  const registrationSocketPath = reader.socketPath('HOLDFAST_REGISTRATION_SOCKET');
+  if (socketPath !== undefined && socketPath === registrationSocketPath) {
+    reader.problems.push('HOLDFAST_REGISTRATION_SOCKET is the socket of CSI_ENDPOINT: it needs one of its own');
+  }
+  const pools = Object.entries(file.pools ?? { default: undefined }).map(([name, section]) => poolOf(name, section));
+  return {
+    driverName: reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
+      fits: (name) => name.length <= 63 && driverNamePattern.test(name),
+      wants: 'a lower-case domain name of at most 63 characters, such as holdfast.csi.dev',
+    }),
+    nodeId: reader.matching('HOLDFAST_NODE_ID', source.hostName, {
+      fits: (id) => nodeIdPattern.test(id),
+      wants: "1 to 63 letters, digits, and inner '-', '_' or '.', for it becomes a label's value",
+    }),
+    socketPath,
+    registrationSocketPath,
+    dataDirectory,
+    notesDirectory: join(dataDirectory, 'node'),
+    kubeletDirectory,
+    targetRoots: [kubeletDirectory, ...reader.paths('HOLDFAST_TARGET_ROOTS')],
+    logLevel: reader.oneOf('HOLDFAST_LOG_LEVEL', logLevels, 'info'),
+    crashPoint: reader.crashPoint('HOLDFAST_TEST_CRASH_AT'),
+    searchPath: reader.text('PATH') ?? defaultSearchPath,
+    configFile,
+    pools,
+    defaultPool: defaultPoolOf(file, pools, configFile, reader),
+    expansion: file.expansion,
+    attach: file.attach,
+    lockTimeoutMs: file.lockTimeoutSeconds * 1000,
+  };
+}
+
+const noFile: ConfigFile = { expansion: 'node', attach: 'none', lockTimeoutSeconds: 30 };
+
+async function readFileSections(
+  path: string | undefined,
+  source: ConfigSource,
+  reader: EnvironmentReader,
+): Promise<ConfigFile> {
+  if (path === undefined) return noFile;
+  let text: string;
+  try {
+    text = source.readFile(path);
+  } catch (error) {
+    reader.problems.push(`HOLDFAST_CONFIG: ${error instanceof Error ? error.message : String(error)}`);
+    return noFile;
+  }
+  // Without a file there is no need for a YAML parser.
+  const { parseConfigFile } = await import('./config-file.ts');
+  const parsed = parseConfigFile(text);
+  if ('file' in parsed) return parsed.file;
+  for (const { line, column, message } of parsed.problems)
+    reader.problems.push(`${path}:${line}:${column}: ${message}`);
+  return noFile;
+}
+
+function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
+  return {
+    name,
+    kind: 'image',
+    home: homeOf(section),
+    reserveBytes: section?.reserve,
+    overcommit: section?.overcommit ?? 1,
+    defaultFilesystem: section?.defaultFilesystem ?? 'ext4',
+    undeleteSeconds: section?.undelete ?? 0,
+  };
+}
+
+function homeOf(section: PoolSection | undefined): PoolHome {
+  const sizeBytes = section?.size ?? defaultPoolBytes;
+  if (section?.directory !== undefined) return { type: 'directory', path: section.directory };
+  if (section?.device !== undefined) return { type: 'device', path: section.device };
+  if (section?.file !== undefined) return { type: 'file', path: section.file, sizeBytes };
+  return { type: 'auto', sizeBytes };
+}
+
+/** The pool for requests that name none: the configured one, else the one called `default`, else the only one. */
+function defaultPoolOf(
+  file: ConfigFile,
+  pools: readonly PoolConfig[],
+  configFile: string | undefined,
+  reader: EnvironmentReader,
+): string {
+  const named = file.defaultPool ?? pools.find((pool) => pool.name === 'default')?.name;
+  const [first, second] = pools;
+  if (named !== undefined) return named;
+  if (second !== undefined) {
+    const names = pools.map((pool) => pool.name).join(', ');
+    reader.problems.push(`${configFile}: set defaultPool: with several pools (${names}) none is the default by itself`);
+  }
+  return first?.name ?? 'default';
+}

@@ -1,0 +1,15 @@
+import type { TopologySegments } from '../csi/parse.ts';
+import type { Pools } from '../pool/pools.ts';
+import type { SingleFlight } from '../volume/single-flight.ts';
+import type { Expansion } from './capabilities.ts';
+
+/** What the Controller service works with. */
+export interface ControllerContext {
+  readonly nodeId: string;
+  /** Where this node is: what NodeGetInfo answers, and what every volume made here has (Y06). */
+  readonly topology: TopologySegments;
+  readonly pools: Pools;
+  /** Shared with the node service: one call at a time for one volume. */
+  readonly flights: SingleFlight;
+  readonly expansion: Expansion;
+}

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { volumeIdFor } from '../volume/id.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { parseParameters } from './parameters.ts';
+import { differences } from './replay.ts';
+import type { VolumeRequest } from './request.ts';
+
+const here = { 'topology.holdfast.dev/node': 'n1' };
+const there = { 'topology.holdfast.dev/node': 'n2' };
+const gibibyte = 1n << 30n;
+
+const record: VolumeRecord = {
+  id: volumeIdFor('n1', 'fast', 'pvc-1'),
+  name: 'pvc-1',
+  sizeBytes: gibibyte,
+  content: { type: 'mount', fsType: 'xfs' },
+  accessModes: ['SINGLE_NODE_WRITER'],
+  provisioning: 'thin',
+  parameters: { pool: 'fast', mkfsOptions: '-K', 'csi.storage.k8s.io/pvc/name': 'claim' },
+  blockSizeBytes: 512,
+  createdAt: '2030-01-01T00:00:00.000Z',
+};
+
+const request: VolumeRequest = {
+  name: 'pvc-1',
+  range: { requiredBytes: gibibyte, limitBytes: undefined },
+  demand: { access: { type: 'mount', fsType: 'xfs', mountFlags: [] }, modes: ['SINGLE_NODE_WRITER'] },
+  parameters: parseParameters({ pool: 'fast', mkfsOptions: '-K' }),
+  allParameters: {},
+  topology: undefined,
+};
+
+const found = (changes: Partial<VolumeRequest>) =>
+  differences({ poolName: 'fast', record }, { ...request, ...changes }, here);
+const withFs = (fsType: 'xfs' | 'ext4' | undefined): VolumeRequest['demand'] => ({
+  ...request.demand,
+  access: { type: 'mount', fsType, mountFlags: [] },
+});
+
+describe('a replay of CreateVolume', () => {
+  const compatible: Record<string, Partial<VolumeRequest>> = {
+    'CV14: the same request': {},
+    'CV17: no range': { range: undefined },
+    'CV17: a smaller size': { range: { requiredBytes: 1n, limitBytes: undefined } },
+    'CV17: a range that holds the size': { range: { requiredBytes: 1n, limitBytes: gibibyte } },
+    'CV17: a requisite topology that has its node': { topology: { requisite: [there, here], preferred: [] } },
+    'CV17: another preference': { topology: { requisite: [], preferred: [there] } },
+    'CV17: the filesystem left to us': { demand: withFs(undefined) },
+    'CV17: the pool left to us': { parameters: { ...request.parameters, poolName: undefined } },
+  };
+  for (const [what, changes] of Object.entries(compatible)) {
+    test(`${what} is compatible`, () => assert.deepEqual(found(changes), []));
+  }
+
+  const incompatible: Record<string, readonly [Partial<VolumeRequest>, RegExp]> = {
+    'CV15: a larger size': [{ range: { requiredBytes: gibibyte + 1n, limitBytes: undefined } }, /at least 1073741825/],
+    'CV15: a limit below its size': [{ range: { requiredBytes: undefined, limitBytes: 1n } }, /at most 1/],
+    'CV16: another filesystem': [{ demand: withFs('ext4') }, /xfs/],
+    'CV16: block': [{ demand: { access: { type: 'block' }, modes: ['SINGLE_NODE_WRITER'] } }, /block/],
+    'CV16: another access mode': [
+      { demand: { ...request.demand, modes: ['SINGLE_NODE_MULTI_WRITER'] } },
+      /SINGLE_NODE_WRITER/,
+    ],
+    'CV16: one more access mode': [
+      { demand: { ...request.demand, modes: ['SINGLE_NODE_WRITER', 'SINGLE_NODE_READER_ONLY'] } },
+      /SINGLE_NODE_WRITER/,
+    ],
+    'CV16: another pool': [{ parameters: { ...request.parameters, poolName: 'slow' } }, /pool fast/],
+    'CV16: another provisioning': [{ parameters: { ...request.parameters, provisioning: 'thick' } }, /thin/],
+    'CV16: other mkfsOptions': [{ parameters: { ...request.parameters, mkfsOptions: '' } }, /-K/],
+    'CV16: a requisite topology without its node': [{ topology: { requisite: [there], preferred: [] } }, /this node/],
+  };
+  for (const [what, [changes, reason]] of Object.entries(incompatible)) {
+    test(`${what} is not compatible, and the difference is named`, () => {
+      const differencesFound = found(changes);
+      assert.equal(differencesFound.length, 1);
+      assert.match(differencesFound[0] ?? '', reason);
+    });
+  }
+
+  test('all differences are named at once', () => {
+    assert.equal(found({ demand: withFs('ext4'), range: { requiredBytes: undefined, limitBytes: 1n } }).length, 2);
+  });
+});

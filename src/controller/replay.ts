@@ -1,0 +1,42 @@
+import type { TopologySegments } from '../csi/parse.ts';
+import { mismatch } from '../volume/capability.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { type CapacityRange, satisfies } from '../volume/size.ts';
+import type { VolumeRequest } from './request.ts';
+import { allowsHere } from './topology.ts';
+
+/** A volume that already has the name, and the pool it is in. */
+export interface Existing {
+  readonly poolName: string;
+  readonly record: VolumeRecord;
+}
+
+/**
+ * Why the volume is not what the request asks for; empty if it answers the request (CV14 to CV17). What a request
+ * leaves to us is compatible with whatever was chosen the first time, also if the defaults have changed since.
+ */
+export function differences({ record, poolName }: Existing, request: VolumeRequest, here: TopologySegments): string[] {
+  const { demand, parameters } = request;
+  const found = [
+    parameters.poolName !== undefined && parameters.poolName !== poolName && `it is in pool ${poolName}`,
+    !satisfies(record.sizeBytes, request.range) &&
+      `it has ${record.sizeBytes} bytes, not ${describeRange(request.range)}`,
+    mismatch(record.content, demand.access),
+    demand.modes.join() !== record.accessModes.join() && `it was made for ${record.accessModes.join(', ')}`,
+    parameters.provisioning !== record.provisioning && `its provisioning is ${record.provisioning}`,
+    mkfsOptionsOf(record) !== parameters.mkfsOptions && `its mkfsOptions are '${mkfsOptionsOf(record)}'`,
+    !allowsHere(request.topology, here) && 'it is on this node, which accessibility_requirements exclude',
+  ];
+  return found.filter((difference) => typeof difference === 'string');
+}
+
+/** The text as it came: only the keys of Kubernetes may change from one try to the next. */
+function mkfsOptionsOf(record: VolumeRecord): string {
+  return record.parameters['mkfsOptions'] ?? '';
+}
+
+function describeRange(range: CapacityRange | undefined): string {
+  const required = range?.requiredBytes === undefined ? [] : [`at least ${range.requiredBytes}`];
+  const limit = range?.limitBytes === undefined ? [] : [`at most ${range.limitBytes}`];
+  return [...required, ...limit].join(' and ');
+}

@@ -1,0 +1,88 @@
+import type { ControllerHandlers } from '../csi/generated/types.ts';
+import { parseCapacityRange } from '../csi/parse.ts';
+import { NotFound } from '../volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { controllerCapabilities } from './capabilities.ts';
+import { capacityFor } from './capacity.ts';
+import type { ControllerContext } from './context.ts';
+import { parseUse, requireUse, targetSize } from './expand.ts';
+import { listVolumes, parsePageRequest } from './listing.ts';
+import { presentVolume } from './present.ts';
+import { createVolume } from './provision.ts';
+import { fingerprint, parseVolumeRequest } from './request.ts';
+import { volumeById } from './status.ts';
+import { parseUses, validate } from './validate.ts';
+
+/** The Controller service of one node, for the volumes of its own pools. */
+export function controllerService(controller: ControllerContext): ControllerHandlers {
+  const { topology: here, pools, flights, expansion } = controller;
+  return {
+    async CreateVolume(request, context) {
+      const { pool, record } = await createVolume(controller, parseVolumeRequest(request));
+      context.note({ volume_id: record.id, pool: pool.name });
+      return { volume: presentVolume(record, here) };
+    },
+
+    async DeleteVolume(request, context) {
+      const id = parseVolumeId(request.volume_id);
+      // No volume of ours has such an id, so there is nothing to delete (DV02).
+      if (id === undefined) return {};
+      return flights.run(id, 'DeleteVolume', '', async () => {
+        const found = await pools.find(id);
+        if (found === undefined) return {};
+        context.note({ pool: found.pool.name });
+        await found.pool.remove(id);
+        return {};
+      });
+    },
+
+    async ValidateVolumeCapabilities(request, context) {
+      const uses = parseUses(request.volume_capabilities);
+      const volume = await pools.require(requireId(request.volume_id));
+      context.note({ pool: volume.pool.name });
+      return validate(volume, uses, request);
+    },
+
+    async ControllerGetVolume(request) {
+      return volumeById(controller, requireId(request.volume_id));
+    },
+
+    async ListVolumes(request) {
+      return listVolumes(controller, parsePageRequest(request.starting_token, request.max_entries));
+    },
+
+    async GetCapacity(request) {
+      return capacityFor(controller, request);
+    },
+
+    async ControllerGetCapabilities() {
+      return { capabilities: controllerCapabilities(expansion) };
+    },
+
+    ...(expansion === 'controller' && { ControllerExpandVolume: expandVolume(controller) }),
+  };
+}
+
+/** Grows the volume and its device. The filesystem is the node's part, also while published (CE10). */
+function expandVolume({ pools, flights }: ControllerContext): ControllerHandlers['ControllerExpandVolume'] {
+  return async ({ volume_id, capacity_range, volume_capability }, context) => {
+    const range = parseCapacityRange(capacity_range);
+    const access = parseUse(volume_capability);
+    const id = requireId(volume_id);
+    return flights.run(id, 'ControllerExpandVolume', fingerprint({ range, access }), async () => {
+      const { pool, record } = await pools.require(id);
+      context.note({ pool: pool.name });
+      requireUse(record, access);
+      const { sizeBytes, content } = await pool.grow(id, targetSize(record, range));
+      // true also on a replay: to grow a filesystem that has its size already does no harm (CE09).
+      return { capacity_bytes: sizeBytes, node_expansion_required: content.type === 'mount' };
+    });
+  };
+}
+
+/** @throws NotFound for what cannot be an id of ours: a path, say, gets no further than this */
+function requireId(text: string): VolumeId {
+  const id = parseVolumeId(text);
+  if (id === undefined) throw new NotFound(`There is no volume ${JSON.stringify(text)} on this node.`);
+  return id;
+}

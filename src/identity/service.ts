@@ -1,0 +1,48 @@
+import { missingTools } from '../command/tools.ts';
+import type { IdentityHandlers, PluginCapability } from '../csi/generated/types.ts';
+import type { Pools } from '../pool/pools.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+
+export interface IdentityOptions {
+  readonly name: string;
+  readonly version: string;
+  readonly pools: Pick<Pools, 'ready' | 'problems'>;
+  /** Where programs are looked for: the value of PATH. */
+  readonly searchPath: string;
+}
+
+/** The same for every node and mode: it describes the driver, not this process (I05). */
+const capabilities: PluginCapability[] = [
+  { service: { type: 'CONTROLLER_SERVICE' } },
+  { service: { type: 'VOLUME_ACCESSIBILITY_CONSTRAINTS' } },
+  { service: { type: 'SNAPSHOT_METADATA_SERVICE' } },
+  { volume_expansion: { type: 'ONLINE' } },
+];
+
+/** The Identity service. Probe waits for no disk: it costs nothing once the tools have been found. */
+export function identityService({ name, version, pools, searchPath }: IdentityOptions): IdentityHandlers {
+  let toolsFound = false;
+
+  async function toolProblems(): Promise<string[]> {
+    // What is missing is looked for again: it may have been installed since.
+    const missing = toolsFound ? [] : await missingTools(searchPath);
+    toolsFound = missing.length === 0;
+    return missing.map(({ program, debianPackage }) => `${program} is not on this node: install ${debianPackage}.`);
+  }
+
+  return {
+    async GetPluginInfo() {
+      return { name, vendor_version: version };
+    },
+
+    async GetPluginCapabilities() {
+      return { capabilities };
+    },
+
+    async Probe() {
+      const problems = [...(await toolProblems()), ...pools.problems()];
+      if (problems.length > 0) throw new FailedPrecondition(problems.join(' ')); // I08
+      return { ready: { value: pools.ready() } }; // I07
+    },
+  };
+}

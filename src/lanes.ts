@@ -1,0 +1,24 @@
+/** How the worker threads for blocking calls are shared out, so that a disk that hangs takes only its own. */
+
+export interface LaneSizes {
+  /** For each pool. */
+  readonly pool: number;
+  /** For the kubelet's directories, which lie on no pool. */
+  readonly kubelet: number;
+}
+
+const wanted: LaneSizes = { pool: 4, kubelet: 4 };
+/** For what belongs to no lane: reading a file here and there. */
+const spareThreads = 2;
+
+/** How many worker threads a driver with this many pools wants. */
+export function wantedThreads(poolCount: number): number {
+  return spareThreads + wanted.kubelet + poolCount * wanted.pool;
+}
+
+/** Each lane's share of the threads there are. Fewer than wanted (Node 20 starts 4 by itself): smaller lanes. */
+export function laneSizes(threads: number, poolCount: number): LaneSizes {
+  if (threads >= wantedThreads(poolCount)) return wanted;
+  const share = Math.max(1, Math.floor((threads - 1) / (poolCount + 1)));
+  return { pool: Math.min(share, wanted.pool), kubelet: Math.min(share, wanted.kubelet) };
+}

@@ -1,0 +1,32 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+/*
+ * Imported first of all. A driver is idle most of the time and runs on every node, so memory counts more than peak
+ * speed. Without these, V8 keeps a large young generation and compilers' memory for a burst of calls that is long over:
+ * after 5,000 calls that is 126 MiB of anonymous memory instead of 36, at 0.1 ms a call.
+ */
+setFlagsFromString('--optimize-for-size');
+setFlagsFromString('--no-maglev');
+
+/** Collects garbage here and now: 10 to 30 ms in which nothing else runs. V8 by itself waits until it needs the space. */
+export function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  const collect: unknown = runInNewContext('gc');
+  if (typeof collect === 'function') collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+}
+
+/** Runs `work` once each time that `activity`, a count, has come to rest. Never keeps the process alive. */
+export function whenIdle(activity: () => number, restMs: number, work: () => void): void {
+  let seen: number | undefined;
+  let worked: number | undefined;
+  const look = () => {
+    const now = activity();
+    if (now === seen && now !== worked) {
+      worked = now;
+      work();
+    }
+    seen = now;
+  };
+  setInterval(look, restMs).unref();
+}

@@ -1,0 +1,65 @@
+import { basename, dirname } from 'node:path';
+import type { Descriptor } from '../kernel/descriptor.ts';
+import type { Lane } from '../kernel/lane.ts';
+import { bindMount, unmountAt } from '../kernel/mount.ts';
+import { readMountTable } from '../kernel/mount-table.ts';
+import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../kernel/path.ts';
+import type { Pool } from '../pool/pool.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import type { VolumeId } from '../volume/id.ts';
+import { step } from '../volume/step.ts';
+import { type Look, lookAt, type Place } from './look.ts';
+import { mountsOfDevices } from './observe.ts';
+
+/** Opens the node of a device, to be shown elsewhere. */
+export async function openDeviceNode(lane: Lane, devicePath: string): Promise<Descriptor> {
+  await using directory = await openDirectory(lane, dirname(devicePath));
+  return await openBeneath(lane, directory, basename(devicePath));
+}
+
+/** A block volume that is to be staged. */
+export interface DeviceStaging {
+  readonly volumeId: VolumeId;
+  readonly place: Place;
+  /** What is there: an empty file of an earlier try, or a device. */
+  readonly look: Look | undefined;
+  /** The device that is shown there has been detached behind our back. */
+  readonly isStale: boolean;
+}
+
+/** Attaches the volume and shows its device at the place. */
+export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging): Promise<void> {
+  const { isStale, look, place, volumeId } = staging;
+  look?.[Symbol.dispose]();
+  if (isStale) await step('unstage/unmount', () => unmountAt(lane, place.parent, place.name));
+  const attachment = await pool.attach(volumeId, { lasting: true, readonly: false });
+  try {
+    await step('stage/device', async () => {
+      if (look === undefined) await makeFileAt(lane, place.parent, place.name, 0o600);
+      await using node = await openDeviceNode(pool.lane, attachment.devicePath);
+      using file = await lookAt(lane, place);
+      if (file === undefined) throw new FailedPrecondition(`${place.path} was removed while it was made; try again.`);
+      await bindMount(lane, { from: node, target: file.descriptor, attributes: {} });
+    });
+  } catch (error) {
+    if (look === undefined) await removeFileAt(lane, place.parent, place.name).catch(() => undefined);
+    await attachment.release();
+    await detachUnseen(lane, pool, volumeId, 'all');
+    throw error;
+  }
+  await attachment.release();
+}
+
+/**
+ * Detaches devices of a block volume that can be seen nowhere any more. A crash may have left one between its last
+ * unmount and its detach.
+ * @param which all of them, or only those for read-only targets (PB14)
+ */
+export async function detachUnseen(lane: Lane, pool: Pool, id: VolumeId, which: 'all' | 'readonly'): Promise<void> {
+  const devices = (await pool.devices(id)).filter(({ readonly }) => readonly || which === 'all');
+  if (devices.length === 0) return;
+  const table = await readMountTable(lane);
+  for (const device of devices) {
+    if (!table.some(await mountsOfDevices(lane, [device]))) await pool.detach(device.device);
+  }
+}

@@ -1,0 +1,16 @@
+import type { Lane } from '../kernel/lane.ts';
+import type { Pools } from '../pool/pools.ts';
+import type { SingleFlight } from '../volume/single-flight.ts';
+import type { Notes } from './notes.ts';
+
+/** What every operation of the node service works with. */
+export interface NodeContext {
+  readonly pools: Pools;
+  /** For the directories of the container orchestrator, which lie on no pool. */
+  readonly lane: Lane;
+  /** Only under these directories is anything mounted, made or removed. */
+  readonly targetRoots: readonly string[];
+  /** One call at a time for one path: two volumes must not be stacked on it (PB18). */
+  readonly paths: SingleFlight;
+  notes(): Promise<Notes>;
+}

@@ -1,0 +1,70 @@
+import { deviceSizeBytes } from '../kernel/block.ts';
+import { sameDevice } from '../kernel/device.ts';
+import { isErrno } from '../kernel/errno.ts';
+import { growMounted } from '../kernel/filesystem.ts';
+import type { Lane } from '../kernel/lane.ts';
+import { mismatch, type VolumeCapability } from '../volume/capability.ts';
+import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
+import type { VolumeId } from '../volume/id.ts';
+import { type CapacityRange, chooseSize } from '../volume/size.ts';
+import { step } from '../volume/step.ts';
+import type { NodeContext } from './context.ts';
+import { type Located, locate, requireVolumePath } from './locate.ts';
+
+export interface ExpandRequest {
+  readonly volumeId: VolumeId;
+  readonly path: string;
+  readonly range: CapacityRange | undefined;
+  readonly capability: VolumeCapability | undefined;
+}
+
+/**
+ * What NodeExpandVolume does: the volume, its device and its filesystem grow, as far as each is not large enough yet.
+ * @returns the size that the volume has then
+ */
+export async function expandVolume(context: NodeContext, request: ExpandRequest): Promise<bigint> {
+  const { capability, path, range, volumeId } = request;
+  const { pool, record } = await context.pools.require(volumeId);
+  const reason = capability === undefined ? undefined : mismatch(record.content, capability.access);
+  if (reason !== undefined) throw new InvalidArgument(`volume ${volumeId}: ${reason}.`);
+  requireVolumePath(context, path, volumeId);
+  using located = await locate(context, path, volumeId);
+  // Without a size: as large as the device is (NE06). Never smaller than it is now.
+  const requiredBytes = range?.requiredBytes ?? record.sizeBytes;
+  const sizeBytes = chooseSize({ requiredBytes, limitBytes: range?.limitBytes }, record.sizeBytes);
+  const grown = await pool.grow(volumeId, sizeBytes);
+  if (record.content.type === 'mount') await growFilesystem(pool.lane, located, record.content.fsType, volumeId);
+  return grown.sizeBytes;
+}
+
+async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
+  const path = await writablePath(located);
+  if (path === undefined) throw growsLater(id, 'it is mounted read-only');
+  const devicePath = located.mounted.mount.source;
+  const deviceBytes = await deviceSizeBytes(lane, devicePath);
+  try {
+    await step('expand/filesystem', () => growMounted(lane, { fsType, path, devicePath, deviceBytes }));
+  } catch (error) {
+    if (isErrno(error, 'EPERM')) {
+      throw growsLater(id, `${fsType} grows while mounted only if the driver has CAP_SYS_RESOURCE`);
+    }
+    if (isErrno(error, 'EROFS')) throw growsLater(id, 'its filesystem is read-only');
+    throw error;
+  }
+}
+
+/** A filesystem is told to grow through a mount that may write: this one, or another of the same volume. */
+async function writablePath({ look, mounted, mounts }: Located): Promise<string | undefined> {
+  if (mounted.mount.options.includes('rw')) return look.descriptor.procPath;
+  const table = await mounts.read();
+  return table.find(({ device, options }) => options.includes('rw') && sameDevice(device, mounted.mount.device))
+    ?.target;
+}
+
+/** The stage that comes next grows what is smaller than its device. */
+function growsLater(id: VolumeId, reason: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} has grown, but not the filesystem in it: ${reason}. It grows when the volume is staged next: restart the pods that use it.`,
+  );
+}

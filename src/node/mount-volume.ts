@@ -1,0 +1,123 @@
+import { open } from 'node:fs/promises';
+import { growUnmountedExt4 } from '../command/resize.ts';
+import { CommandError } from '../command/run.ts';
+import { probeContent } from '../kernel/blkid.ts';
+import { deviceSizeBytes } from '../kernel/block.ts';
+import type { Descriptor } from '../kernel/descriptor.ts';
+import { KernelError } from '../kernel/errno.ts';
+import { growMounted } from '../kernel/filesystem.ts';
+import type { Lane } from '../kernel/lane.ts';
+import { mountFilesystem } from '../kernel/mount.ts';
+import type { Pool } from '../pool/pool.ts';
+import { DataLoss, type HoldfastError, InternalError, InvalidArgument } from '../volume/errors.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
+import type { VolumeId } from '../volume/id.ts';
+import { step } from '../volume/step.ts';
+import type { AttributeState, FilesystemParameter } from './mount-options.ts';
+import { canGrow, filesystemSize, superblockRange } from './superblock.ts';
+
+/** A filesystem volume that is to be mounted. */
+export interface VolumeMount {
+  readonly volumeId: VolumeId;
+  readonly fsType: FilesystemType;
+  readonly attributes: AttributeState;
+  readonly parameters: readonly FilesystemParameter[];
+  readonly target: Descriptor;
+}
+
+/**
+ * Attaches the volume and mounts its filesystem. Nothing is ever formatted here: every volume was formatted when it was
+ * created, so what cannot be mounted is damaged or foreign, and is reported (ST09).
+ * @returns whether the filesystem is smaller than its device and grows only now that it is mounted
+ */
+export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<boolean> {
+  const { attributes, fsType, parameters, target, volumeId } = mount;
+  const { lane } = pool;
+  const attachment = await pool.attach(volumeId, { lasting: false, readonly: false });
+  const { devicePath } = attachment;
+  try {
+    const isTooSmall = await hasRoomToGrow(lane, fsType, devicePath);
+    if (isTooSmall && fsType === 'ext4') await growBeforeMount(volumeId, devicePath);
+    await step('stage/mount', () =>
+      mountFilesystem(lane, { fsType, source: devicePath, parameters, attributes, target }),
+    ).catch(async (error) => {
+      throw await explainMountFailure(error, lane, mount, devicePath);
+    });
+    return isTooSmall && fsType !== 'ext4';
+  } finally {
+    // Mounted, the device lives as long as the mount; not mounted, it goes.
+    await attachment.release();
+  }
+}
+
+/** Grows a filesystem that is mounted at `path` to the size of its device, which an expansion left behind (PB19). */
+export async function growStaged(pool: Pool, fsType: FilesystemType, path: string, devicePath: string): Promise<void> {
+  const deviceBytes = await deviceSizeBytes(pool.lane, devicePath);
+  await step('stage/grow', () => growMounted(pool.lane, { fsType, path, devicePath, deviceBytes }));
+}
+
+/** Whether an unmounted filesystem is smaller than its device. */
+async function hasRoomToGrow(lane: Lane, fsType: FilesystemType, devicePath: string): Promise<boolean> {
+  const [deviceBytes, superblock] = await Promise.all([
+    deviceSizeBytes(lane, devicePath),
+    readSuperblock(lane, fsType, devicePath),
+  ]);
+  const size = filesystemSize(fsType, superblock);
+  // Not a superblock: the mount fails, and says why better.
+  return size !== undefined && canGrow(size, deviceBytes);
+}
+
+async function readSuperblock(lane: Lane, fsType: FilesystemType, devicePath: string): Promise<Uint8Array> {
+  const { lengthBytes, offsetBytes } = superblockRange[fsType];
+  return lane.run(async () => {
+    const device = await open(devicePath, 'r');
+    try {
+      const { buffer, bytesRead } = await device.read(Buffer.alloc(lengthBytes), 0, lengthBytes, offsetBytes);
+      return buffer.subarray(0, bytesRead);
+    } finally {
+      await device.close();
+    }
+  });
+}
+
+async function growBeforeMount(volumeId: VolumeId, devicePath: string): Promise<void> {
+  try {
+    await step('stage/grow', () => growUnmountedExt4(devicePath));
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    throw new DataLoss(
+      `volume ${volumeId}: its ext4 cannot be grown to the volume's size. ${error.message}. The data is left as it is; run e2fsck on it.`,
+    );
+  }
+}
+
+/** What the kernel's refusal means: a wrong flag, another filesystem than recorded, none, or a damaged one. */
+async function explainMountFailure(
+  error: unknown,
+  lane: Lane,
+  { fsType, parameters, volumeId }: VolumeMount,
+  devicePath: string,
+): Promise<unknown> {
+  if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
+  if (!error.syscall.includes('CMD_CREATE')) {
+    return new InvalidArgument(`mount_flags has an option that ${fsType} does not take (${error.code}).`);
+  }
+  const content = await probeContent(lane, devicePath);
+  const what = content.kind === 'filesystem' || content.kind === 'other' ? content.type : content.kind;
+  if (what !== fsType) {
+    return new DataLoss(
+      `volume ${volumeId} was formatted with ${fsType}, but its device now shows: ${what}. It is neither mounted nor formatted; find out who wrote to it.`,
+    );
+  }
+  return refusal(error, volumeId, fsType, parameters.length > 0);
+}
+
+function refusal(error: KernelError, volumeId: VolumeId, fsType: string, hasParameters: boolean): HoldfastError {
+  const words = error.detail === undefined ? error.code : `${error.code}: ${error.detail}`;
+  if (hasParameters && error.code === 'EINVAL') {
+    return new InvalidArgument(`volume ${volumeId}: ${fsType} cannot be mounted with these mount_flags (${words}).`);
+  }
+  const isDamage = ['EUCLEAN', 'EBADMSG', 'EINVAL', 'EIO'].includes(error.code);
+  const message = `volume ${volumeId}: its ${fsType} cannot be mounted (${words}). It is left as it is; see the node's kernel log.`;
+  return isDamage ? new DataLoss(message) : new InternalError(message);
+}

@@ -1,0 +1,227 @@
+import { allowsSeveralTargets, type VolumeCapability } from '../volume/capability.ts';
+import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
+import type { VolumeId } from '../volume/id.ts';
+import { type AttributeState, sameAttributes } from './mount-options.ts';
+
+/*
+ * What to do, from what was seen. Pure: the same sight always gives the same decision, so every one of them can stand
+ * in a table of tests.
+ */
+
+/** What lies at a path where a volume is, or is to be, mounted. */
+export type Occupant =
+  | { readonly kind: 'nothing' }
+  /** Nothing is mounted there. */
+  | { readonly kind: 'directory' | 'file'; readonly isEmpty: boolean }
+  /** Neither a directory nor a plain file: nothing that we would make or remove. */
+  | { readonly kind: 'other' }
+  | MountedOccupant;
+
+/** What is mounted at a path: the uppermost of the mounts there. */
+export interface MountedOccupant {
+  readonly kind: 'mount';
+  /** The volume whose device this is; undefined: none of ours. */
+  readonly volumeId: VolumeId | undefined;
+  /** A device node stands there instead of a filesystem. */
+  readonly access: 'block' | 'mount';
+  /** The whole filesystem, not a directory of it; always so for a device node. */
+  readonly isWhole: boolean;
+  /** For a device node `readonly` says whether the device takes writes; the rest means nothing to it. */
+  readonly attributes: AttributeState;
+  /** Whether a mount of the same volume lies hidden below the uppermost one, at the same path. */
+  readonly coversOwn: boolean;
+}
+
+/** How a volume is to be seen at a path. */
+export interface WantedMount {
+  readonly access: 'block' | 'mount';
+  readonly attributes: AttributeState;
+}
+
+/** What the note of an earlier call says about an equal call: nothing (`unknown`), or whether it asked for the same. */
+export type Noted = 'same' | 'different' | 'unknown';
+
+export interface StageSight {
+  readonly volumeId: VolumeId;
+  readonly path: string;
+  readonly wanted: WantedMount;
+  /** At the staging path, or for a block volume at our file in it. */
+  readonly at: Occupant;
+  readonly noted: Noted;
+  /** Where the volume is staged already, if that is another path. */
+  readonly stagedElsewhere: string | undefined;
+}
+
+/** `restore`: what is there shows a device that no longer exists, and goes first (ST10). */
+export type StagePlan = 'nothing' | 'mount' | 'restore';
+
+/** @throws AlreadyExists (ST06, PB18), FailedPrecondition */
+export function planStage(sight: StageSight): StagePlan {
+  const { at, path, volumeId, wanted } = sight;
+  if (at.kind === 'mount') {
+    // Our own file, named by the volume's id.
+    if (wanted.access === 'block' && isStaleDevice(at)) return 'restore';
+    if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
+    if (sight.noted === 'different' || !shows(at, wanted)) throw otherArguments(volumeId, 'staged', path);
+    return 'nothing';
+  }
+  if (sight.stagedElsewhere !== undefined) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} is staged at ${sight.stagedElsewhere}: a volume has one staging path on a node. Unstage it there first.`,
+    );
+  }
+  refuseForeignData(volumeId, path, at, wanted.access);
+  return 'mount';
+}
+
+export interface UnstageSight {
+  /** As it came: an id of the wrong shape is just no volume of ours. */
+  readonly volumeId: string;
+  readonly path: string;
+  readonly at: Occupant;
+  /** Where else in this mount namespace the volume can be seen. */
+  readonly publishedAt: readonly string[];
+}
+
+/** What to do with a mount. */
+export type UnstagePlan = 'nothing' | 'unmount';
+
+/** @throws FailedPrecondition while the volume is published (US06), or hidden below another mount */
+export function planUnstage({ at, path, publishedAt, volumeId }: UnstageSight): UnstagePlan {
+  const [published] = publishedAt;
+  if (published !== undefined) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} is still published at ${published}${publishedAt.length > 1 ? ` and ${publishedAt.length - 1} other places` : ''}: unpublish it there first.`,
+    );
+  }
+  // For a block volume this is our own file, named by the volume's id: whatever device it shows, it is ours.
+  return planUndo(volumeId, path, at, true);
+}
+
+export interface PublishSight {
+  readonly volumeId: VolumeId;
+  readonly path: string;
+  readonly stagingPath: string;
+  readonly capability: VolumeCapability;
+  readonly wanted: WantedMount;
+  readonly at: Occupant;
+  /** At the staging path, or for a block volume at our file in it. */
+  readonly staged: Occupant;
+  /** How a volume that is staged with this capability is to be seen there. */
+  readonly wantedStaged: WantedMount;
+  /** Whether the volume was staged with this capability. */
+  readonly stageNoted: Noted;
+  /** Whether it was published at this path with this capability and the same `readonly`. */
+  readonly noted: Noted;
+  /** Where else, besides its staging path, the volume can be seen. */
+  readonly publishedAt: readonly string[];
+}
+
+export type PublishPlan = 'nothing' | 'make-target' | 'use-target';
+
+/** @throws FailedPrecondition (PB06, PB08, PB09, PB10, PB13), AlreadyExists (PB07, PB18), InvalidArgument */
+export function planPublish(sight: PublishSight): PublishPlan {
+  const { at, capability, path, staged, stagingPath, volumeId, wanted } = sight;
+  if (path === stagingPath) throw new InvalidArgument('target_path and staging_target_path are the same.');
+  if (staged.kind !== 'mount' || staged.volumeId !== volumeId || staged.access !== wanted.access) {
+    throw new FailedPrecondition(`volume ${volumeId} is not staged at ${stagingPath}: stage it first.`);
+  }
+  if (at.kind === 'mount') {
+    if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
+    if (sight.noted === 'different' || !shows(at, wanted)) throw otherArguments(volumeId, 'published', path);
+    return 'nothing';
+  }
+  // Without a note the mount itself tells as much as it can.
+  const stagedOtherwise = sight.stageNoted === 'unknown' && !shows(staged, sight.wantedStaged);
+  if (sight.stageNoted === 'different' || stagedOtherwise) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} is staged at ${stagingPath} with another volume_capability: use the same one, or unstage it first.`,
+    );
+  }
+  const [other] = sight.publishedAt;
+  if (other !== undefined && !allowsSeveralTargets(capability.mode)) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} is published at ${other}, and ${capability.mode} allows one target at a time. Unpublish it there first, or use SINGLE_NODE_MULTI_WRITER.`,
+    );
+  }
+  refuseForeignData(volumeId, path, at, wanted.access);
+  return at.kind === 'nothing' ? 'make-target' : 'use-target';
+}
+
+export interface UnpublishSight {
+  /** As it came: an id of the wrong shape is just no volume of ours. */
+  readonly volumeId: string;
+  readonly path: string;
+  readonly at: Occupant;
+  /** The volume is staged at this very path, not published. */
+  readonly isStagingPath: boolean;
+  /** A note says that this driver published the volume here since the node started. */
+  readonly isNoted: boolean;
+}
+
+/** `leave`: another volume, or something that is none of ours, is mounted there (UP07). */
+export type UnpublishPlan = 'nothing' | 'leave' | 'unmount' | 'remove-directory' | 'remove-file';
+
+/** @throws FailedPrecondition for what only a person can clear away (UP06) */
+export function planUnpublish({ at, isNoted, isStagingPath, path, volumeId }: UnpublishSight): UnpublishPlan {
+  if (isStagingPath) {
+    throw new FailedPrecondition(
+      `volume ${volumeId} is staged at ${path}, not published: that is for NodeUnstageVolume.`,
+    );
+  }
+  switch (at.kind) {
+    case 'nothing':
+      return 'nothing';
+    case 'mount':
+      return planUndo(volumeId, path, at, isNoted) === 'unmount' ? 'unmount' : 'leave';
+    case 'directory':
+    case 'file':
+      if (at.isEmpty) return at.kind === 'directory' ? 'remove-directory' : 'remove-file';
+      throw new FailedPrecondition(
+        `${path} is not mounted but has data in it that is not the volume's. It is left alone: move it away, then unpublish again.`,
+      );
+    case 'other':
+      throw new FailedPrecondition(`${path} is neither a directory nor a plain file, so it is left alone: remove it.`);
+  }
+}
+
+/** @param ownsStaleDevice whether a device node there is ours even if its device belongs to no volume any more */
+function planUndo(volumeId: string, path: string, at: Occupant, ownsStaleDevice: boolean): 'nothing' | 'unmount' {
+  if (at.kind !== 'mount') return 'nothing';
+  if (at.volumeId === volumeId || (ownsStaleDevice && isStaleDevice(at))) return 'unmount';
+  if (!at.coversOwn) return 'nothing';
+  throw new FailedPrecondition(
+    `${path}: something else is mounted over volume ${volumeId}. Unmount that first (umount ${path}), then try again.`,
+  );
+}
+
+/** A node of a device that has been detached behind our back. */
+function isStaleDevice(at: MountedOccupant): boolean {
+  return at.access === 'block' && at.volumeId === undefined;
+}
+
+function shows(at: MountedOccupant, wanted: WantedMount): boolean {
+  if (at.access !== wanted.access || !at.isWhole) return false;
+  if (wanted.access === 'block') return at.attributes.readonly === wanted.attributes.readonly;
+  return sameAttributes(at.attributes, wanted.attributes);
+}
+
+function refuseForeignData(volumeId: VolumeId, path: string, at: Occupant, access: 'block' | 'mount'): void {
+  const fits = access === 'mount' ? 'directory' : 'file';
+  if (at.kind === 'nothing' || at.kind === 'mount') return;
+  if (at.kind !== fits) {
+    throw new AlreadyExists(`${path} is no ${fits}, so volume ${volumeId} cannot be put there: remove what is there.`);
+  }
+  if (!at.isEmpty) {
+    throw new AlreadyExists(`${path} has data in it that volume ${volumeId} would hide: move it away.`);
+  }
+}
+
+function otherMount(volumeId: VolumeId, path: string, at: MountedOccupant): AlreadyExists {
+  const what = at.volumeId === undefined ? 'something that is no volume of this driver' : `volume ${at.volumeId}`;
+  return new AlreadyExists(`${path} has ${what} mounted on it, so volume ${volumeId} cannot be put there.`);
+}
+
+function otherArguments(volumeId: VolumeId, done: string, path: string): AlreadyExists {
+  return new AlreadyExists(`volume ${volumeId} is ${done} at ${path} already, with other arguments. Undo that first.`);
+}

@@ -1,0 +1,130 @@
+import { sameDevice } from '../kernel/device.ts';
+import type { Mount } from '../kernel/mount-table.ts';
+import type { Pool } from '../pool/pool.ts';
+import { allowsSeveralTargets } from '../volume/capability.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { both } from './both.ts';
+import type { NodeContext } from './context.ts';
+import { type Look, lookAt, openPlace, type Place } from './look.ts';
+import { completeAttributes } from './mount-options.ts';
+import type { TargetNote, VolumeNote } from './notes.ts';
+import { identify, LazyMountTable, mountsOfDevices, otherPaths, type Sight } from './observe.ts';
+import { type Noted, planPublish, type WantedMount } from './plan.ts';
+import { type PublishRequest, requireFit } from './request.ts';
+import { show } from './show.ts';
+import { notedStage, openStagingPlace, wantedWhenStaged } from './staging.ts';
+import type { TargetPath } from './target.ts';
+
+/** What NodePublishVolume does: observe, plan, apply. */
+export async function publishVolume(context: NodeContext, request: PublishRequest): Promise<void> {
+  const { demand, staging, target, volumeId } = request;
+  const { pool, record } = await context.pools.require(volumeId);
+  requireFit(record, demand);
+  if (staging === undefined) throw new FailedPrecondition('staging_target_path is missing: stage the volume first.');
+  const notes = await context.notes();
+  const note = notes.read(volumeId);
+  const { mode } = demand.capability;
+  const digest = notes.digest(demand.capability, record.content);
+  const targetNote: TargetNote = { readonly: request.isReadonly, mode, digest };
+
+  using scene = await observe(context, record, target, staging);
+  const { at, place, look, staged, stagedLook } = scene;
+  const wanted = wantedAtTarget(request, record);
+  const plan = planPublish({
+    volumeId,
+    path: target.path,
+    stagingPath: staging.path,
+    capability: demand.capability,
+    wanted,
+    at: at.occupant,
+    staged: staged.occupant,
+    wantedStaged: wantedWhenStaged(record.content, demand),
+    stageNoted: notedStage(note, staging.path, digest),
+    noted: notedTarget(note, target.path, targetNote),
+    publishedAt: allowsSeveralTargets(mode) ? [] : await publishedAt(context, pool, record, scene),
+  });
+  if (plan === 'nothing' || stagedLook === undefined) return;
+
+  const noted = notes.write(volumeId, { ...note, targets: { ...note.targets, [target.path]: targetNote } });
+  try {
+    await show(context.lane, pool, { volumeId, place, look, staged: stagedLook.descriptor, wanted, noted });
+  } catch (error) {
+    await notes.forget(volumeId, note);
+    throw error;
+  }
+}
+
+/** What there is at the target and at the staging path, held open. */
+interface Scene extends Disposable {
+  readonly place: Place;
+  readonly look: Look | undefined;
+  readonly at: Sight;
+  readonly stagingPlace: Place | undefined;
+  readonly stagedLook: Look | undefined;
+  readonly staged: Sight;
+  readonly mounts: LazyMountTable;
+}
+
+async function observe(
+  context: NodeContext,
+  { content, id }: VolumeRecord,
+  target: TargetPath,
+  staging: TargetPath,
+): Promise<Scene> {
+  const { lane } = context;
+  const [place, stagingPlace] = await both(openPlace(lane, target), openStagingPlace(context, staging, content, id));
+  const held: (Disposable | undefined)[] = [place, stagingPlace];
+  const dispose = () => {
+    for (const one of held) one?.[Symbol.dispose]();
+  };
+  try {
+    if (place === undefined) throw missingParent(target.path);
+    const lookingAtStaging = stagingPlace === undefined ? Promise.resolve(undefined) : lookAt(lane, stagingPlace);
+    const [look, stagedLook] = await both(lookAt(lane, place), lookingAtStaging);
+    held.push(look, stagedLook);
+    const mounts = new LazyMountTable(lane);
+    const [at, staged] = await Promise.all([
+      identify(context, mounts, look, id),
+      identify(context, mounts, stagedLook, id),
+    ]);
+    return { place, look, at, stagingPlace, stagedLook, staged, mounts, [Symbol.dispose]: dispose };
+  } catch (error) {
+    dispose();
+    throw error;
+  }
+}
+
+/** The caller makes the parent (PB16). */
+function missingParent(path: string): FailedPrecondition {
+  return new FailedPrecondition(`The directory that ${path} is to be in does not exist: the caller makes it.`);
+}
+
+function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: VolumeRecord): WantedMount {
+  if (content.type === 'block') return { access: 'block', attributes: completeAttributes({ readonly: isReadonly }) };
+  return { access: 'mount', attributes: completeAttributes({ ...demand.options.attributes, readonly: isReadonly }) };
+}
+
+function notedTarget({ targets }: VolumeNote, path: string, asked: TargetNote): Noted {
+  const noted = targets[path];
+  if (noted === undefined) return 'unknown';
+  const isSame = noted.digest === asked.digest && noted.readonly === asked.readonly && noted.mode === asked.mode;
+  return isSame ? 'same' : 'different';
+}
+
+/** Where else the volume can be seen on this node (PB06, PB08). */
+async function publishedAt(
+  { lane }: NodeContext,
+  pool: Pool,
+  { content, id }: VolumeRecord,
+  { at, mounts, place, staged, stagingPlace }: Scene,
+): Promise<string[]> {
+  const stagedMount = staged.mounted?.mount;
+  if (stagedMount === undefined) return [];
+  const shows =
+    content.type === 'mount'
+      ? (mount: Mount) => sameDevice(mount.device, stagedMount.device)
+      : await mountsOfDevices(lane, await pool.devices(id));
+  const paths = [place.path, ...(stagingPlace === undefined ? [] : [stagingPlace.path])];
+  return otherPaths(await mounts.read(), shows, { mounts: [stagedMount, at.mounted?.mount], paths });
+}

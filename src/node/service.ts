@@ -1,0 +1,135 @@
+import type { NodeHandlers } from '../csi/generated/types.ts';
+import { parseCapability, parseCapacityRange, type TopologySegments } from '../csi/parse.ts';
+import type { Lane } from '../kernel/lane.ts';
+import type { Pools } from '../pool/pools.ts';
+import { InvalidArgument } from '../volume/errors.ts';
+import { SingleFlight } from '../volume/single-flight.ts';
+import type { NodeContext } from './context.ts';
+import { expandVolume } from './expand.ts';
+import { Notes } from './notes.ts';
+import { publishVolume } from './publish.ts';
+import { fingerprint, parsePublishRequest, parseStageRequest, requireVolumeId } from './request.ts';
+import { stageVolume } from './stage.ts';
+import { StatsReader } from './stats.ts';
+import { normalizeRoot, parseTargetPath, type TargetPath } from './target.ts';
+import { unpublishVolume } from './unpublish.ts';
+import { unstageVolume } from './unstage.ts';
+
+export interface NodeOptions {
+  readonly nodeId: string;
+  /** Where this node is: what every volume made here has (NI03). */
+  readonly topology: TopologySegments;
+  readonly pools: Pools;
+  /** Shared with the controller service: one call at a time for one volume. */
+  readonly flights: SingleFlight;
+  /** Only under these directories is anything mounted, made or removed. */
+  readonly targetRoots: readonly string[];
+  readonly notesDirectory: string;
+  /** For the directories of the container orchestrator, which lie on no pool. */
+  readonly lane: Lane;
+}
+
+const capabilities = [
+  'STAGE_UNSTAGE_VOLUME',
+  'GET_VOLUME_STATS',
+  'EXPAND_VOLUME',
+  'VOLUME_CONDITION',
+  'SINGLE_NODE_MULTI_WRITER',
+] as const;
+
+/** The Node service, for the volumes of this node's own pools. */
+export function nodeService(options: NodeOptions): NodeHandlers {
+  const { flights, nodeId, topology } = options;
+  const context = nodeContext(options);
+  const { targetRoots } = context;
+  const stats = new StatsReader(context);
+
+  return {
+    async NodeStageVolume(request) {
+      const parsed = parseStageRequest(request, targetRoots);
+      await flights.run(parsed.volumeId, 'NodeStageVolume', fingerprint(parsed), () =>
+        onPath(context, parsed.staging, parsed.volumeId, () => stageVolume(context, parsed)),
+      );
+      return {};
+    },
+
+    async NodeUnstageVolume({ staging_target_path, volume_id: volumeId }) {
+      const staging = parseTargetPath('staging_target_path', staging_target_path, targetRoots);
+      await flights.run(volumeId, 'NodeUnstageVolume', staging.path, () =>
+        onPath(context, staging, volumeId, () => unstageVolume(context, { volumeId, staging })),
+      );
+      return {};
+    },
+
+    async NodePublishVolume(request) {
+      const parsed = parsePublishRequest(request, targetRoots);
+      await flights.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
+        onPath(context, parsed.target, parsed.volumeId, () => publishVolume(context, parsed)),
+      );
+      return {};
+    },
+
+    async NodeUnpublishVolume({ target_path, volume_id: volumeId }) {
+      const target = parseTargetPath('target_path', target_path, targetRoots);
+      await flights.run(volumeId, 'NodeUnpublishVolume', target.path, () =>
+        onPath(context, target, volumeId, () => unpublishVolume(context, { volumeId, target })),
+      );
+      return {};
+    },
+
+    async NodeGetVolumeStats({ volume_id, volume_path }) {
+      const { condition, usage } = await stats.read(requireVolumeId(volume_id), volume_path);
+      return { usage: [...usage], volume_condition: condition };
+    },
+
+    async NodeExpandVolume({ capacity_range, volume_capability, volume_id, volume_path: path }) {
+      const volumeId = requireVolumeId(volume_id);
+      const range = parseCapacityRange(capacity_range);
+      const capability =
+        volume_capability === null
+          ? undefined
+          : parseCapability(volume_capability, (message) => new InvalidArgument(message));
+      const request = { volumeId, path, range, capability };
+      const capacity_bytes = await flights.run(volumeId, 'NodeExpandVolume', fingerprint(request), () =>
+        expandVolume(context, request),
+      );
+      return { capacity_bytes };
+    },
+
+    async NodeGetCapabilities() {
+      return { capabilities: capabilities.map((type) => ({ rpc: { type } })) };
+    },
+
+    async NodeGetInfo() {
+      return { node_id: nodeId, max_volumes_per_node: 0n, accessible_topology: { segments: topology } };
+    },
+  };
+}
+
+function nodeContext({ lane, notesDirectory, pools, targetRoots }: NodeOptions): NodeContext {
+  let notes: Promise<Notes> | undefined;
+  return {
+    pools,
+    lane,
+    targetRoots: targetRoots.map(normalizeRoot),
+    paths: new SingleFlight(),
+    notes() {
+      notes ??= Notes.open(notesDirectory, lane).catch((error) => {
+        // Tried again with the next call.
+        notes = undefined;
+        throw error;
+      });
+      return notes;
+    },
+  };
+}
+
+/** One call at a time for one path, whichever volumes they are about: mounts must not be stacked (PB18). */
+function onPath(
+  context: NodeContext,
+  { path }: TargetPath,
+  volumeId: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  return context.paths.run(path, `a call for ${volumeId}`, '', work);
+}

@@ -1,0 +1,78 @@
+import type { Descriptor } from '../kernel/descriptor.ts';
+import type { Lane } from '../kernel/lane.ts';
+import { bindMount } from '../kernel/mount.ts';
+import { makeDirectoryAt, makeFileAt, removeDirectoryAt, removeFileAt } from '../kernel/path.ts';
+import type { Pool } from '../pool/pool.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import type { VolumeId } from '../volume/id.ts';
+import { step } from '../volume/step.ts';
+import { detachUnseen, openDeviceNode } from './block.ts';
+import { type Look, lookAt, type Place } from './look.ts';
+import type { WantedMount } from './plan.ts';
+
+/** A staged volume that is to be seen at one more place. */
+export interface Showing {
+  readonly volumeId: VolumeId;
+  readonly place: Place;
+  /** The empty directory or file that is there; undefined: it is still to be made. */
+  readonly look: Look | undefined;
+  /** The staged filesystem, or the staged device's node. */
+  readonly staged: Descriptor;
+  readonly wanted: WantedMount;
+  /** Nothing is mounted before this: beside an older call's note it would look like that call's work. */
+  readonly noted: Promise<void>;
+}
+
+/** Bind-mounts the staged volume onto its target. If that fails, no target is left that was not there (PB17). */
+export async function show(lane: Lane, pool: Pool, showing: Showing): Promise<void> {
+  const { look, noted, place, wanted } = showing;
+  const isDirectory = wanted.access === 'mount';
+  // The target is made meanwhile. Both are waited for, whichever fails.
+  const making = look === undefined ? step('publish/target', () => makeTarget(lane, place, isDirectory)) : undefined;
+  const [made] = await Promise.allSettled([making, noted]);
+  try {
+    await making;
+    await noted;
+    using fresh = look === undefined ? await lookAt(lane, place) : undefined;
+    const target = look ?? fresh;
+    if (target === undefined) throw new FailedPrecondition(`${place.path} was removed while it was made; try again.`);
+    await bind(pool, showing, target.descriptor);
+  } catch (error) {
+    const isOurs = look === undefined && made.status === 'fulfilled';
+    if (isOurs) await removeTarget(lane, place, isDirectory).catch(() => undefined);
+    if (!isDirectory) await detachUnseen(lane, pool, showing.volumeId, 'readonly').catch(() => undefined);
+    throw error;
+  }
+}
+
+async function makeTarget(lane: Lane, { name, parent }: Place, isDirectory: boolean): Promise<void> {
+  // Hidden by the mount; until then, and after it, nobody else needs it.
+  if (isDirectory) await makeDirectoryAt(lane, parent, name, 0o750);
+  else await makeFileAt(lane, parent, name, 0o600);
+}
+
+/** Never more than the one empty directory or file (UP06). */
+export async function removeTarget(lane: Lane, { name, parent }: Place, isDirectory: boolean): Promise<void> {
+  if (isDirectory) await removeDirectoryAt(lane, parent, name);
+  else await removeFileAt(lane, parent, name);
+}
+
+async function bind(pool: Pool, { staged, volumeId, wanted }: Showing, target: Descriptor): Promise<void> {
+  const { lane } = pool;
+  const isDevice = wanted.access === 'block';
+  if (isDevice && wanted.attributes.readonly) return bindReadonlyDevice(pool, volumeId, target);
+  // Attributes of a mount mean nothing to a device.
+  const attributes = isDevice ? {} : wanted.attributes;
+  await step('publish/mount', () => bindMount(lane, { from: staged, target, attributes }));
+}
+
+/** A read-only mount of a device node stops no writes to the device: there is a second device that takes none (PB14). */
+async function bindReadonlyDevice(pool: Pool, volumeId: VolumeId, target: Descriptor): Promise<void> {
+  const attachment = await pool.attach(volumeId, { lasting: true, readonly: true });
+  try {
+    await using node = await openDeviceNode(pool.lane, attachment.devicePath);
+    await step('publish/mount', () => bindMount(pool.lane, { from: node, target, attributes: {} }));
+  } finally {
+    await attachment.release();
+  }
+}

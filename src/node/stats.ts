@@ -1,0 +1,115 @@
+import { statfs } from 'node:fs/promises';
+import { deviceSizeBytes } from '../kernel/block.ts';
+import type { Lane } from '../kernel/lane.ts';
+import type { Condition } from '../pool/pool.ts';
+import { Unavailable } from '../volume/errors.ts';
+import type { VolumeId } from '../volume/id.ts';
+import { filesystemCondition } from './condition.ts';
+import type { NodeContext } from './context.ts';
+import { type Located, locate, requireVolumePath } from './locate.ts';
+
+/** Numbers of one kind; only what is known (VS06). */
+export interface Usage {
+  readonly unit: 'BYTES' | 'INODES';
+  readonly total: bigint;
+  readonly used?: bigint;
+  readonly available?: bigint;
+}
+
+export interface VolumeStats {
+  readonly usage: readonly Usage[];
+  readonly condition: Condition;
+}
+
+/** A disk that has not answered after this is called sick; the kubelet's own patience is not much longer. */
+const patienceMs = 3_000;
+
+const silent: VolumeStats = {
+  usage: [],
+  condition: { abnormal: true, message: `The volume's disk has not answered for ${patienceMs / 1000} s.` },
+};
+
+/** What NodeGetVolumeStats answers. Never waits for a disk that hangs (VS08). */
+export class StatsReader {
+  readonly #context: NodeContext;
+  /** A question that hangs is asked once: later callers wait for the same answer, as long as they like to. */
+  readonly #asked = new Map<string, Promise<VolumeStats>>();
+
+  constructor(context: NodeContext) {
+    this.#context = context;
+  }
+
+  /** @throws NotFound if the volume is not at the path */
+  async read(id: VolumeId, path: string): Promise<VolumeStats> {
+    const answer = await within(patienceMs, this.#ask(id, path));
+    if (answer !== 'late') return answer;
+    // What is at the path cannot be found out now. If it was put there by us, it is the disk that is silent.
+    const notes = await this.#context.notes();
+    const { staging, targets } = notes.read(id);
+    const target = requireVolumePath(this.#context, path, id);
+    if (staging?.path === target.path || targets[target.path] !== undefined) return silent;
+    throw new Unavailable(`volume ${id}: whether it is at that path cannot be found out, as a disk does not answer.`);
+  }
+
+  #ask(id: VolumeId, path: string): Promise<VolumeStats> {
+    const key = `${id} ${path}`;
+    const pending = this.#asked.get(key);
+    if (pending !== undefined) return pending;
+    const answer = measure(this.#context, id, path).finally(() => this.#asked.delete(key));
+    this.#asked.set(key, answer);
+    return answer;
+  }
+}
+
+async function measure(context: NodeContext, id: VolumeId, path: string): Promise<VolumeStats> {
+  using located = await locate(context, path, id);
+  const pool = located.mounted.owner?.pool;
+  const lane = pool?.lane ?? context.lane;
+  const [usage, own, pools] = await Promise.all([
+    measureUsage(lane, located).catch(() => undefined),
+    filesystemCondition(context.lane, located),
+    pool?.condition(id) ?? poolClosed,
+  ]);
+  if (own.abnormal) return { usage: usage ?? [], condition: own };
+  if (usage === undefined) return { usage: [], condition: unreadable };
+  return { usage, condition: pools };
+}
+
+const poolClosed: Condition = { abnormal: true, message: 'The pool of this volume could not be opened.' };
+const unreadable: Condition = {
+  abnormal: true,
+  message: 'The volume answers with errors; see the kernel log of the node.',
+};
+
+function measureUsage(lane: Lane, { look, mounted }: Located): Promise<readonly Usage[]> {
+  const path = look.descriptor.procPath;
+  return mounted.access === 'block' ? deviceUsage(lane, path) : filesystemUsage(lane, path);
+}
+
+async function deviceUsage(lane: Lane, path: string): Promise<readonly Usage[]> {
+  return [{ unit: 'BYTES', total: await deviceSizeBytes(lane, path) }];
+}
+
+async function filesystemUsage(lane: Lane, path: string): Promise<readonly Usage[]> {
+  const { bavail, bfree, blocks, bsize, ffree, files } = await lane.run(() => statfs(path, { bigint: true }));
+  const bytes: Usage = {
+    unit: 'BYTES',
+    total: blocks * bsize,
+    used: (blocks - bfree) * bsize,
+    available: bavail * bsize,
+  };
+  // btrfs makes inodes as it needs them and counts none.
+  return files === 0n ? [bytes] : [bytes, { unit: 'INODES', total: files, used: files - ffree, available: ffree }];
+}
+
+async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T | 'late'> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,58 @@
+import { isErrno } from '../kernel/errno.ts';
+import { unmountAt } from '../kernel/mount.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import { type StepName, step } from '../volume/step.ts';
+import type { NodeContext } from './context.ts';
+import { lookAt, type Place } from './look.ts';
+import { identify, LazyMountTable, type Sight } from './observe.ts';
+
+/** More mounts than this on one path are no leftovers of ours. */
+const mostStacked = 64;
+
+/** What was unmounted, and what was seen last. */
+export interface Undone {
+  readonly unmounted: readonly Sight[];
+  readonly last: Sight;
+}
+
+/** What an undoing decides each time it has looked. */
+export type Decide = (sight: Sight, mounts: LazyMountTable) => Promise<'unmount' | 'stop'>;
+
+/** Looks at a place and unmounts what is there, one after the other if several are stacked, until `decide` says stop. */
+export async function unmountWhile(
+  context: NodeContext,
+  place: Place,
+  volumeId: string,
+  stepName: StepName,
+  decide: Decide,
+): Promise<Undone> {
+  const unmounted: Sight[] = [];
+  while (unmounted.length < mostStacked) {
+    const mounts = new LazyMountTable(context.lane);
+    const sight = await glance(context, mounts, place, volumeId);
+    if ((await decide(sight, mounts)) === 'stop') return { unmounted, last: sight };
+    // The pool's disk may have to be written to; if it hangs, only that pool's lane fills.
+    const lane = sight.mounted?.owner?.pool?.lane ?? context.lane;
+    await step(stepName, () => unmountAt(lane, place.parent, place.name)).catch((error) => {
+      throw isErrno(error, 'EBUSY') ? busy(place.path) : error;
+    });
+    unmounted.push(sight);
+  }
+  throw new FailedPrecondition(`${place.path} still has mounts on it after ${mostStacked} were undone.`);
+}
+
+/** A look that holds nothing open when it is over: what is held cannot be unmounted. */
+async function glance(context: NodeContext, mounts: LazyMountTable, place: Place, volumeId: string): Promise<Sight> {
+  using look = await lookAt(context.lane, place);
+  if (look?.kind === 'directory' && !look.isMountRoot) {
+    // Whether it is empty, rmdir(2) finds out in the step in which it removes it.
+    return { occupant: { kind: 'directory', isEmpty: true }, mounted: undefined };
+  }
+  return await identify(context, mounts, look, volumeId);
+}
+
+function busy(path: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `${path} is in use: a process works in it or something is mounted below it. End that (fuser -vm ${path}), then try again.`,
+  );
+}

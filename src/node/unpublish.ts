@@ -1,0 +1,78 @@
+import { isErrno } from '../kernel/errno.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { step } from '../volume/step.ts';
+import { detachUnseen } from './block.ts';
+import type { NodeContext } from './context.ts';
+import { findIfPossible } from './find.ts';
+import { openPlace, type Place } from './look.ts';
+import type { VolumeNote } from './notes.ts';
+import type { Sight } from './observe.ts';
+import { planUnpublish, type UnpublishPlan } from './plan.ts';
+import { removeTarget } from './show.ts';
+import type { TargetPath } from './target.ts';
+import { type Undone, unmountWhile } from './undo.ts';
+
+/** An unpublish, of a volume that nobody may know any more (UP05). */
+export interface UnpublishRequest {
+  readonly volumeId: string;
+  readonly target: TargetPath;
+}
+
+/** What NodeUnpublishVolume does: observe, plan, apply. Needs neither the volume's record nor its pool (UP08). */
+export async function unpublishVolume(context: NodeContext, { target, volumeId }: UnpublishRequest): Promise<void> {
+  const id = parseVolumeId(volumeId);
+  const notes = await context.notes();
+  const note = id === undefined ? undefined : notes.read(id);
+  using place = await openPlace(context.lane, target);
+  const undone = place === undefined ? undefined : await unpublishAt(context, place, volumeId, note);
+  if (id === undefined) return;
+  await detachReadonlyDevice(context, id, undone);
+  if (note?.targets[target.path] === undefined) return;
+  const { [target.path]: _gone, ...targets } = note.targets;
+  await notes.forget(id, { ...note, targets });
+}
+
+async function unpublishAt(
+  context: NodeContext,
+  place: Place,
+  volumeId: string,
+  note: VolumeNote | undefined,
+): Promise<Undone> {
+  const { path } = place;
+  const isStagingPath = note?.staging?.path === path;
+  const isNoted = note?.targets[path] !== undefined;
+  const plan = ({ occupant }: Sight) => planUnpublish({ volumeId, path, at: occupant, isStagingPath, isNoted });
+  const undone = await unmountWhile(context, place, volumeId, 'unpublish/unmount', async (sight) =>
+    plan(sight) === 'unmount' ? 'unmount' : 'stop',
+  );
+  await remove(context, place, plan(undone.last));
+  return undone;
+}
+
+async function remove({ lane }: NodeContext, place: Place, plan: UnpublishPlan): Promise<void> {
+  if (plan !== 'remove-directory' && plan !== 'remove-file') return;
+  try {
+    await step('unpublish/target', () => removeTarget(lane, place, plan === 'remove-directory'));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return;
+    if (!isErrno(error, 'ENOTEMPTY', 'EBUSY')) throw error;
+    throw new FailedPrecondition(
+      `${place.path} cannot be removed: it is in use, or has data that is not the volume's.`,
+    );
+  }
+}
+
+/** The device behind a read-only target of a block volume goes with the last of them (PB14). */
+async function detachReadonlyDevice(context: NodeContext, id: VolumeId, undone: Undone | undefined): Promise<void> {
+  const unmounted = undone?.unmounted[0]?.mounted;
+  if (unmounted?.access === 'mount') return;
+  const pool = unmounted?.owner?.pool ?? (await blockPool(context, id));
+  if (pool !== undefined) await detachUnseen(context.lane, pool, id, 'readonly');
+}
+
+/** For a replay: its first try may have died between the unmount and the detach. */
+async function blockPool(context: NodeContext, id: VolumeId) {
+  const found = await findIfPossible(context, id);
+  return found?.record.content.type === 'block' ? found.pool : undefined;
+}

@@ -1,0 +1,96 @@
+import { sameDevice } from '../kernel/device.ts';
+import type { Mount } from '../kernel/mount-table.ts';
+import { removeFileAt } from '../kernel/path.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { step } from '../volume/step.ts';
+import { detachUnseen } from './block.ts';
+import type { NodeContext } from './context.ts';
+import { findIfPossible } from './find.ts';
+import { openPlace, openPlaceIn, type Place } from './look.ts';
+import { LazyMountTable, type Mounted, mountsOfDevices, otherPaths } from './observe.ts';
+import { planUnstage } from './plan.ts';
+import type { TargetPath } from './target.ts';
+import { type Undone, unmountWhile } from './undo.ts';
+
+/** An unstage, of a volume that nobody may know any more (US04). */
+export interface UnstageRequest {
+  readonly volumeId: string;
+  readonly staging: TargetPath;
+}
+
+/** What NodeUnstageVolume does: observe, plan, apply. The staging directory stays: the caller made it (US05). */
+export async function unstageVolume(context: NodeContext, { volumeId, staging }: UnstageRequest): Promise<void> {
+  const id = parseVolumeId(volumeId);
+  // No volume of ours has such an id, so nothing of it is mounted.
+  if (id === undefined) return;
+  const isUndone = (await unstageFilesystem(context, staging, id)) || (await unstageDevice(context, staging, id));
+  const notes = await context.notes();
+  const note = notes.read(id);
+  const isStagedElsewhere = note.staging !== undefined && note.staging.path !== staging.path;
+  if (!isUndone) await tidyUp(context, id, staging.path, isStagedElsewhere ? note.staging.path : undefined);
+  if (!isStagedElsewhere) await notes.forget(id, { staging: undefined, targets: {} });
+}
+
+/** @returns whether there was anything to undo, or to leave alone, on the directory itself */
+async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
+  using place = await openPlace(context.lane, staging);
+  if (place === undefined) return false;
+  const { last, unmounted } = await unmountStaged(context, place, staging.path, id);
+  // A directory without a mount may have the file of a block volume in it.
+  return unmounted.length > 0 || last.occupant.kind === 'mount';
+}
+
+async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
+  using place = await openPlaceIn(context.lane, staging, id);
+  if (place === undefined) return false;
+  const { last, unmounted } = await unmountStaged(context, place, staging.path, id);
+  if (last.occupant.kind === 'file') await removeStagedFile(context, place, last.occupant.isEmpty);
+  const pool = unmounted.find(({ mounted }) => mounted?.owner?.pool !== undefined)?.mounted?.owner?.pool;
+  if (pool !== undefined) await detachUnseen(context.lane, pool, id, 'all');
+  return pool !== undefined;
+}
+
+function unmountStaged(context: NodeContext, place: Place, path: string, volumeId: VolumeId): Promise<Undone> {
+  return unmountWhile(context, place, volumeId, 'unstage/unmount', async (sight, mounts) => {
+    const publishedAt = sight.mounted === undefined ? [] : await othersOf(context, sight.mounted, mounts);
+    const plan = planUnstage({ volumeId, path, at: sight.occupant, publishedAt });
+    return plan === 'unmount' ? 'unmount' : 'stop';
+  });
+}
+
+/** Where else what is mounted can be seen: the same filesystem, or a node of one of the volume's devices. */
+async function othersOf(context: NodeContext, mounted: Mounted, mounts: LazyMountTable): Promise<string[]> {
+  const { access, mount, owner } = mounted;
+  const table = await mounts.read();
+  if (access === 'mount') {
+    return otherPaths(table, (other) => sameDevice(other.device, mount.device), { mounts: [mount] });
+  }
+  // Read-only targets show another device of the volume (PB14). Which ones it has, only its pool can tell.
+  const devices = owner?.pool === undefined ? [] : await owner.pool.devices(owner.id);
+  const showsDevice = await mountsOfDevices(context.lane, devices);
+  const showsNode = (other: Mount) => sameDevice(other.device, mount.device) && other.root === mount.root;
+  return otherPaths(table, (other) => showsNode(other) || showsDevice(other), { mounts: [mount] });
+}
+
+async function removeStagedFile({ lane }: NodeContext, { name, parent, path }: Place, isEmpty: boolean): Promise<void> {
+  if (!isEmpty) throw new FailedPrecondition(`${path} has data in it that is not the volume's: move it away.`);
+  await step('unstage/device', () => removeFileAt(lane, parent, name));
+}
+
+/**
+ * Nothing is mounted at the staging path. If somebody else unmounted it while the volume was published, it still is
+ * (US06); if the driver died on its way, a device may be left (T04).
+ */
+async function tidyUp(context: NodeContext, id: VolumeId, path: string, stagedAt: string | undefined): Promise<void> {
+  const found = await findIfPossible(context, id);
+  if (found === undefined) return;
+  const { pool, record } = found;
+  const devices = await pool.devices(id);
+  if (devices.length === 0) return;
+  const shows = await mountsOfDevices(context.lane, devices);
+  const known = stagedAt === undefined ? [] : [stagedAt, `${stagedAt}/${id}`];
+  const publishedAt = otherPaths(await new LazyMountTable(context.lane).read(), shows, { paths: known });
+  planUnstage({ volumeId: id, path, at: { kind: 'nothing' }, publishedAt });
+  if (record.content.type === 'block') await detachUnseen(context.lane, pool, id, 'all');
+}

@@ -1,0 +1,150 @@
+import type { Logger } from 'pino';
+import { CommandError } from './command/run.ts';
+import type { Config, PoolConfig, ServeConfig } from './config.ts';
+import { controllerService } from './controller/service.ts';
+import { addServices } from './csi/call.ts';
+import { type Listener, listen, newServer } from './csi/listener.ts';
+import { serveRegistration } from './csi/registration.ts';
+import { Drain } from './drain.ts';
+import { identityService } from './identity/service.ts';
+import { KernelError } from './kernel/errno.ts';
+import { Lane } from './kernel/lane.ts';
+import { workerThreads } from './kernel/workers.ts';
+import { type LaneSizes, laneSizes } from './lanes.ts';
+import { nodeService } from './node/service.ts';
+import { PoolHeld } from './pool/image/home-lock.ts';
+import { openImagePool } from './pool/image/open.ts';
+import { type PoolOpener, Pools } from './pool/pools.ts';
+import { snapshotMetadataService } from './snapshot-metadata/service.ts';
+import { version } from './version.ts';
+import { HoldfastError } from './volume/errors.ts';
+import { SingleFlight } from './volume/single-flight.ts';
+
+/** The topology key of a node; its value is the node id (Y01). */
+const topologyKey = 'topology.holdfast.dev/node';
+
+/** How long calls that run when the driver is told to stop may take; Kubernetes kills it 30 s after the signal. */
+const callGraceMs = 20_000;
+/** How long the pools may take to let go after that. */
+const poolGraceMs = 5_000;
+/** The kubelet's connection is short-lived; nothing is lost if it is cut. */
+const registrationGraceMs = 1_000;
+/** A pool that takes longer to open, on a disk that hangs say, does not keep the driver from being registered. */
+const registrationPatienceMs = 10_000;
+
+/** A driver at work. */
+export interface Driver {
+  /** Resolves once every pool is open or has failed. Rejects if another driver has one of the pools. */
+  readonly opened: Promise<void>;
+  /** How many calls that do something have begun; Probe and the like are not counted. */
+  readonly calls: () => number;
+  /** Stops accepting calls, lets running ones finish for a while, lets the pools go and removes the sockets. */
+  stop(): Promise<void>;
+}
+
+/** Starts the driver. It answers Probe as soon as this resolves; the pools open after that. */
+export async function startDriver(config: ServeConfig, log: Logger): Promise<Driver> {
+  const sizes = laneSizes(workerThreads, config.pools.length);
+  const pools = new Pools(poolOpeners(config, sizes, log), config.defaultPool);
+  const drain = new Drain();
+  let stopping = false;
+
+  const server = newServer();
+  addServices(server, services(config, pools, sizes, drain), { log, ready: () => !stopping });
+  const listener = await listen(server, config.socketPath);
+  log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
+
+  const opened = openPools(pools, log);
+  const registered = register(config, opened, log);
+  // Who waits for these hears of it; nobody has to.
+  opened.catch(() => undefined);
+
+  return {
+    opened,
+    calls: () => drain.begun,
+    async stop() {
+      stopping = true;
+      const registration = await registered;
+      await registration?.close(registrationGraceMs);
+      const deadlineMs = performance.now() + callGraceMs;
+      await listener.close(callGraceMs);
+      const isIdle = await drain.idle(Math.max(0, deadlineMs - performance.now()));
+      if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
+      const closed = opened.catch(() => undefined).then(() => pools.close());
+      await within(poolGraceMs, closed, () => log.warn('a pool takes too long to close; it is left as it is'));
+      log.info('stopped');
+    },
+  };
+}
+
+function poolOpeners(config: Config, sizes: LaneSizes, log: Logger): ReadonlyMap<string, PoolOpener> {
+  const { dataDirectory, lockTimeoutMs } = config;
+  const opener = (pool: PoolConfig): PoolOpener => {
+    const lane = new Lane(pool.name, sizes.pool);
+    return () => openImagePool({ ...pool, dataDirectory, lockTimeoutMs, lane, log });
+  };
+  return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
+}
+
+function services(config: ServeConfig, pools: Pools, sizes: LaneSizes, drain: Drain) {
+  const { driverName, expansion, nodeId, searchPath, targetRoots } = config;
+  const topology = { [topologyKey]: nodeId };
+  const flights = new SingleFlight();
+  return {
+    identity: identityService({ name: driverName, version, pools, searchPath }),
+    controller: drain.count(controllerService({ nodeId, topology, pools, flights, expansion })),
+    node: drain.count(
+      nodeService({
+        nodeId,
+        topology,
+        pools,
+        flights,
+        targetRoots,
+        notesDirectory: config.notesDirectory,
+        lane: new Lane('kubelet', sizes.kubelet),
+      }),
+    ),
+    snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, flights })),
+  };
+}
+
+/** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the one too many */
+async function openPools(pools: Pools, log: Logger): Promise<void> {
+  const failures = await pools.open();
+  for (const { name, error } of failures) {
+    if (error instanceof PoolHeld) throw error;
+    // What we know by name needs no stack trace.
+    const isKnown = error instanceof HoldfastError || error instanceof CommandError || error instanceof KernelError;
+    const cause = isKnown ? { reason: error.message } : { err: error };
+    log.error({ pool: name, ...cause }, 'a pool could not be opened; the others work without it');
+  }
+}
+
+/** Once its pools are open the kubelet may know of the driver: it sends calls at once. */
+async function register(config: ServeConfig, opened: Promise<void>, log: Logger): Promise<Listener | undefined> {
+  const { driverName, registrationSocketPath, socketPath } = config;
+  if (registrationSocketPath === undefined) return undefined;
+  try {
+    await within(registrationPatienceMs, opened, () => log.warn('registering although a pool is still being opened'));
+    const options = { socketPath: registrationSocketPath, driverName, endpointPath: socketPath, log };
+    const listener = await serveRegistration(options);
+    log.info({ socket: registrationSocketPath }, 'listening for the kubelet');
+    return listener;
+  } catch (error) {
+    if (!(error instanceof PoolHeld)) log.error({ err: error }, 'cannot serve the registration socket');
+    return undefined;
+  }
+}
+
+/** Waits for `work`, but no longer than this. */
+async function within(timeoutMs: number, work: Promise<void>, onLate: () => void): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), timeoutMs);
+  });
+  try {
+    if ((await Promise.race([work, late])) === 'late') onLate();
+  } finally {
+    clearTimeout(timer);
+  }
+}

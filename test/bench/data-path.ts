@@ -1,0 +1,162 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { DriverClient } from '../support/client.ts';
+import type { Scratch } from '../support/scratch.ts';
+import { type DriverPlaces, pools } from './driver-process.ts';
+import { capability, volumeBytes } from './life.ts';
+import { median } from './statistics.ts';
+
+const run = promisify(execFile);
+
+/** Where data is written: on the filesystem that everything lies on, or in a volume of one of the pools. */
+export const sites = ['raw', ...pools] as const;
+export type Site = (typeof sites)[number];
+
+interface Job {
+  readonly name: string;
+  readonly unit: 'IOPS' | 'MiB/s';
+  readonly direction: 'read' | 'write';
+  readonly arguments: readonly string[];
+}
+
+const jobs: readonly Job[] = [
+  {
+    name: '4k random read',
+    unit: 'IOPS',
+    direction: 'read',
+    arguments: ['--rw=randread', '--bs=4k', '--direct=1', '--iodepth=16'],
+  },
+  {
+    name: '4k random write',
+    unit: 'IOPS',
+    direction: 'write',
+    arguments: ['--rw=randwrite', '--bs=4k', '--direct=1', '--iodepth=16'],
+  },
+  {
+    name: '4k write and fsync',
+    unit: 'IOPS',
+    direction: 'write',
+    arguments: ['--rw=randwrite', '--bs=4k', '--ioengine=psync', '--fsync=1'],
+  },
+  {
+    name: '1 MiB stream read',
+    unit: 'MiB/s',
+    direction: 'read',
+    arguments: ['--rw=read', '--bs=1M', '--direct=1', '--iodepth=4'],
+  },
+  {
+    name: '1 MiB stream write',
+    unit: 'MiB/s',
+    direction: 'write',
+    arguments: ['--rw=write', '--bs=1M', '--direct=1', '--iodepth=4'],
+  },
+];
+
+export interface DataPathResult {
+  readonly name: string;
+  readonly unit: Job['unit'];
+  /** The median over the rounds. */
+  readonly rate: Readonly<Record<Site, number>>;
+}
+
+export interface DataPathOptions {
+  readonly scratch: Scratch;
+  readonly places: DriverPlaces;
+  readonly client: DriverClient;
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly signal: AbortSignal;
+}
+
+export async function hasFio(): Promise<boolean> {
+  return run('fio', ['--version']).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** fio(1) in a file on the raw filesystem and in a volume of each pool, in turn, job by job. */
+export async function measureDataPath(options: DataPathOptions): Promise<DataPathResult[]> {
+  const { scratch, rounds, seconds, signal } = options;
+  const directories: Record<Site, string> = { raw: scratch.join('raw'), directory: '', file: '' };
+  mkdirSync(directories.raw);
+  const volumes: Published[] = [];
+  try {
+    for (const pool of pools) {
+      const volume = await publish(options, pool);
+      volumes.push(volume);
+      directories[pool] = volume.targetPath;
+    }
+    for (const site of sites)
+      await fio(directories[site], ['--rw=write', '--bs=1M', '--direct=1', '--end_fsync=1'], signal);
+    const results: DataPathResult[] = [];
+    for (const job of jobs) {
+      const rates: Record<Site, number[]> = { raw: [], directory: [], file: [] };
+      for (let round = 0; round < rounds; round++) {
+        for (const site of sites) {
+          const timed = ['--time_based', `--runtime=${seconds}`, '--ramp_time=1', ...job.arguments];
+          rates[site].push(rateOf(job, await fio(directories[site], timed, signal)));
+        }
+      }
+      const rate = { raw: median(rates.raw), directory: median(rates.directory), file: median(rates.file) };
+      results.push({ name: job.name, unit: job.unit, rate });
+    }
+    return results;
+  } finally {
+    for (const volume of volumes) await remove(options.client, volume);
+  }
+}
+
+/** Half of the volume: what fits into every kind of filesystem on it. */
+const fileBytes = volumeBytes / 2;
+
+async function fio(directory: string, parameters: readonly string[], signal: AbortSignal): Promise<unknown> {
+  const target = [`--filename=${join(directory, 'fio.data')}`, `--size=${fileBytes}`, '--name=bench'];
+  const { stdout } = await run('fio', ['--output-format=json', '--ioengine=libaio', ...target, ...parameters], {
+    signal,
+  });
+  return JSON.parse(stdout);
+}
+
+function rateOf(job: Job, report: unknown): number {
+  // The part of fio's JSON that matters here, present since fio 3.0.
+  const side = (report as { jobs: Record<Job['direction'], { iops: number; bw_bytes: number }>[] }).jobs[0]?.[
+    job.direction
+  ];
+  if (side === undefined) throw new Error(`fio reported nothing for ${job.name}`);
+  return job.unit === 'IOPS' ? side.iops : side.bw_bytes / 2 ** 20;
+}
+
+interface Published {
+  readonly volumeId: string;
+  readonly stagingPath: string;
+  readonly targetPath: string;
+}
+
+async function publish({ client, places }: DataPathOptions, pool: string): Promise<Published> {
+  const stagingPath = join(places.kubelet, 'plugins', `data-${pool}`, 'globalmount');
+  const pod = join(places.kubelet, 'pods', `data-${pool}`);
+  mkdirSync(stagingPath, { recursive: true });
+  mkdirSync(pod, { recursive: true });
+  const { volume } = await client.controller.CreateVolume({
+    name: `data-${pool}`,
+    capacity_range: { required_bytes: BigInt(volumeBytes) },
+    volume_capabilities: [capability],
+    parameters: { pool },
+  });
+  const volumeId = volume?.volume_id ?? '';
+  const targetPath = join(pod, 'mount');
+  const staged = { volume_id: volumeId, staging_target_path: stagingPath, volume_capability: capability };
+  await client.node.NodeStageVolume(staged);
+  await client.node.NodePublishVolume({ ...staged, target_path: targetPath });
+  return { volumeId, stagingPath, targetPath };
+}
+
+async function remove({ controller, node }: DriverClient, volume: Published): Promise<void> {
+  const volume_id = volume.volumeId;
+  await node.NodeUnpublishVolume({ volume_id, target_path: volume.targetPath });
+  await node.NodeUnstageVolume({ volume_id, staging_target_path: volume.stagingPath });
+  await controller.DeleteVolume({ volume_id });
+}

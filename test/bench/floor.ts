@@ -1,0 +1,116 @@
+import {
+  closeSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmdirSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { attachLoop, bindMount, mountFilesystem, runProgram, unmount } from './floor-calls.ts';
+import type { FloorPlan, FloorReport } from './floor-process.ts';
+import { type Rpc, rpcs, volumeBytes } from './life.ts';
+
+/**
+ * The raw floor, a process of its own: a volume's life in the fewest system calls that keep every promise the driver
+ * makes, one after the other, in one thread. Durable before it is answered: the image after mkfs, the record, the
+ * directory they are in, and each directory in which a name came or went.
+ */
+
+/** As src/command/mkfs.ts has them; the bench compares the filesystems that come out. */
+const mkfsArguments = ['-q', '-F', '-e', 'remount-ro', '-m', '0', '-E'];
+const mkfsExtended = 'lazy_itable_init=1,lazy_journal_init=1,nodiscard';
+
+let lifeNumber = 0;
+
+function makeFloor(plan: FloorPlan): () => number[] {
+  const tmp = join(plan.poolDirectory, 'tmp');
+  const volumes = join(plan.poolDirectory, 'volumes');
+  const trash = join(plan.poolDirectory, 'trash');
+  for (const directory of [plan.poolDirectory, tmp, volumes, trash]) mkdirSync(directory, { recursive: true });
+  const staging = join(plan.targetDirectory, 'staging');
+  const target = join(plan.targetDirectory, 'target');
+  mkdirSync(staging, { recursive: true });
+
+  function create(id: string): void {
+    const draft = join(tmp, id);
+    mkdirSync(draft, { mode: 0o700 });
+    const image = openSync(join(draft, 'data'), 'wx', 0o600);
+    ftruncateSync(image, volumeBytes);
+    runProgram(plan.mkfsPath, [...mkfsArguments, mkfsExtended, join(draft, 'data')]);
+    fsyncSync(image);
+    closeSync(image);
+    const record = openSync(join(draft, 'volume.json'), 'wx', 0o600);
+    writeSync(record, plan.record);
+    fsyncSync(record);
+    closeSync(record);
+    syncDirectory(draft);
+    renameSync(draft, join(volumes, id));
+    syncDirectory(volumes);
+  }
+
+  function stage(id: string): void {
+    const loop = attachLoop(join(volumes, id, 'data'), { label: id, ...plan.loop });
+    mountFilesystem('ext4', loop.devicePath, staging);
+    closeSync(loop.fd);
+  }
+
+  function publish(): void {
+    mkdirSync(target, { mode: 0o750 });
+    bindMount(staging, target);
+  }
+
+  function unpublish(): void {
+    unmount(target);
+    rmdirSync(target);
+  }
+
+  function remove(id: string): void {
+    const removed = join(trash, id);
+    renameSync(join(volumes, id), removed);
+    syncDirectory(volumes);
+    syncDirectory(trash);
+    unlinkSync(join(removed, 'data'));
+    unlinkSync(join(removed, 'volume.json'));
+    rmdirSync(removed);
+  }
+
+  const steps: Readonly<Record<Rpc, (id: string) => void>> = {
+    CreateVolume: create,
+    NodeStageVolume: stage,
+    NodePublishVolume: publish,
+    NodeUnpublishVolume: unpublish,
+    NodeUnstageVolume: () => unmount(staging),
+    DeleteVolume: remove,
+  };
+  return () => {
+    const id = `vol-floor${++lifeNumber}`;
+    return rpcs.map((rpc) => {
+      const start = performance.now();
+      steps[rpc](id);
+      return performance.now() - start;
+    });
+  };
+}
+
+function syncDirectory(path: string): void {
+  const fd = openSync(path, 'r');
+  fsyncSync(fd);
+  closeSync(fd);
+}
+
+const plan = JSON.parse(process.argv[2] ?? '{}') as FloorPlan;
+const live = makeFloor(plan);
+
+process.on('message', (lives: number) => {
+  const start = performance.now();
+  const stepMs = Array.from({ length: lives }, live);
+  const report: FloorReport = { elapsedMs: performance.now() - start, stepMs };
+  process.send?.(report);
+});
+// Whoever started this is gone.
+process.on('disconnect', () => process.exit());
+process.send?.('ready');

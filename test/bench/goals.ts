@@ -1,0 +1,36 @@
+import { type BenchResult, mebibytes } from './result.ts';
+
+export interface Goal {
+  readonly name: string;
+  readonly measured: string;
+  readonly met: boolean;
+}
+
+/** What the driver is meant to reach, held against what was measured. A goal that is missed fails nothing. */
+export function judge(result: BenchResult): Goal[] {
+  const { lifecycles, startup, memory } = result;
+  return [
+    ...lifecycles.flatMap(({ pool, ratio, latencyMs }) => [
+      atLeast(`${pool} pool: lives a second, 1 caller, of the floor's`, ratio.one, 0.6),
+      atLeast(`${pool} pool: lives a second, 16 callers, of the floor's single caller`, ratio.many, 1),
+      below(`${pool} pool: NodePublishVolume p50, 1 caller`, latencyMs.NodePublishVolume.one.p50, 1.5, 'ms'),
+      below(`${pool} pool: NodeUnpublishVolume p50, 1 caller`, latencyMs.NodeUnpublishVolume.one.p50, 1.5, 'ms'),
+    ]),
+    below('first Probe after the start', startup.firstProbeMs, 300, 'ms'),
+    below('anonymous memory, idle', mebibytes(memory.idle.anonymousBytes), 32, 'MiB'),
+    below(`anonymous memory after ${memory.lives} lives`, mebibytes(memory.after.anonymousBytes), 64, 'MiB'),
+    {
+      name: `file descriptors flat over ${memory.lives} lives`,
+      measured: `${memory.warm.descriptors} to ${memory.after.descriptors}`,
+      met: memory.after.descriptors <= memory.warm.descriptors,
+    },
+  ];
+}
+
+function atLeast(name: string, measured: number, goal: number): Goal {
+  return { name: `${name} (at least ${goal})`, measured: measured.toFixed(2), met: measured >= goal };
+}
+
+function below(name: string, measured: number, goal: number, unit: string): Goal {
+  return { name: `${name} (below ${goal} ${unit})`, measured: `${measured.toFixed(2)} ${unit}`, met: measured < goal };
+}

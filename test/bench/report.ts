@@ -1,0 +1,82 @@
+import type { DataPathResult } from './data-path.ts';
+import type { Goal } from './goals.ts';
+import { rpcs } from './life.ts';
+import { type LifecycleResult, manyCallers, runners } from './lifecycles.ts';
+import type { MemoryResult } from './memory.ts';
+import { type BenchResult, mebibytes } from './result.ts';
+
+/** The result for people. */
+export function describeResult(result: BenchResult, goals: readonly Goal[]): string {
+  const { machine, startup } = result;
+  return [
+    `Holdfast bench: ${machine.processors} processors, kernel ${machine.kernel}, Node ${machine.node}, on ${machine.filesystem}`,
+    ...result.lifecycles.map(describeLifecycles),
+    `Start (median of ${startup.starts}): first Probe after ${ms(startup.firstProbeMs)} ms, ready after ${ms(startup.readyMs)} ms`,
+    describeMemory(result.memory),
+    describeDataPath(result.dataPath),
+    table(
+      ['goal', 'measured', ''],
+      goals.map(({ name, measured, met }) => [name, measured, met ? 'met' : 'MISSED']),
+    ),
+  ].join('\n\n');
+}
+
+function describeLifecycles({ pool, rate, ratio, latencyMs }: LifecycleResult): string {
+  const rows = rpcs.map((rpc) => [
+    rpc,
+    ...runners.flatMap((runner) => [ms(latencyMs[rpc][runner].p50), ms(latencyMs[rpc][runner].p99)]),
+  ]);
+  return [
+    `Lives a second, pool '${pool}' (ext4, 1 GiB, thin): ` +
+      `floor ${rate.floor.toFixed(1)} · 1 caller ${rate.one.toFixed(1)} (${ratio.one.toFixed(2)} of the floor) · ` +
+      `${manyCallers} callers ${rate.many.toFixed(1)} (${ratio.many.toFixed(2)})`,
+    table(['ms', 'floor p50', 'p99', '1 caller p50', 'p99', `${manyCallers} callers p50`, 'p99'], rows),
+  ].join('\n');
+}
+
+function describeMemory({ lives, idle, warm, after, liveHeapBytes }: MemoryResult): string {
+  const row = (name: string, of: MemoryResult['idle'], heapBytes?: number) => [
+    name,
+    mebibytes(of.anonymousBytes).toFixed(1),
+    mebibytes(of.residentBytes).toFixed(1),
+    heapBytes === undefined ? '' : mebibytes(heapBytes).toFixed(1),
+    `${of.descriptors}`,
+    `${of.threads}`,
+  ];
+  return table(
+    ['memory (MiB)', 'anonymous', 'resident', 'live heap', 'descriptors', 'threads'],
+    [
+      row('idle', idle, liveHeapBytes.idle),
+      row(`after ${Math.ceil(lives / 10)} lives`, warm),
+      row(`after ${lives} lives`, after, liveHeapBytes.after),
+    ],
+  );
+}
+
+function describeDataPath(results: readonly DataPathResult[] | string): string {
+  if (typeof results === 'string') return `Data path: ${results}`;
+  const rows = results.map(({ name, unit, rate }) => [
+    name,
+    `${rate.raw.toFixed(0)} ${unit}`,
+    (rate.directory / rate.raw).toFixed(2),
+    (rate.file / rate.raw).toFixed(2),
+  ]);
+  return table(['data path (fio)', 'raw filesystem', 'volume in a directory pool', 'in a file pool'], rows);
+}
+
+/** The first column to the left, numbers to the right. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
+        .join('  '),
+    )
+    .join('\n');
+}
+
+function ms(value: number): string {
+  return value.toFixed(2);
+}

@@ -1,0 +1,23 @@
+import type { DataPathResult } from './data-path.ts';
+import type { LifecycleResult } from './lifecycles.ts';
+import type { MemoryResult } from './memory.ts';
+import type { StartupResult } from './startup.ts';
+
+/** Everything a run has measured. */
+export interface BenchResult {
+  readonly machine: {
+    readonly processors: number;
+    readonly kernel: string;
+    readonly node: string;
+    readonly filesystem: string;
+  };
+  readonly lifecycles: readonly LifecycleResult[];
+  readonly startup: StartupResult;
+  readonly memory: MemoryResult;
+  /** Or why there is none. */
+  readonly dataPath: readonly DataPathResult[] | string;
+}
+
+export function mebibytes(bytes: number): number {
+  return bytes / 2 ** 20;
+}

@@ -1,0 +1,123 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, release } from 'node:os';
+import { parseArgs } from 'node:util';
+import { buildBundle } from '../../scripts/build.ts';
+import { connectDriver } from '../support/client.ts';
+import { Scratch } from '../support/scratch.ts';
+import { hasFio, measureDataPath } from './data-path.ts';
+import { DriverPlaces, DriverProcess, pools } from './driver-process.ts';
+import { judge } from './goals.ts';
+import { type LifecyclePlan, type LifecycleResult, measureLifecycles } from './lifecycles.ts';
+import { measureMemory } from './memory.ts';
+import { describeResult } from './report.ts';
+import type { BenchResult } from './result.ts';
+import { awaitReady, measureStartup } from './startup.ts';
+
+interface Plan {
+  readonly lifecycles: LifecyclePlan;
+  readonly starts: number;
+  readonly memoryLives: number;
+  readonly data: { readonly rounds: number; readonly seconds: number };
+}
+
+const plans = {
+  quick: {
+    lifecycles: { rounds: 4, lives: { floor: 15, one: 15, many: 48 } },
+    starts: 5,
+    memoryLives: 500,
+    data: { rounds: 1, seconds: 2 },
+  },
+  usual: {
+    lifecycles: { rounds: 15, lives: { floor: 25, one: 25, many: 80 } },
+    starts: 10,
+    memoryLives: 2000,
+    data: { rounds: 3, seconds: 3 },
+  },
+  full: {
+    lifecycles: { rounds: 40, lives: { floor: 25, one: 25, many: 80 } },
+    starts: 20,
+    memoryLives: 5000,
+    data: { rounds: 5, seconds: 5 },
+  },
+} as const satisfies Record<string, Plan>;
+
+const usage = `Measures the driver beside the raw system calls. As root: npm run bench -- [options]
+  --quick      a minute, for a first look
+  --full       long: more rounds, 5000 lives for the memory
+  --data       the data path as well, with fio (part of --full)
+  --json FILE  the result for programs
+`;
+
+async function bench(plan: Plan, withData: boolean, signal: AbortSignal): Promise<BenchResult> {
+  using scratch = new Scratch('bench');
+  const say = (text: string) => process.stderr.write(`bench: ${text}\n`);
+  const { file: bundle } = await buildBundle(scratch.join('dist'));
+  const places = new DriverPlaces(scratch);
+  const lifecycles: LifecycleResult[] = [];
+  let dataPath: BenchResult['dataPath'] = 'not asked for (--data)';
+  {
+    await using driver = new DriverProcess(places, bundle);
+    await awaitReady(driver, places);
+    using client = connectDriver(places.socket);
+    for (const pool of pools) {
+      say(`lives, pool '${pool}'`);
+      lifecycles.push(await measureLifecycles({ scratch, places, client, pool, plan: plan.lifecycles, signal }));
+    }
+    if (withData) {
+      say('data path');
+      dataPath = (await hasFio())
+        ? await measureDataPath({ scratch, places, client, ...plan.data, signal })
+        : 'fio is not installed (apt-get install fio)';
+    }
+  }
+  say('starts');
+  const startup = await measureStartup(places, bundle, plan.starts, signal);
+  say(`memory over ${plan.memoryLives} lives`);
+  const memory = await measureMemory(places, bundle, plan.memoryLives, signal);
+  return { machine: describeMachine(scratch.path), lifecycles, startup, memory, dataPath };
+}
+
+function describeMachine(path: string): BenchResult['machine'] {
+  const filesystem = execFileSync('stat', ['--file-system', '--format=%T', path], { encoding: 'utf8' }).trim();
+  const model = /^model name\s*: (.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1];
+  return {
+    processors: availableParallelism(),
+    kernel: release(),
+    node: process.version,
+    filesystem: model === undefined ? filesystem : `${filesystem}, ${model}`,
+  };
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      full: { type: 'boolean', default: false },
+      data: { type: 'boolean', default: false },
+      json: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(usage);
+    return;
+  }
+  if (process.getuid?.() !== 0) throw new Error('must be run as root: it mounts filesystems');
+  const interruption = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => interruption.abort(new Error(`ended by ${signal}`)));
+  }
+  const plan = values.quick ? plans.quick : values.full ? plans.full : plans.usual;
+  const result = await bench(plan, values.data || values.full, interruption.signal);
+  const goals = judge(result);
+  process.stdout.write(`${describeResult(result, goals)}\n`);
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ ...result, goals }, null, 2)}\n`);
+}
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

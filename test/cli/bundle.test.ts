@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { buildBundle } from '../../scripts/build.ts';
+import { holdfast } from '../support/command.ts';
+import { assertNothingLeft, DriverProcess, environmentFor } from '../support/driver.ts';
+import { TestVolume } from '../support/life.ts';
+import { Scratch } from '../support/scratch.ts';
+
+/** The machine's own Node, which may be as old as 20, beside the one that runs the tests. */
+const systemNode = process.env['HOLDFAST_SYSTEM_NODE'] || '/usr/bin/node';
+const interpreters = [process.execPath, ...(existsSync(systemNode) ? [systemNode] : [])];
+
+describe('the bundle', () => {
+  for (const interpreter of interpreters) {
+    const version = execFileSync(interpreter, ['--version'], { encoding: 'utf8' }).trim();
+
+    test(`works on Node ${version}, far from any node_modules`, async () => {
+      using scratch = new Scratch('bundle');
+      const { file } = await buildBundle(scratch.join('dist'));
+      const command = [interpreter, file];
+      const environment = environmentFor(scratch);
+      const shown = await holdfast(['--version'], {}, { command });
+      assert.deepEqual([shown.code, shown.stderr], [0, '']);
+      const doctor = await holdfast(['doctor', '--json'], environment, { command });
+      assert.equal(doctor.stderr, '');
+      assert.equal(JSON.parse(doctor.stdout).healthy, true, doctor.stdout);
+
+      const driver = await DriverProcess.start(scratch, { command });
+      using client = driver.connect();
+      const volume = new TestVolume(scratch, 'v');
+      const id = await volume.bringUp(client);
+      writeFileSync(volume.file('x'), 'kept');
+      assert.equal(readFileSync(volume.file('x'), 'utf8'), 'kept');
+      const list = await holdfast(['volumes'], environment, { command });
+      assert.match(list.stdout, new RegExp(`^${id} .* published `, 'm'));
+      await volume.tearDown(client, id);
+      assert.deepEqual(await driver.stop(), { code: 0, signal: null });
+      assert.equal(driver.output().includes('unrecognized flag'), false, driver.output());
+      assertNothingLeft(scratch);
+    });
+  }
+
+  test('can be made again while a driver runs from it', async () => {
+    using scratch = new Scratch('bundle');
+    const { file } = await buildBundle(scratch.join('dist'));
+    await using driver = await DriverProcess.start(scratch, { command: [process.execPath, file] });
+    await buildBundle(scratch.join('dist'));
+    using client = driver.connect();
+    const volume = new TestVolume(scratch, 'v');
+    await volume.tearDown(client, await volume.bringUp(client));
+  });
+
+  test('is complete: the program, its native part, the licences, and nothing else', async () => {
+    using scratch = new Scratch('bundle');
+    mkdirSync(scratch.join('dist'));
+    await buildBundle(scratch.join('dist'));
+    const names = readdirSync(scratch.join('dist')).sort();
+    assert.deepEqual(
+      names.filter((name) => !/^koffi-linux-\w+\.node$/.test(name)),
+      ['LICENSE', 'THIRD-PARTY-LICENSES', 'holdfast.mjs'],
+    );
+    assert.equal(names.length, 4);
+    const licences = readFileSync(scratch.join('dist', 'THIRD-PARTY-LICENSES'), 'utf8');
+    for (const name of ['@grpc/grpc-js', 'koffi', 'zod', 'pino']) assert.match(licences, new RegExp(`^${name}$`, 'm'));
+  });
+});

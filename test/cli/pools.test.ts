@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { holdfast } from '../support/command.ts';
+import { DriverProcess, environmentFor } from '../support/driver.ts';
+import { TestVolume } from '../support/life.ts';
+import { Scratch } from '../support/scratch.ts';
+
+describe('holdfast pools', () => {
+  test('shows each pool, its space and who runs it', async () => {
+    using scratch = new Scratch('cli');
+    const options = {
+      config: `pools:\n  a: { directory: ${scratch.join('a')} }\n  b: { file: ${scratch.join('b.img')}, size: 1Gi }\ndefaultPool: b\n`,
+    };
+    await using driver = await DriverProcess.start(scratch, options);
+    using client = driver.connect();
+    await new TestVolume(scratch, 'v').create(client);
+    const environment = environmentFor(scratch, options);
+    const { code, stdout, stderr } = await holdfast(['pools'], environment);
+    assert.equal(stderr, '');
+    assert.equal(code, 0);
+    const [titles, a, b] = stdout.split('\n').map((line) => line.split(/ {2,}/));
+    assert.equal(titles?.join(' '), 'NAME KIND STATE VOLUMES SIZE PROMISED USED AVAILABLE DRIVER HOME');
+    assert.deepEqual([a?.[0], a?.[2], a?.[3], a?.at(-1)], ['a', 'open', '0', `directory ${scratch.join('a')}`]);
+    assert.deepEqual([b?.[0], b?.[2], b?.[3], b?.[5]], ['b (default)', 'open', '1', '64Mi']);
+    assert.equal(b?.at(-2), `pid ${driver.pid}`);
+
+    const { pools } = JSON.parse((await holdfast(['pools', '--json'], environment)).stdout);
+    assert.deepEqual(
+      pools.map(({ name, state, volumes }: Record<string, unknown>) => ({ name, state, volumes })),
+      [
+        { name: 'a', state: 'open', volumes: 0 },
+        { name: 'b', state: 'open', volumes: 1 },
+      ],
+    );
+    assert.equal(pools[1].capacity.promisedBytes, String(64 << 20));
+    assert.equal(pools[1].drivers[0].pid, driver.pid);
+    const { available_capacity } = await client.controller.GetCapacity({ parameters: { pool: 'b' } });
+    // GetCapacity answers in whole blocks.
+    const shown = BigInt(pools[1].capacity.availableBytes);
+    assert.equal(shown - (shown % 4096n), available_capacity);
+  });
+
+  test('a pool that was never made is no error', async () => {
+    using scratch = new Scratch('cli');
+    const { code, stdout, stderr } = await holdfast(['pools'], environmentFor(scratch));
+    assert.equal(code, 0);
+    assert.match(stdout, /^default \(default\) +image +absent +- /m);
+    assert.match(stderr, /the driver makes it at its first start/);
+  });
+
+  test('looking changes nothing', async () => {
+    using scratch = new Scratch('cli');
+    for (const command of ['pools', 'volumes', 'doctor']) await holdfast([command], environmentFor(scratch));
+    const { stdout } = await holdfast(['pools', '--json'], environmentFor(scratch));
+    assert.equal(JSON.parse(stdout).pools[0].state, 'absent');
+  });
+});

@@ -1,0 +1,113 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { VolumeContent } from '../../src/volume/capability.ts';
+import { CallError } from '../support/client.ts';
+import { type CrashNode, NoDriver } from './crash-node.ts';
+import type { SeededRandom } from './seeded-random.ts';
+import { TestVolume } from './test-volume.ts';
+
+/** A call, and the one that takes it back. */
+interface Move {
+  readonly go: () => Promise<unknown>;
+  readonly back?: () => Promise<unknown>;
+}
+
+/** What a caller has to bear with: no driver there, or another call at work on the same. */
+const passing = ['UNAVAILABLE', 'ABORTED'];
+const retryMs = 15;
+/** How often a call that was interrupted is taken back before it is tried again. */
+const regretProbability = 0.3;
+
+const contents: readonly VolumeContent[] = [
+  { type: 'mount', fsType: 'ext4' },
+  { type: 'mount', fsType: 'ext4' },
+  { type: 'mount', fsType: 'xfs' },
+  { type: 'block' },
+];
+
+/**
+ * Lives one volume's life after another, each on a volume of its own. A call that fails because the driver died is made
+ * again, or taken back first. Anything else that a call answers than what it should, and any data that is not what was
+ * written, is thrown.
+ */
+export class Caller {
+  readonly #node: CrashNode;
+  readonly #name: string;
+  readonly #random: SeededRandom;
+  lives = 0;
+  interruptions = 0;
+
+  constructor(node: CrashNode, name: string, random: SeededRandom) {
+    this.#node = node;
+    this.#name = name;
+    this.#random = random;
+  }
+
+  /** Until told to stop; the life that is under way is lived to its end. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#live(new TestVolume(this.#node, `${this.#name}-${this.lives}`, this.#random.pick(contents)));
+      this.lives++;
+    }
+  }
+
+  async #live(volume: TestVolume): Promise<void> {
+    const random = this.#random;
+    const create = { go: () => volume.create(), back: () => volume.delete() };
+    const stage = { go: () => volume.stage(), back: () => volume.unstage() };
+    const publish = { go: () => volume.publish(), back: () => volume.unpublish() };
+    await this.#make(create);
+    await this.#make(stage);
+    await this.#make(publish);
+    await volume.checkData();
+    await volume.write();
+    if (random.chance(0.3)) await this.#expand(volume);
+    if (random.chance(0.5)) {
+      await this.#make(reverse(publish));
+      await this.#make({ ...publish, go: () => volume.publish(true) });
+      await volume.checkData();
+      await volume.checkReadonly();
+    }
+    await this.#make(reverse(publish));
+    await this.#make(reverse(stage));
+    // Grown now, at the latest.
+    await this.#make(stage);
+    await this.#make(publish);
+    await volume.checkData();
+    await this.#make(reverse(publish));
+    await this.#make(reverse(stage));
+    await this.#make({ go: () => volume.delete() });
+  }
+
+  /** ext4 grows when it is staged next, wherever the driver may not grow it while it is mounted. */
+  async #expand(volume: TestVolume): Promise<void> {
+    const { content } = volume;
+    const isExt4 = content.type === 'mount' && content.fsType === 'ext4';
+    await this.#make({ go: () => (isExt4 ? volume.expandByController() : volume.expandOnNode()) });
+    if (!isExt4) await volume.checkGrown();
+    await volume.checkData();
+  }
+
+  async #make(move: Move): Promise<void> {
+    while (!(await this.#try(move.go))) {
+      this.interruptions++;
+      if (move.back !== undefined && this.#random.chance(regretProbability)) await this.#try(move.back);
+      await delay(retryMs);
+    }
+  }
+
+  async #try(call: () => Promise<unknown>): Promise<boolean> {
+    await this.#node.working();
+    try {
+      await call();
+      return true;
+    } catch (error) {
+      if (error instanceof NoDriver) return false;
+      if (error instanceof CallError && passing.includes(error.code)) return false;
+      throw error;
+    }
+  }
+}
+
+function reverse({ back, go }: Required<Move>): Move {
+  return { go: back, back: go };
+}

@@ -1,0 +1,182 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CrashPoint } from '../../src/volume/step.ts';
+import { CallError, type DriverClient } from '../support/client.ts';
+import { DriverProcess, type Ending } from '../support/driver.ts';
+import type { Scratch } from '../support/scratch.ts';
+import type { DriverCommand } from './bundle.ts';
+
+/** Every driver here is told this, so that a volume's id can be known before the volume is. */
+export const nodeId = 'node-1';
+export const poolName = 'default';
+
+/** How long an armed driver may take to reach its point: only a failure takes this long. */
+const deathPatienceMs = 10_000;
+const restartPatienceMs = 30_000;
+
+export interface CrashNodeOptions {
+  readonly command: DriverCommand;
+  readonly scratch: Scratch;
+  readonly config: string;
+  /** Where the pool's files are, once a driver has opened it. */
+  readonly poolRoot: string;
+  /** What the driver locks: the pool's directory, or the file that its filesystem is in. */
+  readonly poolHome: string;
+}
+
+/** Nobody is there to be called: the driver was killed a moment ago. */
+export class NoDriver extends Error {}
+
+/** A node on which one driver after another dies, with one pool and the kubelet's directory. */
+export class CrashNode implements AsyncDisposable {
+  readonly scratch: Scratch;
+  readonly poolRoot: string;
+  readonly poolHome: string;
+  readonly dataDirectory: string;
+  readonly kubeletDirectory: string;
+  readonly #options: CrashNodeOptions;
+  readonly #trace: string;
+  #stepsTaken = 0;
+  #driver: DriverProcess | undefined;
+  #client: DriverClient | undefined;
+  #isGone = false;
+
+  constructor(options: CrashNodeOptions) {
+    this.#options = options;
+    this.scratch = options.scratch;
+    this.poolRoot = options.poolRoot;
+    this.poolHome = options.poolHome;
+    this.dataDirectory = options.scratch.join('data');
+    this.kubeletDirectory = options.scratch.join('kubelet');
+    this.#trace = options.scratch.join('steps');
+  }
+
+  /** Of the driver that runs. */
+  get client(): DriverClient {
+    if (this.#client === undefined) throw new NoDriver('no driver runs');
+    return this.#client;
+  }
+
+  get socketPath(): string {
+    return this.scratch.join('csi.sock');
+  }
+
+  /** Waits until a driver works: at once if one does. */
+  async working(): Promise<void> {
+    while (this.#client === undefined) {
+      if (this.#isGone) throw new Error('the node is gone');
+      await delay(5);
+    }
+  }
+
+  /** Starts a driver and waits until it works. */
+  async start(how: { readonly at?: CrashPoint; readonly traced?: boolean } = {}): Promise<void> {
+    this.spawn(how);
+    await this.ready();
+  }
+
+  spawn({ at, traced = false }: { readonly at?: CrashPoint; readonly traced?: boolean } = {}): void {
+    const { command, config, scratch } = this.#options;
+    const environment: Record<string, string> = { STEP_TRACE: this.#trace };
+    if (at !== undefined) environment['HOLDFAST_TEST_CRASH_AT'] = `${at.when} ${at.step}`;
+    this.#driver = DriverProcess.spawn(scratch, {
+      command: traced ? command.traced : command.plain,
+      config,
+      environment,
+    });
+  }
+
+  /** The socket of a driver that was killed is still there, so it does not tell that the new one listens. */
+  async ready(): Promise<void> {
+    const giveUpAt = performance.now() + restartPatienceMs;
+    while (!(await this.#isReady())) {
+      if (this.#driver?.hasEnded === true) throw new Error(`the driver ended by itself:\n${this.lastWords()}`);
+      if (performance.now() > giveUpAt) throw new Error(`the driver does not get ready:\n${this.lastWords()}`);
+      await delay(5);
+    }
+    this.#client = this.#driver?.connect();
+  }
+
+  async #isReady(): Promise<boolean> {
+    if (!existsSync(this.socketPath)) return false;
+    using client = this.#driver?.connect();
+    try {
+      const answer = await client?.identity.Probe({});
+      return answer?.ready?.value === true;
+    } catch (error) {
+      if (error instanceof CallError && error.code === 'UNAVAILABLE') return false;
+      throw error;
+    }
+  }
+
+  /** Ends the driver at once, as kill -9 does. */
+  async kill(): Promise<void> {
+    await this.#driver?.kill();
+    this.#driver = undefined;
+    this.#client?.close();
+    this.#client = undefined;
+  }
+
+  /** Waits until an armed driver has killed itself. Fails if it lives: it never came to its point. */
+  async died(): Promise<void> {
+    const ended = this.#driver?.ended();
+    const ending = await Promise.race([ended, delay(deathPatienceMs, undefined, { ref: false })]);
+    if (ending === undefined) throw new Error('the driver lives: it has not come to the step it was to die at');
+    if (ending.signal !== 'SIGKILL') throw new Error(`the driver ended otherwise:\n${this.lastWords()}`);
+    this.#client?.close();
+    this.#client = undefined;
+    this.#driver = undefined;
+  }
+
+  /** Stops the driver in order. */
+  async stop(): Promise<Ending | undefined> {
+    this.#client?.close();
+    this.#client = undefined;
+    const ending = await this.#driver?.stop();
+    this.#driver = undefined;
+    return ending;
+  }
+
+  /** The steps passed by traced drivers since this was last asked. */
+  takeSteps(): string[] {
+    const lines = existsSync(this.#trace) ? readFileSync(this.#trace, 'utf8').trim().split('\n') : [];
+    const fresh = lines.slice(this.#stepsTaken).filter((line) => line !== '');
+    this.#stepsTaken += fresh.length;
+    return fresh;
+  }
+
+  lastWords(): string {
+    const path = this.scratch.join('driver.log');
+    return existsSync(path) ? readFileSync(path, 'utf8').slice(-4000) : '';
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isGone = true;
+    await this.kill();
+  }
+}
+
+/** A node whose pool is what most nodes have by default: XFS in a sparse file. */
+export function nodeWithFilePool(command: DriverCommand, scratch: Scratch): CrashNode {
+  const poolHome = scratch.join('pool.img');
+  const poolRoot = scratch.join('data', 'pools', poolName);
+  return new CrashNode({ command, scratch, config: configFor(`file: ${poolHome}, size: 4Gi`), poolRoot, poolHome });
+}
+
+/** A node whose pool is a directory of a disk that it has for itself, so that nobody else's files take room there. */
+export function nodeWithDirectoryPool(command: DriverCommand, scratch: Scratch): CrashNode {
+  const image = scratch.join('disk.img');
+  const disk = scratch.join('disk');
+  execFileSync('truncate', ['--size=4G', image]);
+  execFileSync('mkfs.ext4', ['-q', '-F', image]);
+  mkdirSync(disk);
+  execFileSync('mount', ['-o', 'loop', image, disk]);
+  const poolRoot = scratch.join('disk', 'pool');
+  return new CrashNode({ command, scratch, config: configFor(`directory: ${poolRoot}`), poolRoot, poolHome: poolRoot });
+}
+
+/** With `expansion: controller` both ways to grow a volume are offered. */
+function configFor(pool: string): string {
+  return `expansion: controller\npools:\n  ${poolName}: { ${pool} }\n`;
+}

@@ -1,0 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Only a failure takes this long. */
+const patienceMs = 10_000;
+const pauseMs = 10;
+
+/** For what the driver or the kernel finishes behind the answer: tries until it holds, and fails as the last try did. */
+export async function eventually(check: () => Promise<void> | void): Promise<void> {
+  const giveUpAt = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      await check();
+      return;
+    } catch (error) {
+      if (performance.now() >= giveUpAt) throw error;
+      await delay(pauseMs);
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/*
+ * What the kernel has, read from /sys and /proc with none of the driver's own code: what watches it must not share its
+ * mistakes.
+ */
+
+/** A loop device with a file attached. */
+export interface Loop {
+  readonly number: number;
+  readonly backingFile: string;
+  readonly readonly: boolean;
+}
+
+export interface MountLine {
+  readonly target: string;
+  /** `major:minor` of the filesystem. */
+  readonly device: string;
+  /** What of the filesystem is mounted; for a device node its name in /dev, with a slash before it. */
+  readonly root: string;
+  readonly source: string;
+  readonly options: readonly string[];
+}
+
+/** Loop devices over files in a directory, removed ones included. */
+export function loopsOver(directory: string): Loop[] {
+  return readdirSync('/sys/block')
+    .filter((name) => name.startsWith('loop'))
+    .flatMap((name) => {
+      const backingFile = readIfThere(`/sys/block/${name}/loop/backing_file`);
+      if (backingFile === undefined || !backingFile.startsWith(`${directory}/`)) return [];
+      const readonly = readIfThere(`/sys/block/${name}/ro`) === '1';
+      return [{ number: Number(name.slice('loop'.length)), backingFile, readonly }];
+    });
+}
+
+/** Mounts at or below a directory, in the order they were made. */
+export function mountsBelow(directory: string): MountLine[] {
+  return mountTable().filter(({ target }) => target === directory || target.startsWith(`${directory}/`));
+}
+
+/** Whether a mount shows the device: its filesystem, or its node on a file. */
+export function isShown({ number }: Loop, mounts: readonly MountLine[]): boolean {
+  return mounts.some(
+    ({ device, root, source }) =>
+      device === `7:${number}` || source === `/dev/loop${number}` || root === `/loop${number}`,
+  );
+}
+
+/** The processes that have a lock (flock, lease) on the file or directory with this inode number. */
+export function lockHolders(inode: bigint): number[] {
+  return readFileSync('/proc/locks', 'utf8')
+    .split('\n')
+    .map((line) => /^\d+: (?:-> )?\S+ +\S+ +\S+ +(\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /.exec(line))
+    .flatMap((match) => (match !== null && BigInt(match[2] ?? '') === inode ? [Number(match[1])] : []));
+}
+
+function mountTable(): MountLine[] {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [left = '', right = ''] = line.split(' - ');
+      const [, , device = '', root = '', target = '', options = ''] = left.split(' ');
+      return { target, device, root, source: right.split(' ')[1] ?? '', options: options.split(',') };
+    });
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Scratch } from '../support/scratch.ts';
+import { buildDriver, type DriverCommand } from './bundle.ts';
+import { Caller } from './caller.ts';
+import { type CrashNode, nodeWithDirectoryPool, nodeWithFilePool } from './crash-node.ts';
+import { capacityOf, checkEmpty, checkStopped } from './invariants.ts';
+import { SeededRandom } from './seeded-random.ts';
+
+/** HOLDFAST_TEST_SEED repeats a run's choices, HOLDFAST_TEST_KILLS makes it longer. */
+const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32));
+const kills = Number(process.env['HOLDFAST_TEST_KILLS'] ?? 40);
+const callerCount = 8;
+
+const homes = {
+  'a file with XFS': nodeWithFilePool,
+  'a directory on ext4': nodeWithDirectoryPool,
+};
+
+describe('T01 T02 T04 T05: kill -9 at random moments under 8 callers', () => {
+  let command: DriverCommand;
+  before(async () => {
+    command = await buildDriver();
+  });
+  after(() => command[Symbol.dispose]());
+
+  for (const [home, makeNode] of Object.entries(homes)) {
+    test(`the pool is ${home}`, async (t) => {
+      t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats this run`);
+      using scratch = new Scratch('crash');
+      await using node = makeNode(command, scratch);
+      const random = new SeededRandom(seed);
+      await node.start();
+      const capacityBytes = await capacityOf(node);
+      await node.kill();
+
+      const callers = Array.from({ length: callerCount }, (_, i) => new Caller(node, `caller${i}`, random.fork()));
+      const stop = new AbortController();
+      const lives = Promise.all(callers.map((caller) => caller.run(stop.signal))).finally(() => stop.abort());
+      // Heard of below, when the killing has stopped.
+      lives.catch(() => undefined);
+      const startedMs = performance.now();
+      const killed = await killAtRandom(node, random, Math.ceil(kills / 2), stop.signal);
+      stop.abort();
+      await lives;
+
+      const sum = (count: (caller: Caller) => number) => callers.reduce((total, caller) => total + count(caller), 0);
+      const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+      t.diagnostic(
+        `${killed} kills in ${seconds} s; ${sum((c) => c.lives)} lives of volumes, ${sum((c) => c.interruptions)} calls were interrupted`,
+      );
+      await checkEmpty(node, capacityBytes);
+      assert.deepEqual(await node.stop(), { code: 0, signal: null }, node.lastWords());
+      checkStopped(node);
+    });
+  }
+});
+
+/** Leaves a driver running. Stops early if a caller has failed. */
+async function killAtRandom(
+  node: CrashNode,
+  random: SeededRandom,
+  count: number,
+  signal: AbortSignal,
+): Promise<number> {
+  let killed = 0;
+  for (; killed < count && !signal.aborted; killed++) {
+    node.spawn();
+    const duringStart = random.chance(0.25);
+    if (!duringStart) await node.ready();
+    await delay(random.below(duringStart ? 400 : 700));
+    await node.kill();
+  }
+  await node.start();
+  return killed;
+}

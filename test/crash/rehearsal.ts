@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import type { CrashPoint } from '../../src/volume/step.ts';
+import { CallError } from '../support/client.ts';
+import { Scratch } from '../support/scratch.ts';
+import type { DriverCommand } from './bundle.ts';
+import { type CrashNode, nodeWithFilePool } from './crash-node.ts';
+import { eventually } from './eventually.ts';
+import { capacityOf, checkConsistent, checkEmpty, checkStopped, listIds } from './invariants.ts';
+import type { Operation } from './operations.ts';
+import { TestVolume } from './test-volume.ts';
+
+/** What the callers do once the driver is back: try again, or think better of it. */
+export const ways = ['replay', 'opposite'] as const;
+export type Way = (typeof ways)[number];
+
+/** One operation on a node of its own, to be interrupted again and again. A volume is there only during one try. */
+export class Rehearsal implements AsyncDisposable {
+  readonly #operation: Operation;
+  readonly #scratch: Scratch;
+  readonly #node: CrashNode;
+  /** Of the empty pool. */
+  readonly #capacityBytes: bigint;
+  #tries = 0;
+
+  private constructor(operation: Operation, scratch: Scratch, node: CrashNode, capacityBytes: bigint) {
+    this.#operation = operation;
+    this.#scratch = scratch;
+    this.#node = node;
+    this.#capacityBytes = capacityBytes;
+  }
+
+  static async open(operation: Operation, command: DriverCommand): Promise<Rehearsal> {
+    const scratch = new Scratch('crash');
+    const node = nodeWithFilePool(command, scratch);
+    try {
+      await node.start({ traced: true });
+      return new Rehearsal(operation, scratch, node, await capacityOf(node));
+    } catch (error) {
+      await node[Symbol.asyncDispose]();
+      scratch[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  /** Without a crash: asserts that the operation passes the steps it says it does, and no others. */
+  async checkSteps(): Promise<void> {
+    const { operation, volume } = this.#begin();
+    await operation.prelude(volume);
+    await checkConsistent(this.#node);
+    this.#node.takeSteps();
+    const passed = new Set<string>();
+    await operation.run(volume);
+    await eventually(() => {
+      for (const step of this.#node.takeSteps()) passed.add(step);
+      assert.deepEqual([...passed].sort(), [...operation.steps].sort());
+    });
+    await operation.checkDone(volume);
+    await this.#finish(volume);
+  }
+
+  /** Kills the driver at the point, starts it again, goes the way, and lives the volume's life to its end. */
+  async crash(point: CrashPoint, way: Way): Promise<void> {
+    const { operation, volume } = this.#begin();
+    const node = this.#node;
+    await operation.prelude(volume);
+    await checkConsistent(node);
+    await node.kill();
+
+    await node.start({ at: point });
+    await expectInterruption(operation.run(volume));
+    await node.died();
+
+    await node.start();
+    await checkConsistent(node);
+    const isThere = (await listIds(node)).includes(volume.id);
+    assert.equal(isThere, operation.isThereAfter?.(point) ?? true, 'whether the volume is there');
+    if (!isThere) volume.forgetData();
+    await (way === 'replay' ? operation.run(volume) : operation.opposite(volume));
+    await checkConsistent(node);
+    await (way === 'replay' ? operation.checkDone(volume) : operation.checkUndone(volume));
+    await this.#finish(volume);
+  }
+
+  /** Stops the driver in order, after all that has happened to it. */
+  async end(): Promise<void> {
+    const ending = await this.#node.stop();
+    assert.deepEqual(ending, { code: 0, signal: null }, this.#node.lastWords());
+    checkStopped(this.#node);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    using _scratch = this.#scratch;
+    await this.#node[Symbol.asyncDispose]();
+  }
+
+  #begin(): { operation: Operation; volume: TestVolume } {
+    const operation = this.#operation;
+    return { operation, volume: new TestVolume(this.#node, `volume-${this.#tries++}`, operation.content) };
+  }
+
+  /** From wherever the volume is: undone, used once more with all that was written before, and deleted (T05). */
+  async #finish(volume: TestVolume): Promise<void> {
+    await volume.unpublish();
+    await volume.unstage();
+    await volume.create();
+    await volume.stage();
+    await volume.publish();
+    await volume.checkData();
+    await volume.write();
+    await volume.unpublish();
+    await volume.unstage();
+    await volume.delete();
+    await checkEmpty(this.#node, this.#capacityBytes);
+  }
+}
+
+/** The call's driver dies under it; or behind its back, once it has answered. */
+async function expectInterruption(call: Promise<void>): Promise<void> {
+  try {
+    await call;
+  } catch (error) {
+    if (!(error instanceof CallError) || error.code !== 'UNAVAILABLE') throw error;
+  }
+}

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync } from 'node:fs';
+import { type FileHandle, open, readFile, stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type * as wire from '../../src/csi/generated/types.ts';
+import type { Draft } from '../../src/csi/handler.ts';
+import type { VolumeContent } from '../../src/volume/capability.ts';
+import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
+import type { DriverClient } from '../support/client.ts';
+import { type CrashNode, nodeId, poolName } from './crash-node.ts';
+import { mountsBelow } from './kernel-sight.ts';
+
+const mebibyte = 1n << 20n;
+const dataBytes = 1 << 20;
+/** In a block volume, beyond what any filesystem's superblock would overwrite. */
+const dataOffset = 8 << 20;
+
+/** The smallest that each filesystem allows, or a little more. */
+const sizes: Readonly<Record<string, bigint>> = {
+  ext4: 32n * mebibyte,
+  xfs: 300n * mebibyte,
+  btrfs: 256n * mebibyte,
+  block: 32n * mebibyte,
+};
+
+/** One volume as its callers see it: every call with the arguments that it always has, and its data. */
+export class TestVolume {
+  readonly id: VolumeId;
+  readonly name: string;
+  readonly content: VolumeContent;
+  readonly sizeBytes: bigint;
+  readonly grownBytes: bigint;
+  readonly stagingPath: string;
+  readonly targetPath: string;
+  readonly #node: CrashNode;
+  /** What was written and fsynced, if anything was. */
+  #checksum: string | undefined;
+  /** How much room there was when it was written. */
+  #usableBytes = 0n;
+
+  constructor(node: CrashNode, name: string, content: VolumeContent) {
+    this.#node = node;
+    this.name = name;
+    this.id = volumeIdFor(nodeId, poolName, name);
+    this.content = content;
+    this.sizeBytes = sizes[content.type === 'mount' ? content.fsType : 'block'] ?? 0n;
+    this.grownBytes = this.sizeBytes + 32n * mebibyte;
+    this.stagingPath = join(node.kubeletDirectory, 'plugins', name, 'globalmount');
+    this.targetPath = join(node.kubeletDirectory, 'pods', name, 'volume');
+    mkdirSync(this.stagingPath, { recursive: true });
+    mkdirSync(join(this.targetPath, '..'), { recursive: true });
+  }
+
+  async create(): Promise<void> {
+    const { volume } = await this.#client.controller.CreateVolume({
+      name: this.name,
+      capacity_range: { required_bytes: this.sizeBytes },
+      volume_capabilities: [this.capability],
+    });
+    assert.equal(volume?.volume_id, this.id);
+  }
+
+  async delete(): Promise<void> {
+    await this.#client.controller.DeleteVolume({ volume_id: this.id });
+    this.forgetData();
+  }
+
+  async stage(): Promise<void> {
+    await this.#client.node.NodeStageVolume({
+      volume_id: this.id,
+      staging_target_path: this.stagingPath,
+      volume_capability: this.capability,
+    });
+  }
+
+  async unstage(): Promise<void> {
+    await this.#client.node.NodeUnstageVolume({ volume_id: this.id, staging_target_path: this.stagingPath });
+  }
+
+  async publish(readonly = false): Promise<void> {
+    await this.#client.node.NodePublishVolume({
+      volume_id: this.id,
+      staging_target_path: this.stagingPath,
+      target_path: this.targetPath,
+      volume_capability: this.capability,
+      readonly,
+    });
+  }
+
+  async unpublish(): Promise<void> {
+    await this.#client.node.NodeUnpublishVolume({ volume_id: this.id, target_path: this.targetPath });
+  }
+
+  /** @returns the size that the volume has then */
+  async expandByController(sizeBytes = this.grownBytes): Promise<bigint> {
+    const { capacity_bytes } = await this.#client.controller.ControllerExpandVolume({
+      volume_id: this.id,
+      capacity_range: { required_bytes: sizeBytes },
+    });
+    return capacity_bytes;
+  }
+
+  /** @returns the size that the volume has then */
+  async expandOnNode(sizeBytes = this.grownBytes): Promise<bigint> {
+    const { capacity_bytes } = await this.#client.node.NodeExpandVolume({
+      volume_id: this.id,
+      volume_path: this.targetPath,
+      staging_target_path: this.stagingPath,
+      capacity_range: { required_bytes: sizeBytes },
+    });
+    return capacity_bytes;
+  }
+
+  isStaged(): boolean {
+    return mountsBelow(this.stagingPath).length > 0;
+  }
+
+  /** Writes through the published volume what must never be lost from then on. */
+  async write(): Promise<void> {
+    const data = randomBytes(dataBytes);
+    {
+      await using file = await this.#openData('w');
+      await file.write(data, 0, dataBytes, this.#dataOffset);
+      await file.sync();
+    }
+    if (this.content.type === 'mount') {
+      // The file's name as well, not only what is in it.
+      await using directory = await open(this.targetPath, 'r');
+      await directory.sync();
+    }
+    this.#checksum = createHash('sha256').update(data).digest('hex');
+    this.#usableBytes = await this.#measure();
+  }
+
+  /** Asserts that what was written and fsynced is there; in a volume that nothing was written to, that nothing is. */
+  async checkData(): Promise<void> {
+    if (this.#checksum === undefined) {
+      if (this.content.type === 'mount') assert.ok(!existsSync(this.#dataPath), 'a new volume has old data in it');
+      return;
+    }
+    const data = Buffer.alloc(dataBytes);
+    await using file = await this.#openData('r');
+    await file.read(data, 0, dataBytes, this.#dataOffset);
+    assert.equal(createHash('sha256').update(data).digest('hex'), this.#checksum, 'fsynced data is not what it was');
+  }
+
+  /** Asserts that whoever uses the published volume has the room that it has grown by since the data was written. */
+  async checkGrown(): Promise<void> {
+    const grownBytes = (await this.#measure()) - this.#usableBytes;
+    // A filesystem keeps some of it for itself.
+    assert.ok(grownBytes >= (this.grownBytes - this.sizeBytes) / 2n, `only ${grownBytes} bytes were gained`);
+  }
+
+  /** Asserts that the published volume takes no writes. */
+  async checkReadonly(): Promise<void> {
+    await assert.rejects(
+      async () => {
+        await using file = await this.#openData('w');
+        await file.write(Buffer.alloc(4096), 0, 4096, this.#dataOffset);
+        await file.sync();
+      },
+      (error: NodeJS.ErrnoException) => ['EROFS', 'EPERM', 'EACCES', 'EIO'].includes(error.code ?? ''),
+    );
+  }
+
+  /** The volume was deleted, or never made: what comes next under its name is a new one. */
+  forgetData(): void {
+    this.#checksum = undefined;
+  }
+
+  get capability(): Draft<wire.VolumeCapability> {
+    const { content } = this;
+    const access = content.type === 'mount' ? { mount: { fs_type: content.fsType } } : { block: {} };
+    return { ...access, access_mode: { mode: 'SINGLE_NODE_WRITER' } };
+  }
+
+  get #client(): DriverClient {
+    return this.#node.client;
+  }
+
+  /** The size of the published filesystem or device. */
+  async #measure(): Promise<bigint> {
+    if (this.content.type === 'mount') {
+      const { blocks, bsize } = await statfs(this.targetPath, { bigint: true });
+      return blocks * bsize;
+    }
+    const { rdev } = await stat(this.targetPath);
+    // Loop devices of a test machine have small minor numbers.
+    const sectors = await readFile(`/sys/dev/block/${rdev >> 8}:${rdev & 255}/size`, 'utf8');
+    return BigInt(sectors.trim()) * 512n;
+  }
+
+  get #dataPath(): string {
+    return this.content.type === 'mount' ? join(this.targetPath, 'data') : this.targetPath;
+  }
+
+  get #dataOffset(): number {
+    return this.content.type === 'mount' ? 0 : dataOffset;
+  }
+
+  #openData(how: 'r' | 'w'): Promise<FileHandle> {
+    // A device must not be opened with O_CREAT or O_TRUNC.
+    if (this.content.type === 'block') return open(this.#dataPath, how === 'r' ? 'r' : 'r+');
+    return open(this.#dataPath, how);
+  }
+}

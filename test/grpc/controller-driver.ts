@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { pino } from 'pino';
+import type { Expansion } from '../../src/controller/capabilities.ts';
+import { controllerService } from '../../src/controller/service.ts';
+import { addServices } from '../../src/csi/call.ts';
+import type * as wire from '../../src/csi/generated/types.ts';
+import type { Draft } from '../../src/csi/handler.ts';
+import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
+import { identityService } from '../../src/identity/service.ts';
+import type { ImagePoolOptions } from '../../src/pool/image/open.ts';
+import type { Pool } from '../../src/pool/pool.ts';
+import { type PoolOpener, Pools } from '../../src/pool/pools.ts';
+import { SingleFlight } from '../../src/volume/single-flight.ts';
+import { CallError, connectDriver, type DriverClient } from '../support/client.ts';
+import { openTestPool } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+export const nodeId = 'node-1';
+export const here = { 'topology.holdfast.dev/node': nodeId };
+export const mebibyte = 1n << 20n;
+export const gibibyte = 1n << 30n;
+
+export interface TestDriverOptions {
+  /** The pools by name, the first one the default; without a home of its own a pool is a directory. */
+  readonly pools?: Readonly<Record<string, Partial<ImagePoolOptions>>>;
+  readonly expansion?: Expansion;
+  /** Pools that fail to open, and why. */
+  readonly failing?: Readonly<Record<string, string>>;
+  /** Pools that open when this is done; the driver starts without waiting for any. */
+  readonly slow?: Readonly<Record<string, Promise<void>>>;
+  /** Where tools are looked for; the PATH of the test unless given. */
+  readonly searchPath?: string;
+}
+
+/** How long unequal calls on one volume wait for each other: the driver's own time would only make tests slow. */
+const patienceMs = 200;
+
+/** Identity and Controller on a socket, over real pools in a directory of their own. */
+export class TestDriver implements AsyncDisposable {
+  readonly scratch: Scratch;
+  readonly pools: Pools;
+  readonly flights: SingleFlight;
+  readonly client: DriverClient;
+  /** What was logged, a line each. */
+  readonly log: readonly string[];
+  readonly #listener: Listener;
+
+  private constructor(
+    scratch: Scratch,
+    pools: Pools,
+    flights: SingleFlight,
+    client: DriverClient,
+    log: readonly string[],
+    listener: Listener,
+  ) {
+    this.scratch = scratch;
+    this.pools = pools;
+    this.flights = flights;
+    this.client = client;
+    this.log = log;
+    this.#listener = listener;
+  }
+
+  static async start(options: TestDriverOptions = {}, scratch = new Scratch('controller')): Promise<TestDriver> {
+    const { expansion = 'controller', searchPath = process.env['PATH'] ?? '' } = options;
+    const openers = openersOf(options, scratch);
+    const pools = new Pools(openers, [...openers.keys()][0] ?? '');
+    const opened = pools.open();
+    if (options.slow === undefined) await opened;
+    const flights = new SingleFlight(patienceMs);
+    const log: string[] = [];
+    const server = newServer();
+    addServices(
+      server,
+      {
+        identity: identityService({
+          name: 'holdfast.csi.dev',
+          version: '0.0.0-test',
+          pools,
+          searchPath,
+        }),
+        controller: controllerService({ nodeId, topology: here, pools, flights, expansion }),
+      },
+      { log: pino({ level: 'debug' }, { write: (line) => log.push(line) }) },
+    );
+    const socketPath = scratch.join('csi.sock');
+    const listener = await listen(server, socketPath);
+    return new TestDriver(scratch, pools, flights, connectDriver(socketPath), log, listener);
+  }
+
+  get controller(): DriverClient['controller'] {
+    return this.client.controller;
+  }
+
+  /** The pool of that name, for what a node would do with it. */
+  pool(name = 'main'): Pool {
+    return this.pools.get(name);
+  }
+
+  /** Ends this driver in order; its files stay for the next one. */
+  async stop(): Promise<Scratch> {
+    this.client.close();
+    await this.#listener.close(10_000);
+    await this.pools.close();
+    return this.scratch;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    using _scratch = this.scratch;
+    await this.stop();
+  }
+}
+
+function openersOf({ pools = { main: {} }, failing, slow }: TestDriverOptions, scratch: Scratch) {
+  const openers = new Map<string, PoolOpener>();
+  for (const [name, options] of Object.entries(pools)) {
+    openers.set(name, async () => {
+      await slow?.[name];
+      const reason = failing?.[name];
+      if (reason !== undefined) throw new Error(reason);
+      return openTestPool(scratch, { name, home: { type: 'directory', path: scratch.join(name) }, ...options });
+    });
+  }
+  return openers;
+}
+
+/** A capability to mount; the filesystem is left to the driver unless named. */
+export function mount(
+  fs_type = '',
+  mode: wire.VolumeCapabilityAccessModeMode = 'SINGLE_NODE_WRITER',
+): Draft<wire.VolumeCapability> {
+  return { mount: { fs_type }, access_mode: { mode } };
+}
+
+/** A capability to use a raw device. */
+export function block(mode: wire.VolumeCapabilityAccessModeMode = 'SINGLE_NODE_WRITER'): Draft<wire.VolumeCapability> {
+  return { block: {}, access_mode: { mode } };
+}
+
+/** A CreateVolumeRequest for a raw block volume of 16 MiB, or what the changes make of it. */
+export function create(name: string, changes: Draft<wire.CreateVolumeRequest> = {}): Draft<wire.CreateVolumeRequest> {
+  return {
+    name,
+    capacity_range: { required_bytes: 16n * mebibyte },
+    volume_capabilities: [block()],
+    ...changes,
+  };
+}
+
+/** The volume of an answer; every answer about a volume has one. */
+export function volumeOf(response: { readonly volume: wire.Volume | null }): wire.Volume {
+  if (response.volume === null) throw new Error('the response has no volume');
+  return response.volume;
+}
+
+/** Asserts that a call fails with this code, and with a message that says so. */
+export async function fails(call: Promise<unknown>, code: string, message = /./): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert.ok(error instanceof CallError, String(error));
+    assert.equal(error.code, code, error.message);
+    assert.match(error.message, message);
+    return true;
+  });
+}
+
+/** The ids of all volumes. */
+export async function listIds({ controller }: TestDriver): Promise<string[]> {
+  const { entries } = await controller.ListVolumes({});
+  return entries.map((entry) => volumeOf(entry).volume_id);
+}
