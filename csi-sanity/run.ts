@@ -6,11 +6,13 @@
 import { deepEqual } from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { buildBundle } from '../scripts/build.ts';
 import { assertNothingLeft, DriverProcess } from '../test/support/driver.ts';
+import { eventually } from '../test/support/eventually.ts';
 import { Scratch } from '../test/support/scratch.ts';
-import { expected, type Mode, modes } from './expectations.ts';
+import { type Mode, modes } from './expectations.ts';
 import { csiSanityVersion, installCsiSanity } from './install.ts';
 import { readSpecs, reportLines, type Spec, tally } from './report.ts';
 
@@ -20,10 +22,6 @@ const expandedBytes = 768n << 20n;
 
 /** A run takes seconds; a driver that hangs must not take the whole time that CI has. */
 const timeout = '5m';
-
-const csiSanity = installCsiSanity();
-using bundle = new Scratch('bundle');
-const { file } = await buildBundle(bundle.path);
 
 let interrupted = false;
 let running: ChildProcess | undefined;
@@ -35,6 +33,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
+const csiSanity = installCsiSanity();
+using bundle = new Scratch('bundle');
+const { file } = await buildBundle(bundle.path);
 let failures = 0;
 for (const mode of modes) {
   if (interrupted) break;
@@ -50,27 +51,33 @@ process.exitCode = failures === 0 && !interrupted ? 0 : 1;
 
 async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   using scratch = new Scratch('sanity');
-  const pool = scratch.join('pool');
-  const driver = await DriverProcess.start(scratch, { command, config: configFor(mode, pool) });
-  const startedMs = performance.now();
-  const specs = await sanity(mode, driver, scratch).finally(() => driver.stop());
-  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
-  console.log(`\ncsi-sanity ${csiSanityVersion}, ${mode.name}, ${specs.length} specs in ${seconds} s:`);
-  for (const line of reportLines(specs)) console.log(line);
-  deepEqual(tally(specs), expected, 'csi-sanity did not come to what it must: compare with csi-sanity/expectations.ts');
-  assertNothingLeft(scratch);
-  for (const directory of ['volumes', 'tmp', 'trash']) {
-    deepEqual(readdirSync(`${pool}/${directory}`), [], `something was left in the pool's ${directory}`);
+  {
+    await using driver = await DriverProcess.start(scratch, { command, config: configFor(mode, scratch) });
+    const startedMs = performance.now();
+    const specs = await sanity(mode, driver, scratch);
+    const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+    console.log(`\ncsi-sanity ${csiSanityVersion}, ${mode.name}, ${specs.length} specs in ${seconds} s:`);
+    for (const line of reportLines(specs)) console.log(line);
+    deepEqual(tally(specs), mode.expected, 'compare with csi-sanity/expectations.ts: this is not what it must come to');
+    const pool = mode.home === 'directory' ? scratch.join('pool') : join(driver.dataDirectory, 'pools', 'default');
+    for (const directory of ['volumes', 'snapshots', 'groups', 'tmp', 'trash']) {
+      // What was deleted is unlinked behind the answer.
+      await eventually(() => deepEqual(readdirSync(join(pool, directory)), [], `left in the pool's ${directory}`));
+    }
+    deepEqual(readdirSync(driver.kubeletDirectory), [], "something was left in the kubelet's directory");
   }
-  deepEqual(readdirSync(driver.kubeletDirectory), [], "something was left in the kubelet's directory");
+  assertNothingLeft(scratch);
 }
 
-function configFor({ defaultFilesystem }: Mode, pool: string): string {
+function configFor({ attach, defaultFilesystem, home }: Mode, scratch: Scratch): string {
   return [
     'expansion: controller',
+    `attach: ${attach}`,
+    // csi-sanity uses so many and one more; without a limit it would leave that spec out (controller.go:783).
+    'maxVolumesPerNode: 4',
     'pools:',
     '  default:',
-    `    directory: ${pool}`,
+    home === 'directory' ? `    directory: ${scratch.join('pool')}` : `    file: ${scratch.join('pool.img')}`,
     `    defaultFilesystem: ${defaultFilesystem}`,
     '',
   ].join('\n');
@@ -79,6 +86,8 @@ function configFor({ defaultFilesystem }: Mode, pool: string): string {
 /** Runs csi-sanity to its end. Its output is shown only when it has failures to tell of. */
 async function sanity({ accessType }: Mode, driver: DriverProcess, scratch: Scratch): Promise<Spec[]> {
   const report = scratch.join('report.json');
+  const mutableParameters = scratch.join('mutable.yaml');
+  writeFileSync(mutableParameters, 'provisioning: thick\nundelete: "0"\n');
   const child = spawn(
     csiSanity,
     [
@@ -88,6 +97,8 @@ async function sanity({ accessType }: Mode, driver: DriverProcess, scratch: Scra
       `--csi.testvolumeaccesstype=${accessType}`,
       `--csi.testvolumesize=${volumeBytes}`,
       `--csi.testvolumeexpandsize=${expandedBytes}`,
+      `--csi.testvolumemutableparameters=${mutableParameters}`,
+      '--csi.testnodevolumeattachlimit',
       `--ginkgo.json-report=${report}`,
       `--ginkgo.timeout=${timeout}`,
       '--ginkgo.no-color',

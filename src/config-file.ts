@@ -69,6 +69,7 @@ const configFile = z.strictObject({
   defaultPool: z.string().optional(),
   expansion: z.enum(['node', 'controller']).default('node'),
   attach: z.enum(['none', 'required']).default('none'),
+  maxVolumesPerNode: number.pipe(z.number().int().min(0).max(100_000)).default(0),
   lockTimeoutSeconds: number.pipe(z.number().min(0).max(86_400)).default(30),
 });
 

@@ -48,6 +48,7 @@ describe('the environment', () => {
     assert.deepEqual(config.targetRoots, ['/var/lib/kubelet']);
     assert.equal(config.expansion, 'node');
     assert.equal(config.attach, 'none');
+    assert.equal(config.maxVolumesPerNode, 0);
     assert.equal(config.lockTimeoutMs, 30_000);
     assert.equal(config.logLevel, 'info');
     assert.equal(config.crashPoint, undefined);
@@ -166,6 +167,8 @@ describe('the file', () => {
           '  plain:',
           'defaultPool: fast',
           'expansion: controller',
+          'attach: required',
+          'maxVolumesPerNode: 110',
           'lockTimeoutSeconds: 2.5',
         ].join('\n'),
       ),
@@ -185,6 +188,8 @@ describe('the file', () => {
     assert.equal(config.pools[1]?.overcommit, 1.5);
     assert.equal(config.defaultPool, 'fast');
     assert.equal(config.expansion, 'controller');
+    assert.equal(config.attach, 'required');
+    assert.equal(config.maxVolumesPerNode, 110);
     assert.equal(config.lockTimeoutMs, 2500);
   });
 

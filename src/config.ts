@@ -51,6 +51,8 @@ export interface Config {
   readonly expansion: 'node' | 'controller';
   /** required: a volume is published to its node before it is staged (ControllerPublishVolume). */
   readonly attach: 'none' | 'required';
+  /** How many volumes may be used on this node at a time; 0: as many as the scheduler puts here. */
+  readonly maxVolumesPerNode: number;
   readonly lockTimeoutMs: number;
 }
 
@@ -136,11 +138,12 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     defaultPool: defaultPoolOf(file, pools, configFile, reader),
     expansion: file.expansion,
     attach: file.attach,
+    maxVolumesPerNode: file.maxVolumesPerNode,
     lockTimeoutMs: file.lockTimeoutSeconds * 1000,
   };
 }
 
-const noFile: ConfigFile = { expansion: 'node', attach: 'none', lockTimeoutSeconds: 30 };
+const noFile: ConfigFile = { expansion: 'node', attach: 'none', maxVolumesPerNode: 0, lockTimeoutSeconds: 30 };
 
 async function readFileSections(
   path: string | undefined,

@@ -6,6 +6,7 @@ import { addServices } from './csi/call.ts';
 import { type Listener, listen, newServer } from './csi/listener.ts';
 import { serveRegistration } from './csi/registration.ts';
 import { Drain } from './drain.ts';
+import { groupControllerService } from './group-controller/service.ts';
 import { identityService } from './identity/service.ts';
 import { KernelError } from './kernel/errno.ts';
 import { Lane } from './kernel/lane.ts';
@@ -87,12 +88,14 @@ function poolOpeners(config: Config, sizes: LaneSizes, log: Logger): ReadonlyMap
 }
 
 function services(config: ServeConfig, pools: Pools, sizes: LaneSizes, drain: Drain) {
-  const { driverName, expansion, nodeId, searchPath, targetRoots } = config;
+  const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
   const topology = { [topologyKey]: nodeId };
   const flights = new SingleFlight();
   return {
     identity: identityService({ name: driverName, version, pools, searchPath }),
-    controller: drain.count(controllerService({ nodeId, topology, pools, flights, expansion })),
+    controller: drain.count(
+      controllerService({ nodeId, topology, pools, flights, expansion, attach, maxVolumesPerNode }),
+    ),
     node: drain.count(
       nodeService({
         nodeId,
@@ -102,8 +105,11 @@ function services(config: ServeConfig, pools: Pools, sizes: LaneSizes, drain: Dr
         targetRoots,
         notesDirectory: config.notesDirectory,
         lane: new Lane('kubelet', sizes.kubelet),
+        attachRequired: attach === 'required',
+        maxVolumesPerNode,
       }),
     ),
+    groupController: drain.count(groupControllerService({ nodeId, pools, flights })),
     snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, flights })),
   };
 }

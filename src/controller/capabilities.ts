@@ -6,6 +6,9 @@ import type * as wire from '../csi/generated/types.ts';
  */
 export type Expansion = 'node' | 'controller';
 
+/** required: a volume is published to its node before it is staged there. */
+export type Attach = 'none' | 'required';
+
 const always = [
   'CREATE_DELETE_VOLUME',
   'LIST_VOLUMES',
@@ -13,10 +16,27 @@ const always = [
   'GET_VOLUME',
   'VOLUME_CONDITION',
   'SINGLE_NODE_MULTI_WRITER',
+  'CREATE_DELETE_SNAPSHOT',
+  'LIST_SNAPSHOTS',
+  'GET_SNAPSHOT',
+  'CLONE_VOLUME',
+  'MODIFY_VOLUME',
 ] as const;
 
-/** What ControllerGetCapabilities answers: exactly what has a handler (G02). */
-export function controllerCapabilities(expansion: Expansion): wire.ControllerServiceCapability[] {
-  const types = expansion === 'controller' ? ([...always, 'EXPAND_VOLUME'] as const) : always;
+const attaching = ['PUBLISH_UNPUBLISH_VOLUME', 'PUBLISH_READONLY', 'LIST_VOLUMES_PUBLISHED_NODES'] as const;
+
+/**
+ * What ControllerGetCapabilities answers: exactly what has a handler (G02). It follows from the configuration alone, not
+ * from what the pools of this node can do: every node answers the same, and a pool says in its error what it cannot.
+ */
+export function controllerCapabilities(modes: {
+  readonly expansion: Expansion;
+  readonly attach: Attach;
+}): wire.ControllerServiceCapability[] {
+  const types = [
+    ...always,
+    ...(modes.expansion === 'controller' ? (['EXPAND_VOLUME'] as const) : []),
+    ...(modes.attach === 'required' ? attaching : []),
+  ];
   return types.map((type) => ({ rpc: { type } }));
 }

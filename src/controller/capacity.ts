@@ -5,9 +5,9 @@ import { InvalidArgument } from '../volume/errors.ts';
 import { granularityBytes, maximumVolumeBytes, smaller } from '../volume/size.ts';
 import type { ControllerContext } from './context.ts';
 import { parseParameters, type VolumeParameters } from './parameters.ts';
-import { contentIn, minimumBytes } from './provision.ts';
 import { parseDemand } from './request.ts';
 import { checkSegments, contains } from './topology.ts';
+import { contentIn, minimumBytes } from './volume-spec.ts';
 
 /** Nothing is wrong with the question; the answer is that no such volume can be made here. */
 class Impossible extends InvalidArgument {}

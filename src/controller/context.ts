@@ -1,7 +1,7 @@
 import type { TopologySegments } from '../csi/parse.ts';
 import type { Pools } from '../pool/pools.ts';
 import type { SingleFlight } from '../volume/single-flight.ts';
-import type { Expansion } from './capabilities.ts';
+import type { Attach, Expansion } from './capabilities.ts';
 
 /** What the Controller service works with. */
 export interface ControllerContext {
@@ -12,4 +12,7 @@ export interface ControllerContext {
   /** Shared with the node service: one call at a time for one volume. */
   readonly flights: SingleFlight;
   readonly expansion: Expansion;
+  readonly attach: Attach;
+  /** How many volumes may be published to this node at a time; 0: any number. */
+  readonly maxVolumesPerNode: number;
 }

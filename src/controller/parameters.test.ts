@@ -1,18 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { InvalidArgument } from '../volume/errors.ts';
-import { parseParameters, sortedParameters } from './parameters.ts';
+import { checkSnapshotParameters, parseMutableParameters, parseParameters, sortedParameters } from './parameters.ts';
 
 describe('parameters', () => {
   test('what is not said is left to us', () => {
-    assert.deepEqual(parseParameters({}), { poolName: undefined, provisioning: 'thin', mkfsOptions: '' });
+    assert.deepEqual(parseParameters({}), {
+      poolName: undefined,
+      provisioning: 'thin',
+      mkfsOptions: '',
+      undeleteSeconds: undefined,
+    });
   });
 
-  test('all three are taken as they are', () => {
-    assert.deepEqual(parseParameters({ pool: 'fast', provisioning: 'thick', mkfsOptions: '-m 1' }), {
+  test('all four are taken as they are', () => {
+    const parameters = { pool: 'fast', provisioning: 'thick', mkfsOptions: '-m 1', undelete: '24h' };
+    assert.deepEqual(parseParameters(parameters), {
       poolName: 'fast',
       provisioning: 'thick',
       mkfsOptions: '-m 1',
+      undeleteSeconds: 86_400,
     });
   });
 
@@ -25,7 +32,7 @@ describe('parameters', () => {
       const parameters: Record<string, string> = Object.fromEntries([[key, 'x']]);
       assert.throws(() => parseParameters(parameters), {
         name: InvalidArgument.name,
-        message: `Unknown parameter ${JSON.stringify(key)}; known are mkfsOptions, pool, provisioning.`,
+        message: `Unknown parameter ${JSON.stringify(key)}; known are mkfsOptions, pool, provisioning, undelete.`,
       });
     });
   }
@@ -35,6 +42,40 @@ describe('parameters', () => {
       assert.throws(() => parseParameters({ provisioning: value }), /it can be thin or thick/);
     });
   }
+
+  for (const value of ['', '24', '1.5h', '-1h', '1w', '9999999d']) {
+    test(`CV10: undelete ${JSON.stringify(value)} is refused, and the parameter named`, () => {
+      assert.throws(() => parseParameters({ undelete: value }), {
+        name: InvalidArgument.name,
+        message: /^Parameter undelete: /,
+      });
+    });
+  }
+
+  test('MV07: mutable parameters that are not named change nothing', () => {
+    assert.deepEqual(parseMutableParameters({}), { provisioning: undefined, undeleteSeconds: undefined });
+    assert.deepEqual(parseMutableParameters({ undelete: '0', 'csi.storage.k8s.io/pvc/name': 'claim' }), {
+      provisioning: undefined,
+      undeleteSeconds: 0,
+    });
+  });
+
+  for (const key of ['pool', 'mkfsOptions', 'iops', 'Undelete']) {
+    test(`MV03: ${key} is no mutable parameter`, () => {
+      assert.throws(() => parseMutableParameters({ undelete: '1h', [key]: 'x' }), {
+        name: InvalidArgument.name,
+        message: `Unknown mutable parameter "${key}"; known are provisioning, undelete.`,
+      });
+    });
+  }
+
+  test('CS12 GR04: snapshots have no parameters but those that Kubernetes adds', () => {
+    checkSnapshotParameters({ 'csi.storage.k8s.io/volumesnapshot/name': 'nightly' });
+    assert.throws(() => checkSnapshotParameters({ pool: 'fast' }), {
+      name: InvalidArgument.name,
+      message: 'Unknown parameter "pool"; there are none.',
+    });
+  });
 
   test('the order on the wire does not matter', () => {
     assert.equal(

@@ -1,7 +1,8 @@
 import type * as wire from '../csi/generated/types.ts';
 import type { Draft } from '../csi/handler.ts';
 import type { TopologySegments } from '../csi/parse.ts';
-import type { VolumeRecord } from '../volume/record.ts';
+import type { VolumeRecord, VolumeSource } from '../volume/record.ts';
+import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 
 /**
  * A volume as every RPC shows it, the same each time (CV31, Y06, LV04). volume_context stays empty: the id is enough
@@ -12,7 +13,30 @@ export function presentVolume(record: VolumeRecord, here: TopologySegments): Dra
     volume_id: record.id,
     capacity_bytes: record.sizeBytes,
     accessible_topology: [{ segments: here }],
+    ...(record.source === undefined ? {} : { content_source: presentSource(record.source) }),
   };
+}
+
+function presentSource({ id, type }: VolumeSource): Draft<wire.VolumeContentSource> {
+  return type === 'snapshot' ? { snapshot: { snapshot_id: id } } : { volume: { volume_id: id } };
+}
+
+/** A snapshot as every RPC shows it, the same each time (CS04). One that exists is whole, so it is ready (CS08). */
+export function presentSnapshot(record: SnapshotRecord): Draft<wire.Snapshot> {
+  return {
+    size_bytes: record.sizeBytes,
+    snapshot_id: record.id,
+    source_volume_id: record.sourceId,
+    creation_time: presentTime(record.createdAt),
+    ready_to_use: true,
+    group_snapshot_id: record.groupId ?? '',
+  };
+}
+
+/** RFC 3339 as a Timestamp. */
+export function presentTime(text: string): Draft<wire.Timestamp> {
+  const milliseconds = Date.parse(text);
+  return { seconds: BigInt(Math.floor(milliseconds / 1000)), nanos: (milliseconds % 1000) * 1_000_000 };
 }
 
 /** The limit of CSI for a message within a response (L07). */

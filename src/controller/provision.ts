@@ -1,15 +1,14 @@
-import { parseMkfsOptions } from '../command/mkfs-options.ts';
-import type { Pool, VolumeSpec } from '../pool/pool.ts';
+import type { Pool } from '../pool/pool.ts';
 import type { FoundVolume } from '../pool/pools.ts';
-import type { VolumeContent } from '../volume/capability.ts';
-import { AlreadyExists, type HoldfastError, InvalidArgument, ResourceExhausted } from '../volume/errors.ts';
-import { filesystemTraits } from '../volume/filesystem.ts';
-import { type VolumeId, volumeIdFor } from '../volume/id.ts';
-import { chooseSize, granularityBytes } from '../volume/size.ts';
+import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../volume/errors.ts';
+import { volumeIdFor } from '../volume/id.ts';
+import type { VolumeSource } from '../volume/record.ts';
 import type { ControllerContext } from './context.ts';
 import { differences } from './replay.ts';
-import { type Demand, fingerprint, type VolumeRequest } from './request.ts';
+import { fingerprint, type VolumeRequest } from './request.ts';
+import { requireSource, sourceClaim } from './sources.ts';
 import { allowsHere } from './topology.ts';
+import { specFor } from './volume-spec.ts';
 
 /**
  * The volume of that name, made if there is none. The name is held while we look and make: it must be unique on the
@@ -17,16 +16,61 @@ import { allowsHere } from './topology.ts';
  * @throws AlreadyExists if there is one that does not fit the request
  */
 export async function createVolume(controller: ControllerContext, request: VolumeRequest): Promise<FoundVolume> {
-  const { flights, nodeId, pools } = controller;
-  const home = pools.get(request.parameters.poolName ?? pools.defaultName);
+  const { flights, pools } = controller;
+  const { parameters, source } = request;
+  // Where no pool is named, it is the source's, or the default one.
+  const poolName = parameters.poolName ?? (source === undefined ? pools.defaultName : undefined);
+  const pool = poolName === undefined ? undefined : pools.get(poolName);
   const name = `volume name ${JSON.stringify(request.name)}`;
   return flights.run(name, 'CreateVolume', fingerprint(request), async () => {
-    const existing = await findByName(controller, request.name, home);
+    const existing = await findByName(controller, request.name, pool);
     if (existing !== undefined) return replay(controller, existing, request);
     requireHere(controller, request);
-    const spec = specFor(request, home, volumeIdFor(nodeId, home.name, request.name));
-    return flights.run(spec.id, 'CreateVolume', '', async () => ({ pool: home, record: await home.create(spec) }));
+    return source === undefined
+      ? createBlank(controller, request, pool ?? pools.get(pools.defaultName))
+      : createFrom(controller, request, source);
   });
+}
+
+async function createBlank(
+  { flights, nodeId }: ControllerContext,
+  request: VolumeRequest,
+  pool: Pool,
+): Promise<FoundVolume> {
+  const spec = specFor(request, pool, volumeIdFor(nodeId, pool.name, request.name));
+  const record = await flights.claim([{ object: spec.id }], 'CreateVolume', () => pool.create(spec));
+  return { pool, record };
+}
+
+/**
+ * A source is looked at again once it is held: it may have grown, or gone. A snapshot can be held before it is found:
+ * one that is just being cut is worth waiting for (CV30).
+ */
+async function createFrom(
+  controller: ControllerContext,
+  request: VolumeRequest,
+  source: VolumeSource,
+): Promise<FoundVolume> {
+  const { flights, nodeId } = controller;
+  const snapshotClaims = source.type === 'snapshot' ? [{ object: source.id, isShared: true }] : [];
+  return flights.claim(snapshotClaims, 'CreateVolume', async () => {
+    const { pool } = await requireSource(controller, source, request);
+    requireSamePool(request, source, pool);
+    const id = volumeIdFor(nodeId, pool.name, request.name);
+    const volumeClaims = source.type === 'volume' ? [sourceClaim(pool, source.id)] : [];
+    return flights.claim([{ object: id }, ...volumeClaims], 'CreateVolume', async () => {
+      const { record } = await requireSource(controller, source, request);
+      return { pool, record: await pool.create(specFor(request, pool, id, record), source) };
+    });
+  });
+}
+
+/** @throws InvalidArgument (CV26) */
+function requireSamePool({ parameters: { poolName } }: VolumeRequest, { id, type }: VolumeSource, pool: Pool): void {
+  if (poolName === undefined || poolName === pool.name) return;
+  throw new InvalidArgument(
+    `The ${type} ${id} is in pool ${pool.name}, and a volume made from it is in the same: ask for that pool instead of ${poolName}, or for none.`,
+  );
 }
 
 /**
@@ -37,9 +81,9 @@ export async function createVolume(controller: ControllerContext, request: Volum
 async function findByName(
   { nodeId, pools }: ControllerContext,
   name: string,
-  home: Pool,
+  likely: Pool | undefined,
 ): Promise<FoundVolume | undefined> {
-  for (const pool of [home, ...pools.all().filter((other) => other !== home)]) {
+  for (const pool of [...(likely === undefined ? [] : [likely]), ...pools.all().filter((other) => other !== likely)]) {
     const record = await pool.find(volumeIdFor(nodeId, pool.name, name));
     if (record !== undefined) return { pool, record };
   }
@@ -60,54 +104,4 @@ function requireHere({ nodeId, topology: here }: ControllerContext, { name, topo
   throw new ResourceExhausted(
     `Volume ${JSON.stringify(name)} cannot be made: node ${nodeId} is not in the requisite topology, and its volumes lie on its own disks.`,
   );
-}
-
-/** @throws InvalidArgument for what the pool cannot do, OutOfRange for a size that it cannot have */
-function specFor(request: VolumeRequest, pool: Pool, id: VolumeId): VolumeSpec {
-  const { demand, parameters } = request;
-  const content = contentIn(pool, demand, (message) => new InvalidArgument(message));
-  if (!pool.capabilities.provisioning.includes(parameters.provisioning)) {
-    throw new InvalidArgument(
-      `Pool ${pool.name} has no ${parameters.provisioning} provisioning, only ${pool.capabilities.provisioning.join(', ')}.`,
-    );
-  }
-  return {
-    id,
-    name: request.name,
-    sizeBytes: chooseSize(request.range, minimumBytes(content)),
-    content,
-    accessModes: demand.modes,
-    provisioning: parameters.provisioning,
-    mkfsArguments: mkfsArguments(content, parameters.mkfsOptions),
-    parameters: request.allParameters,
-  };
-}
-
-/** What a volume in this pool will hold to meet the demand. `onUnsupported` makes the error if none can. */
-export function contentIn(
-  pool: Pool,
-  { access }: Demand,
-  onUnsupported: (message: string) => HoldfastError,
-): VolumeContent {
-  const { block, filesystems } = pool.capabilities;
-  if (access.type === 'block') {
-    if (!block) throw onUnsupported(`Pool ${pool.name} has no raw block volumes.`);
-    return { type: 'block' };
-  }
-  const fsType = access.fsType ?? pool.defaultFilesystem;
-  if (!filesystems.includes(fsType)) {
-    throw onUnsupported(`Pool ${pool.name} has no ${fsType}, only ${filesystems.join(', ')}.`);
-  }
-  return { type: 'mount', fsType };
-}
-
-/** The smallest volume that can hold this (CV09). */
-export function minimumBytes(content: VolumeContent): bigint {
-  return content.type === 'block' ? granularityBytes : filesystemTraits[content.fsType].minimumBytes;
-}
-
-function mkfsArguments(content: VolumeContent, options: string): string[] {
-  if (content.type === 'mount') return parseMkfsOptions(content.fsType, options);
-  if (options === '') return [];
-  throw new InvalidArgument('mkfsOptions is set, but a raw block volume gets no filesystem: leave it out.');
 }

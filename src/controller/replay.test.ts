@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { volumeIdFor } from '../volume/id.ts';
+import { snapshotIdFor, volumeIdFor } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { parseParameters } from './parameters.ts';
 import { differences } from './replay.ts';
@@ -28,11 +28,16 @@ const request: VolumeRequest = {
   demand: { access: { type: 'mount', fsType: 'xfs', mountFlags: [] }, modes: ['SINGLE_NODE_WRITER'] },
   parameters: parseParameters({ pool: 'fast', mkfsOptions: '-K' }),
   allParameters: {},
+  mutableParameters: undefined,
+  source: undefined,
   topology: undefined,
 };
 
-const found = (changes: Partial<VolumeRequest>) =>
-  differences({ poolName: 'fast', record }, { ...request, ...changes }, here);
+const found = (changes: Partial<VolumeRequest>, volume: VolumeRecord = record) =>
+  differences({ poolName: 'fast', record: volume }, { ...request, ...changes }, here);
+const asking = (parameters: Partial<VolumeRequest['parameters']>) => ({
+  parameters: { ...request.parameters, ...parameters },
+});
 const withFs = (fsType: 'xfs' | 'ext4' | undefined): VolumeRequest['demand'] => ({
   ...request.demand,
   access: { type: 'mount', fsType, mountFlags: [] },
@@ -76,6 +81,43 @@ describe('a replay of CreateVolume', () => {
       const differencesFound = found(changes);
       assert.equal(differencesFound.length, 1);
       assert.match(differencesFound[0] ?? '', reason);
+    });
+  }
+
+  describe('CV13 CV16: of a volume that was modified since', () => {
+    // Made with the class's thick overridden by thin, and undelete 1h; now it is thick, and undelete is 2h.
+    const modified: VolumeRecord = {
+      ...record,
+      parameters: { ...record.parameters, provisioning: 'thick', undelete: '1h' },
+      mutableParameters: { provisioning: 'thin' },
+      provisioning: 'thick',
+      undeleteSeconds: 7200,
+    };
+    test('what it was made with is compatible', () => {
+      assert.deepEqual(found(asking({ provisioning: 'thin', undeleteSeconds: 3600 }), modified), []);
+    });
+    test('what it is now is compatible', () => {
+      assert.deepEqual(found(asking({ provisioning: 'thick', undeleteSeconds: 7200 }), modified), []);
+    });
+    test('anything else is not', () => {
+      for (const undeleteSeconds of [undefined, 0, 10_800]) {
+        assert.match(found(asking({ provisioning: 'thin', undeleteSeconds }), modified).join(), /undelete is 2h/);
+      }
+      assert.match(found(asking({ undeleteSeconds: 60 })).join(), /undelete is its pool's/);
+    });
+  });
+
+  const fromSnapshot = { type: 'snapshot', id: snapshotIdFor('n1', 'snap') } as const;
+  const fromVolume = { type: 'volume', id: volumeIdFor('n1', 'fast', 'pvc-0') } as const;
+  for (const [source, others] of [
+    [undefined, [fromSnapshot, fromVolume]],
+    [fromSnapshot, [undefined, fromVolume, { type: 'snapshot', id: snapshotIdFor('n1', 'another') } as const]],
+    [fromVolume, [undefined, fromSnapshot]],
+  ] as const) {
+    test(`CV16: a volume made from ${source?.type ?? 'nothing'} was made from nothing else`, () => {
+      const volume = source === undefined ? record : { ...record, source };
+      assert.deepEqual(found({ source }, volume), []);
+      for (const other of others) assert.match(found({ source: other }, volume).join(), /it was made from/);
     });
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type * as wire from '../csi/generated/types.ts';
-import { InvalidArgument, OutOfRange } from '../volume/errors.ts';
+import { InvalidArgument, NotFound, OutOfRange } from '../volume/errors.ts';
 import { fingerprint, parseDemand, parseVolumeRequest } from './request.ts';
 
 const writer: wire.VolumeCapability['access_mode'] = { mode: 'SINGLE_NODE_WRITER' };
@@ -63,8 +63,13 @@ describe('what capabilities ask of one volume', () => {
 describe('CreateVolumeRequest', () => {
   const refused: Record<string, Partial<wire.CreateVolumeRequest>> = {
     'CV13: mutable_parameters': { mutable_parameters: { iops: '1' } },
-    'CV26: a snapshot as source': { volume_content_source: { snapshot: { snapshot_id: 's' } } },
-    'CV26: a volume as source': { volume_content_source: { volume: { volume_id: 'v' } } },
+    'CV13: a parameter overridden, but wrong in itself': {
+      parameters: { provisioning: 'fat' },
+      mutable_parameters: { provisioning: 'thin' },
+    },
+    'L14: a source without a type': { volume_content_source: {} },
+    'L14: a snapshot without an id as source': { volume_content_source: { snapshot: { snapshot_id: '' } } },
+    'L14: a volume without an id as source': { volume_content_source: { volume: { volume_id: '' } } },
     'CV03: one of two capabilities is not ours': {
       volume_capabilities: [mount(), mount('', 'MULTI_NODE_MULTI_WRITER')],
     },
@@ -79,6 +84,25 @@ describe('CreateVolumeRequest', () => {
       assert.throws(() => parseVolumeRequest(request(changes)), InvalidArgument);
     });
   }
+
+  test('CV22 CV24: a source with an id that cannot be one is NOT_FOUND', () => {
+    for (const volume_content_source of [{ snapshot: { snapshot_id: '../s' } }, { volume: { volume_id: '../v' } }]) {
+      assert.throws(() => parseVolumeRequest(request({ volume_content_source })), NotFound);
+    }
+  });
+
+  test('CV13: mutable parameters go before the others, and both are kept as they came', () => {
+    const parsed = parseVolumeRequest(
+      request({
+        parameters: { undelete: '1h', provisioning: 'thin' },
+        mutable_parameters: { provisioning: 'thick' },
+      }),
+    );
+    assert.equal(parsed.parameters.provisioning, 'thick');
+    assert.equal(parsed.parameters.undeleteSeconds, 3600);
+    assert.deepEqual(parsed.allParameters, { provisioning: 'thin', undelete: '1h' });
+    assert.deepEqual(parsed.mutableParameters, { provisioning: 'thick' });
+  });
 
   test('equal requests have one fingerprint, whatever their secrets and the order of their parameters', () => {
     const print = (changes: Partial<wire.CreateVolumeRequest>) => fingerprint(parseVolumeRequest(request(changes)));

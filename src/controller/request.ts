@@ -7,8 +7,10 @@ import {
 } from '../csi/parse.ts';
 import { type Access, type AccessMode, accessModes } from '../volume/capability.ts';
 import { type HoldfastError, InvalidArgument } from '../volume/errors.ts';
+import type { VolumeSource } from '../volume/record.ts';
 import type { CapacityRange } from '../volume/size.ts';
-import { parseParameters, sortedParameters, type VolumeParameters } from './parameters.ts';
+import { requireSnapshotId, requireVolumeId } from './find.ts';
+import { parseMutableParameters, parseParameters, sortedParameters, type VolumeParameters } from './parameters.ts';
 import { checkSegments } from './topology.ts';
 
 /** What a list of capabilities asks of one volume: it must satisfy all of them (A03). */
@@ -24,28 +26,45 @@ export interface VolumeRequest {
   readonly name: string;
   readonly range: CapacityRange | undefined;
   readonly demand: Demand;
+  /** What the parameters come to with the mutable ones, which go before the others (CV13). */
   readonly parameters: VolumeParameters;
   /** As they came, sorted by key. */
   readonly allParameters: Readonly<Record<string, string>>;
+  /** Likewise; undefined if there were none. */
+  readonly mutableParameters: Readonly<Record<string, string>> | undefined;
+  readonly source: VolumeSource | undefined;
   readonly topology: TopologyRequirement | undefined;
 }
 
-/** @throws InvalidArgument */
+/** @throws InvalidArgument, NotFound for a source whose id cannot be one */
 export function parseVolumeRequest(request: wire.CreateVolumeRequest): VolumeRequest {
-  if (request.volume_content_source !== null) {
-    throw new InvalidArgument('volume_content_source: volumes cannot be made from snapshots or other volumes yet.');
-  }
-  refuseMutableParameters(request.mutable_parameters);
+  const { mutable_parameters: mutableParameters } = request;
+  // Each list must be right in itself, also what is overridden.
+  parseParameters(request.parameters);
+  parseMutableParameters(mutableParameters);
   const topology = parseTopologyRequirement(request.accessibility_requirements);
   for (const segments of [...(topology?.requisite ?? []), ...(topology?.preferred ?? [])]) checkSegments(segments);
   return {
     name: request.name,
     range: parseCapacityRange(request.capacity_range),
     demand: parseDemand(request.volume_capabilities, (message) => new InvalidArgument(message)),
-    parameters: parseParameters(request.parameters),
+    parameters: parseParameters({ ...request.parameters, ...mutableParameters }),
     allParameters: sortedParameters(request.parameters),
+    mutableParameters: Object.keys(mutableParameters).length === 0 ? undefined : sortedParameters(mutableParameters),
+    source: parseSource(request.volume_content_source),
     topology,
   };
+}
+
+/** @throws InvalidArgument for a source without a type or an id (L14), NotFound for an id that cannot be one (CV22) */
+function parseSource(source: wire.VolumeContentSource | null): VolumeSource | undefined {
+  if (source === null) return undefined;
+  const { snapshot, volume } = source;
+  const text = snapshot?.snapshot_id ?? volume?.volume_id;
+  if (text === undefined || text === '') {
+    throw new InvalidArgument('volume_content_source needs the id of a snapshot or of a volume.');
+  }
+  return snapshot ? { type: 'snapshot', id: requireSnapshotId(text) } : { type: 'volume', id: requireVolumeId(text) };
 }
 
 /**
@@ -69,13 +88,6 @@ export function parseDemand(
     throw onUnsupported(`One volume cannot hold ${named.join(' and ')}: ask for one filesystem.`);
   }
   return { access: { type: 'mount', fsType: named[0], mountFlags: [] }, modes };
-}
-
-/** @throws InvalidArgument if there are any: MODIFY_VOLUME is not offered (CV13) */
-export function refuseMutableParameters(parameters: Readonly<Record<string, string>>): void {
-  const [key] = Object.keys(parameters);
-  if (key === undefined) return;
-  throw new InvalidArgument(`mutable_parameters (${JSON.stringify(key)}) are not supported; put it into parameters.`);
 }
 
 /** Equal for requests that may share one answer. Secrets are no part of it. */

@@ -1,21 +1,25 @@
 import type { ControllerHandlers } from '../csi/generated/types.ts';
 import { parseCapacityRange } from '../csi/parse.ts';
-import { NotFound } from '../volume/errors.ts';
-import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { parseVolumeId } from '../volume/id.ts';
 import { controllerCapabilities } from './capabilities.ts';
 import { capacityFor } from './capacity.ts';
 import type { ControllerContext } from './context.ts';
 import { parseUse, requireUse, targetSize } from './expand.ts';
-import { listVolumes, parsePageRequest } from './listing.ts';
+import { requireVolumeId } from './find.ts';
+import { listVolumes } from './listing.ts';
+import { modifyVolume } from './modify.ts';
+import { parsePageRequest } from './page.ts';
 import { presentVolume } from './present.ts';
 import { createVolume } from './provision.ts';
+import { publishHandlers, refusePublished } from './publish.ts';
 import { fingerprint, parseVolumeRequest } from './request.ts';
+import { snapshotHandlers } from './snapshots.ts';
 import { volumeById } from './status.ts';
 import { parseUses, validate } from './validate.ts';
 
 /** The Controller service of one node, for the volumes of its own pools. */
 export function controllerService(controller: ControllerContext): ControllerHandlers {
-  const { topology: here, pools, flights, expansion } = controller;
+  const { topology: here, pools, flights, attach, expansion } = controller;
   return {
     async CreateVolume(request, context) {
       const { pool, record } = await createVolume(controller, parseVolumeRequest(request));
@@ -31,6 +35,7 @@ export function controllerService(controller: ControllerContext): ControllerHand
         const found = await pools.find(id);
         if (found === undefined) return {};
         context.note({ pool: found.pool.name });
+        refusePublished(controller, found.record);
         await found.pool.remove(id);
         return {};
       });
@@ -38,17 +43,17 @@ export function controllerService(controller: ControllerContext): ControllerHand
 
     async ValidateVolumeCapabilities(request, context) {
       const uses = parseUses(request.volume_capabilities);
-      const volume = await pools.require(requireId(request.volume_id));
+      const volume = await pools.require(requireVolumeId(request.volume_id));
       context.note({ pool: volume.pool.name });
       return validate(volume, uses, request);
     },
 
     async ControllerGetVolume(request) {
-      return volumeById(controller, requireId(request.volume_id));
+      return volumeById(controller, requireVolumeId(request.volume_id));
     },
 
     async ListVolumes(request) {
-      return listVolumes(controller, parsePageRequest(request.starting_token, request.max_entries));
+      return listVolumes(controller, parsePageRequest(request.starting_token, request.max_entries, parseVolumeId));
     },
 
     async GetCapacity(request) {
@@ -56,9 +61,12 @@ export function controllerService(controller: ControllerContext): ControllerHand
     },
 
     async ControllerGetCapabilities() {
-      return { capabilities: controllerCapabilities(expansion) };
+      return { capabilities: controllerCapabilities(controller) };
     },
 
+    ControllerModifyVolume: modifyVolume(controller),
+    ...snapshotHandlers(controller),
+    ...(attach === 'required' && publishHandlers(controller)),
     ...(expansion === 'controller' && { ControllerExpandVolume: expandVolume(controller) }),
   };
 }
@@ -68,7 +76,7 @@ function expandVolume({ pools, flights }: ControllerContext): ControllerHandlers
   return async ({ volume_id, capacity_range, volume_capability }, context) => {
     const range = parseCapacityRange(capacity_range);
     const access = parseUse(volume_capability);
-    const id = requireId(volume_id);
+    const id = requireVolumeId(volume_id);
     return flights.run(id, 'ControllerExpandVolume', fingerprint({ range, access }), async () => {
       const { pool, record } = await pools.require(id);
       context.note({ pool: pool.name });
@@ -78,11 +86,4 @@ function expandVolume({ pools, flights }: ControllerContext): ControllerHandlers
       return { capacity_bytes: sizeBytes, node_expansion_required: content.type === 'mount' };
     });
   };
-}
-
-/** @throws NotFound for what cannot be an id of ours: a path, say, gets no further than this */
-function requireId(text: string): VolumeId {
-  const id = parseVolumeId(text);
-  if (id === undefined) throw new NotFound(`There is no volume ${JSON.stringify(text)} on this node.`);
-  return id;
 }

@@ -9,13 +9,20 @@ import { presentVolume, shortMessage } from './present.ts';
 
 type VolumeWithStatus = Draft<wire.ControllerGetVolumeResponse>;
 
-/** A volume and its condition. Where it is published is the node's to know; there is no LIST_VOLUMES_PUBLISHED_NODES. */
+/** A volume, its condition, and the node that it is published to, if that has to be (G04, G05). */
 export async function volumeWithStatus(controller: ControllerContext, volume: FoundVolume): Promise<VolumeWithStatus> {
   const { abnormal, message } = await conditionOf(controller, volume);
   return {
     volume: presentVolume(volume.record, controller.topology),
-    status: { volume_condition: { abnormal, message: shortMessage(message) } },
+    status: {
+      volume_condition: { abnormal, message: shortMessage(message) },
+      published_node_ids: publishedNodeIds(controller, volume),
+    },
   };
+}
+
+function publishedNodeIds({ attach }: ControllerContext, { record }: FoundVolume): string[] {
+  return attach === 'required' && record.publication !== undefined ? [record.publication.nodeId] : [];
 }
 
 /** A volume that is just being deleted looks damaged; so nothing is said of one that a call is at work on. */

@@ -4,7 +4,8 @@ import { parseCapability } from '../csi/parse.ts';
 import type { FoundVolume } from '../pool/pools.ts';
 import { type Access, mismatch } from '../volume/capability.ts';
 import { InvalidArgument } from '../volume/errors.ts';
-import { parseParameters } from './parameters.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import { parseMutable, parseMutableParameters, parseParameters } from './parameters.ts';
 import { shortMessage } from './present.ts';
 
 /** The answer is no; that is no error of the caller (VC05). */
@@ -50,32 +51,53 @@ export function validate(
     accesses.map((access) => mismatch(volume.record.content, access)).find((found) => found !== undefined) ??
     whyNotContext(volume_context) ??
     whyNotParameters(volume, parameters) ??
-    (Object.keys(mutable_parameters).length > 0 ? 'mutable_parameters are not supported' : undefined);
+    whyNotMutable(volume.record, mutable_parameters);
   if (reason !== undefined) return { message: shortMessage(reason) };
-  return { confirmed: { volume_capabilities, volume_context, parameters } };
+  return { confirmed: { volume_capabilities, volume_context, parameters, mutable_parameters } };
 }
 
 /** Our volumes have an empty context. */
-function whyNotContext(context: Readonly<Record<string, string>>): string | undefined {
+export function whyNotContext(context: Readonly<Record<string, string>>): string | undefined {
   const foreign = Object.keys(context).find((key) => !kubernetesContextKeys.test(key));
   return foreign === undefined ? undefined : `the volume has no ${JSON.stringify(foreign)} in its context`;
 }
 
-/** Parameters may be left out; those that are there must be what the volume was made with (VC07). */
+/** Parameters may be left out; those that are there must be what the volume was made with, or is now (VC07). */
 function whyNotParameters(
   { pool, record }: FoundVolume,
   parameters: Readonly<Record<string, string>>,
 ): string | undefined {
-  try {
+  return reasonIn(() => {
     const asked = parseParameters(parameters);
+    const made = parseMutable(record.parameters);
     if (asked.poolName !== undefined && asked.poolName !== pool.name) return `the volume is in pool ${pool.name}`;
-    if ('provisioning' in parameters && asked.provisioning !== record.provisioning) {
-      return `the volume is ${record.provisioning}`;
-    }
     if ('mkfsOptions' in parameters && asked.mkfsOptions !== (record.parameters['mkfsOptions'] ?? '')) {
       return 'the volume was made with other mkfsOptions';
     }
+    if ('provisioning' in parameters && asked.provisioning !== made.provisioning) {
+      return whyNotMutable(record, { provisioning: asked.provisioning });
+    }
+    if ('undelete' in parameters && asked.undeleteSeconds !== made.undeleteSeconds) {
+      return whyNotMutable(record, { undelete: parameters['undelete'] ?? '' });
+    }
     return undefined;
+  });
+}
+
+/** Mutable parameters that are there must be what the volume has now (VC07). */
+function whyNotMutable(record: VolumeRecord, parameters: Readonly<Record<string, string>>): string | undefined {
+  return reasonIn(() => {
+    const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } =
+      parseMutableParameters(parameters);
+    if (provisioning !== record.provisioning) return `the volume is ${record.provisioning}`;
+    return undeleteSeconds === record.undeleteSeconds ? undefined : 'the volume has another undelete';
+  });
+}
+
+/** What is wrong with the parameters in themselves is a reason, too. */
+function reasonIn(compare: () => string | undefined): string | undefined {
+  try {
+    return compare();
   } catch (error) {
     if (error instanceof InvalidArgument) return error.message;
     throw error;

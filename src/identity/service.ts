@@ -15,6 +15,7 @@ export interface IdentityOptions {
 const capabilities: PluginCapability[] = [
   { service: { type: 'CONTROLLER_SERVICE' } },
   { service: { type: 'VOLUME_ACCESSIBILITY_CONSTRAINTS' } },
+  { service: { type: 'GROUP_CONTROLLER_SERVICE' } },
   { service: { type: 'SNAPSHOT_METADATA_SERVICE' } },
   { volume_expansion: { type: 'ONLINE' } },
 ];

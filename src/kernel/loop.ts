@@ -141,14 +141,18 @@ async function openOrAdd(lane: Lane, control: Descriptor, number: number, flags:
 export async function loopStatus(lane: Lane, number: number): Promise<LoopStatus | undefined> {
   try {
     await using descriptor = await openReadOnly(lane, loopPath(number));
-    const info = Buffer.alloc(loopInfoBytes);
-    // The kernel asks the backing file's filesystem for its inode number: not on this thread.
-    await ioctl(lane, descriptor, LOOP_GET_STATUS64, info);
-    return { number, devicePath: loopPath(number), device: loopDevice(number), ...decodeLoopInfo(info) };
+    return await readStatus(lane, descriptor, number);
   } catch (error) {
     if (isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) return undefined;
     throw error;
   }
+}
+
+async function readStatus(lane: Lane, descriptor: Descriptor, number: number): Promise<LoopStatus> {
+  const info = Buffer.alloc(loopInfoBytes);
+  // The kernel asks the backing file's filesystem for its inode number: not on this thread.
+  await ioctl(lane, descriptor, LOOP_GET_STATUS64, info);
+  return { number, devicePath: loopPath(number), device: loopDevice(number), ...decodeLoopInfo(info) };
 }
 
 /** All loop devices that have a backing file. */
@@ -166,10 +170,17 @@ export async function listLoops(lane: Lane): Promise<LoopStatus[]> {
 /**
  * Detaches the file. If something still has the device open or mounted, the kernel sets autoclear instead and detaches
  * it after the last user (loop(4)); that is no error. Nothing attached is no error either.
+ * @param isMeant asked about what is attached at that moment: the number may since have been given to another file
  */
-export async function detachLoop(lane: Lane, number: number): Promise<void> {
+export async function detachLoop(
+  lane: Lane,
+  number: number,
+  isMeant: (status: LoopStatus) => Promise<boolean> = async () => true,
+): Promise<void> {
   try {
     await using descriptor = await openReadOnly(lane, loopPath(number));
+    // As long as it is open here, nothing else is attached in its place.
+    if (!(await isMeant(await readStatus(lane, descriptor, number)))) return;
     await ioctl(lane, descriptor, LOOP_CLR_FD, 0);
   } catch (error) {
     if (!isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) throw error;

@@ -1,5 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Descriptor, openFlags } from './descriptor.ts';
-import { KernelError } from './errno.ts';
+import { isErrno, KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
 import { invoke, invokeNow, libcCall, systemCall } from './libc.ts';
 import { safeWords } from './mount-words.ts';
@@ -175,13 +176,29 @@ async function moveMount(lane: Lane, mount: Descriptor, target: Descriptor): Pro
 
 /** Unmounts what is on `name` below a verified directory: nobody can put a symlink in the way. */
 export async function unmountAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
-  const path = `${parent.procPath}/${component(parent, name)}`;
-  await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], `${parent.path}/${name}`);
+  await unmountPatiently(lane, `${parent.procPath}/${component(parent, name)}`, `${parent.path}/${name}`);
 }
 
 /** Unmounts what is on `path`; a final symlink is not followed. */
 export async function unmount(lane: Lane, path: string): Promise<void> {
-  await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], path);
+  await unmountPatiently(lane, path, path);
+}
+
+/**
+ * A program that is being started has copies of all our descriptors until it executes, one on this mount perhaps; and
+ * others look into mounts for a moment. What is busy after all these pauses is in use.
+ */
+async function unmountPatiently(lane: Lane, path: string, where: string): Promise<void> {
+  for (const pauseMs of [1, 4, 16, 64]) {
+    try {
+      await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], where);
+      return;
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      await delay(pauseMs);
+    }
+  }
+  await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], where);
 }
 
 function attributeBits(attributes: MountAttributes): { readonly set: bigint; readonly clear: bigint } {

@@ -85,17 +85,25 @@ export async function openBeneath(lane: Lane, root: Descriptor, relativePath: st
   }
 }
 
+const statusMask = STATX_BASIC_STATS | STATX_MNT_ID;
+
 /** statx(2), without following a final symlink, triggering an automount or asking a remote server. */
 export async function statusOf(lane: Lane, file: Descriptor | string): Promise<FileStatus> {
   const status = Buffer.alloc(statxBytes);
   const flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
-  const mask = STATX_BASIC_STATS | STATX_MNT_ID;
   if (typeof file === 'string') {
-    await invoke(lane, statxCall, [AT_FDCWD, file, flags, mask, status], file);
+    await invoke(lane, statxCall, [AT_FDCWD, file, flags, statusMask, status], file);
   } else {
     // What is open has its inode in memory, and DONT_SYNC keeps a remote filesystem from asking: no thread needed.
-    invokeNow(statxCall, [file.fd, '', flags | AT_EMPTY_PATH, mask, status], file.path);
+    invokeNow(statxCall, [file.fd, '', flags | AT_EMPTY_PATH, statusMask, status], file.path);
   }
+  return decodeStatus(status);
+}
+
+/** statx(2) of what a link of /proc leads to (proc_pid_fd(5)): something that a process holds, whatever its name. */
+export async function statusBehind(lane: Lane, link: string): Promise<FileStatus> {
+  const status = Buffer.alloc(statxBytes);
+  await invoke(lane, statxCall, [AT_FDCWD, link, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, statusMask, status], link);
   return decodeStatus(status);
 }
 

@@ -12,5 +12,7 @@ export interface NodeContext {
   readonly targetRoots: readonly string[];
   /** One call at a time for one path: two volumes must not be stacked on it (PB18). */
   readonly paths: SingleFlight;
+  /** With `attach: required`, this node's id: what is staged must have been published to it. */
+  readonly attachedTo: string | undefined;
   notes(): Promise<Notes>;
 }

@@ -77,7 +77,7 @@ export interface Look extends MountStatus, Disposable {
   readonly descriptor: Descriptor;
 }
 
-interface MountStatus extends Pick<FileStatus, 'kind' | 'isMountRoot' | 'mountId' | 'represents' | 'sizeBytes'> {
+interface MountStatus extends Omit<FileStatus, 'inode' | 'allocatedBytes'> {
   /** What is mounted answers every question with an error. */
   readonly isBroken: boolean;
 }
@@ -110,8 +110,7 @@ async function openAt(lane: Lane, place: Place): Promise<Descriptor | undefined>
 
 async function mountStatus(lane: Lane, place: Place, descriptor: Descriptor): Promise<MountStatus> {
   try {
-    const { isMountRoot, kind, mountId, represents, sizeBytes } = await statusOf(lane, descriptor);
-    return { isMountRoot, kind, mountId, represents, sizeBytes, isBroken: false };
+    return { ...(await statusOf(lane, descriptor)), isBroken: false };
   } catch (error) {
     return brokenMountStatus(lane, place, descriptor, error);
   }
@@ -129,7 +128,16 @@ async function brokenMountStatus(
 ): Promise<MountStatus> {
   const [mountId, parentMountId] = await Promise.all([mountIdOf(lane, descriptor), mountIdOf(lane, place.parent)]);
   if (mountId === undefined || mountId === parentMountId) throw error;
-  return { kind: 'directory', isMountRoot: true, mountId, represents: undefined, sizeBytes: 0n, isBroken: true };
+  const device = { major: 0, minor: 0 };
+  return {
+    kind: 'directory',
+    isMountRoot: true,
+    mountId,
+    device,
+    represents: undefined,
+    sizeBytes: 0n,
+    isBroken: true,
+  };
 }
 
 async function mountIdOf(lane: Lane, descriptor: Descriptor): Promise<bigint | undefined> {

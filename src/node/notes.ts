@@ -3,38 +3,27 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Lane } from '../kernel/lane.ts';
-import { type AccessMode, accessModes, type VolumeCapability, type VolumeContent } from '../volume/capability.ts';
+import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
 
 /*
- * The kernel shows what is mounted where, but not which capability it was asked for with. That much is kept beside it,
- * so that the same call can be told from a different one (ST06, PB07, PB10). A note proves nothing: whether something
- * is mounted, the mount table says, and without a note what it shows is all there is to compare with.
+ * The kernel shows what is mounted where, but not which capability it was staged with. That much is kept beside it, so
+ * that the same call can be told from a different one (ST06, PB07, PB10). A publish needs no note of its own: its
+ * capability must be the staged one, and whether it is read-only the kernel shows. A note proves nothing: whether
+ * something is mounted, the mount table says, and without a note what it shows is all there is to compare with.
  */
 
-/** What a target was published with. */
-export interface TargetNote {
-  readonly readonly: boolean;
-  readonly mode: AccessMode;
+/** What is kept of one volume's stage; nothing of it is true after a reboot. */
+export interface StageNote {
+  readonly path: string;
+  /** Stands for the capability. */
   readonly digest: string;
 }
 
-/** What is kept of one volume's calls; nothing of it is true after a reboot. */
-export interface VolumeNote {
-  readonly staging: { readonly path: string; readonly digest: string } | undefined;
-  readonly targets: Readonly<Record<string, TargetNote>>;
-}
-
-const emptyNote: VolumeNote = { staging: undefined, targets: {} };
-
 const storedNote = z.strictObject({
   bootId: z.string(),
-  staging: z.strictObject({ path: z.string(), digest: z.string() }).optional(),
-  targets: z.record(
-    z.string(),
-    z.strictObject({ readonly: z.boolean(), mode: z.enum(accessModes), digest: z.string() }),
-  ),
+  staging: z.strictObject({ path: z.string(), digest: z.string() }),
 });
 
 const bootIdFile = '/proc/sys/kernel/random/boot_id';
@@ -49,7 +38,7 @@ export class Notes {
   readonly #lane: Lane;
   readonly #bootId: string;
   /** All there are: this process is the only one that writes them. */
-  readonly #notes = new Map<VolumeId, VolumeNote>();
+  readonly #notes = new Map<VolumeId, StageNote>();
 
   private constructor(directory: string, lane: Lane, bootId: string) {
     this.#directory = directory;
@@ -67,41 +56,29 @@ export class Notes {
     return notes;
   }
 
-  /** An empty note if there is none, or none that can be understood. */
-  read(id: VolumeId): VolumeNote {
-    return this.#notes.get(id) ?? emptyNote;
+  /** undefined: there is none, or none that can be understood. */
+  read(id: VolumeId): StageNote | undefined {
+    return this.#notes.get(id);
   }
 
-  /**
-   * Keeps what is left of a note after something was undone. If that fails, what stays behind claims too much, which
-   * does no harm, while the call that undid its work would fail for it.
-   */
-  async forget(id: VolumeId, note: VolumeNote): Promise<void> {
-    try {
-      await this.write(id, note);
-    } catch {
-      this.#notes.delete(id);
-    }
-  }
-
-  /** Keeps `note`; one that says nothing is removed. Whole or not at all: written beside its place, then renamed. */
-  async write(id: VolumeId, note: VolumeNote): Promise<void> {
+  /** Whole or not at all: written beside its place, then renamed. */
+  async write(id: VolumeId, staging: StageNote): Promise<void> {
     const path = this.#path(id);
-    if (note.staging === undefined && Object.keys(note.targets).length === 0) {
-      this.#notes.delete(id);
-      await step('note/write', () => this.#lane.run(() => rm(path, { force: true })));
-      return;
-    }
-    const stored: z.infer<typeof storedNote> = { bootId: this.#bootId, targets: note.targets };
-    if (note.staging !== undefined) stored.staging = note.staging;
     const draft = `${path}.draft`;
+    const stored: z.infer<typeof storedNote> = { bootId: this.#bootId, staging };
     await step('note/write', () =>
       this.#lane.run(async () => {
         await writeFile(draft, JSON.stringify(stored), { mode: 0o600 });
         await rename(draft, path);
       }),
     );
-    this.#notes.set(id, note);
+    this.#notes.set(id, staging);
+  }
+
+  /** Removes what was kept of the volume. */
+  async forget(id: VolumeId): Promise<void> {
+    if (!this.#notes.delete(id)) return;
+    await step('note/write', () => this.#lane.run(() => rm(this.#path(id), { force: true })));
   }
 
   /**
@@ -128,10 +105,9 @@ export class Notes {
     else await this.#lane.run(() => rm(path, { force: true }));
   }
 
-  #parse(text: string): VolumeNote | undefined {
+  #parse(text: string): StageNote | undefined {
     const parsed = storedNote.safeParse(parseJson(text));
-    if (!parsed.success || parsed.data.bootId !== this.#bootId) return undefined;
-    return { staging: parsed.data.staging, targets: parsed.data.targets };
+    return parsed.success && parsed.data.bootId === this.#bootId ? parsed.data.staging : undefined;
   }
 }
 

@@ -63,13 +63,15 @@ export async function identify(
 ): Promise<Sight> {
   if (look === undefined) return { occupant: { kind: 'nothing' }, mounted: undefined };
   if (!look.isMountRoot) return { occupant: await unmounted(context, look), mounted: undefined };
-  const table = await mounts.read();
-  const mount = table.find(({ id }) => id === look.mountId);
-  if (mount === undefined) throw new Aborted('A mount went away while it was looked at; try again.');
   const isNode = look.kind === 'block';
   const access = isNode ? 'block' : 'mount';
-  const device = isNode ? look.represents : await deviceOf(context, mount);
-  const owner = device === undefined ? undefined : await ownerOf(context, device);
+  // Most filesystems tell their device at once: then both questions are asked at the same time.
+  const shown = isNode ? look.represents : look.device.major === 0 ? undefined : look.device;
+  const [table, ownerShown] = await Promise.all([mounts.read(), shown && ownerOf(context, shown)]);
+  const mount = table.find(({ id }) => id === look.mountId);
+  if (mount === undefined) throw new Aborted('A mount went away while it was looked at; try again.');
+  const device = shown ?? (await deviceOf(context, mount));
+  const owner = shown === undefined && device !== undefined ? await ownerOf(context, device) : ownerShown;
   const occupant: MountedOccupant = {
     kind: 'mount',
     volumeId: owner?.id,
@@ -135,7 +137,7 @@ async function coversVolume(
 }
 
 /** The mounts that lie under this one at the same path, the upper ones first. */
-function mountsBelow(table: readonly Mount[], top: Mount): Mount[] {
+export function mountsBelow(table: readonly Mount[], top: Mount): Mount[] {
   const below: Mount[] = [];
   let upper = top;
   for (;;) {

@@ -140,8 +140,7 @@ describe('planPublish', () => {
     at: { kind: 'nothing' },
     staged: mounted,
     wantedStaged: { access: 'mount', attributes: plain },
-    stageNoted: 'same',
-    noted: 'unknown',
+    noted: 'same',
     publishedAt: [],
   };
   const block = {
@@ -165,21 +164,21 @@ describe('planPublish', () => {
       ['FAILED_PRECONDITION', /./],
     ],
     ['the same publish again (PB05)', { at: mounted, noted: 'same' }, 'nothing'],
-    ['the same publish again, without a note', { at: mounted }, 'nothing'],
+    ['the same publish again, without a note', { at: mounted, noted: 'unknown' }, 'nothing'],
     ['other arguments (PB07)', { at: mounted, noted: 'different' }, ['ALREADY_EXISTS', /other arguments/]],
     ['another readonly, without a note (PB07)', { at: { ...mounted, attributes: readonly } }, ['ALREADY_EXISTS', /./]],
     [
       'the same target with another capability: ALREADY_EXISTS before FAILED_PRECONDITION (PB10)',
-      { at: mounted, noted: 'different', stageNoted: 'different' },
+      { at: mounted, noted: 'different' },
       ['ALREADY_EXISTS', /./],
     ],
     ['another volume at the target (PB18)', { at: { ...mounted, volumeId: other } }, ['ALREADY_EXISTS', /./]],
     ['a foreign mount at the target (PB18)', { at: foreign }, ['ALREADY_EXISTS', /./]],
-    ['staged with another capability (PB10)', { stageNoted: 'different' }, ['FAILED_PRECONDITION', /another/]],
-    ['staged without a note', { stageNoted: 'unknown' }, 'make-target'],
+    ['staged with another capability (PB10)', { noted: 'different' }, ['FAILED_PRECONDITION', /another/]],
+    ['staged without a note', { noted: 'unknown' }, 'make-target'],
     [
       'staged with other flags, without a note (PB10)',
-      { stageNoted: 'unknown', staged: { ...mounted, attributes: readonly } },
+      { noted: 'unknown', staged: { ...mounted, attributes: readonly } },
       ['FAILED_PRECONDITION', /another/],
     ],
     [

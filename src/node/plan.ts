@@ -38,7 +38,7 @@ export interface WantedMount {
   readonly attributes: AttributeState;
 }
 
-/** What the note of an earlier call says about an equal call: nothing (`unknown`), or whether it asked for the same. */
+/** What the note on an earlier stage says: nothing (`unknown`), or whether its capability was the same. */
 export type Noted = 'same' | 'different' | 'unknown';
 
 export interface StageSight {
@@ -109,9 +109,7 @@ export interface PublishSight {
   readonly staged: Occupant;
   /** How a volume that is staged with this capability is to be seen there. */
   readonly wantedStaged: WantedMount;
-  /** Whether the volume was staged with this capability. */
-  readonly stageNoted: Noted;
-  /** Whether it was published at this path with this capability and the same `readonly`. */
+  /** Whether the volume was staged with this capability; then it was published with no other. */
   readonly noted: Noted;
   /** Where else, besides its staging path, the volume can be seen. */
   readonly publishedAt: readonly string[];
@@ -132,8 +130,8 @@ export function planPublish(sight: PublishSight): PublishPlan {
     return 'nothing';
   }
   // Without a note the mount itself tells as much as it can.
-  const stagedOtherwise = sight.stageNoted === 'unknown' && !shows(staged, sight.wantedStaged);
-  if (sight.stageNoted === 'different' || stagedOtherwise) {
+  const stagedOtherwise = sight.noted === 'unknown' && !shows(staged, sight.wantedStaged);
+  if (sight.noted === 'different' || stagedOtherwise) {
     throw new FailedPrecondition(
       `volume ${volumeId} is staged at ${stagingPath} with another volume_capability: use the same one, or unstage it first.`,
     );
@@ -155,7 +153,7 @@ export interface UnpublishSight {
   readonly at: Occupant;
   /** The volume is staged at this very path, not published. */
   readonly isStagingPath: boolean;
-  /** A note says that this driver published the volume here since the node started. */
+  /** A note says that the volume has been staged since the node started: it may have been published. */
   readonly isNoted: boolean;
 }
 

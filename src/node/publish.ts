@@ -4,32 +4,30 @@ import type { Pool } from '../pool/pool.ts';
 import { allowsSeveralTargets } from '../volume/capability.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import { isAttachedReadonly } from './attachment.ts';
 import { both } from './both.ts';
 import type { NodeContext } from './context.ts';
 import { type Look, lookAt, openPlace, type Place } from './look.ts';
 import { completeAttributes } from './mount-options.ts';
-import type { TargetNote, VolumeNote } from './notes.ts';
 import { identify, LazyMountTable, mountsOfDevices, otherPaths, type Sight } from './observe.ts';
-import { type Noted, planPublish, type WantedMount } from './plan.ts';
+import { planPublish, type WantedMount } from './plan.ts';
 import { type PublishRequest, requireFit } from './request.ts';
 import { show } from './show.ts';
 import { notedStage, openStagingPlace, wantedWhenStaged } from './staging.ts';
 import type { TargetPath } from './target.ts';
 
 /** What NodePublishVolume does: observe, plan, apply. */
-export async function publishVolume(context: NodeContext, request: PublishRequest): Promise<void> {
-  const { demand, staging, target, volumeId } = request;
+export async function publishVolume(context: NodeContext, asked: PublishRequest): Promise<void> {
+  const { demand, staging, target, volumeId } = asked;
   const { pool, record } = await context.pools.require(volumeId);
   requireFit(record, demand);
+  const request = { ...asked, isReadonly: asked.isReadonly || isAttachedReadonly(context, record) };
   if (staging === undefined) throw new FailedPrecondition('staging_target_path is missing: stage the volume first.');
   const notes = await context.notes();
-  const note = notes.read(volumeId);
-  const { mode } = demand.capability;
   const digest = notes.digest(demand.capability, record.content);
-  const targetNote: TargetNote = { readonly: request.isReadonly, mode, digest };
 
   using scene = await observe(context, record, target, staging);
-  const { at, place, look, staged, stagedLook } = scene;
+  const { at, look, place, staged, stagedLook } = scene;
   const wanted = wantedAtTarget(request, record);
   const plan = planPublish({
     volumeId,
@@ -40,19 +38,11 @@ export async function publishVolume(context: NodeContext, request: PublishReques
     at: at.occupant,
     staged: staged.occupant,
     wantedStaged: wantedWhenStaged(record.content, demand),
-    stageNoted: notedStage(note, staging.path, digest),
-    noted: notedTarget(note, target.path, targetNote),
-    publishedAt: allowsSeveralTargets(mode) ? [] : await publishedAt(context, pool, record, scene),
+    noted: notedStage(notes.read(volumeId), staging.path, digest),
+    publishedAt: allowsSeveralTargets(demand.capability.mode) ? [] : await publishedAt(context, pool, record, scene),
   });
   if (plan === 'nothing' || stagedLook === undefined) return;
-
-  const noted = notes.write(volumeId, { ...note, targets: { ...note.targets, [target.path]: targetNote } });
-  try {
-    await show(context.lane, pool, { volumeId, place, look, staged: stagedLook.descriptor, wanted, noted });
-  } catch (error) {
-    await notes.forget(volumeId, note);
-    throw error;
-  }
+  await show(context.lane, pool, { volumeId, place, look, staged: stagedLook.descriptor, wanted });
 }
 
 /** What there is at the target and at the staging path, held open. */
@@ -103,13 +93,6 @@ function missingParent(path: string): FailedPrecondition {
 function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: VolumeRecord): WantedMount {
   if (content.type === 'block') return { access: 'block', attributes: completeAttributes({ readonly: isReadonly }) };
   return { access: 'mount', attributes: completeAttributes({ ...demand.options.attributes, readonly: isReadonly }) };
-}
-
-function notedTarget({ targets }: VolumeNote, path: string, asked: TargetNote): Noted {
-  const noted = targets[path];
-  if (noted === undefined) return 'unknown';
-  const isSame = noted.digest === asked.digest && noted.readonly === asked.readonly && noted.mode === asked.mode;
-  return isSame ? 'same' : 'different';
 }
 
 /** Where else the volume can be seen on this node (PB06, PB08). */

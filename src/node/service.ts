@@ -25,6 +25,10 @@ export interface NodeOptions {
   /** Only under these directories is anything mounted, made or removed. */
   readonly targetRoots: readonly string[];
   readonly notesDirectory: string;
+  /** Whether a volume must be published to this node (ControllerPublishVolume) before it is staged. */
+  readonly attachRequired?: boolean;
+  /** How many volumes may be used on this node at a time; 0, as without it: as many as the scheduler puts here (NI03). */
+  readonly maxVolumesPerNode?: number;
   /** For the directories of the container orchestrator, which lie on no pool. */
   readonly lane: Lane;
 }
@@ -39,7 +43,7 @@ const capabilities = [
 
 /** The Node service, for the volumes of this node's own pools. */
 export function nodeService(options: NodeOptions): NodeHandlers {
-  const { flights, nodeId, topology } = options;
+  const { flights, maxVolumesPerNode = 0, nodeId, topology } = options;
   const context = nodeContext(options);
   const { targetRoots } = context;
   const stats = new StatsReader(context);
@@ -101,18 +105,23 @@ export function nodeService(options: NodeOptions): NodeHandlers {
     },
 
     async NodeGetInfo() {
-      return { node_id: nodeId, max_volumes_per_node: 0n, accessible_topology: { segments: topology } };
+      return {
+        node_id: nodeId,
+        max_volumes_per_node: BigInt(maxVolumesPerNode),
+        accessible_topology: { segments: topology },
+      };
     },
   };
 }
 
-function nodeContext({ lane, notesDirectory, pools, targetRoots }: NodeOptions): NodeContext {
+function nodeContext({ attachRequired, lane, nodeId, notesDirectory, pools, targetRoots }: NodeOptions): NodeContext {
   let notes: Promise<Notes> | undefined;
   return {
     pools,
     lane,
     targetRoots: targetRoots.map(normalizeRoot),
     paths: new SingleFlight(),
+    attachedTo: attachRequired === true ? nodeId : undefined,
     notes() {
       notes ??= Notes.open(notesDirectory, lane).catch((error) => {
         // Tried again with the next call.

@@ -19,27 +19,20 @@ export interface Showing {
   /** The staged filesystem, or the staged device's node. */
   readonly staged: Descriptor;
   readonly wanted: WantedMount;
-  /** Nothing is mounted before this: beside an older call's note it would look like that call's work. */
-  readonly noted: Promise<void>;
 }
 
 /** Bind-mounts the staged volume onto its target. If that fails, no target is left that was not there (PB17). */
 export async function show(lane: Lane, pool: Pool, showing: Showing): Promise<void> {
-  const { look, noted, place, wanted } = showing;
+  const { look, place, wanted } = showing;
   const isDirectory = wanted.access === 'mount';
-  // The target is made meanwhile. Both are waited for, whichever fails.
-  const making = look === undefined ? step('publish/target', () => makeTarget(lane, place, isDirectory)) : undefined;
-  const [made] = await Promise.allSettled([making, noted]);
+  if (look === undefined) await step('publish/target', () => makeTarget(lane, place, isDirectory));
   try {
-    await making;
-    await noted;
     using fresh = look === undefined ? await lookAt(lane, place) : undefined;
     const target = look ?? fresh;
     if (target === undefined) throw new FailedPrecondition(`${place.path} was removed while it was made; try again.`);
     await bind(pool, showing, target.descriptor);
   } catch (error) {
-    const isOurs = look === undefined && made.status === 'fulfilled';
-    if (isOurs) await removeTarget(lane, place, isDirectory).catch(() => undefined);
+    if (look === undefined) await removeTarget(lane, place, isDirectory).catch(() => undefined);
     if (!isDirectory) await detachUnseen(lane, pool, showing.volumeId, 'readonly').catch(() => undefined);
     throw error;
   }

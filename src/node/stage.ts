@@ -2,6 +2,7 @@ import { statusOf } from '../kernel/path.ts';
 import type { Pool } from '../pool/pool.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
+import { requireAttached } from './attachment.ts';
 import { stageDevice } from './block.ts';
 import type { NodeContext } from './context.ts';
 import { type Look, lookAt, type Place } from './look.ts';
@@ -16,6 +17,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   const { demand, staging, volumeId } = request;
   const { pool, record } = await context.pools.require(volumeId);
   requireFit(record, demand);
+  requireAttached(context, record);
   const { content } = record;
   const notes = await context.notes();
   const note = notes.read(volumeId);
@@ -36,7 +38,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
     stagedElsewhere: await stagedElsewhere(context, record, note, staging.path),
   });
   // Written before anything is mounted: a mount beside an older call's note would look like that call's work.
-  if (plan !== 'nothing') await notes.write(volumeId, { ...note, staging: { path: staging.path, digest } });
+  if (plan !== 'nothing') await notes.write(volumeId, { path: staging.path, digest });
   if (content.type === 'block') {
     if (plan !== 'nothing')
       await stageDevice(context.lane, pool, { volumeId, place, look, isStale: plan === 'restore' });

@@ -4,7 +4,7 @@ import type { VolumeRecord } from '../volume/record.ts';
 import type { NodeContext } from './context.ts';
 import { lookAt, openPlace, openPlaceIn, type Place } from './look.ts';
 import { completeAttributes } from './mount-options.ts';
-import type { VolumeNote } from './notes.ts';
+import type { StageNote } from './notes.ts';
 import { identify, LazyMountTable } from './observe.ts';
 import type { Noted, WantedMount } from './plan.ts';
 import type { Demand } from './request.ts';
@@ -31,19 +31,19 @@ export function wantedWhenStaged(content: VolumeContent, { isReadonly, options }
 }
 
 /** What the note says about a stage at this path. */
-export function notedStage(note: VolumeNote, path: string, digest: string): Noted {
-  if (note.staging?.path !== path) return 'unknown';
-  return note.staging.digest === digest ? 'same' : 'different';
+export function notedStage(note: StageNote | undefined, path: string, digest: string): Noted {
+  if (note?.path !== path) return 'unknown';
+  return note.digest === digest ? 'same' : 'different';
 }
 
 /** The other path at which the volume is staged, according to its note and to the kernel. */
 export async function stagedElsewhere(
   context: NodeContext,
   { content, id }: VolumeRecord,
-  note: VolumeNote,
+  note: StageNote | undefined,
   path: string,
 ): Promise<string | undefined> {
-  const noted = note.staging?.path;
+  const noted = note?.path;
   if (noted === undefined || noted === path) return undefined;
   const target = checkTargetPath(noted, context.targetRoots);
   if ('problem' in target) return undefined;

@@ -6,7 +6,7 @@ import { Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { filesystemCondition } from './condition.ts';
 import type { NodeContext } from './context.ts';
-import { type Located, locate, requireVolumePath } from './locate.ts';
+import { type Located, locate } from './locate.ts';
 
 /** Numbers of one kind; only what is known (VS06). */
 export interface Usage {
@@ -43,11 +43,9 @@ export class StatsReader {
   async read(id: VolumeId, path: string): Promise<VolumeStats> {
     const answer = await within(patienceMs, this.#ask(id, path));
     if (answer !== 'late') return answer;
-    // What is at the path cannot be found out now. If it was put there by us, it is the disk that is silent.
+    // What is at the path cannot be found out now. If the volume is in use here, it is its disk that is silent.
     const notes = await this.#context.notes();
-    const { staging, targets } = notes.read(id);
-    const target = requireVolumePath(this.#context, path, id);
-    if (staging?.path === target.path || targets[target.path] !== undefined) return silent;
+    if (notes.read(id) !== undefined) return silent;
     throw new Unavailable(`volume ${id}: whether it is at that path cannot be found out, as a disk does not answer.`);
   }
 

@@ -4,7 +4,7 @@ import { FailedPrecondition } from '../volume/errors.ts';
 import { type StepName, step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
 import { lookAt, type Place } from './look.ts';
-import { identify, LazyMountTable, type Sight } from './observe.ts';
+import { identify, LazyMountTable, mountsBelow, type Sight } from './observe.ts';
 
 /** More mounts than this on one path are no leftovers of ours. */
 const mostStacked = 64;
@@ -37,16 +37,21 @@ export async function unmountWhile(
       throw isErrno(error, 'EBUSY') ? busy(place.path) : error;
     });
     unmounted.push(sight);
+    if (sight.mounted?.access === 'mount' && mountsBelow(await mounts.read(), sight.mounted.mount).length === 0) {
+      return { unmounted, last: bareDirectory };
+    }
   }
   throw new FailedPrecondition(`${place.path} still has mounts on it after ${mostStacked} were undone.`);
 }
+
+/** Whether it is empty, rmdir(2) finds out in the step in which it removes it. */
+const bareDirectory: Sight = { occupant: { kind: 'directory', isEmpty: true }, mounted: undefined };
 
 /** A look that holds nothing open when it is over: what is held cannot be unmounted. */
 async function glance(context: NodeContext, mounts: LazyMountTable, place: Place, volumeId: string): Promise<Sight> {
   using look = await lookAt(context.lane, place);
   if (look?.kind === 'directory' && !look.isMountRoot) {
-    // Whether it is empty, rmdir(2) finds out in the step in which it removes it.
-    return { occupant: { kind: 'directory', isEmpty: true }, mounted: undefined };
+    return bareDirectory;
   }
   return await identify(context, mounts, look, volumeId);
 }

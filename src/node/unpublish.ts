@@ -6,7 +6,7 @@ import { detachUnseen } from './block.ts';
 import type { NodeContext } from './context.ts';
 import { findIfPossible } from './find.ts';
 import { openPlace, type Place } from './look.ts';
-import type { VolumeNote } from './notes.ts';
+import type { StageNote } from './notes.ts';
 import type { Sight } from './observe.ts';
 import { planUnpublish, type UnpublishPlan } from './plan.ts';
 import { removeTarget } from './show.ts';
@@ -26,22 +26,18 @@ export async function unpublishVolume(context: NodeContext, { target, volumeId }
   const note = id === undefined ? undefined : notes.read(id);
   using place = await openPlace(context.lane, target);
   const undone = place === undefined ? undefined : await unpublishAt(context, place, volumeId, note);
-  if (id === undefined) return;
-  await detachReadonlyDevice(context, id, undone);
-  if (note?.targets[target.path] === undefined) return;
-  const { [target.path]: _gone, ...targets } = note.targets;
-  await notes.forget(id, { ...note, targets });
+  if (id !== undefined) await detachReadonlyDevice(context, id, undone);
 }
 
 async function unpublishAt(
   context: NodeContext,
   place: Place,
   volumeId: string,
-  note: VolumeNote | undefined,
+  note: StageNote | undefined,
 ): Promise<Undone> {
   const { path } = place;
-  const isStagingPath = note?.staging?.path === path;
-  const isNoted = note?.targets[path] !== undefined;
+  const isStagingPath = note?.path === path;
+  const isNoted = note !== undefined;
   const plan = ({ occupant }: Sight) => planUnpublish({ volumeId, path, at: occupant, isStagingPath, isNoted });
   const undone = await unmountWhile(context, place, volumeId, 'unpublish/unmount', async (sight) =>
     plan(sight) === 'unmount' ? 'unmount' : 'stop',

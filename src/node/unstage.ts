@@ -1,6 +1,6 @@
 import { sameDevice } from '../kernel/device.ts';
 import type { Mount } from '../kernel/mount-table.ts';
-import { removeFileAt } from '../kernel/path.ts';
+import { removeFileAt, statusOf } from '../kernel/path.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
@@ -27,23 +27,21 @@ export async function unstageVolume(context: NodeContext, { volumeId, staging }:
   const isUndone = (await unstageFilesystem(context, staging, id)) || (await unstageDevice(context, staging, id));
   const notes = await context.notes();
   const note = notes.read(id);
-  const isStagedElsewhere = note.staging !== undefined && note.staging.path !== staging.path;
-  if (!isUndone) await tidyUp(context, id, staging.path, isStagedElsewhere ? note.staging.path : undefined);
-  if (!isStagedElsewhere) await notes.forget(id, { staging: undefined, targets: {} });
+  const stagedElsewhere = note?.path === staging.path ? undefined : note?.path;
+  if (!isUndone) await tidyUp(context, id, staging.path, stagedElsewhere);
+  if (stagedElsewhere === undefined) await notes.forget(id);
 }
 
-/** @returns whether there was anything to undo, or to leave alone, on the directory itself */
 async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
   using place = await openPlace(context.lane, staging);
-  if (place === undefined) return false;
-  const { last, unmounted } = await unmountStaged(context, place, staging.path, id);
-  // A directory without a mount may have the file of a block volume in it.
-  return unmounted.length > 0 || last.occupant.kind === 'mount';
+  return place !== undefined && (await unmountStaged(context, place, staging.path, id)).unmounted.length > 0;
 }
 
 async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
   using place = await openPlaceIn(context.lane, staging, id);
-  if (place === undefined) return false;
+  // Our file is in a directory of the caller's, never in what somebody mounted there.
+  const directory = place && (await statusOf(context.lane, place.parent));
+  if (place === undefined || directory?.kind !== 'directory' || directory.isMountRoot) return false;
   const { last, unmounted } = await unmountStaged(context, place, staging.path, id);
   if (last.occupant.kind === 'file') await removeStagedFile(context, place, last.occupant.isEmpty);
   const pool = unmounted.find(({ mounted }) => mounted?.owner?.pool !== undefined)?.mounted?.owner?.pool;

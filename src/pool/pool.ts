@@ -4,7 +4,7 @@ import type { ByteRange } from '../kernel/sparse.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
-import type { Provisioning, Publication, VolumeRecord, VolumeSource } from '../volume/record.ts';
+import type { Ephemeral, Provisioning, Publication, VolumeRecord, VolumeSource } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 
 /** What a kind of pool can do, as data: services ask this, never the kind's name. */
@@ -36,6 +36,8 @@ export interface VolumeSpec {
   readonly mutableParameters?: Readonly<Record<string, string>> | undefined;
   /** undefined: as the pool has it. */
   readonly undeleteSeconds?: number | undefined;
+  /** Such a volume is removed when the pool is opened and nothing on this node uses it. */
+  readonly ephemeral?: Ephemeral | undefined;
 }
 
 /** What can be changed about a volume later (ControllerModifyVolume); absent: as it is. */
@@ -135,7 +137,10 @@ export interface Pool {
    */
   create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord>;
   find(id: VolumeId): Promise<VolumeRecord | undefined>;
-  /** Records with an id greater than `after`, by id; at most `limit` (undefined: all). */
+  /**
+   * Records with an id greater than `after`, by id; at most `limit` (undefined: all). Without ephemeral volumes, which
+   * nobody but their mount's maker has to do with.
+   */
   list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]>;
   /**
    * Durably gone when it returns, into the trash if it is to be kept there for a time; unknown ids are fine.
@@ -144,7 +149,10 @@ export interface Pool {
   remove(id: VolumeId): Promise<void>;
   /** All or nothing, and the same again is fine. @throws ResourceExhausted, FailedPrecondition */
   modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord>;
-  /** Notes, durably, which node the volume is published to; undefined: none. The same again is fine. @throws NotFound */
+  /**
+   * Notes, durably, which node the volume is published to; undefined: none. The same again is fine.
+   * @throws NotFound, FailedPrecondition if it is to be none while attached on this node
+   */
   setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord>;
   /** Deleted volumes that can be brought back, the one deleted last first. */
   trash(): Promise<TrashedVolume[]>;

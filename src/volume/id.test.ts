@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { parseVolumeId, volumeIdFor } from './id.ts';
+import { ephemeralIdFor, parseVolumeId, volumeIdFor } from './id.ts';
 
 describe('volume ids', () => {
   test('L07 L08 CV31: any name gives an id of the exact shape, 30 bytes long', () => {
@@ -27,6 +27,20 @@ describe('volume ids', () => {
       volumeIdFor('a', 'c', 'b'),
     ];
     assert.equal(new Set(ids).size, ids.length);
+  });
+
+  test('the id of an ephemeral volume is that of no name, however the name is chosen', () => {
+    const handle = `csi-${'0'.repeat(64)}`;
+    const ids = [
+      ephemeralIdFor('node', handle),
+      ephemeralIdFor('node', 'default'),
+      volumeIdFor('node', '', handle),
+      volumeIdFor('node', 'default', handle),
+      volumeIdFor('node', handle, ''),
+      volumeIdFor('node', 'default', ''),
+    ];
+    assert.equal(new Set(ids).size, ids.length);
+    for (const id of ids) assert.equal(parseVolumeId(id), id);
   });
 
   for (const text of [

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
  */
 type Id<Kind extends string> = string & { readonly __kind: Kind };
 
-/** `vol-` and 26 characters. Only `volumeIdFor` and `parseVolumeId` make one. */
+/** `vol-` and 26 characters. Only `volumeIdFor`, `ephemeralIdFor` and `parseVolumeId` make one. */
 export type VolumeId = Id<'volume'>;
 /** `snap-` and 26 characters. */
 export type SnapshotId = Id<'snapshot'>;
@@ -27,6 +27,14 @@ export function volumeIdFor(nodeId: string, poolName: string, volumeName: string
 /** The id that a name has on this node: a snapshot lies in its source's pool, but its name is one for all pools. */
 export function snapshotIdFor(nodeId: string, snapshotName: string): SnapshotId {
   return `snap-${digest(nodeId, snapshotName)}` as SnapshotId;
+}
+
+/**
+ * The id of a volume that comes and goes with its mount: its handle is one for all pools, since an unpublish names no
+ * pool. Digested from two parts, it equals that of no name in any pool.
+ */
+export function ephemeralIdFor(nodeId: string, handle: string): VolumeId {
+  return `vol-${digest(nodeId, handle)}` as VolumeId;
 }
 
 export function groupIdFor(nodeId: string, groupName: string): GroupId {

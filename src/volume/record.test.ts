@@ -34,6 +34,7 @@ describe('the record', () => {
       source: { type: 'snapshot', id: snapshotIdFor('node', 'snap') },
       undeleteSeconds: 3600,
       publication: { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: true },
+      ephemeral: { handle: 'csi-0123', digest: 'of the capability' },
     };
     assert.deepEqual(parseRecord(serializeRecord(written), 'here'), written);
     assert.throws(

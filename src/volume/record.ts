@@ -38,6 +38,16 @@ export interface VolumeRecord {
   readonly undeleteSeconds?: number;
   /** The node that it is published to (ControllerPublishVolume), where a volume has to be before it is staged. */
   readonly publication?: Publication;
+  /** Set for a pod's inline volume: it comes with its publish and goes with its unpublish. */
+  readonly ephemeral?: Ephemeral;
+}
+
+/** What a volume that lives no longer than its mount was asked for with. */
+export interface Ephemeral {
+  /** The volume_id that the container orchestrator made up for it. */
+  readonly handle: string;
+  /** Stands for the capability, in which mount flags may be sensitive (X02). */
+  readonly digest: string;
 }
 
 /** How a volume is published to a node. Without mount flags: those are between the caller and the node (X02). */
@@ -75,6 +85,7 @@ const storedRecord = z.strictObject({
   mutableParameters: storedParameters.optional(),
   undeleteSeconds: z.int().nonnegative().optional(),
   publication: z.strictObject({ nodeId: z.string(), mode: z.enum(accessModes), readonly: z.boolean() }).optional(),
+  ephemeral: z.strictObject({ handle: z.string(), digest: z.string() }).optional(),
 });
 
 export function serializeRecord(record: VolumeRecord): string {
@@ -86,6 +97,7 @@ export function serializeRecord(record: VolumeRecord): string {
 export function parseRecord(text: string, where: string): VolumeRecord {
   const {
     format: _format,
+    ephemeral,
     source,
     mutableParameters,
     publication,
@@ -102,6 +114,7 @@ export function parseRecord(text: string, where: string): VolumeRecord {
     ...(mutableParameters === undefined ? {} : { mutableParameters }),
     ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }),
     ...(publication === undefined ? {} : { publication }),
+    ...(ephemeral === undefined ? {} : { ephemeral }),
   };
 }
 

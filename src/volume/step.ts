@@ -37,6 +37,8 @@ export const stepNames = [
   'stage/device',
   'unstage/unmount',
   'unstage/device',
+  'ephemeral/populate',
+  'ephemeral/prepare',
   'publish/target',
   'publish/mount',
   'unpublish/unmount',

@@ -17,7 +17,7 @@ export async function buildDriver(): Promise<DriverCommand> {
   const directory = await mkdtemp('/var/tmp/holdfast-crash-bundle-');
   const remove = () => rmSync(directory, { recursive: true, force: true });
   try {
-    const file = process.env['X_BUNDLE'] ?? (await buildBundle(directory)).file;
+    const { file } = await buildBundle(directory);
     return {
       plain: [process.execPath, file],
       traced: [process.execPath, '--import', stepTrace, file],

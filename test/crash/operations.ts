@@ -81,22 +81,16 @@ export const operations: readonly Operation[] = [
   staging('NodeStageVolume that grows xfs', xfs, ['attach/loop', 'note/write', 'stage/mount', 'stage/grow'], outgrown),
   unstaging('NodeUnstageVolume', ext4, ['unstage/unmount', 'note/write']),
   unstaging('NodeUnstageVolume block', block, ['unstage/unmount', 'unstage/device', 'detach/loop', 'note/write']),
-  publishing('NodePublishVolume', ext4, false, ['note/write', 'publish/target', 'publish/mount']),
-  publishing('NodePublishVolume, read-only', ext4, true, ['note/write', 'publish/target', 'publish/mount']),
-  publishing('NodePublishVolume block', block, false, ['note/write', 'publish/target', 'publish/mount']),
-  publishing('NodePublishVolume block, read-only', block, true, [
-    'note/write',
-    'publish/target',
-    'attach/loop',
-    'publish/mount',
-  ]),
-  unpublishing('NodeUnpublishVolume', ext4, false, ['unpublish/unmount', 'unpublish/target', 'note/write']),
-  unpublishing('NodeUnpublishVolume block', block, false, ['unpublish/unmount', 'unpublish/target', 'note/write']),
+  publishing('NodePublishVolume', ext4, false, ['publish/target', 'publish/mount']),
+  publishing('NodePublishVolume, read-only', ext4, true, ['publish/target', 'publish/mount']),
+  publishing('NodePublishVolume block', block, false, ['publish/target', 'publish/mount']),
+  publishing('NodePublishVolume block, read-only', block, true, ['publish/target', 'attach/loop', 'publish/mount']),
+  unpublishing('NodeUnpublishVolume', ext4, false, ['unpublish/unmount', 'unpublish/target']),
+  unpublishing('NodeUnpublishVolume block', block, false, ['unpublish/unmount', 'unpublish/target']),
   unpublishing('NodeUnpublishVolume block, read-only', block, true, [
     'unpublish/unmount',
     'unpublish/target',
     'detach/loop',
-    'note/write',
   ]),
 ];
 

@@ -7,6 +7,7 @@ import type { Draft } from '../../src/csi/handler.ts';
 import { filesystemTypes } from '../../src/volume/filesystem.ts';
 import { parseVolumeId } from '../../src/volume/id.ts';
 import { maximumVolumeBytes } from '../../src/volume/size.ts';
+import { Scratch } from '../support/scratch.ts';
 import {
   block,
   create,
@@ -143,13 +144,10 @@ describe('CreateVolume: sizes', () => {
   }
 
   test('L12: sizes above 2^53 are exact from the wire to the disk', async () => {
-    const home = (scratch: TestDriver['scratch']) => scratch.join('sparse.img');
-    await using setup = await TestDriver.start();
-    await using driver = await TestDriver.start({
-      pools: {
-        main: { home: { type: 'file', path: home(setup.scratch), sizeBytes: 2n * gibibyte }, overcommit: 10_000_000 },
-      },
-    });
+    const scratch = new Scratch('controller');
+    // XFS, for ext4 has no files of that size; a promise of that size needs a pool that promises far too much.
+    const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n * gibibyte } as const;
+    await using driver = await TestDriver.start({ pools: { main: { home, overcommit: 10_000_000 } } }, scratch);
     const required_bytes = (1n << 53n) + 4096n;
     const request = create('a', { capacity_range: { required_bytes, limit_bytes: required_bytes } });
     const volume = volumeOf(await driver.controller.CreateVolume(request));
@@ -203,8 +201,6 @@ describe('CreateVolume: what it refuses, with nothing left behind', () => {
     },
     'CV10: mkfsOptions for a raw block volume': { parameters: { mkfsOptions: '-m 1' } },
     'CV13: mutable_parameters': { mutable_parameters: { iops: '100' } },
-    'CV26: a snapshot as source': { volume_content_source: { snapshot: { snapshot_id: 'snap-1' } } },
-    'CV26: a volume as source': { volume_content_source: { volume: { volume_id: 'vol-1' } } },
     'L14: a source without a type': { volume_content_source: {} },
     'Y02: an empty topology requirement': { accessibility_requirements: {} },
     'Y02: a preference outside of the requisite': {

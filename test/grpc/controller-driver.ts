@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
-import type { Expansion } from '../../src/controller/capabilities.ts';
+import type { Attach, Expansion } from '../../src/controller/capabilities.ts';
 import { controllerService } from '../../src/controller/service.ts';
 import { addServices } from '../../src/csi/call.ts';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
 import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
+import { groupControllerService } from '../../src/group-controller/service.ts';
 import { identityService } from '../../src/identity/service.ts';
+import { Lane } from '../../src/kernel/lane.ts';
+import { nodeService } from '../../src/node/service.ts';
 import type { ImagePoolOptions } from '../../src/pool/image/open.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { type PoolOpener, Pools } from '../../src/pool/pools.ts';
@@ -24,6 +27,10 @@ export interface TestDriverOptions {
   /** The pools by name, the first one the default; without a home of its own a pool is a directory. */
   readonly pools?: Readonly<Record<string, Partial<ImagePoolOptions>>>;
   readonly expansion?: Expansion;
+  readonly attach?: Attach;
+  readonly maxVolumesPerNode?: number;
+  /** Another node's driver, on the same pools. */
+  readonly nodeId?: string;
   /** Pools that fail to open, and why. */
   readonly failing?: Readonly<Record<string, string>>;
   /** Pools that open when this is done; the driver starts without waiting for any. */
@@ -35,7 +42,7 @@ export interface TestDriverOptions {
 /** How long unequal calls on one volume wait for each other: the driver's own time would only make tests slow. */
 const patienceMs = 200;
 
-/** Identity and Controller on a socket, over real pools in a directory of their own. */
+/** The whole driver but its configuration on a socket, over real pools in a directory of their own. */
 export class TestDriver implements AsyncDisposable {
   readonly scratch: Scratch;
   readonly pools: Pools;
@@ -62,11 +69,24 @@ export class TestDriver implements AsyncDisposable {
   }
 
   static async start(options: TestDriverOptions = {}, scratch = new Scratch('controller')): Promise<TestDriver> {
-    const { expansion = 'controller', searchPath = process.env['PATH'] ?? '' } = options;
     const openers = openersOf(options, scratch);
     const pools = new Pools(openers, [...openers.keys()][0] ?? '');
     const opened = pools.open();
     if (options.slow === undefined) await opened;
+    try {
+      return await TestDriver.#serve(options, scratch, pools);
+    } catch (error) {
+      using _scratch = scratch;
+      await pools.close();
+      throw error;
+    }
+  }
+
+  static async #serve(options: TestDriverOptions, scratch: Scratch, pools: Pools): Promise<TestDriver> {
+    const { attach = 'none', expansion = 'controller', maxVolumesPerNode = 0 } = options;
+    const searchPath = options.searchPath ?? process.env['PATH'] ?? '';
+    const id = options.nodeId ?? nodeId;
+    const topology = { ...here, 'topology.holdfast.dev/node': id };
     const flights = new SingleFlight(patienceMs);
     const log: string[] = [];
     const server = newServer();
@@ -79,7 +99,19 @@ export class TestDriver implements AsyncDisposable {
           pools,
           searchPath,
         }),
-        controller: controllerService({ nodeId, topology: here, pools, flights, expansion }),
+        controller: controllerService({ nodeId: id, topology, pools, flights, expansion, attach, maxVolumesPerNode }),
+        groupController: groupControllerService({ nodeId: id, pools, flights }),
+        node: nodeService({
+          nodeId: id,
+          topology,
+          pools,
+          flights,
+          targetRoots: [scratch.join('kubelet')],
+          notesDirectory: scratch.join('node'),
+          lane: new Lane('kubelet', 4),
+          attachRequired: attach === 'required',
+          maxVolumesPerNode,
+        }),
       },
       { log: pino({ level: 'debug' }, { write: (line) => log.push(line) }) },
     );

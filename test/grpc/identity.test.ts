@@ -21,7 +21,13 @@ describe('Identity', () => {
       );
     await using controller = await TestDriver.start({ expansion: 'controller' });
     await using node = await TestDriver.start({ expansion: 'node', failing: { main: 'its disk is gone' } });
-    const expected = ['CONTROLLER_SERVICE', 'VOLUME_ACCESSIBILITY_CONSTRAINTS', 'SNAPSHOT_METADATA_SERVICE', 'ONLINE'];
+    const expected = [
+      'CONTROLLER_SERVICE',
+      'VOLUME_ACCESSIBILITY_CONSTRAINTS',
+      'GROUP_CONTROLLER_SERVICE',
+      'SNAPSHOT_METADATA_SERVICE',
+      'ONLINE',
+    ];
     assert.deepEqual(await capabilitiesOf(controller), expected);
     assert.deepEqual(await capabilitiesOf(node), expected);
   });

@@ -321,6 +321,10 @@ describe('NodeUnstageVolume', () => {
     await volume.unstage();
     await volume.unstage(join(harness.kubelet, 'staging', 'nothing'));
     await volume.unstage(join(harness.kubelet, 'no', 'such', 'place'));
+    const file = `${volume.staging}-file`;
+    writeFileSync(file, 'data');
+    await volume.unstage(file);
+    assert.equal(readFileSync(file, 'utf8'), 'data');
     for (const volume_id of ['x', '../..', volume.id.replace(/.$/, 'z')]) {
       await harness.node.NodeUnstageVolume({ volume_id, staging_target_path: volume.staging });
     }

@@ -238,9 +238,10 @@ describe('SM13: a slow client', () => {
   test('T02: that reads on after its time is up ends the work as well, and does no harm', async (t) => {
     const { server, seen } = await serverFor(endless);
     await using _server = server;
-    const { stream } = openRaw(t, server, { 'grpc-timeout': '200m' });
+    const { session, stream } = openRaw(t, server, { 'grpc-timeout': '200m' });
     stream.resume();
     await until(() => seen.ended);
+    session.destroy();
     await server.client.identity.Probe({});
   });
 

@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 
 /**
  * A directory of a test's own, and everything the test may leave in it: on disposal all mounts below it are undone,
@@ -36,8 +36,9 @@ export class Scratch implements Disposable {
 
   [Symbol.dispose](): void {
     for (const target of this.mounts()) execFileSync('umount', ['--lazy', target]);
-    // A device may go by itself while we look, as its last user has gone a moment ago.
-    for (const device of this.loops()) spawnSync('losetup', ['--detach', device]);
+    // A device with autoclear goes by itself, and a moment later its number may be somebody else's.
+    const lasting = this.loops().filter((device) => !isAutoclear(basename(device)));
+    for (const device of lasting) spawnSync('losetup', ['--detach', device]);
     rmSync(this.path, { recursive: true, force: true });
   }
 }
@@ -47,6 +48,14 @@ function backingFile(loop: string): string | undefined {
     return readFileSync(`/sys/block/${loop}/loop/backing_file`, 'utf8').trim();
   } catch {
     return undefined;
+  }
+}
+
+function isAutoclear(loop: string): boolean {
+  try {
+    return readFileSync(`/sys/block/${loop}/loop/autoclear`, 'utf8').trim() === '1';
+  } catch {
+    return true;
   }
 }
 

@@ -7,7 +7,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
-import type { TrashedVolume } from '../pool.ts';
+import type { AttachedDevice, TrashedVolume } from '../pool.ts';
 import { replaceFile } from './durable-file.ts';
 import type { ImageParts } from './parts.ts';
 import { type Deletion, deletionFileName } from './trash-entry.ts';
@@ -27,11 +27,7 @@ export class ImageDeletion {
     const record = index.get(id);
     if (record === undefined) return;
     const device = await devices.holder(id);
-    if (device !== undefined) {
-      throw new FailedPrecondition(
-        `volume ${id} is in use on this node through ${device.devicePath}: unpublish and unstage it first.`,
-      );
-    }
+    if (device !== undefined) throw attachedHere(id, device);
     const deletion = await this.#markDeletion(record);
     const trashed = layout.newTrash(id);
     await step('remove/trash', async () => {
@@ -64,7 +60,7 @@ export class ImageDeletion {
     try {
       // What it has written it still has.
       const { allocatedBytes } = await statusOf(lane, join(entry.path, 'data'));
-      using _space = await space.reserve(larger(0n, entry.record.sizeBytes - allocatedBytes));
+      using _space = await space.reserve(larger(0n, entry.record.sizeBytes - allocatedBytes), 'thin');
       await step('restore/commit', async () => {
         await lane.run(() => rename(entry.path, layout.volume(id)));
         await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
@@ -108,6 +104,13 @@ export class ImageDeletion {
       return undefined;
     }
   }
+}
+
+/** What a volume in use cannot be made to do, and what to do. */
+export function attachedHere(id: VolumeId, { devicePath }: AttachedDevice): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id} is in use on this node through ${devicePath}: unpublish and unstage it first.`,
+  );
 }
 
 function ignoreMissing(error: unknown): void {

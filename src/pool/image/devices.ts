@@ -22,8 +22,8 @@ import { step } from '../../volume/step.ts';
 import type { AttachedDevice, Attachment } from '../pool.ts';
 import type { Layout } from './layout.ts';
 
-const settleAttempts = 10;
-const settleIntervalMs = 30;
+/** Half a second in all: a look at a device takes milliseconds, unless the machine is busy. */
+const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /**
  * The loop devices of a pool's images. The kernel is the only book-keeper: each device carries its volume's id as a
@@ -91,14 +91,18 @@ export class ImageDevices {
   /** Tells the devices of a volume that its image has grown. */
   async refreshSize(id: VolumeId): Promise<void> {
     for (const loop of await this.#loops(id)) {
-      await step('grow/device', () => refreshLoopSize(this.#lane, loop.number));
+      await step('grow/device', () => refreshLoopSize(this.#lane, loop.number)).catch((error) => {
+        // It went while we looked: its last user has gone.
+        if (!isErrno(error, 'ENXIO')) throw error;
+      });
     }
   }
 
   async detach(device: DeviceNumber): Promise<void> {
     const number = loopNumber(device);
     if (number === undefined || (await this.volumeOf(device)) === undefined) return;
-    await step('detach/loop', () => detachLoop(this.#lane, number));
+    const isOurs = async (loop: LoopStatus) => (await this.#owner(loop)) !== undefined;
+    await step('detach/loop', () => detachLoop(this.#lane, number, isOurs));
   }
 
   /** From the label, so it also names volumes whose record or image is gone. */
@@ -122,7 +126,7 @@ export class ImageDevices {
       if (shown.has(`/loop${loop.number}`)) continue;
       const owner = await this.#owner(loop);
       if (owner === undefined || owner.isImageGone) continue;
-      await detachLoop(this.#lane, loop.number);
+      await detachLoop(this.#lane, loop.number, async (now) => (await this.#owner(now))?.id === owner.id);
       detached.push(owner.id);
     }
     return detached;
@@ -130,11 +134,13 @@ export class ImageDevices {
 
   /** The devices of a volume, once they are no longer `lingering`, or after a moment all the same. */
   async #settled(id: VolumeId, lingering: (loops: readonly LoopStatus[]) => boolean): Promise<LoopStatus[]> {
-    for (let attemptsLeft = settleAttempts; ; attemptsLeft--) {
-      const loops = await this.#loops(id);
-      if (loops.length === 0 || attemptsLeft === 0 || !lingering(loops)) return loops;
-      await delay(settleIntervalMs);
+    let loops = await this.#loops(id);
+    for (const pauseMs of settlePausesMs) {
+      if (loops.length === 0 || !lingering(loops)) break;
+      await delay(pauseMs);
+      loops = await this.#loops(id);
     }
+    return loops;
   }
 
   /**

@@ -1,12 +1,17 @@
 import { basename, dirname } from 'node:path';
 import { format } from '../../command/mkfs.ts';
+import { CommandError } from '../../command/run.ts';
+import { KernelError } from '../../kernel/errno.ts';
 import { allocate, type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
 import { reflink } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { Provisioning } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeSpec } from '../pool.ts';
+import { mountBriefly, withDevice } from './brief-mount.ts';
 import { copyImage } from './copy.ts';
 import { writeNewFile } from './durable-file.ts';
 import { giveNewIdentity } from './identity.ts';
@@ -51,9 +56,18 @@ export class ImageMaker {
     });
     if (content.type === 'block') return;
     const { fsType } = content;
-    await step('create/format', () =>
-      formatLane.run(() => format({ path, fsType, blockSizeBytes, extraArguments: spec.mkfsArguments })),
-    );
+    const image = { path, fsType, blockSizeBytes };
+    const extraArguments = spec.mkfsArguments;
+    await step('create/format', async () => {
+      try {
+        await formatLane.run(() => format({ ...image, extraArguments }));
+        // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
+        if (extraArguments.length > 0) await withDevice(lane, image, (device) => mountBriefly(lane, fsType, device));
+      } catch (error) {
+        if (extraArguments.length === 0) throw error;
+        throw badOptions(error, fsType);
+      }
+    });
     await syncFile(lane, path);
   }
 
@@ -95,4 +109,10 @@ export class ImageMaker {
     if (size.provisioning === 'thick') await allocate(lane, path, size.sizeBytes);
     await resizeFile(lane, path, size.sizeBytes);
   }
+}
+
+function badOptions(error: unknown, fsType: FilesystemType): unknown {
+  if (error instanceof CommandError) return new InvalidArgument(`mkfsOptions: ${error.message}`);
+  if (!(error instanceof KernelError)) return error;
+  return new InvalidArgument(`mkfsOptions: they make an ${fsType} that this node cannot mount (${error.message}).`);
 }

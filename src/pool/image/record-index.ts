@@ -40,7 +40,9 @@ export class RecordIndex {
   }
 
   list(after: VolumeId | undefined, limit: number | undefined): VolumeRecord[] {
-    const ids = [...this.#records.keys()].filter((id) => after === undefined || id > after).sort();
-    return ids.slice(0, limit).flatMap((id) => this.#records.get(id) ?? []);
+    const records = Array.from(this.#records.values()).filter(
+      ({ ephemeral, id }) => ephemeral === undefined && (after === undefined || id > after),
+    );
+    return records.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
   }
 }

@@ -40,7 +40,8 @@ export class ImageSnapshots {
     const { lane, space, trash, layout } = this.#parts;
     const drafts = await Promise.all(specs.map((spec) => this.#draft(spec)));
     if (drafts.length > 1) refuseUnfreezable(drafts);
-    using _space = await space.reserveSharing(specs.map(({ sourceId }) => sourceId));
+    const sourceIds = specs.map(({ sourceId }) => sourceId);
+    using _space = await space.reserveSharing(sourceIds, 0n);
     try {
       const records = await this.#make(drafts, group);
       await this.#commit(drafts, records, group);
@@ -109,10 +110,10 @@ export class ImageSnapshots {
     if (snapshotIndex.get(spec.id) !== undefined) throw new AlreadyExists(`snapshot ${spec.id} exists already.`);
     const source = index.get(spec.sourceId);
     if (source === undefined) throw new NotFound(`There is no volume ${spec.sourceId} in pool ${name}.`);
-    const attached = await devices.list(spec.sourceId);
-    if (maker.cloning === 'copy' && attached.length > 0) {
+    if (maker.cloning === 'copy' && (await devices.holder(spec.sourceId)) !== undefined) {
       throw copyInUse(spec.sourceId, name);
     }
+    const attached = await devices.list(spec.sourceId);
     const directory = maker.cloning === 'copy' ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
     return { spec, source, devices: attached, directory };
   }

@@ -4,7 +4,8 @@ import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import { formatBytes, smaller } from '../../volume/size.ts';
+import type { Provisioning } from '../../volume/record.ts';
+import { formatBytes, larger, smaller } from '../../volume/size.ts';
 import type { PoolCapacity } from '../pool.ts';
 import type { Layout } from './layout.ts';
 import type { RecordIndex } from './record-index.ts';
@@ -38,33 +39,37 @@ export class SpaceLedger {
 
   /**
    * Holds space until disposed of. Dispose after the volume's record is in the index (or the work has failed).
+   * @param provisioning thick: the blocks are taken at once, so they must be there, whatever may be promised
    * @throws ResourceExhausted (CV20, GC04)
    */
-  reserve(sizeBytes: bigint): Promise<Disposable> {
-    return this.#hold(() => sizeBytes);
+  reserve(sizeBytes: bigint, provisioning: Provisioning): Promise<Disposable> {
+    return this.#hold(provisioning, () => sizeBytes);
   }
 
   /**
-   * Holds the space that these volumes may come to need when their blocks are shared, by a snapshot or a clone: what
-   * they have written they may write again. Those that share already have been counted.
-   * @param moreBytes of a new volume
+   * Holds the space of a new volume or snapshot, and what its sources may come to need when their blocks are shared:
+   * what they have written they may write again. Those that share already have been counted.
    */
-  reserveSharing(ids: readonly VolumeId[], moreBytes = 0n): Promise<Disposable> {
-    return this.#hold(({ allocatedBytes }) => {
+  reserveSharing(
+    sourceIds: readonly VolumeId[],
+    newBytes: bigint,
+    provisioning: Provisioning = 'thin',
+  ): Promise<Disposable> {
+    return this.#hold(provisioning, ({ allocatedBytes }) => {
       const sharing = this.#sharing();
-      const written = ids.filter((id) => !sharing.has(id)).map((id) => allocatedBytes.get(id) ?? 0n);
-      return written.reduce((sum, bytes) => sum + bytes, moreBytes);
+      const written = sourceIds.filter((id) => !sharing.has(id)).map((id) => allocatedBytes.get(id) ?? 0n);
+      return written.reduce((sum, bytes) => sum + bytes, newBytes);
     });
   }
 
-  async #hold(sizeOf: (observation: Observation) => bigint): Promise<Disposable> {
+  async #hold(provisioning: Provisioning, sizeOf: (observation: Observation) => bigint): Promise<Disposable> {
     for (;;) {
       const observation = await this.#observe();
       // From here to the return nothing waits, so two calls at once cannot be promised the same space.
       const sizeBytes = sizeOf(observation);
-      const { availableBytes } = this.#compute(observation);
+      const availableBytes = this.#availableFor(provisioning, observation);
       if (sizeBytes > availableBytes) throw this.#exhausted(sizeBytes, availableBytes);
-      if (sizeBytes <= this.#compute({ ...observation, reclaimableBytes: 0n }).availableBytes) {
+      if (sizeBytes <= this.#availableFor(provisioning, { ...observation, reclaimableBytes: 0n })) {
         this.#reservedBytes += sizeBytes;
         return {
           [Symbol.dispose]: () => {
@@ -74,6 +79,14 @@ export class SpaceLedger {
       }
       await this.#options.trash.purgeOldest();
     }
+  }
+
+  #availableFor(provisioning: Provisioning, observation: Observation): bigint {
+    const { availableBytes } = this.#compute(observation);
+    if (provisioning === 'thin') return availableBytes;
+    const { freeBytes, reclaimableBytes } = observation;
+    const writableBytes = freeBytes + reclaimableBytes - this.#reserveBytes(observation) - this.#reservedBytes;
+    return larger(0n, smaller(availableBytes, writableBytes));
   }
 
   #exhausted(sizeBytes: bigint, availableBytes: bigint): ResourceExhausted {
@@ -95,8 +108,12 @@ export class SpaceLedger {
       // Made since we looked: as if nothing of it were written, so never too optimistic.
       allocatedBytes: smaller(sizeBytes, observation.allocatedBytes.get(id) ?? 0n),
     }));
-    const reserveBytes = this.#options.reserveBytes ?? defaultReserveBytes(observation.filesystemBytes);
+    const reserveBytes = this.#reserveBytes(observation);
     return computeCapacity({ ...observation, reserveBytes, overcommit, volumes, reservedBytes: this.#reservedBytes });
+  }
+
+  #reserveBytes({ filesystemBytes }: Observation): bigint {
+    return this.#options.reserveBytes ?? defaultReserveBytes(filesystemBytes);
   }
 
   #sharing(): ReadonlySet<VolumeId> {

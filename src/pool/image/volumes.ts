@@ -9,6 +9,7 @@ import { type Publication, serializeRecord, type VolumeRecord, type VolumeSource
 import { formatBytes } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeChanges, VolumeSpec } from '../pool.ts';
+import { attachedHere } from './deletion.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import type { ImageSource } from './image-maker.ts';
 import { openMounted } from './mounted.ts';
@@ -54,12 +55,14 @@ export class ImageVolumes {
       ...(source === undefined ? {} : { source }),
       ...(spec.mutableParameters === undefined ? {} : { mutableParameters: spec.mutableParameters }),
       ...(spec.undeleteSeconds === undefined ? {} : { undeleteSeconds: spec.undeleteSeconds }),
+      ...(spec.ephemeral === undefined ? {} : { ephemeral: spec.ephemeral }),
     };
     const isCopy = source !== undefined && maker.cloning === 'copy';
     const directory = isCopy ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
     const data = join(directory, 'data');
     let place = directory;
-    using _space = await space.reserveSharing(source?.type === 'volume' ? [source.id] : [], spec.sizeBytes);
+    const shared = source?.type === 'volume' ? [source.id] : [];
+    using _space = await space.reserveSharing(shared, spec.sizeBytes, spec.provisioning);
     try {
       await step('create/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
       if (from === undefined) await maker.blank(spec, data, this.#parts.blockSizeBytes);
@@ -96,7 +99,7 @@ export class ImageVolumes {
     const record = this.require(id);
     const grown = { ...record, sizeBytes };
     if (sizeBytes > record.sizeBytes) {
-      using _space = await space.reserve(sizeBytes - record.sizeBytes);
+      using _space = await space.reserve(sizeBytes - record.sizeBytes, record.provisioning);
       try {
         await step('grow/data', () => maker.setSize(layout.data(id), grown));
         await step('grow/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(grown)));
@@ -128,8 +131,10 @@ export class ImageVolumes {
   }
 
   async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
-    const { index, lane, layout, syncs } = this.#parts;
+    const { devices, index, lane, layout, syncs } = this.#parts;
     const { publication: _before, ...unpublished } = this.require(id);
+    const device = publication === undefined ? await devices.holder(id) : undefined;
+    if (device !== undefined) throw attachedHere(id, device);
     const record = publication === undefined ? unpublished : { ...unpublished, publication };
     await step('publication/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(record)));
     index.put(record);
@@ -157,10 +162,10 @@ export class ImageVolumes {
   async #cloneInto(spec: VolumeSpec, from: CloneSource, data: string): Promise<void> {
     const { devices, freezer, maker } = this.#parts;
     const { volumeId } = from;
-    const attached = volumeId === undefined ? [] : await devices.list(volumeId);
-    if (volumeId !== undefined && maker.cloning === 'copy' && attached.length > 0)
+    if (volumeId !== undefined && maker.cloning === 'copy' && (await devices.holder(volumeId)) !== undefined) {
       throw copyInUse(volumeId, this.#parts.name);
-    const targets = volumeId === undefined ? [] : [{ volumeId, devices: attached }];
+    }
+    const targets = volumeId === undefined ? [] : [{ volumeId, devices: await devices.list(volumeId) }];
     await step('create/clone', () => freezer.whileFrozen(targets, () => maker.clone(from, data)));
     await step('create/identity', () => maker.adopt(spec, from, data));
   }

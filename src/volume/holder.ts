@@ -1,0 +1,57 @@
+/** Who keeps a volume in use on this node. Paths are as their process sees them, or this driver where it can. */
+export type Holder =
+  /** Has something of the volume open or mapped, works in it or has it as its root. */
+  | { readonly kind: 'process'; readonly pid: number; readonly command: string; readonly path: string }
+  /** The volume is mounted there, or something is mounted on it. */
+  | { readonly kind: 'mount'; readonly path: string; readonly namespaceOf: NamespaceMember | undefined }
+  /** Another block device is made of the volume's device, or of a file on the volume. */
+  | { readonly kind: 'device'; readonly path: string };
+
+/** A process by which a mount namespace can be named; undefined stands for the driver's own. */
+export interface NamespaceMember {
+  readonly pid: number;
+  readonly command: string;
+}
+
+/** What a search for holders found. */
+export interface FoundHolders {
+  readonly holders: readonly Holder[];
+  /** false: there was no time to look everywhere. */
+  readonly isComplete: boolean;
+}
+
+/** A message has room for these; `holdfast who` shows all. */
+const mostNamed = 3;
+const longestPathCharacters = 128;
+
+/** `by process 1234 (postgres) at /data/base and 2 others`: to stand after "in use". */
+export function describeHolders({ holders, isComplete }: FoundHolders): string {
+  const [first, ...others] = holders.slice(0, mostNamed).map(describeHolder);
+  if (first === undefined) {
+    return isComplete
+      ? 'by something that this driver cannot see, in another process namespace perhaps'
+      : 'by somebody who could not be found in the time there is for it';
+  }
+  const unnamed = holders.length - mostNamed;
+  return `by ${[first, ...others].join(', ')}${unnamed > 0 ? ` and ${unnamed} ${unnamed === 1 ? 'other' : 'others'}` : ''}`;
+}
+
+function describeHolder(holder: Holder): string {
+  const path = abbreviate(holder.path);
+  switch (holder.kind) {
+    case 'process':
+      return `process ${holder.pid} (${holder.command}) at ${path}`;
+    case 'device':
+      return `device ${path}`;
+    case 'mount': {
+      const { namespaceOf } = holder;
+      const where = namespaceOf === undefined ? '' : ` for process ${namespaceOf.pid} (${namespaceOf.command})`;
+      return `the mount at ${path}${where}`;
+    }
+  }
+}
+
+/** The end of a path says more than its beginning. */
+function abbreviate(path: string): string {
+  return path.length <= longestPathCharacters ? path : `…${path.slice(-longestPathCharacters)}`;
+}

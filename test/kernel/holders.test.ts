@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { findHolders, type SearchScope } from '../../src/kernel/holders.ts';
+import { loopNumber } from '../../src/kernel/loop.ts';
+import { unmount } from '../../src/kernel/mount.ts';
+import type { Mount } from '../../src/kernel/mount-table.ts';
+import { statusOf } from '../../src/kernel/path.ts';
+import { parseMappings } from '../../src/kernel/process.ts';
+import type { Holder } from '../../src/volume/holder.ts';
+import { eventually, filesystems, lane, run, scratch } from './fixture.ts';
+import { bind, mountAt, mountNew } from './mounting.ts';
+
+/** A child that holds something until the test ends; it says so first. */
+async function holder(t: TestContext, program: string, args: readonly string[], cwd = '/'): Promise<ChildProcess> {
+  const child = spawn(program, args, { cwd, stdio: ['pipe', 'pipe', 'inherit'] });
+  t.after(() => end(child));
+  await once(child.stdout, 'data');
+  return child;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+}
+
+/** Runs Python until its standard input ends. */
+function python(t: TestContext, script: string, ...args: string[]): Promise<ChildProcess> {
+  const lines = ['import mmap, os, sys', script, 'print("ready", flush=True)', 'sys.stdin.read()'];
+  return holder(t, 'python3', ['-c', lines.join('\n'), ...args]);
+}
+
+async function deviceOf({ source }: Mount) {
+  const { represents } = await statusOf(lane, source);
+  assert.ok(represents !== undefined && loopNumber(represents) !== undefined);
+  return { device: represents, devicePath: source };
+}
+
+async function search(mount: Mount, scope: SearchScope = 'all', busyMountId?: bigint): Promise<readonly Holder[]> {
+  const { holders, isComplete } = await findHolders({ devices: [await deviceOf(mount)], busyMountId }, scope, 60_000);
+  assert.ok(isComplete);
+  return holders;
+}
+
+async function mounted(directory: string, fsType: (typeof filesystems)[number], name = 'mnt'): Promise<Mount> {
+  const path = await mountNew(directory, fsType, { name });
+  await writeFile(`${path}/file`, 'x'.repeat(4096));
+  const mount = await mountAt(path);
+  assert.ok(mount !== undefined);
+  return mount;
+}
+
+function processes(holders: readonly Holder[]): Holder[] {
+  return holders.filter(({ kind }) => kind === 'process');
+}
+
+describe('findHolders', () => {
+  for (const fsType of filesystems) {
+    const holding: Readonly<Record<string, { script: string; path: string }>> = {
+      'an open file': { script: 'kept = open(sys.argv[1] + "/file")', path: '/file' },
+      'a file open by path only': { script: 'kept = os.open(sys.argv[1] + "/file", os.O_PATH)', path: '/file' },
+      'the directory that it works in': { script: 'os.chdir(sys.argv[1])', path: '' },
+      'its root': { script: 'os.chroot(sys.argv[1])', path: '' },
+      'memory that is a file': {
+        script: [
+          'file = os.open(sys.argv[1] + "/file", os.O_RDWR)',
+          'kept = mmap.mmap(file, 4096)',
+          // Python keeps a copy of the descriptor.
+          'os.closerange(3, 64)',
+        ].join('\n'),
+        path: '/file',
+      },
+    };
+    for (const [what, { path, script }] of Object.entries(holding)) {
+      test(`${fsType}: a process with ${what}`, async (t) => {
+        const mount = await mounted(await scratch(t), fsType);
+        const { pid } = await python(t, script, mount.target);
+        const expected = { kind: 'process', pid, command: 'python3', path: `${mount.target}${path}` };
+        assert.deepEqual(processes(await search(mount)), [expected]);
+        assert.deepEqual(await search(mount, 'all', mount.id), [expected]);
+        assert.deepEqual(await search(mount, 'mounts'), [
+          { kind: 'mount', path: mount.target, namespaceOf: undefined },
+        ]);
+      });
+    }
+
+    test(`${fsType}: its mounts, and what is mounted on it`, async (t) => {
+      const directory = await scratch(t);
+      const mount = await mounted(directory, fsType);
+      await mkdir(`${directory}/twin`);
+      await bind(mount.target, `${directory}/twin`);
+      await mkdir(`${mount.target}/upon`);
+      await run('mount', ['-t', 'tmpfs', 'tmpfs', `${mount.target}/upon`]);
+      const paths = (await search(mount)).map(({ path }) => path);
+      assert.deepEqual(paths.sort(), [mount.target, `${mount.target}/upon`, `${directory}/twin`]);
+      // Of these only one keeps the first mount from being undone.
+      assert.deepEqual(await search(mount, 'all', mount.id), [
+        { kind: 'mount', path: `${mount.target}/upon`, namespaceOf: undefined },
+      ]);
+    });
+
+    test(`${fsType}: a mount that only another namespace still has`, async (t) => {
+      const mount = await mounted(await scratch(t), fsType);
+      const device = await deviceOf(mount);
+      const child = await holder(t, 'unshare', ['--mount', 'sh', '-c', 'echo ready; exec sleep 600']);
+      await unmount(lane, mount.target);
+      const { holders } = await findHolders({ devices: [device] }, 'mounts', 60_000);
+      const namespaceOf = { pid: child.pid, command: 'sleep' };
+      assert.deepEqual(holders, [{ kind: 'mount', path: mount.target, namespaceOf }]);
+    });
+
+    test(`${fsType}: a loop device over a file on it`, async (t) => {
+      const mount = await mounted(await scratch(t), fsType);
+      const { stdout } = await run('losetup', ['--find', '--show', `${mount.target}/file`]);
+      const devicePath = stdout.trim();
+      t.after(() => run('losetup', ['--detach', devicePath]));
+      assert.deepEqual(await search(mount, 'all', mount.id), [{ kind: 'device', path: devicePath }]);
+      await run('losetup', ['--detach', devicePath]);
+      t.after(() => undefined);
+    });
+  }
+
+  test('only who keeps the busy mount, not who uses the volume elsewhere', async (t) => {
+    const directory = await scratch(t);
+    const mount = await mounted(directory, 'ext4');
+    await mkdir(`${directory}/twin`);
+    await bind(mount.target, `${directory}/twin`);
+    const twin = await mountAt(`${directory}/twin`);
+    const { pid: here } = await python(t, 'os.chdir(sys.argv[1])', mount.target);
+    const { pid: there } = await python(t, 'os.chdir(sys.argv[1])', `${directory}/twin`);
+    const pidsOf = (holders: readonly Holder[]) => holders.map((each) => (each.kind === 'process' ? each.pid : 0));
+    assert.deepEqual(pidsOf(await search(mount, 'all', mount.id)), [here]);
+    assert.deepEqual(pidsOf(await search(mount, 'all', twin?.id)), [there]);
+    assert.deepEqual(pidsOf(processes(await search(mount))).sort(), [here, there].sort());
+  });
+
+  test('a process with a removed file on a filesystem that was lazily unmounted', async (t) => {
+    const mount = await mounted(await scratch(t), 'ext4');
+    const device = await deviceOf(mount);
+    const { pid } = await python(
+      t,
+      'kept = open(sys.argv[1] + "/file"); os.unlink(sys.argv[1] + "/file")',
+      mount.target,
+    );
+    await run('umount', ['--lazy', mount.target]);
+    const { holders } = await findHolders({ devices: [device] }, 'all', 60_000);
+    assert.equal(holders.length, 1);
+    assert.deepEqual({ ...holders[0], path: '' }, { kind: 'process', pid, command: 'python3', path: '' });
+  });
+
+  test('a block device: its node on a file, and a process that has it open', async (t) => {
+    const directory = await scratch(t);
+    const mount = await mounted(directory, 'ext4');
+    const device = await deviceOf(mount);
+    await unmountButKeep(t, device.devicePath, mount.target);
+    await writeFile(`${directory}/node`, '');
+    await bind(device.devicePath, `${directory}/node`);
+    const { pid } = await python(t, 'kept = os.open(sys.argv[1], os.O_RDONLY)', `${directory}/node`);
+    const node = await mountAt(`${directory}/node`);
+    const { holders } = await findHolders({ devices: [device], busyMountId: node?.id }, 'all', 60_000);
+    assert.deepEqual(holders, [{ kind: 'process', pid, command: 'python3', path: `${directory}/node` }]);
+    const all = await findHolders({ devices: [device] }, 'all', 60_000);
+    assert.ok(all.holders.some((each) => each.kind === 'mount' && each.path === `${directory}/node`));
+  });
+
+  test('a filesystem that has shut down is not asked', async (t) => {
+    const mount = await mounted(await scratch(t), 'xfs');
+    const { pid } = await python(t, 'os.chdir(sys.argv[1])', mount.target);
+    const goingDown =
+      'import fcntl, os, struct, sys; fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))';
+    await run('python3', ['-c', goingDown, mount.target]);
+    const expected = { kind: 'process', pid, command: 'python3', path: mount.target };
+    assert.deepEqual(await search(mount, 'all', mount.id), [expected]);
+  });
+
+  test('a process that hangs in the kernel is named, and is not waited for', async (t) => {
+    const mount = await mounted(await scratch(t), 'ext4');
+    await run('fsfreeze', ['--freeze', mount.target]);
+    const thaw = () => run('fsfreeze', ['--unfreeze', mount.target]).catch(() => undefined);
+    t.after(thaw);
+    const child = spawn('sh', ['-c', 'echo x >new'], { cwd: mount.target, stdio: 'ignore' });
+    await eventually(async () => (await run('ps', ['-o', 'stat=', '-p', `${child.pid}`])).stdout.startsWith('D'));
+    const found = processes(await search(mount));
+    assert.deepEqual(found, [{ kind: 'process', pid: child.pid, command: 'sh', path: mount.target }]);
+    await thaw();
+    await once(child, 'exit');
+  });
+
+  test('without time it tells what it has, and that this is not all', async (t) => {
+    const mount = await mounted(await scratch(t), 'ext4');
+    const found = await findHolders({ devices: [await deviceOf(mount)] }, 'all', 0);
+    assert.deepEqual(found, { holders: [], isComplete: false });
+  });
+});
+
+/** Something else than the mount keeps the loop device from then on. */
+async function unmountButKeep(t: TestContext, devicePath: string, target: string): Promise<void> {
+  const keeper = spawn('sleep', ['600'], { stdio: ['ignore', 'ignore', 'ignore', (await openLoop(t, devicePath)).fd] });
+  t.after(() => end(keeper));
+  await unmount(lane, target);
+}
+
+async function openLoop(t: TestContext, devicePath: string) {
+  const { open } = await import('node:fs/promises');
+  const file = await open(devicePath, 'r');
+  t.after(() => file.close());
+  return file;
+}
+
+test('mappings of files, and none of memory that is no file', () => {
+  const text = [
+    '55d0a3c00000-55d0a3c28000 r--p 00000000 fe:00 1234                       /usr/bin/a name (deleted)',
+    '08048000-08056000 rw-p 00000000 07:0b 12                                 /mnt/x',
+    '7ffd1b5e0000-7ffd1b601000 rw-p 00000000 00:00 0                          [stack]',
+    '7f0000000000-7f0000001000 rw-p 00000000 00:00 0 ',
+    '',
+  ].join('\n');
+  assert.deepEqual(parseMappings(5, text), [
+    {
+      link: '/proc/5/map_files/55d0a3c00000-55d0a3c28000',
+      device: { major: 254, minor: 0 },
+      path: '/usr/bin/a name (deleted)',
+    },
+    { link: '/proc/5/map_files/8048000-8056000', device: { major: 7, minor: 11 }, path: '/mnt/x' },
+  ]);
+  assert.equal(basename(parseMappings(5, text)[1]?.path ?? ''), 'x');
+});
