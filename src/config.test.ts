@@ -147,6 +147,27 @@ describe('the environment', () => {
     assert.match(problems(await parseConfig(source(both))).join(), /one of its own/);
   });
 
+  test("the operator's socket is among the driver's own files, unless it is put elsewhere", async () => {
+    const { adminSocketPath } = valid(await parseConfig(source({ HOLDFAST_DATA: '/srv/holdfast/' })));
+    assert.equal(adminSocketPath, '/srv/holdfast/admin.sock');
+    const elsewhere = source({ HOLDFAST_ADMIN_SOCKET: '/run/admin/holdfast.sock' });
+    assert.equal(valid(await parseConfig(elsewhere)).adminSocketPath, '/run/admin/holdfast.sock');
+  });
+
+  test("O02: the operator's socket is not beside that of CSI, nor among the kubelet's plugins", async () => {
+    const admin = { HOLDFAST_ADMIN_SOCKET: '/a/admin.sock' };
+    const csi = await parseConfig(source({ ...admin, CSI_ENDPOINT: 'unix:///a/csi.sock' }));
+    assert.match(problems(csi).join(), /^HOLDFAST_ADMIN_SOCKET: \/a is for the socket of CSI_ENDPOINT/);
+    const registration = await parseConfig(source({ ...admin, HOLDFAST_REGISTRATION_SOCKET: '/a/reg.sock' }));
+    assert.match(
+      problems(registration).join(),
+      /^HOLDFAST_ADMIN_SOCKET: \/a is for the socket of HOLDFAST_REGISTRATION/,
+    );
+    const same = source({ HOLDFAST_DATA: '/a', CSI_ENDPOINT: 'unix:///a/admin.sock' });
+    assert.match(problems(await parseConfig(same)).join(), /is the socket of CSI_ENDPOINT: name another/);
+    valid(await parseConfig(source({ HOLDFAST_DATA: '/a', CSI_ENDPOINT: 'unix:///a/csi.sock' })));
+  });
+
   test('every step can be armed', async () => {
     for (const step of stepNames) {
       const config = valid(await parseConfig(source({ HOLDFAST_TEST_CRASH_AT: `after ${step}` })));

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { ConfigFile, PoolSection } from './config-file.ts';
 import { EnvironmentReader } from './environment.ts';
 import type { FilesystemType } from './volume/filesystem.ts';
@@ -34,6 +34,8 @@ export interface Config {
   /** Where the driver listens; undefined only outside of `serve`. */
   readonly socketPath: string | undefined;
   readonly registrationSocketPath: string | undefined;
+  /** Where the operator's commands that change something reach the driver. */
+  readonly adminSocketPath: string;
   readonly dataDirectory: string;
   /** Where the node service keeps what each stage and publish was asked for. */
   readonly notesDirectory: string;
@@ -110,10 +112,12 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
   const dataDirectory = reader.path('HOLDFAST_DATA', '/var/lib/holdfast');
   const kubeletDirectory = reader.path('HOLDFAST_KUBELET_DIR', '/var/lib/kubelet');
   const socketPath = reader.endpoint('CSI_ENDPOINT');
-  const registrationSocketPath = reader.socketPath('HOLDFAST_REGISTRATION_SOCKET');
+  const registrationSocketPath = reader.socketPath('HOLDFAST_REGISTRATION_SOCKET', undefined);
+  const adminSocketPath = reader.socketPath('HOLDFAST_ADMIN_SOCKET', join(dataDirectory, 'admin.sock'));
   if (socketPath !== undefined && socketPath === registrationSocketPath) {
     reader.problems.push('HOLDFAST_REGISTRATION_SOCKET is the socket of CSI_ENDPOINT: it needs one of its own');
   }
+  refuseNeighbours(adminSocketPath, { socketPath, registrationSocketPath }, reader);
   const pools = Object.entries(file.pools ?? { default: undefined }).map(([name, section]) => poolOf(name, section));
   return {
     driverName: reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
@@ -126,6 +130,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     }),
     socketPath,
     registrationSocketPath,
+    adminSocketPath,
     dataDirectory,
     notesDirectory: join(dataDirectory, 'node'),
     kubeletDirectory,
@@ -141,6 +146,31 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     maxVolumesPerNode: file.maxVolumesPerNode,
     lockTimeoutMs: file.lockTimeoutSeconds * 1000,
   };
+}
+
+/**
+ * Nothing else of ours lies beside the CSI socket, unless it was itself put where our files are (O02), and the kubelet
+ * takes every socket beside the registration one for a plugin.
+ */
+function refuseNeighbours(
+  adminSocketPath: string,
+  others: { readonly socketPath: string | undefined; readonly registrationSocketPath: string | undefined },
+  reader: EnvironmentReader,
+): void {
+  const { registrationSocketPath, socketPath } = others;
+  if (socketPath === adminSocketPath) {
+    reader.problems.push(`HOLDFAST_ADMIN_SOCKET: ${adminSocketPath} is the socket of CSI_ENDPOINT: name another`);
+    return;
+  }
+  for (const [name, path] of [
+    ['CSI_ENDPOINT', reader.text('HOLDFAST_ADMIN_SOCKET') === undefined ? undefined : socketPath],
+    ['HOLDFAST_REGISTRATION_SOCKET', registrationSocketPath],
+  ] as const) {
+    if (path === undefined || dirname(path) !== dirname(adminSocketPath)) continue;
+    reader.problems.push(
+      `HOLDFAST_ADMIN_SOCKET: ${dirname(path)} is for the socket of ${name}: name another directory`,
+    );
+  }
 }
 
 const noFile: ConfigFile = { expansion: 'node', attach: 'none', maxVolumesPerNode: 0, lockTimeoutSeconds: 30 };

@@ -5,6 +5,7 @@ import { type CrashPoint, stepNames } from './volume/step.ts';
 /** Every variable that configures the driver; none of ours begins with CSI_, which is reserved (O03). */
 const variableNames = [
   'CSI_ENDPOINT',
+  'HOLDFAST_ADMIN_SOCKET',
   'HOLDFAST_CONFIG',
   'HOLDFAST_DATA',
   'HOLDFAST_DRIVER_NAME',
@@ -75,8 +76,10 @@ export class EnvironmentReader {
     return entries.map((entry) => this.#absolute(name, entry));
   }
 
-  socketPath(name: VariableName): string | undefined {
-    const value = this.text(name);
+  socketPath(name: VariableName, fallback: string): string;
+  socketPath(name: VariableName, fallback: undefined): string | undefined;
+  socketPath(name: VariableName, fallback: string | undefined): string | undefined {
+    const value = this.text(name) ?? fallback;
     return value === undefined ? undefined : this.#socket(name, value);
   }
 

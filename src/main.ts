@@ -1,6 +1,7 @@
 import './memory.ts';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { exitCodes, type Output } from './cli/output.ts';
+import type { ReclaimPolicy } from './cli/persistent-volume.ts';
 import type { Config, ConfigSource, Parsed } from './config.ts';
 import { version } from './version.ts';
 
@@ -57,6 +58,80 @@ program
   );
 
 program
+  .command('snapshots')
+  .description('show the snapshots of this node')
+  .option('--json', 'print JSON, for programs')
+  .action((options: { json?: true }) =>
+    look(async (config) => {
+      const { snapshotsCommand } = await import('./cli/snapshots.ts');
+      return snapshotsCommand(config, output, { json: options.json === true });
+    }),
+  );
+
+const trash = program
+  .command('trash')
+  .description('show deleted volumes that can be brought back; the driver must run')
+  .option('--json', 'print JSON, for programs')
+  .action((options: { json?: true }) =>
+    look(async (config) => {
+      const { trashCommand } = await import('./cli/trash.ts');
+      return trashCommand(config, output, { json: options.json === true });
+    }),
+  );
+
+trash
+  .command('restore')
+  .description('bring a deleted volume back, as it was')
+  .argument('<ID>', "the volume's id")
+  .option('--json', 'print JSON, for programs')
+  .action((id: string, _options: object, command: Command) =>
+    look(async (config) => {
+      const { restoreCommand } = await import('./cli/trash.ts');
+      return restoreCommand(config, output, { id, json: wantsJson(command) });
+    }),
+  );
+
+trash
+  .command('purge')
+  .description('remove a deleted volume for good, or all of them')
+  .argument('[ID]', "the volume's id; without one, everything in the trash goes")
+  .option('--yes', 'do not ask')
+  .option('--json', 'print JSON, for programs')
+  .action((id: string | undefined, options: { yes?: true }, command: Command) =>
+    look(async (config) => {
+      const { purgeCommand } = await import('./cli/trash.ts');
+      return purgeCommand(config, output, { id, json: wantsJson(command), yes: options.yes === true });
+    }),
+  );
+
+program
+  .command('who')
+  .description('show who holds a volume on this node: processes, mounts, devices; the driver must run')
+  .argument('<ID>', "the volume's id")
+  .option('--json', 'print JSON, for programs')
+  .action((id: string, options: { json?: true }) =>
+    look(async (config) => {
+      const { whoCommand } = await import('./cli/who.ts');
+      return whoCommand(config, output, { id, json: options.json === true });
+    }),
+  );
+
+program
+  .command('export')
+  .description('print the PersistentVolumes of this node, for a cluster that has forgotten them')
+  .argument('[ID]', "a volume's id or name; without one, all volumes")
+  .option('--storage-class <NAME>', 'the class that the claims name')
+  .addOption(new Option('--reclaim-policy <POLICY>', 'what becomes of them').choices(['Retain', 'Delete']))
+  .option('--json', 'print JSON, for programs')
+  .action((wanted: string | undefined, options: ExportFlags) =>
+    look(async (config) => {
+      const { exportCommand } = await import('./cli/export.ts');
+      const { json, reclaimPolicy = 'Retain', storageClass } = options;
+      return exportCommand(config, output, { json: json === true, wanted, reclaimPolicy, storageClass });
+    }),
+  );
+
+program
   .command('doctor')
   .description('check that this node has what the driver needs, and say what to do where it has not')
   .option('--json', 'print JSON, for programs')
@@ -67,7 +142,18 @@ program
     }),
   );
 
-/** Runs a command that only looks. */
+interface ExportFlags {
+  readonly json?: true;
+  readonly reclaimPolicy?: ReclaimPolicy;
+  readonly storageClass?: string;
+}
+
+/** Of a subcommand: the flag may stand before or after its name. */
+function wantsJson(command: Command): boolean {
+  return command.optsWithGlobals()['json'] === true;
+}
+
+/** Runs a command that looks, or asks the running driver. */
 async function look(command: (config: Config) => Promise<number>): Promise<void> {
   const { parseConfig } = await import('./config.ts');
   const config = await configured(parseConfig);

@@ -1,4 +1,7 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Logger } from 'pino';
+import { adminService } from './admin/service.ts';
 import { CommandError } from './command/run.ts';
 import type { Config, PoolConfig, ServeConfig } from './config.ts';
 import { controllerService } from './controller/service.ts';
@@ -14,15 +17,12 @@ import { workerThreads } from './kernel/workers.ts';
 import { type LaneSizes, laneSizes } from './lanes.ts';
 import { nodeService } from './node/service.ts';
 import { PoolHeld } from './pool/image/home-lock.ts';
-import { openImagePool } from './pool/image/open.ts';
 import { type PoolOpener, Pools } from './pool/pools.ts';
 import { snapshotMetadataService } from './snapshot-metadata/service.ts';
+import { topologyKey } from './topology.ts';
 import { version } from './version.ts';
 import { HoldfastError } from './volume/errors.ts';
 import { SingleFlight } from './volume/single-flight.ts';
-
-/** The topology key of a node; its value is the node id (Y01). */
-const topologyKey = 'topology.holdfast.dev/node';
 
 /** How long calls that run when the driver is told to stop may take; Kubernetes kills it 30 s after the signal. */
 const callGraceMs = 20_000;
@@ -51,12 +51,18 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   let stopping = false;
 
   const server = newServer();
-  addServices(server, services(config, pools, sizes, drain), { log, ready: () => !stopping });
+  const { admin: adminHandlers, ...handlers } = services(config, pools, sizes, drain);
+  addServices(server, handlers, { log, ready: () => !stopping });
+  await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o755 });
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 
   const opened = openPools(pools, log);
   const registered = register(config, opened, log);
+  const administered = import('./admin/administer.ts').then(({ administer }) => {
+    const { adminSocketPath: socketPath } = config;
+    return administer({ socketPath, handlers: adminHandlers, opened, isStopping: () => stopping, log });
+  });
   // Who waits for these hears of it; nobody has to.
   opened.catch(() => undefined);
 
@@ -68,7 +74,11 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
       const registration = await registered;
       await registration?.close(registrationGraceMs);
       const deadlineMs = performance.now() + callGraceMs;
-      await listener.close(callGraceMs);
+      await Promise.all([
+        listener.close(callGraceMs),
+        // One that still waits for another driver to go takes no calls, and closes by itself.
+        Promise.race([administered, undefined]).then((admin) => admin?.close(callGraceMs)),
+      ]);
       const isIdle = await drain.idle(Math.max(0, deadlineMs - performance.now()));
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
       const closed = opened.catch(() => undefined).then(() => pools.close());
@@ -82,7 +92,11 @@ function poolOpeners(config: Config, sizes: LaneSizes, log: Logger): ReadonlyMap
   const { dataDirectory, lockTimeoutMs } = config;
   const opener = (pool: PoolConfig): PoolOpener => {
     const lane = new Lane(pool.name, sizes.pool);
-    return () => openImagePool({ ...pool, dataDirectory, lockTimeoutMs, lane, log });
+    return async () => {
+      // Loaded while the driver already listens: the first Probe does not wait for it.
+      const { openImagePool } = await import('./pool/image/open.ts');
+      return openImagePool({ ...pool, dataDirectory, lockTimeoutMs, lane, log });
+    };
   };
   return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
@@ -111,6 +125,7 @@ function services(config: ServeConfig, pools: Pools, sizes: LaneSizes, drain: Dr
     ),
     groupController: drain.count(groupControllerService({ nodeId, pools, flights })),
     snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, flights })),
+    admin: drain.count(adminService({ pools, flights })),
   };
 }
 

@@ -2,13 +2,14 @@ import type { Config, PoolConfig } from '../config.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { Layout } from '../pool/image/layout.ts';
 import { RecordIndex } from '../pool/image/record-index.ts';
-import { type Damaged, readSnapshots, readVolumes } from '../pool/image/records.ts';
+import { type Damaged, readGroups, readSnapshots, readVolumes } from '../pool/image/records.ts';
 import { SnapshotIndex } from '../pool/image/snapshot-index.ts';
 import { SpaceLedger } from '../pool/image/space-ledger.ts';
 import { readTrash } from '../pool/image/trash-entry.ts';
 import type { PoolCapacity } from '../pool/pool.ts';
-import type { VolumeId } from '../volume/id.ts';
+import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import { explain } from './explain.ts';
 import { findHome, type HomeSight } from './home.ts';
 
@@ -23,7 +24,8 @@ export interface PoolSight {
 export interface PoolContents {
   readonly layout: Layout;
   readonly records: readonly VolumeRecord[];
-  readonly damaged: readonly Damaged<VolumeId>[];
+  readonly snapshots: readonly SnapshotRecord[];
+  readonly damaged: readonly Damaged<VolumeId | SnapshotId | GroupId>[];
   readonly capacity: PoolCapacity;
 }
 
@@ -45,6 +47,9 @@ async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Pr
   const layout = new Layout(home.root);
   const { records, damaged } = await readVolumes(lane, layout);
   const snapshots = await readSnapshots(lane, layout);
+  const groups = await readGroups(lane, layout);
+  const damagedCuts = [...snapshots.damaged, ...groups.damaged];
+  const snapshotIndex = new SnapshotIndex(snapshots.records, groups.records, damagedCuts);
   const trash = await readTrash(lane, layout);
   const space = new SpaceLedger({
     ...config,
@@ -52,14 +57,33 @@ async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Pr
     lane,
     layout,
     index: new RecordIndex(records, damaged),
-    snapshotIndex: new SnapshotIndex(snapshots.records, [], []),
+    snapshotIndex,
     trash: { entries: () => trash.kept, purgeOldest: async () => false },
     backingFile: home.type === 'file' ? home.path : undefined,
   });
-  return { layout, records: records.toSorted(byAge), damaged, capacity: await space.measure() };
+  return {
+    layout,
+    records: records.toSorted(byAge),
+    // A snapshot without the group that it names was never cut.
+    snapshots: snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
+    damaged: [...damaged, ...damagedCuts],
+    capacity: await space.measure(),
+  };
+}
+
+/** Why a list of what the pool holds may lack something. A pool that was never made lacks nothing. */
+export function problemsOf({ config, home, contents }: PoolSight): string[] {
+  if (contents === undefined) return home.state === 'absent' ? [] : [`pool ${config.name}: ${home.advice}`];
+  return contents.damaged.map(({ id, reason }) => `${describeId(id)} of pool ${config.name} is damaged: ${reason}`);
+}
+
+/** `volume vol-…`, `snapshot snap-…` or `group group-…`. */
+export function describeId(id: VolumeId | SnapshotId | GroupId): string {
+  if (parseVolumeId(id) !== undefined) return `volume ${id}`;
+  return parseSnapshotId(id) === undefined ? `group ${id}` : `snapshot ${id}`;
 }
 
 /** Oldest first, as a list grows at its end. */
-function byAge(a: VolumeRecord, b: VolumeRecord): number {
+function byAge(a: VolumeRecord | SnapshotRecord, b: VolumeRecord | SnapshotRecord): number {
   return a.createdAt.localeCompare(b.createdAt) || a.id.localeCompare(b.id);
 }

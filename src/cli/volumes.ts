@@ -1,10 +1,12 @@
 import type { Config } from '../config.ts';
 import { Lane } from '../kernel/lane.ts';
 import type { VolumeContent } from '../volume/capability.ts';
+import { formatDuration } from '../volume/duration.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { formatBytes } from '../volume/size.ts';
+import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import { type Attachments, KernelView } from './attachments.ts';
-import { type PoolSight, readPools } from './inventory.ts';
+import { type PoolSight, problemsOf, readPools } from './inventory.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';
 import { age, printable, shortened } from './text.ts';
@@ -13,6 +15,10 @@ interface VolumeSight {
   readonly pool: string;
   readonly record: VolumeRecord;
   readonly attachments: Attachments;
+  /** Those that were cut from it, the oldest first. */
+  readonly snapshots: readonly SnapshotRecord[];
+  /** How long it can be brought back after its deletion; 0: not at all. */
+  readonly undeleteSeconds: number;
 }
 
 /** `holdfast volumes [ID]`: every volume of this node, or all that is known of one. */
@@ -37,12 +43,6 @@ export async function volumesCommand(
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
-/** Why the list may lack volumes. A pool that was never made lacks none. */
-function problemsOf({ config, home, contents }: PoolSight): string[] {
-  if (contents === undefined) return home.state === 'absent' ? [] : [`pool ${config.name}: ${home.advice}`];
-  return contents.damaged.map(({ id, reason }) => `volume ${id} of pool ${config.name} is damaged: ${reason}`);
-}
-
 async function sightings(
   kernel: KernelView,
   pools: readonly PoolSight[],
@@ -52,7 +52,13 @@ async function sightings(
   for (const { config, contents } of pools) {
     for (const record of contents?.records ?? []) {
       if (contents === undefined || (wanted !== undefined && record.id !== wanted && record.name !== wanted)) continue;
-      volumes.push({ pool: config.name, record, attachments: await kernel.of(record.id, contents.layout) });
+      volumes.push({
+        pool: config.name,
+        record,
+        attachments: await kernel.of(record.id, contents.layout),
+        snapshots: contents.snapshots.filter(({ sourceId }) => sourceId === record.id),
+        undeleteSeconds: record.undeleteSeconds ?? config.undeleteSeconds,
+      });
     }
   }
   return volumes;
@@ -64,28 +70,33 @@ const columns = [
   { title: 'POOL' },
   { title: 'SIZE', align: 'right' },
   { title: 'CONTENT' },
+  { title: 'SNAPSHOTS', align: 'right' },
   { title: 'STATE' },
   { title: 'AGE', align: 'right' },
 ] as const;
 
 function printList(volumes: readonly VolumeSight[], output: Output): void {
   const now = new Date();
-  const rows = volumes.map(({ pool, record, attachments }) => [
+  const rows = volumes.map(({ pool, record, attachments, snapshots }) => [
     record.id,
     shortened(printable(record.name), 44),
     pool,
     formatBytes(record.sizeBytes),
     contentOf(record.content),
+    String(snapshots.length),
     attachments.state,
     age(record.createdAt, now),
   ]);
   for (const line of tableLines(columns, rows)) output.line(line);
 }
 
-function printOne({ pool, record, attachments }: VolumeSight, output: Output): void {
+function printOne({ pool, record, attachments, snapshots, undeleteSeconds }: VolumeSight, output: Output): void {
   const { devices, stagedAt, publishedAt } = attachments;
   const mark = (readonly: boolean) => (readonly ? ' (read-only)' : '');
-  const parameters = Object.entries(record.parameters).map(([key, value]) => printable(`${key}=${value}`));
+  const now = new Date();
+  const pairs = { ...record.parameters, ...record.mutableParameters };
+  const parameters = Object.entries(pairs).map(([key, value]) => printable(`${key}=${value}`));
+  const { ephemeral, publication, source } = record;
   const facts: readonly (readonly [string, readonly string[]])[] = [
     ['ID', [record.id]],
     ['Name', [printable(record.name)]],
@@ -93,8 +104,13 @@ function printOne({ pool, record, attachments }: VolumeSight, output: Output): v
     ['Size', [`${formatBytes(record.sizeBytes)} (${record.sizeBytes} bytes, ${record.provisioning})`]],
     ['Content', [contentOf(record.content)]],
     ['Access', record.accessModes],
-    ['Created', [`${record.createdAt} (${age(record.createdAt, new Date())} ago)`]],
+    ['Created', [`${record.createdAt} (${age(record.createdAt, now)} ago)`]],
+    ['Source', source === undefined ? [] : [`${source.type} ${source.id}`]],
+    ['Inline', ephemeral === undefined ? [] : ["goes with its pod's mount"]],
+    ['Undelete', [undeleteSeconds === 0 ? 'no: deleted is gone' : `for ${formatDuration(undeleteSeconds)}`]],
     ['Parameters', parameters],
+    ['Snapshots', snapshots.map((cut) => `${cut.id} (${printable(cut.name)}, ${age(cut.createdAt, now)} ago)`)],
+    ['Published to', publication === undefined ? [] : [printable(publication.nodeId)]],
     ['State', [attachments.state]],
     ['Device', devices.map(({ path, readonly }) => `${path}${mark(readonly)}`)],
     ['Staged at', stagedAt.map(printable)],
@@ -109,6 +125,6 @@ function contentOf(content: VolumeContent): string {
   return content.type === 'block' ? 'block' : content.fsType;
 }
 
-function forPrograms({ pool, record, attachments }: VolumeSight): object {
-  return { pool, ...record, ...attachments };
+function forPrograms({ pool, record, attachments, snapshots, undeleteSeconds }: VolumeSight): object {
+  return { pool, ...record, ...attachments, undeleteSeconds, snapshots };
 }

@@ -24,11 +24,10 @@ export async function allocate(lane: Lane, path: string, sizeBytes: bigint): Pro
   }
 }
 
-/** Sets the file's size, durably. Node's own truncate stops at 2^53 (ftruncate(2)). */
+/** Sets the file's size; the caller syncs. Node's own truncate stops at 2^53 (ftruncate(2)). */
 export async function resizeFile(lane: Lane, path: string, sizeBytes: bigint): Promise<void> {
   await using file = await openFile(lane, path, constants.O_WRONLY);
   await invoke(lane, ftruncateCall, [file.fd, sizeBytes], path);
-  await invoke(lane, fsyncCall, [file.fd], path);
 }
 
 /** Puts the file, or the directory's entries, on stable storage (fsync(2)). */

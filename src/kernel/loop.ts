@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { constants, readdir } from 'node:fs/promises';
 import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
-import { type DeviceNumber, loopMajor } from './device.ts';
+import { type DeviceNumber, loopMajor, sameDevice } from './device.ts';
 import { isErrno } from './errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from './ioctl.ts';
 import type { Lane } from './lane.ts';
@@ -153,6 +153,29 @@ async function readStatus(lane: Lane, descriptor: Descriptor, number: number): P
   // The kernel asks the backing file's filesystem for its inode number: not on this thread.
   await ioctl(lane, descriptor, LOOP_GET_STATUS64, info);
   return { number, devicePath: loopPath(number), device: loopDevice(number), ...decodeLoopInfo(info) };
+}
+
+/**
+ * Opens a loop device that was seen, so that it stays: with autoclear its last user may go at any moment.
+ * @returns undefined if it shows that file no more
+ */
+export async function holdLoop(lane: Lane, seen: LoopStatus): Promise<Descriptor | undefined> {
+  const gone = ['ENXIO', 'ENOENT', 'ENODEV'];
+  let hold: Descriptor;
+  try {
+    hold = await openReadOnly(lane, seen.devicePath);
+  } catch (error) {
+    if (isErrno(error, ...gone)) return undefined;
+    throw error;
+  }
+  try {
+    const now = await readStatus(lane, hold, seen.number);
+    if (now.backingInode === seen.backingInode && sameDevice(now.backingDevice, seen.backingDevice)) return hold;
+  } catch (error) {
+    if (!isErrno(error, ...gone)) throw error;
+  }
+  await hold[Symbol.asyncDispose]();
+  return undefined;
 }
 
 /** All loop devices that have a backing file. */

@@ -80,6 +80,15 @@ export function parseQuantity(text: string): bigint {
   return BigInt(match[1]) * factor;
 }
 
+/** The bytes as a Kubernetes quantity, exactly: `10Gi`, `1537Ki`, `999`. */
+export function exactQuantity(bytes: bigint): string {
+  for (const unit of ['Pi', 'Ti', 'Gi', 'Mi', 'Ki']) {
+    const factor = unitFactors[unit] ?? 1n;
+    if (bytes >= factor && bytes % factor === 0n) return `${bytes / factor}${unit}`;
+  }
+  return `${bytes}`;
+}
+
 /** Bytes for people: `10Gi`, `1.5Gi`, `999`. Exact only for whole units; logs and JSON carry the bytes. */
 export function formatBytes(bytes: bigint): string {
   for (const unit of ['Pi', 'Ti', 'Gi', 'Mi', 'Ki']) {

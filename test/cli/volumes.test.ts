@@ -28,10 +28,10 @@ describe('holdfast volumes', () => {
     assert.equal(stderr, '');
     assert.equal(code, 0);
     const [titles, ...rows] = stdout.trimEnd().split('\n');
-    assert.match(titles ?? '', /^ID +NAME +POOL +SIZE +CONTENT +STATE +AGE$/);
+    assert.match(titles ?? '', /^ID +NAME +POOL +SIZE +CONTENT +SNAPSHOTS +STATE +AGE$/);
     assert.deepEqual(
-      rows.map((row) => row.split(/ {2,}/).slice(0, 6)),
-      volumes.map(({ name }, index) => [ids[index], name, 'default', '64Mi', 'ext4', name]),
+      rows.map((row) => row.split(/ {2,}/).slice(0, 7)),
+      volumes.map(({ name }, index) => [ids[index], name, 'default', '64Mi', 'ext4', '0', name]),
     );
   });
 

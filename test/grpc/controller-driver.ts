@@ -26,6 +26,8 @@ export const gibibyte = 1n << 30n;
 export interface TestDriverOptions {
   /** The pools by name, the first one the default; without a home of its own a pool is a directory. */
   readonly pools?: Readonly<Record<string, Partial<ImagePoolOptions>>>;
+  /** What pools without a home of their own lie in: a directory of the host, or XFS in a file, which shares blocks. */
+  readonly homes?: 'directory' | 'file';
   readonly expansion?: Expansion;
   readonly attach?: Attach;
   readonly maxVolumesPerNode?: number;
@@ -143,14 +145,18 @@ export class TestDriver implements AsyncDisposable {
   }
 }
 
-function openersOf({ pools = { main: {} }, failing, slow }: TestDriverOptions, scratch: Scratch) {
+function openersOf({ pools = { main: {} }, failing, homes, slow }: TestDriverOptions, scratch: Scratch) {
+  const homeOf = (name: string) =>
+    homes === 'file'
+      ? ({ type: 'file', path: scratch.join(`${name}.img`), sizeBytes: 4n * gibibyte } as const)
+      : ({ type: 'directory', path: scratch.join(name) } as const);
   const openers = new Map<string, PoolOpener>();
   for (const [name, options] of Object.entries(pools)) {
     openers.set(name, async () => {
       await slow?.[name];
       const reason = failing?.[name];
       if (reason !== undefined) throw new Error(reason);
-      return openTestPool(scratch, { name, home: { type: 'directory', path: scratch.join(name) }, ...options });
+      return openTestPool(scratch, { name, home: homeOf(name), ...options });
     });
   }
   return openers;
@@ -193,6 +199,35 @@ export async function fails(call: Promise<unknown>, code: string, message = /./)
     assert.match(error.message, message);
     return true;
   });
+}
+
+/** Makes a volume; its id. */
+export async function makeVolume(driver: TestDriver, request: Draft<wire.CreateVolumeRequest>): Promise<string> {
+  return volumeOf(await driver.controller.CreateVolume(request)).volume_id;
+}
+
+/** The snapshot of an answer; every answer about a snapshot has one. */
+export function snapshotOf(response: { readonly snapshot: wire.Snapshot | null }): wire.Snapshot {
+  if (response.snapshot === null) throw new Error('the response has no snapshot');
+  return response.snapshot;
+}
+
+/** Cuts a snapshot; its id. */
+export async function makeSnapshot(driver: TestDriver, source_volume_id: string, name: string): Promise<string> {
+  return snapshotOf(await driver.controller.CreateSnapshot({ source_volume_id, name })).snapshot_id;
+}
+
+/** A content source, for a CreateVolumeRequest. */
+export const fromSnapshot = (snapshot_id: string): Draft<wire.VolumeContentSource> => ({ snapshot: { snapshot_id } });
+export const fromVolume = (volume_id: string): Draft<wire.VolumeContentSource> => ({ volume: { volume_id } });
+
+/** A promise that the test settles by hand. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
 }
 
 /** The ids of all volumes. */

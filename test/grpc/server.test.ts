@@ -76,6 +76,17 @@ describe('start', () => {
     assert.match(driver.output(), /^holdfast: CSI_ENDPOINT is not set/m);
   });
 
+  test("its socket's directory is made if need be; where it cannot be, that is said", async () => {
+    using scratch = new Scratch('server');
+    const config = directoryPool(scratch);
+    const socketPath = scratch.join('run', 'holdfast', 'csi.sock');
+    await using driver = await DriverProcess.start(scratch, { config, socketPath, logPath: scratch.join('a.log') });
+    assert.ok(existsSync(driver.socketPath));
+    await using other = DriverProcess.spawn(scratch, { socketPath: '/proc/csi.sock', logPath: scratch.join('b.log') });
+    assert.deepEqual(await other.ended(), { code: 1, signal: null });
+    assert.match(other.output(), /^holdfast: .*\/proc\/\.?csi\.sock/m);
+  });
+
   test('others than root and its group cannot reach the socket', async () => {
     using scratch = new Scratch('server');
     await using driver = await DriverProcess.start(scratch, { config: directoryPool(scratch) });

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
@@ -20,6 +20,8 @@ import { WireServer } from './wire-server.ts';
 const run = promisify(execFile);
 
 export const mebibyte = 1 << 20;
+/** What XFS allocates and shares. */
+export const blockBytes = 4096;
 
 export interface MetadataDriverOptions extends Partial<Omit<ImagePoolOptions, 'home'>> {
   readonly makeHome?: (scratch: Scratch) => Home;
@@ -193,4 +195,23 @@ export function rebuilt(before: Buffer, after: Buffer, ranges: readonly BlockMet
     after.copy(result, start, start, end);
   }
   return result;
+}
+
+export async function writeBlocks(disk: TestDisk, ...blocks: readonly number[]): Promise<void> {
+  for (const each of blocks) await disk.write(each * blockBytes, Buffer.alloc(blockBytes, 1 + (each % 255)));
+}
+
+export const everyOther = (count: number) => Array.from({ length: count }, (_, index) => index * 2);
+
+/** How many images of snapshots this process has open. */
+export function openImages(): number {
+  let count = 0;
+  for (const fd of readdirSync('/proc/self/fd')) {
+    try {
+      if (/\/(snapshots|trash)\/snap-[^/]+\/data/.test(readlinkSync(`/proc/self/fd/${fd}`))) count++;
+    } catch {
+      // The descriptor that read the directory.
+    }
+  }
+  return count;
 }

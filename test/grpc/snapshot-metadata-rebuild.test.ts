@@ -4,10 +4,16 @@ import type { BlockMetadata } from '../../src/csi/generated/types.ts';
 import { provisionings } from '../../src/volume/record.ts';
 import type { SnapshotRecord } from '../../src/volume/snapshot-record.ts';
 import { SeededRandom } from '../crash/seeded-random.ts';
-import { backingFile, MetadataDriver, mebibyte, rangesIn, rebuilt, type TestDisk } from './snapshot-metadata-driver.ts';
+import {
+  backingFile,
+  blockBytes,
+  MetadataDriver,
+  mebibyte,
+  rangesIn,
+  rebuilt,
+  type TestDisk,
+} from './snapshot-metadata-driver.ts';
 
-/** XFS allocates and shares whole blocks: a delta can be exact to this. */
-const blockBytes = 4096;
 const diskBytes = 64 * mebibyte;
 
 type Touched = Set<number>;

@@ -1,30 +1,23 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
-import { readdirSync, readlinkSync, rmSync, truncateSync } from 'node:fs';
-import { describe, type TestContext, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
-import { decode, encode, methodsOf } from '../../src/csi/contract.ts';
-import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
-import type { SnapshotId } from '../../src/volume/id.ts';
-import { snapshotIdFor } from '../../src/volume/id.ts';
-import { DriverProcess } from '../support/driver.ts';
+import { rmSync, truncateSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import type { BlockMetadata } from '../../src/csi/generated/types.ts';
+import { groupIdFor, memberIdFor, type SnapshotId, snapshotIdFor } from '../../src/volume/id.ts';
 import { volumeSpec } from '../support/image-pool.ts';
-import { Scratch } from '../support/scratch.ts';
 import { fails } from './controller-driver.ts';
 import {
-  backingFile,
+  blockBytes,
   btrfsDirectory,
+  everyOther,
   hostDirectory,
   MetadataDriver,
   mebibyte,
+  openImages,
   rangesIn,
   rebuilt,
-  type TestDisk,
+  writeBlocks,
 } from './snapshot-metadata-driver.ts';
-import { framed, openSession, startRequest } from './wire-http2.ts';
 
-const block = 4096;
 const sizeBytes = BigInt(64 * mebibyte);
 const nobody = snapshotIdFor('node', 'nobody');
 
@@ -32,12 +25,6 @@ const range = (byte_offset: number, size_bytes: number): BlockMetadata => ({
   byte_offset: BigInt(byte_offset),
   size_bytes: BigInt(size_bytes),
 });
-
-async function writeBlocks(disk: TestDisk, ...blocks: readonly number[]): Promise<void> {
-  for (const each of blocks) await disk.write(each * block, Buffer.alloc(block, 1 + (each % 255)));
-}
-
-const everyOther = (count: number) => Array.from({ length: count }, (_, index) => index * 2);
 
 /** A driver with a volume that was cut twice: blocks 0 to 3 written before, 2, 3 and 8 between the cuts. */
 async function withTwoCuts() {
@@ -52,54 +39,16 @@ async function withTwoCuts() {
   return { driver, base, target, ids };
 }
 
-/** A call of GetMetadataDelta as bytes, of which nothing is read before somebody listens. */
-function openRaw(t: TestContext, driver: MetadataDriver, request: object) {
-  const method = methodsOf('csi.v1.SnapshotMetadata').find(({ name }) => name === 'GetMetadataDelta');
-  assert.ok(method);
-  const session = openSession(driver.server.socketPath);
-  t.after(() => session.destroy());
-  // What the connection takes while nobody reads.
-  session.settings({ initialWindowSize: 1000 });
-  const stream = startRequest(session, { path: method.path, body: Buffer.alloc(0) });
-  stream.end(framed(encode(method.requestType, request)));
-  const readAll = async () => {
-    const received: Buffer[] = [];
-    for await (const bytes of stream) received.push(bytes);
-    const all = Buffer.concat(received);
-    const messages: GetMetadataDeltaResponse[] = [];
-    for (let at = 0; at < all.length; ) {
-      const endsAt = at + 5 + all.readUInt32BE(at + 1);
-      messages.push(decode(method.responseType, all.subarray(at + 5, endsAt)));
-      at = endsAt;
-    }
-    return rangesIn(messages);
-  };
-  return { session, stream, readAll };
-}
-
-/** How many images of snapshots this process has open. */
-function openImages(): number {
-  let count = 0;
-  for (const fd of readdirSync('/proc/self/fd')) {
-    try {
-      if (/\/(snapshots|trash)\/snap-[^/]+\/data/.test(readlinkSync(`/proc/self/fd/${fd}`))) count++;
-    } catch {
-      // The descriptor that read the directory.
-    }
-  }
-  return count;
-}
-
 describe('SnapshotMetadata tells', () => {
   test('SM06 SM07 SM08 SM14: what a snapshot holds, and what changed between two', async () => {
     const { driver, ids } = await withTwoCuts();
     await using _driver = driver;
     const shape = { block_metadata_type: 'VARIABLE_LENGTH', volume_capacity_bytes: sizeBytes };
     assert.deepEqual(await driver.client.GetMetadataAllocated({ snapshot_id: ids.target_snapshot_id }), [
-      { ...shape, block_metadata: [range(0, 4 * block), range(8 * block, block)] },
+      { ...shape, block_metadata: [range(0, 4 * blockBytes), range(8 * blockBytes, blockBytes)] },
     ]);
     assert.deepEqual(await driver.client.GetMetadataDelta(ids), [
-      { ...shape, block_metadata: [range(2 * block, 2 * block), range(8 * block, block)] },
+      { ...shape, block_metadata: [range(2 * blockBytes, 2 * blockBytes), range(8 * blockBytes, blockBytes)] },
     ]);
   });
 
@@ -109,7 +58,7 @@ describe('SnapshotMetadata tells', () => {
     const messages = await driver.client.GetMetadataDelta({ ...ids, max_results: 1 });
     assert.deepEqual(
       messages.map(({ block_metadata }) => block_metadata),
-      [[range(2 * block, 2 * block)], [range(8 * block, block)]],
+      [[range(2 * blockBytes, 2 * blockBytes)], [range(8 * blockBytes, blockBytes)]],
     );
     assert.ok(messages.every(({ block_metadata_type }) => block_metadata_type === 'VARIABLE_LENGTH'));
     assert.ok(messages.every(({ volume_capacity_bytes }) => volume_capacity_bytes === sizeBytes));
@@ -133,12 +82,12 @@ describe('SnapshotMetadata tells', () => {
     const { driver, base, target } = await withTwoCuts();
     await using _driver = driver;
     const from = (offset: number) => driver.delta(base.id, target.id, BigInt(offset));
-    const last = range(8 * block, block);
-    assert.deepEqual(await from(2 * block - 1), [range(2 * block, 2 * block), last]);
-    assert.deepEqual(await from(2 * block + 5), [range(2 * block + 5, 2 * block - 5), last]);
-    assert.deepEqual(await from(4 * block), [last]);
-    assert.deepEqual(await from(9 * block - 1), [range(9 * block - 1, 1)]);
-    assert.deepEqual(await from(9 * block), []);
+    const last = range(8 * blockBytes, blockBytes);
+    assert.deepEqual(await from(2 * blockBytes - 1), [range(2 * blockBytes, 2 * blockBytes), last]);
+    assert.deepEqual(await from(2 * blockBytes + 5), [range(2 * blockBytes + 5, 2 * blockBytes - 5), last]);
+    assert.deepEqual(await from(4 * blockBytes), [last]);
+    assert.deepEqual(await from(9 * blockBytes - 1), [range(9 * blockBytes - 1, 1)]);
+    assert.deepEqual(await from(9 * blockBytes), []);
   });
 
   test('SM14: nothing written, and nothing changed, is a stream without messages', async () => {
@@ -152,7 +101,7 @@ describe('SnapshotMetadata tells', () => {
     await disk.detach();
     const ids = { base_snapshot_id: base.id, target_snapshot_id: target.id };
     assert.deepEqual(await driver.client.GetMetadataDelta(ids), []);
-    assert.deepEqual(await driver.delta(empty.id, target.id), [range(5 * block, block)]);
+    assert.deepEqual(await driver.delta(empty.id, target.id), [range(5 * blockBytes, blockBytes)]);
   });
 
   test('many streams at once, the same to each', async () => {
@@ -164,15 +113,17 @@ describe('SnapshotMetadata tells', () => {
     assert.equal(openImages(), 0);
   });
 
-  test('the members of a group, and snapshots of volumes that are gone', async () => {
+  test('SM14: a member of a group compared with a snapshot of its own, also when their volume is gone', async () => {
     await using driver = await MetadataDriver.start();
     const disk = await driver.volume('disk');
     const base = await driver.cut('base', disk.id);
     await writeBlocks(disk, 1);
-    const target = await driver.cut('target', disk.id);
     await disk.detach();
+    const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
+    const spec = { id: memberIdFor(group.id, disk.id), name: 'member', sourceId: disk.id, parameters: {} };
+    const [member] = await driver.pool.cut([spec], group);
     await driver.pool.remove(disk.id);
-    assert.deepEqual(await driver.delta(base.id, target.id), [range(block, block)]);
+    assert.deepEqual(await driver.delta(base.id, member?.id ?? nobody), [range(blockBytes, blockBytes)]);
   });
 });
 
@@ -214,7 +165,7 @@ describe('SnapshotMetadata refuses', () => {
       await using driver = await MetadataDriver.start({ makeHome });
       const disk = await driver.volume('disk', { provisioning: 'thick' });
       await writeBlocks(disk, 0, 1, 100);
-      await disk.discard(block, block);
+      await disk.discard(blockBytes, blockBytes);
       await disk.detach();
       const base = await driver.cut('base', disk.id);
       const target = await driver.cut('target', disk.id);
@@ -223,11 +174,11 @@ describe('SnapshotMetadata refuses', () => {
       const allocated = await driver.allocated(target.id);
       const content = await driver.contentOf(target);
       assert.ok(rebuilt(Buffer.alloc(0), content, allocated).equals(content));
-      assert.equal(content[100 * block], 101);
+      assert.equal(content[100 * blockBytes], 101);
       const bytes = allocated.reduce((sum, { size_bytes }) => sum + size_bytes, 0n);
       assert.ok(bytes <= BigInt(4 * 64 * 1024), `${bytes} bytes for three blocks`);
-      assert.deepEqual(await driver.allocated(target.id, BigInt(100 * block + 1)), [
-        range(100 * block + 1, Number(lastEnd(allocated)) - 100 * block - 1),
+      assert.deepEqual(await driver.allocated(target.id, BigInt(100 * blockBytes + 1)), [
+        range(100 * blockBytes + 1, Number(lastEnd(allocated)) - 100 * blockBytes - 1),
       ]);
     });
   }
@@ -286,83 +237,3 @@ function lastEnd(ranges: readonly BlockMetadata[]): bigint {
   const last = ranges.at(-1) ?? assert.fail('no ranges');
   return last.byte_offset + last.size_bytes;
 }
-
-/** A driver with two snapshots whose delta is too long to be sent to somebody who does not read. */
-async function withLongDelta() {
-  const driver = await MetadataDriver.start({ makeHome: backingFile(1n << 30n) });
-  const disk = await driver.volume('disk', { provisioning: 'thick' });
-  const base = await driver.cut('base', disk.id);
-  await writeBlocks(disk, ...everyOther(2000));
-  const target = await driver.cut('target', disk.id);
-  const ids = { base_snapshot_id: base.id, target_snapshot_id: target.id, max_results: 10 };
-  return { driver, disk, base, target, ids };
-}
-
-/** Waits until a stream that nobody reads has come to a stop with its images open. */
-async function stalled(): Promise<void> {
-  while (openImages() < 2) await delay(5);
-  // The connection takes what it has room for; more cannot come until somebody reads.
-  await delay(300);
-  assert.equal(openImages(), 2);
-}
-
-describe('a stream that is on its way', () => {
-  test('SM13: holds its images open no longer than its client is there', async (t) => {
-    const { driver, disk, ids } = await withLongDelta();
-    await using _driver = driver;
-    await disk.detach();
-    const { session } = openRaw(t, driver, ids);
-    await stalled();
-    session.destroy();
-    while (openImages() > 0) await delay(5);
-    assert.deepEqual(
-      driver.server.callLines.map(({ code, rpc }) => ({ code, rpc })),
-      [{ code: 'CANCELLED', rpc: 'GetMetadataDelta' }],
-    );
-  });
-
-  test('SM14: goes on as if nothing was when both snapshots are removed and their blocks used again', async (t) => {
-    const { driver, disk, ids, base, target } = await withLongDelta();
-    await using _driver = driver;
-    const expected = await driver.delta(base.id, target.id);
-    assert.equal(expected.length, 2000);
-    const { readAll } = openRaw(t, driver, ids);
-    await stalled();
-    for (const { id } of [base, target]) await driver.pool.removeSnapshot(id);
-    await writeBlocks(disk, ...everyOther(2000));
-    const next = await driver.cut('next', disk.id);
-    await disk.write(0, Buffer.alloc(32 * mebibyte, 9));
-    assert.deepEqual(await readAll(), expected);
-    while (openImages() > 0) await delay(5);
-    await fails(driver.client.GetMetadataDelta(ids), 'NOT_FOUND');
-    assert.equal((await driver.allocated(next.id)).length, 2000);
-    await disk.detach();
-  });
-
-  test('SM12: ends with an error when the disk fails, never as if it were complete', async (t) => {
-    const { driver, disk, ids } = await withLongDelta();
-    await using _driver = driver;
-    await disk.detach();
-    const { stream, readAll } = openRaw(t, driver, ids);
-    const trailers = once(stream, 'trailers');
-    await stalled();
-    execFileSync('xfs_io', ['-x', '-c', 'shutdown', driver.mountPoint]);
-    const received = await readAll();
-    const [{ 'grpc-status': status, 'grpc-message': message }] = await trailers;
-    assert.equal(status, '13');
-    assert.match(decodeURIComponent(`${message}`), /FIEMAP.*\(EIO\)/);
-    assert.ok(received.length < 2000);
-    assert.equal(openImages(), 0);
-  });
-});
-
-describe('the driver as a process', () => {
-  test('G02 I04: offers the service that it says it has', async () => {
-    using scratch = new Scratch('metadata');
-    await using driver = await DriverProcess.start(scratch);
-    using client = driver.connect();
-    const { capabilities } = await client.identity.GetPluginCapabilities({});
-    assert.ok(capabilities.some(({ service }) => service?.type === 'SNAPSHOT_METADATA_SERVICE'));
-    await fails(client.snapshotMetadata.GetMetadataAllocated({ snapshot_id: nobody }), 'NOT_FOUND');
-  });
-});

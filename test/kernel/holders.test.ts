@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { findHolders, type SearchScope } from '../../src/kernel/holders.ts';
 import { loopNumber } from '../../src/kernel/loop.ts';
 import { unmount } from '../../src/kernel/mount.ts';
@@ -11,27 +11,46 @@ import type { Mount } from '../../src/kernel/mount-table.ts';
 import { statusOf } from '../../src/kernel/path.ts';
 import { parseMappings } from '../../src/kernel/process.ts';
 import type { Holder } from '../../src/volume/holder.ts';
-import { eventually, filesystems, lane, run, scratch } from './fixture.ts';
+import { attach, eventually, filesystems, lane, run, scratch } from './fixture.ts';
 import { bind, mountAt, mountNew } from './mounting.ts';
 
-/** A child that holds something until the test ends; it says so first. */
-async function holder(t: TestContext, program: string, args: readonly string[], cwd = '/'): Promise<ChildProcess> {
-  const child = spawn(program, args, { cwd, stdio: ['pipe', 'pipe', 'inherit'] });
-  t.after(() => end(child));
-  await once(child.stdout, 'data');
-  return child;
-}
+/** A child process that holds something; it is ended before the mounts of the test are undone. */
+class Child implements AsyncDisposable {
+  readonly #child: ChildProcess;
 
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill('SIGKILL');
-  await once(child, 'exit');
+  constructor(child: ChildProcess) {
+    this.#child = child;
+  }
+
+  /** Starts one and waits until it says that it is ready. */
+  static async start(program: string, args: readonly string[]): Promise<Child> {
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    return new Child(child);
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  say(): void {
+    this.#child.stdin?.end('x\n');
+  }
+
+  async ended(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) await once(this.#child, 'exit');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.ended();
+  }
 }
 
 /** Runs Python until its standard input ends. */
-function python(t: TestContext, script: string, ...args: string[]): Promise<ChildProcess> {
+function python(script: string, ...args: string[]): Promise<Child> {
   const lines = ['import mmap, os, sys', script, 'print("ready", flush=True)', 'sys.stdin.read()'];
-  return holder(t, 'python3', ['-c', lines.join('\n'), ...args]);
+  return Child.start('python3', ['-c', lines.join('\n'), ...args]);
 }
 
 async function deviceOf({ source }: Mount) {
@@ -54,8 +73,13 @@ async function mounted(directory: string, fsType: (typeof filesystems)[number], 
   return mount;
 }
 
+/** Others on this machine look at its loop devices for a moment now and then. */
+function withoutLookers(holders: readonly Holder[]): Holder[] {
+  return holders.filter(({ kind, path }) => kind !== 'process' || !path.startsWith('/dev/loop'));
+}
+
 function processes(holders: readonly Holder[]): Holder[] {
-  return holders.filter(({ kind }) => kind === 'process');
+  return withoutLookers(holders).filter(({ kind }) => kind === 'process');
 }
 
 describe('findHolders', () => {
@@ -78,7 +102,8 @@ describe('findHolders', () => {
     for (const [what, { path, script }] of Object.entries(holding)) {
       test(`${fsType}: a process with ${what}`, async (t) => {
         const mount = await mounted(await scratch(t), fsType);
-        const { pid } = await python(t, script, mount.target);
+        await using child = await python(script, mount.target);
+        const { pid } = child;
         const expected = { kind: 'process', pid, command: 'python3', path: `${mount.target}${path}` };
         assert.deepEqual(processes(await search(mount)), [expected]);
         assert.deepEqual(await search(mount, 'all', mount.id), [expected]);
@@ -95,7 +120,7 @@ describe('findHolders', () => {
       await bind(mount.target, `${directory}/twin`);
       await mkdir(`${mount.target}/upon`);
       await run('mount', ['-t', 'tmpfs', 'tmpfs', `${mount.target}/upon`]);
-      const paths = (await search(mount)).map(({ path }) => path);
+      const paths = withoutLookers(await search(mount)).map(({ path }) => path);
       assert.deepEqual(paths.sort(), [mount.target, `${mount.target}/upon`, `${directory}/twin`]);
       // Of these only one keeps the first mount from being undone.
       assert.deepEqual(await search(mount, 'all', mount.id), [
@@ -106,7 +131,7 @@ describe('findHolders', () => {
     test(`${fsType}: a mount that only another namespace still has`, async (t) => {
       const mount = await mounted(await scratch(t), fsType);
       const device = await deviceOf(mount);
-      const child = await holder(t, 'unshare', ['--mount', 'sh', '-c', 'echo ready; exec sleep 600']);
+      await using child = await Child.start('unshare', ['--mount', 'sh', '-c', 'echo ready; exec sleep 600']);
       await unmount(lane, mount.target);
       const { holders } = await findHolders({ devices: [device] }, 'mounts', 60_000);
       const namespaceOf = { pid: child.pid, command: 'sleep' };
@@ -114,13 +139,11 @@ describe('findHolders', () => {
     });
 
     test(`${fsType}: a loop device over a file on it`, async (t) => {
-      const mount = await mounted(await scratch(t), fsType);
-      const { stdout } = await run('losetup', ['--find', '--show', `${mount.target}/file`]);
-      const devicePath = stdout.trim();
-      t.after(() => run('losetup', ['--detach', devicePath]));
+      const directory = await scratch(t);
+      const mount = await mounted(directory, fsType);
+      const { descriptor, devicePath } = await attach(`${mount.target}/file`, directory);
       assert.deepEqual(await search(mount, 'all', mount.id), [{ kind: 'device', path: devicePath }]);
-      await run('losetup', ['--detach', devicePath]);
-      t.after(() => undefined);
+      await descriptor[Symbol.asyncDispose]();
     });
   }
 
@@ -130,64 +153,61 @@ describe('findHolders', () => {
     await mkdir(`${directory}/twin`);
     await bind(mount.target, `${directory}/twin`);
     const twin = await mountAt(`${directory}/twin`);
-    const { pid: here } = await python(t, 'os.chdir(sys.argv[1])', mount.target);
-    const { pid: there } = await python(t, 'os.chdir(sys.argv[1])', `${directory}/twin`);
+    await using here = await python('os.chdir(sys.argv[1])', mount.target);
+    await using there = await python('os.chdir(sys.argv[1])', `${directory}/twin`);
     const pidsOf = (holders: readonly Holder[]) => holders.map((each) => (each.kind === 'process' ? each.pid : 0));
-    assert.deepEqual(pidsOf(await search(mount, 'all', mount.id)), [here]);
-    assert.deepEqual(pidsOf(await search(mount, 'all', twin?.id)), [there]);
-    assert.deepEqual(pidsOf(processes(await search(mount))).sort(), [here, there].sort());
+    assert.deepEqual(pidsOf(await search(mount, 'all', mount.id)), [here.pid]);
+    assert.deepEqual(pidsOf(await search(mount, 'all', twin?.id)), [there.pid]);
+    assert.deepEqual(pidsOf(processes(await search(mount))).sort(), [here.pid, there.pid].sort());
   });
 
   test('a process with a removed file on a filesystem that was lazily unmounted', async (t) => {
     const mount = await mounted(await scratch(t), 'ext4');
     const device = await deviceOf(mount);
-    const { pid } = await python(
-      t,
+    await using child = await python(
       'kept = open(sys.argv[1] + "/file"); os.unlink(sys.argv[1] + "/file")',
       mount.target,
     );
     await run('umount', ['--lazy', mount.target]);
     const { holders } = await findHolders({ devices: [device] }, 'all', 60_000);
     assert.equal(holders.length, 1);
-    assert.deepEqual({ ...holders[0], path: '' }, { kind: 'process', pid, command: 'python3', path: '' });
+    assert.deepEqual({ ...holders[0], path: '' }, { kind: 'process', pid: child.pid, command: 'python3', path: '' });
   });
 
   test('a block device: its node on a file, and a process that has it open', async (t) => {
     const directory = await scratch(t);
     const mount = await mounted(directory, 'ext4');
     const device = await deviceOf(mount);
-    await unmountButKeep(t, device.devicePath, mount.target);
     await writeFile(`${directory}/node`, '');
     await bind(device.devicePath, `${directory}/node`);
-    const { pid } = await python(t, 'kept = os.open(sys.argv[1], os.O_RDONLY)', `${directory}/node`);
+    await using child = await python('kept = os.open(sys.argv[1], os.O_RDONLY)', `${directory}/node`);
     const node = await mountAt(`${directory}/node`);
     const { holders } = await findHolders({ devices: [device], busyMountId: node?.id }, 'all', 60_000);
-    assert.deepEqual(holders, [{ kind: 'process', pid, command: 'python3', path: `${directory}/node` }]);
+    assert.deepEqual(holders, [{ kind: 'process', pid: child.pid, command: 'python3', path: `${directory}/node` }]);
     const all = await findHolders({ devices: [device] }, 'all', 60_000);
     assert.ok(all.holders.some((each) => each.kind === 'mount' && each.path === `${directory}/node`));
   });
 
   test('a filesystem that has shut down is not asked', async (t) => {
     const mount = await mounted(await scratch(t), 'xfs');
-    const { pid } = await python(t, 'os.chdir(sys.argv[1])', mount.target);
+    await using child = await python('os.chdir(sys.argv[1])', mount.target);
     const goingDown =
       'import fcntl, os, struct, sys; fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))';
     await run('python3', ['-c', goingDown, mount.target]);
-    const expected = { kind: 'process', pid, command: 'python3', path: mount.target };
+    const expected = { kind: 'process', pid: child.pid, command: 'python3', path: mount.target };
     assert.deepEqual(await search(mount, 'all', mount.id), [expected]);
   });
 
   test('a process that hangs in the kernel is named, and is not waited for', async (t) => {
     const mount = await mounted(await scratch(t), 'ext4');
-    await run('fsfreeze', ['--freeze', mount.target]);
-    const thaw = () => run('fsfreeze', ['--unfreeze', mount.target]).catch(() => undefined);
-    t.after(thaw);
-    const child = spawn('sh', ['-c', 'echo x >new'], { cwd: mount.target, stdio: 'ignore' });
+    await using child = new Child(
+      spawn('sh', ['-c', 'read x; echo x >new'], { cwd: mount.target, stdio: ['pipe', 'ignore', 'ignore'] }),
+    );
+    await using _frozen = await frozen(mount.target);
+    child.say();
     await eventually(async () => (await run('ps', ['-o', 'stat=', '-p', `${child.pid}`])).stdout.startsWith('D'));
     const found = processes(await search(mount));
     assert.deepEqual(found, [{ kind: 'process', pid: child.pid, command: 'sh', path: mount.target }]);
-    await thaw();
-    await once(child, 'exit');
   });
 
   test('without time it tells what it has, and that this is not all', async (t) => {
@@ -197,18 +217,9 @@ describe('findHolders', () => {
   });
 });
 
-/** Something else than the mount keeps the loop device from then on. */
-async function unmountButKeep(t: TestContext, devicePath: string, target: string): Promise<void> {
-  const keeper = spawn('sleep', ['600'], { stdio: ['ignore', 'ignore', 'ignore', (await openLoop(t, devicePath)).fd] });
-  t.after(() => end(keeper));
-  await unmount(lane, target);
-}
-
-async function openLoop(t: TestContext, devicePath: string) {
-  const { open } = await import('node:fs/promises');
-  const file = await open(devicePath, 'r');
-  t.after(() => file.close());
-  return file;
+async function frozen(path: string): Promise<AsyncDisposable> {
+  await run('fsfreeze', ['--freeze', path]);
+  return { [Symbol.asyncDispose]: async () => void (await run('fsfreeze', ['--unfreeze', path])) };
 }
 
 test('mappings of files, and none of memory that is no file', () => {

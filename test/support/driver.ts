@@ -20,6 +20,8 @@ export interface DriverOptions {
   readonly environment?: Readonly<Record<string, string>>;
   /** For a second driver in the same directory. */
   readonly socketPath?: string;
+  /** Beside the socket unless given. */
+  readonly logPath?: string;
 }
 
 /** How a process ended. */
@@ -51,7 +53,7 @@ export class DriverProcess implements AsyncDisposable {
     this.kubeletDirectory = scratch.join('kubelet');
     this.environment = environmentFor(scratch, options);
     mkdirSync(this.kubeletDirectory, { recursive: true });
-    this.#logPath = `${this.socketPath}.log`;
+    this.#logPath = options.logPath ?? `${this.socketPath}.log`;
     const [program = process.execPath, ...args] = options.command ?? fromSource;
     const log = openSync(this.#logPath, 'a');
     this.startedMs = performance.now();

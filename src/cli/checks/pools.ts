@@ -4,7 +4,7 @@ import type { Lane } from '../../kernel/lane.ts';
 import { canReflink } from '../../pool/image/reflink.ts';
 import { formatBytes } from '../../volume/size.ts';
 import { explain } from '../explain.ts';
-import { type PoolSight, readPools } from '../inventory.ts';
+import { describeId, type PoolSight, readPools } from '../inventory.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 
 /** Each pool, and the driver that should run them. */
@@ -26,7 +26,7 @@ async function checkPool(lane: Lane, { config, home, contents }: PoolSight): Pro
   return [
     ok(check, facts.join(', ')),
     ...damaged.map(({ id, reason }) =>
-      fail(`volume ${id}`, reason, 'Restore volume.json from a backup, or move the directory away.'),
+      fail(describeId(id), reason, 'Restore its record from a backup, or move it away.'),
     ),
     await checkReflink(lane, `${check} reflink`, home.root),
   ];

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { openReadOnly } from '../../kernel/descriptor.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
@@ -7,6 +6,7 @@ import { isOpenElsewhere } from '../../kernel/lock.ts';
 import {
   attachLoop,
   detachLoop,
+  holdLoop,
   type LoopStatus,
   listLoops,
   loopNumber,
@@ -50,7 +50,10 @@ export class ImageDevices {
     const isGoing = (loop: LoopStatus) => options.lasting && loop.autoclear && loop.readonly === options.readonly;
     const inUse = await this.#settled(id, (loops) => loops.some(isGoing));
     const found = inUse.find((loop) => loop.readonly === options.readonly);
-    if (found !== undefined) return this.#reuse(id, found, options.lasting);
+    if (found !== undefined) {
+      // If it goes while we take hold of it, there is none, and we look again.
+      return (await this.#reuse(id, found, options.lasting)) ?? this.attach(record, options);
+    }
     const loop = await step('attach/loop', () =>
       attachLoop(this.#lane, {
         backingPath: path,
@@ -175,19 +178,16 @@ export class ImageDevices {
     }
   }
 
-  async #reuse(id: VolumeId, loop: LoopStatus, lasting: boolean): Promise<Attachment> {
+  /** @returns undefined if the device has gone */
+  async #reuse(id: VolumeId, loop: LoopStatus, lasting: boolean): Promise<Attachment | undefined> {
     if (lasting && loop.autoclear) {
       throw new FailedPrecondition(
         `volume ${id}: its last device ${loop.devicePath} is being detached but a process still has it open. End that process (fuser ${loop.devicePath}) and try again.`,
       );
     }
-    // Held open until it is mounted: with AUTOCLEAR its last user may go at any moment.
-    const hold = await openReadOnly(this.#lane, loop.devicePath);
+    const hold = await holdLoop(this.#lane, loop);
+    if (hold === undefined) return undefined;
     const { devicePath, device, readonly } = loop;
-    if ((await this.volumeOf(device)) !== id) {
-      await hold[Symbol.asyncDispose]();
-      throw new FailedPrecondition(`volume ${id}: ${devicePath} was detached a moment ago; try again.`);
-    }
     return { devicePath, device, readonly, release: () => hold[Symbol.asyncDispose]() };
   }
 

@@ -5,11 +5,11 @@ import { type Content, probeContent } from '../../kernel/blkid.ts';
 import { deviceSizeBytes } from '../../kernel/block.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno, KernelError } from '../../kernel/errno.ts';
-import { resizeFile } from '../../kernel/file.ts';
+import { resizeFile, syncFile } from '../../kernel/file.ts';
 import { growMounted } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { isOpenElsewhere } from '../../kernel/lock.ts';
-import { attachLoop, listLoops, refreshLoopSize } from '../../kernel/loop.ts';
+import { attachLoop, holdLoop, listLoops, refreshLoopSize } from '../../kernel/loop.ts';
 import { mountFilesystem, unmount } from '../../kernel/mount.ts';
 import { openDirectory, statusOf } from '../../kernel/path.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
@@ -26,18 +26,18 @@ export interface HomeMount {
   readonly fileSizeBytes: bigint | undefined;
 }
 
-interface SourceDevice {
+/** Held open, so that it cannot go before it is mounted. */
+interface SourceDevice extends AsyncDisposable {
   readonly devicePath: string;
   readonly device: DeviceNumber;
   /** For a backing file: the loop device's number. */
   readonly number?: number;
-  release(): Promise<void>;
 }
 
 /** Sees to it that the source's filesystem is mounted at the root: made first if, and only if, the source is blank. */
 export async function mountHome(home: HomeMount): Promise<void> {
   const { lane, poolName, root } = home;
-  const attached = await findDevice(home);
+  await using attached = await findDevice(home);
   const status = await statusOf(lane, root);
   if (status.isMountRoot) {
     if (attached === undefined || !sameDevice(status.device, attached.device)) {
@@ -47,7 +47,8 @@ export async function mountHome(home: HomeMount): Promise<void> {
     }
   } else {
     if (attached === undefined || home.fileSizeBytes === undefined) await formatIfBlank(home);
-    await mountSource(home, attached ?? (await attachFile(home)));
+    await using device = attached ?? (await attachFile(home));
+    await mountSource(home, device.devicePath);
   }
   if (home.fileSizeBytes !== undefined) await growBackingFile(home, home.fileSizeBytes);
 }
@@ -70,25 +71,28 @@ async function findDevice({ lane, source, fileSizeBytes }: HomeMount): Promise<S
   const status = await statusOf(lane, source);
   if (fileSizeBytes === undefined) {
     const device = status.represents;
-    return device === undefined ? undefined : { devicePath: source, device, release: async () => undefined };
+    return device === undefined
+      ? undefined
+      : { devicePath: source, device, [Symbol.asyncDispose]: async () => undefined };
   }
   if (!(await isOpenElsewhere(lane, source))) return undefined;
-  const loops = await listLoops(lane);
-  const loop = loops.find(
-    (each) => sameDevice(each.backingDevice, status.device) && each.backingInode === status.inode,
-  );
-  return loop === undefined ? undefined : { ...loop, release: async () => undefined };
+  for (const loop of await listLoops(lane)) {
+    if (!sameDevice(loop.backingDevice, status.device) || loop.backingInode !== status.inode) continue;
+    const hold = await holdLoop(lane, loop);
+    if (hold !== undefined) return { ...loop, [Symbol.asyncDispose]: () => hold[Symbol.asyncDispose]() };
+  }
+  return undefined;
 }
 
 async function attachFile({ lane, poolName, source }: HomeMount): Promise<SourceDevice> {
-  const loop = await attachLoop(lane, {
+  const { descriptor, ...loop } = await attachLoop(lane, {
     backingPath: source,
     label: `pool ${poolName}`.slice(0, 60),
     readonly: false,
     autoclear: true,
     blockSizeBytes: 512,
   });
-  return { ...loop, release: () => loop.descriptor[Symbol.asyncDispose]() };
+  return { ...loop, [Symbol.asyncDispose]: () => descriptor[Symbol.asyncDispose]() };
 }
 
 async function formatIfBlank({ lane, poolName, source, root }: HomeMount): Promise<void> {
@@ -134,13 +138,13 @@ async function startsWithZeros(lane: Lane, path: string): Promise<boolean> {
 
 async function mountSource(
   { lane, poolName, source, root, fileSizeBytes }: HomeMount,
-  from: SourceDevice,
+  devicePath: string,
 ): Promise<void> {
   try {
     await using target = await openDirectory(lane, root);
     await mountFilesystem(lane, {
       fsType: 'xfs',
-      source: from.devicePath,
+      source: devicePath,
       // A sparse file gives what is deleted inside back to its host at once.
       parameters: fileSizeBytes === undefined ? [] : [['discard']],
       attributes: { nosuid: true, nodev: true, noexec: true, atime: 'noatime' },
@@ -153,16 +157,17 @@ async function mountSource(
       );
     }
     throw error;
-  } finally {
-    await from.release();
   }
 }
 
 /** A larger size in the configuration takes effect at the next start. It never shrinks. */
 async function growBackingFile(home: HomeMount, wantedBytes: bigint): Promise<void> {
   const { lane, source, root } = home;
-  if ((await statusOf(lane, source)).sizeBytes < wantedBytes) await resizeFile(lane, source, wantedBytes);
-  const loop = await findDevice(home);
+  if ((await statusOf(lane, source)).sizeBytes < wantedBytes) {
+    await resizeFile(lane, source, wantedBytes);
+    await syncFile(lane, source);
+  }
+  await using loop = await findDevice(home);
   const { device } = await statusOf(lane, root);
   if (loop?.number === undefined || !sameDevice(loop.device, device)) return;
   const fileBytes = (await statusOf(lane, source)).sizeBytes;

@@ -1,3 +1,4 @@
+import { open } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { format } from '../../command/mkfs.ts';
 import { CommandError } from '../../command/run.ts';
@@ -8,12 +9,11 @@ import type { Lane } from '../../kernel/lane.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
-import type { Provisioning } from '../../volume/record.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeSpec } from '../pool.ts';
 import { mountBriefly, withDevice } from './brief-mount.ts';
 import { copyImage } from './copy.ts';
-import { writeNewFile } from './durable-file.ts';
 import { giveNewIdentity } from './identity.ts';
 import type { PoolLog } from './log.ts';
 
@@ -23,6 +23,8 @@ export interface ImageSource {
   readonly content: VolumeContent;
   readonly blockSizeBytes: number;
 }
+
+export type ImageSize = Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>;
 
 export interface ImageMakerOptions {
   readonly lane: Lane;
@@ -51,10 +53,10 @@ export class ImageMaker {
     const { formatLane, lane } = this.#options;
     const { content } = spec;
     await step('create/data', async () => {
-      await writeNewFile(lane, path, '');
-      await this.setSize(path, spec);
+      await lane.run(async () => (await open(path, 'wx', 0o600)).close());
+      await this.#allocate(path, spec);
     });
-    if (content.type === 'block') return;
+    if (content.type === 'block') return syncFile(lane, path);
     const { fsType } = content;
     const image = { path, fsType, blockSizeBytes };
     const extraArguments = spec.mkfsArguments;
@@ -92,7 +94,7 @@ export class ImageMaker {
   async adopt(spec: VolumeSpec, source: ImageSource, path: string): Promise<void> {
     const { formatLane, lane } = this.#options;
     const { blockSizeBytes, content } = source;
-    await this.setSize(path, spec);
+    await this.#allocate(path, spec);
     if (content.type === 'mount') {
       const { fsType } = content;
       await formatLane.run(() => giveNewIdentity(lane, { path, fsType, blockSizeBytes }));
@@ -101,13 +103,15 @@ export class ImageMaker {
   }
 
   /** Sets the size of an image, durably; with all its blocks if it is thick. */
-  async setSize(
-    path: string,
-    size: { readonly provisioning: Provisioning; readonly sizeBytes: bigint },
-  ): Promise<void> {
+  async setSize(path: string, size: ImageSize): Promise<void> {
+    await this.#allocate(path, size);
+    await syncFile(this.#options.lane, path);
+  }
+
+  async #allocate(path: string, { provisioning, sizeBytes }: ImageSize): Promise<void> {
     const { lane } = this.#options;
-    if (size.provisioning === 'thick') await allocate(lane, path, size.sizeBytes);
-    await resizeFile(lane, path, size.sizeBytes);
+    if (provisioning === 'thick') await allocate(lane, path, sizeBytes);
+    await resizeFile(lane, path, sizeBytes);
   }
 }
 

@@ -43,7 +43,7 @@ export class SpaceLedger {
    * @throws ResourceExhausted (CV20, GC04)
    */
   reserve(sizeBytes: bigint, provisioning: Provisioning): Promise<Disposable> {
-    return this.#hold(provisioning, () => sizeBytes);
+    return this.#hold({ newBytes: sizeBytes, provisioning, sourceIds: [] });
   }
 
   /**
@@ -55,30 +55,43 @@ export class SpaceLedger {
     newBytes: bigint,
     provisioning: Provisioning = 'thin',
   ): Promise<Disposable> {
-    return this.#hold(provisioning, ({ allocatedBytes }) => {
-      const sharing = this.#sharing();
-      const written = sourceIds.filter((id) => !sharing.has(id)).map((id) => allocatedBytes.get(id) ?? 0n);
-      return written.reduce((sum, bytes) => sum + bytes, newBytes);
-    });
+    return this.#hold({ newBytes, provisioning, sourceIds });
   }
 
-  async #hold(provisioning: Provisioning, sizeOf: (observation: Observation) => bigint): Promise<Disposable> {
+  async #hold(request: SpaceRequest): Promise<Disposable> {
+    // Mostly there is room even if nothing had been written yet: then no image needs to be looked at.
+    const filesystem = await this.#observeFilesystem();
+    const held = this.#tryHold({ ...filesystem, allocatedBytes: nothingKnown, reclaimableBytes: 0n }, request);
+    if (held !== undefined) return held;
     for (;;) {
       const observation = await this.#observe();
-      // From here to the return nothing waits, so two calls at once cannot be promised the same space.
-      const sizeBytes = sizeOf(observation);
-      const availableBytes = this.#availableFor(provisioning, observation);
+      const exactly = this.#tryHold({ ...observation, reclaimableBytes: 0n }, request);
+      if (exactly !== undefined) return exactly;
+      const availableBytes = this.#availableFor(request.provisioning, observation);
+      const sizeBytes = this.#sizeOf(observation, request);
       if (sizeBytes > availableBytes) throw this.#exhausted(sizeBytes, availableBytes);
-      if (sizeBytes <= this.#availableFor(provisioning, { ...observation, reclaimableBytes: 0n })) {
-        this.#reservedBytes += sizeBytes;
-        return {
-          [Symbol.dispose]: () => {
-            this.#reservedBytes -= sizeBytes;
-          },
-        };
-      }
       await this.#options.trash.purgeOldest();
     }
+  }
+
+  /** Nothing waits in here, so two calls at once cannot be promised the same space. */
+  #tryHold(observation: Observation, request: SpaceRequest): Disposable | undefined {
+    const sizeBytes = this.#sizeOf(observation, request);
+    if (sizeBytes > this.#availableFor(request.provisioning, observation)) return undefined;
+    this.#reservedBytes += sizeBytes;
+    return {
+      [Symbol.dispose]: () => {
+        this.#reservedBytes -= sizeBytes;
+      },
+    };
+  }
+
+  /** Of a source that was not looked at, all may be written. */
+  #sizeOf({ allocatedBytes }: Observation, { newBytes, sourceIds }: SpaceRequest): bigint {
+    const { index } = this.#options;
+    const sharing = this.#sharing();
+    const sources = sourceIds.filter((id) => !sharing.has(id));
+    return sources.reduce((sum, id) => sum + (allocatedBytes.get(id) ?? index.get(id)?.sizeBytes ?? 0n), newBytes);
   }
 
   #availableFor(provisioning: Provisioning, observation: Observation): bigint {
@@ -120,23 +133,29 @@ export class SpaceLedger {
     return sharingVolumes(this.#options.index.all(), this.#options.snapshotIndex.all());
   }
 
+  /** The images first: what is written meanwhile then makes the answer smaller, not larger. */
   async #observe(): Promise<Observation> {
+    const images = await this.#observeImages();
+    return { ...images, ...(await this.#observeFilesystem()) };
+  }
+
+  async #observeFilesystem(): Promise<Pick<Observation, 'filesystemBytes' | 'freeBytes'>> {
     const { lane, layout, backingFile } = this.#options;
-    const allocated = this.#observeImages();
     const inside = await lane.run(() => statfs(layout.root, { bigint: true }));
-    const { allocatedBytes, reclaimableBytes } = await allocated;
     const filesystemBytes = inside.blocks * inside.bsize;
     const freeBytes = inside.bavail * inside.bsize;
-    if (backingFile === undefined) return { filesystemBytes, freeBytes, allocatedBytes, reclaimableBytes };
-    const host = await lane.run(() => statfs(dirname(backingFile), { bigint: true }));
-    const backing = await lane.run(() => stat(backingFile, { bigint: true }));
+    if (backingFile === undefined) return { filesystemBytes, freeBytes };
+    const [host, backing] = await Promise.all([
+      lane.run(() => statfs(dirname(backingFile), { bigint: true })),
+      lane.run(() => stat(backingFile, { bigint: true })),
+    ]);
     const bounded = freeInBackingFile({
       freeBytes,
       backingSizeBytes: backing.size,
       backingAllocatedBytes: backing.blocks * statBlockBytes,
       hostFreeBytes: host.bavail * host.bsize,
     });
-    return { filesystemBytes, freeBytes: bounded, allocatedBytes, reclaimableBytes };
+    return { filesystemBytes, freeBytes: bounded };
   }
 
   async #observeImages(): Promise<Pick<Observation, 'allocatedBytes' | 'reclaimableBytes'>> {
@@ -156,6 +175,15 @@ export class SpaceLedger {
     return { allocatedBytes, reclaimableBytes };
   }
 }
+
+/** What a new volume or snapshot is going to need. */
+interface SpaceRequest {
+  readonly newBytes: bigint;
+  readonly provisioning: Provisioning;
+  readonly sourceIds: readonly VolumeId[];
+}
+
+const nothingKnown: ReadonlyMap<VolumeId, bigint> = new Map();
 
 interface Observation {
   readonly filesystemBytes: bigint;

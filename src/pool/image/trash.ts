@@ -1,4 +1,4 @@
-import { readdir, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Lane } from '../../kernel/lane.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -71,6 +71,9 @@ export class Trash {
   async purgeOldest(): Promise<boolean> {
     const oldest = this.entries().at(-1);
     if (oldest === undefined) return false;
+    this.forget(oldest);
+    // XFS frees the blocks of an unlinked file later, those of a truncated one at once.
+    await this.#lane.run(() => truncate(join(oldest.path, 'data'))).catch(() => undefined);
     this.purge(oldest.path);
     await this.drained();
     return true;

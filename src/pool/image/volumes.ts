@@ -39,7 +39,7 @@ export class ImageVolumes {
 
   /** Made in tmp/ and renamed when whole: before the rename nothing exists, after it everything does. */
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
-    const { index, lane, layout, maker, space, syncs, trash } = this.#parts;
+    const { devices, index, lane, layout, maker, space, syncs, trash } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
     const from = source === undefined ? undefined : this.#imageOf(source);
     const record: VolumeRecord = {
@@ -58,6 +58,9 @@ export class ImageVolumes {
       ...(spec.ephemeral === undefined ? {} : { ephemeral: spec.ephemeral }),
     };
     const isCopy = source !== undefined && maker.cloning === 'copy';
+    if (isCopy && source.type === 'volume' && (await devices.holder(source.id)) !== undefined) {
+      throw copyInUse(source.id, this.#parts.name);
+    }
     const directory = isCopy ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
     const data = join(directory, 'data');
     let place = directory;
@@ -162,9 +165,6 @@ export class ImageVolumes {
   async #cloneInto(spec: VolumeSpec, from: CloneSource, data: string): Promise<void> {
     const { devices, freezer, maker } = this.#parts;
     const { volumeId } = from;
-    if (volumeId !== undefined && maker.cloning === 'copy' && (await devices.holder(volumeId)) !== undefined) {
-      throw copyInUse(volumeId, this.#parts.name);
-    }
     const targets = volumeId === undefined ? [] : [{ volumeId, devices: await devices.list(volumeId) }];
     await step('create/clone', () => freezer.whileFrozen(targets, () => maker.clone(from, data)));
     await step('create/identity', () => maker.adopt(spec, from, data));

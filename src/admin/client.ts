@@ -1,0 +1,90 @@
+import { request } from 'node:http';
+import type { z } from 'zod';
+import { isErrno } from '../kernel/errno.ts';
+import {
+  type HolderList,
+  holderList,
+  type Purged,
+  purged,
+  type Restored,
+  refusal,
+  restored,
+  type TrashList,
+  trashList,
+} from './protocol.ts';
+
+/** The driver said no, or there is none; the message is for the operator. */
+export class AdminError extends Error {}
+
+/** Asks the running driver to do something. */
+export class AdminClient {
+  readonly #socketPath: string;
+
+  constructor(socketPath: string) {
+    this.#socketPath = socketPath;
+  }
+
+  listTrash(): Promise<TrashList> {
+    return this.#call('GET', '/v1/trash', trashList);
+  }
+
+  restore(id: string): Promise<Restored> {
+    return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore`, restored);
+  }
+
+  /** Without an id: everything in the trash. */
+  purge(id: string | undefined): Promise<Purged> {
+    return this.#call('DELETE', id === undefined ? '/v1/trash' : `/v1/trash/${encodeURIComponent(id)}`, purged);
+  }
+
+  holders(id: string): Promise<HolderList> {
+    return this.#call('GET', `/v1/volumes/${encodeURIComponent(id)}/holders`, holderList);
+  }
+
+  async #call<T>(method: string, path: string, schema: z.ZodType<T>): Promise<T> {
+    const { status, text } = await this.#exchange(method, path);
+    const answer = parseJson(text);
+    if (status !== 200) {
+      const { data } = refusal.safeParse(answer);
+      throw new AdminError(data?.message ?? `the driver answered with HTTP status ${status}`);
+    }
+    const result = schema.safeParse(answer);
+    if (result.success) return result.data;
+    throw new AdminError('the driver answered in words that this command does not know: are both of one version?');
+  }
+
+  /** @throws AdminError if no driver is there */
+  #exchange(method: string, path: string): Promise<{ status: number; text: string }> {
+    return new Promise((resolve, reject) => {
+      const call = request({ socketPath: this.#socketPath, method, path, agent: false }, async (response) => {
+        try {
+          let text = '';
+          for await (const chunk of response.setEncoding('utf8')) text += chunk;
+          resolve({ status: response.statusCode ?? 0, text });
+        } catch (error) {
+          reject(error);
+        }
+      });
+      call.once('error', (error) => reject(this.#explain(error)));
+      call.end();
+    });
+  }
+
+  #explain(error: Error): Error {
+    if (isErrno(error, 'ECONNRESET', 'EPIPE')) {
+      return new AdminError('the driver went away before it answered; the command can be repeated.');
+    }
+    if (!isErrno(error, 'ENOENT', 'ECONNREFUSED')) return error;
+    return new AdminError(
+      `no driver answers at ${this.#socketPath}: start it (holdfast serve), or run this in its container.`,
+    );
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+
+/** What the driver and the command line say to each other, as JSON. Sizes are strings of bytes, as int64 is there. */
+
+const bytes = z.string().regex(/^[0-9]+$/);
+
+const trashedVolume = z.object({
+  id: z.string(),
+  name: z.string(),
+  /** The claim that it was made for, if its maker said so. */
+  claim: z.object({ namespace: z.string(), name: z.string() }).optional(),
+  pool: z.string(),
+  sizeBytes: bytes,
+  usedBytes: bytes,
+  deletedAt: z.string(),
+  purgeAt: z.string(),
+});
+
+/** Deleted volumes that can be brought back, the one deleted last first. */
+export const trashList = z.object({
+  volumes: z.array(trashedVolume),
+  /** Pools that cannot be looked into now, and why. */
+  problems: z.array(z.string()),
+});
+
+export const restored = z.object({ id: z.string(), name: z.string(), pool: z.string() });
+
+export const purged = z.object({ ids: z.array(z.string()) });
+
+const namespaceMember = z.object({ pid: z.number(), command: z.string() });
+
+/** As in `volume/holder.ts`. */
+const holder = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('process'), pid: z.number(), command: z.string(), path: z.string() }),
+  z.object({
+    kind: z.literal('mount'),
+    path: z.string(),
+    namespaceOf: namespaceMember.optional(),
+  }),
+  z.object({ kind: z.literal('device'), path: z.string() }),
+]);
+
+/** Who keeps a volume in use on this node. */
+export const holderList = z.object({
+  id: z.string(),
+  pool: z.string(),
+  devices: z.array(z.string()),
+  holders: z.array(holder),
+  /** false: there was no time to look everywhere. */
+  isComplete: z.boolean(),
+});
+
+/** Why not: a code of `volume/errors.ts`, and a sentence for the operator. */
+export const refusal = z.object({ code: z.string(), message: z.string() });
+
+export type TrashList = z.infer<typeof trashList>;
+export type TrashedVolumeSight = z.infer<typeof trashedVolume>;
+export type Restored = z.infer<typeof restored>;
+export type Purged = z.infer<typeof purged>;
+export type HolderList = z.infer<typeof holderList>;

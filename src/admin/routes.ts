@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import { InvalidArgument } from '../volume/errors.ts';
+import { parseVolumeId } from '../volume/id.ts';
+import type { AdminCall, AdminHandlers } from './service.ts';
+
+/** A request, found in the table. */
+export interface RoutedCall {
+  readonly operation: keyof AdminHandlers;
+  readonly volumeId: string | undefined;
+  run(call: AdminCall): Promise<object>;
+}
+
+interface Route {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** The group `id` is the input's `id`. */
+  readonly path: RegExp;
+  readonly operation: keyof AdminHandlers;
+  readonly run: (handlers: AdminHandlers, input: unknown, call: AdminCall) => Promise<object>;
+}
+
+const volumeId = z.string().transform((text, context) => {
+  const id = parseVolumeId(text);
+  if (id !== undefined) return id;
+  context.addIssue(`${JSON.stringify(text)} is no volume id: those are vol- and 26 letters and digits`);
+  return z.NEVER;
+});
+
+const nothing = z.strictObject({});
+const oneVolume = z.strictObject({ id: volumeId });
+const perhapsVolume = z.strictObject({ id: volumeId.optional() });
+
+const routes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: /^\/v1\/trash$/,
+    operation: 'listTrash',
+    run: (handlers, input, call) => handlers.listTrash(parse(nothing, input), call),
+  },
+  {
+    method: 'POST',
+    path: /^\/v1\/trash\/(?<id>[^/]+)\/restore$/,
+    operation: 'restore',
+    run: (handlers, input, call) => handlers.restore(parse(oneVolume, input), call),
+  },
+  {
+    method: 'DELETE',
+    path: /^\/v1\/trash(\/(?<id>[^/]+))?$/,
+    operation: 'purge',
+    run: (handlers, input, call) => handlers.purge(parse(perhapsVolume, input), call),
+  },
+  {
+    method: 'GET',
+    path: /^\/v1\/volumes\/(?<id>[^/]+)\/holders$/,
+    operation: 'holders',
+    run: (handlers, input, call) => handlers.holders(parse(oneVolume, input), call),
+  },
+];
+
+/** What the request asks for; undefined if nothing here does that. */
+export function routeOf(handlers: AdminHandlers, method: string, path: string): RoutedCall | undefined {
+  for (const route of routes) {
+    const match = route.method === method ? route.path.exec(path) : null;
+    if (match === null) continue;
+    const id = decode(match.groups?.['id']);
+    const input = id === undefined ? {} : { id };
+    return { operation: route.operation, volumeId: id, run: (call) => route.run(handlers, input, call) };
+  }
+  return undefined;
+}
+
+/** What is no escape sequence is left as it is: no id has any. */
+function decode(text: string | undefined): string | undefined {
+  try {
+    return text === undefined ? undefined : decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** @throws InvalidArgument */
+function parse<T>(schema: z.ZodType<T>, input: unknown): T {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  throw new InvalidArgument(parsed.error.issues.map(({ message }) => message).join('; '));
+}

@@ -1,0 +1,120 @@
+import { findHolders } from '../kernel/holders.ts';
+import type { Pool, TrashedVolume } from '../pool/pool.ts';
+import type { Pools } from '../pool/pools.ts';
+import { claimOf } from '../volume/claim.ts';
+import { HoldfastError, NotFound } from '../volume/errors.ts';
+import type { VolumeId } from '../volume/id.ts';
+import type { SingleFlight } from '../volume/single-flight.ts';
+import type { HolderList, Purged, Restored, TrashedVolumeSight, TrashList } from './protocol.ts';
+
+/** What an operation may know of its call. */
+export interface AdminCall {
+  /** Adds fields to the call's log line. */
+  note(fields: Readonly<Record<string, string | number>>): void;
+}
+
+export type AdminHandler<Q, R> = (request: Q, call: AdminCall) => Promise<R>;
+
+/** What an operator can ask of the running driver. */
+export interface AdminHandlers {
+  readonly listTrash: AdminHandler<object, TrashList>;
+  readonly restore: AdminHandler<{ readonly id: VolumeId }, Restored>;
+  /** Without an id: everything in the trash. */
+  readonly purge: AdminHandler<{ readonly id?: VolumeId | undefined }, Purged>;
+  readonly holders: AdminHandler<{ readonly id: VolumeId }, HolderList>;
+}
+
+/** Whoever asks this is a person who would rather wait than not know. */
+const holderPatienceMs = 10_000;
+
+/** The operator's side of the driver. What changes a volume takes its turn with the RPCs for it. */
+export function adminService({ pools, flights }: { pools: Pools; flights: SingleFlight }): AdminHandlers {
+  return {
+    async listTrash() {
+      const lists = await Promise.all(pools.all().map(async (pool) => ({ pool, trash: await pool.trash() })));
+      const volumes = lists.flatMap(({ pool, trash }) => trash.map((volume) => show(pool, volume)));
+      return {
+        volumes: volumes.sort((a, b) => (a.deletedAt > b.deletedAt ? -1 : 1)),
+        problems: closedPools(pools).map(({ message }) => message),
+      };
+    },
+
+    restore: ({ id }, call) =>
+      flights.run(id, 'restore', '', async () => {
+        const pool = await findTrashed(pools, id);
+        call.note({ pool: pool.name });
+        const { name } = await pool.restore(id);
+        return { id, name, pool: pool.name };
+      }),
+
+    async purge({ id }, call) {
+      if (id !== undefined) {
+        const pool = await findTrashed(pools, id);
+        call.note({ pool: pool.name });
+        return { ids: await purgeOne(pool, flights, id) };
+      }
+      const lists = await Promise.all(pools.all().map((pool) => purgeAll(pool, flights)));
+      const ids = lists.flat();
+      call.note({ volumes: ids.length });
+      return { ids };
+    },
+
+    async holders({ id }, call) {
+      const { pool } = await pools.require(id);
+      call.note({ pool: pool.name });
+      const devices = await pool.devices(id);
+      const found =
+        devices.length === 0
+          ? { holders: [], isComplete: true }
+          : await findHolders({ devices }, 'all', holderPatienceMs);
+      const paths = devices.map(({ devicePath }) => devicePath);
+      return { id, pool: pool.name, devices: paths, isComplete: found.isComplete, holders: [...found.holders] };
+    },
+  };
+}
+
+async function purgeAll(pool: Pool, flights: SingleFlight): Promise<VolumeId[]> {
+  const ids = new Set((await pool.trash()).map(({ record }) => record.id));
+  return (await Promise.all([...ids].map((id) => purgeOne(pool, flights, id)))).flat();
+}
+
+/** One id can have been deleted several times. */
+async function purgeOne(pool: Pool, flights: SingleFlight, id: VolumeId): Promise<VolumeId[]> {
+  return [...new Set(await flights.run(id, 'purge', '', () => pool.purge(id)))];
+}
+
+/** @throws NotFound, or Unavailable if a pool that is not open may have it */
+async function findTrashed(pools: Pools, id: VolumeId): Promise<Pool> {
+  for (const pool of pools.all()) {
+    if ((await pool.trash()).some(({ record }) => record.id === id)) return pool;
+  }
+  const [closed] = closedPools(pools);
+  if (closed !== undefined) throw closed;
+  throw new NotFound(`There is no volume ${id} in the trash of this node: holdfast trash shows what is.`);
+}
+
+/** Why pools that are not open cannot be used. */
+function closedPools(pools: Pools): HoldfastError[] {
+  return pools.names().flatMap((name) => {
+    try {
+      pools.get(name);
+      return [];
+    } catch (error) {
+      if (error instanceof HoldfastError) return [error];
+      throw error;
+    }
+  });
+}
+
+function show(pool: Pool, { deletedAt, purgeAt, record, usedBytes }: TrashedVolume): TrashedVolumeSight {
+  return {
+    id: record.id,
+    name: record.name,
+    claim: claimOf(record),
+    pool: pool.name,
+    sizeBytes: record.sizeBytes.toString(),
+    usedBytes: usedBytes.toString(),
+    deletedAt,
+    purgeAt,
+  };
+}

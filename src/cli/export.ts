@@ -1,0 +1,62 @@
+import { Document, Scalar, visit } from 'yaml';
+import type { Config } from '../config.ts';
+import { Lane } from '../kernel/lane.ts';
+import { problemsOf, readPools } from './inventory.ts';
+import { exitCodes, type Output, toJson } from './output.ts';
+import { manifestNames, type PersistentVolume, persistentVolumeOf, type ReclaimPolicy } from './persistent-volume.ts';
+import { printable } from './text.ts';
+
+export interface ExportOptions {
+  readonly json: boolean;
+  /** The id or name of the one volume that is wanted. */
+  readonly wanted: string | undefined;
+  readonly reclaimPolicy: ReclaimPolicy;
+  readonly storageClass: string | undefined;
+}
+
+/** `holdfast export [ID]`: the PersistentVolumes of this node's volumes, from the records alone. */
+export async function exportCommand(config: Config, output: Output, options: ExportOptions): Promise<number> {
+  const pools = await readPools(new Lane('command line', 4), config);
+  const problems = pools.flatMap(problemsOf);
+  for (const problem of problems) output.problem(problem);
+  const records = pools
+    .flatMap(({ contents }) => contents?.records ?? [])
+    // They live no longer than their pod, and have no PersistentVolume.
+    .filter(({ ephemeral }) => ephemeral === undefined);
+  // Of all of them, also if one is wanted: its name is the same either way.
+  const names = manifestNames(records);
+  const { wanted } = options;
+  const manifests = records.flatMap((record, index) =>
+    wanted === undefined || record.id === wanted || record.name === wanted
+      ? [persistentVolumeOf(record, names[index] ?? record.id, { ...config, ...options })]
+      : [],
+  );
+  if (wanted !== undefined && manifests.length === 0) {
+    output.problem(`there is no volume with the id or name '${printable(wanted)}' here`);
+    return exitCodes.failed;
+  }
+  if (options.json) output.line(toJson({ apiVersion: 'v1', kind: 'List', items: manifests }));
+  else for (const manifest of manifests) output.line(`---\n${toYaml(manifest).trimEnd()}`);
+  if (manifests.length > 0 && options.storageClass === undefined) {
+    output.problem('no record knows its storage class, and a claim that names one needs it: see --storage-class');
+  }
+  return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+/** Readers of YAML differ in what else than text `1e3`, `0o7`, `1:30` or `no` may be: what could be anything is quoted. */
+const plainText = /^[A-Za-z][-A-Za-z0-9_./]*$/;
+
+/** One manifest as YAML, the same to a reader of YAML 1.1, such as kubectl, and of 1.2. */
+export function toYaml(manifest: PersistentVolume): string {
+  const document = new Document(manifest, { version: '1.1' });
+  visit(document, {
+    Scalar(key, scalar) {
+      if (key !== 'key' && typeof scalar.value === 'string' && !plainText.test(scalar.value)) {
+        scalar.type = Scalar.QUOTE_DOUBLE;
+      }
+    },
+  });
+  // 1.1 would be announced at the top, which says nothing to anybody.
+  document.directives = undefined;
+  return document.toString({ lineWidth: 0 });
+}

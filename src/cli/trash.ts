@@ -1,0 +1,94 @@
+import { AdminClient } from '../admin/client.ts';
+import type { TrashedVolumeSight, TrashList } from '../admin/protocol.ts';
+import type { Config } from '../config.ts';
+import { formatBytes } from '../volume/size.ts';
+import { confirm } from './confirm.ts';
+import { exitCodes, type Output, toJson } from './output.ts';
+import { tableLines } from './table.ts';
+import { age, printable, shortened } from './text.ts';
+
+const columns = [
+  { title: 'ID' },
+  { title: 'CLAIM' },
+  { title: 'POOL' },
+  { title: 'SIZE', align: 'right' },
+  { title: 'USED', align: 'right' },
+  { title: 'DELETED', align: 'right' },
+  { title: 'PURGED IN', align: 'right' },
+] as const;
+
+/** `holdfast trash`: the deleted volumes that can be brought back. */
+export async function trashCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
+  const list = await new AdminClient(config.adminSocketPath).listTrash();
+  if (options.json) output.line(toJson(list));
+  else for (const line of tableLines(columns, rowsOf(list, new Date()))) output.line(line);
+  if (!options.json) for (const problem of list.problems) output.problem(problem);
+  return list.problems.length > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+function rowsOf({ volumes }: TrashList, now: Date): string[][] {
+  return volumes.map((volume) => [
+    volume.id,
+    shortened(printable(titleOf(volume)), 44),
+    volume.pool,
+    formatBytes(BigInt(volume.sizeBytes)),
+    formatBytes(BigInt(volume.usedBytes)),
+    `${age(volume.deletedAt, now)} ago`,
+    age(now.toISOString(), new Date(volume.purgeAt)),
+  ]);
+}
+
+/** What people know it by. */
+function titleOf({ claim, name }: TrashedVolumeSight): string {
+  return claim === undefined ? name : `${claim.namespace}/${claim.name}`;
+}
+
+/** `holdfast trash restore ID`: brings a deleted volume back, as it was. */
+export async function restoreCommand(
+  config: Config,
+  output: Output,
+  { id, json }: { id: string; json: boolean },
+): Promise<number> {
+  const restored = await new AdminClient(config.adminSocketPath).restore(id);
+  if (json) {
+    output.line(toJson(restored));
+  } else {
+    output.line(`${restored.id} (${printable(restored.name)}) is back in pool ${restored.pool}.`);
+    output.line(`If its PersistentVolume is gone too: holdfast export ${restored.id} | kubectl create -f -`);
+  }
+  return exitCodes.ok;
+}
+
+/** `holdfast trash purge [ID]`: ends the time in the trash, of one volume or of all. */
+export async function purgeCommand(
+  config: Config,
+  output: Output,
+  { id, json, yes }: { id: string | undefined; json: boolean; yes: boolean },
+): Promise<number> {
+  const client = new AdminClient(config.adminSocketPath);
+  if (id === undefined && !yes) {
+    const { volumes } = await client.listTrash();
+    const refusal = volumes.length === 0 ? undefined : await refusalOf(volumes);
+    if (refusal !== undefined) {
+      output.problem(refusal.message);
+      return refusal.exitCode;
+    }
+  }
+  const { ids } = await client.purge(id);
+  if (json) output.line(toJson({ ids }));
+  else if (ids.length === 0) output.line('The trash is empty.');
+  else for (const purged of ids) output.line(`${purged} is gone for good.`);
+  return exitCodes.ok;
+}
+
+async function refusalOf(
+  volumes: readonly TrashedVolumeSight[],
+): Promise<{ message: string; exitCode: number } | undefined> {
+  const usedBytes = volumes.reduce((sum, volume) => sum + BigInt(volume.usedBytes), 0n);
+  const what = volumes.length === 1 ? '1 deleted volume' : `${volumes.length} deleted volumes`;
+  const answer = await confirm(`Purge ${what} (${formatBytes(usedBytes)}) for good?`);
+  if (answer === true) return undefined;
+  return answer === false
+    ? { message: 'nothing was purged', exitCode: exitCodes.failed }
+    : { message: 'to purge everything without being asked, add --yes', exitCode: exitCodes.usage };
+}
