@@ -1,23 +1,18 @@
 import { execFile } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { open, readFile, statfs } from 'node:fs/promises';
-import { join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import type { VolumeCapability } from '../src/csi/generated/types.ts';
-import type { Draft } from '../src/csi/handler.ts';
 import { formatBytes } from '../src/volume/size.ts';
-import type { DriverClient } from '../test/support/client.ts';
 import { DriverProcess, environmentFor } from '../test/support/driver.ts';
 import { Scratch } from '../test/support/scratch.ts';
 import { buildBundle } from './build.ts';
+import { tellDelta } from './demo/delta.ts';
 import { screen } from './demo/screen.ts';
+import { DemoVolume } from './demo/volume.ts';
 
 const gibibyte = 1n << 30n;
-const fileBytes = 64 << 20;
 
-/** One volume's life through the CSI contract, with the driver as it is shipped. */
+/** Volumes and snapshots through the CSI contract, and the operator's commands, with the driver as it is shipped. */
 async function demo(scratch: Scratch, interrupted: AbortSignal): Promise<void> {
   const bundle = fileURLToPath(new URL('../dist/holdfast.mjs', import.meta.url));
   const command = [process.execPath, bundle];
@@ -33,7 +28,7 @@ async function demo(scratch: Scratch, interrupted: AbortSignal): Promise<void> {
 
   await using driver = DriverProcess.spawn(scratch, { command });
   try {
-    await life(driver, step, scratch, () => holdfast(command, scratch, 'volumes'));
+    await story(driver, step, scratch, (line) => holdfast(command, scratch, line));
   } catch (error) {
     if (!interrupted.aborted)
       screen.block(`The driver's last words:\n${driver.output().trim().split('\n').slice(-8).join('\n')}`);
@@ -42,153 +37,82 @@ async function demo(scratch: Scratch, interrupted: AbortSignal): Promise<void> {
 }
 
 type Step = (title: string, work: () => Promise<string>) => Promise<void>;
+/** What an operator types: the line, and what it printed. */
+type Type = (line: string) => Promise<string>;
 
-async function life(driver: DriverProcess, step: Step, scratch: Scratch, table: () => Promise<string>): Promise<void> {
+async function story(driver: DriverProcess, step: Step, scratch: Scratch, type: Type): Promise<void> {
   await step('start', async () => {
     const { firstProbeMs } = await driver.ready();
     return `first Probe after ${Math.round(firstProbeMs)} ms; ${describePool(scratch)}`;
   });
   using client = driver.connect();
-  const volume = new DemoVolume(client, scratch);
+  const fsType = mayGrowMountedExt4() ? 'ext4' : 'xfs';
+  const volume = new DemoVolume(client, scratch, { name: 'data', sizeBytes: gibibyte, fsType });
+  const copy = new DemoVolume(client, scratch, { name: 'copy', sizeBytes: 2n * gibibyte, fsType });
+  const disk = new DemoVolume(client, scratch, { name: 'disk', sizeBytes: gibibyte / 4n, fsType: undefined });
+  const bringUp = async (one: DemoVolume) => {
+    await one.stage();
+    await one.publish();
+  };
+  const takeDown = async (one: DemoVolume) => {
+    await one.unpublish();
+    await one.unstage();
+  };
+  let checksum = '';
+  let snapshotId = '';
+
   await step('create', () => volume.create());
   await step('stage', () => volume.stage());
   await step('publish', () => volume.publish());
-  await step('write', () => volume.write());
-  await step('unpublish', () => volume.unpublish());
-  await step('unstage', () => volume.unstage());
-  screen.block(await table());
-  await step('stage', () => volume.stage());
-  await step('publish', () => volume.publish());
-  await step('read', () => volume.check());
+  await step('write', async () => {
+    checksum = await volume.write();
+    return `64Mi of random, synced  sha256 ${checksum.slice(0, 16)}…`;
+  });
   await step('expand', () => volume.expand());
-  await step('read', () => volume.check());
-  screen.block(await table());
-  await step('unpublish', () => volume.unpublish());
-  await step('unstage', () => volume.unstage());
-  await step('delete', () => volume.delete());
+  await step('snapshot', async () => {
+    snapshotId = await volume.cut('before the accident');
+    return `${snapshotId}  of the volume in use`;
+  });
+  await step('accident', () => volume.lose());
+  await step('restore', () => copy.create({ undelete: '24h' }, snapshotId));
+  await step('read', async () => {
+    await bringUp(copy);
+    return `${await copy.check(checksum)}, beside the original`;
+  });
+  screen.block(await type('volumes'));
+
+  await takeDown(copy);
+  await step('delete', async () => `${await copy.delete()}; its class keeps it for 24h`);
+  screen.block(`${await type('trash')}\n${await type(`trash restore ${copy.id}`)}`);
+  await step('read', async () => {
+    await bringUp(copy);
+    return `${await copy.check(checksum)}, under the id that it had`;
+  });
+
+  await disk.create();
+  await bringUp(disk);
+  await step('delta', () => tellDelta(client, disk));
+
+  await step('clean up', async () => {
+    for (const one of [volume, copy, disk]) {
+      await takeDown(one);
+      await one.delete();
+    }
+    await client.controller.DeleteSnapshot({ snapshot_id: snapshotId });
+    await type('trash purge --yes');
+    return 'volumes, snapshots and trash are gone';
+  });
   await step('stop', async () => {
     const { code, signal } = await driver.stop();
     if (code !== 0) throw new Error(`the driver ended with ${signal ?? `exit code ${code}`}`);
-    return 'SIGTERM; socket removed, pool let go';
+    return 'SIGTERM; sockets removed, pool let go';
   });
   await step('look', async () => {
-    const left = [
-      ...scratch.mounts(),
-      ...scratch.loops(),
-      ...(existsSync(driver.socketPath) ? [driver.socketPath] : []),
-    ];
+    const sockets = [driver.socketPath, scratch.join('data', 'admin.sock')].filter((path) => existsSync(path));
+    const left = [...scratch.mounts(), ...scratch.loops(), ...sockets];
     if (left.length > 0) throw new Error(`left behind: ${left.join(', ')}`);
     return 'no mount, no loop device, no socket left';
   });
-}
-
-/** A volume as a kubelet handles it. */
-class DemoVolume {
-  readonly #client: DriverClient;
-  readonly #stagingPath: string;
-  readonly #targetPath: string;
-  readonly #fsType: string;
-  #id = '';
-  #checksum = '';
-
-  constructor(client: DriverClient, scratch: Scratch) {
-    this.#client = client;
-    this.#stagingPath = scratch.join('kubelet', 'globalmount');
-    this.#targetPath = scratch.join('kubelet', 'pod', 'mount');
-    this.#fsType = mayGrowMountedExt4() ? 'ext4' : 'xfs';
-  }
-
-  get #capability(): Draft<VolumeCapability> {
-    return { mount: { fs_type: this.#fsType }, access_mode: { mode: 'SINGLE_NODE_WRITER' } };
-  }
-
-  get #file(): string {
-    return join(this.#targetPath, 'precious');
-  }
-
-  async create(): Promise<string> {
-    const { volume } = await this.#client.controller.CreateVolume({
-      name: 'pvc-demo',
-      capacity_range: { required_bytes: gibibyte },
-      volume_capabilities: [this.#capability],
-    });
-    if (volume === null) throw new Error('CreateVolume answered without a volume');
-    this.#id = volume.volume_id;
-    return `${volume.volume_id}  ${formatBytes(volume.capacity_bytes)}, formatted with ${this.#fsType}`;
-  }
-
-  async stage(): Promise<string> {
-    mkdirSync(this.#stagingPath, { recursive: true });
-    await this.#client.node.NodeStageVolume({
-      volume_id: this.#id,
-      staging_target_path: this.#stagingPath,
-      volume_capability: this.#capability,
-    });
-    return `${this.#fsType} mounted at …/kubelet/globalmount`;
-  }
-
-  async publish(): Promise<string> {
-    mkdirSync(join(this.#targetPath, '..'), { recursive: true });
-    await this.#client.node.NodePublishVolume({
-      volume_id: this.#id,
-      staging_target_path: this.#stagingPath,
-      target_path: this.#targetPath,
-      volume_capability: this.#capability,
-    });
-    return 'bound to …/kubelet/pod/mount';
-  }
-
-  async write(): Promise<string> {
-    const data = randomBytes(fileBytes);
-    this.#checksum = createHash('sha256').update(data).digest('hex');
-    const file = await open(this.#file, 'wx');
-    try {
-      await file.write(data);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    return `${formatBytes(BigInt(fileBytes))} random, synced  sha256 ${this.#checksum.slice(0, 16)}…`;
-  }
-
-  async check(): Promise<string> {
-    const found = createHash('sha256')
-      .update(await readFile(this.#file))
-      .digest('hex');
-    if (found !== this.#checksum) throw new Error(`the data changed: sha256 ${found}, was ${this.#checksum}`);
-    return `the same data                 sha256 ${found.slice(0, 16)}…`;
-  }
-
-  async expand(): Promise<string> {
-    const { capacity_bytes } = await this.#client.node.NodeExpandVolume({
-      volume_id: this.#id,
-      volume_path: this.#targetPath,
-      staging_target_path: this.#stagingPath,
-      capacity_range: { required_bytes: 2n * gibibyte },
-      volume_capability: this.#capability,
-    });
-    const { blocks, bsize } = await statfs(this.#targetPath, { bigint: true });
-    if (blocks * bsize < (gibibyte * 3n) / 2n) throw new Error(`the filesystem still has ${blocks * bsize} bytes`);
-    return `to ${formatBytes(capacity_bytes)} while in use; the filesystem has ${formatBytes(blocks * bsize)}`;
-  }
-
-  async unpublish(): Promise<string> {
-    await this.#client.node.NodeUnpublishVolume({ volume_id: this.#id, target_path: this.#targetPath });
-    if (existsSync(this.#targetPath)) throw new Error(`${this.#targetPath} is still there`);
-    return 'unmounted, target removed';
-  }
-
-  async unstage(): Promise<string> {
-    await this.#client.node.NodeUnstageVolume({ volume_id: this.#id, staging_target_path: this.#stagingPath });
-    return 'unmounted, loop device gone';
-  }
-
-  async delete(): Promise<string> {
-    await this.#client.controller.DeleteVolume({ volume_id: this.#id });
-    const { entries } = await this.#client.controller.ListVolumes({});
-    if (entries.length > 0) throw new Error('the volume is still in the list');
-    return 'gone from the list and from the disk';
-  }
 }
 
 function describePool(scratch: Scratch): string {
@@ -203,13 +127,11 @@ function mayGrowMountedExt4(): boolean {
 }
 
 /** What an operator would type beside the driver. */
-async function holdfast(
-  [program = '', ...args]: readonly string[],
-  scratch: Scratch,
-  subcommand: string,
-): Promise<string> {
-  const { stdout } = await promisify(execFile)(program, [...args, subcommand], { env: environmentFor(scratch) });
-  return `$ holdfast ${subcommand}\n${stdout}`;
+async function holdfast([program = '', ...args]: readonly string[], scratch: Scratch, line: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(program, [...args, ...line.split(' ')], {
+    env: environmentFor(scratch),
+  });
+  return `$ holdfast ${line}\n${stdout}`;
 }
 
 async function main(): Promise<number> {
@@ -229,7 +151,7 @@ async function main(): Promise<number> {
     screen.failure(error instanceof Error ? error.message : String(error));
     return interruption.signal.aborted ? 130 : 1;
   }
-  screen.closing('The volume is gone, and so is all the demo made but dist/ and node_modules/. Next: npm test');
+  screen.closing('Nothing is left of all the demo made but dist/ and node_modules/. Next: npm test');
   return 0;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything CI runs, in one command. Each stage runs even if one before it failed; the summary tells which.
-# npm test -- unit contract     runs only these stages
+# npm test -- lint unit     runs only these stages
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -76,7 +76,9 @@ stage lint biome check --error-on-warnings .
 stage types tsc --noEmit
 stage unit node_tests unit 'src/**/*.test.ts'
 if [ "$(id -u)" -eq 0 ]; then
-  stage tests node_tests tests --test-concurrency=2 'test/!(bench)/**/*.test.ts'
+  # By themselves: they attach and detach loop devices by number, under the feet of every other test.
+  stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
+  stage tests node_tests tests --test-concurrency=2 'test/!(bench|kernel)/**/*.test.ts'
   stage sanity node csi-sanity/run.ts
 else
   printf '\n!! Not root: nothing that mounts can be tested. Run: sudo npm test\n' >&2

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SocketTaken } from '../unix-socket.ts';
-import { type AdminServer, type AdminServerOptions, serveAdmin } from './server.ts';
+import { type AdminServer, type AdminServerOptions, serveAdmin } from './listener.ts';
 
 export interface AdministerOptions extends AdminServerOptions {
   /** Resolves once the pools are this driver's. */

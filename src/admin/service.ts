@@ -4,7 +4,7 @@ import type { Pools } from '../pool/pools.ts';
 import { claimOf } from '../volume/claim.ts';
 import { HoldfastError, NotFound } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
-import type { SingleFlight } from '../volume/single-flight.ts';
+import { type SingleFlight, volumeNameKey } from '../volume/single-flight.ts';
 import type { HolderList, Purged, Restored, TrashedVolumeSight, TrashList } from './protocol.ts';
 
 /** What an operation may know of its call. */
@@ -39,17 +39,19 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
       };
     },
 
-    restore: ({ id }, call) =>
-      flights.run(id, 'restore', '', async () => {
-        const pool = await findTrashed(pools, id);
-        call.note({ pool: pool.name });
-        const { name } = await pool.restore(id);
-        return { id, name, pool: pool.name };
-      }),
+    async restore({ id }, call) {
+      const { name, pool } = await findTrashed(pools, id);
+      call.note({ pool: pool.name });
+      // The name first, as CreateVolume does: it may be about to make a volume of that name anew.
+      await flights.run(volumeNameKey(name), 'restore', id, () =>
+        flights.claim([{ object: id }], 'restore', () => pool.restore(id)),
+      );
+      return { id, name, pool: pool.name };
+    },
 
     async purge({ id }, call) {
       if (id !== undefined) {
-        const pool = await findTrashed(pools, id);
+        const { pool } = await findTrashed(pools, id);
         call.note({ pool: pool.name });
         return { ids: await purgeOne(pool, flights, id) };
       }
@@ -84,9 +86,10 @@ async function purgeOne(pool: Pool, flights: SingleFlight, id: VolumeId): Promis
 }
 
 /** @throws NotFound, or Unavailable if a pool that is not open may have it */
-async function findTrashed(pools: Pools, id: VolumeId): Promise<Pool> {
+async function findTrashed(pools: Pools, id: VolumeId): Promise<{ readonly name: string; readonly pool: Pool }> {
   for (const pool of pools.all()) {
-    if ((await pool.trash()).some(({ record }) => record.id === id)) return pool;
+    const trashed = (await pool.trash()).find(({ record }) => record.id === id);
+    if (trashed !== undefined) return { name: trashed.record.name, pool };
   }
   const [closed] = closedPools(pools);
   if (closed !== undefined) throw closed;

@@ -23,15 +23,22 @@ export interface CommandResult {
 /** Long enough for mkfs of the largest disk; a program that takes longer hangs on a dead one. */
 const defaultTimeoutMs = 10 * 60_000;
 
+export interface RunOptions {
+  readonly timeoutMs?: number;
+  /** Exit codes that are not failures; fsck(8) reports repairs with 1. */
+  readonly accept?: readonly number[];
+  /** Variables that differ from the driver's own; undefined: not set. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+}
+
 /**
  * Runs a program to its end, without a shell, in the C locale.
- * @param accept exit codes that are not failures; fsck(8) reports repairs with 1
  * @throws CommandError
  */
 export async function run(
   program: string,
   args: readonly string[],
-  { timeoutMs = defaultTimeoutMs, accept = [0] }: { timeoutMs?: number; accept?: readonly number[] } = {},
+  { timeoutMs = defaultTimeoutMs, accept = [0], environment = {} }: RunOptions = {},
 ): Promise<CommandResult> {
   // Loaded when it is first needed: the driver answers its first Probe before it runs any program.
   const { execa } = await import('execa');
@@ -40,7 +47,7 @@ export async function run(
     stdin: 'ignore',
     timeout: timeoutMs,
     killSignal: 'SIGKILL',
-    env: { LC_ALL: 'C' },
+    env: { ...environment, LC_ALL: 'C' },
     maxBuffer: 1 << 20,
   });
   const { exitCode, stdout, stderr } = result;

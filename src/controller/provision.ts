@@ -3,6 +3,7 @@ import type { FoundVolume } from '../pool/pools.ts';
 import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../volume/errors.ts';
 import { volumeIdFor } from '../volume/id.ts';
 import type { VolumeSource } from '../volume/record.ts';
+import { volumeNameKey } from '../volume/single-flight.ts';
 import type { ControllerContext } from './context.ts';
 import { differences } from './replay.ts';
 import { fingerprint, type VolumeRequest } from './request.ts';
@@ -21,8 +22,7 @@ export async function createVolume(controller: ControllerContext, request: Volum
   // Where no pool is named, it is the source's, or the default one.
   const poolName = parameters.poolName ?? (source === undefined ? pools.defaultName : undefined);
   const pool = poolName === undefined ? undefined : pools.get(poolName);
-  const name = `volume name ${JSON.stringify(request.name)}`;
-  return flights.run(name, 'CreateVolume', fingerprint(request), async () => {
+  return flights.run(volumeNameKey(request.name), 'CreateVolume', fingerprint(request), async () => {
     const existing = await findByName(controller, request.name, pool);
     if (existing !== undefined) return replay(controller, existing, request);
     requireHere(controller, request);

@@ -157,16 +157,25 @@ export async function bindMount(lane: Lane, { from, target, attributes }: BindMo
   const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
   const treeFd = await invoke(lane, openTreeCall, [from.fd, '', flags], from.path);
   await using tree = new Descriptor(treeFd, from.path, lane);
+  await placeMount(lane, tree, { target, attributes });
+}
+
+/** Makes a mount that nobody sees yet visible at `target`. Its attributes hold before that; the descriptor is closed. */
+export async function placeMount(
+  lane: Lane,
+  mount: Descriptor,
+  { attributes, target }: Pick<BindMount, 'attributes' | 'target'>,
+): Promise<void> {
   const { set, clear } = attributeBits(attributes);
   if (set !== 0n || clear !== 0n) {
     const argument = Buffer.alloc(32);
     argument.writeBigUInt64LE(set, 0);
     argument.writeBigUInt64LE(clear, 8);
     // Nobody else has this mount yet: there is nothing to wait for.
-    invokeNow(mountSetattrCall, [tree.fd, '', AT_EMPTY_PATH, argument, argument.length], target.path);
+    invokeNow(mountSetattrCall, [mount.fd, '', AT_EMPTY_PATH, argument, argument.length], target.path);
   }
-  await moveMount(lane, tree, target);
-  tree.closeNow();
+  await moveMount(lane, mount, target);
+  mount.closeNow();
 }
 
 async function moveMount(lane: Lane, mount: Descriptor, target: Descriptor): Promise<void> {

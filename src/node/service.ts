@@ -140,5 +140,5 @@ function onPath(
   volumeId: string,
   work: () => Promise<void>,
 ): Promise<void> {
-  return context.paths.run(path, `a call for ${volumeId}`, '', work);
+  return context.paths.claim([{ object: path }], `a call for ${volumeId}`, work);
 }

@@ -2,6 +2,7 @@ import { isErrno } from '../kernel/errno.ts';
 import { unmountAt } from '../kernel/mount.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import { type StepName, step } from '../volume/step.ts';
+import { busyMount } from './busy.ts';
 import type { NodeContext } from './context.ts';
 import { lookAt, type Place } from './look.ts';
 import { identify, LazyMountTable, mountsBelow, type Sight } from './observe.ts';
@@ -33,8 +34,8 @@ export async function unmountWhile(
     if ((await decide(sight, mounts)) === 'stop') return { unmounted, last: sight };
     // The pool's disk may have to be written to; if it hangs, only that pool's lane fills.
     const lane = sight.mounted?.owner?.pool?.lane ?? context.lane;
-    await step(stepName, () => unmountAt(lane, place.parent, place.name)).catch((error) => {
-      throw isErrno(error, 'EBUSY') ? busy(place.path) : error;
+    await step(stepName, () => unmountAt(lane, place.parent, place.name)).catch(async (error) => {
+      throw isErrno(error, 'EBUSY') ? await busyMount(volumeId, place.path, sight.mounted) : error;
     });
     unmounted.push(sight);
     if (sight.mounted?.access === 'mount' && mountsBelow(await mounts.read(), sight.mounted.mount).length === 0) {
@@ -54,10 +55,4 @@ async function glance(context: NodeContext, mounts: LazyMountTable, place: Place
     return bareDirectory;
   }
   return await identify(context, mounts, look, volumeId);
-}
-
-function busy(path: string): FailedPrecondition {
-  return new FailedPrecondition(
-    `${path} is in use: a process works in it or something is mounted below it. End that (fuser -vm ${path}), then try again.`,
-  );
 }

@@ -15,6 +15,11 @@ export interface Claim {
   readonly isShared?: boolean;
 }
 
+/** What stands for a volume's name while somebody looks for it and makes, or brings back, a volume that has it. */
+export function volumeNameKey(name: string): string {
+  return `volume name ${JSON.stringify(name)}`;
+}
+
 /** How long a call waits for another on the same object before it is told to come back (K01). */
 const patienceMs = 2_000;
 

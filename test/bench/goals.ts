@@ -19,11 +19,20 @@ export function judge(result: BenchResult): Goal[] {
     below('first Probe after the start', startup.firstProbeMs, 300, 'ms'),
     below('anonymous memory, idle', mebibytes(memory.idle.anonymousBytes), 32, 'MiB'),
     below(`anonymous memory after ${memory.lives} lives`, mebibytes(memory.after.anonymousBytes), 64, 'MiB'),
+    ...snapshotGoals(result.snapshots),
     {
       name: `file descriptors flat over ${memory.lives} lives`,
       measured: `${memory.warm.descriptors} to ${memory.after.descriptors}`,
       met: memory.after.descriptors <= memory.warm.descriptors,
     },
+  ];
+}
+
+function snapshotGoals(snapshots: BenchResult['snapshots']): Goal[] {
+  if (typeof snapshots === 'string') return [];
+  return [
+    below('snapshot of 100 GiB sparse, of one of 1 GiB', snapshots.ratio, 1.5, 'times'),
+    below('a writer waits for a snapshot', snapshots.frozenMs, 50, 'ms'),
   ];
 }
 

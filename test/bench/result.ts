@@ -1,6 +1,7 @@
 import type { DataPathResult } from './data-path.ts';
 import type { LifecycleResult } from './lifecycles.ts';
 import type { MemoryResult } from './memory.ts';
+import type { SnapshotResult } from './snapshots.ts';
 import type { StartupResult } from './startup.ts';
 
 /** Everything a run has measured. */
@@ -14,6 +15,8 @@ export interface BenchResult {
   readonly lifecycles: readonly LifecycleResult[];
   readonly startup: StartupResult;
   readonly memory: MemoryResult;
+  /** Or why there are none. */
+  readonly snapshots: SnapshotResult | string;
   /** Or why there is none. */
   readonly dataPath: readonly DataPathResult[] | string;
 }

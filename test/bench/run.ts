@@ -12,12 +12,14 @@ import { type LifecyclePlan, type LifecycleResult, measureLifecycles } from './l
 import { measureMemory } from './memory.ts';
 import { describeResult } from './report.ts';
 import type { BenchResult } from './result.ts';
+import { measureSnapshots } from './snapshots.ts';
 import { awaitReady, measureStartup } from './startup.ts';
 
 interface Plan {
   readonly lifecycles: LifecyclePlan;
   readonly starts: number;
   readonly memoryLives: number;
+  readonly cuts: number;
   readonly data: { readonly rounds: number; readonly seconds: number };
 }
 
@@ -26,21 +28,26 @@ const plans = {
     lifecycles: { rounds: 4, lives: { floor: 15, one: 15, many: 48 } },
     starts: 5,
     memoryLives: 500,
+    cuts: 10,
     data: { rounds: 1, seconds: 2 },
   },
   usual: {
     lifecycles: { rounds: 15, lives: { floor: 25, one: 25, many: 80 } },
     starts: 10,
     memoryLives: 2000,
+    cuts: 30,
     data: { rounds: 3, seconds: 3 },
   },
   full: {
     lifecycles: { rounds: 40, lives: { floor: 25, one: 25, many: 80 } },
     starts: 20,
     memoryLives: 5000,
+    cuts: 60,
     data: { rounds: 5, seconds: 5 },
   },
 } as const satisfies Record<string, Plan>;
+
+const noFio = 'fio is not installed (apt-get install fio)';
 
 const usage = `Measures the driver beside the raw system calls. As root: npm run bench -- [options]
   --quick      a minute, for a first look
@@ -56,6 +63,7 @@ async function bench(plan: Plan, withData: boolean, signal: AbortSignal): Promis
   const places = new DriverPlaces(scratch);
   const lifecycles: LifecycleResult[] = [];
   let dataPath: BenchResult['dataPath'] = 'not asked for (--data)';
+  let snapshots: BenchResult['snapshots'] = noFio;
   {
     await using driver = new DriverProcess(places, bundle);
     await awaitReady(driver, places);
@@ -64,18 +72,20 @@ async function bench(plan: Plan, withData: boolean, signal: AbortSignal): Promis
       say(`lives, pool '${pool}'`);
       lifecycles.push(await measureLifecycles({ scratch, places, client, pool, plan: plan.lifecycles, signal }));
     }
+    if (await hasFio()) {
+      say('snapshots');
+      snapshots = await measureSnapshots({ places, driver, client, cuts: plan.cuts, signal });
+    }
     if (withData) {
       say('data path');
-      dataPath = (await hasFio())
-        ? await measureDataPath({ scratch, places, client, ...plan.data, signal })
-        : 'fio is not installed (apt-get install fio)';
+      dataPath = (await hasFio()) ? await measureDataPath({ scratch, places, client, ...plan.data, signal }) : noFio;
     }
   }
   say('starts');
   const startup = await measureStartup(places, bundle, plan.starts, signal);
   say(`memory over ${plan.memoryLives} lives`);
   const memory = await measureMemory(places, bundle, plan.memoryLives, signal);
-  return { machine: describeMachine(scratch.path), lifecycles, startup, memory, dataPath };
+  return { machine: describeMachine(scratch.path), lifecycles, startup, memory, snapshots, dataPath };
 }
 
 function describeMachine(path: string): BenchResult['machine'] {

@@ -15,7 +15,7 @@ describe('the command line', () => {
   test('--help names every command', async () => {
     const { code, stdout } = await holdfast(['--help'], {});
     assert.equal(code, 0);
-    for (const command of ['serve', 'pools', 'volumes', 'doctor'])
+    for (const command of ['serve', 'pools', 'volumes', 'snapshots', 'trash', 'who', 'export', 'doctor'])
       assert.match(stdout, new RegExp(`^  ${command}\\b`, 'm'));
   });
 
@@ -64,7 +64,7 @@ describe('the command line', () => {
   test('nobody but root gets a sentence, not a stack trace', async () => {
     using scratch = new Scratch('cli');
     const nobody = 65_534;
-    for (const args of [['pools'], ['volumes'], ['serve']]) {
+    for (const args of [['pools'], ['volumes'], ['export'], ['trash'], ['serve']]) {
       const { stderr } = await holdfast(args, environmentFor(scratch), { uid: nobody });
       assert.doesNotMatch(stderr, /^ +at /m);
     }

@@ -50,7 +50,8 @@ describe('holdfast pools', () => {
 
   test('looking changes nothing', async () => {
     using scratch = new Scratch('cli');
-    for (const command of ['pools', 'volumes', 'doctor']) await holdfast([command], environmentFor(scratch));
+    for (const command of ['pools', 'volumes', 'snapshots', 'export', 'trash', 'doctor'])
+      await holdfast([command], environmentFor(scratch));
     const { stdout } = await holdfast(['pools', '--json'], environmentFor(scratch));
     assert.equal(JSON.parse(stdout).pools[0].state, 'absent');
   });

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { AdminClient } from '../../src/admin/client.ts';
 import type { CrashPoint } from '../../src/volume/step.ts';
 import { CallError, type DriverClient } from '../support/client.ts';
 import { DriverProcess, type Ending } from '../support/driver.ts';
@@ -15,10 +16,20 @@ export const poolName = 'default';
 const deathPatienceMs = 10_000;
 const restartPatienceMs = 30_000;
 
-export interface CrashNodeOptions {
+/** What an operation needs of its node, where that is not what most have. */
+export interface Circumstances {
+  /** A file with XFS in it, where snapshots share blocks; or a directory on ext4, where they are copied. */
+  readonly pool?: 'file' | 'directory';
+  /** A volume is published to its node before it is staged there (ControllerPublishVolume). */
+  readonly isAttachRequired?: boolean;
+  /** Deleted volumes are kept for a time. */
+  readonly keepsTrash?: boolean;
+}
+
+interface CrashNodeOptions {
   readonly command: DriverCommand;
   readonly scratch: Scratch;
-  readonly config: string;
+  readonly circumstances: Circumstances;
   /** Where the pool's files are, once a driver has opened it. */
   readonly poolRoot: string;
   /** What the driver locks: the pool's directory, or the file that its filesystem is in. */
@@ -31,8 +42,11 @@ export class NoDriver extends Error {}
 /** A node on which one driver after another dies, with one pool and the kubelet's directory. */
 export class CrashNode implements AsyncDisposable {
   readonly scratch: Scratch;
+  readonly circumstances: Circumstances;
   readonly poolRoot: string;
   readonly poolHome: string;
+  /** Of the driver that runs. */
+  readonly admin: AdminClient;
   readonly dataDirectory: string;
   readonly kubeletDirectory: string;
   readonly #options: CrashNodeOptions;
@@ -45,10 +59,12 @@ export class CrashNode implements AsyncDisposable {
   constructor(options: CrashNodeOptions) {
     this.#options = options;
     this.scratch = options.scratch;
+    this.circumstances = options.circumstances;
     this.poolRoot = options.poolRoot;
     this.poolHome = options.poolHome;
     this.dataDirectory = options.scratch.join('data');
     this.kubeletDirectory = options.scratch.join('kubelet');
+    this.admin = new AdminClient(options.scratch.join('data', 'admin.sock'));
     this.#trace = options.scratch.join('steps');
   }
 
@@ -77,12 +93,12 @@ export class CrashNode implements AsyncDisposable {
   }
 
   spawn({ at, traced = false }: { readonly at?: CrashPoint; readonly traced?: boolean } = {}): void {
-    const { command, config, scratch } = this.#options;
+    const { command, scratch } = this.#options;
     const environment: Record<string, string> = { STEP_TRACE: this.#trace };
     if (at !== undefined) environment['HOLDFAST_TEST_CRASH_AT'] = `${at.when} ${at.step}`;
     this.#driver = DriverProcess.spawn(scratch, {
       command: traced ? command.traced : command.plain,
-      config,
+      config: this.#config(),
       environment,
     });
   }
@@ -146,6 +162,19 @@ export class CrashNode implements AsyncDisposable {
     return fresh;
   }
 
+  #config(): string {
+    const { isAttachRequired = false, keepsTrash = false, pool } = this.circumstances;
+    const home = pool === 'directory' ? `directory: ${this.poolHome}` : `file: ${this.poolHome}, size: 4Gi`;
+    return [
+      // With it, both ways to grow a volume are offered.
+      'expansion: controller',
+      `attach: ${isAttachRequired ? 'required' : 'none'}`,
+      'pools:',
+      `  ${poolName}: { ${home}, undelete: ${keepsTrash ? '1h' : '0'} }`,
+      '',
+    ].join('\n');
+  }
+
   lastWords(): string {
     const path = this.scratch.join('driver.log');
     return existsSync(path) ? readFileSync(path, 'utf8').slice(-4000) : '';
@@ -157,26 +186,18 @@ export class CrashNode implements AsyncDisposable {
   }
 }
 
-/** A node whose pool is what most nodes have by default: XFS in a sparse file. */
-export function nodeWithFilePool(command: DriverCommand, scratch: Scratch): CrashNode {
-  const poolHome = scratch.join('pool.img');
-  const poolRoot = scratch.join('data', 'pools', poolName);
-  return new CrashNode({ command, scratch, config: configFor(`file: ${poolHome}, size: 4Gi`), poolRoot, poolHome });
-}
-
-/** A node whose pool is a directory of a disk that it has for itself, so that nobody else's files take room there. */
-export function nodeWithDirectoryPool(command: DriverCommand, scratch: Scratch): CrashNode {
+/** A node with a pool of 4 GiB that has its disk for itself, so that nobody else's files take room there. */
+export function makeNode(command: DriverCommand, scratch: Scratch, circumstances: Circumstances = {}): CrashNode {
+  const options = { command, scratch, circumstances };
+  if (circumstances.pool !== 'directory') {
+    const poolRoot = scratch.join('data', 'pools', poolName);
+    return new CrashNode({ ...options, poolRoot, poolHome: scratch.join('pool.img') });
+  }
   const image = scratch.join('disk.img');
-  const disk = scratch.join('disk');
   execFileSync('truncate', ['--size=4G', image]);
   execFileSync('mkfs.ext4', ['-q', '-F', image]);
-  mkdirSync(disk);
-  execFileSync('mount', ['-o', 'loop', image, disk]);
+  mkdirSync(scratch.join('disk'));
+  execFileSync('mount', ['-o', 'loop', image, scratch.join('disk')]);
   const poolRoot = scratch.join('disk', 'pool');
-  return new CrashNode({ command, scratch, config: configFor(`directory: ${poolRoot}`), poolRoot, poolHome: poolRoot });
-}
-
-/** With `expansion: controller` both ways to grow a volume are offered. */
-function configFor(pool: string): string {
-  return `expansion: controller\npools:\n  ${poolName}: { ${pool} }\n`;
+  return new CrashNode({ ...options, poolRoot, poolHome: poolRoot });
 }

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Scratch } from '../support/scratch.ts';
 import { buildDriver, type DriverCommand } from './bundle.ts';
 import { Caller } from './caller.ts';
-import { type CrashNode, nodeWithDirectoryPool, nodeWithFilePool } from './crash-node.ts';
+import { type CrashNode, makeNode } from './crash-node.ts';
 import { capacityOf, checkEmpty, checkStopped } from './invariants.ts';
 import { SeededRandom } from './seeded-random.ts';
 
@@ -13,11 +13,6 @@ const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? Math.floor(Math.random(
 const kills = Number(process.env['HOLDFAST_TEST_KILLS'] ?? 40);
 const callerCount = 8;
 
-const homes = {
-  'a file with XFS': nodeWithFilePool,
-  'a directory on ext4': nodeWithDirectoryPool,
-};
-
 describe('T01 T02 T04 T05: kill -9 at random moments under 8 callers', () => {
   let command: DriverCommand;
   before(async () => {
@@ -25,11 +20,11 @@ describe('T01 T02 T04 T05: kill -9 at random moments under 8 callers', () => {
   });
   after(() => command[Symbol.dispose]());
 
-  for (const [home, makeNode] of Object.entries(homes)) {
-    test(`the pool is ${home}`, async (t) => {
+  for (const pool of ['file', 'directory'] as const) {
+    test(`the pool is in a ${pool}`, async (t) => {
       t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats this run`);
       using scratch = new Scratch('crash');
-      await using node = makeNode(command, scratch);
+      await using node = makeNode(command, scratch, { pool });
       const random = new SeededRandom(seed);
       await node.start();
       const capacityBytes = await capacityOf(node);

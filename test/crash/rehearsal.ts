@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
+import { AdminError } from '../../src/admin/client.ts';
 import type { CrashPoint } from '../../src/volume/step.ts';
 import { CallError } from '../support/client.ts';
 import { Scratch } from '../support/scratch.ts';
 import type { DriverCommand } from './bundle.ts';
-import { type CrashNode, nodeWithFilePool } from './crash-node.ts';
+import { type CrashNode, makeNode } from './crash-node.ts';
 import { eventually } from './eventually.ts';
 import { capacityOf, checkConsistent, checkEmpty, checkStopped, listIds } from './invariants.ts';
-import type { Operation } from './operations.ts';
+import type { Operation } from './operation.ts';
 import { TestVolume } from './test-volume.ts';
 
 /** What the callers do once the driver is back: try again, or think better of it. */
@@ -31,7 +32,7 @@ export class Rehearsal implements AsyncDisposable {
 
   static async open(operation: Operation, command: DriverCommand): Promise<Rehearsal> {
     const scratch = new Scratch('crash');
-    const node = nodeWithFilePool(command, scratch);
+    const node = makeNode(command, scratch, operation.circumstances);
     try {
       await node.start({ traced: true });
       return new Rehearsal(operation, scratch, node, await capacityOf(node));
@@ -54,7 +55,7 @@ export class Rehearsal implements AsyncDisposable {
       for (const step of this.#node.takeSteps()) passed.add(step);
       assert.deepEqual([...passed].sort(), [...operation.steps].sort());
     });
-    await operation.checkDone(volume);
+    await operation.checkDone?.(volume);
     await this.#finish(volume);
   }
 
@@ -74,10 +75,9 @@ export class Rehearsal implements AsyncDisposable {
     await checkConsistent(node);
     const isThere = (await listIds(node)).includes(volume.id);
     assert.equal(isThere, operation.isThereAfter?.(point) ?? true, 'whether the volume is there');
-    if (!isThere) volume.forgetData();
     await (way === 'replay' ? operation.run(volume) : operation.opposite(volume));
     await checkConsistent(node);
-    await (way === 'replay' ? operation.checkDone(volume) : operation.checkUndone(volume));
+    await (way === 'replay' ? operation.checkDone?.(volume) : operation.checkUndone?.(volume));
     await this.#finish(volume);
   }
 
@@ -102,14 +102,18 @@ export class Rehearsal implements AsyncDisposable {
   async #finish(volume: TestVolume): Promise<void> {
     await volume.unpublish();
     await volume.unstage();
+    await volume.detach();
     await volume.create();
+    await volume.attach();
     await volume.stage();
     await volume.publish();
     await volume.checkData();
     await volume.write();
     await volume.unpublish();
     await volume.unstage();
-    await volume.delete();
+    await volume.detach();
+    await volume.destroy();
+    await this.#operation.cleanUp?.(volume);
     await checkEmpty(this.#node, this.#capacityBytes);
   }
 }
@@ -119,6 +123,7 @@ async function expectInterruption(call: Promise<void>): Promise<void> {
   try {
     await call;
   } catch (error) {
-    if (!(error instanceof CallError) || error.code !== 'UNAVAILABLE') throw error;
+    const isCutOff = error instanceof AdminError || (error instanceof CallError && error.code === 'UNAVAILABLE');
+    if (!isCutOff) throw error;
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { type FileHandle, open, readFile, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type * as wire from '../../src/csi/generated/types.ts';
@@ -24,6 +24,12 @@ const sizes: Readonly<Record<string, bigint>> = {
   block: 32n * mebibyte,
 };
 
+/** What a volume is made from, and the data that it has from there. */
+export interface Origin {
+  readonly source: { readonly snapshot: { snapshot_id: string } } | { readonly volume: { volume_id: string } };
+  readonly checksum: string | undefined;
+}
+
 /** One volume as its callers see it: every call with the arguments that it always has, and its data. */
 export class TestVolume {
   readonly id: VolumeId;
@@ -33,14 +39,15 @@ export class TestVolume {
   readonly grownBytes: bigint;
   readonly stagingPath: string;
   readonly targetPath: string;
-  readonly #node: CrashNode;
+  readonly node: CrashNode;
   /** What was written and fsynced, if anything was. */
   #checksum: string | undefined;
+  #origin: Origin | undefined;
   /** How much room there was when it was written. */
   #usableBytes = 0n;
 
   constructor(node: CrashNode, name: string, content: VolumeContent) {
-    this.#node = node;
+    this.node = node;
     this.name = name;
     this.id = volumeIdFor(nodeId, poolName, name);
     this.content = content;
@@ -57,13 +64,49 @@ export class TestVolume {
       name: this.name,
       capacity_range: { required_bytes: this.sizeBytes },
       volume_capabilities: [this.capability],
+      volume_content_source: this.#origin?.source ?? null,
     });
     assert.equal(volume?.volume_id, this.id);
+  }
+
+  /** From now on the volume is made from something, whenever it is made. */
+  comesFrom(origin: Origin): void {
+    this.#origin = origin;
   }
 
   async delete(): Promise<void> {
     await this.#client.controller.DeleteVolume({ volume_id: this.id });
     this.forgetData();
+  }
+
+  async exists(): Promise<boolean> {
+    const { entries } = await this.#client.controller.ListVolumes({});
+    return entries.some(({ volume }) => volume?.volume_id === this.id);
+  }
+
+  /** Deleted, and not to be brought back. */
+  async destroy(): Promise<void> {
+    await this.delete();
+    if (this.node.circumstances.keepsTrash === true) await this.node.admin.purge(this.id);
+  }
+
+  /** Publishes the volume to its node, where that comes before staging. */
+  async attach(): Promise<void> {
+    if (this.node.circumstances.isAttachRequired !== true) return;
+    await this.#client.controller.ControllerPublishVolume({
+      volume_id: this.id,
+      node_id: nodeId,
+      volume_capability: this.capability,
+    });
+  }
+
+  async detach(): Promise<void> {
+    if (this.node.circumstances.isAttachRequired !== true) return;
+    await this.#client.controller.ControllerUnpublishVolume({ volume_id: this.id, node_id: nodeId });
+  }
+
+  async modify(mutable_parameters: Record<string, string>): Promise<void> {
+    await this.#client.controller.ControllerModifyVolume({ volume_id: this.id, mutable_parameters });
   }
 
   async stage(): Promise<void> {
@@ -135,14 +178,15 @@ export class TestVolume {
 
   /** Asserts that what was written and fsynced is there; in a volume that nothing was written to, that nothing is. */
   async checkData(): Promise<void> {
-    if (this.#checksum === undefined) {
+    const { checksum } = this;
+    if (checksum === undefined) {
       if (this.content.type === 'mount') assert.ok(!existsSync(this.#dataPath), 'a new volume has old data in it');
       return;
     }
     const data = Buffer.alloc(dataBytes);
     await using file = await this.#openData('r');
     await file.read(data, 0, dataBytes, this.#dataOffset);
-    assert.equal(createHash('sha256').update(data).digest('hex'), this.#checksum, 'fsynced data is not what it was');
+    assert.equal(createHash('sha256').update(data).digest('hex'), checksum, 'fsynced data is not what it was');
   }
 
   /** Asserts that whoever uses the published volume has the room that it has grown by since the data was written. */
@@ -164,9 +208,25 @@ export class TestVolume {
     );
   }
 
-  /** The volume was deleted, or never made: what comes next under its name is a new one. */
+  /** Of the data that the volume has. */
+  get checksum(): string | undefined {
+    return this.#checksum ?? this.#origin?.checksum;
+  }
+
+  /** The volume was deleted: what comes next under its name is a new one. */
   forgetData(): void {
     this.#checksum = undefined;
+  }
+
+  /** The volume was deleted, but is to come back as it was. */
+  rememberData(checksum: string | undefined): void {
+    this.#checksum = checksum;
+  }
+
+  /** What the image takes on the disk. */
+  allocatedBytes(): bigint {
+    const { blocks } = statSync(join(this.node.poolRoot, 'volumes', this.id, 'data'), { bigint: true });
+    return blocks * 512n;
   }
 
   get capability(): Draft<wire.VolumeCapability> {
@@ -176,7 +236,7 @@ export class TestVolume {
   }
 
   get #client(): DriverClient {
-    return this.#node.client;
+    return this.node.client;
   }
 
   /** The size of the published filesystem or device. */

@@ -5,7 +5,18 @@ import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
 import { parseVolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import type { VolumeRecord } from '../../src/volume/record.ts';
-import { block, create, fails, listIds, makeVolume, mebibyte, mount, nodeId, TestDriver } from './controller-driver.ts';
+import {
+  block,
+  create,
+  fails,
+  gate,
+  listIds,
+  makeVolume,
+  mebibyte,
+  mount,
+  nodeId,
+  TestDriver,
+} from './controller-driver.ts';
 import { workload } from './workload.ts';
 
 type Parameters = Readonly<Record<string, string>>;
@@ -119,12 +130,14 @@ describe('ControllerModifyVolume', () => {
 
   test('MV07 MV08: one after another, each again, also while in use; it shows on the disk and survives a restart', async () => {
     const driver = await TestDriver.start();
-      await using id = await workload(driver, 'a', mount('ext4'), ext4);
+    const id = volumeIdFor(nodeId, 'main', 'a');
+    {
+      await using _inUse = await workload(driver, 'a', mount('ext4'), ext4);
       for (const _try of [1, 2]) await modify(driver, id, { undelete: '1h' });
       assert.ok(allocatedBytes(driver, id) < sizeBytes / 2);
       for (const _try of [1, 2]) await modify(driver, id, { provisioning: 'thick' });
       assert.ok(allocatedBytes(driver, id) >= sizeBytes);
-    const id = volumeIdFor(nodeId, 'main', 'a');
+    }
     await using again = await TestDriver.start({}, await driver.stop());
     const thick = await recordOf(again, id);
     assert.deepEqual([thick?.provisioning, thick?.undeleteSeconds], ['thick', 3600]);
@@ -165,8 +178,10 @@ describe('ControllerModifyVolume', () => {
   test('K01: ABORTED while another call is at work on the volume', async () => {
     await using driver = await TestDriver.start();
     const id = await makeVolume(driver, create('a'));
-    const other = driver.flights.run(id, 'SomeCall', '', () => new Promise<void>((resolve) => setTimeout(resolve, 400)));
+    const work = gate();
+    const other = driver.flights.run(id, 'SomeCall', '', () => work.opened);
     await fails(modify(driver, id, { undelete: '1h' }), 'ABORTED', /SomeCall/);
+    work.open();
     await other;
     await modify(driver, id, { undelete: '1h' });
   });

@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { blockCapability, mountCapability, NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { blockCapability, mountCapability } from '../support/node-volume.ts';
 
 let harness: NodeHarness;
 before(async () => {
@@ -64,7 +65,7 @@ describe('block volumes', () => {
     const volume = await harness.volume('replayed', block);
     for (let i = 0; i < 10; i++) await volume.stage();
     for (let i = 0; i < 10; i++) await volume.publish();
-    assert.equal(harness.loopsOf(volume).length, 1);
+    await harness.hasLoops(volume, 1);
     assert.equal(harness.mountsAt(volume.target).length, 1);
     assert.equal(harness.mountsAt(join(volume.staging, volume.id)).length, 1);
     await volume.down();
@@ -101,7 +102,7 @@ describe('block volumes', () => {
       await volume.down();
     }
     assert.deepEqual(readdirSync(volume.staging), []);
-    assert.deepEqual(harness.loopsOf(volume), []);
+    await harness.hasLoops(volume, 0);
     await harness.pool.remove(volume.id);
   });
 
@@ -159,11 +160,11 @@ describe('block volumes', () => {
     assert.throws(() => run('dd', 'if=/dev/zero', `of=${reader}`, 'bs=4096', 'count=1', 'conv=notrunc'));
     run('blockdev', '--flushbufs', reader);
     assert.equal(read(reader), 'written');
-    assert.equal(harness.loopsOf(volume).length, 2);
+    await harness.hasLoops(volume, 2);
     await volume.unpublish(reader);
-    assert.equal(harness.loopsOf(volume).length, 2);
+    await harness.hasLoops(volume, 2);
     await volume.unpublish(secondReader);
-    assert.equal(harness.loopsOf(volume).length, 1);
+    await harness.hasLoops(volume, 1);
     write(writer, 'still');
     await volume.unpublish(writer);
     await volume.unstage();
@@ -211,7 +212,7 @@ describe('block volumes', () => {
     await rejects(volume.stage(), 'ALREADY_EXISTS');
     assert.deepEqual(readdirSync(volume.staging), []);
     run('umount', volume.staging);
-    assert.deepEqual(harness.loopsOf(volume), []);
+    await harness.hasLoops(volume, 0);
   });
 
   test('UP06: stacked, and left alone where it is no device of ours', async () => {
@@ -235,7 +236,7 @@ describe('block volumes', () => {
     write(staged, 'kept');
     run('umount', staged);
     await volume.stage();
-    assert.equal(harness.loopsOf(volume).length, 1);
+    await harness.hasLoops(volume, 1);
     run('losetup', '--detach', harness.loopsOf(volume)[0] ?? '');
     await rejects(volume.publish(), 'FAILED_PRECONDITION');
     await volume.stage();
@@ -243,7 +244,7 @@ describe('block volumes', () => {
     assert.equal(read(staged), 'kept');
     await volume.publish();
     await volume.down();
-    assert.deepEqual(harness.loopsOf(volume), []);
+    await harness.hasLoops(volume, 0);
   });
 
   test('UP08: undone although the device was detached, the record is gone or the pool is broken', async () => {
@@ -264,7 +265,7 @@ describe('block volumes', () => {
     assert.ok(!existsSync(volume.target));
     run('mv', harness.scratch.join('moved-away'), harness.directoryOf(volume));
     await harness.restart();
-    assert.deepEqual(harness.loopsOf(volume), []);
+    await harness.hasLoops(volume, 0);
 
     await volume.stage();
     await volume.publish({ readonly: true });
@@ -273,7 +274,7 @@ describe('block volumes', () => {
     assert.ok(!existsSync(volume.target));
     assert.deepEqual(readdirSync(volume.staging), []);
     await harness.restart();
-    assert.deepEqual(harness.loopsOf(volume), []);
+    await harness.hasLoops(volume, 0);
   });
 
   test('T04: a read-only device whose unpublish died before it was detached goes with the replay', async () => {
@@ -281,9 +282,9 @@ describe('block volumes', () => {
     await volume.stage();
     await volume.publish({ readonly: true });
     run('umount', volume.target);
-    assert.equal(harness.loopsOf(volume).length, 2);
+    await harness.hasLoops(volume, 2);
     await volume.unpublish();
-    assert.equal(harness.loopsOf(volume).length, 1);
+    await harness.hasLoops(volume, 1);
     await volume.unstage();
   });
 });

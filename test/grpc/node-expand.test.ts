@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { blockCapability, filesystems, mountCapability, NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { blockCapability, filesystems, mountCapability } from '../support/node-volume.ts';
 
 let harness: NodeHarness;
 before(async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { mountCapability, NodeHarness, rejects } from '../support/node-harness.ts';
+import { NodeHarness, rejects } from '../support/node-harness.ts';
+import { mountCapability } from '../support/node-volume.ts';
 
 let harness: NodeHarness;
 before(async () => {

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Lane } from '../../src/kernel/lane.ts';
 import { openTestPool } from '../support/image-pool.ts';
-import { filesystems, mountCapability, NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { filesystems, mountCapability } from '../support/node-volume.ts';
 
 let harness: NodeHarness;
 before(async () => {

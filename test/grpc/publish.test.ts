@@ -8,6 +8,7 @@ import { volumeIdFor } from '../../src/volume/id.ts';
 import { CallError } from '../support/client.ts';
 import { TestVolume } from '../support/life.ts';
 import { block, create, fails, listIds, makeVolume, mebibyte, mount, nodeId, TestDriver } from './controller-driver.ts';
+import { released } from './workload.ts';
 
 type Publish = Draft<wire.ControllerPublishVolumeRequest>;
 
@@ -207,6 +208,7 @@ describe('attach: required', () => {
     assert.deepEqual(await publishedTo(driver, id), [nodeId]);
     await place.unpublish(driver.client, id);
     await place.unstage(driver.client, id);
+    await released(driver, id);
     await unpublish(driver, id);
     await driver.controller.DeleteVolume({ volume_id: id });
   });
@@ -225,6 +227,7 @@ describe('attach: required', () => {
       assert.throws(writing, /Read-only file system|Operation not permitted/);
       await place.unpublish(driver.client, id);
       await place.unstage(driver.client, id);
+      await released(driver, id);
       await unpublish(driver, id);
       await publish(driver, id, { volume_capability: capability });
       await place.stage(driver.client, id);
@@ -262,6 +265,7 @@ describe('attach: none', () => {
     execFileSync('touch', [place.file('file')]);
     await place.unpublish(driver.client, id);
     await place.unstage(driver.client, id);
+    await released(driver, id);
     await driver.controller.DeleteVolume({ volume_id: id });
   });
 });

@@ -1,6 +1,9 @@
+import assert from 'node:assert/strict';
 import { closeSync, constants, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
+import { parseVolumeId } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
 import { TestVolume } from '../support/life.ts';
 import { create, type TestDriver, volumeOf } from './controller-driver.ts';
 
@@ -30,8 +33,16 @@ export async function workload(
     async [Symbol.asyncDispose]() {
       await place.unpublish(driver.client, volume.volume_id);
       await place.unstage(driver.client, volume.volume_id);
+      await released(driver, volume.volume_id);
     },
   };
+}
+
+/** Waits until nothing has the volume's device open: somebody else on the machine may be looking at it (udev, say). */
+export async function released(driver: TestDriver, volumeId: string): Promise<void> {
+  const id = parseVolumeId(volumeId);
+  const found = id && (await driver.pools.find(id));
+  if (found) await eventually(async () => assert.deepEqual(await found.pool.devices(found.record.id), []));
 }
 
 /** Writes to a file or device, durably. */

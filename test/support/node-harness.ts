@@ -5,8 +5,6 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import pino from 'pino';
 import { addServices } from '../../src/csi/call.ts';
-import type * as wire from '../../src/csi/generated/types.ts';
-import type { Draft } from '../../src/csi/handler.ts';
 import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
 import { Lane } from '../../src/kernel/lane.ts';
 import { type Mount, parseMountTable } from '../../src/kernel/mount-table.ts';
@@ -14,10 +12,11 @@ import { nodeService } from '../../src/node/service.ts';
 import type { Pool, VolumeSpec } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import type { VolumeContent } from '../../src/volume/capability.ts';
-import type { VolumeId } from '../../src/volume/id.ts';
 import { SingleFlight } from '../../src/volume/single-flight.ts';
 import { CallError, connectDriver, type DriverClient } from './client.ts';
+import { eventually } from './eventually.ts';
 import { openTestPool, volumeSpec } from './image-pool.ts';
+import { blockCapability, mountCapability, TestVolume } from './node-volume.ts';
 import { Scratch } from './scratch.ts';
 
 /** What tests look at in a mount. */
@@ -25,26 +24,6 @@ export type SeenMount = Pick<
   Mount,
   'device' | 'fsType' | 'id' | 'options' | 'root' | 'source' | 'superOptions' | 'target'
 >;
-
-type Capability = Draft<wire.VolumeCapability>;
-type Mode = wire.VolumeCapabilityAccessModeMode;
-
-/** A capability for a filesystem volume. */
-export function mountCapability(mode: Mode = 'SINGLE_NODE_WRITER', flags: string[] = [], fsType = ''): Capability {
-  return { access_mode: { mode }, mount: { fs_type: fsType, mount_flags: flags } };
-}
-
-/** A capability for a block volume. */
-export function blockCapability(mode: Mode = 'SINGLE_NODE_WRITER'): Capability {
-  return { access_mode: { mode }, block: {} };
-}
-
-/** The filesystem volumes under test, each with the smallest size that its mkfs takes. */
-export const filesystems: readonly { fsType: 'ext4' | 'xfs' | 'btrfs'; sizeBytes: bigint }[] = [
-  { fsType: 'ext4', sizeBytes: 64n << 20n },
-  { fsType: 'xfs', sizeBytes: 320n << 20n },
-  { fsType: 'btrfs', sizeBytes: 160n << 20n },
-];
 
 /** The real node service with a real image pool behind a real socket, all in a directory of its own. */
 export class NodeHarness implements AsyncDisposable {
@@ -131,6 +110,14 @@ export class NodeHarness implements AsyncDisposable {
     return output.split('\n').filter((line) => line !== '');
   }
 
+  /**
+   * Asserts how many loop devices the volume has, once the kernel has let go of those that are on their way out: it
+   * waits while anybody on the machine looks at one.
+   */
+  async hasLoops(volume: TestVolume, count: number): Promise<void> {
+    await eventually(() => assert.equal(this.loopsOf(volume).length, count, 'loop devices of the volume'));
+  }
+
   /** Shuts the staged filesystem down, as its own error handling does when the disk fails. */
   shutDown(volume: TestVolume): void {
     if (this.mountsAt(volume.staging)[0]?.fsType === 'btrfs') {
@@ -181,7 +168,7 @@ export class NodeHarness implements AsyncDisposable {
     mkdirSync(staging);
     mkdirSync(pod);
     const capability = content.type === 'block' ? blockCapability() : mountCapability();
-    return new TestVolume(this, id, staging, pod, capability);
+    return new TestVolume(() => this.node, id, staging, pod, capability);
   }
 
   /** The mounts at exactly this path, the lowest first. */
@@ -203,67 +190,6 @@ export class NodeHarness implements AsyncDisposable {
   get #live() {
     if (this.#running === undefined) throw new Error('the driver of this test is stopped');
     return this.#running;
-  }
-}
-
-type StageChanges = Draft<Partial<wire.NodeStageVolumeRequest>>;
-type PublishChanges = Draft<Partial<wire.NodePublishVolumeRequest>>;
-
-/** A volume and the calls about it, with the usual arguments unless a test says otherwise. */
-export class TestVolume {
-  readonly #harness: NodeHarness;
-  readonly id: VolumeId;
-  readonly staging: string;
-  /** The directory that targets lie in. */
-  readonly pod: string;
-  readonly target: string;
-  readonly capability: Capability;
-
-  constructor(harness: NodeHarness, id: VolumeId, staging: string, pod: string, capability: Capability) {
-    this.#harness = harness;
-    this.id = id;
-    this.staging = staging;
-    this.pod = pod;
-    this.target = join(pod, 'mount');
-    this.capability = capability;
-  }
-
-  stage(changes: StageChanges = {}) {
-    const { capability: volume_capability, id: volume_id, staging: staging_target_path } = this;
-    return this.#harness.node.NodeStageVolume({ volume_id, staging_target_path, volume_capability, ...changes });
-  }
-
-  unstage(staging_target_path = this.staging) {
-    return this.#harness.node.NodeUnstageVolume({ volume_id: this.id, staging_target_path });
-  }
-
-  publish(changes: PublishChanges = {}) {
-    return this.#harness.node.NodePublishVolume({
-      volume_id: this.id,
-      staging_target_path: this.staging,
-      target_path: this.target,
-      volume_capability: this.capability,
-      ...changes,
-    });
-  }
-
-  unpublish(target_path = this.target) {
-    return this.#harness.node.NodeUnpublishVolume({ volume_id: this.id, target_path });
-  }
-
-  stats(volume_path = this.target) {
-    return this.#harness.node.NodeGetVolumeStats({ volume_id: this.id, volume_path });
-  }
-
-  expand(requiredBytes: bigint | undefined, volume_path = this.target) {
-    const capacity_range = requiredBytes === undefined ? null : { required_bytes: requiredBytes };
-    return this.#harness.node.NodeExpandVolume({ volume_id: this.id, volume_path, capacity_range });
-  }
-
-  /** Undoes both, as the end of every test that left nothing in between. */
-  async down(): Promise<void> {
-    await this.unpublish();
-    await this.unstage();
   }
 }
 

@@ -1,14 +1,17 @@
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
+import { type Mount, readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
-import { AlreadyExists, FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import { AlreadyExists, NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
-import type { AttachedDevice, TrashedVolume } from '../pool.ts';
+import type { TrashedVolume } from '../pool.ts';
 import { replaceFile } from './durable-file.ts';
+import { attachedHere } from './in-use.ts';
+import { isMountOf } from './mounted.ts';
 import type { ImageParts } from './parts.ts';
 import { type Deletion, deletionFileName } from './trash-entry.ts';
 
@@ -27,7 +30,7 @@ export class ImageDeletion {
     const record = index.get(id);
     if (record === undefined) return;
     const device = await devices.holder(id);
-    if (device !== undefined) throw attachedHere(id, device);
+    if (device !== undefined) throw await attachedHere(id, device);
     const deletion = await this.#markDeletion(record);
     const trashed = layout.newTrash(id);
     await step('remove/trash', async () => {
@@ -38,6 +41,32 @@ export class ImageDeletion {
     index.delete(id);
     if (deletion === undefined) trash.purge(trashed);
     else trash.keep({ ...deletion, path: trashed, record });
+  }
+
+  /**
+   * Removes ephemeral volumes that nothing on this node uses: their mounts went with a crash or a reboot, and who still
+   * wants one has it made anew.
+   */
+  async removeUnusedEphemeral(): Promise<VolumeId[]> {
+    const { index, lane, log, name } = this.#parts;
+    const table = await readMountTable(lane);
+    const removed = Array.from(index.all(), async ({ ephemeral, id }) => {
+      if (ephemeral === undefined || (await this.#isMounted(id, table))) return [];
+      try {
+        await this.remove(id);
+        return [id];
+      } catch (error) {
+        // In use in another mount namespace, say: its unpublish is still to come, or the next start.
+        log.warn({ pool: name, volume_id: id, err: error }, 'cannot remove an ephemeral volume');
+        return [];
+      }
+    });
+    return (await Promise.all(removed)).flat();
+  }
+
+  async #isMounted(id: VolumeId, table: readonly Mount[]): Promise<boolean> {
+    const devices = await this.#parts.devices.list(id);
+    return devices.some((device) => table.some((mount) => isMountOf(mount, device)));
   }
 
   async list(): Promise<TrashedVolume[]> {
@@ -104,13 +133,6 @@ export class ImageDeletion {
       return undefined;
     }
   }
-}
-
-/** What a volume in use cannot be made to do, and what to do. */
-export function attachedHere(id: VolumeId, { devicePath }: AttachedDevice): FailedPrecondition {
-  return new FailedPrecondition(
-    `volume ${id} is in use on this node through ${devicePath}: unpublish and unstage it first.`,
-  );
 }
 
 function ignoreMissing(error: unknown): void {

@@ -54,11 +54,8 @@ export class Freezer {
       await Promise.all(mounted.map((directory) => syncFilesystem(this.#lane, directory)));
       const startedAt = performance.now();
       watchdog.refresh();
-      for (const directory of mounted) {
-        await this.#freeze(directory);
-        frozen.push(directory);
-        if (isLate) throw tooLong();
-      }
+      await this.#freezeAll(mounted, frozen);
+      if (isLate) throw tooLong();
       const result = await work();
       await this.#thaw(frozen);
       if (isLate) throw tooLong();
@@ -83,18 +80,29 @@ export class Freezer {
     return thawed;
   }
 
-  /** One open directory for each filesystem, in the order of the volume ids, so that two groups cannot wait for each other. */
+  /** One open directory for each filesystem. */
   async #mounted(targets: readonly FreezeTarget[]): Promise<Descriptor[]> {
     const table = targets.some(({ devices }) => devices.length > 0) ? await readMountTable(this.#lane) : [];
-    const sorted = [...targets].sort((a, b) => (a.volumeId < b.volumeId ? -1 : 1));
     const directories: Descriptor[] = [];
-    for (const { devices } of sorted) {
+    for (const { devices } of targets) {
       for (const device of devices.filter((each) => !each.readonly)) {
         const directory = await openMounted(this.#lane, table, device);
         if (directory !== undefined) directories.push(directory);
       }
     }
     return directories;
+  }
+
+  /** Together: who writes to several of them waits for the slowest, not for the sum. */
+  async #freezeAll(directories: readonly Descriptor[], frozen: Descriptor[]): Promise<void> {
+    const outcomes = await Promise.allSettled(
+      directories.map(async (directory) => {
+        await this.#freeze(directory);
+        frozen.push(directory);
+      }),
+    );
+    // Only when none is on its way any more: what is frozen after the failure has to be thawed as well.
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
   }
 
   async #freeze(directory: Descriptor): Promise<void> {

@@ -25,6 +25,6 @@ export async function openMounted(
 }
 
 /** btrfs mounts have a device number of their own and name their device. */
-function isMountOf(mount: Mount, { device, devicePath }: AttachedDevice): boolean {
+export function isMountOf(mount: Mount, { device, devicePath }: AttachedDevice): boolean {
   return sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath);
 }

@@ -3,6 +3,7 @@ import { Lane } from '../../kernel/lane.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { findBlockSizeBytes } from './block-size.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
+import { ImageDeletion } from './deletion.ts';
 import { ImageDevices } from './devices.ts';
 import { Freezer } from './freezer.ts';
 import { type Home, openHome } from './home.ts';
@@ -125,6 +126,9 @@ async function reconcile(parts: ImageParts): Promise<void> {
   if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
   for (const id of await new ImageSnapshots(parts).removeIncomplete()) {
     log.warn({ pool: name, snapshot_id: id }, 'removed a member of a group that was never finished');
+  }
+  for (const id of await new ImageDeletion(parts).removeUnusedEphemeral()) {
+    log.info({ pool: name, volume_id: id }, 'removed an ephemeral volume that was mounted nowhere');
   }
   await trash.sweep();
 }

@@ -9,9 +9,9 @@ import { type Publication, serializeRecord, type VolumeRecord, type VolumeSource
 import { formatBytes } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeChanges, VolumeSpec } from '../pool.ts';
-import { attachedHere } from './deletion.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import type { ImageSource } from './image-maker.ts';
+import { attachedHere } from './in-use.ts';
 import { openMounted } from './mounted.ts';
 import type { ImageParts } from './parts.ts';
 import { copyInUse } from './snapshots.ts';
@@ -137,7 +137,7 @@ export class ImageVolumes {
     const { devices, index, lane, layout, syncs } = this.#parts;
     const { publication: _before, ...unpublished } = this.require(id);
     const device = publication === undefined ? await devices.holder(id) : undefined;
-    if (device !== undefined) throw attachedHere(id, device);
+    if (device !== undefined) throw await attachedHere(id, device);
     const record = publication === undefined ? unpublished : { ...unpublished, publication };
     await step('publication/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(record)));
     index.put(record);

@@ -1,0 +1,48 @@
+import type { FilesystemType } from '../volume/filesystem.ts';
+import { type CommandResult, type RunOptions, run } from './run.ts';
+
+/** A filesystem that is mounted nowhere. */
+export interface UnmountedVolume {
+  readonly devicePath: string;
+  readonly fsType: FilesystemType;
+}
+
+/** The exit code if the volume cannot be mounted; programs of ours end with others. */
+export const cannotMount = 125;
+
+/*
+ * $1: filesystem type, $2: device, $3: directory in the volume, the rest: the program.
+ * /sys is a place that is there on every system, that everybody may pass through, and that nothing here needs. If memory
+ * runs out the kernel shall end this process and not the driver. The shell stays: it ends with its parent, and all the
+ * others with it, while the program forgets its parent if it becomes another user's (PR_SET_PDEATHSIG(2const)).
+ */
+const script = [
+  'mount -t "$1" -o nosuid,nodev,noexec -- "$2" /sys && cd -- "/sys/$3" || exit 125',
+  'echo 1000 2>/dev/null >/proc/self/oom_score_adj || :',
+  'shift 3',
+  '"$@"',
+  'exit $?',
+].join('\n');
+
+/**
+ * Runs a program in a directory of a volume that only this program sees: mounted in a mount namespace of its own. All
+ * its processes end with the driver, however that ends (setpriv(1), --pdeathsig; unshare(1), --kill-child), and with
+ * them the mount goes, so that nothing is ever left of it.
+ * @throws CommandError
+ */
+export function runInVolume(
+  { devicePath, fsType }: UnmountedVolume,
+  directory: string,
+  command: readonly string[],
+  options: RunOptions,
+): Promise<CommandResult> {
+  const namespaces = ['unshare', '--mount', '--pid', '--fork', '--kill-child'];
+  const shell = ['sh', '-c', script, 'sh', fsType, devicePath, directory];
+  return run('setpriv', ['--pdeathsig', 'KILL', ...namespaces, ...shell, ...command], options);
+}
+
+/** The command, run by a user who owns nothing on this node and may read only what everybody may. */
+export function withoutPrivileges(userId: number, command: readonly string[]): string[] {
+  const identity = ['--reuid', `${userId}`, '--regid', `${userId}`, '--clear-groups'];
+  return ['setpriv', ...identity, '--no-new-privs', '--inh-caps=-all', '--bounding-set=-all', ...command];
+}

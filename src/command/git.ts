@@ -1,0 +1,157 @@
+import {
+  FailedPrecondition,
+  type HoldfastError,
+  InternalError,
+  InvalidArgument,
+  ResourceExhausted,
+  Unavailable,
+} from '../volume/errors.ts';
+import { cannotMount, runInVolume, type UnmountedVolume, withoutPrivileges } from './confined.ts';
+import type { GitSource } from './git-source.ts';
+import { CommandError, run } from './run.ts';
+
+/** The kubelet waits two minutes for a publish; so that it hears why, this is less. */
+const patienceMs = 60_000;
+
+/**
+ * The user that git runs as: one that nobody else is. So a repository on this node can be used only if everybody may
+ * read it, and whatever a repository makes git do, it can write to the volume and to nothing else.
+ */
+const userId = 2_000_000_001;
+
+/** No configuration but ours, no questions, no protocols but two, and no helpers that would outlive the command. */
+const environment: Readonly<Record<string, string | undefined>> = {
+  HOME: '/nonexistent',
+  XDG_CONFIG_HOME: undefined,
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_ATTR_NOSYSTEM: '1',
+  GIT_ALLOW_PROTOCOL: 'https:file',
+  GIT_NO_LAZY_FETCH: '1',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_ASKPASS: '',
+  SSH_ASKPASS: '',
+  ...unset(
+    ...['GIT_DIR', 'GIT_WORK_TREE', 'GIT_INDEX_FILE', 'GIT_COMMON_DIR', 'GIT_NAMESPACE', 'GIT_PREFIX'],
+    ...['GIT_OBJECT_DIRECTORY', 'GIT_ALTERNATE_OBJECT_DIRECTORIES', 'GIT_TEMPLATE_DIR', 'GIT_EXEC_PATH'],
+    ...['GIT_CONFIG', 'GIT_CONFIG_PARAMETERS', 'GIT_CONFIG_COUNT'],
+  ),
+};
+
+const configuration: readonly string[] = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'submodule.recurse=false',
+  'credential.helper=',
+  'gc.auto=0',
+  'maintenance.auto=false',
+  // Memory: not as many times the largest file as there are processors.
+  'core.bigFileThreshold=16m',
+  'core.deltaBaseCacheLimit=16m',
+  'pack.threads=1',
+  'index.threads=1',
+].flatMap((setting) => ['-c', setting]);
+
+/**
+ * The program at the other end, for a path on this node. A repository's own configuration can make it run nothing; that
+ * it belongs to somebody else is what is expected here (git-config(1), safe.directory).
+ */
+const uploadPack = "git -c 'safe.directory=*' upload-pack";
+
+export interface Population {
+  readonly volume: UnmountedVolume;
+  readonly source: GitSource;
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Puts the files of one revision into a new volume, with a repository that can be fetched into. They belong to root, as
+ * all that a volume begins with. Hooks, submodules and filters of the repository do not run.
+ * @throws HoldfastError in words that are for who wrote the attributes
+ */
+export async function populateFromGit({ source, timeoutMs = patienceMs, volume }: Population): Promise<void> {
+  const { directory, repository, revision = 'HEAD' } = source;
+  const deadlineMs = performance.now() + timeoutMs;
+  const inVolume = (place: string, command: readonly string[]) =>
+    runInVolume(volume, place, command, { environment, timeoutMs: Math.max(1, deadlineMs - performance.now()) });
+  const git = (...args: string[]) => inVolume(directory, withoutPrivileges(userId, ['git', ...configuration, ...args]));
+  await requireGit();
+  try {
+    await inVolume('.', ['install', '-d', '-m', '0755', '-o', `${userId}`, '-g', `${userId}`, '--', directory]);
+    await git('init', '--quiet', '--template=', '--initial-branch=main');
+    await git('config', 'remote.origin.url', repository);
+    await git('config', 'remote.origin.fetch', '+refs/heads/*:refs/remotes/origin/*');
+    await checkOut(git, revision);
+    await inVolume('.', ['chown', '--recursive', '--no-dereference', '0:0', '--', directory]);
+  } catch (error) {
+    throw error instanceof CommandError ? explain(error, source, performance.now() >= deadlineMs) : error;
+  }
+}
+
+type Git = (...args: string[]) => Promise<unknown>;
+
+const hexadecimal = /^[0-9a-f]{4,64}$/;
+
+/** Of the one revision only, where that can be named to the other end: an abbreviated commit cannot. */
+async function checkOut(git: Git, revision: string): Promise<void> {
+  const fetch = ['fetch', '--quiet', '--no-recurse-submodules', '--upload-pack', uploadPack];
+  try {
+    await git(...fetch, '--depth=1', '--no-tags', 'origin', revision);
+  } catch (error) {
+    if (!hexadecimal.test(revision) || !(error instanceof CommandError) || !isUnknownRevision(error)) throw error;
+    await git(...fetch, '--tags', 'origin');
+    await git('checkout', '--quiet', '--detach', revision, '--');
+    return;
+  }
+  await git('checkout', '--quiet', '--detach', 'FETCH_HEAD');
+}
+
+async function requireGit(): Promise<void> {
+  try {
+    await run('git', ['--version'], { environment });
+  } catch (error) {
+    if (!(error instanceof CommandError) || error.exitCode !== undefined) throw error;
+    throw new FailedPrecondition('gitRepository needs git on this node, and it is not installed there (package git).');
+  }
+}
+
+function isUnknownRevision({ stderr }: CommandError): boolean {
+  return /couldn't find remote ref|not our ref|unadvertised object|invalid reference/.test(stderr);
+}
+
+function explain(error: CommandError, { revision }: GitSource, isLate: boolean): HoldfastError {
+  const { exitCode, stderr } = error;
+  const words = wordsOf(stderr);
+  if (isLate)
+    return new Unavailable('gitRepository could not be fetched in the time there is for it; it is tried again.');
+  if (/No space left on device|Disk quota exceeded/.test(stderr)) {
+    return new ResourceExhausted('The files of gitRepository do not fit into the volume: give it a larger size.');
+  }
+  if (exitCode === cannotMount) return new InternalError(`The new volume cannot be mounted to be populated: ${words}.`);
+  if (isUnknownRevision(error)) {
+    return new InvalidArgument(`gitRevision ${JSON.stringify(revision ?? 'HEAD')} is not in gitRepository.`);
+  }
+  if (/could not read Username|Authentication failed|returned error: 403|repository '.*' not found/.test(stderr)) {
+    return new FailedPrecondition('gitRepository does not exist, or asks for credentials, which cannot be given here.');
+  }
+  if (/unable to access|early EOF|hung up|RPC failed/.test(stderr)) {
+    return new Unavailable(`gitRepository cannot be reached: ${words}.`);
+  }
+  if (/does not appear to be a git repository|Could not read from remote|Permission denied/.test(stderr)) {
+    return new FailedPrecondition(`gitRepository is no repository that everybody on this node may read: ${words}.`);
+  }
+  return new FailedPrecondition(
+    `The volume cannot be populated from gitRepository: ${words === '' ? error.message : words}.`,
+  );
+}
+
+/** What git itself says, without what the other end says, in one line that is not long. */
+function wordsOf(stderr: string): string {
+  const lines = stderr.split('\n').flatMap((line) => /^(?:fatal|error): (.*)$/.exec(line)?.[1] ?? []);
+  const plain = (lines.length > 0 ? lines : [stderr]).join('; ').replaceAll(/\p{Cc}+/gu, ' ');
+  return plain.trim().replace(/\.$/, '').slice(0, 300);
+}
+
+function unset(...names: string[]): Record<string, undefined> {
+  return Object.fromEntries(names.map((name) => [name, undefined]));
+}

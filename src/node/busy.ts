@@ -1,0 +1,23 @@
+import { findHolders } from '../kernel/holders.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import { describeHolders } from '../volume/holder.ts';
+import type { Mounted } from './observe.ts';
+
+/** Why a mount cannot be undone: who keeps it. */
+export async function busyMount(
+  volumeId: string,
+  path: string,
+  mounted: Mounted | undefined,
+): Promise<FailedPrecondition> {
+  const found = await findHolders({ devices: devicesOf(mounted), busyMountId: mounted?.mount.id }, 'all');
+  return new FailedPrecondition(
+    `volume ${volumeId}: cannot be unmounted from ${path}: in use ${describeHolders(found)}. End that, then try again.`,
+  );
+}
+
+function devicesOf(mounted: Mounted | undefined) {
+  if (mounted?.device === undefined) return [];
+  const { access, device, mount } = mounted;
+  // Of a device node that is mounted on a file, the mount table has the name that it has in /dev.
+  return [{ device, devicePath: access === 'block' ? `/dev${mount.root}` : mount.source }];
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { dirname } from 'node:path';
+import { describe, test } from 'node:test';
+import { holdfast } from '../support/command.ts';
+import { DriverProcess, environmentFor } from '../support/driver.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const directoryPool = (scratch: Scratch) => `pools:\n  default:\n    directory: ${scratch.join('pool')}\n`;
+const socketOf = (scratch: Scratch) => scratch.join('data', 'admin.sock');
+
+describe("the operator's socket", () => {
+  test('O02: is for root alone, lies away from the CSI socket, and goes with the driver', async () => {
+    using scratch = new Scratch('admin');
+    const driver = await DriverProcess.start(scratch, { config: directoryPool(scratch) });
+    await driver.logged('listening for the operator');
+    assert.equal(statSync(socketOf(scratch)).mode & 0o777, 0o600);
+    const names = readdirSync(dirname(driver.socketPath)).filter((name) => name.endsWith('.sock'));
+    assert.deepEqual(names, ['csi.sock']);
+    await driver.stop();
+    assert.ok(!existsSync(socketOf(scratch)));
+  });
+
+  test('nobody but root gets through', async () => {
+    using scratch = new Scratch('admin');
+    chmodSync(scratch.path, 0o755);
+    const environment = { HOLDFAST_ADMIN_SOCKET: scratch.join('open', 'admin.sock') };
+    mkdirSync(scratch.join('open'), { mode: 0o755 });
+    await using driver = await DriverProcess.start(scratch, { environment });
+    await driver.logged('listening for the operator');
+    const asNobody = await holdfast(['trash'], environmentFor(scratch, { environment }), { uid: 65_534 });
+    assert.equal(asNobody.code, 1);
+    assert.match(asNobody.stderr, /^holdfast: .*EACCES.*Run it as root\.$/m);
+  });
+
+  test('one that a killed driver left is replaced', async () => {
+    using scratch = new Scratch('admin');
+    const options = { config: directoryPool(scratch) };
+    await (await DriverProcess.start(scratch, options)).kill();
+    await using driver = await DriverProcess.start(scratch, options);
+    await driver.logged('listening for the operator');
+    assert.equal((await holdfast(['trash'], environmentFor(scratch, options))).code, 0);
+  });
+
+  test('one that somebody else serves is an error, and volumes come and go all the same', async () => {
+    using scratch = new Scratch('admin');
+    mkdirSync(scratch.join('data'));
+    const other = createServer().listen(socketOf(scratch));
+    await once(other, 'listening');
+    try {
+      await using driver = await DriverProcess.start(scratch, { config: directoryPool(scratch) });
+      await driver.logged("cannot serve the operator's commands");
+      const line = driver.log().find(({ msg }) => msg === "cannot serve the operator's commands");
+      assert.equal(line?.['level'], 'error');
+      assert.match(String(line?.['reason']), /^Another process serves .*admin\.sock/);
+      using client = driver.connect();
+      assert.equal((await client.identity.Probe({})).ready?.value, true);
+    } finally {
+      other.close();
+    }
+  });
+
+  test('goes from one driver to the next together with the pools', async () => {
+    using scratch = new Scratch('admin');
+    const config = directoryPool(scratch);
+    const first = await DriverProcess.start(scratch, { config });
+    await first.logged('listening for the operator');
+    await using second = DriverProcess.spawn(scratch, { config, socketPath: scratch.join('second.sock') });
+    await second.listening();
+    await first.stop();
+    await second.ready();
+    await second.logged('listening for the operator');
+    assert.equal((await holdfast(['trash'], environmentFor(scratch, { config }))).code, 0);
+  });
+
+  test('what it does not know it refuses, with a code and a message', async () => {
+    using scratch = new Scratch('admin');
+    await using driver = await DriverProcess.start(scratch, { config: directoryPool(scratch) });
+    await driver.logged('listening for the operator');
+    for (const [method, path, status, code] of [
+      ['GET', '/', 404, 'UNIMPLEMENTED'],
+      ['PUT', '/v1/trash', 404, 'UNIMPLEMENTED'],
+      ['POST', '/v1/trash/../../etc/restore', 404, 'UNIMPLEMENTED'],
+      ['DELETE', '/v1/trash/', 404, 'UNIMPLEMENTED'],
+      ['DELETE', '/v1/trash/vol-x', 400, 'INVALID_ARGUMENT'],
+      ['POST', '/v1/trash/%2e%2e%2fx/restore', 400, 'INVALID_ARGUMENT'],
+      ['POST', '/v1/trash/%zz/restore', 400, 'INVALID_ARGUMENT'],
+      ['GET', `/v1/volumes/vol-${'a'.repeat(26)}/holders`, 404, 'NOT_FOUND'],
+    ] as const) {
+      const answer = await ask(socketOf(scratch), method, path);
+      assert.deepEqual([answer.status, answer.body.code], [status, code], `${method} ${path}`);
+      assert.notEqual(answer.body.message, '');
+    }
+  });
+});
+
+async function ask(socketPath: string, method: string, path: string) {
+  const call = request({ socketPath, method, path, agent: false }).end();
+  const [response] = await once(call, 'response');
+  let text = '';
+  for await (const chunk of response) text += chunk;
+  return { status: response.statusCode, body: JSON.parse(text) };
+}

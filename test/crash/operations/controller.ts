@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import type { VolumeContent } from '../../../src/volume/capability.ts';
+import type { StepName } from '../../../src/volume/step.ts';
+import { block, ext4, nothing, type Operation, publishedWithData, used } from '../operation.ts';
+import type { TestVolume } from '../test-volume.ts';
+
+/** The calls of the Controller service about volumes, and the operator's commands that change any. */
+export const controllerOperations: readonly Operation[] = [
+  creation('CreateVolume', ext4, [
+    'create/directory',
+    'create/data',
+    'create/format',
+    'create/record',
+    'create/commit',
+  ]),
+  creation('CreateVolume block', block, ['create/directory', 'create/data', 'create/record', 'create/commit']),
+  {
+    name: 'DeleteVolume',
+    content: ext4,
+    steps: ['remove/trash', 'remove/purge'],
+    isThereAfter: ({ step, when }) => step === 'remove/trash' && when === 'before',
+    prelude: used,
+    run: (volume) => volume.delete(),
+    opposite: recreate,
+  },
+  {
+    name: 'DeleteVolume that keeps it for a time',
+    content: ext4,
+    circumstances: { keepsTrash: true },
+    steps: ['remove/trash'],
+    isThereAfter: ({ when }) => when === 'before',
+    prelude: used,
+    run: (volume) => volume.delete(),
+    opposite: recreate,
+  },
+  {
+    name: 'holdfast trash restore',
+    content: ext4,
+    circumstances: { keepsTrash: true },
+    steps: ['restore/commit'],
+    isThereAfter: ({ when }) => when === 'after',
+    async prelude(volume) {
+      await used(volume);
+      const { checksum } = volume;
+      await volume.delete();
+      volume.rememberData(checksum);
+    },
+    async run(volume) {
+      const { volumes } = await volume.node.admin.listTrash();
+      // Restored by the first try: to try again is an operator's mistake, and told so.
+      if (volumes.some(({ id }) => id === volume.id)) await volume.node.admin.restore(volume.id);
+    },
+    opposite: (volume) => volume.destroy(),
+  },
+  {
+    name: 'ControllerExpandVolume, offline',
+    content: ext4,
+    steps: ['grow/data', 'grow/record'],
+    prelude: used,
+    run: expand,
+    checkDone: grown,
+    opposite: async (volume) => void (await volume.expandByController(volume.sizeBytes)),
+  },
+  {
+    name: 'ControllerExpandVolume block, online',
+    content: block,
+    steps: ['grow/data', 'grow/record', 'grow/device'],
+    prelude: publishedWithData,
+    run: expand,
+    checkDone: grown,
+    opposite: async (volume) => void (await volume.expandByController(volume.sizeBytes)),
+    checkUndone: (volume) => volume.checkData(),
+  },
+  modification('thick', 'thin'),
+  modification('thin', 'thick'),
+  {
+    name: 'ControllerPublishVolume',
+    content: ext4,
+    circumstances: { isAttachRequired: true },
+    steps: ['publication/record'],
+    prelude: used,
+    run: (volume) => volume.attach(),
+    checkDone: (volume) => volume.stage(),
+    opposite: (volume) => volume.detach(),
+    checkUndone: (volume) => assert.rejects(volume.stage()),
+  },
+  {
+    name: 'ControllerUnpublishVolume',
+    content: ext4,
+    circumstances: { isAttachRequired: true },
+    steps: ['publication/record'],
+    async prelude(volume) {
+      await used(volume);
+      await volume.attach();
+    },
+    run: (volume) => volume.detach(),
+    checkDone: (volume) => assert.rejects(volume.stage()),
+    opposite: (volume) => volume.attach(),
+    checkUndone: (volume) => volume.stage(),
+  },
+];
+
+function creation(name: string, content: VolumeContent, steps: readonly StepName[]): Operation {
+  return {
+    name,
+    content,
+    steps,
+    isThereAfter: ({ step, when }) => step === 'create/commit' && when === 'after',
+    prelude: nothing,
+    run: (volume) => volume.create(),
+    opposite: (volume) => volume.delete(),
+  };
+}
+
+function modification(to: 'thin' | 'thick', from: 'thin' | 'thick'): Operation {
+  return {
+    name: `ControllerModifyVolume to ${to}`,
+    content: ext4,
+    steps: ['modify/data', 'modify/record'],
+    async prelude(volume) {
+      await used(volume);
+      await volume.modify({ provisioning: from });
+    },
+    run: (volume) => volume.modify({ provisioning: to }),
+    checkDone: async (volume) => assert.equal(isAllocated(volume), to === 'thick'),
+    opposite: (volume) => volume.modify({ provisioning: from }),
+    checkUndone: async (volume) => assert.equal(isAllocated(volume), from === 'thick'),
+  };
+}
+
+function isAllocated(volume: TestVolume): boolean {
+  return volume.allocatedBytes() >= volume.sizeBytes;
+}
+
+/** Under its old name; if it was gone by then, it is a new one. */
+async function recreate(volume: TestVolume): Promise<void> {
+  if (!(await volume.exists())) volume.forgetData();
+  await volume.create();
+}
+
+async function expand(volume: TestVolume): Promise<void> {
+  assert.equal(await volume.expandByController(), volume.grownBytes);
+}
+
+/** Whoever uses the volume has the room. */
+async function grown(volume: TestVolume): Promise<void> {
+  await volume.stage();
+  await volume.publish();
+  await volume.checkData();
+  await volume.checkGrown();
+}

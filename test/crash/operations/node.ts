@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import type { VolumeContent } from '../../../src/volume/capability.ts';
+import type { StepName } from '../../../src/volume/step.ts';
+import { block, btrfs, ext4, type Operation, publishedWithData, used, xfs } from '../operation.ts';
+import type { TestVolume } from '../test-volume.ts';
+
+/** The calls of the Node service. */
+export const nodeOperations: readonly Operation[] = [
+  staging('NodeStageVolume', ext4, ['attach/loop', 'note/write', 'stage/mount'], used),
+  staging('NodeStageVolume block', block, ['attach/loop', 'note/write', 'stage/device'], used),
+  staging(
+    'NodeStageVolume that grows ext4',
+    ext4,
+    ['attach/loop', 'note/write', 'stage/grow', 'stage/mount'],
+    outgrown,
+  ),
+  staging('NodeStageVolume that grows xfs', xfs, ['attach/loop', 'note/write', 'stage/mount', 'stage/grow'], outgrown),
+  unstaging('NodeUnstageVolume', ext4, ['unstage/unmount', 'note/write']),
+  unstaging('NodeUnstageVolume block', block, ['unstage/unmount', 'unstage/device', 'detach/loop', 'note/write']),
+  publishing('NodePublishVolume', ext4, false, ['note/write', 'publish/target', 'publish/mount']),
+  publishing('NodePublishVolume, read-only', ext4, true, ['note/write', 'publish/target', 'publish/mount']),
+  publishing('NodePublishVolume block', block, false, ['note/write', 'publish/target', 'publish/mount']),
+  publishing('NodePublishVolume block, read-only', block, true, [
+    'note/write',
+    'publish/target',
+    'attach/loop',
+    'publish/mount',
+  ]),
+  unpublishing('NodeUnpublishVolume', ext4, false, ['unpublish/unmount', 'unpublish/target', 'note/write']),
+  unpublishing('NodeUnpublishVolume block', block, false, ['unpublish/unmount', 'unpublish/target', 'note/write']),
+  unpublishing('NodeUnpublishVolume block, read-only', block, true, [
+    'unpublish/unmount',
+    'unpublish/target',
+    'detach/loop',
+    'note/write',
+  ]),
+  expansion('NodeExpandVolume xfs', xfs),
+  expansion('NodeExpandVolume btrfs', btrfs),
+];
+
+function staging(
+  name: string,
+  content: VolumeContent,
+  steps: readonly StepName[],
+  prelude: Operation['prelude'],
+): Operation {
+  return {
+    name,
+    content,
+    steps,
+    prelude,
+    run: (volume) => volume.stage(),
+    async checkDone(volume) {
+      await volume.publish();
+      await volume.checkData();
+      if (prelude === outgrown) await volume.checkGrown();
+    },
+    opposite: (volume) => volume.unstage(),
+    checkUndone: async (volume) => assert.ok(!volume.isStaged()),
+  };
+}
+
+function unstaging(name: string, content: VolumeContent, steps: readonly StepName[]): Operation {
+  return {
+    name,
+    content,
+    steps,
+    prelude: stagedWithData,
+    run: (volume) => volume.unstage(),
+    checkDone: async (volume) => assert.ok(!volume.isStaged()),
+    opposite: (volume) => volume.stage(),
+    async checkUndone(volume) {
+      await volume.publish();
+      await volume.checkData();
+    },
+  };
+}
+
+function publishing(name: string, content: VolumeContent, readonly: boolean, steps: readonly StepName[]): Operation {
+  return {
+    name,
+    content,
+    steps,
+    prelude: stagedWithData,
+    run: (volume) => volume.publish(readonly),
+    checkDone: (volume) => published(volume, readonly),
+    opposite: (volume) => volume.unpublish(),
+    checkUndone: unpublished,
+  };
+}
+
+function unpublishing(name: string, content: VolumeContent, readonly: boolean, steps: readonly StepName[]): Operation {
+  return {
+    name,
+    content,
+    steps,
+    async prelude(volume) {
+      await publishedWithData(volume);
+      if (!readonly) return;
+      await volume.unpublish();
+      await volume.publish(readonly);
+    },
+    run: (volume) => volume.unpublish(),
+    checkDone: unpublished,
+    opposite: (volume) => volume.publish(readonly),
+    checkUndone: (volume) => published(volume, readonly),
+  };
+}
+
+function expansion(name: string, content: VolumeContent): Operation {
+  return {
+    name,
+    content,
+    steps: ['grow/data', 'grow/record', 'grow/device', 'expand/filesystem'],
+    prelude: publishedWithData,
+    async run(volume) {
+      assert.equal(await volume.expandOnNode(), volume.grownBytes);
+    },
+    async checkDone(volume) {
+      await volume.checkData();
+      await volume.checkGrown();
+    },
+    opposite: async (volume) => void (await volume.expandOnNode(volume.sizeBytes)),
+    checkUndone: (volume) => volume.checkData(),
+  };
+}
+
+async function stagedWithData(volume: TestVolume): Promise<void> {
+  await publishedWithData(volume);
+  await volume.unpublish();
+}
+
+/** Larger than the filesystem in it. */
+async function outgrown(volume: TestVolume): Promise<void> {
+  await used(volume);
+  await volume.expandByController();
+}
+
+async function published(volume: TestVolume, readonly: boolean): Promise<void> {
+  await volume.checkData();
+  if (readonly) await volume.checkReadonly();
+}
+
+async function unpublished(volume: TestVolume): Promise<void> {
+  assert.ok(!existsSync(volume.targetPath), 'the target is still there');
+}
