@@ -116,7 +116,9 @@ async function requireGit(): Promise<void> {
 }
 
 function isUnknownRevision({ stderr }: CommandError): boolean {
-  return /couldn't find remote ref|not our ref|unadvertised object|invalid reference/.test(stderr);
+  return /couldn't find remote ref|not our ref|unadvertised object|invalid reference|reference is not a tree/.test(
+    stderr,
+  );
 }
 
 function explain(error: CommandError, { revision }: GitSource, isLate: boolean): HoldfastError {

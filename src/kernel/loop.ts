@@ -178,13 +178,23 @@ export async function holdLoop(lane: Lane, seen: LoopStatus): Promise<Descriptor
   return undefined;
 }
 
-/** All loop devices that have a backing file. */
-export async function listLoops(lane: Lane): Promise<LoopStatus[]> {
+/**
+ * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. The path is what the kernel
+ * shows in sysfs: as its mount is seen there, with ` (deleted)` behind it if the file has no name any more. Others are
+ * not even opened: whoever looks at a device keeps it, and one that is about to go would be in somebody's way.
+ */
+export async function listLoops(
+  lane: Lane,
+  isWanted: (backingPath: string) => boolean = () => true,
+): Promise<LoopStatus[]> {
   const names = await lane.run(() => readdir('/sys/block'));
   const numbers = names
     .flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? [])
     .map(Number)
-    .filter(isAttached)
+    .filter((number) => {
+      const path = backingPath(number);
+      return path !== undefined && isWanted(path);
+    })
     .sort((a, b) => a - b);
   const statuses = await Promise.all(numbers.map((number) => loopStatus(lane, number)));
   return statuses.filter((status) => status !== undefined);
@@ -229,6 +239,18 @@ function loopDevice(number: number): DeviceNumber {
 /** The directory `loop` is there only while a file is attached; sysfs lies in memory. */
 function isAttached(number: number): boolean {
   return existsSync(`/sys/block/loop${number}/loop`);
+}
+
+/** undefined if nothing is attached. */
+function backingPath(number: number): string | undefined {
+  try {
+    return isAttached(number)
+      ? readFileSync(`/sys/block/loop${number}/loop/backing_file`, 'utf8').trimEnd()
+      : undefined;
+  } catch {
+    // Detached at this moment.
+    return undefined;
+  }
 }
 
 function loopPath(number: number): string {

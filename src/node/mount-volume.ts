@@ -92,10 +92,10 @@ async function growBeforeMount(volumeId: VolumeId, devicePath: string): Promise<
 }
 
 /** What the kernel's refusal means: a wrong flag, another filesystem than recorded, none, or a damaged one. */
-async function explainMountFailure(
+export async function explainMountFailure(
   error: unknown,
   lane: Lane,
-  { fsType, parameters, volumeId }: VolumeMount,
+  { fsType, parameters, volumeId }: Pick<VolumeMount, 'fsType' | 'parameters' | 'volumeId'>,
   devicePath: string,
 ): Promise<unknown> {
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;

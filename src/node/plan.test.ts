@@ -5,8 +5,10 @@ import { type ErrorCode, HoldfastError } from '../volume/errors.ts';
 import { volumeIdFor } from '../volume/id.ts';
 import { completeAttributes } from './mount-options.ts';
 import {
+  type EphemeralSight,
   type MountedOccupant,
   type PublishSight,
+  planEphemeral,
   planPublish,
   planStage,
   planUnpublish,
@@ -204,6 +206,28 @@ describe('planPublish', () => {
     ],
     ['block: a filesystem at the target', { ...block, at: mounted }, ['ALREADY_EXISTS', /./]],
     ['block, but a filesystem is staged', { ...block, staged: mounted }, ['FAILED_PRECONDITION', /not staged/]],
+  ]);
+});
+
+describe('planEphemeral', () => {
+  const usual: EphemeralSight = {
+    volumeId: ours,
+    path: '/target',
+    wanted: { access: 'mount', attributes: plain },
+    at: { kind: 'nothing' },
+    noted: 'different',
+  };
+  table(planEphemeral, usual, [
+    ['nothing there', {}, 'make-target'],
+    ['an empty directory of the caller or of a try that was cut short (PB16)', { at: emptyDirectory }, 'use-target'],
+    ['a directory with data', { at: fullDirectory }, ['ALREADY_EXISTS', /hide/]],
+    ['a file', { at: emptyFile }, ['ALREADY_EXISTS', /no directory/]],
+    ['the same publish again (PB05)', { at: mounted, noted: 'same' }, 'nothing'],
+    ['other arguments (PB07)', { at: mounted }, ['ALREADY_EXISTS', /other arguments/]],
+    ['mounted, and its record is gone', { at: mounted, noted: 'unknown' }, ['ALREADY_EXISTS', /other arguments/]],
+    ['another readonly (PB07)', { at: { ...mounted, attributes: readonly }, noted: 'same' }, ['ALREADY_EXISTS', /./]],
+    ['another volume (PB18)', { at: { ...mounted, volumeId: other }, noted: 'same' }, ['ALREADY_EXISTS', /./]],
+    ['a foreign mount (PB18)', { at: foreign, noted: 'same' }, ['ALREADY_EXISTS', /no volume of this driver/]],
   ]);
 });
 

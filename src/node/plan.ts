@@ -146,6 +146,19 @@ export function planPublish(sight: PublishSight): PublishPlan {
   return at.kind === 'nothing' ? 'make-target' : 'use-target';
 }
 
+export type EphemeralSight = Pick<PublishSight, 'at' | 'noted' | 'path' | 'volumeId' | 'wanted'>;
+
+/** For a volume that its publish makes: `noted` tells whether it was made for a publish with the same arguments. */
+export function planEphemeral({ at, noted, path, volumeId, wanted }: EphemeralSight): PublishPlan {
+  if (at.kind === 'mount') {
+    if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
+    if (noted !== 'same' || !shows(at, wanted)) throw otherArguments(volumeId, 'published', path);
+    return 'nothing';
+  }
+  refuseForeignData(volumeId, path, at, wanted.access);
+  return at.kind === 'nothing' ? 'make-target' : 'use-target';
+}
+
 export interface UnpublishSight {
   /** As it came: an id of the wrong shape is just no volume of ours. */
   readonly volumeId: string;

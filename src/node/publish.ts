@@ -12,7 +12,7 @@ import { completeAttributes } from './mount-options.ts';
 import { identify, LazyMountTable, mountsOfDevices, otherPaths, type Sight } from './observe.ts';
 import { planPublish, type WantedMount } from './plan.ts';
 import { type PublishRequest, requireFit } from './request.ts';
-import { show } from './show.ts';
+import { missingParent, show } from './show.ts';
 import { notedStage, openStagingPlace, wantedWhenStaged } from './staging.ts';
 import type { TargetPath } from './target.ts';
 
@@ -83,11 +83,6 @@ async function observe(
     dispose();
     throw error;
   }
-}
-
-/** The caller makes the parent (PB16). */
-function missingParent(path: string): FailedPrecondition {
-  return new FailedPrecondition(`The directory that ${path} is to be in does not exist: the caller makes it.`);
 }
 
 function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: VolumeRecord): WantedMount {

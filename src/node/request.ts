@@ -50,7 +50,8 @@ export function parsePublishRequest(request: wire.NodePublishVolumeRequest, root
   return { volumeId, target, staging, demand, isReadonly: request.readonly || demand.isReadonly };
 }
 
-function parseDemand(wireCapability: wire.VolumeCapability | null): Demand {
+/** @throws InvalidArgument, FailedPrecondition (A04) */
+export function parseDemand(wireCapability: wire.VolumeCapability | null): Demand {
   if (wireCapability === null) throw new InvalidArgument('volume_capability is missing.');
   const capability = parseCapability(wireCapability, (message) => new FailedPrecondition(message));
   const { access, mode } = capability;

@@ -3,8 +3,12 @@ import { parseCapability, parseCapacityRange, type TopologySegments } from '../c
 import type { Lane } from '../kernel/lane.ts';
 import type { Pools } from '../pool/pools.ts';
 import { InvalidArgument } from '../volume/errors.ts';
+import { ephemeralIdFor, parseVolumeId } from '../volume/id.ts';
 import { SingleFlight } from '../volume/single-flight.ts';
 import type { NodeContext } from './context.ts';
+import { isEphemeral } from './ephemeral/attributes.ts';
+import { publishEphemeral } from './ephemeral/publish.ts';
+import { parseEphemeralRequest } from './ephemeral/request.ts';
 import { expandVolume } from './expand.ts';
 import { Notes } from './notes.ts';
 import { publishVolume } from './publish.ts';
@@ -47,6 +51,8 @@ export function nodeService(options: NodeOptions): NodeHandlers {
   const context = nodeContext(options);
   const { targetRoots } = context;
   const stats = new StatsReader(context);
+  /** What is no id of ours may be the handle of an ephemeral volume. */
+  const publishedId = (text: string) => parseVolumeId(text) ?? ephemeralIdFor(nodeId, text);
 
   return {
     async NodeStageVolume(request) {
@@ -66,6 +72,13 @@ export function nodeService(options: NodeOptions): NodeHandlers {
     },
 
     async NodePublishVolume(request) {
+      if (isEphemeral(request.volume_context)) {
+        const parsed = parseEphemeralRequest(request, nodeId, targetRoots);
+        await flights.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
+          onPath(context, parsed.target, parsed.volumeId, () => publishEphemeral(context, parsed)),
+        );
+        return {};
+      }
       const parsed = parsePublishRequest(request, targetRoots);
       await flights.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
         onPath(context, parsed.target, parsed.volumeId, () => publishVolume(context, parsed)),
@@ -73,16 +86,18 @@ export function nodeService(options: NodeOptions): NodeHandlers {
       return {};
     },
 
-    async NodeUnpublishVolume({ target_path, volume_id: volumeId }) {
+    async NodeUnpublishVolume({ target_path, volume_id }) {
       const target = parseTargetPath('target_path', target_path, targetRoots);
+      const volumeId = publishedId(volume_id);
+      const request = { volumeId, isEphemeral: volumeId !== volume_id, target };
       await flights.run(volumeId, 'NodeUnpublishVolume', target.path, () =>
-        onPath(context, target, volumeId, () => unpublishVolume(context, { volumeId, target })),
+        onPath(context, target, volumeId, () => unpublishVolume(context, request)),
       );
       return {};
     },
 
     async NodeGetVolumeStats({ volume_id, volume_path }) {
-      const { condition, usage } = await stats.read(requireVolumeId(volume_id), volume_path);
+      const { condition, usage } = await stats.read(publishedId(volume_id), volume_path);
       return { usage: [...usage], volume_condition: condition };
     },
 

@@ -21,21 +21,38 @@ export interface Showing {
   readonly wanted: WantedMount;
 }
 
-/** Bind-mounts the staged volume onto its target. If that fails, no target is left that was not there (PB17). */
+/** Bind-mounts the staged volume onto its target. */
 export async function show(lane: Lane, pool: Pool, showing: Showing): Promise<void> {
-  const { look, place, wanted } = showing;
-  const isDirectory = wanted.access === 'mount';
+  const isDirectory = showing.wanted.access === 'mount';
+  try {
+    await withTarget(lane, { ...showing, isDirectory }, (target) => bind(pool, showing, target));
+  } catch (error) {
+    if (!isDirectory) await detachUnseen(lane, pool, showing.volumeId, 'readonly').catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Makes the target if it is not there, and mounts on it. If that fails, none is left that was not there (PB17). */
+export async function withTarget(
+  lane: Lane,
+  { isDirectory, look, place }: Pick<Showing, 'look' | 'place'> & { readonly isDirectory: boolean },
+  mountOn: (target: Descriptor) => Promise<void>,
+): Promise<void> {
   if (look === undefined) await step('publish/target', () => makeTarget(lane, place, isDirectory));
   try {
     using fresh = look === undefined ? await lookAt(lane, place) : undefined;
     const target = look ?? fresh;
     if (target === undefined) throw new FailedPrecondition(`${place.path} was removed while it was made; try again.`);
-    await bind(pool, showing, target.descriptor);
+    await mountOn(target.descriptor);
   } catch (error) {
     if (look === undefined) await removeTarget(lane, place, isDirectory).catch(() => undefined);
-    if (!isDirectory) await detachUnseen(lane, pool, showing.volumeId, 'readonly').catch(() => undefined);
     throw error;
   }
+}
+
+/** The caller makes the parent (PB16). */
+export function missingParent(path: string): FailedPrecondition {
+  return new FailedPrecondition(`The directory that ${path} is to be in does not exist: the caller makes it.`);
 }
 
 async function makeTarget(lane: Lane, { name, parent }: Place, isDirectory: boolean): Promise<void> {

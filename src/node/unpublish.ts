@@ -1,9 +1,10 @@
 import { isErrno } from '../kernel/errno.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
-import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
 import { detachUnseen } from './block.ts';
 import type { NodeContext } from './context.ts';
+import { removeEphemeral } from './ephemeral/find.ts';
 import { findIfPossible } from './find.ts';
 import { openPlace, type Place } from './look.ts';
 import type { StageNote } from './notes.ts';
@@ -15,24 +16,26 @@ import { type Undone, unmountWhile } from './undo.ts';
 
 /** An unpublish, of a volume that nobody may know any more (UP05). */
 export interface UnpublishRequest {
-  readonly volumeId: string;
+  readonly volumeId: VolumeId;
+  /** The volume was made by its publish, if there was one. */
+  readonly isEphemeral: boolean;
   readonly target: TargetPath;
 }
 
 /** What NodeUnpublishVolume does: observe, plan, apply. Needs neither the volume's record nor its pool (UP08). */
-export async function unpublishVolume(context: NodeContext, { target, volumeId }: UnpublishRequest): Promise<void> {
-  const id = parseVolumeId(volumeId);
-  const notes = await context.notes();
-  const note = id === undefined ? undefined : notes.read(id);
+export async function unpublishVolume(context: NodeContext, request: UnpublishRequest): Promise<void> {
+  const { isEphemeral, target, volumeId } = request;
+  const note = (await context.notes()).read(volumeId);
   using place = await openPlace(context.lane, target);
   const undone = place === undefined ? undefined : await unpublishAt(context, place, volumeId, note);
-  if (id !== undefined) await detachReadonlyDevice(context, id, undone);
+  if (isEphemeral) await removeEphemeral(context, volumeId);
+  else await detachReadonlyDevice(context, volumeId, undone);
 }
 
 async function unpublishAt(
   context: NodeContext,
   place: Place,
-  volumeId: string,
+  volumeId: VolumeId,
   note: StageNote | undefined,
 ): Promise<Undone> {
   const { path } = place;

@@ -62,6 +62,26 @@ describe('one call at a time for one volume', () => {
     await flights.run('vol', 'DeleteVolume', 'd', alone);
   });
 
+  test('T05: a call equal to one whose undoing waits in line does not share its result', async () => {
+    const flights = new SingleFlight();
+    const first = gate();
+    let isStaged = false;
+    const stage = async () => {
+      await first.opened;
+      isStaged = true;
+    };
+    const calls = [
+      flights.run('vol', 'NodeStageVolume', 'same', stage),
+      flights.run('vol', 'NodeUnstageVolume', '', async () => {
+        isStaged = false;
+      }),
+      flights.run('vol', 'NodeStageVolume', 'same', stage),
+    ];
+    first.open();
+    await Promise.all(calls);
+    assert.equal(isStaged, true);
+  });
+
   test('a failure is shared, and forgotten', async () => {
     const flights = new SingleFlight();
     const fail = async () => {

@@ -24,7 +24,7 @@ export function volumeNameKey(name: string): string {
 const patienceMs = 2_000;
 
 /**
- * One call at a time for one object. A call equal to one in flight joins it and shares its result, which is how a
+ * One call at a time for one object. A call equal to the last one in line joins it and shares its result, which is how a
  * retry finds the work its first try started (T01, T02). A different call waits its turn for a moment, in order, and
  * then gets ABORTED with the name of what it waited for.
  */
@@ -42,9 +42,10 @@ export class SingleFlight {
    * @param fingerprint equal for calls that may share one result; secrets excluded
    */
   async run<T>(object: string, what: string, fingerprint: string, work: () => Promise<T>): Promise<T> {
-    const equal = this.#lines.get(object)?.find((flight) => flight.what === what && flight.fingerprint === fingerprint);
+    const last = this.#lines.get(object)?.at(-1);
+    // Only the last: what an earlier one achieves, a call behind it may undo, and this one came after both.
     // Only this method puts flights with a fingerprint in, keyed by RPC, so an equal flight has this call's type.
-    if (equal !== undefined) return equal.result as Promise<T>;
+    if (last?.what === what && last.fingerprint === fingerprint) return last.result as Promise<T>;
     return this.#enter(object, { what, fingerprint, isShared: false }, work);
   }
 

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
@@ -45,6 +47,33 @@ async function volume(t: TestContext, directory: string, fsType: FilesystemType 
     loop,
     devicePath,
   };
+}
+
+/** Takes connections, and says nothing. */
+class SilentServer implements Disposable {
+  readonly #server = createServer();
+  readonly #asked = once(this.#server, 'connection');
+
+  static async start(): Promise<SilentServer> {
+    const silent = new SilentServer();
+    silent.#server.listen(0, 'localhost');
+    await once(silent.#server, 'listening');
+    return silent;
+  }
+
+  get url(): string {
+    const address = this.#server.address();
+    assert.ok(address !== null && typeof address === 'object');
+    return `https://localhost:${address.port}/repository`;
+  }
+
+  async asked(): Promise<void> {
+    await this.#asked;
+  }
+
+  [Symbol.dispose](): void {
+    this.#server.close();
+  }
 }
 
 function fails(code: HoldfastError['code'], words: RegExp) {
@@ -311,14 +340,27 @@ describe('populateFromGit', () => {
 
   test('a server that never answers: given up in time, and nothing holds the volume then', async (t) => {
     const directory = await scratch(t);
-    const silent = createServer();
-    await new Promise<void>((resolve) => silent.listen(0, 'localhost', resolve));
-    t.after(() => silent.close());
-    const address = silent.address();
-    assert.ok(address !== null && typeof address === 'object');
+    using silent = await SilentServer.start();
     const { loop, populate } = await volume(t, directory);
-    const gitRepository = `https://localhost:${address.port}/x`;
-    await assert.rejects(populate({ gitRepository }, 2_000), fails('UNAVAILABLE', /time/));
+    await assert.rejects(populate({ gitRepository: silent.url }, 2_000), fails('UNAVAILABLE', /time/));
+    await loop.descriptor[Symbol.asyncDispose]();
+    await detached(loop, directory);
+  });
+
+  test('T02 T04: git ends with the driver, however that ends, and the mount with it', async (t) => {
+    const directory = await scratch(t);
+    using silent = await SilentServer.start();
+    const { devicePath, loop } = await volume(t, directory);
+    const source = { repository: silent.url, revision: undefined, directory: '.' };
+    const driver = spawn(process.execPath, [
+      '--input-type=module',
+      '--eval',
+      `import { populateFromGit } from ${JSON.stringify(new URL('../../src/command/git.ts', import.meta.url).href)};
+       await populateFromGit(${JSON.stringify({ volume: { devicePath, fsType: 'ext4' }, source })});`,
+    ]);
+    await silent.asked();
+    driver.kill('SIGKILL');
+    await once(driver, 'exit');
     await loop.descriptor[Symbol.asyncDispose]();
     await detached(loop, directory);
   });

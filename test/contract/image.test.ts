@@ -3,6 +3,7 @@ import { existsSync, truncateSync, writeFileSync } from 'node:fs';
 import { openTestPool } from '../support/image-pool.ts';
 import type { Scratch } from '../support/scratch.ts';
 import { describePool } from './pool-contract.ts';
+import { describePublication } from './publication-contract.ts';
 import { describeInstantSnapshots, describeSnapshots } from './snapshot-contract.ts';
 import { describeTrash, describeTrashUnderPressure, type PoolWithOptions } from './trash-contract.ts';
 
@@ -23,6 +24,7 @@ for (const [kind, poolUnderTest] of Object.entries(kinds)) {
   describePool(kind, poolUnderTest);
   describeSnapshots(kind, poolUnderTest);
   describeTrash(kind, poolUnderTest);
+  describePublication(kind, poolUnderTest);
 }
 describeInstantSnapshots('image pool in a backing file', backingFile);
 describeTrashUnderPressure('image pool in a backing file', backingFile);

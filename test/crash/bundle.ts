@@ -1,7 +1,6 @@
-import { rmSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { buildBundle } from '../../scripts/build.ts';
+import { Scratch } from '../support/scratch.ts';
 
 const stepTrace = fileURLToPath(new URL('./step-trace.ts', import.meta.url));
 
@@ -12,19 +11,21 @@ export interface DriverCommand extends Disposable {
   readonly traced: readonly string[];
 }
 
+/** A driver does not outlive the tests that were to kill it (PR_SET_PDEATHSIG of prctl(2)). */
+const withUs: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'];
+
 /** Builds the bundle in a directory of its own, for as long as it is needed. */
 export async function buildDriver(): Promise<DriverCommand> {
-  const directory = await mkdtemp('/var/tmp/holdfast-crash-bundle-');
-  const remove = () => rmSync(directory, { recursive: true, force: true });
+  const directory = new Scratch('crash-bundle');
   try {
-    const { file } = await buildBundle(directory);
+    const { file } = await buildBundle(directory.path);
     return {
-      plain: [process.execPath, file],
-      traced: [process.execPath, '--import', stepTrace, file],
-      [Symbol.dispose]: remove,
+      plain: [...withUs, process.execPath, file],
+      traced: [...withUs, process.execPath, '--import', stepTrace, file],
+      [Symbol.dispose]: () => directory[Symbol.dispose](),
     };
   } catch (error) {
-    remove();
+    directory[Symbol.dispose]();
     throw error;
   }
 }

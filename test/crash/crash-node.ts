@@ -175,8 +175,9 @@ export class CrashNode implements AsyncDisposable {
     ].join('\n');
   }
 
+  /** The end of what the drivers have logged. */
   lastWords(): string {
-    const path = this.scratch.join('driver.log');
+    const path = `${this.socketPath}.log`;
     return existsSync(path) ? readFileSync(path, 'utf8').slice(-4000) : '';
   }
 

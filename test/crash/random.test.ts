@@ -47,7 +47,7 @@ describe('T01 T02 T04 T05: kill -9 at random moments under 8 callers', () => {
       );
       await checkEmpty(node, capacityBytes);
       assert.deepEqual(await node.stop(), { code: 0, signal: null }, node.lastWords());
-      checkStopped(node);
+      await checkStopped(node);
     });
   }
 });

@@ -85,7 +85,7 @@ export class Rehearsal implements AsyncDisposable {
   async end(): Promise<void> {
     const ending = await this.#node.stop();
     assert.deepEqual(ending, { code: 0, signal: null }, this.#node.lastWords());
-    checkStopped(this.#node);
+    await checkStopped(this.#node);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -7,10 +7,22 @@ import { basename, join } from 'node:path';
  * loop devices over files in it detached, and the directory removed; so a failed test leaves the machine as it was.
  */
 export class Scratch implements Disposable {
+  static readonly #live = new Set<Scratch>();
   readonly path: string;
+
+  static {
+    // Whoever ends a test run leaves the machine as it was, too.
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.once(signal, () => {
+        for (const scratch of Scratch.#live) scratch[Symbol.dispose]();
+        process.exit(1);
+      });
+    }
+  }
 
   constructor(label: string) {
     this.path = mkdtempSync(`/var/tmp/holdfast-${label}-`);
+    Scratch.#live.add(this);
   }
 
   join(...parts: string[]): string {
@@ -35,11 +47,14 @@ export class Scratch implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    // Found before anything is unmounted: what lies on a mount that is gone is shown with another path.
+    const loops = this.loops();
     for (const target of this.mounts()) execFileSync('umount', ['--lazy', target]);
     // A device with autoclear goes by itself, and a moment later its number may be somebody else's.
-    const lasting = this.loops().filter((device) => !isAutoclear(basename(device)));
+    const lasting = loops.filter((device) => !isAutoclear(basename(device)));
     for (const device of lasting) spawnSync('losetup', ['--detach', device]);
     rmSync(this.path, { recursive: true, force: true });
+    Scratch.#live.delete(this);
   }
 }
 

@@ -86,7 +86,7 @@ export class ImageDevices {
 
   /** The devices of all volumes of the pool. */
   async listAll(): Promise<AttachedDevice[]> {
-    const loops = await listLoops(this.#lane);
+    const loops = await listLoops(this.#lane, isOfVolume);
     const owners = await Promise.all(loops.map((loop) => this.#owner(loop)));
     return loops.filter((_, index) => owners[index] !== undefined);
   }
@@ -120,7 +120,7 @@ export class ImageDevices {
    * kernel waits for the last user of a device that is open after all.
    */
   async detachOrphans(): Promise<VolumeId[]> {
-    const lasting = (await listLoops(this.#lane)).filter((loop) => !loop.autoclear);
+    const lasting = (await listLoops(this.#lane, isOfVolume)).filter((loop) => !loop.autoclear);
     if (lasting.length === 0) return [];
     // A device node bind-mounted onto a file: the mount's root is the node's name in devtmpfs.
     const shown = new Set((await readMountTable(this.#lane)).map((mount) => mount.root));
@@ -169,12 +169,16 @@ export class ImageDevices {
     try {
       if (!(await isOpenElsewhere(this.#lane, path))) return [];
       const image = await statusOf(this.#lane, path);
-      const loops = await listLoops(this.#lane);
-      return loops.filter((loop) => isOver(loop, image));
+      const named = await listLoops(this.#lane, (backingPath) => backingPath.includes(id));
+      const found = named.filter((loop) => isOver(loop, image));
+      if (found.length > 0) return found;
+      // Under another name, perhaps: whoever has it open may have come by another way.
+      return (await listLoops(this.#lane)).filter((loop) => isOver(loop, image));
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;
       // An image removed by hand: a device that still shows it is known by its label.
-      return (await listLoops(this.#lane)).filter((loop) => loop.label === id);
+      const named = await listLoops(this.#lane, (backingPath) => backingPath.includes(id));
+      return named.filter((loop) => loop.label === id);
     }
   }
 
@@ -205,6 +209,11 @@ export class ImageDevices {
       );
     }
   }
+}
+
+/** The image of a volume lies in a directory with the volume's id, whatever mount that is seen through. */
+function isOfVolume(backingPath: string): boolean {
+  return /\/vol-[a-z2-7]{26}/.test(backingPath);
 }
 
 function isOver(loop: LoopStatus, image: FileStatus): boolean {

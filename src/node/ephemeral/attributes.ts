@@ -1,0 +1,78 @@
+import { type GitSource, parseGitSource } from '../../command/git-source.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+import { type FilesystemType, filesystemTypes, parseFilesystemType } from '../../volume/filesystem.ts';
+import { defaultVolumeBytes, parseQuantity } from '../../volume/size.ts';
+
+/** What a pod says of an inline volume in `volumeAttributes`. */
+export interface EphemeralAttributes {
+  /** The most that the volume holds. */
+  readonly sizeBytes: bigint;
+  /** undefined: as the volume_capability says, or else the pool. */
+  readonly fsType: FilesystemType | undefined;
+  /** undefined: the default pool. */
+  readonly poolName: string | undefined;
+  readonly source: GitSource | undefined;
+}
+
+const knownKeys: readonly string[] = ['size', 'fsType', 'pool', 'gitRepository', 'gitRevision', 'gitDirectory'];
+
+const kubernetesPrefix = 'csi.storage.k8s.io/';
+const ephemeralKey = `${kubernetesPrefix}ephemeral`;
+/** Has credentials of the pod in it, and new ones from time to time. */
+const tokensKey = `${kubernetesPrefix}serviceAccount.tokens`;
+
+type VolumeContext = Readonly<Record<string, string>>;
+
+/** Whether a publish makes its volume itself. The kubelet says so if the driver's CSIDriver object has podInfoOnMount. */
+export function isEphemeral(volumeContext: VolumeContext): boolean {
+  return volumeContext[ephemeralKey] === 'true';
+}
+
+/** @throws InvalidArgument that names the attribute */
+export function parseEphemeralAttributes(context: VolumeContext): EphemeralAttributes {
+  const unknown = Object.keys(context).find((key) => !key.startsWith(kubernetesPrefix) && !knownKeys.includes(key));
+  if (unknown !== undefined) {
+    throw new InvalidArgument(
+      `Unknown volume attribute ${JSON.stringify(unknown)}; known are ${knownKeys.join(', ')}.`,
+    );
+  }
+  const { gitDirectory, gitRepository, gitRevision } = context;
+  return {
+    sizeBytes: parseSize(context['size']),
+    fsType: parseFsType(context['fsType']),
+    poolName: context['pool'],
+    source: parseGitSource({ gitDirectory, gitRepository, gitRevision }),
+  };
+}
+
+/** What of the context the volume's record keeps, in one order. */
+export function keptParameters(context: VolumeContext): Record<string, string> {
+  const kept = Object.entries(context).filter(([key]) => key !== ephemeralKey && key !== tokensKey);
+  return Object.fromEntries(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Whether two volumes were asked for with the same attributes, whatever the kubelet said besides. */
+export function sameAttributes(a: VolumeContext, b: VolumeContext): boolean {
+  return knownKeys.every((key) => a[key] === b[key]);
+}
+
+function parseSize(text: string | undefined): bigint {
+  if (text === undefined) return defaultVolumeBytes;
+  let bytes: bigint;
+  try {
+    bytes = parseQuantity(text);
+  } catch (error) {
+    throw error instanceof InvalidArgument ? new InvalidArgument(`Volume attribute size: ${error.message}`) : error;
+  }
+  if (bytes === 0n) throw new InvalidArgument('Volume attribute size must be more than nothing.');
+  return bytes;
+}
+
+function parseFsType(text: string | undefined): FilesystemType | undefined {
+  if (text === undefined) return undefined;
+  const fsType = parseFilesystemType(text);
+  if (fsType !== undefined) return fsType;
+  throw new InvalidArgument(
+    `Volume attribute fsType is ${JSON.stringify(text)}; it can be ${filesystemTypes.join(', ')}.`,
+  );
+}

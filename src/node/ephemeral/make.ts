@@ -1,0 +1,89 @@
+import { chmod } from 'node:fs/promises';
+import { populateFromGit } from '../../command/git.ts';
+import type { GitSource } from '../../command/git-source.ts';
+import type { Descriptor } from '../../kernel/descriptor.ts';
+import { isErrno } from '../../kernel/errno.ts';
+import { Lane } from '../../kernel/lane.ts';
+import { mountDetached, placeMount } from '../../kernel/mount.ts';
+import { removeDirectoryAt } from '../../kernel/path.ts';
+import type { Pool, VolumeSpec } from '../../pool/pool.ts';
+import { InternalError } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
+import { step } from '../../volume/step.ts';
+import type { Look, Place } from '../look.ts';
+import type { AttributeState, FilesystemParameter } from '../mount-options.ts';
+import { explainMountFailure } from '../mount-volume.ts';
+import { withTarget } from '../show.ts';
+
+/** Where and how a new volume is to be seen, and what is to be in it. */
+export interface Making {
+  readonly place: Place;
+  /** The empty directory that is there; undefined: it is still to be made. */
+  readonly look: Look | undefined;
+  readonly attributes: AttributeState;
+  readonly parameters: readonly FilesystemParameter[];
+  readonly source: GitSource | undefined;
+}
+
+/** Git takes memory and the node's network; more at once would only make each of them later. */
+const gitLane = new Lane('git', 4);
+
+/** A pod's user is not known here: like an emptyDir, the volume is everybody's who gets to it. */
+const rootMode = 0o777;
+
+/** Makes a volume and shows it when it is complete. If that fails neither is left. */
+export async function makeAt(lane: Lane, pool: Pool, spec: VolumeSpec, making: Making): Promise<void> {
+  await pool.create(spec);
+  try {
+    const attachment = await pool.attach(spec.id, { lasting: false, readonly: false });
+    try {
+      await fill(spec, attachment.devicePath, making);
+      await using mount = await step('ephemeral/prepare', () => prepare(pool, spec, attachment.devicePath, making));
+      await withTarget(lane, { ...making, isDirectory: true }, (target) =>
+        step('publish/mount', () => placeMount(pool.lane, mount, { target, attributes: making.attributes })),
+      );
+    } finally {
+      await attachment.release();
+    }
+  } catch (error) {
+    // What cannot be removed now goes with the next publish or unpublish, or when the pool is opened next.
+    await pool.remove(spec.id).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function fill(spec: VolumeSpec, devicePath: string, { source }: Making): Promise<void> {
+  if (source === undefined) return;
+  const volume = { devicePath, fsType: filesystemOf(spec) };
+  await step('ephemeral/populate', () => gitLane.run(() => populateFromGit({ volume, source })));
+}
+
+/** Mounts the volume where nobody sees it, and gives it the look of an empty directory. */
+async function prepare(
+  { lane }: Pool,
+  spec: VolumeSpec,
+  devicePath: string,
+  { parameters }: Making,
+): Promise<Descriptor> {
+  const fsType = filesystemOf(spec);
+  const request = { fsType, source: devicePath, parameters, attributes: {} };
+  const mount = await mountDetached(lane, request).catch(async (error) => {
+    throw await explainMountFailure(error, lane, { fsType, parameters, volumeId: spec.id }, devicePath);
+  });
+  try {
+    await lane.run(() => chmod(mount.procPath, rootMode));
+    // For e2fsck(8), which no volume lives long enough to meet. In a repository there may be one with something in it.
+    await removeDirectoryAt(lane, mount, 'lost+found').catch((error) => {
+      if (!isErrno(error, 'ENOENT', 'ENOTEMPTY')) throw error;
+    });
+    return mount;
+  } catch (error) {
+    await mount[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+function filesystemOf({ content, id }: VolumeSpec): FilesystemType {
+  if (content.type === 'mount') return content.fsType;
+  throw new InternalError(`volume ${id} is ephemeral and has no filesystem.`);
+}

@@ -1,0 +1,76 @@
+import type { Pool, VolumeSpec } from '../../pool/pool.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+import { filesystemTraits } from '../../volume/filesystem.ts';
+import { chooseSize } from '../../volume/size.ts';
+import type { NodeContext } from '../context.ts';
+import { lookAt, openPlace } from '../look.ts';
+import { completeAttributes } from '../mount-options.ts';
+import type { Notes } from '../notes.ts';
+import { identify, LazyMountTable } from '../observe.ts';
+import { planEphemeral } from '../plan.ts';
+import { missingParent } from '../show.ts';
+import { findEphemeral } from './find.ts';
+import { makeAt } from './make.ts';
+import { type EphemeralRequest, isSameRequest } from './request.ts';
+
+/**
+ * NodePublishVolume of a pod's inline volume: it is made, filled and mounted in one call. A volume that is mounted is
+ * complete; one that is not is what a crash or a reboot has left, and is made anew.
+ */
+export async function publishEphemeral(context: NodeContext, request: EphemeralRequest): Promise<void> {
+  const { attributes, demand, isReadonly, target, volumeId } = request;
+  const pool = context.pools.get(attributes.poolName ?? context.pools.defaultName);
+  const notes = await context.notes();
+  using place = await openPlace(context.lane, target);
+  if (place === undefined) throw missingParent(target.path);
+  using look = await lookAt(context.lane, place);
+  const { occupant } = await identify(context, new LazyMountTable(context.lane), look, volumeId);
+  const existing = await findEphemeral(context, volumeId);
+  const wanted = {
+    access: 'mount',
+    attributes: completeAttributes({ ...demand.options.attributes, readonly: isReadonly }),
+  } as const;
+  const isSame = existing !== undefined && isSameRequest(existing, request, notes);
+  const plan = planEphemeral({
+    volumeId,
+    path: target.path,
+    wanted,
+    at: occupant,
+    noted: isSame ? 'same' : 'different',
+  });
+  if (plan === 'nothing') return;
+  // Refused if it is in use: then it is mounted at another target.
+  await existing?.pool.remove(volumeId);
+  await makeAt(context.lane, pool, specFor(request, pool, notes), {
+    place,
+    look,
+    attributes: wanted.attributes,
+    parameters: demand.options.parameters,
+    source: attributes.source,
+  });
+}
+
+function specFor(request: EphemeralRequest, pool: Pool, notes: Notes): VolumeSpec {
+  const { attributes, demand, handle, volumeId } = request;
+  const { capability } = demand;
+  const fsType = request.fsType ?? pool.defaultFilesystem;
+  const { filesystems } = pool.capabilities;
+  if (!filesystems.includes(fsType)) {
+    throw new InvalidArgument(`Pool ${pool.name} has no ${fsType}, only ${filesystems.join(', ')}.`);
+  }
+  const content = { type: 'mount', fsType } as const;
+  const requiredBytes = attributes.sizeBytes;
+  return {
+    id: volumeId,
+    name: handle,
+    sizeBytes: chooseSize({ requiredBytes, limitBytes: undefined }, filesystemTraits[fsType].minimumBytes),
+    content,
+    accessModes: [capability.mode],
+    provisioning: 'thin',
+    mkfsArguments: [],
+    parameters: request.parameters,
+    // Gone is gone, whatever the pool does for volumes with a life of their own.
+    undeleteSeconds: 0,
+    ephemeral: { handle, digest: notes.digest(capability, content) },
+  };
+}
