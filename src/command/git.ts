@@ -8,7 +8,7 @@ import {
 } from '../volume/errors.ts';
 import { cannotMount, runInVolume, type UnmountedVolume, withoutPrivileges } from './confined.ts';
 import type { GitSource } from './git-source.ts';
-import { CommandError, run } from './run.ts';
+import { CommandError, type CommandResult, run } from './run.ts';
 
 /** The kubelet waits two minutes for a publish; so that it hears why, this is less. */
 const patienceMs = 60_000;
@@ -88,22 +88,24 @@ export async function populateFromGit({ source, timeoutMs = patienceMs, volume }
   }
 }
 
-type Git = (...args: string[]) => Promise<unknown>;
+type Git = (...args: string[]) => Promise<CommandResult>;
 
 const hexadecimal = /^[0-9a-f]{4,64}$/;
 
 /** Of the one revision only, where that can be named to the other end: an abbreviated commit cannot. */
 async function checkOut(git: Git, revision: string): Promise<void> {
   const fetch = ['fetch', '--quiet', '--no-recurse-submodules', '--upload-pack', uploadPack];
+  let fetched = 'FETCH_HEAD';
   try {
     await git(...fetch, '--depth=1', '--no-tags', 'origin', revision);
   } catch (error) {
     if (!hexadecimal.test(revision) || !(error instanceof CommandError) || !isUnknownRevision(error)) throw error;
     await git(...fetch, '--tags', 'origin');
-    await git('checkout', '--quiet', '--detach', revision, '--');
-    return;
+    fetched = revision;
   }
-  await git('checkout', '--quiet', '--detach', 'FETCH_HEAD');
+  const { exitCode, stderr } = await git('checkout', '--quiet', '--detach', fetched, '--');
+  // It ends with 0 also if it could not write a file.
+  if (/^error: /m.test(stderr)) throw new CommandError('git', exitCode, 'could not write all files', stderr);
 }
 
 async function requireGit(): Promise<void> {
@@ -126,7 +128,7 @@ function explain(error: CommandError, { revision }: GitSource, isLate: boolean):
   const words = wordsOf(stderr);
   if (isLate)
     return new Unavailable('gitRepository could not be fetched in the time there is for it; it is tried again.');
-  if (/No space left on device|Disk quota exceeded/.test(stderr)) {
+  if (/No space left on device|Disk quota exceeded|unable to write file/.test(stderr)) {
     return new ResourceExhausted('The files of gitRepository do not fit into the volume: give it a larger size.');
   }
   if (exitCode === cannotMount) return new InternalError(`The new volume cannot be mounted to be populated: ${words}.`);

@@ -37,6 +37,30 @@ test('X02 mount flags never show, however deep they lie', () => {
   }
 });
 
+test('X01 credentials in attributes of a pod never show', () => {
+  const volume_context = {
+    'csi.storage.k8s.io/serviceAccount.tokens': '{"":{"token":"hunter2"}}',
+    'csi.storage.k8s.io/pod.name': 'web-0',
+    gitRepository: 'https://user:hunter2@git.example.com/a',
+    gitRevision: 'main',
+    size: '1Gi',
+  };
+  for (const gitRepository of [volume_context.gitRepository, 'https:user:hunter2@x', 'https://x/?token=hunter2']) {
+    const copy = loggable('NodePublishVolumeRequest', { volume_context: { ...volume_context, gitRepository } });
+    assert.deepEqual(copy, {
+      volume_context: {
+        'csi.storage.k8s.io/serviceAccount.tokens': redacted,
+        'csi.storage.k8s.io/pod.name': 'web-0',
+        gitRepository: redacted,
+        gitRevision: 'main',
+        size: '1Gi',
+      },
+    });
+  }
+  const plain = { volume_context: { gitRepository: 'https://git.example.com:8443/a.git' } };
+  assert.deepEqual(loggable('NodePublishVolumeRequest', plain), plain);
+});
+
 test('what is not secret is shown, without defaults, and an int64 exactly', () => {
   const copy = loggable('CreateVolumeRequest', {
     name: 'pvc-1',

@@ -4,8 +4,9 @@ import protobuf from 'protobufjs/light.js';
 export const redacted = '[redacted]';
 
 /**
- * A copy of a decoded message that may be logged: without what the contract marks as `csi_secret` (X01) and without
- * mount flags (X02). Fields that have their default are left out, and an int64 is written as text.
+ * A copy of a decoded message that may be logged: without what the contract marks as `csi_secret` (X01), without mount
+ * flags (X02), and without what a pod's attributes may say against the rules. Fields that have their default are left
+ * out, and an int64 is written as text.
  */
 export function redact(type: protobuf.Type, message: object): Record<string, unknown> {
   const values: Readonly<Record<string, unknown>> = { ...message };
@@ -22,7 +23,19 @@ function isSensitive(field: protobuf.Field): boolean {
   return field.options?.['(csi_secret)'] === true || field.name === 'mount_flags';
 }
 
+/** Tokens of the pod, which the kubelet may add; and URLs with a user, a password or a query in them. */
+function isSensitiveEntry(key: string, value: unknown): boolean {
+  return key.endsWith('serviceAccount.tokens') || (typeof value === 'string' && /:.*@|:.*[?#]/s.test(value));
+}
+
+function loggableMap(map: object): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(map).map(([key, value]) => [key, isSensitiveEntry(key, value) ? redacted : value]),
+  );
+}
+
 function loggable(field: protobuf.Field, value: unknown): unknown {
+  if (field.map && typeof value === 'object' && value !== null) return loggableMap(value);
   if (Array.isArray(value)) return value.map((element) => loggable(field, element));
   if (typeof value === 'bigint') return value.toString();
   const type = field.resolvedType;

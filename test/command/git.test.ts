@@ -269,6 +269,19 @@ describe('populateFromGit', () => {
     await assert.rejects(populate({ gitRepository: repository.path }), fails('RESOURCE_EXHAUSTED', /size/));
   });
 
+  for (const [what, files] of Object.entries({
+    'one large file': { large: Buffer.alloc(40 << 20, 'small only while it is packed') },
+    'many files': Object.fromEntries(Array.from({ length: 12_000 }, (_, index) => [`file ${index}`, 'x'])),
+  })) {
+    test(`what fits only while it is packed: ${what}`, async (t) => {
+      const directory = await scratch(t);
+      const repository = new GitRepository(directory);
+      repository.commit(files);
+      const { populate } = await volume(t, directory);
+      await assert.rejects(populate({ gitRepository: repository.path }), fails('RESOURCE_EXHAUSTED', /size/));
+    });
+  }
+
   test('a repository that not everybody may read', async (t) => {
     const directory = await scratch(t);
     const { path } = new GitRepository(directory);

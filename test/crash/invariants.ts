@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseRecord } from '../../src/volume/record.ts';
+import { parseRecord, type VolumeRecord } from '../../src/volume/record.ts';
 import type { CrashNode } from './crash-node.ts';
 import { eventually } from './eventually.ts';
 import { isShown, type Loop, lockHolders, loopsOver, mountsBelow } from './kernel-sight.ts';
@@ -21,11 +21,12 @@ export async function checkConsistent(node: CrashNode): Promise<void> {
     // The draft of a copy waits for the call that goes on with it, or takes it back.
     const drafts = namesIn(poolRoot, 'tmp').filter((name) => !name.endsWith('.copy'));
     assert.deepEqual(drafts, [], 'tmp/ has something half made in it');
-    assert.deepEqual(namesIn(poolRoot, 'volumes'), listed, 'volumes/ and ListVolumes differ');
+    const lasting = namesIn(poolRoot, 'volumes').filter((id) => readRecord(node, id).ephemeral === undefined);
+    assert.deepEqual(lasting, listed, 'volumes/ and ListVolumes differ');
     assert.deepEqual(namesIn(poolRoot, 'snapshots'), snapshots, 'snapshots/ and ListSnapshots differ');
-    checkDevices(node, listed);
+    checkDevices(node);
   });
-  for (const id of listed) checkVolume(node, id);
+  for (const id of namesIn(poolRoot, 'volumes')) checkVolume(node, id);
 }
 
 /** Asserts that there is no volume, no snapshot, and nothing of any. */
@@ -95,25 +96,33 @@ function isKept(path: string): boolean {
 }
 
 /** Record and data agree. The data may be larger: it grows before the record says so. */
-function checkVolume({ poolRoot }: CrashNode, id: string): void {
-  const path = join(poolRoot, 'volumes', id, 'volume.json');
-  const record = parseRecord(readFileSync(path, 'utf8'), path);
+function checkVolume(node: CrashNode, id: string): void {
+  const record = readRecord(node, id);
   assert.equal(record.id, id);
-  const { size } = statSync(join(poolRoot, 'volumes', id, 'data'), { bigint: true });
+  const { size } = statSync(dataOf(node, id), { bigint: true });
   assert.ok(size >= record.sizeBytes, `${id}: ${size} bytes of data for a volume of ${record.sizeBytes}`);
+  const isUsed = volumeLoops(node).some(({ backingFile }) => backingFile === dataOf(node, id));
+  assert.ok(record.ephemeral === undefined || isUsed, `${id} is ephemeral, and nobody uses it`);
+}
+
+function readRecord({ poolRoot }: CrashNode, id: string): VolumeRecord {
+  const path = join(poolRoot, 'volumes', id, 'volume.json');
+  return parseRecord(readFileSync(path, 'utf8'), path);
+}
+
+function dataOf({ poolRoot }: CrashNode, id: string): string {
+  return join(poolRoot, 'volumes', id, 'data');
 }
 
 /** Every device is of a volume that exists, and is shown somewhere; two devices of one volume never both take writes. */
-function checkDevices(node: CrashNode, ids: readonly string[]): void {
+function checkDevices(node: CrashNode): void {
+  const images = namesIn(node.poolRoot, 'volumes').map((id) => dataOf(node, id));
   const mounts = mountsBelow(node.kubeletDirectory);
   const loops = volumeLoops(node);
   const writable = new Set<string>();
   for (const loop of loops) {
     const about = `/dev/loop${loop.number} over ${loop.backingFile}`;
-    assert.ok(
-      ids.some((id) => loop.backingFile === join(node.poolRoot, 'volumes', id, 'data')),
-      `${about} is of no volume`,
-    );
+    assert.ok(images.includes(loop.backingFile), `${about} is of no volume`);
     assert.ok(isShown(loop, mounts), `${about} can be seen nowhere`);
     assert.ok(loop.readonly || !writable.has(loop.backingFile), `${about} is a second device that takes writes`);
     if (!loop.readonly) writable.add(loop.backingFile);

@@ -17,14 +17,8 @@ import type { Draft } from '../../src/csi/handler.ts';
 import { ephemeralIdFor, volumeIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { GitRepository } from '../support/git-repository.ts';
-import {
-  blockCapability,
-  filesystems,
-  mountCapability,
-  NodeHarness,
-  rejects,
-  run,
-} from '../support/node-harness.ts';
+import { NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { blockCapability, filesystems, mountCapability } from '../support/node-volume.ts';
 import { Scratch } from '../support/scratch.ts';
 
 let harness: NodeHarness;
@@ -361,7 +355,8 @@ describe('an inline volume', () => {
     const other = new InlineVolume();
     await volume.publish();
     await other.publish();
-    await volume.unpublish(other.target);
+    // It is not gone, so that must not be said.
+    await rejects(volume.unpublish(other.target), 'FAILED_PRECONDITION', /mount at /);
     assert.equal(harness.mountsAt(other.target).length, 1);
     assert.equal(harness.mountsAt(volume.target).length, 1);
     await volume.unpublish();
@@ -374,7 +369,11 @@ describe('an inline volume', () => {
     const volume = new InlineVolume();
     await volume.publish();
     await using user = await harness.workIn(volume.target);
-    await rejects(volume.unpublish(), 'FAILED_PRECONDITION', new RegExp(`process \\d+ \\(sleep\\) at ${volume.target}`));
+    await rejects(
+      volume.unpublish(),
+      'FAILED_PRECONDITION',
+      new RegExp(`process \\d+ \\(sleep\\) at ${volume.target}`),
+    );
     assert.equal(harness.mountsAt(volume.target).length, 1);
     await user[Symbol.asyncDispose]();
     await volume.unpublish();
@@ -404,7 +403,7 @@ describe('an inline volume', () => {
     await rejects(volume.unpublish(), 'UNAVAILABLE');
     assert.ok(!existsSync(volume.target));
     open?.();
-    await eventually(() => volume.unpublish());
+    await eventually(async () => void (await volume.unpublish()));
     await assertGone(volume);
   });
 
@@ -427,15 +426,16 @@ describe('an inline volume', () => {
   test('T04: what another mount namespace still has is kept at the start, and named', async () => {
     const volume = new InlineVolume();
     await volume.publish();
-    await using _other = await harness.inNamespaceOfItsOwn();
+    await using user = await harness.workElsewhereIn(volume.target);
     await harness.stop();
     run('umount', volume.target);
     await harness.start();
     assert.notEqual(await harness.pool.find(volume.id), undefined);
-    await rejects(volume.unpublish(), 'FAILED_PRECONDITION', /mount at .* for process \d+ \(sleep\)/);
     await rejects(volume.publish(), 'FAILED_PRECONDITION', /mount at .* for process \d+ \(sleep\)/);
-    await _other[Symbol.asyncDispose]();
-    await eventually(() => volume.unpublish());
+    // Its target is removed here, and with it the kernel takes the mount there away; the process stays.
+    await rejects(volume.unpublish(), 'FAILED_PRECONDITION', /process \d+ \(sleep\) at /);
+    await user[Symbol.asyncDispose]();
+    await eventually(async () => void (await volume.unpublish()));
     await assertGone(volume);
   });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,6 +49,18 @@ export class NodeHarness implements AsyncDisposable {
   async start(openPool: () => Promise<Pool> = () => openTestPool(this.scratch)): Promise<void> {
     const pools = new Pools(new Map([['test', openPool]]), 'test');
     await pools.open();
+    await this.#serve(pools);
+  }
+
+  /** The driver answers, but opens its pool only after something else. */
+  async startWhileOpening(before: Promise<void>): Promise<void> {
+    const openPool = () => before.then(() => openTestPool(this.scratch));
+    const pools = new Pools(new Map([['test', openPool]]), 'test');
+    void pools.open();
+    await this.#serve(pools);
+  }
+
+  async #serve(pools: Pools): Promise<void> {
     const node = nodeService({
       nodeId: 'node',
       topology: { 'topology.holdfast.dev/node': 'node' },
@@ -135,13 +147,17 @@ export class NodeHarness implements AsyncDisposable {
   async workIn(directory: string): Promise<AsyncDisposable> {
     const child = spawn('sleep', ['600'], { cwd: directory, stdio: 'ignore' });
     await once(child, 'spawn');
-    return {
-      async [Symbol.asyncDispose]() {
-        if (child.exitCode !== null || child.signalCode !== null) return;
-        child.kill('SIGKILL');
-        await once(child, 'exit');
-      },
-    };
+    return killedAtEnd(child);
+  }
+
+  /** The same in a mount namespace of its own, so that what it keeps is another mount than ours. */
+  async workElsewhereIn(directory: string): Promise<AsyncDisposable> {
+    const child = spawn('unshare', ['--mount', 'sh', '-c', 'echo; exec sleep 600'], {
+      cwd: directory,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    await once(child.stdout, 'data');
+    return killedAtEnd(child);
   }
 
   get node(): DriverClient['node'] {
@@ -191,6 +207,16 @@ export class NodeHarness implements AsyncDisposable {
     if (this.#running === undefined) throw new Error('the driver of this test is stopped');
     return this.#running;
   }
+}
+
+function killedAtEnd(child: ChildProcess): AsyncDisposable {
+  return {
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    },
+  };
 }
 
 /** Runs a program of the host; its output, trimmed. */

@@ -36,7 +36,7 @@ export const nodeOperations: readonly Operation[] = [
     'note/write',
   ]),
   expansion('NodeExpandVolume xfs', xfs),
-  expansion('NodeExpandVolume btrfs', btrfs),
+  { ...expansion('NodeExpandVolume btrfs', btrfs), interruptedAt: ['expand/filesystem'] },
 ];
 
 function staging(
