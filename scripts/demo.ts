@@ -68,6 +68,11 @@ async function story(driver: DriverProcess, step: Step, scratch: Scratch, type: 
     checksum = await volume.write();
     return `64Mi of random, synced  sha256 ${checksum.slice(0, 16)}…`;
   });
+  await step('unpublish', () => volume.unpublish());
+  await step('unstage', () => volume.unstage());
+  await step('stage', () => volume.stage());
+  await step('publish', () => volume.publish());
+  await step('read', () => volume.check(checksum));
   await step('expand', () => volume.expand());
   await step('snapshot', async () => {
     snapshotId = await volume.cut('before the accident');
@@ -93,14 +98,16 @@ async function story(driver: DriverProcess, step: Step, scratch: Scratch, type: 
   await bringUp(disk);
   await step('delta', () => tellDelta(client, disk));
 
+  await takeDown(volume);
+  await step('delete', () => volume.delete());
   await step('clean up', async () => {
-    for (const one of [volume, copy, disk]) {
+    for (const one of [copy, disk]) {
       await takeDown(one);
       await one.delete();
     }
     await client.controller.DeleteSnapshot({ snapshot_id: snapshotId });
     await type('trash purge --yes');
-    return 'volumes, snapshots and trash are gone';
+    return 'the other volumes, the snapshot and the trash are gone';
   });
   await step('stop', async () => {
     const { code, signal } = await driver.stop();

@@ -73,7 +73,10 @@ export async function populateFromGit({ source, timeoutMs = patienceMs, volume }
   const { directory, repository, revision = 'HEAD' } = source;
   const deadlineMs = performance.now() + timeoutMs;
   const inVolume = (place: string, command: readonly string[]) =>
-    runInVolume(volume, place, command, { environment, timeoutMs: Math.max(1, deadlineMs - performance.now()) });
+    runInVolume(volume, place, command, {
+      environment,
+      timeoutMs: Math.max(1, Math.ceil(deadlineMs - performance.now())),
+    });
   const git = (...args: string[]) => inVolume(directory, withoutPrivileges(userId, ['git', ...configuration, ...args]));
   await requireGit();
   try {
@@ -112,8 +115,8 @@ async function requireGit(): Promise<void> {
   try {
     await run('git', ['--version'], { environment });
   } catch (error) {
-    if (!(error instanceof CommandError) || error.exitCode !== undefined) throw error;
-    throw new FailedPrecondition('gitRepository needs git on this node, and it is not installed there (package git).');
+    if (!(error instanceof CommandError)) throw error;
+    throw new FailedPrecondition(`gitRepository needs git on this node (package git), and ${error.message}.`);
   }
 }
 

@@ -12,7 +12,6 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { populateFromGit } from '../../src/command/git.ts';
@@ -21,7 +20,7 @@ import { HoldfastError } from '../../src/volume/errors.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
 import { attach, detached, filesystems, image, run, scratch } from '../kernel/fixture.ts';
 import { GitRepository } from '../support/git-repository.ts';
-import { GitServer } from '../support/git-server.ts';
+import { GitServer, SilentServer } from '../support/git-server.ts';
 
 /** A new volume, and a look into it once it was populated. */
 async function volume(t: TestContext, directory: string, fsType: FilesystemType = 'ext4') {
@@ -47,33 +46,6 @@ async function volume(t: TestContext, directory: string, fsType: FilesystemType 
     loop,
     devicePath,
   };
-}
-
-/** Takes connections, and says nothing. */
-class SilentServer implements Disposable {
-  readonly #server = createServer();
-  readonly #asked = once(this.#server, 'connection');
-
-  static async start(): Promise<SilentServer> {
-    const silent = new SilentServer();
-    silent.#server.listen(0, 'localhost');
-    await once(silent.#server, 'listening');
-    return silent;
-  }
-
-  get url(): string {
-    const address = this.#server.address();
-    assert.ok(address !== null && typeof address === 'object');
-    return `https://localhost:${address.port}/repository`;
-  }
-
-  async asked(): Promise<void> {
-    await this.#asked;
-  }
-
-  [Symbol.dispose](): void {
-    this.#server.close();
-  }
 }
 
 function fails(code: HoldfastError['code'], words: RegExp) {

@@ -7,6 +7,8 @@ const stepTrace = fileURLToPath(new URL('./step-trace.ts', import.meta.url));
 /** How to start the driver as it is shipped: it starts twice as fast as its sources, and here it starts hundreds of times. */
 export interface DriverCommand extends Disposable {
   readonly plain: readonly string[];
+  /** Keeps what V8 compiled of the bundle: a tenth of a start. */
+  readonly environment: Readonly<Record<string, string>>;
   /** The same driver, which writes down every step it passes: see step-trace.ts. */
   readonly traced: readonly string[];
 }
@@ -20,6 +22,7 @@ export async function buildDriver(): Promise<DriverCommand> {
   try {
     const { file } = await buildBundle(directory.path);
     return {
+      environment: { NODE_COMPILE_CACHE: directory.join('compiled') },
       plain: [...withUs, process.execPath, file],
       traced: [...withUs, process.execPath, '--import', stepTrace, file],
       [Symbol.dispose]: () => directory[Symbol.dispose](),

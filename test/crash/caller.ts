@@ -3,6 +3,7 @@ import type { VolumeContent } from '../../src/volume/capability.ts';
 import { CallError } from '../support/client.ts';
 import { type CrashNode, NoDriver } from './crash-node.ts';
 import type { SeededRandom } from './seeded-random.ts';
+import { TestSnapshot } from './test-snapshot.ts';
 import { TestVolume } from './test-volume.ts';
 
 /** A call, and the one that takes it back. */
@@ -52,15 +53,14 @@ export class Caller {
 
   async #live(volume: TestVolume): Promise<void> {
     const random = this.#random;
-    const create = { go: () => volume.create(), back: () => volume.delete() };
-    const stage = { go: () => volume.stage(), back: () => volume.unstage() };
-    const publish = { go: () => volume.publish(), back: () => volume.unpublish() };
-    await this.#make(create);
-    await this.#make(stage);
-    await this.#make(publish);
-    await volume.checkData();
+    const { publish, stage } = movesOf(volume);
+    // A pool that copies does so only while nobody uses the volume.
+    const snapshotsAt = random.pick(['never', 'never', 'rest', 'work'] as const);
+    const isInUse = snapshotsAt === 'work' && this.#node.circumstances.pool !== 'directory';
+    await this.#use(volume);
     await volume.write();
-    if (random.chance(0.3)) await this.#expand(volume);
+    if (isInUse) await this.#snapshot(volume);
+    else if (snapshotsAt === 'never' && random.chance(0.5)) await this.#expand(volume);
     if (random.chance(0.5)) {
       await this.#make(reverse(publish));
       await this.#make({ ...publish, go: () => volume.publish(true) });
@@ -69,13 +69,37 @@ export class Caller {
     }
     await this.#make(reverse(publish));
     await this.#make(reverse(stage));
+    if (snapshotsAt !== 'never' && !isInUse) await this.#snapshot(volume);
     // Grown now, at the latest.
+    await this.#use(volume);
+    await this.#leave(volume);
+  }
+
+  /** Made, if it is not there, and shown; with its data. */
+  async #use(volume: TestVolume): Promise<void> {
+    const { create, publish, stage } = movesOf(volume);
+    await this.#make(create);
     await this.#make(stage);
     await this.#make(publish);
     await volume.checkData();
+  }
+
+  async #leave(volume: TestVolume): Promise<void> {
+    const { publish, stage } = movesOf(volume);
     await this.#make(reverse(publish));
     await this.#make(reverse(stage));
     await this.#make({ go: () => volume.delete() });
+  }
+
+  /** Cut, looked at through a volume made from it, and removed. */
+  async #snapshot(volume: TestVolume): Promise<void> {
+    const snapshot = new TestSnapshot(volume);
+    await this.#make({ go: () => snapshot.create(), back: () => snapshot.delete() });
+    const copy = new TestVolume(this.#node, `${volume.name}-copy`, volume.content);
+    copy.comesFrom(snapshot.origin);
+    await this.#use(copy);
+    await this.#leave(copy);
+    await this.#make({ go: () => snapshot.delete() });
   }
 
   /** ext4 grows when it is staged next, wherever the driver may not grow it while it is mounted. */
@@ -106,6 +130,15 @@ export class Caller {
       throw error;
     }
   }
+}
+
+function movesOf(volume: TestVolume) {
+  return {
+    // Once it has data it is never taken back.
+    create: { go: () => volume.create(), ...(volume.checksum === undefined && { back: () => volume.delete() }) },
+    stage: { go: () => volume.stage(), back: () => volume.unstage() },
+    publish: { go: () => volume.publish(), back: () => volume.unpublish() },
+  };
 }
 
 function reverse({ back, go }: Required<Move>): Move {

@@ -9,6 +9,7 @@ import type { VolumeContent } from '../../src/volume/capability.ts';
 import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import type { DriverClient } from '../support/client.ts';
 import { type CrashNode, nodeId, poolName } from './crash-node.ts';
+import { soon } from './eventually.ts';
 import { mountsBelow } from './kernel-sight.ts';
 
 const mebibyte = 1n << 20n;
@@ -162,16 +163,7 @@ export class TestVolume {
   /** Writes through the published volume what must never be lost from then on. */
   async write(): Promise<void> {
     const data = randomBytes(dataBytes);
-    {
-      await using file = await this.#openData('w');
-      await file.write(data, 0, dataBytes, this.#dataOffset);
-      await file.sync();
-    }
-    if (this.content.type === 'mount') {
-      // The file's name as well, not only what is in it.
-      await using directory = await open(this.targetPath, 'r');
-      await directory.sync();
-    }
+    await soon(this.#writeDurably(data), 'the volume takes no writes: has its filesystem been left frozen?');
     this.#checksum = createHash('sha256').update(data).digest('hex');
     this.#usableBytes = await this.#measure();
   }
@@ -257,6 +249,18 @@ export class TestVolume {
 
   get #dataOffset(): number {
     return this.content.type === 'mount' ? 0 : dataOffset;
+  }
+
+  async #writeDurably(data: Uint8Array): Promise<void> {
+    {
+      await using file = await this.#openData('w');
+      await file.write(data, 0, dataBytes, this.#dataOffset);
+      await file.sync();
+    }
+    if (this.content.type === 'block') return;
+    // The file's name as well, not only what is in it.
+    await using directory = await open(this.targetPath, 'r');
+    await directory.sync();
   }
 
   #openData(how: 'r' | 'w'): Promise<FileHandle> {

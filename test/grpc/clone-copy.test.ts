@@ -151,7 +151,7 @@ describe('a pool whose filesystem cannot share blocks', () => {
   });
 
   test('T04: a copy whose driver went away before it was recorded is made anew under the same name', async () => {
-    const driver = await TestDriver.start();
+    await using driver = await TestDriver.start();
     const source = await makeVolume(driver, create('source', { volume_capabilities: [block()] }));
     const request = create('copy', { volume_content_source: fromVolume(source) });
     const made = await driver.controller.CreateVolume(request);

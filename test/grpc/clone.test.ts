@@ -39,7 +39,7 @@ async function madeSources(driver: TestDriver, changes: Request = {}) {
 
 describe('CreateVolume from a snapshot or a volume', () => {
   test('CV21 CV23 CV25 LV04: content_source is the same in every answer, also on a replay and after a restart', async () => {
-    const driver = await TestDriver.start(sharing);
+    await using driver = await TestDriver.start(sharing);
     const { snapshot, sources, volume } = await madeSources(driver);
     const made: wire.Volume[] = [];
     for (const [index, volume_content_source] of sources.entries()) {

@@ -106,7 +106,7 @@ describe('DeleteVolume', () => {
 
   test('DV08: not OK while a pool that may have it is not open', async () => {
     const pools = { pools: { main: {}, other: {} } };
-    const before = await TestDriver.start(pools);
+    await using before = await TestDriver.start(pools);
     const volume_id = volumeOf(
       await before.controller.CreateVolume(create('a', { parameters: { pool: 'other' } })),
     ).volume_id;

@@ -53,6 +53,7 @@ export class TestDriver implements AsyncDisposable {
   /** What was logged, a line each. */
   readonly log: readonly string[];
   readonly #listener: Listener;
+  #isStopped = false;
 
   private constructor(
     scratch: Scratch,
@@ -131,8 +132,9 @@ export class TestDriver implements AsyncDisposable {
     return this.pools.get(name);
   }
 
-  /** Ends this driver in order; its files stay for the next one. */
+  /** Ends this driver in order; its files stay for the next one, and to dispose of this one does nothing more. */
   async stop(): Promise<Scratch> {
+    this.#isStopped = true;
     this.client.close();
     await this.#listener.close(10_000);
     await this.pools.close();
@@ -140,6 +142,7 @@ export class TestDriver implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isStopped) return;
     using _scratch = this.scratch;
     await this.stop();
   }

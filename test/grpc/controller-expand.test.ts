@@ -105,7 +105,7 @@ describe('ControllerExpandVolume', () => {
   });
 
   test('CE03: the new size lasts over a restart', async () => {
-    const before = await TestDriver.start();
+    await using before = await TestDriver.start();
     const volume_id = await madeVolume(before);
     await before.controller.ControllerExpandVolume({ volume_id, capacity_range: { required_bytes: 2n * size } });
     await using driver = await TestDriver.start({}, await before.stop());

@@ -229,7 +229,7 @@ describe('ListVolumes', () => {
   });
 
   test('N02: a token stays good when its volume is deleted, and after a restart', async () => {
-    const before = await TestDriver.start({ pools });
+    await using before = await TestDriver.start({ pools });
     const ids = await madeVolumes(before, 5);
     const { next_token } = await before.controller.ListVolumes({ max_entries: 2 });
     await before.controller.DeleteVolume({ volume_id: ids[1] });
@@ -318,7 +318,7 @@ describe('ControllerGetVolume', () => {
   }
 
   test('GV04: a record that cannot be read is OK with abnormal, and no size', async () => {
-    const before = await TestDriver.start();
+    await using before = await TestDriver.start();
     const volume_id = await madeVolume(before);
     const scratch = await before.stop();
     writeFileSync(scratch.join('main', 'volumes', volume_id, 'volume.json'), '{');

@@ -96,7 +96,7 @@ describe('CreateVolume again', () => {
   });
 
   test('T01 T03: after a restart the name finds the same volume', async () => {
-    const before = await TestDriver.start(twoPools);
+    await using before = await TestDriver.start(twoPools);
     const made = await before.controller.CreateVolume(first);
     const scratch = await before.stop();
     await using driver = await TestDriver.start(twoPools, scratch);

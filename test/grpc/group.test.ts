@@ -77,7 +77,7 @@ describe('GroupControllerGetCapabilities', () => {
 
 describe('CreateVolumeGroupSnapshot', () => {
   test('GR11 GR12 GR22: complete, ready, all of one instant; Get answers the same, also after a restart', async () => {
-    const driver = await TestDriver.start(sharing);
+    await using driver = await TestDriver.start(sharing);
     const sources = await makeVolumes(driver, ['a', 'b', 'c']);
     const group = await makeGroup(driver, sources);
     assert.equal(group.group_snapshot_id, groupIdFor(nodeId, 'g'));

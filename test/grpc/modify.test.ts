@@ -76,7 +76,7 @@ describe('CreateVolume with mutable parameters', () => {
   }
 
   test('CV16: a replay asks for what it was made with, or for what it is after a modification; else ALREADY_EXISTS', async () => {
-    const driver = await TestDriver.start();
+    await using driver = await TestDriver.start();
     const asking = (mutable_parameters: Parameters) => create('a', { mutable_parameters });
     const first = asking({ provisioning: 'thin', undelete: '1h' });
     const made = await driver.controller.CreateVolume(first);
@@ -129,7 +129,7 @@ describe('ControllerModifyVolume', () => {
   });
 
   test('MV07 MV08: one after another, each again, also while in use; it shows on the disk and survives a restart', async () => {
-    const driver = await TestDriver.start();
+    await using driver = await TestDriver.start();
     const id = volumeIdFor(nodeId, 'main', 'a');
     {
       await using _inUse = await workload(driver, 'a', mount('ext4'), ext4);

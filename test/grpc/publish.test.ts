@@ -49,7 +49,7 @@ describe('attach: required', () => {
   });
 
   test('CP08 G04 LV05: published, also again and after a restart, and unpublished', async () => {
-    const driver = await TestDriver.start(required);
+    await using driver = await TestDriver.start(required);
     const id = await makeVolume(driver, create('a', ext4));
     assert.deepEqual(await publishedTo(driver, id), []);
     for (const _try of [1, 2]) assert.deepEqual(await publish(driver, id), { publish_context: {} });
@@ -91,7 +91,7 @@ describe('attach: required', () => {
   });
 
   test('CP09: published to another node is FAILED_PRECONDITION that names it, until it is unpublished there', async () => {
-    const elsewhere = await TestDriver.start({ ...required, nodeId: 'node-2' });
+    await using elsewhere = await TestDriver.start({ ...required, nodeId: 'node-2' });
     const id = await makeVolume(elsewhere, create('a', ext4));
     await publish(elsewhere, id, { node_id: 'node-2' });
     await using driver = await TestDriver.start(required, await elsewhere.stop());
@@ -252,7 +252,7 @@ describe('attach: required', () => {
 
 describe('attach: none', () => {
   test('G04 E05: a volume that an earlier configuration published is shown, staged and deleted as any other', async () => {
-    const before = await TestDriver.start(required);
+    await using before = await TestDriver.start(required);
     const id = await makeVolume(before, create('a', ext4));
     await publish(before, id, { readonly: true });
     await using driver = await TestDriver.start({}, await before.stop());

@@ -8,15 +8,13 @@ import { create, fails, makeSnapshot, makeVolume, nodeId, snapshotOf, TestDriver
 const twoPools = { pools: { main: {}, other: {} } };
 
 interface Made {
-  readonly driver: TestDriver;
   readonly volumes: readonly [string, string];
   /** In order. */
   readonly snapshots: readonly string[];
 }
 
 /** Seven snapshots: four of a volume in one pool, three of one in the other. */
-async function madeSnapshots(): Promise<Made> {
-  const driver = await TestDriver.start(twoPools);
+async function madeSnapshots(driver: TestDriver): Promise<Made> {
   const volumes = [
     await makeVolume(driver, create('a')),
     await makeVolume(driver, create('b', { parameters: { pool: 'other' } })),
@@ -25,7 +23,7 @@ async function madeSnapshots(): Promise<Made> {
   for (let index = 0; index < 7; index++) {
     snapshots.push(await makeSnapshot(driver, volumes[index % 2] ?? '', `s${index}`));
   }
-  return { driver, volumes, snapshots: snapshots.sort() };
+  return { volumes, snapshots: snapshots.sort() };
 }
 
 async function page(driver: TestDriver, request: Draft<wire.ListSnapshotsRequest>) {
@@ -35,8 +33,8 @@ async function page(driver: TestDriver, request: Draft<wire.ListSnapshotsRequest
 
 describe('ListSnapshots', () => {
   test('LS01 LS06 N01 N02: pages go through all pools, whatever their size, without a gap or a repetition', async () => {
-    const { driver, snapshots } = await madeSnapshots();
-    await using _driver = driver;
+    await using driver = await TestDriver.start(twoPools);
+    const { snapshots } = await madeSnapshots(driver);
     for (const max_entries of [1, 2, 3, 6, 7, 8, 0]) {
       const seen: string[] = [];
       let starting_token = '';
@@ -53,16 +51,16 @@ describe('ListSnapshots', () => {
   });
 
   test('N02: a token stays good when the snapshot it came from is deleted', async () => {
-    const { driver, snapshots } = await madeSnapshots();
-    await using _driver = driver;
+    await using driver = await TestDriver.start(twoPools);
+    const { snapshots } = await madeSnapshots(driver);
     const { next_token } = await page(driver, { max_entries: 3 });
     await driver.controller.DeleteSnapshot({ snapshot_id: snapshots[2] ?? '' });
     assert.deepEqual((await page(driver, { starting_token: next_token })).ids, snapshots.slice(3));
   });
 
   test('LS02 LS04: the filters, also in pages', async () => {
-    const { driver, snapshots, volumes } = await madeSnapshots();
-    await using _driver = driver;
+    await using driver = await TestDriver.start(twoPools);
+    const { snapshots, volumes } = await madeSnapshots(driver);
     for (const snapshot_id of snapshots) assert.deepEqual((await page(driver, { snapshot_id })).ids, [snapshot_id]);
     const counts: number[] = [];
     for (const source_volume_id of volumes) {
@@ -76,8 +74,8 @@ describe('ListSnapshots', () => {
   });
 
   test('LS07: both filters together let through what meets both', async () => {
-    const { driver, snapshots, volumes } = await madeSnapshots();
-    await using _driver = driver;
+    await using driver = await TestDriver.start(twoPools);
+    const { snapshots, volumes } = await madeSnapshots(driver);
     const { ids: ofFirst } = await page(driver, { source_volume_id: volumes[0] });
     for (const snapshot_id of snapshots) {
       const { ids } = await page(driver, { snapshot_id, source_volume_id: volumes[0] });
@@ -86,8 +84,8 @@ describe('ListSnapshots', () => {
   });
 
   test('LS03 LS05: what nothing has, or can have, is an empty list', async () => {
-    const { driver } = await madeSnapshots();
-    await using _driver = driver;
+    await using driver = await TestDriver.start(twoPools);
+    await madeSnapshots(driver);
     for (const filter of [
       { snapshot_id: snapshotIdFor(nodeId, 'no such') },
       { snapshot_id: '../../x' },
@@ -99,8 +97,8 @@ describe('ListSnapshots', () => {
   });
 
   test('LS07: a token that this listing did not give is ABORTED; a negative max_entries INVALID_ARGUMENT', async () => {
-    const { driver, volumes } = await madeSnapshots();
-    await using _driver = driver;
+    await using driver = await TestDriver.start(twoPools);
+    const { volumes } = await madeSnapshots(driver);
     for (const starting_token of ['x', '0', volumes[0], 'snap-', '../snap']) {
       await fails(driver.controller.ListSnapshots({ starting_token }), 'ABORTED');
       await fails(driver.controller.ListSnapshots({ starting_token, snapshot_id: 'x' }), 'ABORTED');
@@ -109,8 +107,8 @@ describe('ListSnapshots', () => {
   });
 
   test('LS08 GR13: members of groups are in it, with their group', async () => {
-    const { driver, volumes } = await madeSnapshots();
-    await using _driver = driver;
+    await using driver = await TestDriver.start(twoPools);
+    const { volumes } = await madeSnapshots(driver);
     const { group_snapshot } = await driver.client.groupController.CreateVolumeGroupSnapshot({
       name: 'g',
       source_volume_ids: [volumes[0]],

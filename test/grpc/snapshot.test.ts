@@ -54,7 +54,7 @@ describe('CreateSnapshot', () => {
   });
 
   test('CS04 DS07: the same again after the source is gone, and after a restart', async () => {
-    const driver = await TestDriver.start(sharing);
+    await using driver = await TestDriver.start(sharing);
     const source_volume_id = await makeVolume(driver, create('a'));
     const made = await driver.controller.CreateSnapshot({ source_volume_id, name: 's' });
     await driver.controller.DeleteVolume({ volume_id: source_volume_id });

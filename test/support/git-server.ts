@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
+import { createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 
 /** Serves the repositories of a directory over https, as gitweb sites do, with a certificate that it signed itself. */
@@ -19,7 +20,7 @@ export class GitServer implements AsyncDisposable {
 
   /**
    * Serves `<url>/repositories/…`. `<url>/private/…` asks for a password, `<url>/insecure/…` leads to a server without
-   * encryption, `<url>/local/…` to a path, and `<url>/silent/…` never answers.
+   * encryption, and `<url>/local/…` to a path.
    */
   static async start(directory: string): Promise<GitServer> {
     const key = join(directory, 'key.pem');
@@ -61,8 +62,6 @@ function answer(directory: string, request: IncomingMessage, response: ServerRes
       return;
     case 'local':
       response.writeHead(302, { location: `file://${directory}${pathname.slice('/local'.length)}` }).end();
-      return;
-    case 'silent':
       return;
     default:
       response.writeHead(404).end();
@@ -107,4 +106,31 @@ function runBackend(
     }
     response.end(output.subarray(end + 4));
   });
+}
+
+/** Takes connections, and says nothing. */
+export class SilentServer implements Disposable {
+  readonly #server = createTcpServer();
+  readonly #asked = once(this.#server, 'connection');
+
+  static async start(): Promise<SilentServer> {
+    const silent = new SilentServer();
+    silent.#server.listen(0, 'localhost');
+    await once(silent.#server, 'listening');
+    return silent;
+  }
+
+  get url(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('the server has no port');
+    return `https://localhost:${address.port}/repository`;
+  }
+
+  async asked(): Promise<void> {
+    await this.#asked;
+  }
+
+  [Symbol.dispose](): void {
+    this.#server.close();
+  }
 }

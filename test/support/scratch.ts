@@ -49,7 +49,11 @@ export class Scratch implements Disposable {
   [Symbol.dispose](): void {
     // Found before anything is unmounted: what lies on a mount that is gone is shown with another path.
     const loops = this.loops();
-    for (const target of this.mounts()) execFileSync('umount', ['--lazy', target]);
+    for (const target of this.mounts()) {
+      // Left frozen it would stay so, and whoever writes to it with it. It says so if it is not.
+      spawnSync('fsfreeze', ['--unfreeze', target]);
+      execFileSync('umount', ['--lazy', target]);
+    }
     // A device with autoclear goes by itself, and a moment later its number may be somebody else's.
     const lasting = loops.filter((device) => !isAutoclear(basename(device)));
     for (const device of lasting) spawnSync('losetup', ['--detach', device]);
