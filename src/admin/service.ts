@@ -62,7 +62,7 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
     },
 
     async holders({ id }, call) {
-      const { pool } = await pools.require(id);
+      const { pool } = (await pools.findEphemeral(id)) ?? (await pools.require(id));
       call.note({ pool: pool.name });
       const devices = await pool.devices(id);
       const found =

@@ -6,13 +6,15 @@ export class CommandError extends Error {
   /** undefined: it never ran, or was killed. */
   readonly exitCode: number | undefined;
   readonly stderr: string;
+  readonly stdout: string;
 
-  constructor(program: string, exitCode: number | undefined, reason: string, stderr: string) {
+  constructor(program: string, exitCode: number | undefined, reason: string, stderr: string, stdout = '') {
     super(`${program} ${reason}${stderr === '' ? '' : `: ${lastLines(stderr)}`}`);
     this.name = 'CommandError';
     this.program = program;
     this.exitCode = exitCode;
     this.stderr = stderr;
+    this.stdout = stdout;
   }
 }
 
@@ -50,7 +52,7 @@ export function run(
     const child = execFile(program, args, options, (error, stdout, stderr) => {
       const exitCode = child.exitCode ?? undefined;
       if (exitCode !== undefined && accept.includes(exitCode)) resolve({ exitCode, stdout, stderr });
-      else reject(new CommandError(program, exitCode, failureOf(error, child, timeoutMs), stderr));
+      else reject(new CommandError(program, exitCode, failureOf(error, child, timeoutMs), stderr, stdout));
     });
     child.stdin?.end();
   });

@@ -27,7 +27,6 @@ const { O_DIRECTORY, S_IFMT, S_IFREG, S_IFDIR, S_IFBLK, S_IFLNK } = constants;
 const RESOLVE_NO_MAGICLINKS = 0x02n;
 const RESOLVE_NO_SYMLINKS = 0x04n;
 const RESOLVE_BENEATH = 0x08n;
-const RESOLVE_CACHED = 0x20n;
 
 const AT_FDCWD = -100;
 const AT_SYMLINK_NOFOLLOW = 0x100;
@@ -61,30 +60,8 @@ const unlinkatCall = libcCall<readonly [number, string, number]>(
 );
 
 /** Opens (O_PATH) a directory whose path an operator configured; symlinks are followed. */
-export async function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
-  const flags = openFlags.O_PATH | O_DIRECTORY;
-  const fd = openCached(AT_FDCWD, path, flags, 0n);
-  return fd === undefined ? openFile(lane, path, flags) : new Descriptor(fd, path, undefined);
-}
-
-/**
- * Opens without a worker thread what the kernel has the whole way to in memory, which nearly always is so. Never waits
- * for a disk or a server (RESOLVE_CACHED of openat2(2)).
- * @returns undefined if it has not, or if the call failed: whoever waits for a thread will hear why
- */
-function openCached(directoryFd: number, path: string, flags: number, resolve: bigint): number | undefined {
-  const how = openHow(flags, resolve | RESOLVE_CACHED);
-  if (path.includes('\0')) return undefined;
-  const fd: unknown = openat2Call.native(...openat2Call.leading, directoryFd, path, how, how.length);
-  return typeof fd === 'number' && fd >= 0 ? fd : undefined;
-}
-
-/** struct open_how. */
-function openHow(flags: number, resolve: bigint): Buffer {
-  const how = Buffer.alloc(24);
-  how.writeBigUInt64LE(BigInt(flags | openFlags.O_CLOEXEC), 0);
-  how.writeBigUInt64LE(resolve, 16);
-  return how;
+export function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
+  return openFile(lane, path, openFlags.O_PATH | O_DIRECTORY);
 }
 
 /**
@@ -94,10 +71,9 @@ function openHow(flags: number, resolve: bigint): Buffer {
 export async function openBeneath(lane: Lane, root: Descriptor, relativePath: string): Promise<Descriptor> {
   const path = relativePath === '' ? '.' : relativePath;
   const where = path === '.' ? root.path : `${root.path}/${path}`;
-  const resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const cachedFd = openCached(root.fd, path, openFlags.O_PATH, resolve);
-  if (cachedFd !== undefined) return new Descriptor(cachedFd, where, undefined);
-  const how = openHow(openFlags.O_PATH, resolve);
+  const how = Buffer.alloc(24);
+  how.writeBigUInt64LE(BigInt(openFlags.O_PATH | openFlags.O_CLOEXEC), 0);
+  how.writeBigUInt64LE(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, 16);
   for (let attemptsLeft = 32; ; attemptsLeft--) {
     try {
       const fd = await invoke(lane, openat2Call, [root.fd, path, how, how.length], where);

@@ -9,7 +9,7 @@ import { growMounted } from '../kernel/filesystem.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { mountFilesystem } from '../kernel/mount.ts';
 import type { Pool } from '../pool/pool.ts';
-import { DataLoss, type HoldfastError, InternalError, InvalidArgument } from '../volume/errors.ts';
+import { Aborted, DataLoss, type HoldfastError, InternalError, InvalidArgument } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
@@ -85,6 +85,10 @@ async function growBeforeMount(volumeId: VolumeId, devicePath: string): Promise<
     await step('stage/grow', () => growUnmountedExt4(devicePath));
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
+    // e2fsck and resize2fs outlive a driver that is killed, and are left to finish: cut short they could do harm.
+    if (/ is (in use|mounted)\./.test(error.stdout)) {
+      throw new Aborted(`volume ${volumeId}: its ext4 is still being checked or grown by an earlier call; try again.`);
+    }
     throw new DataLoss(
       `volume ${volumeId}: its ext4 cannot be grown to the volume's size. ${error.message}. The data is left as it is; run e2fsck on it.`,
     );

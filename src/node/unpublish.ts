@@ -4,7 +4,7 @@ import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
 import { detachUnseen } from './block.ts';
 import type { NodeContext } from './context.ts';
-import { removeEphemeral } from './ephemeral/find.ts';
+import { removeEphemeral } from './ephemeral/remove.ts';
 import { findIfPossible } from './find.ts';
 import { openPlace, type Place } from './look.ts';
 import type { StageNote } from './notes.ts';

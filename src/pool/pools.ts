@@ -87,9 +87,24 @@ export class Pools {
     return state.pool;
   }
 
-  /** @throws Unavailable if no open pool has it but another one, not open, might: "not found" could be a lie (DV08) */
+  /**
+   * A volume with a life of its own: of an ephemeral one only its publish and unpublish know.
+   * @throws Unavailable if no open pool has it but another one, not open, might: "not found" could be a lie (DV08)
+   */
   find(id: VolumeId): Promise<FoundVolume | undefined> {
-    return this.#search(`volume ${id}`, (pool) => pool.find(id));
+    return this.#search(`volume ${id}`, async (pool) => {
+      const record = await pool.find(id);
+      return record?.ephemeral === undefined ? record : undefined;
+    });
+  }
+
+  /** An ephemeral volume of the pools that are open: one broken disk does not stop those on the others. */
+  async findEphemeral(id: VolumeId): Promise<FoundVolume | undefined> {
+    for (const pool of this.all()) {
+      const record = await pool.find(id);
+      if (record?.ephemeral !== undefined) return { pool, record };
+    }
+    return undefined;
   }
 
   /** Like `find`, for calls that need the volume. @throws NotFound, Unavailable */

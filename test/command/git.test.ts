@@ -271,10 +271,13 @@ describe('populateFromGit', () => {
     }
   });
 
-  test('a bundle of another owner, whose hook for packing does not run', async (t) => {
+  test('a repository of another owner, whose hook for packing does not run', async (t) => {
     const directory = await scratch(t);
     const repository = new GitRepository(directory);
-    const marker = join(directory, 'marker');
+    const marked = join(directory, 'marked');
+    mkdirSync(marked);
+    chmodSync(marked, 0o777);
+    const marker = join(marked, 'hook');
     repository.git('config', 'uploadpack.packObjectsHook', `sh -c 'touch ${marker}; exec "$@"' sh`);
     await run('chown', ['--recursive', '4711', repository.path]);
     const { look, populate } = await volume(t, directory);

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, truncateSync, writeFileSync } from 'node:fs';
 import { openTestPool } from '../support/image-pool.ts';
 import type { Scratch } from '../support/scratch.ts';
+import { describeEphemeral } from './ephemeral-contract.ts';
 import { describePool } from './pool-contract.ts';
 import { describePublication } from './publication-contract.ts';
 import { describeInstantSnapshots, describeSnapshots } from './snapshot-contract.ts';
@@ -25,6 +26,7 @@ for (const [kind, poolUnderTest] of Object.entries(kinds)) {
   describeSnapshots(kind, poolUnderTest);
   describeTrash(kind, poolUnderTest);
   describePublication(kind, poolUnderTest);
+  describeEphemeral(kind, poolUnderTest);
 }
 describeInstantSnapshots('image pool in a backing file', backingFile);
 describeTrashUnderPressure('image pool in a backing file', backingFile);

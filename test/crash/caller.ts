@@ -61,13 +61,8 @@ export class Caller {
     await volume.write();
     if (isInUse) await this.#snapshot(volume);
     else if (snapshotsAt === 'never' && random.chance(0.5)) await this.#expand(volume);
-    if (random.chance(0.5)) {
-      await this.#make(reverse(publish));
-      await this.#make({ ...publish, go: () => volume.publish(true) });
-      await volume.checkData();
-      await volume.checkReadonly();
-    }
     await this.#make(reverse(publish));
+    if (random.chance(0.5)) await this.#lookReadonly(volume);
     await this.#make(reverse(stage));
     if (snapshotsAt !== 'never' && !isInUse) await this.#snapshot(volume);
     // Grown now, at the latest.
@@ -82,6 +77,14 @@ export class Caller {
     await this.#make(stage);
     await this.#make(publish);
     await volume.checkData();
+  }
+
+  async #lookReadonly(volume: TestVolume): Promise<void> {
+    const publish = { go: () => volume.publish(true), back: () => volume.unpublish() };
+    await this.#make(publish);
+    await volume.checkData();
+    await volume.checkReadonly();
+    await this.#make(reverse(publish));
   }
 
   async #leave(volume: TestVolume): Promise<void> {

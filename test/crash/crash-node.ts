@@ -164,7 +164,7 @@ export class CrashNode implements AsyncDisposable {
 
   #config(): string {
     const { isAttachRequired = false, keepsTrash = false, pool } = this.circumstances;
-    const home = pool === 'directory' ? `directory: ${this.poolHome}` : `file: ${this.poolHome}, size: 4Gi`;
+    const home = pool === 'directory' ? `directory: ${this.poolHome}` : `file: ${this.poolHome}, size: 16Gi`;
     return [
       // With it, both ways to grow a volume are offered.
       'expansion: controller',
@@ -187,7 +187,7 @@ export class CrashNode implements AsyncDisposable {
   }
 }
 
-/** A node with a pool of 4 GiB that has its disk for itself, so that nobody else's files take room there. */
+/** A node with a pool of 16 GiB, all of it sparse, that has its disk for itself, so that nobody else's files take room there. */
 export function makeNode(command: DriverCommand, scratch: Scratch, circumstances: Circumstances = {}): CrashNode {
   const options = { command, scratch, circumstances };
   if (circumstances.pool !== 'directory') {
@@ -195,7 +195,7 @@ export function makeNode(command: DriverCommand, scratch: Scratch, circumstances
     return new CrashNode({ ...options, poolRoot, poolHome: scratch.join('pool.img') });
   }
   const image = scratch.join('disk.img');
-  execFileSync('truncate', ['--size=4G', image]);
+  execFileSync('truncate', ['--size=16G', image]);
   execFileSync('mkfs.ext4', ['-q', '-F', image]);
   mkdirSync(scratch.join('disk'));
   execFileSync('mount', ['-o', 'loop', image, scratch.join('disk')]);

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { DriverClient } from '../support/client.ts';
-import { CallError } from '../support/client.ts';
+import { ephemeralIdFor } from '../../src/volume/id.ts';
+import { CallError, type DriverClient } from '../support/client.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { GitRepository } from '../support/git-repository.ts';
@@ -45,7 +45,7 @@ function isCode(code: string) {
   return (error: unknown) => error instanceof CallError && error.code === code;
 }
 
-test('an inline volume is in no list, and goes for good where deleted volumes are kept', async () => {
+test('an inline volume is nothing to the controller, and goes for good where deleted volumes are kept', async () => {
   using scratch = new Scratch('inline');
   const repository = new GitRepository(scratch.path);
   await using driver = await DriverProcess.start(scratch, { config: config(scratch) });
@@ -54,6 +54,15 @@ test('an inline volume is in no list, and goes for good where deleted volumes ar
   await volume.publish(client);
   assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), 'two');
   assert.deepEqual((await client.controller.ListVolumes({})).entries, []);
+  const volume_id = ephemeralIdFor('node-1', volume.handle);
+  assert.deepEqual(readdirSync(scratch.join('pool', 'volumes')), [volume_id]);
+  await assert.rejects(client.controller.ControllerGetVolume({ volume_id }), isCode('NOT_FOUND'));
+  await assert.rejects(
+    client.controller.ControllerModifyVolume({ volume_id, mutable_parameters: { undelete: '1h' } }),
+    isCode('NOT_FOUND'),
+  );
+  await assert.rejects(client.controller.DeleteVolume({ volume_id }), isCode('FAILED_PRECONDITION'));
+  assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), 'two');
   await volume.unpublish(client);
   await eventually(() => assert.deepEqual(readdirSync(scratch.join('pool', 'trash')), []));
   assert.deepEqual(readdirSync(scratch.join('pool', 'volumes')), []);

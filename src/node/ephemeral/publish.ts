@@ -9,7 +9,6 @@ import type { Notes } from '../notes.ts';
 import { identify, LazyMountTable } from '../observe.ts';
 import { planEphemeral } from '../plan.ts';
 import { missingParent } from '../show.ts';
-import { findEphemeral } from './find.ts';
 import { makeAt } from './make.ts';
 import { type EphemeralRequest, isSameRequest } from './request.ts';
 
@@ -25,7 +24,7 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
   if (place === undefined) throw missingParent(target.path);
   using look = await lookAt(context.lane, place);
   const { occupant } = await identify(context, new LazyMountTable(context.lane), look, volumeId);
-  const existing = await findEphemeral(context, volumeId);
+  const existing = await context.pools.findEphemeral(volumeId);
   const wanted = {
     access: 'mount',
     attributes: completeAttributes({ ...demand.options.attributes, readonly: isReadonly }),

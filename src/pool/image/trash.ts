@@ -1,5 +1,6 @@
 import { readdir, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
@@ -103,7 +104,12 @@ export class Trash {
 
   /** The mark that it is kept goes first: cut short, the rest is still known as something to be unlinked. */
   async #unlink(path: string): Promise<void> {
-    await this.#lane.run(() => rm(join(path, deletionFileName), { force: true }));
+    await this.#lane
+      .run(() => rm(join(path, deletionFileName), { force: true }))
+      .catch((error) => {
+        // A plain file in tmp/, with which a start that was cut short tried out what the disk can do.
+        if (!isErrno(error, 'ENOTDIR')) throw error;
+      });
     await this.#lane.run(() => rm(path, { recursive: true, force: true }));
   }
 

@@ -150,12 +150,15 @@ export class ImageVolumes {
    */
   async #releaseUnwritten({ content, id }: VolumeRecord): Promise<void> {
     const { devices, lane, layout } = this.#parts;
+    if ((await devices.holder(id)) === undefined) return punchUnwritten(lane, layout.data(id));
     const [device] = (await devices.list(id)).filter((each) => !each.readonly);
-    if (device === undefined) return punchUnwritten(lane, layout.data(id));
-    const mounted = content.type === 'mount' ? await openMounted(lane, await readMountTable(lane), device) : undefined;
+    const mounted =
+      content.type === 'mount' && device !== undefined
+        ? await openMounted(lane, await readMountTable(lane), device)
+        : undefined;
     if (mounted === undefined) {
       throw new FailedPrecondition(
-        `volume ${id} is in use as a raw block device, so its unwritten blocks cannot be released now: stop its pod first.`,
+        `volume ${id} is in use without a mounted filesystem, so its unwritten blocks cannot be released now: stop its pod first.`,
       );
     }
     await using directory = mounted;

@@ -1,23 +1,13 @@
-import type { FoundVolume } from '../../pool/pools.ts';
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { NodeContext } from '../context.ts';
-
-/** Among the pools that are open: a disk that is broken does not stop volumes on the others. */
-export async function findEphemeral({ pools }: NodeContext, id: VolumeId): Promise<FoundVolume | undefined> {
-  for (const pool of pools.all()) {
-    const record = await pool.find(id);
-    if (record?.ephemeral !== undefined) return { pool, record };
-  }
-  return undefined;
-}
 
 /**
  * Removes the volume, as the end of its unpublish. In a pool that could not be opened it goes when that is opened, for
  * then nothing uses it. @throws Unavailable while a pool is being opened: it may have been seen in use a moment ago
  */
 export async function removeEphemeral(context: NodeContext, id: VolumeId): Promise<void> {
-  const found = await findEphemeral(context, id).catch(undefinedIfDamaged);
+  const found = await context.pools.findEphemeral(id).catch(undefinedIfDamaged);
   await found?.pool.remove(id);
   if (!context.pools.ready()) {
     throw new Unavailable(`volume ${id} is unmounted, but a pool that may have it is still being opened; try again.`);
