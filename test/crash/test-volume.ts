@@ -162,14 +162,23 @@ export class TestVolume {
 
   /** Writes through the published volume what must never be lost from then on. */
   async write(): Promise<void> {
+    this.checkPublished();
     const data = randomBytes(dataBytes);
     await soon(this.#writeDurably(data), 'the volume takes no writes: has its filesystem been left frozen?');
     this.#checksum = createHash('sha256').update(data).digest('hex');
     this.#usableBytes = await this.#measure();
   }
 
+  /** Asserts that the volume can be seen at its target, and not the directory or file that is made for it. */
+  checkPublished(): void {
+    assert.equal(mountsBelow(this.targetPath).length, 1, 'nothing, or too much, is mounted at the target');
+    const stats = statSync(this.targetPath);
+    assert.ok(this.content.type === 'mount' ? stats.isDirectory() : stats.isBlockDevice());
+  }
+
   /** Asserts that what was written and fsynced is there; in a volume that nothing was written to, that nothing is. */
   async checkData(): Promise<void> {
+    this.checkPublished();
     const { checksum } = this;
     if (checksum === undefined) {
       if (this.content.type === 'mount') assert.ok(!existsSync(this.#dataPath), 'a new volume has old data in it');
