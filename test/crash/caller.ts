@@ -46,7 +46,12 @@ export class Caller {
   /** Until told to stop; the life that is under way is lived to its end. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#live(new TestVolume(this.#node, `${this.#name}-${this.lives}`, this.#random.pick(contents)));
+      const volume = new TestVolume(this.#node, `${this.#name}-${this.lives}`, this.#random.pick(contents));
+      try {
+        await this.#live(volume);
+      } catch (cause) {
+        throw new Error(`${volume.describe()}: ${cause instanceof Error ? cause.message : cause}`, { cause });
+      }
       this.lives++;
     }
   }

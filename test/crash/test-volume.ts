@@ -10,7 +10,7 @@ import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import type { DriverClient } from '../support/client.ts';
 import { type CrashNode, nodeId, poolName } from './crash-node.ts';
 import { soon } from './eventually.ts';
-import { mountsBelow } from './kernel-sight.ts';
+import { loopsOver, mountsBelow } from './kernel-sight.ts';
 
 const mebibyte = 1n << 20n;
 const dataBytes = 1 << 20;
@@ -228,6 +228,14 @@ export class TestVolume {
   allocatedBytes(): bigint {
     const { blocks } = statSync(join(this.node.poolRoot, 'volumes', this.id, 'data'), { bigint: true });
     return blocks * 512n;
+  }
+
+  /** Where it is, for whoever has to find out what went wrong. */
+  describe(): string {
+    const mounts = [...mountsBelow(this.stagingPath), ...mountsBelow(this.targetPath)];
+    const loops = loopsOver(this.node.poolRoot).filter(({ backingFile }) => backingFile.includes(this.id));
+    const { content, id, name } = this;
+    return `${name}: ${JSON.stringify({ id, content, loops, mounts })}`;
   }
 
   get capability(): Draft<wire.VolumeCapability> {

@@ -28,8 +28,10 @@ export async function scratch(t: Pick<TestContext, 'after'>): Promise<string> {
     for (const { target } of mounts.reverse()) {
       if (target.startsWith(`${directory}/`)) await unmount(lane, target);
     }
-    for (const { label, number } of await listLoops(lane)) {
-      if (label.startsWith(basename(directory))) await detachLoop(lane, number);
+    // Asked again when it is detached: by then its number may be somebody else's.
+    const isOurs = ({ label }: { readonly label: string }) => label.startsWith(basename(directory));
+    for (const loop of (await listLoops(lane)).filter(isOurs)) {
+      await detachLoop(lane, loop.number, async (now) => isOurs(now));
     }
     await rm(directory, { recursive: true });
   });
