@@ -124,7 +124,7 @@ describe('ControllerModifyVolume', () => {
     await using source = await workload(driver, 'raw', block(), { parameters: { provisioning: 'thick' } });
     const before = await recordOf(driver, source.id);
     const both = { provisioning: 'thin', undelete: '1h' };
-    await fails(modify(driver, source.id, both), 'FAILED_PRECONDITION', /in use as a raw block device/);
+    await fails(modify(driver, source.id, both), 'FAILED_PRECONDITION', /in use without a mounted filesystem/);
     assert.deepEqual(await recordOf(driver, source.id), before);
   });
 
