@@ -99,7 +99,7 @@ stage unit node_tests unit 'src/**/*.test.ts'
 if [ "$(id -u)" -eq 0 ]; then
   # By themselves: they attach and detach loop devices by number, under the feet of every other test.
   stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
-  stage tests node_tests tests --test-concurrency=2 'test/!(bench|kernel)/**/*.test.ts'
+  stage tests node_tests tests --test-concurrency=2 'test/!(bench|kernel|cluster)/**/*.test.ts'
   stage sanity node csi-sanity/run.ts
 else
   printf '\n!! Not root: nothing that mounts can be tested. Run: sudo npm test\n' >&2

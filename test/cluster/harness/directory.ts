@@ -1,0 +1,129 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { undoMounts } from '../../support/left-behind.ts';
+
+const parent = '/var/tmp';
+const prefix = 'holdfast-cluster-';
+
+/**
+ * Where one cluster has all its files. What carries its name belongs to it: processes with the directory in their
+ * command line, and those in a cgroup with its name; that is how a later run finds what a killed one has left.
+ */
+export class ClusterDirectory implements AsyncDisposable {
+  readonly path: string;
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  /** A new one, after whatever clusters of processes that are gone have left has been removed. */
+  static async make(): Promise<ClusterDirectory> {
+    for (const name of readdirSync(parent).filter((entry) => entry.startsWith(prefix))) {
+      const left = new ClusterDirectory(join(parent, name));
+      if (left.#hasOwner()) continue;
+      console.error(`cluster: removing what a run that was killed has left in ${left.path}`);
+      await left[Symbol.asyncDispose]();
+    }
+    const directory = new ClusterDirectory(mkdtempSync(join(parent, prefix)));
+    writeFileSync(directory.#ownerFile, `${process.pid} ${startOf(process.pid)}`);
+    return directory;
+  }
+
+  /** The name of its cgroup, too. */
+  get name(): string {
+    return basename(this.path);
+  }
+
+  join(...parts: string[]): string {
+    return join(this.path, ...parts);
+  }
+
+  /** A directory in it. */
+  makeDirectory(...parts: string[]): string {
+    const path = this.join(...parts);
+    mkdirSync(path, { recursive: true });
+    return path;
+  }
+
+  /** Ends every process of the cluster, undoes its mounts and removes its files. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#endProcesses();
+    undoMounts(this.path);
+    this.#removeCgroups();
+    rmSync(this.path, { recursive: true, force: true });
+  }
+
+  get #ownerFile(): string {
+    return this.join('owner');
+  }
+
+  #hasOwner(): boolean {
+    try {
+      const [pid, start] = readFileSync(this.#ownerFile, 'utf8').split(' ');
+      return startOf(Number(pid)) === start;
+    } catch {
+      return false;
+    }
+  }
+
+  async #endProcesses(): Promise<void> {
+    // A shim that dies leaves its containers, and a process may start another while we look: until none is left.
+    for (let round = 0; round < 50; round += 1) {
+      const left = this.#processes();
+      if (left.length === 0) return;
+      for (const pid of left) kill(pid);
+      await delay(100);
+    }
+    throw new Error(`processes of ${this.path} do not end: ${this.#processes().join(', ')}`);
+  }
+
+  #processes(): number[] {
+    return readdirSync('/proc')
+      .filter((entry) => /^[0-9]+$/.test(entry))
+      .map(Number)
+      .filter((pid) => pid !== process.pid)
+      .filter(
+        (pid) => textOf(pid, 'cmdline').includes(`${this.path}/`) || textOf(pid, 'cgroup').includes(`/${this.name}`),
+      )
+      .filter((pid) => textOf(pid, 'cmdline') !== '');
+  }
+
+  #removeCgroups(): void {
+    const root = '/sys/fs/cgroup';
+    for (const controller of ['.', ...readdirSync(root)]) removeCgroup(join(root, controller, this.name));
+  }
+}
+
+/** Removes a cgroup and those in it: the files in them are the kernel's, only directories can be removed. */
+function removeCgroup(path: string): void {
+  try {
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      if (entry.isDirectory()) removeCgroup(join(path, entry.name));
+    }
+    rmdirSync(path);
+  } catch {
+    // Most controllers have none of ours.
+  }
+}
+
+/** When a process was started, which its number does not tell; empty if there is none. */
+function startOf(pid: number): string {
+  return textOf(pid, 'stat').split(') ').at(-1)?.split(' ')[19] ?? '';
+}
+
+function textOf(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended since.
+  }
+}

@@ -1,0 +1,55 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+
+/** Mounts at or below a directory, the newest first. */
+export function mountsBelow(directory: string): string[] {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => decodeOctal(line.split(' ')[4] ?? ''))
+    .filter((target) => target === directory || target.startsWith(`${directory}/`))
+    .reverse();
+}
+
+/** Loop devices over files in a directory, deleted ones included. */
+export function loopsOver(directory: string): string[] {
+  return readdirSync('/sys/block')
+    .filter((name) => name.startsWith('loop'))
+    .filter((name) => backingFile(name)?.startsWith(`${directory}/`))
+    .map((name) => `/dev/${name}`);
+}
+
+/** Undoes all mounts at or below a directory and detaches the loop devices over files in it. */
+export function undoMounts(directory: string): void {
+  // Found before anything is unmounted: what lies on a mount that is gone is shown with another path.
+  const loops = loopsOver(directory);
+  for (const target of mountsBelow(directory)) {
+    // Left frozen it would stay so, and whoever writes to it with it. It says so if it is not.
+    spawnSync('fsfreeze', ['--unfreeze', target]);
+    execFileSync('umount', ['--lazy', target]);
+  }
+  // A device with autoclear goes by itself, and a moment later its number may be somebody else's.
+  const lasting = loops.filter((device) => !isAutoclear(basename(device)));
+  for (const device of lasting) spawnSync('losetup', ['--detach', device]);
+}
+
+function backingFile(loop: string): string | undefined {
+  try {
+    return readFileSync(`/sys/block/${loop}/loop/backing_file`, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}
+
+function isAutoclear(loop: string): boolean {
+  try {
+    return readFileSync(`/sys/block/${loop}/loop/autoclear`, 'utf8').trim() === '1';
+  } catch {
+    return true;
+  }
+}
+
+/** mountinfo writes spaces and the like as octal escapes. */
+function decodeOctal(text: string): string {
+  return text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}
