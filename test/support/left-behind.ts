@@ -11,6 +11,15 @@ export function mountsBelow(directory: string): string[] {
     .reverse();
 }
 
+/** What of its filesystem is mounted at a directory: of a bind mount, the directory that it shows; undefined if nothing is. */
+export function mountedDirectory(target: string): string | undefined {
+  const fields = readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' '))
+    .findLast((line) => decodeOctal(line[4] ?? '') === target);
+  return fields === undefined ? undefined : decodeOctal(fields[3] ?? '');
+}
+
 /** Loop devices over files in a directory, deleted ones included. */
 export function loopsOver(directory: string): string[] {
   return readdirSync('/sys/block')

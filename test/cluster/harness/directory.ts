@@ -1,10 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { undoMounts } from '../../support/left-behind.ts';
+import { mountedDirectory, undoMounts } from '../../support/left-behind.ts';
+import { removeCgroup } from './cgroup.ts';
 
 const parent = '/var/tmp';
 const prefix = 'holdfast-cluster-';
+const kubeletDirectory = '/var/lib/kubelet';
 
 /**
  * Where one cluster has all its files. What carries its name belongs to it: processes with the directory in their
@@ -35,6 +38,31 @@ export class ClusterDirectory implements AsyncDisposable {
     return basename(this.path);
   }
 
+  /**
+   * The kubelet's directory, which has to be this one: Kubernetes' own suite has it built in. It is a mount of a directory
+   * in ours, shared, so that mounts made in it by containers are seen by all.
+   */
+  makeKubeletDirectory(): string {
+    mkdirSync(kubeletDirectory, { recursive: true });
+    if (readdirSync(kubeletDirectory).length > 0) {
+      throw new Error(`${kubeletDirectory} is not empty: this machine has a kubelet, or had one`);
+    }
+    this.#share(this.makeDirectory('kubelet'), kubeletDirectory);
+    return kubeletDirectory;
+  }
+
+  /** A directory in which containers can make mounts that are seen outside of them. */
+  makeSharedDirectory(...parts: string[]): string {
+    const path = this.makeDirectory(...parts);
+    this.#share(path, path);
+    return path;
+  }
+
+  #share(source: string, target: string): void {
+    execFileSync('mount', ['--bind', source, target]);
+    execFileSync('mount', ['--make-rshared', target]);
+  }
+
   join(...parts: string[]): string {
     return join(this.path, ...parts);
   }
@@ -49,8 +77,9 @@ export class ClusterDirectory implements AsyncDisposable {
   /** Ends every process of the cluster, undoes its mounts and removes its files. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#endProcesses();
+    if (mountedDirectory(kubeletDirectory)?.endsWith(`/${this.name}/kubelet`) === true) undoMounts(kubeletDirectory);
     undoMounts(this.path);
-    this.#removeCgroups();
+    removeCgroup(this.name);
     rmSync(this.path, { recursive: true, force: true });
   }
 
@@ -87,23 +116,6 @@ export class ClusterDirectory implements AsyncDisposable {
         (pid) => textOf(pid, 'cmdline').includes(`${this.path}/`) || textOf(pid, 'cgroup').includes(`/${this.name}`),
       )
       .filter((pid) => textOf(pid, 'cmdline') !== '');
-  }
-
-  #removeCgroups(): void {
-    const root = '/sys/fs/cgroup';
-    for (const controller of ['.', ...readdirSync(root)]) removeCgroup(join(root, controller, this.name));
-  }
-}
-
-/** Removes a cgroup and those in it: the files in them are the kernel's, only directories can be removed. */
-function removeCgroup(path: string): void {
-  try {
-    for (const entry of readdirSync(path, { withFileTypes: true })) {
-      if (entry.isDirectory()) removeCgroup(join(path, entry.name));
-    }
-    rmdirSync(path);
-  } catch {
-    // Most controllers have none of ours.
   }
 }
 
