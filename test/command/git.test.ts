@@ -353,6 +353,27 @@ describe('populateFromGit', () => {
     await detached(loop, directory);
   });
 
+  test('while git works, no other volume is kept busy by it', async (t) => {
+    const directory = await scratch(t);
+    using silent = await SilentServer.start();
+    const { populate } = await volume(t, directory);
+    const other = await attach(await image(directory, 'ext4', 'other'), directory);
+    const path = join(directory, 'other-mount');
+    mkdirSync(path);
+    await run('mount', [other.devicePath, path]);
+    await other.descriptor[Symbol.asyncDispose]();
+    let isWorking = true;
+    const work = assert.rejects(populate({ gitRepository: silent.url }, 20_000)).then(() => {
+      isWorking = false;
+    });
+    await silent.asked();
+    await run('umount', [path]);
+    await detached(other, directory);
+    assert.ok(isWorking, 'the device has waited for git');
+    await silent.hangUp();
+    await work;
+  });
+
   test('git is not installed', async (t) => {
     const directory = await scratch(t);
     const { path } = new GitRepository(directory);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import { createServer as createTcpServer } from 'node:net';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 
 /** Serves the repositories of a directory over https, as gitweb sites do, with a certificate that it signed itself. */
@@ -111,7 +111,7 @@ function runBackend(
 /** Takes connections, and says nothing. */
 export class SilentServer implements Disposable {
   readonly #server = createTcpServer();
-  readonly #asked = once(this.#server, 'connection');
+  readonly #asked: Promise<Socket[]> = once(this.#server, 'connection');
 
   static async start(): Promise<SilentServer> {
     const silent = new SilentServer();
@@ -128,6 +128,12 @@ export class SilentServer implements Disposable {
 
   async asked(): Promise<void> {
     await this.#asked;
+  }
+
+  /** Of those who asked, the first is given up. */
+  async hangUp(): Promise<void> {
+    const [connection] = await this.#asked;
+    connection?.destroy();
   }
 
   [Symbol.dispose](): void {
