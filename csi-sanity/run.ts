@@ -66,7 +66,7 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
     }
     deepEqual(readdirSync(driver.kubeletDirectory), [], "something was left in the kubelet's directory");
   }
-  assertNothingLeft(scratch);
+  await assertNothingLeft(scratch);
 }
 
 function configFor({ attach, defaultFilesystem, home }: Mode, scratch: Scratch): string {

@@ -38,7 +38,7 @@ describe('the bundle', () => {
       await volume.tearDown(client, id);
       assert.deepEqual(await driver.stop(), { code: 0, signal: null });
       assert.equal(driver.output().includes('unrecognized flag'), false, driver.output());
-      assertNothingLeft(scratch);
+      await assertNothingLeft(scratch);
     });
   }
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { openSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { Child } from '../support/child.ts';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
@@ -26,24 +25,20 @@ describe('holdfast who', () => {
     await volume.stage(client, id);
     await volume.publish(client, id);
     writeFileSync(volume.file('open'), '');
-    const user = spawn('sleep', ['600'], { stdio: [openSync(volume.file('open'), 'r'), 'ignore', 'ignore'] });
-    try {
-      await once(user, 'spawn');
-      const { code, stdout } = await holdfast(['who', id], environment);
-      assert.equal(code, 0);
-      assert.match(stdout, new RegExp(`^${id} is attached as /dev/loop\\d+$`, 'm'));
-      assert.match(stdout, /^KIND +PID +COMMAND +PATH$/m);
-      assert.match(stdout, new RegExp(`^process +${user.pid} +sleep +.*/open$`, 'm'));
-      for (const path of [volume.stagingPath, volume.targetPath]) {
-        assert.match(stdout, new RegExp(`^mount +- +- +${path}$`, 'm'));
-      }
-      const { holders, isComplete } = JSON.parse((await holdfast(['who', id, '--json'], environment)).stdout);
-      assert.equal(isComplete, true);
-      assert.ok(holders.some(({ kind, pid }: Record<string, unknown>) => kind === 'process' && pid === user.pid));
-    } finally {
-      user.kill('SIGKILL');
-      await once(user, 'exit');
+    const stdin = openSync(volume.file('open'), 'r');
+    await using user = await Child.start(['sleep', '600'], { stdin });
+    closeSync(stdin);
+    const { code, stdout } = await holdfast(['who', id], environment);
+    assert.equal(code, 0);
+    assert.match(stdout, new RegExp(`^${id} is attached as /dev/loop\\d+$`, 'm'));
+    assert.match(stdout, /^KIND +PID +COMMAND +PATH$/m);
+    assert.match(stdout, new RegExp(`^process +${user.pid} +sleep +.*/open$`, 'm'));
+    for (const path of [volume.stagingPath, volume.targetPath]) {
+      assert.match(stdout, new RegExp(`^mount +- +- +${path}$`, 'm'));
     }
+    const { holders, isComplete } = JSON.parse((await holdfast(['who', id, '--json'], environment)).stdout);
+    assert.equal(isComplete, true);
+    assert.ok(holders.some(({ kind, pid }: Record<string, unknown>) => kind === 'process' && pid === user.pid));
   });
 
   test('a volume that is not there', async () => {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { Lane } from '../../src/kernel/lane.ts';
 import { canReflink } from '../../src/pool/image/reflink.ts';
 import { DataLoss, FailedPrecondition } from '../../src/volume/errors.ts';
+import { startNamespace } from '../support/child.ts';
+import { assertNothingLeft } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -24,8 +25,7 @@ describe('the home of an image pool', () => {
     assert.equal(await canReflink(lane, scratch.join('data/pools/test')), true);
     assert.equal(existsSync(scratch.join('data/pools/test.img')), !(await canReflink(lane, scratch.path)));
     await pool.close();
-    assert.deepEqual(scratch.mounts(), []);
-    assert.deepEqual(scratch.loops(), []);
+    await assertNothingLeft(scratch);
   });
 
   test('a sparse backing file takes little, and gives back what is deleted', async () => {
@@ -162,20 +162,14 @@ describe('the home of an image pool', () => {
     using scratch = new Scratch('home');
     const pool = await openTestPool(scratch, auto());
     const loops = scratch.loops();
-    const sleeper = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', 'echo; exec sleep 1000']);
-    try {
-      await once(sleeper.stdout, 'data');
-      await pool.close();
-      assert.deepEqual(scratch.mounts(), []);
-      assert.deepEqual(scratch.loops(), loops);
-      const again = await openTestPool(scratch, auto());
-      assert.deepEqual(scratch.loops(), loops);
-      await again.create(volumeSpec('works'));
-      await again.close();
-    } finally {
-      sleeper.kill('SIGKILL');
-      await once(sleeper, 'exit');
-    }
+    await using _other = await startNamespace(scratch.path);
+    await pool.close();
+    assert.deepEqual(scratch.mounts(), []);
+    assert.deepEqual(scratch.loops(), loops);
+    const again = await openTestPool(scratch, auto());
+    assert.deepEqual(scratch.loops(), loops);
+    await again.create(volumeSpec('works'));
+    await again.close();
   });
 });
 

@@ -13,9 +13,6 @@ export interface DriverCommand extends Disposable {
   readonly traced: readonly string[];
 }
 
-/** A driver does not outlive the tests that were to kill it (PR_SET_PDEATHSIG of prctl(2)). */
-const withUs: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'];
-
 /** Builds the bundle in a directory of its own, for as long as it is needed. */
 export async function buildDriver(): Promise<DriverCommand> {
   const directory = new Scratch('crash-bundle');
@@ -23,8 +20,8 @@ export async function buildDriver(): Promise<DriverCommand> {
     const { file } = await buildBundle(directory.path);
     return {
       environment: { NODE_COMPILE_CACHE: directory.join('compiled') },
-      plain: [...withUs, process.execPath, file],
-      traced: [...withUs, process.execPath, '--import', stepTrace, file],
+      plain: [process.execPath, file],
+      traced: [process.execPath, '--import', stepTrace, file],
       [Symbol.dispose]: () => directory[Symbol.dispose](),
     };
   } catch (error) {

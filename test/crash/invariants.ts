@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseRecord, type VolumeRecord } from '../../src/volume/record.ts';
+import { eventually } from '../support/eventually.ts';
 import type { CrashNode } from './crash-node.ts';
-import { eventually } from './eventually.ts';
 import { isShown, type Loop, lockHolders, loopsOver, mountsBelow } from './kernel-sight.ts';
 
 /*

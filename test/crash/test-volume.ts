@@ -8,8 +8,8 @@ import type { Draft } from '../../src/csi/handler.ts';
 import type { VolumeContent } from '../../src/volume/capability.ts';
 import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import type { DriverClient } from '../support/client.ts';
+import { soon } from '../support/eventually.ts';
 import { type CrashNode, nodeId, poolName } from './crash-node.ts';
-import { soon } from './eventually.ts';
 import { loopsOver, mountsBelow } from './kernel-sight.ts';
 
 const mebibyte = 1n << 20n;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { Child } from '../support/child.ts';
 import { CallError } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
@@ -12,17 +12,8 @@ import { filesystems } from '../support/node-volume.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /** A process that has a file open until it is disposed of. */
-async function reader(path: string): Promise<AsyncDisposable & { readonly pid: number }> {
-  const child = spawn('tail', ['--follow', path], { stdio: ['ignore', 'pipe', 'ignore'] });
-  await once(child.stdout, 'data');
-  return {
-    pid: child.pid ?? 0,
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    },
-  };
+function reader(path: string): Promise<Child> {
+  return Child.start(['tail', '--follow', path], { tells: true });
 }
 
 describe('who keeps a volume is named', () => {
@@ -80,19 +71,15 @@ describe('who keeps a volume is named', () => {
     const volume = await harness.volume('block', { type: 'block' });
     await volume.stage();
     await volume.publish();
-    const child = spawn('python3', [
-      '-c',
-      'import sys; kept = open(sys.argv[1], "rb"); print(flush=True); input()',
-      volume.target,
-    ]);
-    await once(child.stdout, 'data');
+    const program = 'import sys; kept = open(sys.argv[1], "rb"); print(flush=True); sys.stdin.read()';
+    await using child = await Child.start(['python3', '-c', program, volume.target], { stdin: 'pipe', tells: true });
     await rejects(
       volume.unpublish(),
       'FAILED_PRECONDITION',
       new RegExp(`process ${child.pid} \\(python3\\) at ${volume.target}`),
     );
-    child.stdin.end();
-    await once(child, 'exit');
+    child.endInput();
+    await child.ended();
     await volume.down();
   });
 

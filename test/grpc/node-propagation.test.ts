@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { startNamespace } from '../support/child.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 
@@ -67,22 +66,14 @@ describe('another mount namespace has a copy of the mounts', () => {
     await volume.stage();
     await volume.publish();
     writeFileSync(join(volume.target, 'file'), 'kept');
-    const other = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', 'echo ready; exec sleep 600'], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    try {
-      await once(other.stdout, 'data');
-      await volume.down();
-      assert.ok(!existsSync(volume.target));
-      await harness.hasLoops(volume, 1);
-      await volume.stage();
-      await volume.publish();
-      assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), 'kept');
-      await harness.hasLoops(volume, 1);
-      await volume.down();
-    } finally {
-      other.kill('SIGKILL');
-      await once(other, 'exit');
-    }
+    await using _other = await startNamespace(harness.scratch.path);
+    await volume.down();
+    assert.ok(!existsSync(volume.target));
+    await harness.hasLoops(volume, 1);
+    await volume.stage();
+    await volume.publish();
+    assert.equal(readFileSync(join(volume.target, 'file'), 'utf8'), 'kept');
+    await harness.hasLoops(volume, 1);
+    await volume.down();
   });
 });

@@ -24,7 +24,7 @@ describe('start', () => {
     writeFileSync(volume.file('x'), 'kept');
     await volume.tearDown(client, id);
     assert.deepEqual(await driver.stop(), { code: 0, signal: null });
-    assertNothingLeft(scratch);
+    await assertNothingLeft(scratch);
     assert.ok(!existsSync(driver.socketPath));
   });
 
@@ -139,7 +139,7 @@ describe('stop', () => {
     for (const outcome of outcomes) {
       if (outcome.status === 'rejected') assert.ok(isCode('UNAVAILABLE')(outcome.reason), String(outcome.reason));
     }
-    assertNothingLeft(scratch);
+    await assertNothingLeft(scratch);
     assert.ok(!existsSync(driver.socketPath));
 
     await using next = await DriverProcess.start(scratch, { config });
@@ -174,7 +174,7 @@ describe('stop', () => {
       assert.equal(readFileSync(volume.file('x'), 'utf8'), 'kept');
       await volume.tearDown(nextClient, id);
       assert.deepEqual(await next.stop(), { code: 0, signal: null });
-      assertNothingLeft(scratch);
+      await assertNothingLeft(scratch);
     });
   }
 });

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { describe, test } from 'node:test';
@@ -11,46 +9,14 @@ import type { Mount } from '../../src/kernel/mount-table.ts';
 import { statusOf } from '../../src/kernel/path.ts';
 import { parseMappings } from '../../src/kernel/process.ts';
 import type { Holder } from '../../src/volume/holder.ts';
+import { Child, startNamespace } from '../support/child.ts';
 import { attach, eventually, filesystems, lane, run, scratch } from './fixture.ts';
 import { bind, mountAt, mountNew } from './mounting.ts';
-
-/** A child process that holds something; it is ended before the mounts of the test are undone. */
-class Child implements AsyncDisposable {
-  readonly #child: ChildProcess;
-
-  constructor(child: ChildProcess) {
-    this.#child = child;
-  }
-
-  /** Starts one and waits until it says that it is ready. */
-  static async start(program: string, args: readonly string[]): Promise<Child> {
-    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-    await once(child.stdout, 'data');
-    return new Child(child);
-  }
-
-  get pid(): number {
-    return this.#child.pid ?? 0;
-  }
-
-  say(): void {
-    this.#child.stdin?.end('x\n');
-  }
-
-  async ended(): Promise<void> {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) await once(this.#child, 'exit');
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.ended();
-  }
-}
 
 /** Runs Python until its standard input ends. */
 function python(script: string, ...args: string[]): Promise<Child> {
   const lines = ['import mmap, os, sys', script, 'print("ready", flush=True)', 'sys.stdin.read()'];
-  return Child.start('python3', ['-c', lines.join('\n'), ...args]);
+  return Child.start(['python3', '-c', lines.join('\n'), ...args], { stdin: 'pipe', tells: true });
 }
 
 async function deviceOf({ source }: Mount) {
@@ -131,7 +97,7 @@ describe('findHolders', () => {
     test(`${fsType}: a mount that only another namespace still has`, async (t) => {
       const mount = await mounted(await scratch(t), fsType);
       const device = await deviceOf(mount);
-      await using child = await Child.start('unshare', ['--mount', 'sh', '-c', 'echo ready; exec sleep 600']);
+      await using child = await startNamespace(mount.target);
       await unmount(lane, mount.target);
       const { holders } = await findHolders({ devices: [device] }, 'mounts', 60_000);
       const namespaceOf = { pid: child.pid, command: 'sleep' };
@@ -200,11 +166,9 @@ describe('findHolders', () => {
 
   test('a process that hangs in the kernel is named, and is not waited for', async (t) => {
     const mount = await mounted(await scratch(t), 'ext4');
-    await using child = new Child(
-      spawn('sh', ['-c', 'read x; echo x >new'], { cwd: mount.target, stdio: ['pipe', 'ignore', 'ignore'] }),
-    );
+    await using child = await Child.start(['sh', '-c', 'read x; echo x >new'], { cwd: mount.target, stdin: 'pipe' });
     await using _frozen = await frozen(mount.target);
-    child.say();
+    child.endInput('x\n');
     await eventually(async () => (await run('ps', ['-o', 'stat=', '-p', `${child.pid}`])).stdout.startsWith('D'));
     const found = processes(await search(mount));
     assert.deepEqual(found, [{ kind: 'process', pid: child.pid, command: 'sh', path: mount.target }]);

@@ -1,7 +1,6 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { Child } from './child.ts';
 
 const program = fileURLToPath(new URL('counter-writer.ts', import.meta.url));
 
@@ -14,16 +13,7 @@ export async function startCounter(paths: readonly string[]): Promise<AsyncDispo
     fsyncSync(file);
     closeSync(file);
   }
-  const child = spawn(process.execPath, [program, ...paths], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const ended = once(child, 'exit');
-  await Promise.race([once(child.stdout, 'data'), ended]);
-  if (child.exitCode !== null) throw new Error(`the writer ended with ${child.exitCode}`);
-  return {
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL');
-      await ended;
-    },
-  };
+  return await Child.start([process.execPath, program, ...paths], { tells: true });
 }
 
 /** Whether the counters, in the order of the files, can have been there at one instant. */

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { spawnWithUs } from './child.ts';
 import { CallError, connectDriver, type DriverClient } from './client.ts';
+import { eventually } from './eventually.ts';
 import type { Scratch } from './scratch.ts';
 
 /** The driver from its sources, as a program and its first argument. */
@@ -54,11 +56,10 @@ export class DriverProcess implements AsyncDisposable {
     this.environment = environmentFor(scratch, options);
     mkdirSync(this.kubeletDirectory, { recursive: true });
     this.#logPath = options.logPath ?? `${this.socketPath}.log`;
-    const [program = process.execPath, ...args] = options.command ?? fromSource;
     const log = openSync(this.#logPath, 'a');
     this.startedMs = performance.now();
     // A process group of its own: Ctrl-C is for us, and we stop the driver in order.
-    this.#child = spawn(program, [...args, 'serve'], {
+    this.#child = spawnWithUs([...(options.command ?? fromSource), 'serve'], {
       stdio: ['ignore', log, log],
       detached: true,
       cwd: '/',
@@ -179,10 +180,13 @@ async function probe(client: DriverClient): Promise<boolean | undefined> {
   }
 }
 
-/** Asserts that nothing of the drivers that worked in the directory is still mounted or attached. */
-export function assertNothingLeft(scratch: Scratch): void {
+/**
+ * Asserts that nothing of the drivers that worked in the directory is still mounted or attached. A device goes a moment
+ * later if anybody on the machine looks at it.
+ */
+export async function assertNothingLeft(scratch: Scratch): Promise<void> {
   assert.deepEqual(scratch.mounts(), [], 'mounts were left');
-  assert.deepEqual(scratch.loops(), [], 'loop devices were left');
+  await eventually(() => assert.deepEqual(scratch.loops(), [], 'loop devices were left'));
 }
 
 /** What a driver, or a command beside it, is told in that directory. */

@@ -17,3 +17,17 @@ export async function eventually(check: () => Promise<void> | void): Promise<voi
     }
   }
 }
+
+/** For what may hang: fails if it takes longer than anything here should. */
+export async function soon(work: Promise<void>, complaint: string): Promise<void> {
+  const late = new AbortController();
+  const complain = async () => {
+    await delay(patienceMs, undefined, { signal: late.signal });
+    throw new Error(complaint);
+  };
+  try {
+    await Promise.race([work, complain()]);
+  } finally {
+    late.abort();
+  }
+}

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pino from 'pino';
@@ -13,6 +12,7 @@ import type { Pool, VolumeSpec } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import type { VolumeContent } from '../../src/volume/capability.ts';
 import { SingleFlight } from '../../src/volume/single-flight.ts';
+import { Child, startNamespace } from './child.ts';
 import { CallError, connectDriver, type DriverClient } from './client.ts';
 import { eventually } from './eventually.ts';
 import { openTestPool, volumeSpec } from './image-pool.ts';
@@ -144,20 +144,13 @@ export class NodeHarness implements AsyncDisposable {
   }
 
   /** A process that works in a directory, and so keeps it busy. */
-  async workIn(directory: string): Promise<AsyncDisposable> {
-    const child = spawn('sleep', ['600'], { cwd: directory, stdio: 'ignore' });
-    await once(child, 'spawn');
-    return killedAtEnd(child);
+  workIn(directory: string): Promise<AsyncDisposable> {
+    return Child.start(['sleep', '600'], { cwd: directory });
   }
 
   /** The same in a mount namespace of its own, so that what it keeps is another mount than ours. */
-  async workElsewhereIn(directory: string): Promise<AsyncDisposable> {
-    const child = spawn('unshare', ['--mount', 'sh', '-c', 'echo; exec sleep 600'], {
-      cwd: directory,
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    await once(child.stdout, 'data');
-    return killedAtEnd(child);
+  workElsewhereIn(directory: string): Promise<AsyncDisposable> {
+    return startNamespace(directory, directory);
   }
 
   get node(): DriverClient['node'] {
@@ -207,16 +200,6 @@ export class NodeHarness implements AsyncDisposable {
     if (this.#running === undefined) throw new Error('the driver of this test is stopped');
     return this.#running;
   }
-}
-
-function killedAtEnd(child: ChildProcess): AsyncDisposable {
-  return {
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    },
-  };
 }
 
 /** Runs a program of the host; its output, trimmed. */

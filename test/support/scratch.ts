@@ -1,5 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { killChildren } from './child.ts';
 import { loopsOver, mountsBelow, undoMounts } from './left-behind.ts';
 
 /**
@@ -12,8 +13,9 @@ export class Scratch implements Disposable {
 
   static {
     // Whoever ends a test run leaves the machine as it was, too.
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.once(signal, () => {
+        killChildren();
         for (const scratch of Scratch.#live) scratch[Symbol.dispose]();
         process.exit(1);
       });
