@@ -1,0 +1,34 @@
+/**
+ * What the image holds of Debian: the programs that the driver runs (src/command), and those with which a person mends
+ * a pool or a volume from inside the container. The libraries they load come along; nothing else does.
+ */
+export const programs: Readonly<Record<string, readonly string[]>> = {
+  'btrfs-progs': ['btrfs', 'btrfstune', 'mkfs.btrfs'],
+  // For git's confined shell, for xfs_admin (a shell script), and for `holdfast` itself, which starts with env.
+  coreutils: ['cat', 'chown', 'env', 'expr', 'install', 'ls'],
+  dash: ['sh'],
+  e2fsprogs: ['dumpe2fs', 'e2fsck', 'mkfs.ext4', 'resize2fs', 'tune2fs'],
+  git: ['git', '/usr/lib/git-core/git-remote-https'],
+  mount: ['losetup', 'mount', 'umount'],
+  'util-linux': ['blkid', 'dmesg', 'setpriv', 'unshare', 'wipefs'],
+  xfsprogs: ['mkfs.xfs', 'xfs_admin', 'xfs_db', 'xfs_growfs', 'xfs_repair'],
+};
+
+/** Libraries that are loaded by name while the driver runs, so that no program's header tells of them. */
+export const libraries: readonly string[] = ['libblkid.so.1'];
+
+/** Debian's packages of all that, and of what Node and koffi are linked with. apt adds the packages that these need. */
+export const packages: readonly string[] = [
+  ...Object.keys(programs),
+  ...['ca-certificates', 'libatomic1', 'libblkid1', 'libc6', 'libgcc-s1', 'libstdc++6'],
+];
+
+/** Small files that Debian's installation scripts would have made; they are not run. */
+export const plainFiles: Readonly<Record<string, string>> = {
+  '/etc/passwd': 'root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n',
+  '/etc/group': 'root:x:0:\nnogroup:x:65534:\n',
+  '/etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
+};
+
+/** Empty directories: what a container runtime and the driver's mounts stand on. */
+export const directories: readonly string[] = ['/dev', '/etc', '/proc', '/run', '/sys', '/tmp', '/var/lib', '/var/tmp'];
