@@ -52,6 +52,7 @@ describe('the environment', () => {
     assert.equal(config.lockTimeoutMs, 30_000);
     assert.equal(config.logLevel, 'info');
     assert.equal(config.crashPoint, undefined);
+    assert.equal(config.httpAddress, undefined);
   });
 
   test('everything set', async () => {
@@ -88,6 +89,24 @@ describe('the environment', () => {
     test(`O01: CSI_ENDPOINT ${endpoint} is refused`, async () => {
       const found = problems(await parseServeConfig(source({ CSI_ENDPOINT: endpoint })));
       assert.ok(found.some((problem) => problem.startsWith('CSI_ENDPOINT: ')));
+    });
+  }
+
+  for (const [given, host, port] of [
+    [':9808', undefined, 9808],
+    ['127.0.0.1:80', '127.0.0.1', 80],
+    ['[::1]:9808', '::1', 9808],
+    [':0', undefined, 0],
+  ] as const) {
+    test(`HOLDFAST_HTTP_ADDRESS ${given}`, async () => {
+      const config = valid(await parseConfig(source({ HOLDFAST_HTTP_ADDRESS: given })));
+      assert.deepEqual(config.httpAddress, { host, port });
+    });
+  }
+
+  for (const given of ['9808', 'localhost:9808', '::1:9808', ':65536', ':-1', '1.2.3:1', '[1.2.3.4]:1', ':', 'x:1']) {
+    test(`HOLDFAST_HTTP_ADDRESS ${given} is refused`, async () => {
+      assert.match(problems(await parseConfig(source({ HOLDFAST_HTTP_ADDRESS: given }))).join(), /^HOLDFAST_HTTP_ADDR/);
     });
   }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ConfigFile, PoolSection } from './config-file.ts';
-import { EnvironmentReader } from './environment.ts';
+import { EnvironmentReader, type HttpAddress } from './environment.ts';
 import type { FilesystemType } from './volume/filesystem.ts';
 import type { CrashPoint } from './volume/step.ts';
 
@@ -36,6 +36,8 @@ export interface Config {
   readonly registrationSocketPath: string | undefined;
   /** Where the operator's commands that change something reach the driver. */
   readonly adminSocketPath: string;
+  /** Where metrics and health are served; undefined: nowhere. */
+  readonly httpAddress: HttpAddress | undefined;
   readonly dataDirectory: string;
   /** Where the node service keeps what each stage and publish was asked for. */
   readonly notesDirectory: string;
@@ -131,6 +133,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     socketPath,
     registrationSocketPath,
     adminSocketPath,
+    httpAddress: reader.httpAddress('HOLDFAST_HTTP_ADDRESS'),
     dataDirectory,
     notesDirectory: join(dataDirectory, 'node'),
     kubeletDirectory,

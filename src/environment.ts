@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
 import { nearest } from './nearest.ts';
 import { type CrashPoint, stepNames } from './volume/step.ts';
@@ -9,6 +10,7 @@ const variableNames = [
   'HOLDFAST_CONFIG',
   'HOLDFAST_DATA',
   'HOLDFAST_DRIVER_NAME',
+  'HOLDFAST_HTTP_ADDRESS',
   'HOLDFAST_KUBELET_DIR',
   'HOLDFAST_LOG_LEVEL',
   'HOLDFAST_NODE_ID',
@@ -21,6 +23,17 @@ export type VariableName = (typeof variableNames)[number] | 'PATH';
 
 /** sun_path of unix(7) without its final zero. */
 const maximumSocketPathBytes = 107;
+
+/** Where a TCP server listens. */
+export interface HttpAddress {
+  /** An IP address; undefined: all that the machine has. */
+  readonly host: string | undefined;
+  /** 0: any free one. */
+  readonly port: number;
+}
+
+/** `:9808`, `127.0.0.1:9808`, `[::1]:9808`. */
+const addressPattern = /^(?:(?<v4>[0-9.]+)|\[(?<v6>[0-9A-Fa-f:.]+)\])?:(?<port>[0-9]{1,5})$/;
 
 /** Reads variables one by one and keeps what is wrong with them. An empty variable counts as one that is not set. */
 export class EnvironmentReader {
@@ -92,6 +105,16 @@ export class EnvironmentReader {
       return undefined;
     }
     return this.#socket(name, value.slice('unix://'.length));
+  }
+
+  httpAddress(name: VariableName): HttpAddress | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    const { v4, v6, port } = addressPattern.exec(value)?.groups ?? {};
+    const isHost = (v4 === undefined || isIP(v4) === 4) && (v6 === undefined || isIP(v6) === 6);
+    if (isHost && port !== undefined && Number(port) <= 65535) return { host: v4 ?? v6, port: Number(port) };
+    this.problems.push(`${name}: '${value}' must be a port, such as :9808, or an IP address and a port`);
+    return undefined;
   }
 
   crashPoint(name: VariableName): CrashPoint | undefined {

@@ -57,6 +57,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 
+  const monitored = monitor(config, pools, () => stopping, log);
   const opened = openPools(pools, log);
   const registered = register(config, opened, log);
   const administered = import('./admin/administer.ts').then(({ administer }) => {
@@ -81,6 +82,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
       ]);
       const isIdle = await drain.idle(Math.max(0, deadlineMs - performance.now()));
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
+      await Promise.race([monitored, undefined]).then((monitoring) => monitoring?.close());
       const closed = opened.catch(() => undefined).then(() => pools.close());
       await within(poolGraceMs, closed, () => log.warn('a pool takes too long to close; it is left as it is'));
       log.info('stopped');
@@ -127,6 +129,14 @@ function services(config: ServeConfig, pools: Pools, sizes: LaneSizes, drain: Dr
     snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, flights })),
     admin: drain.count(adminService({ pools, flights })),
   };
+}
+
+/** Metrics and health, if anybody is to see them; otherwise their code is not even loaded. */
+async function monitor(config: ServeConfig, pools: Pools, isStopping: () => boolean, log: Logger) {
+  const { httpAddress: address, socketPath } = config;
+  if (address === undefined) return undefined;
+  const { serveMonitoring } = await import('./metrics/serve.ts');
+  return serveMonitoring({ address, socketPath, pools: () => pools.sights(), isStopping, log });
 }
 
 /** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the one too many */

@@ -13,6 +13,14 @@ type PoolState =
   | { readonly state: 'open'; readonly pool: Pool }
   | { readonly state: 'failed'; readonly reason: string };
 
+/** What there is to say of a configured pool. */
+export interface PoolSight {
+  readonly name: string;
+  readonly state: PoolState['state'];
+  /** Why it could not be opened. */
+  readonly reason: string | undefined;
+}
+
 /** A volume, snapshot or group, and the pool that has it. */
 export interface Found<Kind> {
   readonly pool: Pool;
@@ -61,6 +69,14 @@ export class Pools {
   problems(): string[] {
     if (!this.ready() || this.all().length > 0) return [];
     return [...this.#states.values()].flatMap((state) => (state.state === 'failed' ? [state.reason] : []));
+  }
+
+  sights(): PoolSight[] {
+    return Array.from(this.#states, ([name, state]) => ({
+      name,
+      state: state.state,
+      reason: state.state === 'failed' ? state.reason : undefined,
+    }));
   }
 
   names(): string[] {

@@ -1,0 +1,97 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+
+/** What is answered to a GET. */
+export interface Page {
+  readonly status: 200 | 503;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** Makes a page; nothing of the request but its path matters. */
+export type Route = () => Promise<Page>;
+
+/** A server at work. */
+export interface HttpListener {
+  /** The port, for who asked for any free one. */
+  readonly port: number;
+  close(): void;
+}
+
+/** A scraper, a prober and an operator: more connections than this come from nobody who means well. */
+const mostConnections = 32;
+const requestTimeoutMs = 5_000;
+
+/** Serves pages to whoever can reach the port: they change nothing, and hold no secrets. */
+export async function serveHttp(
+  address: { readonly host: string | undefined; readonly port: number },
+  routes: ReadonlyMap<string, Route>,
+  onError: (error: unknown) => void,
+): Promise<HttpListener> {
+  const options = {
+    headersTimeout: requestTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: requestTimeoutMs,
+    maxHeaderSize: 8 * 1024,
+  };
+  const server = createServer(options, (request, response) => {
+    void answer(routes, request, response, onError);
+  });
+  server.maxConnections = mostConnections;
+  await listen(server, address);
+  const bound = server.address();
+  // The driver ends when it wants to, whoever still keeps a connection open.
+  server.unref();
+  return {
+    port: bound !== null && typeof bound === 'object' ? bound.port : address.port,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+async function answer(
+  routes: ReadonlyMap<string, Route>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  onError: (error: unknown) => void,
+): Promise<void> {
+  // No request of ours has a body.
+  request.resume();
+  const { method = '', url = '' } = request;
+  const route = routes.get(url.replace(/\?.*$/s, ''));
+  if (route === undefined) return send(response, 404, text(`There is ${[...routes.keys()].join(', ')}.\n`));
+  if (method !== 'GET' && method !== 'HEAD') return send(response, 405, text('Only GET is answered.\n'));
+  try {
+    const page = await route();
+    send(response, page.status, page);
+  } catch (error) {
+    onError(error);
+    send(response, 500, text('internal error; the log of the driver says more\n'));
+  }
+}
+
+function text(body: string): Pick<Page, 'body' | 'contentType'> {
+  return { contentType: 'text/plain; charset=utf-8', body };
+}
+
+/** node:http sends no body to a HEAD. */
+function send(response: ServerResponse, status: number, { body, contentType }: Pick<Page, 'body' | 'contentType'>) {
+  response.writeHead(status, {
+    'content-type': contentType,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  });
+  response.end(body);
+}
+
+function listen(server: Server, { host, port }: { readonly host: string | undefined; readonly port: number }) {
+  return new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

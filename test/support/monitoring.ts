@@ -1,0 +1,18 @@
+import type { DriverProcess } from './driver.ts';
+
+/** For `DriverOptions.environment`: any free port, for this machine alone. */
+export const monitored = { HOLDFAST_HTTP_ADDRESS: '127.0.0.1:0' };
+
+/** What a driver's HTTP server answered. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** Asks a driver that was started with `monitored`, at the port that its log names. */
+export async function ask(driver: DriverProcess, path: string, method = 'GET'): Promise<HttpAnswer> {
+  await driver.logged('listening for monitoring');
+  const port = driver.log().findLast(({ msg }) => msg === 'listening for monitoring')?.['port'];
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { connection: 'close' } });
+  return { status: response.status, text: await response.text() };
+}
