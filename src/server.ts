@@ -15,6 +15,7 @@ import { KernelError } from './kernel/errno.ts';
 import { Lane } from './kernel/lane.ts';
 import { workerThreads } from './kernel/workers.ts';
 import { type LaneSizes, laneSizes } from './lanes.ts';
+import type { Monitoring, MonitoringOptions } from './metrics/serve.ts';
 import { nodeService } from './node/service.ts';
 import { PoolHeld } from './pool/image/home-lock.ts';
 import { type PoolOpener, Pools } from './pool/pools.ts';
@@ -51,13 +52,15 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   let stopping = false;
 
   const server = newServer();
-  const { admin: adminHandlers, ...handlers } = services(config, pools, sizes, drain);
+  const kubeletLane = new Lane('kubelet', sizes.kubelet);
+  const { admin: adminHandlers, ...handlers } = services(config, pools, kubeletLane, drain);
   addServices(server, handlers, { log, ready: () => !stopping });
   await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o755 });
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 
-  const monitored = monitor(config, pools, () => stopping, log);
+  // Before the pools open: what they find half done is counted too.
+  const monitoring = await monitor(config, { pools, kubeletLane, isStopping: () => stopping, log });
   const opened = openPools(pools, log);
   const registered = register(config, opened, log);
   const administered = import('./admin/administer.ts').then(({ administer }) => {
@@ -82,7 +85,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
       ]);
       const isIdle = await drain.idle(Math.max(0, deadlineMs - performance.now()));
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
-      await Promise.race([monitored, undefined]).then((monitoring) => monitoring?.close());
+      await monitoring?.close();
       const closed = opened.catch(() => undefined).then(() => pools.close());
       await within(poolGraceMs, closed, () => log.warn('a pool takes too long to close; it is left as it is'));
       log.info('stopped');
@@ -103,7 +106,7 @@ function poolOpeners(config: Config, sizes: LaneSizes, log: Logger): ReadonlyMap
   return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
 
-function services(config: ServeConfig, pools: Pools, sizes: LaneSizes, drain: Drain) {
+function services(config: ServeConfig, pools: Pools, kubeletLane: Lane, drain: Drain) {
   const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
   const topology = { [topologyKey]: nodeId };
   const flights = new SingleFlight();
@@ -120,7 +123,7 @@ function services(config: ServeConfig, pools: Pools, sizes: LaneSizes, drain: Dr
         flights,
         targetRoots,
         notesDirectory: config.notesDirectory,
-        lane: new Lane('kubelet', sizes.kubelet),
+        lane: kubeletLane,
         attachRequired: attach === 'required',
         maxVolumesPerNode,
       }),
@@ -132,11 +135,14 @@ function services(config: ServeConfig, pools: Pools, sizes: LaneSizes, drain: Dr
 }
 
 /** Metrics and health, if anybody is to see them; otherwise their code is not even loaded. */
-async function monitor(config: ServeConfig, pools: Pools, isStopping: () => boolean, log: Logger) {
-  const { httpAddress: address, socketPath } = config;
+async function monitor(
+  config: ServeConfig,
+  live: Pick<MonitoringOptions, 'isStopping' | 'kubeletLane' | 'log' | 'pools'>,
+): Promise<Monitoring | undefined> {
+  const { driverName: driver, httpAddress: address, nodeId: node, socketPath } = config;
   if (address === undefined) return undefined;
-  const { serveMonitoring } = await import('./metrics/serve.ts');
-  return serveMonitoring({ address, socketPath, pools: () => pools.sights(), isStopping, log });
+  const { startMonitoring } = await import('./metrics/serve.ts');
+  return startMonitoring({ ...live, address, socketPath, identity: { version, driver, node } });
 }
 
 /** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the one too many */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { type CallEnd, callBegan, callEnded } from './call-events.ts';
 import type { Method } from './contract.ts';
 import { redact } from './redact.ts';
 import type { FailureStatus } from './status.ts';
@@ -19,7 +20,7 @@ const routine: ReadonlySet<string> = new Set([
 /** Ids are at most this long in the contract; a request that breaks the limit does not fill the log. */
 const longestIdCharacters = 128;
 
-/** The log line of one call. */
+/** The log line of one call, and the news of it. */
 export class CallLog {
   readonly #log: Logger;
   readonly #method: Method;
@@ -30,6 +31,7 @@ export class CallLog {
     this.#log = log;
     this.#method = method;
     this.#fields = { rpc: method.name };
+    callBegan.publish({ call: this, rpc: method.name });
   }
 
   /** Takes the volume id from the request. The request itself goes to the log at debug level only, redacted. */
@@ -47,22 +49,24 @@ export class CallLog {
   }
 
   succeeded(clientGone: boolean): void {
-    this.#log[routine.has(this.#method.name) ? 'debug' : 'info'](this.#line('OK', clientGone));
+    this.#log[routine.has(this.#method.name) ? 'debug' : 'info'](this.#end('OK', clientGone));
   }
 
   failed(failure: FailureStatus, clientGone: boolean): void {
     const isOurFault = failure.code === 'INTERNAL' || failure.code === 'DATA_LOSS';
     if (failure.stack !== undefined) this.note({ stack: failure.stack });
-    this.#log[isOurFault ? 'error' : 'warn'](this.#line(failure.code, clientGone), failure.message);
+    this.#log[isOurFault ? 'error' : 'warn'](this.#end(failure.code, clientGone), failure.message);
   }
 
   /** A stream that its client did not want to the end. */
   abandoned(): void {
-    this.#log.info(this.#line('CANCELLED', true));
+    this.#log.info(this.#end('CANCELLED', true));
   }
 
-  #line(code: string, clientGone: boolean): Record<string, string | number> {
+  #end(code: CallEnd['code'], clientGone: boolean): Record<string, string | number> {
+    const ms = performance.now() - this.#startedMs;
+    callEnded.publish({ call: this, rpc: this.#method.name, code, ms });
     if (clientGone) this.note({ client: 'gone' });
-    return { ...this.#fields, code, ms: Math.round((performance.now() - this.#startedMs) * 100) / 100 };
+    return { ...this.#fields, code, ms: Math.round(ms * 100) / 100 };
   }
 }

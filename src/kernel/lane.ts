@@ -32,6 +32,11 @@ export class Lane {
     }
   }
 
+  /** How much runs at a time. */
+  get places(): number {
+    return this.#limit;
+  }
+
   get running(): number {
     return this.#running;
   }

@@ -179,23 +179,30 @@ export async function holdLoop(lane: Lane, seen: LoopStatus): Promise<Descriptor
 }
 
 /**
- * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. The path is what the kernel
- * shows in sysfs: as its mount is seen there, with ` (deleted)` behind it if the file has no name any more. Others are
- * not even opened: whoever looks at a device keeps it, and one that is about to go would be in somebody's way.
+ * The files behind this node's loop devices, by the devices' numbers. The path is what the kernel shows in sysfs: as its
+ * mount is seen there, with ` (deleted)` behind it if the file has no name any more. No device is opened.
+ */
+export async function loopBackingPaths(lane: Lane): Promise<ReadonlyMap<number, string>> {
+  const names = await lane.run(() => readdir('/sys/block'));
+  const numbers = names.flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? []).map(Number);
+  const paths = new Map<number, string>();
+  for (const number of numbers.sort((a, b) => a - b)) {
+    const path = backingPath(number);
+    if (path !== undefined) paths.set(number, path);
+  }
+  return paths;
+}
+
+/**
+ * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. Others are not even opened:
+ * whoever looks at a device keeps it, and one that is about to go would be in somebody's way.
  */
 export async function listLoops(
   lane: Lane,
   isWanted: (backingPath: string) => boolean = () => true,
 ): Promise<LoopStatus[]> {
-  const names = await lane.run(() => readdir('/sys/block'));
-  const numbers = names
-    .flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? [])
-    .map(Number)
-    .filter((number) => {
-      const path = backingPath(number);
-      return path !== undefined && isWanted(path);
-    })
-    .sort((a, b) => a - b);
+  const paths = await loopBackingPaths(lane);
+  const numbers = Array.from(paths).flatMap(([number, path]) => (isWanted(path) ? [number] : []));
   const statuses = await Promise.all(numbers.map((number) => loopStatus(lane, number)));
   return statuses.filter((status) => status !== undefined);
 }

@@ -1,11 +1,11 @@
 import { probe } from '../csi/probe.ts';
-import type { PoolSight } from '../pool/pools.ts';
+import type { PoolSight, Pools } from '../pool/pools.ts';
 import type { Page } from './listener.ts';
 
 export interface HealthOptions {
   /** The socket that callers use. */
   readonly socketPath: string;
-  readonly pools: () => readonly PoolSight[];
+  readonly pools: Pick<Pools, 'sights'>;
   readonly isStopping: () => boolean;
 }
 
@@ -39,7 +39,7 @@ export class Health {
   async ready(): Promise<Page> {
     if (this.#options.isStopping()) return page(503, 'The driver is stopping.');
     const answer = await this.#ask();
-    const lines = this.#options.pools().map(describe);
+    const lines = this.#options.pools.sights().map(describe);
     if (!answer.answered || answer.problem !== undefined) return page(503, answer.problem ?? '', ...lines);
     return answer.ready ? page(200, 'The driver is ready.', ...lines) : page(503, 'The driver is starting.', ...lines);
   }

@@ -110,6 +110,25 @@ export interface PoolCapacity {
   readonly availableBytes: bigint;
 }
 
+/** What a pool holds, for whoever watches over it. */
+export interface PoolUsage {
+  readonly capacity: PoolCapacity;
+  /** All of them, ephemeral ones too. */
+  readonly volumes: readonly VolumeUsage[];
+  readonly snapshots: number;
+  readonly trash: { readonly volumes: number; readonly usedBytes: bigint };
+  /** Volumes, snapshots and groups whose records cannot be read. */
+  readonly damagedRecords: number;
+}
+
+export interface VolumeUsage {
+  readonly record: VolumeRecord;
+  /** What its data takes on disk now. */
+  readonly usedBytes: bigint;
+  /** Devices of this node that show it. */
+  readonly devices: number;
+}
+
 export interface Condition {
   readonly abnormal: boolean;
   /** At most 128 bytes (L07). */
@@ -201,6 +220,8 @@ export interface Pool {
   volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined>;
 
   capacity(): Promise<PoolCapacity>;
+  /** Opens no device and no image, so it is in nobody's way. */
+  usage(): Promise<PoolUsage>;
   condition(id: VolumeId): Promise<Condition>;
   /** Finishes what runs and lets the pool go. Volumes in use stay in use. */
   close(): Promise<void>;

@@ -8,6 +8,8 @@ import type { Pool } from './pool.ts';
 /** How to open a configured pool; which kind it is, only the composition root knows. */
 export type PoolOpener = () => Promise<Pool>;
 
+export const poolStates = ['opening', 'open', 'failed'] as const;
+
 type PoolState =
   | { readonly state: 'opening' }
   | { readonly state: 'open'; readonly pool: Pool }
@@ -16,7 +18,7 @@ type PoolState =
 /** What there is to say of a configured pool. */
 export interface PoolSight {
   readonly name: string;
-  readonly state: PoolState['state'];
+  readonly state: (typeof poolStates)[number];
   /** Why it could not be opened. */
   readonly reason: string | undefined;
 }

@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict';
 import type { DriverProcess } from './driver.ts';
+import { Exposition } from './exposition.ts';
 
 /** For `DriverOptions.environment`: any free port, for this machine alone. */
 export const monitored = { HOLDFAST_HTTP_ADDRESS: '127.0.0.1:0' };
@@ -15,4 +17,11 @@ export async function ask(driver: DriverProcess, path: string, method = 'GET'): 
   const port = driver.log().findLast(({ msg }) => msg === 'listening for monitoring')?.['port'];
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { connection: 'close' } });
   return { status: response.status, text: await response.text() };
+}
+
+/** Its metrics, parsed. */
+export async function scrape(driver: DriverProcess): Promise<Exposition> {
+  const { status, text } = await ask(driver, '/metrics');
+  assert.equal(status, 200, text);
+  return new Exposition(text);
 }

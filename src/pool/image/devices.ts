@@ -9,6 +9,7 @@ import {
   holdLoop,
   type LoopStatus,
   listLoops,
+  loopBackingPaths,
   loopNumber,
   loopStatus,
   refreshLoopSize,
@@ -89,6 +90,19 @@ export class ImageDevices {
     const loops = await listLoops(this.#lane, isOfVolume);
     const owners = await Promise.all(loops.map((loop) => this.#owner(loop)));
     return loops.filter((_, index) => owners[index] !== undefined);
+  }
+
+  /**
+   * How many devices show each volume, by the names of their files alone: nothing is opened, as that would keep a device
+   * that is about to go.
+   */
+  async countByVolume(): Promise<ReadonlyMap<string, number>> {
+    const counts = new Map<string, number>();
+    for (const path of (await loopBackingPaths(this.#lane)).values()) {
+      const id = volumePath.exec(path)?.[1];
+      if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1);
+    }
+    return counts;
   }
 
   /** Tells the devices of a volume that its image has grown. */
@@ -212,8 +226,10 @@ export class ImageDevices {
 }
 
 /** The image of a volume lies in a directory with the volume's id, whatever mount that is seen through. */
+const volumePath = /\/(vol-[a-z2-7]{26})/;
+
 function isOfVolume(backingPath: string): boolean {
-  return /\/vol-[a-z2-7]{26}/.test(backingPath);
+  return volumePath.test(backingPath);
 }
 
 function isOver(loop: LoopStatus, image: FileStatus): boolean {

@@ -16,6 +16,7 @@ import type {
   Pool,
   PoolCapabilities,
   PoolCapacity,
+  PoolUsage,
   SnapshotSpec,
   TrashedVolume,
   VolumeChanges,
@@ -153,6 +154,26 @@ export class ImagePool implements Pool {
 
   async capacity(): Promise<PoolCapacity> {
     return this.#parts.space.measure();
+  }
+
+  async usage(): Promise<PoolUsage> {
+    const { devices, index, snapshotIndex, space } = this.#parts;
+    const [{ allocatedBytes, capacity }, trashed, deviceCounts] = await Promise.all([
+      space.measureVolumes(),
+      this.trash(),
+      devices.countByVolume(),
+    ]);
+    return {
+      capacity,
+      volumes: Array.from(index.all(), (record) => ({
+        record,
+        usedBytes: allocatedBytes.get(record.id) ?? 0n,
+        devices: deviceCounts.get(record.id) ?? 0,
+      })),
+      snapshots: snapshotIndex.size,
+      trash: { volumes: trashed.length, usedBytes: trashed.reduce((sum, { usedBytes }) => sum + usedBytes, 0n) },
+      damagedRecords: index.damagedCount + snapshotIndex.damagedCount,
+    };
   }
 
   async condition(id: VolumeId): Promise<Condition> {

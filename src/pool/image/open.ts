@@ -1,6 +1,7 @@
 import { DirectorySync } from '../../kernel/file.ts';
 import { Lane } from '../../kernel/lane.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
+import { type Leftover, reconciled } from '../events.ts';
 import { findBlockSizeBytes } from './block-size.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
 import { ImageDeletion } from './deletion.ts';
@@ -119,16 +120,24 @@ async function readSnapshotIndex({ lane, log, name }: ImagePoolOptions, layout: 
 /** Finishes or removes what a killed driver left half done. */
 async function reconcile(parts: ImageParts): Promise<void> {
   const { devices, freezer, log, name, trash } = parts;
-  for (const id of await devices.detachOrphans()) {
+  const tell = (what: Leftover, count: number) => reconciled.publish({ pool: name, what, count });
+  const detached = await devices.detachOrphans();
+  for (const id of detached) {
     log.warn({ pool: name, volume_id: id }, 'detached a device that a killed driver had left');
   }
+  tell('device', detached.length);
   const thawed = await freezer.thawAll(await devices.listAll());
   if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
-  for (const id of await new ImageSnapshots(parts).removeIncomplete()) {
+  tell('frozen_filesystem', thawed);
+  const members = await new ImageSnapshots(parts).removeIncomplete();
+  for (const id of members) {
     log.warn({ pool: name, snapshot_id: id }, 'removed a member of a group that was never finished');
   }
-  for (const id of await new ImageDeletion(parts).removeUnusedEphemeral()) {
+  tell('snapshot_of_unfinished_group', members.length);
+  const ephemeral = await new ImageDeletion(parts).removeUnusedEphemeral();
+  for (const id of ephemeral) {
     log.info({ pool: name, volume_id: id }, 'removed an ephemeral volume that was mounted nowhere');
   }
-  await trash.sweep();
+  tell('unused_ephemeral_volume', ephemeral.length);
+  tell('draft_or_removed', await trash.sweep());
 }

@@ -35,6 +35,10 @@ export class RecordIndex {
     return this.#records.size;
   }
 
+  get damagedCount(): number {
+    return this.#damaged.size;
+  }
+
   all(): IterableIterator<VolumeRecord> {
     return this.#records.values();
   }

@@ -53,6 +53,14 @@ export class SnapshotIndex {
     this.#groups.delete(id);
   }
 
+  get size(): number {
+    return this.#snapshots.size;
+  }
+
+  get damagedCount(): number {
+    return this.#damaged.size;
+  }
+
   all(): IterableIterator<SnapshotRecord> {
     return this.#snapshots.values();
   }

@@ -12,6 +12,7 @@ import {
   serializeSnapshot,
 } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
+import { frozen } from '../events.ts';
 import type { AttachedDevice, GroupSpec, SnapshotSpec } from '../pool.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import type { ImageParts } from './parts.ts';
@@ -119,12 +120,13 @@ export class ImageSnapshots {
   }
 
   async #make(drafts: readonly Draft[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
-    const { freezer, lane, log, syncs } = this.#parts;
+    const { freezer, lane, log, name, syncs } = this.#parts;
     for (const { directory } of drafts) {
       await step('snapshot/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: true })));
     }
     const targets = drafts.map(({ source, devices }) => ({ volumeId: source.id, devices }));
     const { result: createdAt, frozenMs } = await freezer.whileFrozen(targets, () => this.#cloneAll(drafts));
+    if (frozenMs > 0) frozen.publish({ pool: name, ms: frozenMs });
     for (const { source } of drafts) {
       log.info({ volume_id: source.id, frozen_ms: Math.round(frozenMs * 10) / 10 }, 'cut a snapshot');
     }

@@ -109,7 +109,13 @@ export class SpaceLedger {
   }
 
   async measure(): Promise<PoolCapacity> {
-    return this.#compute(await this.#observe());
+    return (await this.measureVolumes()).capacity;
+  }
+
+  /** The same, with what each volume's data takes on disk. */
+  async measureVolumes(): Promise<VolumesMeasured> {
+    const observation = await this.#observe();
+    return { capacity: this.#compute(observation), allocatedBytes: observation.allocatedBytes };
   }
 
   #compute(observation: Observation): PoolCapacity {
@@ -174,6 +180,11 @@ export class SpaceLedger {
     const reclaimableBytes = (await Promise.all(trashed)).reduce((sum, bytes) => sum + bytes, 0n);
     return { allocatedBytes, reclaimableBytes };
   }
+}
+
+export interface VolumesMeasured {
+  readonly capacity: PoolCapacity;
+  readonly allocatedBytes: ReadonlyMap<VolumeId, bigint>;
 }
 
 /** What a new volume or snapshot is going to need. */

@@ -33,18 +33,25 @@ export class Trash {
     this.#expiry = setInterval(() => this.#expire(), expiryIntervalMs).unref();
   }
 
-  /** At the start: learns what is kept, and queues everything else here and all that is half made. */
-  async sweep(): Promise<void> {
+  /**
+   * At the start: learns what is kept, and queues everything else here and all that is half made.
+   * @returns how much was queued
+   */
+  async sweep(): Promise<number> {
     const { drafts } = this.#layout;
     const { kept, unkept, unreadable } = await readTrash(this.#lane, this.#layout);
     for (const entry of kept) this.keep(entry);
     for (const path of unkept) this.purge(path);
     for (const { path, error } of unreadable) this.#onError(path, error);
+    let queued = unkept.length;
     for (const name of await this.#lane.run(() => readdir(drafts))) {
       const path = join(drafts, name);
-      if (!name.endsWith(copySuffix) || (await this.#isForgotten(path))) this.purge(path);
+      if (name.endsWith(copySuffix) && !(await this.#isForgotten(path))) continue;
+      this.purge(path);
+      queued++;
     }
     this.#expire();
+    return queued;
   }
 
   keep(entry: TrashEntry): void {

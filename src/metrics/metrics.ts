@@ -1,0 +1,52 @@
+import { Gauge, Registry } from 'prom-client';
+import type { Lane } from '../kernel/lane.ts';
+import type { Pools } from '../pool/pools.ts';
+import { CallMetrics } from './call-metrics.ts';
+import { addLaneMetrics } from './lane-metrics.ts';
+import type { Page } from './listener.ts';
+import { PoolMetrics } from './pool-metrics.ts';
+import { addProcessMetrics } from './process-metrics.ts';
+
+export interface MetricsOptions {
+  readonly pools: Pools;
+  /** The way to the kubelet's directories. */
+  readonly kubeletLane: Lane;
+  /** Who this is: labels of `holdfast_build_info`. */
+  readonly identity: { readonly version: string; readonly driver: string; readonly node: string };
+}
+
+/** Everything there is to scrape. Listens from the moment it is made: what pools do while they open is counted. */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #calls: CallMetrics;
+  readonly #pools: PoolMetrics;
+  #rendering: Promise<Page> | undefined;
+
+  constructor({ identity, kubeletLane, pools }: MetricsOptions) {
+    const labels = { ...identity, nodejs: process.versions.node };
+    new Gauge({
+      name: 'holdfast_build_info',
+      help: 'Always 1; which driver this is.',
+      labelNames: ['version', 'driver', 'node', 'nodejs'],
+      registers: [this.#registry],
+    }).set(labels, 1);
+    this.#calls = new CallMetrics(this.#registry);
+    this.#pools = new PoolMetrics(this.#registry, pools);
+    addLaneMetrics(this.#registry, kubeletLane, pools);
+    addProcessMetrics(this.#registry);
+  }
+
+  /** In Prometheus' text format. Who asks while an answer is being made shares it. */
+  page(): Promise<Page> {
+    this.#rendering ??= this.#render().finally(() => {
+      this.#rendering = undefined;
+    });
+    return this.#rendering;
+  }
+
+  async #render(): Promise<Page> {
+    await this.#pools.collect();
+    this.#calls.collect();
+    return { status: 200, contentType: this.#registry.contentType, body: await this.#registry.metrics() };
+  }
+}

@@ -1,0 +1,123 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { frozen, leftovers, reconciled } from '../pool/events.ts';
+import type { Pool, PoolUsage } from '../pool/pool.ts';
+import { type Pools, poolStates } from '../pool/pools.ts';
+import { VolumeMetrics } from './volume-metrics.ts';
+import { within } from './within.ts';
+
+/** A scrape waits no longer than this for a disk; Prometheus itself gives up after 10 s. */
+const patienceMs = 2_000;
+const freezeBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+
+type PoolGauge = Gauge<'pool'>;
+
+/** What the pools hold. A pool that does not answer is left out, and `holdfast_pool_measured` says so. */
+export class PoolMetrics {
+  readonly #pools: Pools;
+  readonly #volumes: VolumeMetrics;
+  readonly #state: Gauge<'pool' | 'state'>;
+  readonly #measured: PoolGauge;
+  readonly #gauges: readonly { readonly gauge: PoolGauge; readonly of: (usage: PoolUsage) => bigint | number }[];
+  /** A question that hangs is asked once: it waits for the disk, and the next scrape waits with it. */
+  readonly #asked = new Map<string, Promise<PoolUsage>>();
+
+  constructor(registry: Registry, pools: Pools) {
+    const registers = [registry];
+    const gauge = (name: string, help: string) =>
+      new Gauge({ name: `holdfast_pool_${name}`, help, labelNames: ['pool'] as const, registers });
+    this.#pools = pools;
+    this.#state = new Gauge({
+      name: 'holdfast_pool_state',
+      help: 'Whether the pool is in this state.',
+      labelNames: ['pool', 'state'],
+      registers,
+    });
+    this.#measured = gauge('measured', 'Whether the pool answered this scrape; if not, its other figures are missing.');
+    this.#gauges = [
+      {
+        gauge: gauge('total_bytes', 'What the pool could hold if it were empty.'),
+        of: (use) => use.capacity.totalBytes,
+      },
+      {
+        gauge: gauge('promised_bytes', 'What existing volumes have been promised.'),
+        of: (use) => use.capacity.promisedBytes,
+      },
+      { gauge: gauge('used_bytes', 'What the data of volumes takes on disk.'), of: (use) => use.capacity.usedBytes },
+      {
+        gauge: gauge('available_bytes', 'What can still be promised to volumes.'),
+        of: (use) => use.capacity.availableBytes,
+      },
+      {
+        gauge: gauge('trash_bytes', 'What deleted volumes take that can be brought back.'),
+        of: (use) => use.trash.usedBytes,
+      },
+      { gauge: gauge('trash_volumes', 'Deleted volumes that can be brought back.'), of: (use) => use.trash.volumes },
+      { gauge: gauge('volumes', 'Volumes, inline ones too.'), of: (use) => use.volumes.length },
+      { gauge: gauge('snapshots', 'Snapshots.'), of: (use) => use.snapshots },
+      {
+        gauge: gauge('devices', 'Loop devices of this node that show volumes of the pool.'),
+        of: (use) => use.volumes.reduce((sum, { devices }) => sum + devices, 0),
+      },
+      {
+        gauge: gauge('damaged_records', 'Volumes, snapshots and groups whose records cannot be read.'),
+        of: (use) => use.damagedRecords,
+      },
+    ];
+    this.#volumes = new VolumeMetrics(registry);
+    countEvents(registry, pools.names());
+  }
+
+  async collect(): Promise<void> {
+    const answers = await Promise.all(this.#pools.all().map(async (pool) => ({ pool, usage: await this.#ask(pool) })));
+    this.#state.reset();
+    for (const { name, state } of this.#pools.sights()) {
+      for (const each of poolStates) this.#state.set({ pool: name, state: each }, each === state ? 1 : 0);
+    }
+    for (const { gauge } of this.#gauges) gauge.reset();
+    this.#volumes.reset();
+    for (const name of this.#pools.names()) this.#measured.set({ pool: name }, 0);
+    for (const { pool, usage } of answers) {
+      if (usage === undefined) continue;
+      this.#measured.set({ pool: pool.name }, 1);
+      for (const { gauge, of } of this.#gauges) gauge.set({ pool: pool.name }, Number(of(usage)));
+      this.#volumes.show(pool.name, usage.volumes);
+    }
+  }
+
+  async #ask(pool: Pool): Promise<PoolUsage | undefined> {
+    let asking = this.#asked.get(pool.name);
+    if (asking === undefined) {
+      asking = pool.usage().finally(() => this.#asked.delete(pool.name));
+      this.#asked.set(pool.name, asking);
+    }
+    // A disk that answers with errors says no more than one that is silent.
+    return within(
+      patienceMs,
+      asking.catch(() => undefined),
+    );
+  }
+}
+
+/** What pools did since the driver started. */
+function countEvents(registry: Registry, poolNames: readonly string[]): void {
+  const registers = [registry];
+  const freezes = new Histogram({
+    name: 'holdfast_freeze_duration_seconds',
+    help: 'How long writers to mounted volumes were held up by a snapshot or clone.',
+    labelNames: ['pool'],
+    buckets: freezeBuckets,
+    registers,
+  });
+  const cleaned = new Counter({
+    name: 'holdfast_reconciled_total',
+    help: 'What a pool found half done when it was opened, and finished or removed.',
+    labelNames: ['pool', 'what'],
+    registers,
+  });
+  for (const pool of poolNames) {
+    freezes.zero({ pool });
+    for (const what of leftovers) cleaned.inc({ pool, what }, 0);
+  }
+  frozen.subscribe(({ ms, pool }) => freezes.observe({ pool }, ms / 1000));
+  reconciled.subscribe(({ count, pool, what }) => cleaned.inc({ pool, what }, count));
+}

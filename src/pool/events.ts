@@ -1,0 +1,22 @@
+import { TypedChannel } from '../volume/typed-channel.ts';
+
+/** What an opening pool finds half done, and finishes or removes. */
+export const leftovers = [
+  'device',
+  'frozen_filesystem',
+  'snapshot_of_unfinished_group',
+  'unused_ephemeral_volume',
+  'draft_or_removed',
+] as const;
+
+export type Leftover = (typeof leftovers)[number];
+
+/** A pool, being opened, cleaned up after a driver that was killed. */
+export const reconciled = new TypedChannel<{
+  readonly pool: string;
+  readonly what: Leftover;
+  readonly count: number;
+}>('holdfast:reconciled');
+
+/** Writers were held up while volumes were cloned. */
+export const frozen = new TypedChannel<{ readonly pool: string; readonly ms: number }>('holdfast:frozen');
