@@ -39,7 +39,8 @@ async function unpublishAt(
   note: StageNote | undefined,
 ): Promise<Undone> {
   const { path } = place;
-  const isStagingPath = note?.path === path;
+  // A block volume is staged in a file with its id.
+  const isStagingPath = note !== undefined && (path === note.path || path === `${note.path}/${volumeId}`);
   const isNoted = note !== undefined;
   const plan = ({ occupant }: Sight) => planUnpublish({ volumeId, path, at: occupant, isStagingPath, isNoted });
   const undone = await unmountWhile(context, place, volumeId, 'unpublish/unmount', async (sight) =>

@@ -34,7 +34,7 @@ export async function unstageVolume(context: NodeContext, { volumeId, staging }:
 
 async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
   using place = await openPlace(context.lane, staging);
-  return place !== undefined && (await unmountStaged(context, place, staging.path, id)).unmounted.length > 0;
+  return place !== undefined && (await unmountStaged(context, place, staging.path, id, 'mount')).unmounted.length > 0;
 }
 
 async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
@@ -42,15 +42,23 @@ async function unstageDevice(context: NodeContext, staging: TargetPath, id: Volu
   // Our file is in a directory of the caller's, never in what somebody mounted there.
   const directory = place && (await statusOf(context.lane, place.parent));
   if (place === undefined || directory?.kind !== 'directory' || directory.isMountRoot) return false;
-  const { last, unmounted } = await unmountStaged(context, place, staging.path, id);
+  const { last, unmounted } = await unmountStaged(context, place, staging.path, id, 'block');
   if (last.occupant.kind === 'file') await removeStagedFile(context, place, last.occupant.isEmpty);
   const pool = unmounted.find(({ mounted }) => mounted?.owner?.pool !== undefined)?.mounted?.owner?.pool;
   if (pool !== undefined) await detachUnseen(context.lane, pool, id, 'all');
   return pool !== undefined;
 }
 
-function unmountStaged(context: NodeContext, place: Place, path: string, volumeId: VolumeId): Promise<Undone> {
+/** @param access what is staged in this way; the other was put there by something else, and is for that to undo */
+function unmountStaged(
+  context: NodeContext,
+  place: Place,
+  path: string,
+  volumeId: VolumeId,
+  access: Mounted['access'],
+): Promise<Undone> {
   return unmountWhile(context, place, volumeId, 'unstage/unmount', async (sight, mounts) => {
+    if (sight.mounted !== undefined && sight.mounted.access !== access) return 'stop';
     const publishedAt = sight.mounted === undefined ? [] : await othersOf(context, sight.mounted, mounts);
     const plan = planUnstage({ volumeId, path, at: sight.occupant, publishedAt });
     return plan === 'unmount' ? 'unmount' : 'stop';

@@ -229,6 +229,18 @@ describe('block volumes', () => {
     await volume.unstage();
   });
 
+  test('US06 UP07: the staged device itself is for the unstage of its directory alone', async () => {
+    const volume = await harness.volume('by-file', block);
+    await volume.stage();
+    const staged = join(volume.staging, volume.id);
+    await rejects(volume.unpublish(staged), 'FAILED_PRECONDITION', /NodeUnstageVolume/);
+    await volume.unstage(staged);
+    assert.equal(harness.mountsAt(staged).length, 1);
+    await harness.hasLoops(volume, 1);
+    await volume.unstage();
+    await harness.hasLoops(volume, 0);
+  });
+
   test('ST10: restores what somebody unmounted or detached', async () => {
     const volume = await harness.volume('restored', block);
     const staged = join(volume.staging, volume.id);
