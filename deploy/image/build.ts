@@ -32,7 +32,7 @@ const lockFile = fileURLToPath(new URL('packages.lock', import.meta.url));
 const { values: options } = parseArgs({
   options: {
     output: { type: 'string', default: join(projectRoot, '.cache', 'image', 'holdfast.tar') },
-    name: { type: 'string', default: 'localhost/holdfast:dev' },
+    name: { type: 'string', default: `localhost/holdfast:${version}` },
     locked: { type: 'boolean', default: false },
     'update-lock': { type: 'boolean', default: false },
     mirror: { type: 'string', default: debianArchive.mirror },
