@@ -139,10 +139,10 @@ async function monitor(
   config: ServeConfig,
   live: Pick<MonitoringOptions, 'isStopping' | 'kubeletLane' | 'log' | 'pools'>,
 ): Promise<Monitoring | undefined> {
-  const { driverName: driver, httpAddress: address, nodeId: node, socketPath } = config;
+  const { driverName: driver, httpAddress: address, nodeId: node_id, socketPath } = config;
   if (address === undefined) return undefined;
   const { startMonitoring } = await import('./metrics/serve.ts');
-  return startMonitoring({ ...live, address, socketPath, identity: { version, driver, node } });
+  return startMonitoring({ ...live, address, socketPath, identity: { version, driver, node_id } });
 }
 
 /** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the one too many */

@@ -12,7 +12,7 @@ export interface MetricsOptions {
   /** The way to the kubelet's directories. */
   readonly kubeletLane: Lane;
   /** Who this is: labels of `holdfast_build_info`. */
-  readonly identity: { readonly version: string; readonly driver: string; readonly node: string };
+  readonly identity: { readonly version: string; readonly driver: string; readonly node_id: string };
 }
 
 /** Everything there is to scrape. Listens from the moment it is made: what pools do while they open is counted. */
@@ -27,7 +27,7 @@ export class Metrics {
     new Gauge({
       name: 'holdfast_build_info',
       help: 'Always 1; which driver this is.',
-      labelNames: ['version', 'driver', 'node', 'nodejs'],
+      labelNames: ['version', 'driver', 'node_id', 'nodejs'],
       registers: [this.#registry],
     }).set(labels, 1);
     this.#calls = new CallMetrics(this.#registry);

@@ -120,7 +120,7 @@ describe('metrics', () => {
     );
     await pools.open();
     await pools.get('sick').create(volumeSpec('v'));
-    const identity = { version: '0', driver: 'd', node: 'n' };
+    const identity = { version: '0', driver: 'd', node_id: 'n' };
     const metrics = new Metrics({ pools, kubeletLane: new Lane('kubelet', 1), identity });
     const read = async () => new Exposition((await metrics.page()).body);
     assert.equal((await read()).value('holdfast_pool_measured', { pool: 'sick' }), 1);

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { findPromtool } from '../support/promtool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const file = fileURLToPath(new URL('../../deploy/monitoring/alerts.yaml', import.meta.url));
+const { spec } = z.object({ spec: z.looseObject({}) }).parse(parse(readFileSync(file, 'utf8')));
+
+const target = 'job="holdfast-system/holdfast", instance="10.0.0.1:9808", node="n1"';
+const pool = `${target}, pool="default"`;
+
+/** A node that is well, for an hour: a series and its value each minute, in promtool's notation. */
+const healthy: Readonly<Record<string, string>> = {
+  [`up{${target}}`]: '1x60',
+  [`process_start_time_seconds{${target}}`]: '1000x60',
+  [`holdfast_pool_state{${pool}, state="open"}`]: '1x60',
+  [`holdfast_pool_state{${pool}, state="failed"}`]: '0x60',
+  [`holdfast_pool_measured{${pool}}`]: '1x60',
+  [`holdfast_pool_total_bytes{${pool}}`]: '1000x60',
+  [`holdfast_pool_used_bytes{${pool}}`]: '100x60',
+  [`holdfast_pool_available_bytes{${pool}}`]: '500x60',
+  [`holdfast_pool_damaged_records{${pool}}`]: '0x60',
+  [`holdfast_csi_calls_total{${target}, rpc="CreateVolume", code="OK"}`]: '0+5x60',
+  [`holdfast_csi_calls_total{${target}, rpc="CreateVolume", code="INTERNAL"}`]: '0x60',
+  [`holdfast_csi_oldest_call_seconds{${target}}`]: '0x60',
+  [`holdfast_lane_places{${target}, lane="pool default"}`]: '4x60',
+  [`holdfast_lane_running{${target}, lane="pool default"}`]: '4x60',
+  [`holdfast_lane_waiting{${target}, lane="pool default"}`]: '0x60',
+  [`holdfast_freeze_duration_seconds_bucket{${pool}, le="1"}`]: '0+1x60',
+  [`holdfast_freeze_duration_seconds_bucket{${pool}, le="10"}`]: '0+1x60',
+  [`holdfast_freeze_duration_seconds_bucket{${pool}, le="+Inf"}`]: '0+1x60',
+};
+
+/** What changes, and the alert that has to follow. */
+const sicknesses: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  HoldfastDown: { [`up{${target}}`]: '0x60' },
+  HoldfastRestarts: { [`process_start_time_seconds{${target}}`]: '1000+100x60' },
+  HoldfastPoolNotOpen: {
+    [`holdfast_pool_state{${pool}, state="open"}`]: '0x60',
+    [`holdfast_pool_state{${pool}, state="failed"}`]: '1x60',
+    // As it is for a pool that is not open.
+    [`holdfast_pool_measured{${pool}}`]: '0x60',
+  },
+  HoldfastPoolSilent: { [`holdfast_pool_measured{${pool}}`]: '0x60' },
+  HoldfastPoolAlmostFull: { [`holdfast_pool_used_bytes{${pool}}`]: '950x60' },
+  HoldfastPoolAlmostPromised: { [`holdfast_pool_available_bytes{${pool}}`]: '50x60' },
+  HoldfastDamagedRecords: { [`holdfast_pool_damaged_records{${pool}}`]: '1x60' },
+  HoldfastCallsFail: { [`holdfast_csi_calls_total{${target}, rpc="CreateVolume", code="INTERNAL"}`]: '0+1x60' },
+  HoldfastCallHangs: { [`holdfast_csi_oldest_call_seconds{${target}}`]: '0+60x60' },
+  HoldfastDiskSlow: { [`holdfast_lane_waiting{${target}, lane="pool default"}`]: '3x60' },
+  HoldfastLongFreeze: { [`holdfast_freeze_duration_seconds_bucket{${pool}, le="1"}`]: '0x60' },
+};
+
+describe('alerts', () => {
+  test('each is raised by its sickness alone, and none on a node that is well', () => {
+    using scratch = new Scratch('alerts');
+    writeFileSync(scratch.join('alerts.yaml'), JSON.stringify(spec));
+    const cases = [['', {}] as const, ...Object.entries(sicknesses)].map(([alert, changes]) => ({
+      interval: '1m',
+      input_series: Object.entries({ ...healthy, ...changes }).map(([series, values]) => ({ series, values })),
+      promql_expr_test: [
+        {
+          expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
+          eval_time: '1h',
+          exp_samples: alert === '' ? [] : [{ labels: `{alertname="${alert}"}`, value: 1 }],
+        },
+      ],
+    }));
+    const suite = { rule_files: ['alerts.yaml'], evaluation_interval: '1m', tests: cases };
+    writeFileSync(scratch.join('test.yaml'), JSON.stringify(suite));
+    const { status, stdout, stderr } = spawnSync(findPromtool(), ['test', 'rules', scratch.join('test.yaml')], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, `${stdout}${stderr}`);
+  });
+
+  test('each has its sickness here', () => {
+    const rules = z
+      .array(z.looseObject({ rules: z.array(z.looseObject({ alert: z.string() })) }))
+      .parse(spec['groups']);
+    const names = rules.flatMap((group) => group.rules.map(({ alert }) => alert));
+    assert.deepEqual(names, Object.keys(sicknesses));
+  });
+});
