@@ -77,20 +77,15 @@ export function parseTopologyRequirement(
   if (requisite.length === 0 && preferred.length === 0) {
     throw new InvalidArgument('accessibility_requirements needs requisite, preferred or both.');
   }
-  if (
-    requisite.length > 0 &&
-    !preferred.every((wished) => requisite.some((allowed) => sameSegments(wished, allowed)))
-  ) {
+  // A set: a cluster has thousands of nodes, and the lists may name them all.
+  const allowed = new Set(requisite.map(canonicalSegments));
+  if (requisite.length > 0 && !preferred.every((wished) => allowed.has(canonicalSegments(wished)))) {
     throw new InvalidArgument('accessibility_requirements prefers a topology that is not among the requisite ones.');
   }
   return { requisite, preferred };
 }
 
-/** Whether both name the same place; keys do not differ by case alone (Y01). */
-function sameSegments(a: TopologySegments, b: TopologySegments): boolean {
-  return canonicalSegments(a) === canonicalSegments(b);
-}
-
+/** Equal for segments that name the same place; keys do not differ by case alone (Y01). */
 function canonicalSegments(segments: TopologySegments): string {
   const entries = Object.entries(segments).map(([key, value]) => [key.toLowerCase(), value] as const);
   return JSON.stringify(entries.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));

@@ -17,7 +17,9 @@ export function parseGroupRequest(request: wire.CreateVolumeGroupSnapshotRequest
   const { name, parameters, source_volume_ids: texts } = request;
   checkSnapshotParameters(parameters);
   if (texts.includes('')) throw new InvalidArgument('source_volume_ids has an empty id.');
-  const twice = texts.find((text, index) => texts.indexOf(text) !== index);
+  const seen = new Set<string>();
+  // The first that adds nothing: one pass, for the list can be long.
+  const twice = texts.find((text) => seen.size === seen.add(text).size);
   if (twice !== undefined) throw new InvalidArgument(`source_volume_ids has ${JSON.stringify(twice)} twice.`);
   return { name, sourceIds: texts.map(requireVolumeId).sort(), parameters };
 }
