@@ -5,7 +5,7 @@ import { bindMount, unmountAt } from '../kernel/mount.ts';
 import { readMountTable } from '../kernel/mount-table.ts';
 import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../kernel/path.ts';
 import type { Pool } from '../pool/pool.ts';
-import { FailedPrecondition } from '../volume/errors.ts';
+import { Aborted } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
 import { type Look, lookAt, type Place } from './look.ts';
@@ -38,7 +38,7 @@ export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging
       if (look === undefined) await makeFileAt(lane, place.parent, place.name, 0o600);
       await using node = await openDeviceNode(pool.lane, attachment.devicePath);
       using file = await lookAt(lane, place);
-      if (file === undefined) throw new FailedPrecondition(`${place.path} was removed while it was made; try again.`);
+      if (file?.kind !== 'file') throw new Aborted(`Somebody changed ${place.path} while it was made; try again.`);
       await bindMount(lane, { from: node, target: file.descriptor, attributes: {} });
     });
   } catch (error) {

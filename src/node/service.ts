@@ -10,6 +10,7 @@ import { isEphemeral } from './ephemeral/attributes.ts';
 import { publishEphemeral } from './ephemeral/publish.ts';
 import { parseEphemeralRequest } from './ephemeral/request.ts';
 import { expandVolume } from './expand.ts';
+import { movedUnderUs } from './moved.ts';
 import { Notes } from './notes.ts';
 import { publishVolume } from './publish.ts';
 import { fingerprint, parsePublishRequest, parseStageRequest, requireVolumeId } from './request.ts';
@@ -155,5 +156,9 @@ function onPath(
   volumeId: string,
   work: () => Promise<void>,
 ): Promise<void> {
-  return context.paths.claim([{ object: path }], `a call for ${volumeId}`, work);
+  return context.paths.claim([{ object: path }], `a call for ${volumeId}`, () =>
+    work().catch((error) => {
+      throw movedUnderUs(error, path);
+    }),
+  );
 }

@@ -3,7 +3,7 @@ import type { Lane } from '../kernel/lane.ts';
 import { bindMount } from '../kernel/mount.ts';
 import { makeDirectoryAt, makeFileAt, removeDirectoryAt, removeFileAt } from '../kernel/path.ts';
 import type { Pool } from '../pool/pool.ts';
-import { FailedPrecondition } from '../volume/errors.ts';
+import { Aborted, FailedPrecondition } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
 import { detachUnseen, openDeviceNode } from './block.ts';
@@ -42,7 +42,9 @@ export async function withTarget(
   try {
     using fresh = look === undefined ? await lookAt(lane, place) : undefined;
     const target = look ?? fresh;
-    if (target === undefined) throw new FailedPrecondition(`${place.path} was removed while it was made; try again.`);
+    if (target === undefined || (target.kind === 'directory') !== isDirectory) {
+      throw new Aborted(`Somebody changed ${place.path} while it was made; try again.`);
+    }
     await mountOn(target.descriptor);
   } catch (error) {
     if (look === undefined) await removeTarget(lane, place, isDirectory).catch(() => undefined);

@@ -25,6 +25,9 @@ export class Canary {
     writeFileSync(join(path, 'nothing'), '');
     writeFileSync(join(path, 'full', 'deep', 'volume.json'), '{}');
     symlinkSync('full', join(path, 'link'));
+    // What the tests call a target, a staging directory, and its parent.
+    for (const name of ['volume', 'globalmount', 'swapped/globalmount'])
+      mkdirSync(join(path, name), { recursive: true });
     return new Canary(path);
   }
 

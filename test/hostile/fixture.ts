@@ -6,6 +6,7 @@ import { type CrashNode, nodeId } from '../crash/crash-node.ts';
 import { type Loop, loopsOver, type MountLine, mountsBelow } from '../crash/kernel-sight.ts';
 import { TestVolume } from '../crash/test-volume.ts';
 import { CallError } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
 import type { HostileNode } from './hostile-node.ts';
 import type { Lexicon } from './requests.ts';
 
@@ -106,7 +107,10 @@ export async function undoAll(node: CrashNode): Promise<void> {
   for (const { status, volume } of entries) {
     const volume_id = volume?.volume_id ?? '';
     if ((status?.published_node_ids ?? []).length > 0) await controller.ControllerUnpublishVolume({ volume_id });
-    await controller.DeleteVolume({ volume_id });
+    // Another process may have come by a mount namespace with our mounts in it, for a moment.
+    await eventually(async () => {
+      await controller.DeleteVolume({ volume_id });
+    });
   }
   // Of inline volumes whose publish failed there is nothing but a name; targets of block volumes are files.
   await sweepTargets(node);

@@ -39,6 +39,11 @@ export class HostileNode implements AsyncDisposable {
     ];
   }
 
+  /** A directory outside, for links to lead to: it has the names of what is looked for inside. */
+  get decoy(): string {
+    return this.#scratch.join('canary');
+  }
+
   static async open(command: DriverCommand, circumstances?: Circumstances): Promise<HostileNode> {
     const scratch = new Scratch('hostile');
     const hostile = new HostileNode(scratch, makeNode(command, scratch, circumstances));
