@@ -1,7 +1,7 @@
 import koffi from 'koffi';
 import { KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { callLater, invokeNow, libraryCall } from './libc.ts';
+import { callOnWorker, invokeNow, libraryCall } from './libc.ts';
 
 /** What lies on a device or in an image, as far as libblkid can tell. */
 export type Content =
@@ -56,16 +56,21 @@ function load() {
  * Looks for filesystems, other superblocks and partition tables on a device or in a file. Never believes a cache: it
  * reads the disk each time (blkid_do_safeprobe of libblkid).
  */
-export async function probeContent(lane: Lane, path: string): Promise<Content> {
+export function probeContent(lane: Lane, path: string): Promise<Content> {
   loaded ??= load();
   const blkid = loaded;
-  const { result: probe, errno } = await callLater(lane, blkid.open, [path]);
+  // In one piece: what has been opened is closed in any case, and not before the probe is over.
+  return lane.run(() => probeOnWorker(blkid, path));
+}
+
+async function probeOnWorker(blkid: ReturnType<typeof load>, path: string): Promise<Content> {
+  const { result: probe, errno } = await callOnWorker(blkid.open, [path]);
   if (typeof probe !== 'bigint') throw new KernelError({ syscall: blkid.open.name, errno: errno || EIO, path });
   try {
     invokeNow(blkid.enableSuperblocks, [probe, 1], path);
     invokeNow(blkid.setSuperblockFlags, [probe, superblockFlags], path);
     invokeNow(blkid.enablePartitions, [probe, 1], path);
-    const { result } = await callLater(lane, blkid.probe, [probe]);
+    const { result } = await callOnWorker(blkid.probe, [probe]);
     if (result === ambivalent) return { kind: 'ambivalent' };
     if (result === nothingFound) return { kind: 'blank' };
     if (result !== 0) throw new KernelError({ syscall: blkid.probe.name, errno: EIO, path });
@@ -75,7 +80,7 @@ export async function probeContent(lane: Lane, path: string): Promise<Content> {
     });
   } finally {
     // Closes the device, which may have to wait for it.
-    await callLater(lane, blkid.free, [probe]);
+    await callOnWorker(blkid.free, [probe]);
   }
 }
 

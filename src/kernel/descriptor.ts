@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import type { Lane } from './lane.ts';
-import { callLater, invoke, libcCall } from './libc.ts';
+import { type Argument, callOnWorker, invoke, libcCall, type NativeCall } from './libc.ts';
 
 /** Not in node:fs; the same number on x86_64 and arm64 (asm-generic/fcntl.h). */
 export const openFlags = { O_PATH: 0o10000000, O_CLOEXEC: 0o2000000 } as const;
@@ -36,7 +36,7 @@ export class Descriptor implements AsyncDisposable {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     // close(2): the descriptor is gone whatever it returns, and nothing here is written through one without a sync.
-    await callLater(this.#closingLane, closeCall, [this.fd]);
+    await this.#closingLane.settle(() => callOnWorker(closeCall, [this.fd]));
   }
 
   /** Closes without a worker thread: right where something else (a mount, a loop device) keeps the file open. */
@@ -47,9 +47,21 @@ export class Descriptor implements AsyncDisposable {
   }
 }
 
+/** A system call that returns a file descriptor: if nobody waits for it any more when it does, it is closed. */
+export function invokeToOpen<A extends readonly Argument[]>(
+  lane: Lane,
+  call: NativeCall<A>,
+  args: A,
+  path?: string,
+): Promise<number> {
+  return invoke(lane, call, args, path, ({ result }) => {
+    if (typeof result === 'number' && result >= 0) void lane.settle(() => callOnWorker(closeCall, [result]));
+  });
+}
+
 /** open(2), always with O_CLOEXEC. */
 export async function openFile(lane: Lane, path: string, flags: number, mode = 0): Promise<Descriptor> {
-  const fd = await invoke(lane, openCall, [path, flags | openFlags.O_CLOEXEC, mode], path);
+  const fd = await invokeToOpen(lane, openCall, [path, flags | openFlags.O_CLOEXEC, mode], path);
   return new Descriptor(fd, path, (flags & openFlags.O_PATH) === 0 ? lane : undefined);
 }
 

@@ -49,31 +49,43 @@ export function systemCall<A extends readonly Argument[]>(
 /** koffi holds no reference to memory given to a call; what is in flight must not be collected. */
 const inFlight = new Set<readonly Argument[]>();
 
-/** Calls `call` on a worker thread and yields what it returned, whatever that means, with its errno. */
+/** What a C function returned, whatever that means, with its errno. */
+export interface Returned {
+  readonly result: unknown;
+  readonly errno: number;
+}
+
+/**
+ * Calls `call` on a worker thread.
+ * @param onLate as in `Lane.run`: for what the call returns if nobody waits for it any more
+ */
 export function callLater<A extends readonly Argument[]>(
   lane: Lane,
   call: NativeCall<A>,
   args: A,
-): Promise<{ readonly result: unknown; readonly errno: number }> {
+  onLate?: (returned: Returned) => void,
+): Promise<Returned> {
   refuseNul(call.name, args);
-  return lane.run(
-    () =>
-      new Promise((resolve, reject) => {
-        inFlight.add(args);
-        try {
-          call.native.async(...call.leading, ...args, (error: unknown, result: unknown) => {
-            // First of all: koffi restores the call's own errno for this callback only.
-            const errno = koffi.errno();
-            inFlight.delete(args);
-            if (error === null) resolve({ result, errno });
-            else reject(error);
-          });
-        } catch (error) {
-          inFlight.delete(args);
-          reject(error);
-        }
-      }),
-  );
+  return lane.run(() => callOnWorker(call, args), onLate);
+}
+
+/** For work that has its place in a lane already. */
+export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>, args: A): Promise<Returned> {
+  return new Promise((resolve, reject) => {
+    inFlight.add(args);
+    try {
+      call.native.async(...call.leading, ...args, (error: unknown, result: unknown) => {
+        // First of all: koffi restores the call's own errno for this callback only.
+        const errno = koffi.errno();
+        inFlight.delete(args);
+        if (error === null) resolve({ result, errno });
+        else reject(error);
+      });
+    } catch (error) {
+      inFlight.delete(args);
+      reject(error);
+    }
+  });
 }
 
 /** Calls `call` on a worker thread. @throws KernelError if it returns a negative number */
@@ -82,8 +94,9 @@ export async function invoke<A extends readonly Argument[]>(
   call: NativeCall<A>,
   args: A,
   path?: string,
+  onLate?: (returned: Returned) => void,
 ): Promise<number> {
-  const { result, errno } = await callLater(lane, call, args);
+  const { result, errno } = await callLater(lane, call, args, onLate);
   return checked(call.name, result, errno, path);
 }
 

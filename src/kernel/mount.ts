@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { Descriptor, openFlags } from './descriptor.ts';
+import { Descriptor, invokeToOpen, openFlags } from './descriptor.ts';
 import { isErrno, KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
 import { invoke, invokeNow, libcCall, systemCall } from './libc.ts';
@@ -91,7 +91,7 @@ const readCall = libcCall<readonly [number, Uint8Array, number]>('long read(int 
 export async function mountFilesystem(lane: Lane, request: FilesystemMount): Promise<void> {
   const { fsType, source, parameters, attributes, target } = request;
   // Asynchronous, as the kernel may have to load the filesystem's module.
-  const contextFd = await invoke(lane, fsopenCall, [fsType, FSOPEN_CLOEXEC], source);
+  const contextFd = await invokeToOpen(lane, fsopenCall, [fsType, FSOPEN_CLOEXEC], source);
   await using context = new Descriptor(contextFd, source, lane);
   await using mount = await createMount(lane, context, parameters, attributes);
   await moveMount(lane, mount, target);
@@ -105,7 +105,7 @@ export async function mountFilesystem(lane: Lane, request: FilesystemMount): Pro
  * leaves no mount behind even if the process dies.
  */
 export async function mountDetached(lane: Lane, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
-  const contextFd = await invoke(lane, fsopenCall, [request.fsType, FSOPEN_CLOEXEC], request.source);
+  const contextFd = await invokeToOpen(lane, fsopenCall, [request.fsType, FSOPEN_CLOEXEC], request.source);
   await using context = new Descriptor(contextFd, request.source, lane);
   return await createMount(lane, context, request.parameters, request.attributes);
 }
@@ -155,7 +155,7 @@ function readMessages(context: Descriptor): string[] {
  */
 export async function bindMount(lane: Lane, { from, target, attributes }: BindMount): Promise<void> {
   const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
-  const treeFd = await invoke(lane, openTreeCall, [from.fd, '', flags], from.path);
+  const treeFd = await invokeToOpen(lane, openTreeCall, [from.fd, '', flags], from.path);
   await using tree = new Descriptor(treeFd, from.path, lane);
   await placeMount(lane, tree, { target, attributes });
 }

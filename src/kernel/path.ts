@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { Descriptor, openFile, openFlags } from './descriptor.ts';
+import { Descriptor, invokeToOpen, openFile, openFlags } from './descriptor.ts';
 import type { DeviceNumber } from './device.ts';
 import { isErrno, KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
@@ -76,7 +76,7 @@ export async function openBeneath(lane: Lane, root: Descriptor, relativePath: st
   how.writeBigUInt64LE(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, 16);
   for (let attemptsLeft = 32; ; attemptsLeft--) {
     try {
-      const fd = await invoke(lane, openat2Call, [root.fd, path, how, how.length], where);
+      const fd = await invokeToOpen(lane, openat2Call, [root.fd, path, how, how.length], where);
       return new Descriptor(fd, where, undefined);
     } catch (error) {
       // A rename somewhere on the system while a `..` was resolved: openat2(2) says to try again.
