@@ -49,6 +49,7 @@ const pool = z
     overcommit: number.pipe(z.number().min(1).max(1000)).default(1),
     defaultFilesystem: z.enum(filesystemTypes).default('ext4'),
     undelete: duration.default(0),
+    sickAfter: duration.refine((seconds) => seconds > 0, 'must be more than 0').optional(),
   })
   .superRefine((value, context) => {
     const homes = (['directory', 'device', 'file'] as const).filter((key) => value[key] !== undefined);

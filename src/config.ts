@@ -23,6 +23,8 @@ export interface PoolConfig {
   readonly defaultFilesystem: FilesystemType;
   /** How long deleted volumes can be brought back unless their class says otherwise; 0: not at all. */
   readonly undeleteSeconds: number;
+  /** A disk that has not answered for so long is sick, and its pool goes into quarantine. */
+  readonly sickAfterMs: number;
 }
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -102,6 +104,8 @@ export async function parseServeConfig(source: ConfigSource): Promise<Parsed<Ser
 
 const defaultSearchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const defaultPoolBytes = 10n << 30n;
+/** A disk at the end of a long queue takes seconds for a sync; one that takes this long is of no use. */
+const defaultSickAfterSeconds = 20;
 /** A Kubernetes label value, for it is this node's topology segment (Y01). */
 const nodeIdPattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 /** I01, I02, and the name of a CSIDriver object, which must be lower case. */
@@ -209,6 +213,7 @@ function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
     overcommit: section?.overcommit ?? 1,
     defaultFilesystem: section?.defaultFilesystem ?? 'ext4',
     undeleteSeconds: section?.undelete ?? 0,
+    sickAfterMs: (section?.sickAfter ?? defaultSickAfterSeconds) * 1000,
   };
 }
 

@@ -11,9 +11,12 @@ const wanted: LaneSizes = { pool: 4, kubelet: 4 };
 /** For what belongs to no lane: reading a file here and there. */
 const spareThreads = 2;
 
+/** For each pool beside its lane: to ask its disk how it is, and to thaw what it has frozen. */
+const asideThreads = 2;
+
 /** How many worker threads a driver with this many pools wants. */
 export function wantedThreads(poolCount: number): number {
-  return spareThreads + wanted.kubelet + poolCount * wanted.pool;
+  return spareThreads + wanted.kubelet + poolCount * (wanted.pool + asideThreads);
 }
 
 /** Each lane's share of the threads there are. Fewer than wanted (Node 20 starts 4 by itself): smaller lanes. */

@@ -31,7 +31,9 @@ program
     const config = await configured(parseServeConfig);
     if (config === undefined) return;
     const { serveCommand } = await import('./cli/serve.ts');
-    process.exit(await serveCommand(config, output));
+    const code = await serveCommand(config, output);
+    const { exitAtOnce } = await import('./kernel/exit.ts');
+    exitAtOnce(code);
   });
 
 program

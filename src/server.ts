@@ -47,7 +47,11 @@ export interface Driver {
 /** Starts the driver. It answers Probe as soon as this resolves; the pools open after that. */
 export async function startDriver(config: ServeConfig, log: Logger): Promise<Driver> {
   const sizes = laneSizes(workerThreads, config.pools.length);
-  const pools = new Pools(poolOpeners(config, sizes, log), config.defaultPool);
+  const pools = new Pools(poolOpeners(config, log), config.defaultPool, {
+    threadsEach: sizes.pool,
+    sickAfterMs: (name) => config.pools.find((pool) => pool.name === name)?.sickAfterMs ?? 0,
+    log,
+  });
   const drain = new Drain();
   let stopping = false;
 
@@ -93,16 +97,15 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   };
 }
 
-function poolOpeners(config: Config, sizes: LaneSizes, log: Logger): ReadonlyMap<string, PoolOpener> {
+function poolOpeners(config: Config, log: Logger): ReadonlyMap<string, PoolOpener> {
   const { dataDirectory, lockTimeoutMs } = config;
-  const opener = (pool: PoolConfig): PoolOpener => {
-    const lane = new Lane(pool.name, sizes.pool);
-    return async () => {
+  const opener =
+    (pool: PoolConfig): PoolOpener =>
+    async (lane) => {
       // Loaded while the driver already listens: the first Probe does not wait for it.
       const { openImagePool } = await import('./pool/image/open.ts');
       return openImagePool({ ...pool, dataDirectory, lockTimeoutMs, lane, log });
     };
-  };
   return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
 

@@ -1,6 +1,7 @@
 import type * as wire from '../csi/generated/types.ts';
 import type { Draft } from '../csi/handler.ts';
 import type { Pool } from '../pool/pool.ts';
+import { PoolQuarantined } from '../pool/quarantine.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { granularityBytes, maximumVolumeBytes, smaller } from '../volume/size.ts';
 import type { ControllerContext } from './context.ts';
@@ -32,7 +33,8 @@ export async function capacityFor(
     if (!contains(place, here) || !pools.names().includes(poolName)) return nothing;
     return await capacityIn(pools.get(poolName), parameters, request.volume_capabilities);
   } catch (error) {
-    if (error instanceof Impossible) return nothing;
+    // A pool that is in quarantine can promise nothing until its disk is well.
+    if (error instanceof Impossible || error instanceof PoolQuarantined) return nothing;
     throw error;
   }
 }

@@ -48,7 +48,7 @@ export async function readPage<Id, Kind extends { readonly id: Id }>(
   // Each pool may have to fill the page alone, and one more entry shows that another page follows.
   const lists = await Promise.all(
     pools.names().map(async (name) => {
-      const pool = pools.get(name);
+      const pool = pools.getKnown(name);
       return (await list(pool, after, maximumEntries + 1)).map((record) => ({ pool, record }));
     }),
   );

@@ -83,7 +83,10 @@ async function findByName(
   name: string,
   likely: Pool | undefined,
 ): Promise<FoundVolume | undefined> {
-  for (const pool of [...(likely === undefined ? [] : [likely]), ...pools.all().filter((other) => other !== likely)]) {
+  for (const pool of [
+    ...(likely === undefined ? [] : [likely]),
+    ...pools.known().filter((other) => other !== likely),
+  ]) {
     const record = await pool.find(volumeIdFor(nodeId, pool.name, name));
     if (record !== undefined) return { pool, record };
   }

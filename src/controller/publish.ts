@@ -84,7 +84,7 @@ function withRoom(controller: ControllerContext, publish: () => Promise<void>): 
   const { flights, maxVolumesPerNode, nodeId, pools } = controller;
   if (maxVolumesPerNode === 0) return publish();
   return flights.claim([{ object: `publishing to node ${nodeId}` }], 'ControllerPublishVolume', async () => {
-    const lists = await Promise.all(pools.all().map((pool) => pool.list(undefined, undefined)));
+    const lists = await Promise.all(pools.known().map((pool) => pool.list(undefined, undefined)));
     const published = lists.flat().filter(({ publication }) => publication?.nodeId === nodeId);
     if (published.length < maxVolumesPerNode) return publish();
     throw new ResourceExhausted(

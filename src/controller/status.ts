@@ -1,5 +1,6 @@
 import type * as wire from '../csi/generated/types.ts';
 import type { Draft } from '../csi/handler.ts';
+import { conditionIn } from '../pool/condition.ts';
 import type { Condition } from '../pool/pool.ts';
 import type { FoundVolume } from '../pool/pools.ts';
 import { DataLoss } from '../volume/errors.ts';
@@ -27,7 +28,7 @@ function publishedNodeIds({ attach }: ControllerContext, { record }: FoundVolume
 
 /** A volume that is just being deleted looks damaged; so nothing is said of one that a call is at work on. */
 async function conditionOf({ flights }: ControllerContext, { pool, record }: FoundVolume): Promise<Condition> {
-  const condition = await pool.condition(record.id);
+  const condition = await conditionIn(pool, record.id);
   if (!condition.abnormal || !flights.busy(record.id)) return condition;
   return { abnormal: false, message: 'Another call is at work on the volume.' };
 }

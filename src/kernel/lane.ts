@@ -1,3 +1,6 @@
+/** How long something may take in a closed lane. */
+const rescueMs = 5_000;
+
 /** Work that is at work, or waits for a place. */
 interface Job {
   /** Since when it is at work, by `performance.now()`. */
@@ -29,6 +32,9 @@ export class Lane {
   readonly #waiting: Job[] = [];
   readonly #beside: Lane[] = [];
   #closedFor: Error | undefined;
+  /** Lanes of things that were tried although this one is closed. */
+  #rescues: Lane[] = [];
+  #rescueTurn: Promise<void> = Promise.resolve();
 
   constructor(name: string, limit: number) {
     if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`a lane needs at least one place, not ${limit}`);
@@ -76,6 +82,33 @@ export class Lane {
     });
   }
 
+  /**
+   * Does something in this lane; in one that is closed, tries it all the same for a moment, one thing at a time: to undo
+   * what is mounted is right whatever the disk is like, and most of it needs no disk.
+   * @throws what the lane is closed for, if it takes too long or something before it hangs
+   */
+  async evenIfClosed<T>(work: (lane: Lane) => Promise<T>): Promise<T> {
+    const reason = this.#closedFor;
+    if (reason === undefined) return work(this);
+    const turn = this.#rescueTurn.then(async () => {
+      this.#rescues = this.#rescues.filter(({ isIdle }) => !isIdle);
+      if (this.#rescues.length > 0) throw reason;
+      const lane = new Lane(`${this.name} rescue`, 1);
+      this.#rescues.push(lane);
+      const timer = setTimeout(() => lane.close(reason), rescueMs);
+      try {
+        return await work(lane);
+      } finally {
+        clearTimeout(timer);
+      }
+    });
+    this.#rescueTurn = turn.then(
+      () => undefined,
+      () => undefined,
+    );
+    return turn;
+  }
+
   /** All who wait here are let go with this, and whoever comes gets it too. */
   close(reason: Error): void {
     if (this.#closedFor !== undefined) return;
@@ -94,7 +127,7 @@ export class Lane {
   /** Whether anything is still at work here, waited for or not; in lanes beside it too. */
   get isIdle(): boolean {
     const isBusy = this.#running.size > 0 || this.#waiting.length > 0 || this.#watched.size > 0;
-    return !isBusy && this.#beside.every(({ isIdle }) => isIdle);
+    return !isBusy && [...this.#beside, ...this.#rescues].every(({ isIdle }) => isIdle);
   }
 
   /** Since when the job that has a place for the longest time has it; undefined: none has one. */

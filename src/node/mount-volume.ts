@@ -37,7 +37,7 @@ export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<boole
   const { devicePath } = attachment;
   try {
     const isTooSmall = await hasRoomToGrow(lane, fsType, devicePath);
-    if (isTooSmall && fsType === 'ext4') await growBeforeMount(volumeId, devicePath);
+    if (isTooSmall && fsType === 'ext4') await growBeforeMount(lane, volumeId, devicePath);
     await step('stage/mount', () =>
       mountFilesystem(lane, { fsType, source: devicePath, parameters, attributes, target }),
     ).catch(async (error) => {
@@ -80,9 +80,9 @@ async function readSuperblock(lane: Lane, fsType: FilesystemType, devicePath: st
   });
 }
 
-async function growBeforeMount(volumeId: VolumeId, devicePath: string): Promise<void> {
+async function growBeforeMount(lane: Lane, volumeId: VolumeId, devicePath: string): Promise<void> {
   try {
-    await step('stage/grow', () => growUnmountedExt4(devicePath));
+    await step('stage/grow', () => lane.watch(() => growUnmountedExt4(devicePath)));
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     // e2fsck and resize2fs outlive a driver that is killed, and are left to finish: cut short they could do harm.

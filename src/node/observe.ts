@@ -115,12 +115,16 @@ async function representedBy(lane: Lane, path: string): Promise<DeviceNumber | u
 
 /** Which volume a device belongs to, known to a record or not, on whichever pool, open or not. */
 export async function ownerOf({ lane, pools }: NodeContext, device: DeviceNumber): Promise<Owner | undefined> {
-  const known = await pools.volumeOfDevice(device);
-  if (known !== undefined || pools.all().length === pools.names().length) return known;
-  // A pool is not open. Its loop devices carry the ids of their volumes.
+  const isOnlyPoolOpen = pools.names().length === 1 && pools.all().length === 1;
+  // Loop devices carry the ids of their volumes, so that no other pool's disk need be asked, nor one that is sick.
+  const label = isOnlyPoolOpen ? undefined : await labelOf(lane, device);
+  const known = await pools.volumeOfDevice(device, label);
+  return known ?? (label === undefined ? undefined : { id: label, pool: undefined });
+}
+
+async function labelOf(lane: Lane, device: DeviceNumber): Promise<VolumeId | undefined> {
   const number = loopNumber(device);
-  const id = number === undefined ? undefined : parseVolumeId((await loopStatus(lane, number))?.label ?? '');
-  return id === undefined ? undefined : { id, pool: undefined };
+  return number === undefined ? undefined : parseVolumeId((await loopStatus(lane, number))?.label ?? '');
 }
 
 async function coversVolume(

@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { deviceSizeBytes } from '../kernel/block.ts';
 import type { Lane } from '../kernel/lane.ts';
+import { conditionIn, silentAfterMs, silentCondition, unlessLate } from '../pool/condition.ts';
 import type { Condition } from '../pool/pool.ts';
 import { Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
@@ -21,13 +22,7 @@ export interface VolumeStats {
   readonly condition: Condition;
 }
 
-/** A disk that has not answered after this is called sick; the kubelet's own patience is not much longer. */
-const patienceMs = 3_000;
-
-const silent: VolumeStats = {
-  usage: [],
-  condition: { abnormal: true, message: `The volume's disk has not answered for ${patienceMs / 1000} s.` },
-};
+const silent: VolumeStats = { usage: [], condition: silentCondition };
 
 /** What NodeGetVolumeStats answers. Never waits for a disk that hangs (VS08). */
 export class StatsReader {
@@ -41,7 +36,7 @@ export class StatsReader {
 
   /** @throws NotFound if the volume is not at the path */
   async read(id: VolumeId, path: string): Promise<VolumeStats> {
-    const answer = await within(patienceMs, this.#ask(id, path));
+    const answer = await unlessLate(silentAfterMs, this.#ask(id, path));
     if (answer !== 'late') return answer;
     // What is at the path cannot be found out now. If the volume is in use here, it is its disk that is silent.
     const notes = await this.#context.notes();
@@ -66,8 +61,10 @@ async function measure(context: NodeContext, id: VolumeId, path: string): Promis
   const [usage, own, pools] = await Promise.all([
     measureUsage(lane, located).catch(() => undefined),
     filesystemCondition(context.lane, located),
-    pool?.condition(id) ?? poolClosed,
+    pool === undefined ? poolClosed : conditionIn(pool, id),
   ]);
+  // Its pool's sickness is the cause of all others.
+  if (pool?.lane.closedFor !== undefined) return { usage: [], condition: pools };
   if (own.abnormal) return { usage: usage ?? [], condition: own };
   if (usage === undefined) return { usage: [], condition: unreadable };
   return { usage, condition: pools };
@@ -98,16 +95,4 @@ async function filesystemUsage(lane: Lane, path: string): Promise<readonly Usage
   };
   // btrfs makes inodes as it needs them and counts none.
   return files === 0n ? [bytes] : [bytes, { unit: 'INODES', total: files, used: files - ffree, available: ffree }];
-}
-
-async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T | 'late'> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), timeoutMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,4 +1,5 @@
 import { isErrno } from '../kernel/errno.ts';
+import type { Lane } from '../kernel/lane.ts';
 import { unmountAt } from '../kernel/mount.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import { type StepName, step } from '../volume/step.ts';
@@ -34,7 +35,8 @@ export async function unmountWhile(
     if ((await decide(sight, mounts)) === 'stop') return { unmounted, last: sight };
     // The pool's disk may have to be written to; if it hangs, only that pool's lane fills.
     const lane = sight.mounted?.owner?.pool?.lane ?? context.lane;
-    await step(stepName, () => unmountAt(lane, place.parent, place.name)).catch(async (error) => {
+    const unmount = (open: Lane) => unmountAt(open, place.parent, place.name);
+    await step(stepName, () => lane.evenIfClosed(unmount)).catch(async (error) => {
       throw isErrno(error, 'EBUSY') ? await busyMount(volumeId, place.path, sight.mounted) : error;
     });
     unmounted.push(sight);

@@ -223,6 +223,13 @@ export interface Pool {
   /** Opens no device and no image, so it is in nobody's way. */
   usage(): Promise<PoolUsage>;
   condition(id: VolumeId): Promise<Condition>;
+  /** Writes a little to the pool's disk, durably; fails or hangs as the disk does. Runs in this lane, not in the pool's. */
+  checkHealth(lane: Lane): Promise<void>;
+  /**
+   * Leaves everything as it is, as a kill -9 would, but for what this process alone holds: the pool's lock, timers. For a
+   * pool whose lane has been closed; waits for nothing.
+   */
+  abandon(): void;
   /** Finishes what runs and lets the pool go. Volumes in use stay in use. */
   close(): Promise<void>;
 }

@@ -1,25 +1,32 @@
 import type { DeviceNumber } from '../kernel/device.ts';
+import { Lane } from '../kernel/lane.ts';
 import { InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
+import { type KeeperLog, PoolKeeper, type PoolOpener, type PoolState } from './keeper.ts';
 import type { Pool } from './pool.ts';
 
-/** How to open a configured pool; which kind it is, only the composition root knows. */
-export type PoolOpener = () => Promise<Pool>;
+export type { PoolOpener } from './keeper.ts';
 
-export const poolStates = ['opening', 'open', 'failed'] as const;
+export const poolStates = ['opening', 'open', 'failed', 'quarantined'] as const;
 
-type PoolState =
-  | { readonly state: 'opening' }
-  | { readonly state: 'open'; readonly pool: Pool }
-  | { readonly state: 'failed'; readonly reason: string };
+export interface PoolsOptions {
+  /** How many worker threads each pool has. */
+  readonly threadsEach: number;
+  /** A disk that has not answered for so long is sick. */
+  readonly sickAfterMs: (poolName: string) => number;
+  readonly log: KeeperLog;
+}
+
+const quiet: KeeperLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const usual: PoolsOptions = { threadsEach: 4, sickAfterMs: () => 20_000, log: quiet };
 
 /** What there is to say of a configured pool. */
 export interface PoolSight {
   readonly name: string;
   readonly state: (typeof poolStates)[number];
-  /** Why it could not be opened. */
+  /** Why it cannot be used; undefined while it is open, or on its way. */
   readonly reason: string | undefined;
 }
 
@@ -31,16 +38,18 @@ export interface Found<Kind> {
 
 export type FoundVolume = Found<VolumeRecord>;
 
-/** The configured pools of this node. Each opens by itself: a sick one is reported and disturbs no other. */
+/** The configured pools of this node. Each has a keeper of its own: a sick one is reported and disturbs no other. */
 export class Pools {
-  readonly #states = new Map<string, PoolState>();
-  readonly #openers: ReadonlyMap<string, PoolOpener>;
+  readonly #keepers = new Map<string, PoolKeeper>();
   readonly #defaultName: string;
 
-  constructor(openers: ReadonlyMap<string, PoolOpener>, defaultName: string) {
-    this.#openers = openers;
+  constructor(openers: ReadonlyMap<string, PoolOpener>, defaultName: string, options: PoolsOptions = usual) {
+    const { log, sickAfterMs, threadsEach } = options;
     this.#defaultName = defaultName;
-    for (const name of openers.keys()) this.#states.set(name, { state: 'opening' });
+    for (const [name, opener] of openers) {
+      const makeLane = () => new Lane(name, threadsEach);
+      this.#keepers.set(name, new PoolKeeper({ name, opener, makeLane, sickAfterMs: sickAfterMs(name), log }));
+    }
   }
 
   /**
@@ -50,39 +59,36 @@ export class Pools {
   async open(): Promise<{ readonly name: string; readonly error: unknown }[]> {
     const failures: { name: string; error: unknown }[] = [];
     await Promise.all(
-      Array.from(this.#openers, async ([name, opener]) => {
-        try {
-          this.#states.set(name, { state: 'open', pool: await opener() });
-        } catch (error) {
-          this.#states.set(name, { state: 'failed', reason: error instanceof Error ? error.message : String(error) });
-          failures.push({ name, error });
-        }
+      Array.from(this.#keepers, async ([name, keeper]) => {
+        const error = await keeper.open();
+        if (error !== undefined) failures.push({ name, error });
       }),
     );
     return failures;
   }
 
-  /** Whether every pool is open or has failed. */
+  /** Whether every pool is open or has failed, or takes so long to open that its disk must be sick. */
   ready(): boolean {
-    return [...this.#states.values()].every(({ state }) => state !== 'opening');
+    return [...this.#keepers.values()].every(({ isSettled }) => isSettled);
   }
 
-  /** Why the driver is not healthy: the pools that failed, if no pool is left that works (I08). */
+  /** Why the driver is not healthy: the pools that failed, if there is none that ever worked (I08). */
   problems(): string[] {
-    if (!this.ready() || this.all().length > 0) return [];
-    return [...this.#states.values()].flatMap((state) => (state.state === 'failed' ? [state.reason] : []));
+    const states = [...this.#keepers.values()].map(({ state }) => state);
+    // Of a sick disk no new start of the driver will make a well one.
+    if (!states.every(({ state }) => state === 'failed')) return [];
+    return states.flatMap((state) => (state.state === 'failed' ? [state.error.message] : []));
   }
 
   sights(): PoolSight[] {
-    return Array.from(this.#states, ([name, state]) => ({
-      name,
-      state: state.state,
-      reason: state.state === 'failed' ? state.reason : undefined,
-    }));
+    return Array.from(this.#keepers, ([name, { state }]) => {
+      const reason = state.state === 'failed' || state.state === 'quarantined' ? state.error.message : undefined;
+      return { name, state: state.state, reason };
+    });
   }
 
   names(): string[] {
-    return [...this.#states.keys()];
+    return [...this.#keepers.keys()];
   }
 
   get defaultName(): string {
@@ -91,18 +97,24 @@ export class Pools {
 
   /** The pools that are open. */
   all(): Pool[] {
-    return [...this.#states.values()].flatMap((state) => (state.state === 'open' ? [state.pool] : []));
+    return [...this.#keepers.values()].flatMap(({ state }) => (state.state === 'open' ? [state.pool] : []));
+  }
+
+  /** The pools whose records are known: the open ones, and those in quarantine, which answer all else with an error. */
+  known(): Pool[] {
+    return this.names().flatMap((name) => this.#known(name) ?? []);
   }
 
   /** @throws InvalidArgument if there is no such pool, Unavailable while it cannot be used */
   get(name: string): Pool {
-    const state = this.#states.get(name);
-    if (state === undefined) {
-      throw new InvalidArgument(`There is no pool '${name}' on this node. Its pools: ${this.names().join(', ')}.`);
-    }
-    if (state.state === 'opening') throw new Unavailable(`pool ${name} is still being opened; try again.`);
-    if (state.state === 'failed') throw new Unavailable(`pool ${name} could not be opened: ${state.reason}`);
-    return state.pool;
+    const { state } = this.#keeper(name);
+    if (state.state === 'open') return state.pool;
+    throw this.#closed(name, state);
+  }
+
+  /** For what needs the records only. @throws InvalidArgument, Unavailable */
+  getKnown(name: string): Pool {
+    return this.#known(name) ?? this.get(name);
   }
 
   /**
@@ -116,9 +128,9 @@ export class Pools {
     });
   }
 
-  /** An ephemeral volume of the pools that are open: one broken disk does not stop those on the others. */
+  /** An ephemeral volume of the pools whose records are known: one broken disk does not stop those on the others. */
   async findEphemeral(id: VolumeId): Promise<FoundVolume | undefined> {
-    for (const pool of this.all()) {
+    for (const pool of this.known()) {
       const record = await pool.find(id);
       if (record?.ephemeral !== undefined) return { pool, record };
     }
@@ -146,27 +158,69 @@ export class Pools {
     what: string,
     lookUp: (pool: Pool) => Promise<Kind | undefined>,
   ): Promise<Found<Kind> | undefined> {
-    for (const pool of this.all()) {
+    for (const pool of this.known()) {
       const record = await lookUp(pool);
       if (record !== undefined) return { pool, record };
     }
-    const closed = this.names().find((name) => this.#states.get(name)?.state !== 'open');
+    // In a pool that is in quarantine too: a call that was cut short may have made it.
+    const closed = this.names().find((name) => this.#keepers.get(name)?.state.state !== 'open');
     if (closed !== undefined) {
       throw new Unavailable(`${what} is in no open pool, and pool ${closed} is not open; try again later.`);
     }
     return undefined;
   }
 
-  /** Whose device this is, also when the volume's record is gone. */
-  async volumeOfDevice(device: DeviceNumber): Promise<{ readonly pool: Pool; readonly id: VolumeId } | undefined> {
-    for (const pool of this.all()) {
+  #keeper(name: string): PoolKeeper {
+    const keeper = this.#keepers.get(name);
+    if (keeper !== undefined) return keeper;
+    throw new InvalidArgument(`There is no pool '${name}' on this node. Its pools: ${this.names().join(', ')}.`);
+  }
+
+  #known(name: string): Pool | undefined {
+    const { state } = this.#keeper(name);
+    return state.state === 'open' || state.state === 'quarantined' ? state.pool : undefined;
+  }
+
+  #closed(name: string, state: Exclude<PoolState, { state: 'open' }>): Unavailable {
+    if (state.state !== 'opening') return state.error;
+    const isSlow = this.#keeper(name).isSettled;
+    return new Unavailable(
+      isSlow
+        ? `pool ${name} is still being opened, and has been for long: its disk does not answer, it seems.`
+        : `pool ${name} is still being opened; try again.`,
+    );
+  }
+
+  /**
+   * Whose device this is, also when the volume's record is gone.
+   * @param likely of which volume it seems to be: the pool that has that one is asked alone, so that no disk is waited for
+   *   but its own
+   */
+  async volumeOfDevice(
+    device: DeviceNumber,
+    likely: VolumeId | undefined,
+  ): Promise<{ readonly pool: Pool; readonly id: VolumeId } | undefined> {
+    const first = likely === undefined ? undefined : await this.#poolOf(likely);
+    for (const pool of first === undefined ? this.known() : [first]) {
       const id = await pool.volumeOfDevice(device);
       if (id !== undefined) return { pool, id };
     }
     return undefined;
   }
 
+  async #poolOf(id: VolumeId): Promise<Pool | undefined> {
+    for (const pool of this.known()) {
+      // A damaged record is one, too.
+      const isThere = await pool.find(id).then(
+        (record) => record !== undefined,
+        () => true,
+      );
+      if (isThere) return pool;
+    }
+    return undefined;
+  }
+
   async close(): Promise<void> {
-    await Promise.all(this.all().map((pool) => pool.close()));
+    await Promise.all(Array.from(this.#keepers.values(), (keeper) => keeper.stop()));
   }
 }

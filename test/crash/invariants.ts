@@ -141,7 +141,7 @@ function volumeLoops(node: CrashNode): Loop[] {
 
 /** All that lies in the pool besides its own directories. */
 function leftInPool({ poolRoot }: CrashNode): string[] {
-  const own = ['groups', 'pool.json', 'snapshots', 'tmp', 'trash', 'volumes'];
+  const own = ['groups', 'health', 'pool.json', 'snapshots', 'tmp', 'trash', 'volumes'];
   return (readdirSync(poolRoot, { recursive: true }) as string[]).filter((name) => !own.includes(name));
 }
 

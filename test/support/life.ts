@@ -50,8 +50,17 @@ export class TestVolume {
   }
 
   /** From nothing to a place where a pod could use it. */
-  async bringUp(client: DriverClient): Promise<string> {
-    const id = await this.create(client);
+  bringUp(client: DriverClient): Promise<string> {
+    return this.#bringUp(client, {});
+  }
+
+  /** The same in a pool of this name. */
+  bringUpIn(client: DriverClient, pool: string): Promise<string> {
+    return this.#bringUp(client, { pool });
+  }
+
+  async #bringUp(client: DriverClient, parameters: Record<string, string>): Promise<string> {
+    const id = await this.create(client, parameters);
     await this.stage(client, id);
     await this.publish(client, id);
     return id;

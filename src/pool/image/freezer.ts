@@ -1,7 +1,7 @@
 import type { Descriptor } from '../../kernel/descriptor.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import { freeze, syncFilesystem, thaw } from '../../kernel/filesystem.ts';
-import { Lane } from '../../kernel/lane.ts';
+import type { Lane } from '../../kernel/lane.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -28,7 +28,7 @@ export class Freezer {
 
   constructor(lane: Lane) {
     this.#lane = lane;
-    this.#thawLane = new Lane(`${lane.name} thaw`, 1);
+    this.#thawLane = lane.beside('thaw', 1);
   }
 
   /**
@@ -128,6 +128,8 @@ export class Freezer {
     } catch (error) {
       // EINVAL: it is not frozen, as when the freeze itself had failed.
       if (isErrno(error, 'EINVAL')) return false;
+      // Of a disk that is sick. When its pool is opened anew, whatever is frozen is thawed.
+      if (this.#thawLane.closedFor !== undefined) return false;
       throw error;
     }
   }

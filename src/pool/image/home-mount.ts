@@ -11,9 +11,11 @@ import type { Lane } from '../../kernel/lane.ts';
 import { isOpenElsewhere } from '../../kernel/lock.ts';
 import { attachLoop, holdLoop, listLoops, refreshLoopSize } from '../../kernel/loop.ts';
 import { mountFilesystem, unmount } from '../../kernel/mount.ts';
-import { openDirectory, statusOf } from '../../kernel/path.ts';
+import { type FileStatus, openDirectory, statusOf } from '../../kernel/path.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { sicknessOf } from '../quarantine.ts';
 import { FormatMarker } from './format-marker.ts';
+import { writeHealthFile } from './health-file.ts';
 
 export interface HomeMount {
   readonly lane: Lane;
@@ -36,10 +38,10 @@ interface SourceDevice extends AsyncDisposable {
 
 /** Sees to it that the source's filesystem is mounted at the root: made first if, and only if, the source is blank. */
 export async function mountHome(home: HomeMount): Promise<void> {
-  const { lane, poolName, root } = home;
+  const { poolName, root } = home;
+  const status = await usableMount(home);
   await using attached = await findDevice(home);
-  const status = await statusOf(lane, root);
-  if (status.isMountRoot) {
+  if (status !== undefined) {
     if (attached === undefined || !sameDevice(status.device, attached.device)) {
       throw new FailedPrecondition(
         `pool ${poolName}: something else is mounted at ${root}, which is the pool's own place. Unmount it.`,
@@ -59,6 +61,26 @@ export async function unmountHome(lane: Lane, root: string): Promise<void> {
     await unmount(lane, root);
   } catch (error) {
     if (!isErrno(error, 'EBUSY', 'EINVAL')) throw error;
+  }
+}
+
+/** What is mounted at the root; undefined if nothing is, or was until now: a filesystem that is dead is of no use. */
+async function usableMount({ lane, poolName, root }: HomeMount): Promise<FileStatus | undefined> {
+  try {
+    const status = await statusOf(lane, root);
+    if (!status.isMountRoot) return undefined;
+    await writeHealthFile(lane, root);
+    return status;
+  } catch (error) {
+    const sickness = sicknessOf(error);
+    if (sickness === undefined) throw error;
+    await unmount(lane, root).catch((refusal) => {
+      if (!isErrno(refusal, 'EBUSY')) throw error;
+      throw new FailedPrecondition(
+        `pool ${poolName}: ${sickness}, and volumes that are in use keep it mounted at ${root}. Stop the pods that use them: as soon as nobody does, it is mounted anew.`,
+      );
+    });
+    return undefined;
   }
 }
 

@@ -35,6 +35,8 @@ export interface OpenHome {
   readonly root: string;
   /** The sparse file below the pool's filesystem, where there is one. */
   readonly backingFile: string | undefined;
+  /** Gives up the lock, and leaves the rest as it is; waits for nothing. */
+  abandon(): void;
   /** Lets go: unmounts what was mounted unless volumes are in use, and gives up the lock. */
   close(): Promise<void>;
 }
@@ -88,7 +90,8 @@ async function openDirectoryHome(options: HomeOptions, path: string): Promise<Op
     if (!isErrno(error, 'EEXIST')) throw error;
   }
   const lock = await takeLock(options, path);
-  return { root: path, backingFile: undefined, close: () => lock[Symbol.asyncDispose]() };
+  const unlock = () => lock[Symbol.asyncDispose]();
+  return { root: path, backingFile: undefined, abandon: () => void unlock(), close: unlock };
 }
 
 async function openMountedHome(
@@ -109,6 +112,7 @@ async function openMountedHome(
   return {
     root,
     backingFile: fileSizeBytes === undefined ? undefined : source,
+    abandon: () => void lock[Symbol.asyncDispose](),
     close: async () => {
       await unmountHome(lane, root);
       await lock[Symbol.asyncDispose]();

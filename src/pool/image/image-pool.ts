@@ -24,6 +24,9 @@ import type {
 } from '../pool.ts';
 import { changedBlocks } from './changed-blocks.ts';
 import { ImageDeletion } from './deletion.ts';
+import { writeHealthFile } from './health-file.ts';
+import type { OpenHome } from './home.ts';
+import { labelledDevices, labelOf } from './labelled-devices.ts';
 import type { ImageParts } from './parts.ts';
 import { ImageSnapshots } from './snapshots.ts';
 import { ImageVolumes } from './volumes.ts';
@@ -37,14 +40,14 @@ export class ImagePool implements Pool {
   readonly #volumes: ImageVolumes;
   readonly #deletion: ImageDeletion;
   readonly #snapshots: ImageSnapshots;
-  readonly #closeHome: () => Promise<void>;
+  readonly #home: OpenHome;
 
-  constructor(parts: ImageParts, options: { defaultFilesystem: FilesystemType; closeHome: () => Promise<void> }) {
+  constructor(parts: ImageParts, options: { defaultFilesystem: FilesystemType; home: OpenHome }) {
     this.#parts = parts;
     this.#volumes = new ImageVolumes(parts);
     this.#deletion = new ImageDeletion(parts);
     this.#snapshots = new ImageSnapshots(parts);
-    this.#closeHome = options.closeHome;
+    this.#home = options.home;
     this.defaultFilesystem = options.defaultFilesystem;
     this.capabilities = {
       block: true,
@@ -141,15 +144,22 @@ export class ImagePool implements Pool {
   }
 
   async devices(id: VolumeId): Promise<AttachedDevice[]> {
-    return this.#parts.devices.list(id);
+    const { devices, lane } = this.#parts;
+    if (lane.closedFor === undefined) return devices.list(id);
+    return lane.evenIfClosed((rescue) => labelledDevices(rescue, id));
   }
 
   async detach(device: DeviceNumber): Promise<void> {
-    await this.#parts.devices.detach(device);
+    const { devices, lane } = this.#parts;
+    // When the pool is opened anew, devices that can be seen nowhere go.
+    if (lane.closedFor === undefined) await devices.detach(device);
   }
 
   async volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined> {
-    return this.#parts.devices.volumeOf(device);
+    const { devices, index, lane } = this.#parts;
+    if (lane.closedFor === undefined) return devices.volumeOf(device);
+    const id = await lane.evenIfClosed((rescue) => labelOf(rescue, device));
+    return id !== undefined && index.has(id) ? id : undefined;
   }
 
   async capacity(): Promise<PoolCapacity> {
@@ -185,13 +195,23 @@ export class ImagePool implements Pool {
       if (image.sizeBytes >= record.sizeBytes) return { abnormal: false, message: 'The volume is healthy.' };
       return { abnormal: true, message: 'The image file is shorter than the volume: data is missing.' };
     } catch (error) {
+      if (lane.closedFor !== undefined) throw lane.closedFor;
       if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The image file is missing.' };
       return { abnormal: true, message: 'The image file cannot be read; see the kernel log of the node.' };
     }
   }
 
+  checkHealth(lane: Lane): Promise<void> {
+    return writeHealthFile(lane, this.#parts.layout.root);
+  }
+
+  abandon(): void {
+    this.#parts.trash.abandon();
+    this.#home.abandon();
+  }
+
   async close(): Promise<void> {
     await this.#parts.trash.close();
-    await this.#closeHome();
+    await this.#home.close();
   }
 }

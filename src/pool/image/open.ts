@@ -1,5 +1,5 @@
 import { DirectorySync } from '../../kernel/file.ts';
-import { Lane } from '../../kernel/lane.ts';
+import type { Lane } from '../../kernel/lane.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { type Leftover, reconciled } from '../events.ts';
 import { findBlockSizeBytes } from './block-size.ts';
@@ -70,7 +70,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
     const freezer = new Freezer(lane);
     const maker = new ImageMaker({
       lane,
-      formatLane: new Lane(`${name} mkfs`, formatsAtOnce),
+      formatLane: lane.beside('mkfs', formatsAtOnce),
       syncs,
       snapshots: (await canReflink(lane, layout.drafts)) ? 'reflink' : 'copy',
       log,
@@ -95,10 +95,11 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
     log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');
     return new ImagePool(parts, {
       defaultFilesystem: options.defaultFilesystem,
-      closeHome: () => openedHome.close(),
+      home: openedHome,
     });
   } catch (error) {
-    await openedHome.close();
+    if (lane.closedFor === undefined) await openedHome.close();
+    else openedHome.abandon();
     throw error;
   }
 }

@@ -23,6 +23,11 @@ export class RecordIndex {
     return this.#records.get(id);
   }
 
+  /** Readable or not. */
+  has(id: VolumeId): boolean {
+    return this.#records.has(id) || this.#damaged.has(id);
+  }
+
   put(record: VolumeRecord): void {
     this.#records.set(record.id, record);
   }

@@ -94,7 +94,7 @@ export class Trash {
       try {
         await step('remove/purge', () => this.#unlink(path));
       } catch (error) {
-        this.#onError(path, error);
+        if (this.#lane.closedFor === undefined) this.#onError(path, error);
       }
     });
   }
@@ -102,6 +102,11 @@ export class Trash {
   /** Resolves when everything queued so far is gone. */
   async drained(): Promise<void> {
     await this.#last;
+  }
+
+  /** Leaves what is queued to the next opening of the pool. */
+  abandon(): void {
+    clearInterval(this.#expiry);
   }
 
   async close(): Promise<void> {

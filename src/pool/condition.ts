@@ -1,0 +1,35 @@
+import type { VolumeId } from '../volume/id.ts';
+import type { Condition, Pool } from './pool.ts';
+import { PoolQuarantined } from './quarantine.ts';
+
+/** A disk that has not answered after this is called silent; the kubelet's own patience is not much longer. */
+export const silentAfterMs = 3_000;
+
+/** What is said of a volume whose disk does not answer. */
+export const silentCondition: Condition = {
+  abnormal: true,
+  message: `The volume's disk has not answered for ${silentAfterMs / 1000} s.`,
+};
+
+/** What its pool thinks of a volume. Never waits for a disk that hangs. */
+export async function conditionIn(pool: Pool, id: VolumeId): Promise<Condition> {
+  const asked = pool.condition(id).catch((error: unknown) => {
+    if (error instanceof PoolQuarantined) return { abnormal: true, message: error.summary };
+    throw error;
+  });
+  const answer = await unlessLate(silentAfterMs, asked);
+  return answer === 'late' ? silentCondition : answer;
+}
+
+/** Waits for an answer, but no longer than this. */
+export async function unlessLate<T>(timeoutMs: number, work: Promise<T>): Promise<T | 'late'> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

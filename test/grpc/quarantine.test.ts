@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { CallError, type DriverClient } from '../support/client.ts';
+import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
+import { mountWith, TestVolume } from '../support/life.ts';
+import { Scratch } from '../support/scratch.ts';
+
+/*
+ * A disk that hangs is a filesystem that somebody has frozen: whoever writes to it waits, until it is thawed. One with
+ * errors is a filesystem that has shut itself down.
+ */
+
+describe('a pool whose disk hangs', () => {
+  test('design 3.7: its calls fail and say why, the other pool works, and all is well when the disk is', async () => {
+    using scratch = new Scratch('sick');
+    const disk = new Disk(scratch);
+    await using driver = await DriverProcess.start(scratch, { config: config(scratch, disk) });
+    using client = driver.connect();
+    const used = new TestVolume(scratch, 'used');
+    const id = await used.bringUpIn(client, 'sick');
+    writeFileSync(used.file('data'), 'kept');
+    disk.freeze();
+
+    const message = await refused(create(client, 'new', 'sick'));
+    assert.match(message, /pool sick is in quarantine since 20.*has not answered for 2 s/);
+    // From now on at once: nobody waits for the call that hangs.
+    await refused(create(client, 'new', 'sick'));
+    await refused(client.controller.DeleteVolume({ volume_id: id }));
+    assert.equal((await client.identity.Probe({})).ready?.value, true);
+    assert.equal(await capacityOf(client, 'sick'), 0n);
+    assert.ok((await capacityOf(client, 'well')) > 0n);
+    const { entries } = await client.controller.ListVolumes({});
+    assert.deepEqual(
+      entries.map(({ volume, status }) => [volume?.volume_id, status?.volume_condition?.abnormal]),
+      [[id, true]],
+    );
+    const { status } = await client.controller.ControllerGetVolume({ volume_id: id });
+    assert.match(status?.volume_condition?.message ?? '', /quarantine/);
+    const stats = await client.node.NodeGetVolumeStats({ volume_id: id, volume_path: used.targetPath });
+    assert.equal(stats.volume_condition?.abnormal, true);
+    assert.match(stats.volume_condition?.message ?? '', /quarantine/);
+
+    const well = new TestVolume(scratch, 'well');
+    await well.tearDown(client, await well.bringUpIn(client, 'well'));
+    // What needs no disk works: a pod can end.
+    await used.unpublish(client, id);
+
+    disk.thaw();
+    await eventually(async () => void (await create(client, 'new', 'sick')));
+    await used.publish(client, id);
+    assert.equal(readFileSync(used.file('data'), 'utf8'), 'kept');
+    const healthy = await client.node.NodeGetVolumeStats({ volume_id: id, volume_path: used.targetPath });
+    assert.equal(healthy.volume_condition?.abnormal, false);
+    assert.ok((await capacityOf(client, 'sick')) > 0n);
+    await used.tearDown(client, id);
+    assert.equal((await driver.stop()).code, 0);
+    disk.unmount();
+    await assertNothingLeft(scratch);
+  });
+
+  test('O06: the driver stops all the same, and the next one finds everything', async () => {
+    using scratch = new Scratch('sick');
+    const disk = new Disk(scratch);
+    const volume = new TestVolume(scratch, 'v');
+    await using driver = await DriverProcess.start(scratch, { config: config(scratch, disk) });
+    using client = driver.connect();
+    const id = await volume.bringUpIn(client, 'sick');
+    disk.freeze();
+    await refused(create(client, 'new', 'sick'));
+    driver.signal('SIGTERM');
+    await driver.logged('stopped');
+    assert.ok(!existsSync(driver.socketPath));
+    // The kernel ends no process while one of its threads waits for a disk; but nothing else is waited for.
+    disk.thaw();
+    assert.deepEqual(await driver.ended(), { code: 0, signal: null });
+    await using next = await DriverProcess.start(scratch, { config: config(scratch, disk) });
+    using again = next.connect();
+    await volume.tearDown(again, id);
+  });
+});
+
+/** A pool on a disk of its own, and one beside it. */
+function config(scratch: Scratch, disk: Disk): string {
+  return [
+    'pools:',
+    `  sick: { directory: ${disk.directory}/pool, sickAfter: 2s }`,
+    `  well: { directory: ${scratch.join('well-pool')}, sickAfter: 20s }`,
+    'defaultPool: well',
+    '',
+  ].join('\n');
+}
+
+/** XFS on a loop device. */
+class Disk {
+  readonly directory: string;
+
+  constructor(scratch: Scratch) {
+    const image = scratch.join('disk.img');
+    this.directory = scratch.join('disk');
+    mkdirSync(this.directory);
+    execFileSync('truncate', ['--size=2G', image]);
+    execFileSync('mkfs.xfs', ['-q', image]);
+    execFileSync('mount', ['-o', 'loop', image, this.directory]);
+  }
+
+  freeze(): void {
+    execFileSync('fsfreeze', ['--freeze', this.directory]);
+  }
+
+  unmount(): void {
+    execFileSync('umount', [this.directory]);
+  }
+
+  thaw(): void {
+    execFileSync('fsfreeze', ['--unfreeze', this.directory]);
+  }
+}
+
+function create(client: DriverClient, name: string, pool: string) {
+  return client.controller.CreateVolume({
+    name,
+    capacity_range: { required_bytes: 64n << 20n },
+    volume_capabilities: [mountWith('ext4')],
+    parameters: { pool },
+  });
+}
+
+async function capacityOf(client: DriverClient, pool: string): Promise<bigint> {
+  return (await client.controller.GetCapacity({ parameters: { pool } })).available_capacity;
+}
+
+/** The words of the refusal. */
+async function refused(call: Promise<unknown>): Promise<string> {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof CallError, `${error}`);
+  assert.equal(error.code, 'UNAVAILABLE', error.message);
+  return error.message;
+}
