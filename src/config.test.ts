@@ -39,6 +39,7 @@ describe('the environment', () => {
         overcommit: 1,
         defaultFilesystem: 'ext4',
         undeleteSeconds: 0,
+        sickAfterMs: 20_000,
       },
     ]);
     assert.equal(config.defaultPool, 'default');

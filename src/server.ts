@@ -14,7 +14,7 @@ import { identityService } from './identity/service.ts';
 import { KernelError } from './kernel/errno.ts';
 import { Lane } from './kernel/lane.ts';
 import { workerThreads } from './kernel/workers.ts';
-import { type LaneSizes, laneSizes } from './lanes.ts';
+import { laneSizes } from './lanes.ts';
 import type { Monitoring, MonitoringOptions } from './metrics/serve.ts';
 import { nodeService } from './node/service.ts';
 import { PoolHeld } from './pool/image/home-lock.ts';
