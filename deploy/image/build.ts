@@ -23,7 +23,7 @@ import { packages } from './contents.ts';
 import { type DebianPackage, debianArchive, differences, lockText, unpackPackages } from './debian.ts';
 import { writeArchive } from './layers.ts';
 import { addNode, addProgram, entrypoint } from './own-layers.ts';
-import { installBuilders, output } from './program.ts';
+import { installPrograms, output } from './program.ts';
 import { Selection } from './select.ts';
 
 const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
@@ -120,7 +120,7 @@ mkdirSync(dirname(archive), { recursive: true });
 const work = mkdtempSync(join(dirname(archive), '.build-'));
 try {
   if (process.getuid?.() !== 0) throw new Error('root is needed: files of an image have owners');
-  installBuilders();
+  installPrograms({ buildah: 'buildah', mmdebstrap: 'mmdebstrap', strip: 'binutils' });
   await build(archive, work);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   console.log(

@@ -17,13 +17,12 @@ function lastLines(text: string): string {
   return text.trim().split('\n').slice(-15).join('\n');
 }
 
-/** Debian packages with the programs that build the image, where they are missing. */
-export function installBuilders(): void {
-  const needed = { buildah: 'buildah', mmdebstrap: 'mmdebstrap', strip: 'binutils' };
+/** Installs Debian packages for programs that are missing: of each program, the package that brings it. */
+export function installPrograms(needed: Readonly<Record<string, string>>): void {
   const missing = Object.entries(needed).filter(([program]) => spawnSync(program, ['--version']).error !== undefined);
   if (missing.length === 0) return;
   const packages = missing.map(([, name]) => name);
-  console.error(`image: installing ${packages.join(' ')}`);
+  console.error(`installing ${packages.join(' ')}`);
   output('apt-get', ['-q', 'update']);
   output('apt-get', ['-qy', 'install', '--no-install-recommends', ...packages], { DEBIAN_FRONTEND: 'noninteractive' });
 }

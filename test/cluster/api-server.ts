@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { ApiServer, freePort } from './harness/api-server.ts';
 import { ClusterDirectory } from './harness/directory.ts';
 import type { Kubectl } from './harness/kubectl.ts';
 import { apiServerPrograms, buildPrograms } from './harness/programs.ts';
 import { applySnapshotCrds } from './harness/snapshot-crds.ts';
+import { untilTold } from './harness/waiting.ts';
 
 /** A real Kubernetes API server with the snapshot CRDs: it takes and checks objects, and nothing comes of them. */
 export interface StandaloneApiServer extends AsyncDisposable {
@@ -38,5 +38,5 @@ export async function startApiServer(): Promise<StandaloneApiServer> {
 if (import.meta.main) {
   await using server = await startApiServer();
   console.log(`export KUBECONFIG=${server.kubeconfig}\nCtrl-C ends it.`);
-  await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
+  await untilTold();
 }

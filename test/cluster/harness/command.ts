@@ -40,3 +40,8 @@ export class CommandError extends Error {
     this.stderr = stderr;
   }
 }
+
+/** The path of a program that is in PATH. */
+export async function programPath(name: string): Promise<string> {
+  return (await runToEnd('sh', ['-c', 'command -v "$0"', name])).trim();
+}

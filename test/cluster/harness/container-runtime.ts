@@ -1,10 +1,9 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runToEnd } from './command.ts';
+import { programPath, runToEnd } from './command.ts';
 import { Daemon } from './daemon.ts';
 import type { ClusterDirectory } from './directory.ts';
 import { images } from './images.ts';
-import { programPath } from './machine-files.ts';
 
 /** containerd with Debian's runc. Pods have a loopback device for a network, and images come from nowhere. */
 export class ContainerRuntime implements AsyncDisposable {

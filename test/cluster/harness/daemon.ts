@@ -29,6 +29,8 @@ export class Daemon implements AsyncDisposable {
       detached: true,
       env: { PATH: process.env['PATH'], ...plan.env },
     });
+    // node:test has finished when nothing is left that would keep the process alive (`run` with isolation none).
+    this.#child.unref();
     closeSync(log);
   }
 
@@ -75,6 +77,7 @@ export class Daemon implements AsyncDisposable {
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     if (this.hasEnded) return;
+    this.#child.ref();
     const gone = once(this.#child, 'exit');
     this.#child.kill(signal);
     await gone;

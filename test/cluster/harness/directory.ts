@@ -1,9 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { mountedDirectory, undoMounts } from '../../support/left-behind.ts';
 import { removeCgroup } from './cgroup.ts';
+import { killProcess, processes, processFile } from './processes.ts';
 
 const parent = '/var/tmp';
 const prefix = 'holdfast-cluster-';
@@ -88,12 +98,11 @@ export class ClusterDirectory implements AsyncDisposable {
   }
 
   #hasOwner(): boolean {
-    try {
-      const [pid, start] = readFileSync(this.#ownerFile, 'utf8').split(' ');
-      return startOf(Number(pid)) === start;
-    } catch {
-      return false;
-    }
+    const madeMs = statSync(this.path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    // Somebody else may have made it just now, and not have written who it is.
+    if (!existsSync(this.#ownerFile)) return Date.now() - madeMs < 60_000;
+    const [pid, start] = readFileSync(this.#ownerFile, 'utf8').split(' ');
+    return startOf(Number(pid)) === start;
   }
 
   async #endProcesses(): Promise<void> {
@@ -101,41 +110,21 @@ export class ClusterDirectory implements AsyncDisposable {
     for (let round = 0; round < 50; round += 1) {
       const left = this.#processes();
       if (left.length === 0) return;
-      for (const pid of left) kill(pid);
+      for (const pid of left) killProcess(pid);
       await delay(100);
     }
     throw new Error(`processes of ${this.path} do not end: ${this.#processes().join(', ')}`);
   }
 
   #processes(): number[] {
-    return readdirSync('/proc')
-      .filter((entry) => /^[0-9]+$/.test(entry))
-      .map(Number)
-      .filter((pid) => pid !== process.pid)
-      .filter(
-        (pid) => textOf(pid, 'cmdline').includes(`${this.path}/`) || textOf(pid, 'cgroup').includes(`/${this.name}`),
-      )
-      .filter((pid) => textOf(pid, 'cmdline') !== '');
+    return processes()
+      .filter(({ pid }) => pid !== process.pid)
+      .filter(({ commandLine, cgroups }) => commandLine.includes(`${this.path}/`) || cgroups.includes(`/${this.name}`))
+      .map(({ pid }) => pid);
   }
 }
 
 /** When a process was started, which its number does not tell; empty if there is none. */
 function startOf(pid: number): string {
-  return textOf(pid, 'stat').split(') ').at(-1)?.split(' ')[19] ?? '';
-}
-
-function textOf(pid: number, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It has ended since.
-  }
+  return processFile(pid, 'stat').split(') ').at(-1)?.split(' ')[19] ?? '';
 }

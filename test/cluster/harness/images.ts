@@ -1,10 +1,8 @@
-import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildBundle } from '../../../scripts/build.ts';
-import { tools } from '../../../src/command/tools.ts';
-import { runToEnd } from './command.ts';
+import { fileURLToPath } from 'node:url';
+import { programPath, runToEnd } from './command.ts';
 import { type ImagePlan, writeImage } from './image.ts';
-import { copyPrograms, programPath } from './machine-files.ts';
 
 /** As pods name the images: no registry has them, and nobody is asked for one. */
 export const images = {
@@ -13,7 +11,7 @@ export const images = {
   pause: 'localhost/pause:test',
 } as const;
 
-/** A sidecar is its program and nothing else. */
+/** A sidecar's image is its program and nothing else. */
 export const sidecars = ['csi-provisioner', 'csi-snapshotter', 'csi-resizer'] as const;
 export type Sidecar = (typeof sidecars)[number];
 
@@ -22,52 +20,61 @@ export function sidecarImage(sidecar: Sidecar): string {
   return `localhost/${sidecar}:test`;
 }
 
-/** Makes every image that our pods use, as OCI archives in `directory`; their files. */
+const projectRoot = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** Makes the images of our pods as OCI archives in `directory`; their files. */
 export async function makeImages(programs: string, directory: string): Promise<string[]> {
-  return [
-    await make(directory, { name: images.busybox }, fillWithBusybox),
-    await make(directory, { name: images.pause, entrypoint: ['/bin/sleep', '2147483647'] }, fillWithBusybox),
-    await make(directory, { name: images.driver, entrypoint: ['node', '/opt/holdfast/holdfast.mjs'] }, fillWithDriver),
-    ...(await Promise.all(
-      sidecars.map((sidecar) =>
-        make(directory, { name: sidecarImage(sidecar), entrypoint: [`/${sidecar}`] }, async (root) => {
-          copyFileSync(join(programs, sidecar), join(root, sidecar));
-        }),
-      ),
-    )),
+  const archives = [
+    await makeImage(directory, { name: images.busybox }, fillWithBusybox),
+    await makeImage(directory, { name: images.pause, entrypoint: ['/bin/sleep', '2147483647'] }, fillWithBusybox),
   ];
+  for (const sidecar of sidecars) {
+    const fill = (root: string) => copyFileSync(join(programs, sidecar), join(root, sidecar));
+    archives.push(await makeImage(directory, { name: sidecarImage(sidecar), entrypoint: [`/${sidecar}`] }, fill));
+  }
+  return archives;
 }
 
-async function make(
+/** Makes one image of what `fill` puts into its root directory. */
+export async function makeImage(
   directory: string,
   plan: Omit<ImagePlan, 'root'>,
-  fill: (root: string) => Promise<void>,
+  fill: (root: string) => Promise<void> | void,
 ): Promise<string> {
   const root = mkdtempSync(join(directory, 'root-'));
-  try {
-    for (const name of ['etc', 'proc', 'sys', 'dev', 'tmp', 'run']) mkdirSync(join(root, name));
-    await fill(root);
-    const archive = `${root}.tar`;
-    await writeImage({ ...plan, root }, archive);
-    return archive;
-  } finally {
-    rmSync(root, { recursive: true, force: true });
-  }
+  await fill(root);
+  const archive = `${root}.tar`;
+  await writeImage({ ...plan, root }, archive);
+  rmSync(root, { recursive: true });
+  return archive;
 }
 
-async function fillWithBusybox(root: string): Promise<void> {
-  mkdirSync(join(root, 'bin'));
+/** busybox with its applets, and a root filesystem around it. */
+export async function fillWithBusybox(root: string): Promise<void> {
+  for (const name of ['bin', 'etc', 'tmp', 'proc', 'sys', 'dev']) mkdirSync(join(root, name));
   copyFileSync(await programPath('busybox'), join(root, 'bin', 'busybox'));
   await runToEnd('chroot', [root, '/bin/busybox', '--install', '-s', '/bin']);
 }
 
-/** The driver as it is shipped, with the programs and libraries of this machine. */
-async function fillWithDriver(root: string): Promise<void> {
-  await buildBundle(join(root, 'opt', 'holdfast'));
-  const names = [...tools.map(({ program }) => program), 'git', 'setpriv', 'unshare', 'mount', 'sh', 'cat'];
-  const blkid = (await runToEnd('sh', ['-c', 'ls /usr/lib/*/libblkid.so.1'])).trim();
-  // Debian's /bin, /lib and so on are links to those in /usr.
-  await copyPrograms(['/bin/sh', blkid, ...(await Promise.all(names.map(programPath)))], root);
-  await copyPrograms([process.execPath], root, '/usr/bin/node');
-  cpSync('/etc/mke2fs.conf', join(root, 'etc', 'mke2fs.conf'));
+/** The driver's image as it is shipped, made anew if one of its sources has changed since the last time. */
+export async function makeDriverImage(): Promise<string> {
+  const archive = join(projectRoot, '.cache', 'image', 'cluster.tar');
+  const madeMs = statSync(archive, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  if (lastChangeMs(['src', 'deploy/image', 'scripts/build.ts', 'package-lock.json']) > madeMs) {
+    console.error("cluster: making the driver's image (a minute)");
+    const parameters = ['--name', images.driver, '--output', archive];
+    await runToEnd(process.execPath, [join(projectRoot, 'deploy', 'image', 'build.ts'), ...parameters]);
+  }
+  return archive;
+}
+
+function lastChangeMs(paths: readonly string[]): number {
+  const files = paths
+    .map((path) => join(projectRoot, path))
+    .flatMap((path) =>
+      statSync(path).isDirectory()
+        ? readdirSync(path, { recursive: true, encoding: 'utf8' }).map((name) => join(path, name))
+        : [path],
+    );
+  return Math.max(...files.map((file) => statSync(file).mtimeMs));
 }

@@ -1,4 +1,10 @@
 import { runToEnd } from './command.ts';
+import type { Manifest } from './objects.ts';
+
+interface KubectlOptions {
+  readonly input?: string;
+  readonly timeoutMs?: number;
+}
 
 /** kubectl, as the administrator of one cluster. */
 export class Kubectl {
@@ -11,13 +17,14 @@ export class Kubectl {
   }
 
   /** Runs `kubectl …`; what it printed. */
-  run(
-    parameters: readonly string[],
-    options: { readonly input?: string; readonly timeoutMs?: number } = {},
-  ): Promise<string> {
-    return runToEnd(this.#program, ['--kubeconfig', this.#kubeconfig, ...parameters], {
-      timeoutMs: 120_000,
-      ...options,
-    });
+  run(parameters: readonly string[], options: KubectlOptions = {}): Promise<string> {
+    const all = ['--kubeconfig', this.#kubeconfig, ...parameters];
+    return runToEnd(this.#program, all, { timeoutMs: 150_000, ...options });
+  }
+
+  /** Creates or changes objects; a field that Kubernetes does not know is an error. */
+  async apply(objects: readonly Manifest[], parameters: readonly string[] = []): Promise<void> {
+    const input = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+    await this.run(['apply', '--server-side', '--validate=strict', ...parameters, '-f', '-'], { input });
   }
 }

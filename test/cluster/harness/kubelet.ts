@@ -101,6 +101,8 @@ function configuration(directory: ClusterDirectory, plan: KubeletPlan): object {
     evictionHard: { 'memory.available': '1Mi', 'nodefs.available': '1Mi', 'imagefs.available': '1Mi' },
     imageGCHighThresholdPercent: 100,
     localStorageCapacityIsolation: false,
+    // How soon it looks at what has changed about a running pod, such as the size of its claim.
+    syncFrequency: '5s',
     kubeAPIQPS: 100,
     kubeAPIBurst: 200,
     registryPullQPS: 0,

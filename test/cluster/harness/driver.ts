@@ -1,0 +1,133 @@
+import { writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { ClusterDirectory } from './directory.ts';
+import { images, sidecarImage, sidecars } from './images.ts';
+import type { Kubectl } from './kubectl.ts';
+import { killProcess, type ProcessView, processes, processFile } from './processes.ts';
+import { waitFor } from './waiting.ts';
+
+/** Our own manifests, as an operator applies them. */
+const manifests = ['deploy', 'deploy/snapshots', 'deploy/attributes'];
+const projectRoot = fileURLToPath(new URL('../../..', import.meta.url));
+const namespace = 'holdfast-system';
+const daemonSet = 'daemonset/holdfast';
+
+/** Our driver in a cluster, from our own manifests. */
+export class Driver {
+  readonly #kubectl: Kubectl;
+  readonly #directory: ClusterDirectory;
+  /** Where it keeps its volumes, as the machine sees it. */
+  readonly dataDirectory: string;
+
+  constructor(kubectl: Kubectl, directory: ClusterDirectory) {
+    this.#kubectl = kubectl;
+    this.#directory = directory;
+    this.dataDirectory = directory.join('holdfast');
+  }
+
+  /** `kubectl apply -k deploy`, with images of this machine, on its network and with a data directory of its own. */
+  async install(): Promise<void> {
+    const overlay = this.#directory.makeDirectory('overlay');
+    writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(this.#overlay()));
+    const options = ['--load-restrictor=LoadRestrictionsNone'];
+    const input = await this.#kubectl.run(['kustomize', ...options, overlay]);
+    await this.#kubectl.run(['apply', '--server-side', '--validate=strict', '-f', '-'], { input });
+    await this.ready();
+  }
+
+  async ready(): Promise<void> {
+    await this.#run(['rollout', 'status', '--timeout=120s', daemonSet]);
+  }
+
+  /** A new version of it: the pod is replaced. */
+  async upgrade(image: string): Promise<void> {
+    await this.#run(['set', 'image', daemonSet, `holdfast=${image}`]);
+    await this.ready();
+  }
+
+  /** What an operator types in its container. */
+  holdfast(...parameters: readonly string[]): Promise<string> {
+    return this.#run(['exec', daemonSet, '-c', 'holdfast', '--', 'holdfast', ...parameters]);
+  }
+
+  log(): Promise<string> {
+    return this.#run(['logs', daemonSet, '-c', 'holdfast', '--tail=-1']);
+  }
+
+  /** Its process, as soon as there is one. */
+  process(): Promise<ProcessView> {
+    return waitFor('the driver to be a process', () => {
+      const found = this.#containers().find(({ commandLine }) => commandLine.includes('holdfast.mjs serve'));
+      if (found === undefined) throw new Error('there is none');
+      return found;
+    });
+  }
+
+  async kill(): Promise<void> {
+    killProcess((await this.process()).pid);
+  }
+
+  /** The memory of each process of its pod, in bytes: what is its own, what it has at all, and the most it ever had. */
+  async memory(): Promise<Record<string, { ownBytes: number; residentBytes: number; mostBytes: number }>> {
+    const pod = podOf(await this.process());
+    const members = this.#containers().filter(({ cgroups }) => cgroups.includes(pod));
+    return Object.fromEntries(
+      members.map(({ pid, commandLine }) => {
+        const status = processFile(pid, 'status');
+        const bytes = (field: string) => Number(new RegExp(`^${field}:\\s+([0-9]+)`, 'm').exec(status)?.[1]) * 1024;
+        const name = /csi-[a-z]+|holdfast|sleep/.exec(commandLine)?.[0] ?? commandLine;
+        return [name, { ownBytes: bytes('RssAnon'), residentBytes: bytes('VmRSS'), mostBytes: bytes('VmHWM') }];
+      }),
+    );
+  }
+
+  #containers(): ProcessView[] {
+    return processes().filter(({ cgroups }) => cgroups.includes(`/${this.#directory.name}/`));
+  }
+
+  #run(parameters: readonly string[]): Promise<string> {
+    return this.#kubectl.run(['--namespace', namespace, ...parameters]);
+  }
+
+  #overlay(): object {
+    const renamed = (name: string, image: string) => {
+      const [newName, newTag] = image.split(':');
+      return { name, newName, newTag };
+    };
+    return {
+      // Relative, because kustomize takes no other.
+      resources: manifests.map((path) => relative(this.#directory.join('overlay'), join(projectRoot, path))),
+      images: [
+        renamed('localhost/holdfast', images.driver),
+        ...sidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
+      ],
+      patches: [
+        {
+          target: { kind: 'DaemonSet' },
+          patch: JSON.stringify([
+            // Pods have no network here, and the API server is on this machine's loopback device.
+            { op: 'add', path: '/spec/template/spec/hostNetwork', value: true },
+          ]),
+        },
+        { target: { kind: 'DaemonSet' }, patch: JSON.stringify(this.#dataPatch()) },
+      ],
+    };
+  }
+
+  #dataPatch(): object {
+    return {
+      apiVersion: 'apps/v1',
+      kind: 'DaemonSet',
+      metadata: { name: 'holdfast' },
+      spec: {
+        template: { spec: { volumes: [{ name: 'data', hostPath: { path: this.dataDirectory, type: 'Directory' } }] } },
+      },
+    };
+  }
+}
+
+/** The identifier of the pod that a process belongs to. */
+function podOf({ cgroups }: ProcessView): string {
+  return /\/(pod[0-9a-f-]{36})\//.exec(cgroups)?.[1] ?? 'no pod';
+}
