@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, unpacked beside
+# nothing of the system's own. Quick when there is nothing to do. Prints the kernel's directory.
+set -euo pipefail
+PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+export LC_ALL=C
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/vm"
+
+say() { printf 'setup-vm: %s\n' "$*" >&2; }
+fail() {
+  say "$*"
+  exit 1
+}
+
+needed_packages() {
+  command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
+  [ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || echo busybox-static
+  command -v modprobe >/dev/null && command -v depmod >/dev/null || echo kmod
+  command -v dmsetup >/dev/null || echo dmsetup
+  command -v xz >/dev/null || echo xz-utils
+  command -v setpriv >/dev/null || echo util-linux
+  compgen -G '/usr/lib/*/libeatmydata.so' >/dev/null || echo libeatmydata1
+}
+
+install_packages() {
+  local packages log
+  mapfile -t packages < <(needed_packages)
+  [ "${#packages[@]}" -eq 0 ] && return 0
+  [ "$(id -u)" -eq 0 ] || fail "missing packages; as root: apt-get install ${packages[*]}"
+  say "installing ${packages[*]}"
+  log="$(mktemp)"
+  export DEBIAN_FRONTEND=noninteractive
+  if ! { apt-get -q update && apt-get -qy install --no-install-recommends "${packages[@]}"; } >"$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    rm -f "$log"
+    fail "apt-get could not install: ${packages[*]}"
+  fi
+  rm -f "$log"
+}
+
+draft=
+# The kernel is unpacked and never installed: a machine's own kernel is none of our business.
+unpack_kernel() { # directory
+  local package version offset
+  draft="$(mktemp -d "$cache/draft-XXXXXX")"
+  chmod 755 "$draft"
+  apt-cache show linux-image-amd64 >/dev/null 2>&1 || apt-get -q update >/dev/null
+  package="$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: //p')"
+  [ -n "$package" ] || fail "apt knows no linux-image-amd64: the virtual machine needs Debian's kernel"
+  say "fetching $package"
+  (cd "$draft" && apt-get -q download "$package" >log 2>&1) || fail "$(cat "$draft/log")"
+  dpkg-deb -x "$draft/$package"_*.deb "$draft/tree"
+  version="$(ls "$draft/tree/lib/modules")"
+  depmod -b "$draft/tree" "$version"
+  # Unpacked here, and not by the machine at each of its starts: that took it 3 seconds.
+  offset="$(grep -aobP '\xfd7zXZ\x00' "$draft/tree/boot/vmlinuz-$version" | sed -n '1s/:.*//p')"
+  # What follows the compressed part makes xz complain at its end.
+  tail -c +"$((offset + 1))" "$draft/tree/boot/vmlinuz-$version" | xz -dc >"$draft/tree/vmlinux" 2>/dev/null || true
+  [ "$(head -c 4 "$draft/tree/vmlinux" | tail -c 3)" = ELF ] || fail "cannot unpack vmlinuz-$version"
+  rm -rf "$draft/tree/usr" "$draft/tree/boot"
+  mv -T "$draft/tree" "$1"
+}
+
+[ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || fail 'the virtual machine needs Debian on amd64'
+mkdir -p "$cache"
+trap '[ -z "$draft" ] || rm -rf "$draft"' EXIT
+exec 9>"$cache/lock"
+flock 9 # another run may be installing just now
+install_packages
+kernel="$cache/kernel"
+[ -s "$kernel/vmlinux" ] || unpack_kernel "$kernel"
+echo "$kernel"

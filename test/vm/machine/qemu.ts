@@ -1,0 +1,74 @@
+import type { ChildProcess } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { spawnWithUs } from '../../support/child.ts';
+
+/** A disk as the machine has it. */
+export interface Drive {
+  readonly name: string;
+  /** Where its blocks are served (NBD). */
+  readonly socketPath: string;
+  /** `scsi` for a disk that is pulled and put back. */
+  readonly bus?: 'virtio' | 'scsi';
+}
+
+export interface QemuOptions {
+  readonly kernel: string;
+  readonly initramfs: string;
+  readonly drives: readonly Drive[];
+  /** Where the host listens for the agent's serial port. */
+  readonly agentSocketPath: string;
+  readonly consolePath: string;
+  readonly memoryMiB: number;
+}
+
+/**
+ * Starts a machine: without KVM, which few test machines have. One processor: with two it needs more of the host's time to do
+ * the same.
+ */
+export function startQemu(options: QemuOptions): ChildProcess {
+  const output = openSync(options.consolePath, 'a');
+  const command = ['qemu-system-x86_64', ...qemuArguments(options)];
+  const child = spawnWithUs(command, { stdio: ['ignore', output, output] });
+  closeSync(output);
+  return child;
+}
+
+function qemuArguments(options: QemuOptions): string[] {
+  const { agentSocketPath, consolePath, drives, initramfs, kernel, memoryMiB } = options;
+  return [
+    '-nodefaults',
+    '-no-user-config',
+    ...['-display', 'none', '-no-reboot'],
+    ...['-machine', 'q35', '-accel', 'tcg', '-cpu', 'max', '-m', `${memoryMiB}`],
+    ...['-kernel', `${kernel}/vmlinux`, '-initrd', initramfs, '-append', kernelCommandLine],
+    ...['-chardev', `file,id=console,path=${consolePath},append=on`, '-serial', 'chardev:console'],
+    ...['-device', 'virtio-serial-pci', '-chardev', `socket,id=agent,path=${agentSocketPath}`],
+    ...['-device', 'virtserialport,chardev=agent,name=agent'],
+    ...['-object', 'rng-random,id=random,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=random'],
+    ...['-fsdev', 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap'],
+    ...['-device', 'virtio-9p-pci,fsdev=host,mount_tag=host'],
+    ...(drives.some(({ bus }) => bus === 'scsi') ? ['-device', 'virtio-scsi-pci'] : []),
+    ...drives.flatMap(driveArguments),
+  ];
+}
+
+/** What the kernel tests of itself takes a second that shows nothing; whatever it thinks of the host's CPU, too. */
+const kernelCommandLine = [
+  'console=ttyS0',
+  'quiet',
+  'loglevel=5',
+  'panic=-1',
+  'oops=panic',
+  'mitigations=off',
+  'cryptomgr.notests',
+  'tsc=reliable',
+].join(' ');
+
+/** In the order of the list: /dev/vda, /dev/vdb; or /dev/sda. */
+function driveArguments({ bus, name, socketPath }: Drive): string[] {
+  const device = bus === 'scsi' ? 'scsi-hd' : 'virtio-blk-pci';
+  return [
+    ...['-blockdev', `driver=nbd,node-name=${name},server.type=unix,server.path=${socketPath}`],
+    ...['-device', `${device},drive=${name},id=disk-${name},write-cache=on`],
+  ];
+}

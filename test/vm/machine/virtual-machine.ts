@@ -1,0 +1,202 @@
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { SeededRandom } from '../../crash/seeded-random.ts';
+import type { Scratch } from '../../support/scratch.ts';
+import type { Loss, VolatileDisk } from '../disk/volatile-disk.ts';
+import { makeInitramfs } from './initramfs.ts';
+import { Link, MachineGone } from './link.ts';
+import { startQemu } from './qemu.ts';
+import { type Outcome, type RunningCommand, runCommand, startCommand } from './run-command.ts';
+import type { Tasks } from './tasks.ts';
+
+const setup = fileURLToPath(new URL('../../../scripts/setup-vm.sh', import.meta.url));
+/** Alone on a machine it takes 5 seconds. */
+const bootPatienceMs = 180_000;
+const endPatienceMs = 60_000;
+const consoleTailBytes = 6000;
+
+export interface MachineOptions {
+  /** Where its sockets and its console's log lie. */
+  readonly scratch: Scratch;
+  /** The first is /dev/vda; those on `scsi` are /dev/sda and so on. */
+  readonly disks?: readonly VolatileDisk[];
+  readonly memoryMiB?: number;
+}
+
+/**
+ * A virtual machine that runs Debian's kernel over the files of this machine: it reads them and writes to memory. What
+ * is on its disks stays, through power cuts too; all else is new at each boot.
+ */
+export class VirtualMachine implements AsyncDisposable {
+  readonly disks: readonly VolatileDisk[];
+  readonly consolePath: string;
+  boots = 0;
+  readonly #options: MachineOptions;
+  readonly #kernel: string;
+  readonly #initramfs: string;
+  readonly #tunnels = new Set<Server>();
+  #qemu: ChildProcess | undefined;
+  #link: Link | undefined;
+
+  constructor(options: MachineOptions) {
+    this.#options = options;
+    this.disks = options.disks ?? [];
+    this.consolePath = options.scratch.join('console.log');
+    this.#kernel = execFileSync('bash', [setup], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
+    this.#initramfs = makeInitramfs(this.#kernel, options.scratch.path);
+  }
+
+  /** Starts it, and waits until it does what it is told. */
+  async boot(): Promise<void> {
+    const { memoryMiB = 1024, scratch } = this.#options;
+    const agentSocketPath = scratch.join(`agent-${++this.boots}`);
+    const server = createServer().listen(agentSocketPath);
+    const connected = once(server, 'connection', { signal: AbortSignal.timeout(bootPatienceMs) });
+    const qemu = startQemu({
+      kernel: this.#kernel,
+      initramfs: this.#initramfs,
+      drives: this.disks,
+      agentSocketPath,
+      consolePath: this.consolePath,
+      memoryMiB,
+    });
+    this.#qemu = qemu;
+    qemu.once('exit', () => this.#link?.cut());
+    try {
+      const [socket]: [Socket] = (await Promise.race([connected, rejectAtExit(qemu)])) as [Socket];
+      this.#link = new Link(socket);
+      await Promise.race([this.#link.ready, rejectAfter(bootPatienceMs)]);
+    } catch (cause) {
+      await this.#kill();
+      throw new Error(`the virtual machine does not boot. Its console:\n${this.console()}`, { cause });
+    } finally {
+      server.close();
+    }
+  }
+
+  /** Runs a command of the shell there. @throws if it ends with anything but 0 */
+  async run(command: string, options: { readonly timeoutMs?: number } = {}): Promise<string> {
+    const { code, signal, stderr, stdout } = await this.attempt(command, options);
+    if (code !== 0)
+      throw new Error(`in the virtual machine: ${command}\nended with ${code ?? signal}\n${stdout}${stderr}`);
+    return stdout;
+  }
+
+  /** Runs a command of the shell there, however it ends; one that takes too long is killed, with all it started. */
+  attempt(command: string, { timeoutMs = 60_000 }: { readonly timeoutMs?: number } = {}): Promise<Outcome> {
+    return runCommand(this.#alive, command, timeoutMs);
+  }
+
+  /** Starts a command of the shell there; what it says goes to a file of this machine. */
+  start(command: string, logPath: string): RunningCommand {
+    return startCommand(this.#alive, command, logPath);
+  }
+
+  /** Calls a function of tasks.ts there. */
+  task<Name extends keyof Tasks>(
+    name: Name,
+    argument: Parameters<Tasks[Name]>[0],
+  ): Promise<Awaited<ReturnType<Tasks[Name]>>> {
+    return new Promise((resolve, reject) => {
+      this.#alive.open(
+        { type: 'task', name, argument },
+        {
+          cut: () => reject(new MachineGone(`the virtual machine went away during ${name}`)),
+          done: (result) => {
+            const { failure, value } = JSON.parse(result.toString());
+            if (failure === undefined) resolve(value);
+            else reject(new Error(`in the virtual machine: ${name}: ${failure}`));
+          },
+        },
+      );
+    });
+  }
+
+  /** A socket on this machine that leads to one in there, at whatever boot. */
+  tunnel(path: string, localPath: string): void {
+    const server = createServer((local) => this.#connect(local, path)).listen(localPath);
+    this.#tunnels.add(server);
+  }
+
+  /** Pulls the plug: of the machine and of its disks, which lose what they have not made durable. */
+  async cutPower(random: SeededRandom): Promise<Loss[]> {
+    await this.#kill();
+    return this.disks.map((disk) => disk.losePower(random));
+  }
+
+  /** Resets the machine, as its button does; the disks have power all along. */
+  async reset(): Promise<void> {
+    await this.#kill();
+    await this.boot();
+  }
+
+  /** Shuts it down in order, and starts it. */
+  async reboot(): Promise<void> {
+    const qemu = this.#qemu;
+    const ended = qemu === undefined ? undefined : once(qemu, 'exit', { signal: AbortSignal.timeout(endPatienceMs) });
+    // As an init does at last: what can be unmounted is.
+    await this.attempt('sync; umount --all --recursive --types ext4,xfs,btrfs; sync; busybox poweroff -f').catch(
+      () => undefined,
+    );
+    await ended;
+    await this.boot();
+  }
+
+  /** The end of what its kernel said, and what the agent could not send. */
+  console(): string {
+    return existsSync(this.consolePath) ? readFileSync(this.consolePath, 'utf8').slice(-consoleTailBytes) : '';
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#kill();
+    for (const tunnel of this.#tunnels) tunnel.close();
+  }
+
+  get #alive(): Link {
+    if (this.#link === undefined) throw new MachineGone('the virtual machine is off');
+    return this.#link;
+  }
+
+  async #kill(): Promise<void> {
+    this.#link?.cut();
+    this.#link = undefined;
+    const qemu = this.#qemu;
+    this.#qemu = undefined;
+    if (qemu === undefined || qemu.exitCode !== null || qemu.signalCode !== null) return;
+    const ended = once(qemu, 'exit');
+    qemu.kill('SIGKILL');
+    await ended;
+  }
+
+  #connect(local: Socket, path: string): void {
+    local.on('error', () => undefined);
+    if (this.#link === undefined) return void local.destroy();
+    const channel = this.#link.open(
+      { type: 'connect', path },
+      { output: (bytes) => local.write(bytes), done: () => local.end(), cut: () => local.destroy() },
+    );
+    local.on('data', (bytes: Buffer) => channel.input(bytes));
+    local.once('close', () => channel.end());
+  }
+}
+
+/** A machine that is up. */
+export async function bootVirtualMachine(options: MachineOptions): Promise<VirtualMachine> {
+  const machine = new VirtualMachine(options);
+  await machine.boot();
+  return machine;
+}
+
+async function rejectAtExit(qemu: ChildProcess): Promise<never> {
+  const [code, signal] = await once(qemu, 'exit');
+  throw new Error(`QEMU ended with ${code ?? signal}`);
+}
+
+async function rejectAfter(timeMs: number): Promise<never> {
+  await delay(timeMs, undefined, { ref: false });
+  throw new Error(`not within ${timeMs / 1000} s`);
+}

@@ -1,0 +1,132 @@
+import { writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CallError, connectDriver, type DriverClient } from '../../support/client.ts';
+import type { Scratch } from '../../support/scratch.ts';
+import type { RunningCommand } from '../machine/run-command.ts';
+import type { VirtualMachine } from '../machine/virtual-machine.ts';
+
+/** Every driver here is told this, so that a volume's id can be known before the volume is. */
+export const nodeId = 'node-1';
+
+/** What is kept of a node besides its pools: the driver's data and the kubelet's directory. */
+const systemDirectory = '/data';
+const startPatienceMs = 180_000;
+
+export interface GuestNodeOptions {
+  readonly vm: VirtualMachine;
+  readonly scratch: Scratch;
+  /** The driver's bundle, at the same path here and there. */
+  readonly bundle: string;
+  /** The text of the configuration file. */
+  readonly config: string;
+  /** What goes before the driver's command line: `env LD_PRELOAD=…`. */
+  readonly prefix?: string;
+}
+
+/**
+ * A node in a virtual machine. Its own disk, /dev/vda, is ext4 with the driver's data and the kubelet's directory; the
+ * driver runs there, and is called from here.
+ */
+export class GuestNode {
+  readonly vm: VirtualMachine;
+  readonly dataDirectory = `${systemDirectory}/holdfast`;
+  readonly kubeletDirectory = `${systemDirectory}/kubelet`;
+  readonly #options: GuestNodeOptions;
+  readonly #configPath: string;
+  #starts = 0;
+  #driver: RunningCommand | undefined;
+  #client: DriverClient | undefined;
+
+  constructor(options: GuestNodeOptions) {
+    this.#options = options;
+    this.vm = options.vm;
+    this.#configPath = options.scratch.join('config.yaml');
+    writeFileSync(this.#configPath, options.config);
+  }
+
+  /** Of the driver that runs. */
+  get client(): DriverClient {
+    if (this.#client === undefined) throw new Error('no driver runs');
+    return this.#client;
+  }
+
+  /** Makes the filesystem of a new node's own disk. */
+  async format(): Promise<void> {
+    await this.vm.run('mkfs.ext4 -q -J size=8 /dev/vda');
+  }
+
+  /** After a boot: mounts the node's own disk. */
+  async mount(): Promise<void> {
+    const { dataDirectory, kubeletDirectory } = this;
+    const directories = `${dataDirectory} ${kubeletDirectory}/plugins ${kubeletDirectory}/pods /run/holdfast`;
+    await this.vm.run(`mkdir -p ${systemDirectory} && mount /dev/vda ${systemDirectory} && mkdir -p ${directories}`);
+  }
+
+  /** Starts a driver, and waits until its pools are open. */
+  async start(): Promise<void> {
+    this.spawn();
+    await this.ready();
+  }
+
+  spawn(): void {
+    const { bundle, prefix = '', scratch } = this.#options;
+    const start = ++this.#starts;
+    const environment = {
+      CSI_ENDPOINT: `unix:///run/holdfast/csi-${start}.sock`,
+      HOLDFAST_CONFIG: this.#configPath,
+      HOLDFAST_DATA: this.dataDirectory,
+      HOLDFAST_KUBELET_DIR: this.kubeletDirectory,
+      HOLDFAST_NODE_ID: nodeId,
+    };
+    const settings = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+    const command = `exec env ${settings.join(' ')} ${prefix} ${process.execPath} ${bundle} serve`;
+    this.#driver = this.vm.start(command, scratch.join('driver.log'));
+    this.vm.tunnel(`/run/holdfast/csi-${start}.sock`, scratch.join(`csi-${start}.sock`));
+  }
+
+  async ready(): Promise<void> {
+    const { scratch } = this.#options;
+    const giveUpAt = performance.now() + startPatienceMs;
+    for (;;) {
+      // A new connection each time: one to a socket that is not there yet waits longer and longer.
+      const client = connectDriver(scratch.join(`csi-${this.#starts}.sock`));
+      if (await isReady(client)) {
+        this.#client = client;
+        return;
+      }
+      client.close();
+      const ending = this.#driver?.ending;
+      if (ending !== undefined) throw new Error(`the driver ended by itself:\n${this.#driver?.lastWords()}`);
+      if (performance.now() > giveUpAt) throw new Error(`the driver does not get ready:\n${this.#driver?.lastWords()}`);
+      await delay(50);
+    }
+  }
+
+  /** Kills the driver. */
+  async kill(): Promise<void> {
+    this.forget();
+    this.#driver?.kill();
+    await this.#driver?.ended;
+  }
+
+  /** The machine is off, and the driver with it. */
+  forget(): void {
+    this.#client?.close();
+    this.#client = undefined;
+  }
+
+  /** The end of what the drivers have logged. */
+  lastWords(): string {
+    return this.#driver?.lastWords() ?? '';
+  }
+}
+
+async function isReady(client: DriverClient): Promise<boolean> {
+  try {
+    const { ready } = await client.identity.Probe({});
+    return ready?.value === true;
+  } catch (error) {
+    if (error instanceof CallError && error.code === 'UNAVAILABLE') return false;
+    throw error;
+  }
+}
