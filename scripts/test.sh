@@ -82,6 +82,10 @@ tap_count() { # what, report
   echo "${count:-0}"
 }
 
+vm_tests() {
+  bash scripts/setup-vm.sh >/dev/null && node_tests vm --test-concurrency=1 'test/vm/**/*.test.ts'
+}
+
 audit() {
   local report
   report="$(npm audit --json 2>/dev/null)" && echo 'no known vulnerability' && return 0
@@ -99,7 +103,9 @@ stage unit node_tests unit 'src/**/*.test.ts'
 if [ "$(id -u)" -eq 0 ]; then
   # By themselves: they attach and detach loop devices by number, under the feet of every other test.
   stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
-  stage tests node_tests tests --test-concurrency=2 'test/!(bench|kernel|cluster)/**/*.test.ts'
+  stage tests node_tests tests --test-concurrency=2 'test/!(bench|kernel|cluster|vm)/**/*.test.ts'
+  # A short run: more of it by `npm run test:vm`.
+  stage vm vm_tests
   stage sanity node csi-sanity/run.ts
 else
   printf '\n!! Not root: nothing that mounts can be tested. Run: sudo npm test\n' >&2
