@@ -59,7 +59,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   const kubeletLane = new Lane('kubelet', sizes.kubelet);
   const { admin: adminHandlers, ...handlers } = services(config, pools, kubeletLane, drain);
   addServices(server, handlers, { log, ready: () => !stopping });
-  await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o755 });
+  await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 

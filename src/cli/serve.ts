@@ -14,6 +14,8 @@ const restMs = 750;
 
 /** `holdfast serve`: runs the driver until a signal ends it. The log goes to standard output (O04). */
 export async function serveCommand(config: ServeConfig, output: Output): Promise<number> {
+  // What the driver makes is for root alone from its first moment, a socket too, whatever it was started with.
+  process.umask(0o077);
   // First, before anything reads a file: libuv decides at the first use how many threads there are.
   const wanted = wantedThreads(config.pools.length);
   const threads = useWorkerThreads(wanted);

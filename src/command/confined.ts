@@ -17,8 +17,10 @@ export const cannotMount = 125;
  * /sys is a place that is there on every system, that everybody may pass through, and that nothing here needs. If memory
  * runs out the kernel shall end this process and not the driver. The shell stays: it ends with its parent, and all the
  * others with it, while the program forgets its parent if it becomes another user's (PR_SET_PDEATHSIG(2const)).
+ * What the program makes is for the pod, whoever it runs as, and not for root alone as what the driver makes.
  */
 const script = [
+  'umask 022',
   "sed -nE 's#^([^ ]+ ){4}(/[^ ]+) .* - [^ ]+ /dev/loop[0-9]+ .*#\\2#p' /proc/self/mountinfo | xargs -r umount -l 2>/dev/null",
   'mount -t "$1" -o nosuid,nodev,noexec -- "$2" /sys && cd -- "/sys/$3" || exit 125',
   'echo 1000 2>/dev/null >/proc/self/oom_score_adj || :',

@@ -74,6 +74,12 @@ export class CrashNode implements AsyncDisposable {
     return this.#client;
   }
 
+  /** Of the driver that runs. */
+  get pid(): number {
+    if (this.#driver === undefined) throw new NoDriver('no driver runs');
+    return this.#driver.pid;
+  }
+
   get socketPath(): string {
     return this.scratch.join('csi.sock');
   }
