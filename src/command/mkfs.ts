@@ -12,12 +12,23 @@ export interface FormatRequest {
 }
 
 /**
- * Makes a filesystem. Does not discard (a new image has nothing to discard) and leaves tables to be initialised when
- * needed, so that an empty volume stays small. All three programs flush what they wrote before they end.
+ * Makes a filesystem. All three programs flush what they wrote before they end.
  * @throws CommandError
  */
-export async function format({ path, fsType, blockSizeBytes, extraArguments }: FormatRequest): Promise<void> {
-  await run(`mkfs.${fsType}`, [...baseArguments(fsType, blockSizeBytes, extraArguments), path]);
+export async function format(request: FormatRequest): Promise<void> {
+  const { program, args } = mkfsCommand(request);
+  await run(program, args);
+}
+
+/**
+ * Does not discard (a new image has nothing to discard) and leaves tables to be initialised when needed, so that an
+ * empty volume stays small.
+ */
+export function mkfsCommand({ path, fsType, blockSizeBytes, extraArguments }: FormatRequest): {
+  readonly program: string;
+  readonly args: readonly string[];
+} {
+  return { program: `mkfs.${fsType}`, args: [...baseArguments(fsType, blockSizeBytes, extraArguments), path] };
 }
 
 function baseArguments(fsType: FilesystemType, blockSizeBytes: number, extra: readonly string[]): string[] {

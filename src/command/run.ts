@@ -1,4 +1,7 @@
-import { type ChildProcess, type ExecFileException, execFile } from 'node:child_process';
+import { constants } from 'node:os';
+import { isErrno, KernelError } from '../kernel/errno.ts';
+import { Lane } from '../kernel/lane.ts';
+import { type ProgramEnd, runProgram } from '../kernel/spawn.ts';
 
 /** A program of the host failed, or could not be started. The message has its last words, not its arguments. */
 export class CommandError extends Error {
@@ -35,37 +38,48 @@ export interface RunOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
+/** What a program of ours says is a few lines. */
+const outputLimitBytes = 1 << 20;
+
+/** For the moment in which a program is read from the host's own disk; then it runs without a thread of ours. */
+const starts = new Lane('programs', 2);
+
 /**
- * Runs a program to its end, without a shell, in the C locale. Node's own execFile: a volume's creation waits for mkfs,
- * and what the richer libraries add around a child takes as long as mkfs itself.
+ * Runs a program to its end, without a shell, in the C locale. Not by Node's child_process: a volume's creation waits
+ * for mkfs, and what Node does to start it takes as long as mkfs itself (src/kernel/spawn.ts).
  * @throws CommandError
  */
-export function run(
+export async function run(
   program: string,
   args: readonly string[],
   { timeoutMs = defaultTimeoutMs, accept = [0], environment = {} }: RunOptions = {},
 ): Promise<CommandResult> {
   // biome-ignore lint/style/noProcessEnv: a program inherits our environment, whatever is in it
-  const env = { ...process.env, ...environment, LC_ALL: 'C' };
-  const options = { env, timeout: Math.ceil(timeoutMs), killSignal: 'SIGKILL', maxBuffer: 1 << 20 } as const;
-  return new Promise((resolve, reject) => {
-    const child = execFile(program, args, options, (error, stdout, stderr) => {
-      const exitCode = child.exitCode ?? undefined;
-      if (exitCode !== undefined && accept.includes(exitCode)) resolve({ exitCode, stdout, stderr });
-      else reject(new CommandError(program, exitCode, failureOf(error, child, timeoutMs), stderr, stdout));
-    });
-    child.stdin?.end();
+  const variables = Object.entries({ ...process.env, ...environment, LC_ALL: 'C' });
+  const end = await runProgram(starts, {
+    name: program,
+    args,
+    environment: variables.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`])),
+    timeoutMs,
+    outputLimitBytes,
+  }).catch((error) => {
+    throw new CommandError(program, undefined, startFailure(error), '');
   });
+  const { exitCode, stderr, stdout } = end;
+  if (exitCode !== undefined && accept.includes(exitCode)) return { exitCode, stdout, stderr };
+  throw new CommandError(program, exitCode, failureOf(end, timeoutMs), stderr, stdout);
 }
 
-function failureOf(error: ExecFileException | null, child: ChildProcess, timeoutMs: number): string {
-  if (error?.code === 'ENOENT') return 'is not installed';
-  if (error?.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return 'said more than it has reason to';
-  // Only our own time limit makes execFile kill it.
-  if (error?.killed === true) return `did not finish within ${timeoutMs / 1000} s`;
-  if (child.signalCode !== null) return `was ended by ${child.signalCode}`;
-  if (child.exitCode !== null) return `failed with exit code ${child.exitCode}`;
-  return `could not be started (${error?.code ?? 'unknown reason'})`;
+function startFailure(error: unknown): string {
+  if (isErrno(error, 'ENOENT')) return 'is not installed';
+  return `could not be started (${error instanceof KernelError ? error.code : error})`;
+}
+
+function failureOf({ exitCode, signal, timedOut }: ProgramEnd, timeoutMs: number): string {
+  if (timedOut) return `did not finish within ${timeoutMs / 1000} s`;
+  if (exitCode !== undefined) return `failed with exit code ${exitCode}`;
+  const [name] = Object.entries(constants.signals).find(([, number]) => number === signal) ?? [];
+  return `was ended by ${name ?? `signal ${signal}`}`;
 }
 
 function lastLines(text: string): string {

@@ -2,8 +2,8 @@ import koffi, { type LibraryHandle } from 'koffi';
 import { KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
 
-/** What a C function may be given: numbers, strings (copied as UTF-8), memory to read or fill, and pointers. */
-export type Argument = number | bigint | string | Uint8Array | null;
+/** What a C function may be given: numbers, strings (copied as UTF-8) and lists of them, memory, and pointers. */
+export type Argument = number | bigint | string | Uint8Array | null | readonly (string | null)[];
 
 /** A C function, declared once. */
 export interface NativeCall<A extends readonly Argument[]> {
@@ -115,7 +115,10 @@ function checked(syscall: string, result: unknown, errno: number, path: string |
 
 /** C would end a string at its first NUL, and a path would silently become another one. */
 function refuseNul(syscall: string, args: readonly Argument[]): void {
-  if (args.some((arg) => typeof arg === 'string' && arg.includes('\0'))) {
-    throw new KernelError({ syscall, errno: 22, detail: 'an argument contains a NUL character' });
+  for (const argument of args) {
+    if (Array.isArray(argument)) refuseNul(syscall, argument);
+    else if (typeof argument === 'string' && argument.includes('\0')) {
+      throw new KernelError({ syscall, errno: 22, detail: 'an argument contains a NUL character' });
+    }
   }
 }

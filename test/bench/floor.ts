@@ -10,6 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { mkfsCommand } from '../../src/command/mkfs.ts';
 import { attachLoop, bindMount, mountFilesystem, runProgram, unmount } from './floor-calls.ts';
 import type { FloorPlan, FloorReport } from './floor-process.ts';
 import { type Rpc, rpcs, volumeBytes } from './life.ts';
@@ -19,10 +20,6 @@ import { type Rpc, rpcs, volumeBytes } from './life.ts';
  * makes, one after the other, in one thread. Durable before it is answered: the image after mkfs, the record, the
  * directory they are in, and each directory in which a name came or went.
  */
-
-/** As src/command/mkfs.ts has them; the bench compares the filesystems that come out. */
-const mkfsArguments = ['-q', '-F', '-e', 'remount-ro', '-m', '0', '-E'];
-const mkfsExtended = 'lazy_itable_init=1,lazy_journal_init=1,nodiscard';
 
 let lifeNumber = 0;
 
@@ -35,12 +32,16 @@ function makeFloor(plan: FloorPlan): () => number[] {
   const target = join(plan.targetDirectory, 'target');
   mkdirSync(staging, { recursive: true });
 
+  const { blockSizeBytes } = plan.loop;
+  const mkfsArguments = (path: string) =>
+    mkfsCommand({ path, fsType: 'ext4', blockSizeBytes, extraArguments: [] }).args;
+
   function create(id: string): void {
     const draft = join(tmp, id);
     mkdirSync(draft, { mode: 0o700 });
     const image = openSync(join(draft, 'data'), 'wx', 0o600);
     ftruncateSync(image, volumeBytes);
-    runProgram(plan.mkfsPath, [...mkfsArguments, mkfsExtended, join(draft, 'data')]);
+    runProgram(plan.mkfsPath, mkfsArguments(join(draft, 'data')));
     fsyncSync(image);
     closeSync(image);
     const record = openSync(join(draft, 'volume.json'), 'wx', 0o600);

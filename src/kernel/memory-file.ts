@@ -1,0 +1,48 @@
+import { Descriptor } from './descriptor.ts';
+import { invokeNow, libcCall } from './libc.ts';
+
+const MFD_CLOEXEC = 1;
+const MFD_ALLOW_SEALING = 2;
+const F_ADD_SEALS = 1033;
+const F_SEAL_SHRINK = 2;
+const F_SEAL_GROW = 4;
+const SEEK_CUR = 1;
+
+const memfdCall = libcCall<readonly [string, number]>('int memfd_create(const char *name, uint flags)');
+const ftruncateCall = libcCall<readonly [number, bigint]>('int ftruncate(int fd, int64_t length)');
+const fcntlCall = libcCall<readonly [number, number, number]>('int fcntl(int fd, int command, long argument)');
+const lseekCall = libcCall<readonly [number, number, number]>('long lseek(int fd, int64_t offset, int whence)');
+const preadCall = libcCall<readonly [number, Uint8Array, number, number]>(
+  'long pread(int fd, void *memory, size_t size, int64_t offset)',
+);
+
+/**
+ * A file in memory that somebody else writes to, from its beginning and never past its limit (memfd_create(2)). Nothing
+ * here waits for a disk. Memory is taken only for what is written.
+ */
+export class MemoryFile implements Disposable {
+  readonly #descriptor: Descriptor;
+
+  constructor(name: string, limitBytes: number) {
+    this.#descriptor = new Descriptor(invokeNow(memfdCall, [name, MFD_CLOEXEC | MFD_ALLOW_SEALING]), name, undefined);
+    invokeNow(ftruncateCall, [this.fd, BigInt(limitBytes)], name);
+    // Who writes past the end gets EPERM.
+    invokeNow(fcntlCall, [this.fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK], name);
+  }
+
+  get fd(): number {
+    return this.#descriptor.fd;
+  }
+
+  /** What was written. Who has a copy of the descriptor shares its position, so that tells how much it is. */
+  text(): string {
+    const bytes = invokeNow(lseekCall, [this.fd, 0, SEEK_CUR], this.#descriptor.path);
+    const memory = Buffer.alloc(bytes);
+    if (bytes > 0) invokeNow(preadCall, [this.fd, memory, bytes, 0], this.#descriptor.path);
+    return memory.toString('utf8');
+  }
+
+  [Symbol.dispose](): void {
+    this.#descriptor.closeNow();
+  }
+}
