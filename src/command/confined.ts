@@ -41,7 +41,7 @@ export function runInVolume(
   command: readonly string[],
   options: RunOptions,
 ): Promise<CommandResult> {
-  const namespaces = ['unshare', '--mount', '--pid', '--fork', '--kill-child'];
+  const namespaces = ['unshare', '--mount', '--propagation', 'slave', '--pid', '--fork', '--kill-child'];
   const shell = ['sh', '-c', script, 'sh', fsType, devicePath, directory];
   return run('setpriv', ['--pdeathsig', 'KILL', ...namespaces, ...shell, ...command], options);
 }
