@@ -39,6 +39,11 @@ export class Descriptor implements AsyncDisposable {
     await this.#closingLane.settle(() => callOnWorker(closeCall, [this.fd]));
   }
 
+  /** Closes while the caller goes on: right where nothing depends on when, and what was written has been synced. */
+  closeLater(): void {
+    void this[Symbol.asyncDispose]();
+  }
+
   /** Closes without a worker thread: right where something else (a mount, a loop device) keeps the file open. */
   closeNow(): void {
     if (!this.#isOpen) return;

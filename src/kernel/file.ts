@@ -10,12 +10,20 @@ const fallocateCall = libcCall<readonly [number, number, bigint, bigint]>(
 const ftruncateCall = libcCall<readonly [number, bigint]>('int ftruncate(int fd, int64_t length)');
 const fsyncCall = libcCall<readonly [number]>('int fsync(int fd)');
 
+/** Makes a file that must not exist yet, for its owner alone. The directory is the caller's to sync. */
+export function createFile(lane: Lane, path: string): Promise<Descriptor> {
+  return openFile(lane, path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+}
+
 /** Gives the file blocks for all of its first `sizeBytes`, making it that large if it is smaller (fallocate(2)). */
-export async function allocate(lane: Lane, path: string, sizeBytes: bigint): Promise<void> {
-  await using file = await openFile(lane, path, constants.O_WRONLY);
+export async function allocate(lane: Lane, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
+  if (typeof file === 'string') {
+    await using opened = await openFile(lane, file, constants.O_WRONLY);
+    return await allocate(lane, opened, sizeBytes);
+  }
   for (;;) {
     try {
-      await invoke(lane, fallocateCall, [file.fd, 0, 0n, sizeBytes], path);
+      await invoke(lane, fallocateCall, [file.fd, 0, 0n, sizeBytes], file.path);
       return;
     } catch (error) {
       // Large allocations can be interrupted by a signal; what is allocated stays so, and the next try goes on.
@@ -25,15 +33,21 @@ export async function allocate(lane: Lane, path: string, sizeBytes: bigint): Pro
 }
 
 /** Sets the file's size; the caller syncs. Node's own truncate stops at 2^53 (ftruncate(2)). */
-export async function resizeFile(lane: Lane, path: string, sizeBytes: bigint): Promise<void> {
-  await using file = await openFile(lane, path, constants.O_WRONLY);
-  await invoke(lane, ftruncateCall, [file.fd, sizeBytes], path);
+export async function resizeFile(lane: Lane, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
+  if (typeof file === 'string') {
+    await using opened = await openFile(lane, file, constants.O_WRONLY);
+    return await resizeFile(lane, opened, sizeBytes);
+  }
+  await invoke(lane, ftruncateCall, [file.fd, sizeBytes], file.path);
 }
 
 /** Puts the file, or the directory's entries, on stable storage (fsync(2)). */
-export async function syncFile(lane: Lane, path: string): Promise<void> {
-  await using file = await openReadOnly(lane, path);
-  await invoke(lane, fsyncCall, [file.fd], path);
+export async function syncFile(lane: Lane, file: Descriptor | string): Promise<void> {
+  if (typeof file === 'string') {
+    await using opened = await openReadOnly(lane, file);
+    return await syncFile(lane, opened);
+  }
+  await invoke(lane, fsyncCall, [file.fd], file.path);
 }
 
 /**
@@ -43,6 +57,13 @@ export async function syncFile(lane: Lane, path: string): Promise<void> {
 export class DirectorySync {
   readonly #notBegun = new Map<string, Promise<void>>();
   readonly #latest = new Map<string, Promise<void>>();
+  readonly #lasting: ReadonlySet<string>;
+  readonly #held = new Map<string, Descriptor>();
+
+  /** @param lasting directories that are synced again and again: once opened they are held open */
+  constructor(lasting: readonly string[] = []) {
+    this.#lasting = new Set(lasting);
+  }
 
   sync(lane: Lane, path: string): Promise<void> {
     const shared = this.#notBegun.get(path);
@@ -60,13 +81,23 @@ export class DirectorySync {
   async #syncAfter(previous: Promise<void> | undefined, lane: Lane, path: string): Promise<void> {
     // Whether the one before failed concerns those who shared it.
     await Promise.allSettled([previous]);
-    let opened: Descriptor;
+    let directory: Descriptor;
     try {
-      opened = await openReadOnly(lane, path);
+      directory = this.#held.get(path) ?? (await openReadOnly(lane, path));
     } finally {
       this.#notBegun.delete(path);
     }
-    await using directory = opened;
-    await invoke(lane, fsyncCall, [directory.fd], path);
+    if (this.#lasting.has(path)) this.#held.set(path, directory);
+    try {
+      await syncFile(lane, directory);
+    } finally {
+      if (!this.#lasting.has(path)) directory.closeLater();
+    }
+  }
+
+  /** Lets go of the directories that are held open, once nobody syncs any more. */
+  async close(): Promise<void> {
+    for (const directory of this.#held.values()) await directory[Symbol.asyncDispose]();
+    this.#held.clear();
   }
 }

@@ -1,4 +1,4 @@
-import { rename, rm } from 'node:fs/promises';
+import { rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import { type Mount, readMountTable } from '../../kernel/mount-table.ts';
@@ -25,10 +25,12 @@ export class ImageDeletion {
 
   async remove(id: VolumeId): Promise<void> {
     const { devices, index, lane, layout, maker, syncs, trash } = this.#parts;
-    // A copy that was on its way is not wanted any more.
-    if (maker.cloning === 'copy') trash.purge(layout.copyDraft(id));
     const record = index.get(id);
-    if (record === undefined) return;
+    if (record === undefined) {
+      // A copy that was on its way is not wanted any more.
+      if (maker.cloning === 'copy') trash.purge(layout.copyDraft(id));
+      return;
+    }
     const device = await devices.holder(id);
     if (device !== undefined) throw await attachedHere(id, device);
     const deletion = await this.#markDeletion(record);
@@ -117,7 +119,7 @@ export class ImageDeletion {
     const path = join(layout.volume(id), deletionFileName);
     try {
       if (undeleteSeconds === 0) {
-        await lane.run(() => rm(path, { force: true }));
+        await lane.run(() => unlink(path));
         return undefined;
       }
       const now = Date.now();

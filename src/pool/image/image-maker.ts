@@ -1,9 +1,9 @@
-import { open } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { format } from '../../command/mkfs.ts';
 import { CommandError } from '../../command/run.ts';
+import type { Descriptor } from '../../kernel/descriptor.ts';
 import { KernelError } from '../../kernel/errno.ts';
-import { allocate, type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
+import { allocate, createFile, type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
 import { reflink } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
@@ -12,7 +12,7 @@ import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeSpec } from '../pool.ts';
-import { mountBriefly, withDevice } from './brief-mount.ts';
+import { mountBriefly, type PrivateImage, withDevice } from './brief-mount.ts';
 import { copyImage } from './copy.ts';
 import { giveNewIdentity } from './identity.ts';
 import type { PoolLog } from './log.ts';
@@ -50,15 +50,31 @@ export class ImageMaker {
 
   /** A sparse or allocated image, formatted unless it is a block volume's. Durable. */
   async blank(spec: VolumeSpec, path: string, blockSizeBytes: number): Promise<void> {
+    const { lane } = this.#options;
+    const image = await step('create/data', () => this.#create(path, spec));
+    try {
+      if (spec.content.type === 'mount')
+        await this.#format(spec, { path, fsType: spec.content.fsType, blockSizeBytes });
+      await syncFile(lane, image);
+    } finally {
+      image.closeLater();
+    }
+  }
+
+  async #create(path: string, size: ImageSize): Promise<Descriptor> {
+    const image = await createFile(this.#options.lane, path);
+    try {
+      await this.#allocate(image, size);
+      return image;
+    } catch (error) {
+      await image[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async #format(spec: VolumeSpec, image: PrivateImage): Promise<void> {
     const { formatLane, lane } = this.#options;
-    const { content } = spec;
-    await step('create/data', async () => {
-      await lane.run(async () => (await open(path, 'wx', 0o600)).close());
-      await this.#allocate(path, spec);
-    });
-    if (content.type === 'block') return syncFile(lane, path);
-    const { fsType } = content;
-    const image = { path, fsType, blockSizeBytes };
+    const { fsType } = image;
     const extraArguments = spec.mkfsArguments;
     await step('create/format', async () => {
       try {
@@ -70,7 +86,6 @@ export class ImageMaker {
         throw badOptions(error, fsType);
       }
     });
-    await syncFile(lane, path);
   }
 
   /** The source's content as it is at this moment. The caller keeps the source at rest, and syncs the clone. */
@@ -108,10 +123,10 @@ export class ImageMaker {
     await syncFile(this.#options.lane, path);
   }
 
-  async #allocate(path: string, { provisioning, sizeBytes }: ImageSize): Promise<void> {
+  async #allocate(image: Descriptor | string, { provisioning, sizeBytes }: ImageSize): Promise<void> {
     const { lane } = this.#options;
-    if (provisioning === 'thick') await allocate(lane, path, sizeBytes);
-    await resizeFile(lane, path, sizeBytes);
+    if (provisioning === 'thick') await allocate(lane, image, sizeBytes);
+    await resizeFile(lane, image, sizeBytes);
   }
 }
 

@@ -7,7 +7,7 @@ import { changedBlocksIn } from './changed-blocks.ts';
 import { ImageDeletion } from './deletion.ts';
 import { ImageDevices } from './devices.ts';
 import { Freezer } from './freezer.ts';
-import { type Home, openHome } from './home.ts';
+import { type Home, type OpenHome, openHome } from './home.ts';
 import { ImageMaker } from './image-maker.ts';
 import { ImagePool } from './image-pool.ts';
 import { Layout } from './layout.ts';
@@ -50,9 +50,20 @@ const formatsAtOnce = 8;
 export async function openImagePool(options: ImagePoolOptions): Promise<ImagePool> {
   const { dataDirectory, lane, log, name } = options;
   const openedHome = await openHome({ ...options, poolName: name });
+  const layout = new Layout(openedHome.root);
+  const syncs = new DirectorySync([layout.volumes, layout.trash]);
+  const home: OpenHome = {
+    ...openedHome,
+    abandon: () => {
+      void syncs.close();
+      openedHome.abandon();
+    },
+    close: async () => {
+      await syncs.close();
+      await openedHome.close();
+    },
+  };
   try {
-    const layout = new Layout(openedHome.root);
-    const syncs = new DirectorySync();
     const poolFile = await openPoolFile({
       lane,
       layout,
@@ -93,13 +104,10 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
     };
     await reconcile(parts);
     log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');
-    return new ImagePool(parts, {
-      defaultFilesystem: options.defaultFilesystem,
-      home: openedHome,
-    });
+    return new ImagePool(parts, { defaultFilesystem: options.defaultFilesystem, home });
   } catch (error) {
-    if (lane.closedFor === undefined) await openedHome.close();
-    else openedHome.abandon();
+    if (lane.closedFor === undefined) await home.close();
+    else home.abandon();
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-import { readdir, rm, stat, truncate } from 'node:fs/promises';
+import { readdir, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
@@ -116,13 +116,20 @@ export class Trash {
 
   /** The mark that it is kept goes first: cut short, the rest is still known as something to be unlinked. */
   async #unlink(path: string): Promise<void> {
-    await this.#lane
-      .run(() => rm(join(path, deletionFileName), { force: true }))
-      .catch((error) => {
-        // A plain file in tmp/, with which a start that was cut short tried out what the disk can do.
-        if (!isErrno(error, 'ENOTDIR')) throw error;
-      });
-    await this.#lane.run(() => rm(path, { recursive: true, force: true }));
+    try {
+      await this.#unlinkFile(join(path, deletionFileName));
+      await Promise.all(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
+      await this.#lane.run(() => rmdir(path)).catch(ignoreMissing);
+    } catch (error) {
+      // More than a volume has: half a copy, a snapshot. Or a plain file in tmp/, with which a start tried the disk out.
+      if (!isErrno(error, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw error;
+      await this.#lane.run(() => rm(path, { recursive: true, force: true }));
+    }
+  }
+
+  /** Less work than rm(), which looks at everything before it unlinks it. */
+  async #unlinkFile(path: string): Promise<void> {
+    await this.#lane.run(() => unlink(path)).catch(ignoreMissing);
   }
 
   #expire(): void {
@@ -134,4 +141,8 @@ export class Trash {
     const { mtimeMs } = await this.#lane.run(() => stat(path));
     return Date.now() - mtimeMs > forgottenAfterMs;
   }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!isErrno(error, 'ENOENT')) throw error;
 }

@@ -68,14 +68,15 @@ export class ImageVolumes {
     using _space = await space.reserveSharing(shared, spec.sizeBytes, spec.provisioning);
     try {
       await step('create/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
-      if (from === undefined) await maker.blank(spec, data, this.#parts.blockSizeBytes);
-      else await this.#cloneInto(spec, from, data);
-      await step('create/record', async () => {
-        const path = join(directory, 'volume.json');
-        // The draft of a copy may have one from a try that was cut short.
-        if (isCopy) await lane.run(() => rm(path, { force: true }));
-        await writeNewFile(lane, path, serializeRecord(record));
-      });
+      await finishAll(
+        from === undefined ? maker.blank(spec, data, this.#parts.blockSizeBytes) : this.#cloneInto(spec, from, data),
+        step('create/record', async () => {
+          const path = join(directory, 'volume.json');
+          // The draft of a copy may have one from a try that was cut short.
+          if (isCopy) await lane.run(() => rm(path, { force: true }));
+          await writeNewFile(lane, path, serializeRecord(record));
+        }),
+      );
       await syncs.sync(lane, directory);
       await step('create/commit', async () => {
         await lane.run(() => rename(directory, layout.volume(spec.id)));
@@ -191,4 +192,9 @@ export class ImageVolumes {
     }
     return error;
   }
+}
+
+/** Waits for all to end, also if one fails: who cleans up then must not meet the others at work. */
+async function finishAll(...works: readonly Promise<void>[]): Promise<void> {
+  for (const outcome of await Promise.allSettled(works)) if (outcome.status === 'rejected') throw outcome.reason;
 }
