@@ -8,6 +8,9 @@ const fallocateCall = libcCall<readonly [number, number, bigint, bigint]>(
   'int fallocate(int fd, int mode, int64_t offset, int64_t length)',
 );
 const ftruncateCall = libcCall<readonly [number, bigint]>('int ftruncate(int fd, int64_t length)');
+const preadCall = libcCall<readonly [number, Uint8Array, number, number]>(
+  'long pread(int fd, void *memory, size_t size, int64_t offset)',
+);
 const fsyncCall = libcCall<readonly [number]>('int fsync(int fd)');
 
 /** Makes a file that must not exist yet, for its owner alone. The directory is the caller's to sync. */
@@ -39,6 +42,17 @@ export async function resizeFile(lane: Lane, file: Descriptor | string, sizeByte
     return await resizeFile(lane, opened, sizeBytes);
   }
   await invoke(lane, ftruncateCall, [file.fd, sizeBytes], file.path);
+}
+
+/** Reads a stretch of a file or device (pread(2)): less than was asked for only at its end. */
+export async function readAt(
+  lane: Lane,
+  file: Descriptor,
+  { lengthBytes, offsetBytes }: { readonly lengthBytes: number; readonly offsetBytes: number },
+): Promise<Buffer> {
+  const memory = Buffer.alloc(lengthBytes);
+  const readBytes = await invoke(lane, preadCall, [file.fd, memory, lengthBytes, offsetBytes], file.path);
+  return memory.subarray(0, readBytes);
 }
 
 /** Puts the file, or the directory's entries, on stable storage (fsync(2)). */

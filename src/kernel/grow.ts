@@ -2,9 +2,9 @@ import { statfs } from 'node:fs/promises';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import { type Descriptor, openReadOnly } from './descriptor.ts';
 import { isErrno, KernelError } from './errno.ts';
+import { readAt } from './file.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from './ioctl.ts';
 import type { Lane } from './lane.ts';
-import { invoke, libcCall } from './libc.ts';
 
 export interface Growth {
   readonly fsType: FilesystemType;
@@ -51,15 +51,11 @@ async function growExt4(lane: Lane, directory: Descriptor, { devicePath, deviceB
   }
 }
 
-const preadCall = libcCall<readonly [number, Uint8Array, number, number]>(
-  'long pread(int fd, void *memory, size_t size, int64_t offset)',
-);
-
 /** Reads the superblock (Documentation/filesystems/ext4/super.rst); the mounted filesystem's own lies in this cache. */
 async function isExt4AsLargeAs(lane: Lane, devicePath: string, blocks: bigint): Promise<boolean> {
   await using device = await openReadOnly(lane, devicePath);
-  const superblock = Buffer.alloc(1024);
-  await invoke(lane, preadCall, [device.fd, superblock, superblock.length, 1024], devicePath);
+  const superblock = await readAt(lane, device, { offsetBytes: 1024, lengthBytes: 1024 });
+  if (superblock.length < 1024) return false;
   const is64Bit = (superblock.readUInt32LE(0x60) & 0x80) !== 0;
   const high = is64Bit ? BigInt(superblock.readUInt32LE(0x150)) : 0n;
   const present = (high << 32n) | BigInt(superblock.readUInt32LE(0x4));

@@ -80,14 +80,19 @@ export async function isOpenElsewhere(lane: Lane, path: string): Promise<boolean
     throw error;
   }
   await using file = descriptor;
+  return !isSoleOpener(file);
+}
+
+/** The same for a file that is open here: whether it is open only by this descriptor. */
+export function isSoleOpener(file: Descriptor): boolean {
   try {
     // Who opens the file while the lease is there breaks it, and the signal for that would by default end us.
-    invokeNow(fcntlCall, [file.fd, F_SETSIG, SIGURG], path);
-    invokeNow(fcntlCall, [file.fd, F_SETLEASE, F_WRLCK], path);
-    invokeNow(fcntlCall, [file.fd, F_SETLEASE, F_UNLCK], path);
-    return false;
+    invokeNow(fcntlCall, [file.fd, F_SETSIG, SIGURG], file.path);
+    invokeNow(fcntlCall, [file.fd, F_SETLEASE, F_WRLCK], file.path);
+    invokeNow(fcntlCall, [file.fd, F_SETLEASE, F_UNLCK], file.path);
+    return true;
   } catch (error) {
-    if (isErrno(error, 'EAGAIN')) return true;
+    if (isErrno(error, 'EAGAIN')) return false;
     throw error;
   }
 }

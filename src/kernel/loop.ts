@@ -28,7 +28,8 @@ export interface LoopStatus extends LoopInformation {
 }
 
 export interface LoopRequest {
-  readonly backingPath: string;
+  /** The file: its path, or the file itself, open for reading and, unless `readonly`, writing. It is closed. */
+  readonly backing: string | Descriptor;
   readonly label: string;
   readonly readonly: boolean;
   readonly autoclear: boolean;
@@ -70,7 +71,8 @@ const claimed = new Set<number>();
  * none is left if the process dies. Uses direct I/O where the file allows it.
  */
 export async function attachLoop(lane: Lane, request: LoopRequest): Promise<LoopDevice> {
-  await using backing = await openFile(lane, request.backingPath, accessFlags(request));
+  await using backing =
+    typeof request.backing === 'string' ? await openFile(lane, request.backing, accessFlags(request)) : request.backing;
   const control = await openControl(lane);
   for (let attempt = 1; ; attempt++) {
     // A look at the kernel's list; at worst the kernel sets up one more device, which is a matter of memory.
@@ -264,8 +266,8 @@ function loopPath(number: number): string {
   return `/dev/loop${number}`;
 }
 
-function accessFlags(request: LoopRequest): number {
-  return request.readonly ? constants.O_RDONLY : constants.O_RDWR;
+function accessFlags({ readonly }: Pick<LoopRequest, 'readonly'>): number {
+  return readonly ? constants.O_RDONLY : constants.O_RDWR;
 }
 
 let knownMinorShift: number | undefined;

@@ -90,9 +90,7 @@ const readCall = libcCall<readonly [number, Uint8Array, number]>('long read(int 
  */
 export async function mountFilesystem(lane: Lane, request: FilesystemMount): Promise<void> {
   const { fsType, source, parameters, attributes, target } = request;
-  // Asynchronous, as the kernel may have to load the filesystem's module.
-  const contextFd = await invokeToOpen(lane, fsopenCall, [fsType, FSOPEN_CLOEXEC], source);
-  await using context = new Descriptor(contextFd, source, lane);
+  await using context = await openContext(lane, fsType, source);
   await using mount = await createMount(lane, context, parameters, attributes);
   await moveMount(lane, mount, target);
   // The mounted tree keeps the filesystem now; closing these two frees a little memory and waits for nothing.
@@ -105,9 +103,20 @@ export async function mountFilesystem(lane: Lane, request: FilesystemMount): Pro
  * leaves no mount behind even if the process dies.
  */
 export async function mountDetached(lane: Lane, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
-  const contextFd = await invokeToOpen(lane, fsopenCall, [request.fsType, FSOPEN_CLOEXEC], request.source);
-  await using context = new Descriptor(contextFd, request.source, lane);
+  await using context = await openContext(lane, request.fsType, request.source);
   return await createMount(lane, context, request.parameters, request.attributes);
+}
+
+/** Types whose module the kernel has loaded: then fsopen(2) only makes a structure in memory. */
+const loadedTypes = new Set<string>();
+
+async function openContext(lane: Lane, fsType: string, source: string): Promise<Descriptor> {
+  const args = [fsType, FSOPEN_CLOEXEC] as const;
+  const fd = loadedTypes.has(fsType)
+    ? invokeNow(fsopenCall, args, source)
+    : await invokeToOpen(lane, fsopenCall, args, source);
+  loadedTypes.add(fsType);
+  return new Descriptor(fd, source, lane);
 }
 
 async function createMount(

@@ -1,10 +1,10 @@
-import { open } from 'node:fs/promises';
 import { growUnmountedExt4 } from '../command/resize.ts';
 import { CommandError } from '../command/run.ts';
 import { probeContent } from '../kernel/blkid.ts';
-import { deviceSizeBytes } from '../kernel/block.ts';
+import { deviceSizeBytes, sizeOfDevice } from '../kernel/block.ts';
 import type { Descriptor } from '../kernel/descriptor.ts';
 import { KernelError } from '../kernel/errno.ts';
+import { readAt } from '../kernel/file.ts';
 import { growMounted } from '../kernel/filesystem.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { mountFilesystem } from '../kernel/mount.ts';
@@ -23,6 +23,8 @@ export interface VolumeMount {
   readonly attributes: AttributeState;
   readonly parameters: readonly FilesystemParameter[];
   readonly target: Descriptor;
+  /** What must be done before anything is mounted; the volume is attached meanwhile. */
+  readonly beforehand: () => Promise<void>;
 }
 
 /**
@@ -31,22 +33,30 @@ export interface VolumeMount {
  * @returns whether the filesystem is smaller than its device and grows only now that it is mounted
  */
 export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<boolean> {
-  const { attributes, fsType, parameters, target, volumeId } = mount;
+  const { attributes, beforehand, fsType, parameters, target, volumeId } = mount;
   const { lane } = pool;
-  const attachment = await pool.attach(volumeId, { lasting: false, readonly: false });
+  const [attached, prepared] = await Promise.allSettled([
+    pool.attach(volumeId, { lasting: false, readonly: false }),
+    beforehand(),
+  ]);
+  if (attached.status === 'rejected') throw attached.reason;
+  const attachment = attached.value;
   const { devicePath } = attachment;
   try {
-    const isTooSmall = await hasRoomToGrow(lane, fsType, devicePath);
+    if (prepared.status === 'rejected') throw prepared.reason;
+    const isTooSmall = await hasRoomToGrow(lane, fsType, attachment.descriptor);
     if (isTooSmall && fsType === 'ext4') await growBeforeMount(lane, volumeId, devicePath);
     await step('stage/mount', () =>
       mountFilesystem(lane, { fsType, source: devicePath, parameters, attributes, target }),
     ).catch(async (error) => {
       throw await explainMountFailure(error, lane, mount, devicePath);
     });
+    // The device lives as long as the mount now, whenever this is done.
+    void attachment.release();
     return isTooSmall && fsType !== 'ext4';
-  } finally {
-    // Mounted, the device lives as long as the mount; not mounted, it goes.
+  } catch (error) {
     await attachment.release();
+    throw error;
   }
 }
 
@@ -57,27 +67,10 @@ export async function growStaged(pool: Pool, fsType: FilesystemType, path: strin
 }
 
 /** Whether an unmounted filesystem is smaller than its device. */
-async function hasRoomToGrow(lane: Lane, fsType: FilesystemType, devicePath: string): Promise<boolean> {
-  const [deviceBytes, superblock] = await Promise.all([
-    deviceSizeBytes(lane, devicePath),
-    readSuperblock(lane, fsType, devicePath),
-  ]);
-  const size = filesystemSize(fsType, superblock);
+async function hasRoomToGrow(lane: Lane, fsType: FilesystemType, device: Descriptor): Promise<boolean> {
+  const size = filesystemSize(fsType, await readAt(lane, device, superblockRange[fsType]));
   // Not a superblock: the mount fails, and says why better.
-  return size !== undefined && canGrow(size, deviceBytes);
-}
-
-async function readSuperblock(lane: Lane, fsType: FilesystemType, devicePath: string): Promise<Uint8Array> {
-  const { lengthBytes, offsetBytes } = superblockRange[fsType];
-  return lane.run(async () => {
-    const device = await open(devicePath, 'r');
-    try {
-      const { buffer, bytesRead } = await device.read(Buffer.alloc(lengthBytes), 0, lengthBytes, offsetBytes);
-      return buffer.subarray(0, bytesRead);
-    } finally {
-      await device.close();
-    }
-  });
+  return size !== undefined && canGrow(size, sizeOfDevice(device));
 }
 
 async function growBeforeMount(lane: Lane, volumeId: VolumeId, devicePath: string): Promise<void> {

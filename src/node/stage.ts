@@ -38,17 +38,18 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
     stagedElsewhere: await stagedElsewhere(context, record, note, staging.path),
   });
   // Written before anything is mounted: a mount beside an older call's note would look like that call's work.
-  if (plan !== 'nothing') await notes.write(volumeId, { path: staging.path, digest });
+  const writeNote = () => notes.write(volumeId, { path: staging.path, digest });
   if (content.type === 'block') {
-    if (plan !== 'nothing')
-      await stageDevice(context.lane, pool, { volumeId, place, look, isStale: plan === 'restore' });
-    return;
+    if (plan === 'nothing') return;
+    await writeNote();
+    return await stageDevice(context.lane, pool, { volumeId, place, look, isStale: plan === 'restore' });
   }
   if (look === undefined) throw missing(staging.path);
   const { fsType } = content;
   const { parameters } = demand.options;
   if (plan === 'nothing') return await growAgain(pool, fsType, sight, look);
-  const mount = { volumeId, fsType, parameters, attributes: wanted.attributes, target: look.descriptor };
+  const { attributes } = wanted;
+  const mount = { volumeId, fsType, parameters, attributes, target: look.descriptor, beforehand: writeNote };
   // Awaited here: the place and the look are held open until then.
   await stageFilesystem(context, pool, mount, place);
 }

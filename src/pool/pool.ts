@@ -1,3 +1,4 @@
+import type { Descriptor } from '../kernel/descriptor.ts';
 import type { DeviceNumber } from '../kernel/device.ts';
 import type { Lane } from '../kernel/lane.ts';
 import type { ByteRange } from '../kernel/sparse.ts';
@@ -92,6 +93,8 @@ export interface AttachedDevice {
 
 /** A device that `attach` found or made. */
 export interface Attachment extends AttachedDevice {
+  /** The device, open for reading until it is released. */
+  readonly descriptor: Descriptor;
   /**
    * Lets go of what kept the device alive while nothing used it. Call it once the device is mounted (then the kernel
    * detaches it with the last unmount) or when the work failed (then it goes at once).

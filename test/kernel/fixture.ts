@@ -67,7 +67,7 @@ export function attach(
 ): Promise<LoopDevice> {
   const label = basename(directory);
   return attachLoop(lane, {
-    backingPath,
+    backing: backingPath,
     label,
     readonly: false,
     autoclear: true,

@@ -112,7 +112,7 @@ describe('attachLoop', () => {
       import { statusOf } from '${import.meta.resolve('../../src/kernel/path.ts')}';
       const lane = new Lane('test', 2);
       const label = '${basename(directory)}';
-      const request = { backingPath: '${path}', label, readonly: false, autoclear: true, blockSizeBytes: 512 };
+      const request = { backing: '${path}', label, readonly: false, autoclear: true, blockSizeBytes: 512 };
       const { devicePath, device, descriptor } = await attachLoop(lane, request);
       const { represents } = await statusOf(lane, devicePath);
       console.log(represents.major, represents.minor === device.minor, devicePath);

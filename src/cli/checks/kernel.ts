@@ -64,7 +64,13 @@ async function tryLoop(lane: Lane, directory: string): Promise<void> {
   const backingPath = join(directory, 'image');
   await writeFile(backingPath, '');
   await truncate(backingPath, 1 << 20);
-  const request = { backingPath, label: 'holdfast-doctor', readonly: false, autoclear: true, blockSizeBytes: 512 };
+  const request = {
+    backing: backingPath,
+    label: 'holdfast-doctor',
+    readonly: false,
+    autoclear: true,
+    blockSizeBytes: 512,
+  };
   await using _device = (await attachLoop(lane, request)).descriptor;
 }
 

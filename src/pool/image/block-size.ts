@@ -26,7 +26,13 @@ export async function findBlockSizeBytes(lane: Lane, directory: string): Promise
 
 async function doesDirectIo(lane: Lane, backingPath: string, blockSizeBytes: number): Promise<boolean> {
   const label = 'holdfast block size';
-  const loop = await attachLoop(lane, { backingPath, label, readonly: false, autoclear: true, blockSizeBytes });
+  const loop = await attachLoop(lane, {
+    backing: backingPath,
+    label,
+    readonly: false,
+    autoclear: true,
+    blockSizeBytes,
+  });
   await using _hold = loop.descriptor;
   return (await loopStatus(lane, loop.number))?.directIo ?? false;
 }

@@ -17,7 +17,7 @@ export async function withDevice<T>(
   work: (devicePath: string) => Promise<T>,
 ): Promise<T> {
   const label = 'holdfast draft';
-  const loop = await attachLoop(lane, { backingPath: path, label, readonly: false, autoclear: true, blockSizeBytes });
+  const loop = await attachLoop(lane, { backing: path, label, readonly: false, autoclear: true, blockSizeBytes });
   await using _hold = loop.descriptor;
   return await work(loop.devicePath);
 }

@@ -1,8 +1,10 @@
+import { constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type Descriptor, openFile } from '../../kernel/descriptor.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
-import { isOpenElsewhere } from '../../kernel/lock.ts';
+import { isOpenElsewhere, isSoleOpener } from '../../kernel/lock.ts';
 import {
   attachLoop,
   detachLoop,
@@ -46,8 +48,10 @@ export class ImageDevices {
    */
   async attach(record: VolumeRecord, options: { lasting: boolean; readonly: boolean }): Promise<Attachment> {
     const { id } = record;
-    const path = this.#layout.data(id);
-    await this.#checkImage(record, path);
+    const image = await this.#openImage(record, options.readonly);
+    // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
+    if (isSoleOpener(image)) return this.#attachNew(record, image, options);
+    await image[Symbol.asyncDispose]();
     const isGoing = (loop: LoopStatus) => options.lasting && loop.autoclear && loop.readonly === options.readonly;
     const inUse = await this.#settled(id, (loops) => loops.some(isGoing));
     const found = inUse.find((loop) => loop.readonly === options.readonly);
@@ -55,21 +59,18 @@ export class ImageDevices {
       // If it goes while we take hold of it, there is none, and we look again.
       return (await this.#reuse(id, found, options.lasting)) ?? this.attach(record, options);
     }
-    const loop = await step('attach/loop', () =>
-      attachLoop(this.#lane, {
-        backingPath: path,
-        label: id,
-        readonly: options.readonly,
-        autoclear: !options.lasting,
-        blockSizeBytes: record.blockSizeBytes,
-      }),
-    );
-    return {
-      devicePath: loop.devicePath,
-      device: loop.device,
-      readonly: options.readonly,
-      release: () => loop.descriptor[Symbol.asyncDispose](),
-    };
+    return this.#attachNew(record, this.#layout.data(id), options);
+  }
+
+  async #attachNew(
+    { blockSizeBytes, id }: VolumeRecord,
+    backing: Descriptor | string,
+    { lasting, readonly }: { lasting: boolean; readonly: boolean },
+  ): Promise<Attachment> {
+    const request = { backing, label: id, readonly, autoclear: !lasting, blockSizeBytes };
+    const loop = await step('attach/loop', () => attachLoop(this.#lane, request));
+    const { descriptor, device, devicePath } = loop;
+    return { devicePath, device, readonly, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
   }
 
   /**
@@ -206,22 +207,29 @@ export class ImageDevices {
     const hold = await holdLoop(this.#lane, loop);
     if (hold === undefined) return undefined;
     const { devicePath, device, readonly } = loop;
-    return { devicePath, device, readonly, release: () => hold[Symbol.asyncDispose]() };
+    return { devicePath, device, readonly, descriptor: hold, release: () => hold[Symbol.asyncDispose]() };
   }
 
-  async #checkImage(record: VolumeRecord, path: string): Promise<void> {
-    let sizeBytes: bigint;
+  /** Waits for nobody who has a lease on it. */
+  async #openImage({ id, sizeBytes }: VolumeRecord, readonly: boolean): Promise<Descriptor> {
+    const path = this.#layout.data(id);
+    let image: Descriptor;
     try {
-      sizeBytes = (await statusOf(this.#lane, path)).sizeBytes;
+      image = await openFile(
+        this.#lane,
+        path,
+        (readonly ? constants.O_RDONLY : constants.O_RDWR) | constants.O_NONBLOCK,
+      );
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;
-      throw new DataLoss(`volume ${record.id}: its image ${path} is missing. Restore the file, or delete the volume.`);
+      throw new DataLoss(`volume ${id}: its image ${path} is missing. Restore the file, or delete the volume.`);
     }
-    if (sizeBytes < record.sizeBytes) {
-      throw new DataLoss(
-        `volume ${record.id}: its image ${path} has ${sizeBytes} of ${record.sizeBytes} bytes. It is not used as it is: restore the file from a backup.`,
-      );
-    }
+    const { sizeBytes: presentBytes } = await statusOf(this.#lane, image);
+    if (presentBytes >= sizeBytes) return image;
+    await image[Symbol.asyncDispose]();
+    throw new DataLoss(
+      `volume ${id}: its image ${path} has ${presentBytes} of ${sizeBytes} bytes. It is not used as it is: restore the file from a backup.`,
+    );
   }
 }
 

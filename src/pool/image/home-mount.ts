@@ -108,7 +108,7 @@ async function findDevice({ lane, source, fileSizeBytes }: HomeMount): Promise<S
 
 async function attachFile({ lane, poolName, source }: HomeMount): Promise<SourceDevice> {
   const { descriptor, ...loop } = await attachLoop(lane, {
-    backingPath: source,
+    backing: source,
     label: `pool ${poolName}`.slice(0, 60),
     readonly: false,
     autoclear: true,
