@@ -245,6 +245,18 @@ function loopDevice(number: number): DeviceNumber {
   return { major: loopMajor, minor: number << minorShift() };
 }
 
+/**
+ * A number that the kernel gives a disk anew each time that a file is attached or detached, and never twice
+ * (Documentation/ABI/testing/sysfs-block, diskseq). sysfs lies in memory. undefined before Linux 5.15.
+ */
+export function diskSequence(number: number): string | undefined {
+  try {
+    return readFileSync(`/sys/block/loop${number}/diskseq`, 'ascii');
+  } catch {
+    return undefined;
+  }
+}
+
 /** The directory `loop` is there only while a file is attached; sysfs lies in memory. */
 function isAttached(number: number): boolean {
   return existsSync(`/sys/block/loop${number}/loop`);

@@ -27,6 +27,7 @@ const { O_DIRECTORY, S_IFMT, S_IFREG, S_IFDIR, S_IFBLK, S_IFLNK } = constants;
 const RESOLVE_NO_MAGICLINKS = 0x02n;
 const RESOLVE_NO_SYMLINKS = 0x04n;
 const RESOLVE_BENEATH = 0x08n;
+const RESOLVE_CACHED = 0x20n;
 
 const AT_FDCWD = -100;
 const AT_SYMLINK_NOFOLLOW = 0x100;
@@ -60,8 +61,9 @@ const unlinkatCall = libcCall<readonly [number, string, number]>(
 );
 
 /** Opens (O_PATH) a directory whose path an operator configured; symlinks are followed. */
-export function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
-  return openFile(lane, path, openFlags.O_PATH | O_DIRECTORY);
+export async function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
+  const flags = openFlags.O_PATH | O_DIRECTORY;
+  return openCached(AT_FDCWD, path, { flags, resolve: 0n, where: path }) ?? (await openFile(lane, path, flags));
 }
 
 /**
@@ -71,9 +73,10 @@ export function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
 export async function openBeneath(lane: Lane, root: Descriptor, relativePath: string): Promise<Descriptor> {
   const path = relativePath === '' ? '.' : relativePath;
   const where = path === '.' ? root.path : `${root.path}/${path}`;
-  const how = Buffer.alloc(24);
-  how.writeBigUInt64LE(BigInt(openFlags.O_PATH | openFlags.O_CLOEXEC), 0);
-  how.writeBigUInt64LE(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, 16);
+  const resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const cached = openCached(root.fd, path, { flags: openFlags.O_PATH, resolve, where });
+  if (cached !== undefined) return cached;
+  const how = openHow(openFlags.O_PATH, resolve);
   for (let attemptsLeft = 32; ; attemptsLeft--) {
     try {
       const fd = await invokeToOpen(lane, openat2Call, [root.fd, path, how, how.length], where);
@@ -83,6 +86,30 @@ export async function openBeneath(lane: Lane, root: Descriptor, relativePath: st
       if (!isErrno(error, 'EAGAIN') || attemptsLeft === 0) throw error;
     }
   }
+}
+
+/**
+ * Opens here and now what the kernel has the whole way to in its cache, as it nearly always has. Never waits, neither
+ * for a disk nor for a lock (openat2(2), RESOLVE_CACHED).
+ * @returns undefined if it has not, or if there is anything to complain about: the way over a worker thread tells what
+ */
+function openCached(
+  rootFd: number,
+  path: string,
+  { flags, resolve, where }: { readonly flags: number; readonly resolve: bigint; readonly where: string },
+): Descriptor | undefined {
+  if (path.includes('\0')) return undefined;
+  const how = openHow(flags, resolve | RESOLVE_CACHED);
+  const fd: unknown = openat2Call.native(...openat2Call.leading, rootFd, path, how, how.length);
+  return typeof fd === 'number' && fd >= 0 ? new Descriptor(fd, where, undefined) : undefined;
+}
+
+/** struct open_how. */
+function openHow(flags: number, resolve: bigint): Buffer {
+  const how = Buffer.alloc(24);
+  how.writeBigUInt64LE(BigInt(flags | openFlags.O_CLOEXEC), 0);
+  how.writeBigUInt64LE(resolve, 16);
+  return how;
 }
 
 const statusMask = STATX_BASIC_STATS | STATX_MNT_ID;

@@ -41,6 +41,7 @@ export class ImageDeletion {
       await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
     });
     index.delete(id);
+    devices.forget(id);
     if (deletion === undefined) trash.purge(trashed);
     else trash.keep({ ...deletion, path: trashed, record });
   }

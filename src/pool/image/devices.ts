@@ -8,6 +8,7 @@ import { isOpenElsewhere, isSoleOpener } from '../../kernel/lock.ts';
 import {
   attachLoop,
   detachLoop,
+  diskSequence,
   holdLoop,
   type LoopStatus,
   listLoops,
@@ -28,6 +29,13 @@ import type { Layout } from './layout.ts';
 /** Half a second in all: a look at a device takes milliseconds, unless the machine is busy. */
 const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
+interface SeenDevice {
+  readonly sequence: string | undefined;
+  readonly label: string;
+  /** undefined: not of this pool. */
+  readonly id: VolumeId | undefined;
+}
+
 /**
  * The loop devices of a pool's images. The kernel is the only book-keeper: each device carries its volume's id as a
  * label (lo_file_name of loop(4)), and a lease on the image tells in constant time whether any device has it open, so
@@ -36,6 +44,8 @@ const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 export class ImageDevices {
   readonly #lane: Lane;
   readonly #layout: Layout;
+  /** Whose the devices were when they were looked at, by number: true for as long as nothing else is attached. */
+  readonly #seen = new Map<number, SeenDevice>();
 
   constructor(lane: Lane, layout: Layout) {
     this.#lane = lane;
@@ -70,6 +80,7 @@ export class ImageDevices {
     const request = { backing, label: id, readonly, autoclear: !lasting, blockSizeBytes };
     const loop = await step('attach/loop', () => attachLoop(this.#lane, request));
     const { descriptor, device, devicePath } = loop;
+    this.#seen.set(loop.number, { sequence: diskSequence(loop.number), label: id, id });
     return { devicePath, device, readonly, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
   }
 
@@ -126,8 +137,20 @@ export class ImageDevices {
   /** From the label, so it also names volumes whose record or image is gone. */
   async volumeOf(device: DeviceNumber): Promise<VolumeId | undefined> {
     const number = loopNumber(device);
-    const status = number === undefined ? undefined : await loopStatus(this.#lane, number);
-    return status === undefined ? undefined : (await this.#owner(status))?.id;
+    if (number === undefined) return undefined;
+    const sequence = diskSequence(number);
+    const seen = this.#seen.get(number);
+    if (sequence !== undefined && seen?.sequence === sequence) return seen.id;
+    const status = await loopStatus(this.#lane, number);
+    if (status === undefined) return undefined;
+    const owner = await this.#owner(status);
+    if (owner?.isImageGone !== true) this.#seen.set(number, { sequence, label: status.label, id: owner?.id });
+    return owner?.id;
+  }
+
+  /** Nothing is known any more of devices of this volume: its image is another one, or gone. */
+  forget(id: VolumeId): void {
+    for (const [number, { label }] of this.#seen) if (label === id) this.#seen.delete(number);
   }
 
   /**
