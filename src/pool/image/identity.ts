@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { newBtrfsUuid, newXfsUuid } from '../../command/identity.ts';
 import { CommandError } from '../../command/run.ts';
 import type { Lane } from '../../kernel/lane.ts';
@@ -26,6 +27,19 @@ async function identifyXfs(lane: Lane, devicePath: string): Promise<void> {
     if (!(error instanceof CommandError)) throw error;
     // Cut from a mounted filesystem its log is not empty: mounting replays it, unmounting leaves it empty.
     await mountBriefly(lane, 'xfs', devicePath, [['nouuid']]);
-    await newXfsUuid(devicePath);
+    await patiently(() => newXfsUuid(devicePath));
   }
+}
+
+/** A program that is just being started has our descriptors too, that of the mount as well, until it executes. */
+async function patiently(work: () => Promise<void>): Promise<void> {
+  for (const pauseMs of [1, 10, 100, 1000]) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      await delay(pauseMs);
+    }
+  }
+  await work();
 }
