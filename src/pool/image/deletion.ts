@@ -28,7 +28,7 @@ export class ImageDeletion {
     const record = index.get(id);
     if (record === undefined) {
       // A copy that was on its way is not wanted any more.
-      if (maker.cloning === 'copy') trash.purge(layout.copyDraft(id));
+      if (maker.cloning === 'copy') await trash.discard(layout.copyDraft(id), layout.newTrash(id));
       return;
     }
     const device = await devices.holder(id);

@@ -63,7 +63,7 @@ export class ImageSnapshots {
   async remove(id: SnapshotId): Promise<void> {
     const { layout, maker, snapshotIndex, trash } = this.#parts;
     // A copy that was on its way is not wanted any more.
-    if (maker.cloning === 'copy') trash.purge(layout.copyDraft(id));
+    if (maker.cloning === 'copy') await trash.discard(layout.copyDraft(id), layout.newTrash(id));
     if (snapshotIndex.get(id) === undefined) return;
     await this.#discard([id]);
   }

@@ -1,4 +1,4 @@
-import { readdir, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
+import { readdir, rename, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
@@ -97,6 +97,16 @@ export class Trash {
         if (this.#lane.closedFor === undefined) this.#onError(path, error);
       }
     });
+  }
+
+  /** Takes a name away at once, so that it can be used anew, and queues what had it. Nothing there: nothing to do. */
+  async discard(path: string, trashed: string): Promise<void> {
+    try {
+      await this.#lane.run(() => rename(path, trashed));
+    } catch (error) {
+      return ignoreMissing(error);
+    }
+    this.purge(trashed);
   }
 
   /** Resolves when everything queued so far is gone. */

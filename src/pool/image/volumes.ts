@@ -87,9 +87,7 @@ export class ImageVolumes {
       // A copy is kept: the retry goes on with it.
       if (!isCopy || place !== directory) {
         // Under another name: what is queued is unlinked later, when the retry's volume may have this one.
-        const trashed = layout.newTrash(spec.id);
-        await lane.run(() => rename(place, trashed)).catch(() => undefined);
-        trash.purge(trashed);
+        await trash.discard(place, layout.newTrash(spec.id)).catch(() => undefined);
       }
       throw this.#explain(error, spec.sizeBytes);
     }
