@@ -25,9 +25,10 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import type { AttachedDevice, Attachment } from '../pool.ts';
 import type { Layout } from './layout.ts';
+import { isMountOf } from './mounted.ts';
 
-/** Half a second in all: a look at a device takes milliseconds, unless the machine is busy. */
-const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/** Four seconds in all: a look at a device takes milliseconds, unless the machine is busy. */
+const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
 interface SeenDevice {
   readonly sequence: string | undefined;
@@ -62,8 +63,12 @@ export class ImageDevices {
     // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
     if (isSoleOpener(image)) return this.#attachNew(record, image, options);
     await image[Symbol.asyncDispose]();
-    const isGoing = (loop: LoopStatus) => options.lasting && loop.autoclear && loop.readonly === options.readonly;
-    const inUse = await this.#settled(id, (loops) => loops.some(isGoing));
+    const isGoing = (loop: LoopStatus) =>
+      loop.label !== id || (options.lasting && loop.autoclear && loop.readonly === options.readonly);
+    const inUse = await this.#settled(id, async (loops) => loops.some(isGoing));
+    // That through which a clone was given its identity, say: what is mounted from it would be no volume's.
+    const other = inUse.find(({ label }) => label !== id);
+    if (other !== undefined) throw deviceOfOthers(id, other);
     const found = inUse.find((loop) => loop.readonly === options.readonly);
     if (found !== undefined) {
       // If it goes while we take hold of it, there is none, and we look again.
@@ -86,11 +91,18 @@ export class ImageDevices {
 
   /**
    * A device that keeps the volume in use. After an unmount or detach the kernel's device lingers for as long as some
-   * process, udev say, looks at it: such a device gets a moment to go.
+   * process, udev or a mkfs say, looks at it: such a device gets a moment to go.
    */
   async holder(id: VolumeId): Promise<AttachedDevice | undefined> {
-    const [device] = await this.#settled(id, (loops) => loops.every(({ autoclear }) => autoclear));
+    const isLingering = async (loops: readonly LoopStatus[]) =>
+      loops.every(({ autoclear }) => autoclear) && !(await this.#isMounted(loops));
+    const [device] = await this.#settled(id, isLingering);
     return device;
+  }
+
+  async #isMounted(loops: readonly LoopStatus[]): Promise<boolean> {
+    const table = await readMountTable(this.#lane);
+    return table.some((mount) => loops.some((loop) => isMountOf(mount, loop)));
   }
 
   async list(id: VolumeId): Promise<AttachedDevice[]> {
@@ -174,10 +186,10 @@ export class ImageDevices {
   }
 
   /** The devices of a volume, once they are no longer `lingering`, or after a moment all the same. */
-  async #settled(id: VolumeId, lingering: (loops: readonly LoopStatus[]) => boolean): Promise<LoopStatus[]> {
+  async #settled(id: VolumeId, lingering: (loops: readonly LoopStatus[]) => Promise<boolean>): Promise<LoopStatus[]> {
     let loops = await this.#loops(id);
     for (const pauseMs of settlePausesMs) {
-      if (loops.length === 0 || !lingering(loops)) break;
+      if (loops.length === 0 || !(await lingering(loops))) break;
       await delay(pauseMs);
       loops = await this.#loops(id);
     }
@@ -254,6 +266,12 @@ export class ImageDevices {
       `volume ${id}: its image ${path} has ${presentBytes} of ${sizeBytes} bytes. It is not used as it is: restore the file from a backup.`,
     );
   }
+}
+
+function deviceOfOthers(id: VolumeId, { devicePath }: LoopStatus): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id}: its image is shown by ${devicePath}, which was not made for it. Detach it (losetup -d ${devicePath}) and try again.`,
+  );
 }
 
 /** The image of a volume lies in a directory with the volume's id, whatever mount that is seen through. */

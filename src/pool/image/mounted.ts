@@ -25,6 +25,9 @@ export async function openMounted(
 }
 
 /** btrfs mounts have a device number of their own and name their device. */
-export function isMountOf(mount: Mount, { device, devicePath }: AttachedDevice): boolean {
+export function isMountOf(
+  mount: Mount,
+  { device, devicePath }: Pick<AttachedDevice, 'device' | 'devicePath'>,
+): boolean {
   return sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath);
 }
