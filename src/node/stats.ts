@@ -58,11 +58,12 @@ async function measure(context: NodeContext, id: VolumeId, path: string): Promis
   using located = await locate(context, path, id);
   const pool = located.mounted.owner?.pool;
   const lane = pool?.lane ?? context.lane;
-  const [usage, own, pools] = await Promise.all([
+  const [usage, own] = await Promise.all([
     measureUsage(lane, located).catch(() => undefined),
     filesystemCondition(context.lane, located),
-    pool === undefined ? poolClosed : conditionIn(pool, id),
   ]);
+  // Asked last: what it says of a disk that hung must not outlast that.
+  const pools = pool === undefined ? poolClosed : await conditionIn(pool, id);
   // Its pool's sickness is the cause of all others.
   if (pool?.lane.closedFor !== undefined) return { usage: [], condition: pools };
   if (own.abnormal) return { usage: usage ?? [], condition: own };
