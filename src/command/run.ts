@@ -83,5 +83,5 @@ function failureOf({ exitCode, signal, timedOut }: ProgramEnd, timeoutMs: number
 }
 
 function lastLines(text: string): string {
-  return text.trim().split('\n').slice(-3).join(' ').slice(0, 400);
+  return text.trim().split('\n').slice(-3).join(' ').slice(0, 160);
 }

@@ -19,6 +19,12 @@ const routine: ReadonlySet<string> = new Set([
 
 /** Ids are at most this long in the contract; a request that breaks the limit does not fill the log. */
 const longestIdCharacters = 128;
+const longestPathCharacters = 512;
+
+/** A call is about one of these: an id, or the name of what is to be made. */
+const names = ['volume_id', 'snapshot_id', 'group_snapshot_id', 'source_volume_id', 'name'];
+/** Messages have these in short, for they go to people who have no use for the whole. */
+const paths = ['staging_target_path', 'target_path', 'volume_path'];
 
 /** The log line of one call, and the news of it. */
 export class CallLog {
@@ -26,6 +32,7 @@ export class CallLog {
   readonly #method: Method;
   readonly #startedMs = performance.now();
   readonly #fields: Record<string, string | number>;
+  #places: Readonly<Record<string, string>> = {};
 
   constructor(log: Logger, method: Method) {
     this.#log = log;
@@ -34,11 +41,14 @@ export class CallLog {
     callBegan.publish({ call: this, rpc: method.name });
   }
 
-  /** Takes the volume id from the request. The request itself goes to the log at debug level only, redacted. */
+  /**
+   * Takes what the call is about from the request: the names for every line, the paths for those of failures. The request
+   * itself goes to the log at debug level only, redacted.
+   */
   request(request: object): void {
-    if ('volume_id' in request && typeof request.volume_id === 'string' && request.volume_id !== '') {
-      this.note({ volume_id: request.volume_id.slice(0, longestIdCharacters) });
-    }
+    const values: Readonly<Record<string, unknown>> = { ...request };
+    this.note(pick(values, names, longestIdCharacters));
+    this.#places = pick(values, paths, longestPathCharacters);
     if (this.#log.isLevelEnabled('debug')) {
       this.#log.debug({ rpc: this.#method.name, request: redact(this.#method.requestType, request) }, 'request');
     }
@@ -48,12 +58,19 @@ export class CallLog {
     Object.assign(this.#fields, fields);
   }
 
+  /** The volume that the call is about, in words. */
+  get subject(): string | undefined {
+    const id = this.#fields['volume_id'];
+    return id === undefined ? undefined : `volume ${id}`;
+  }
+
   succeeded(clientGone: boolean): void {
     this.#log[routine.has(this.#method.name) ? 'debug' : 'info'](this.#end('OK', clientGone));
   }
 
   failed(failure: FailureStatus, clientGone: boolean): void {
     const isOurFault = failure.code === 'INTERNAL' || failure.code === 'DATA_LOSS';
+    this.note(this.#places);
     if (failure.stack !== undefined) this.note({ stack: failure.stack });
     this.#log[isOurFault ? 'error' : 'warn'](this.#end(failure.code, clientGone), failure.message);
   }
@@ -69,4 +86,13 @@ export class CallLog {
     if (clientGone) this.note({ client: 'gone' });
     return { ...this.#fields, code, ms: Math.round(ms * 100) / 100 };
   }
+}
+
+function pick(values: Readonly<Record<string, unknown>>, keys: readonly string[], longestCharacters: number) {
+  const picked: Record<string, string> = {};
+  for (const key of keys) {
+    const value = values[key];
+    if (typeof value === 'string' && value !== '') picked[key] = value.slice(0, longestCharacters);
+  }
+  return picked;
 }

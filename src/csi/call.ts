@@ -92,7 +92,7 @@ function unary<Q extends object>(
     try {
       response = await answer(method, handler, call, line, options);
     } catch (error) {
-      const failure = toStatus(error);
+      const failure = toStatus(error, line.subject);
       callback(wireStatus(failure));
       line.failed(failure, call.cancelled);
       return;
@@ -113,7 +113,7 @@ function stream<Q extends object>(
       await answerAll(method, handler, call, line, options);
     } catch (error) {
       if (call.cancelled && isAbort(error)) return line.abandoned();
-      const failure = toStatus(error);
+      const failure = toStatus(error, line.subject);
       // Ends the stream with this status, after what was sent already (SM12).
       if (!call.cancelled) call.emit('error', wireStatus(failure));
       line.failed(failure, call.cancelled);

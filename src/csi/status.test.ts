@@ -44,8 +44,22 @@ describe('toStatus', () => {
       assert.equal(status.code, 'RESOURCE_EXHAUSTED');
       assert.match(status.message, /fallocate.*\/pool\/tmp\/x.*(ENOSPC|EDQUOT)/);
     }
-    const error = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' });
-    assert.equal(toStatus(error).code, 'RESOURCE_EXHAUSTED');
+    const words = { code: 'ENOSPC', errno: -28, syscall: 'write', path: '/pool/tmp/x' };
+    const status = toStatus(Object.assign(new Error('ENOSPC: no space left on device, write'), words));
+    assert.deepEqual(status, {
+      code: 'RESOURCE_EXHAUSTED',
+      message: 'write /pool/tmp/x: no space left on device (ENOSPC): delete volumes or give the pool more space.',
+      stack: undefined,
+    });
+  });
+
+  test('an error of the disk names the volume that the call is about, once, and says what to do', () => {
+    const error = new KernelError({ syscall: 'openat2', errno: 5, path: '/pool/volumes' });
+    assert.equal(
+      toStatus(error, 'volume vol-a').message,
+      "volume vol-a: openat2 /pool/volumes: i/o error (EIO): the disk or its filesystem has failed; see the node's kernel log.",
+    );
+    assert.equal(toStatus(new errors.NotFound('no volume vol-a'), 'volume vol-a').message, 'no volume vol-a');
   });
 
   test('any other KernelError is INTERNAL, with the call, the path and the name of the number', () => {
@@ -58,7 +72,7 @@ describe('toStatus', () => {
   test('X02 what a filesystem said about a mount flag stays out', () => {
     const detail = "ext4: Unknown parameter 'hunter2'";
     const { message } = toStatus(new KernelError({ syscall: 'fsconfig', errno: 22, path: '/dev/loop7', detail }));
-    assert.equal(message, 'fsconfig /dev/loop7: refused (EINVAL)');
+    assert.equal(message, 'fsconfig /dev/loop7: refused (EINVAL): see the log of the driver on the node.');
   });
 
   test('a program that is missing is named', async () => {

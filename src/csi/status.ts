@@ -14,13 +14,17 @@ export interface FailureStatus {
 /** A status travels in the response's headers, percent-encoded, and some clients take no more than 8 KiB of them. */
 const longestMessageBytes = 2048;
 
-/** The one place where an error becomes a status. */
-export function toStatus(error: unknown): FailureStatus {
+/**
+ * The one place where an error becomes a status.
+ * @param subject what the call is about, for errors that do not know it: `volume vol-…`
+ */
+export function toStatus(error: unknown, subject?: string): FailureStatus {
   if (error instanceof HoldfastError) return failure(error.code, error.message);
-  if (error instanceof KernelError) return failure(systemCode(error), kernelMessage(error));
-  if (error instanceof CommandError) return failure('INTERNAL', error.message);
-  // node:fs has the kernel's errors too, in an Error of its own.
-  if (error instanceof Error && isNoSpace(error)) return failure('RESOURCE_EXHAUSTED', error.message);
+  const about = (message: string) =>
+    subject === undefined || message.includes(subject) ? message : `${subject}: ${message}`;
+  const refusal = error instanceof KernelError ? error : kernelErrorOf(error);
+  if (refusal !== undefined) return failure(systemCode(refusal), about(kernelMessage(refusal)));
+  if (error instanceof CommandError) return failure('INTERNAL', about(error.message));
   // A bug. Its message may hold anything, a secret too, so the caller gets none of it (X03).
   const stack = error instanceof Error ? (error.stack ?? `${error}`) : `thrown, and not an Error: ${typeof error}`;
   return { ...failure('INTERNAL', 'internal error; the log of the driver says more'), stack };
@@ -48,8 +52,34 @@ function isNoSpace(error: unknown): boolean {
   return isErrno(error, 'ENOSPC', 'EDQUOT');
 }
 
+/** node:fs has the kernel's errors too, in an Error of its own, with the number negative. */
+function kernelErrorOf(error: unknown): KernelError | undefined {
+  if (!(error instanceof Error && 'errno' in error && 'syscall' in error)) return undefined;
+  const { errno, syscall } = error;
+  if (typeof errno !== 'number' || typeof syscall !== 'string') return undefined;
+  const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
+  return new KernelError({ syscall, errno: Math.abs(errno), path });
+}
+
 /** What a filesystem said about a mount can quote a mount flag, so it stays out (X02). */
 function kernelMessage(error: KernelError): string {
-  if (error.detail === undefined) return error.message;
-  return `${error.syscall}${error.path === undefined ? '' : ` ${error.path}`}: refused (${error.code})`;
+  const remedy = remedies.get(error.code) ?? 'see the log of the driver on the node.';
+  if (error.detail === undefined) return `${error.message}: ${remedy}`;
+  return `${error.syscall}${error.path === undefined ? '' : ` ${error.path}`}: refused (${error.code}): ${remedy}`;
 }
+
+const sickDisk = "the disk or its filesystem has failed; see the node's kernel log.";
+const missingRight = 'the driver lacks a right; run holdfast doctor on the node.';
+const fullDisk = 'delete volumes or give the pool more space.';
+
+const remedies: ReadonlyMap<string, string> = new Map([
+  ['EIO', sickDisk],
+  ['EROFS', sickDisk],
+  ['EUCLEAN', sickDisk],
+  ['EBADMSG', sickDisk],
+  ['ENXIO', sickDisk],
+  ['EPERM', missingRight],
+  ['EACCES', missingRight],
+  ['ENOSPC', fullDisk],
+  ['EDQUOT', fullDisk],
+]);

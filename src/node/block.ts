@@ -7,6 +7,7 @@ import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../kernel/
 import type { Pool } from '../pool/pool.ts';
 import { Aborted } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
+import { shortPath } from '../volume/short-path.ts';
 import { step } from '../volume/step.ts';
 import { type Look, lookAt, type Place } from './look.ts';
 import { mountsOfDevices } from './observe.ts';
@@ -38,7 +39,8 @@ export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging
       if (look === undefined) await makeFileAt(lane, place.parent, place.name, 0o600);
       await using node = await openDeviceNode(pool.lane, attachment.devicePath);
       using file = await lookAt(lane, place);
-      if (file?.kind !== 'file') throw new Aborted(`Somebody changed ${place.path} while it was made; try again.`);
+      if (file?.kind !== 'file')
+        throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
       await bindMount(lane, { from: node, target: file.descriptor, attributes: {} });
     });
   } catch (error) {

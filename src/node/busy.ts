@@ -4,14 +4,10 @@ import { describeHolders } from '../volume/holder.ts';
 import type { Mounted } from './observe.ts';
 
 /** Why a mount cannot be undone: who keeps it. */
-export async function busyMount(
-  volumeId: string,
-  path: string,
-  mounted: Mounted | undefined,
-): Promise<FailedPrecondition> {
+export async function busyMount(volumeId: string, mounted: Mounted | undefined): Promise<FailedPrecondition> {
   const found = await findHolders({ devices: devicesOf(mounted), busyMountId: mounted?.mount.id }, 'all');
   return new FailedPrecondition(
-    `volume ${volumeId}: cannot be unmounted from ${path}: in use ${describeHolders(found)}. End that, then try again.`,
+    `volume ${volumeId} cannot be unmounted: it is in use ${describeHolders(found)}; end that first (see holdfast who).`,
   );
 }
 

@@ -47,7 +47,7 @@ async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemTy
     await step('expand/filesystem', () => growMounted(lane, { fsType, path, devicePath, deviceBytes }));
   } catch (error) {
     if (isErrno(error, 'EPERM')) {
-      throw growsLater(id, `${fsType} grows while mounted only if the driver has CAP_SYS_RESOURCE`);
+      throw growsLater(id, `mounted ${fsType} grows only if the driver has CAP_SYS_RESOURCE`);
     }
     if (isErrno(error, 'EROFS')) throw growsLater(id, 'its filesystem is read-only');
     throw error;
@@ -65,6 +65,6 @@ async function writablePath({ look, mounted, mounts }: Located): Promise<string 
 /** The stage that comes next grows what is smaller than its device. */
 function growsLater(id: VolumeId, reason: string): FailedPrecondition {
   return new FailedPrecondition(
-    `volume ${id} has grown, but not the filesystem in it: ${reason}. It grows when the volume is staged next: restart the pods that use it.`,
+    `volume ${id} has grown, but not yet its filesystem: ${reason}. It grows when its pods are started again.`,
   );
 }

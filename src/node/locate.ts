@@ -1,5 +1,6 @@
 import { InvalidArgument, NotFound } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
+import { shortPath } from '../volume/short-path.ts';
 import type { NodeContext } from './context.ts';
 import { type Look, lookAt, openPlace, openPlaceIn, type Place } from './look.ts';
 import { identify, LazyMountTable, type Mounted } from './observe.ts';
@@ -60,5 +61,5 @@ function nothingIfRefused(error: unknown): undefined {
 }
 
 function notThere(id: VolumeId, path: string): NotFound {
-  return new NotFound(`volume ${id} is not at ${path.length <= 256 ? path : `${path.slice(0, 256)}…`}.`);
+  return new NotFound(`volume ${id} is not at ${shortPath(path)}.`);
 }

@@ -4,6 +4,7 @@ import { isErrno, KernelError } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { type FileStatus, openBeneath, openDirectory, statusOf } from '../kernel/path.ts';
 import { InvalidArgument } from '../volume/errors.ts';
+import { shortPath } from '../volume/short-path.ts';
 import type { TargetPath } from './target.ts';
 
 /** A name in a directory that is held open, so that nobody can move another one under it. */
@@ -59,7 +60,7 @@ async function openDirectoryBeneath(
 /** What the kernel says of a path that nobody can use, in our words. */
 function refused(error: unknown, path: string): unknown {
   const problem = unusable.get(error instanceof KernelError ? error.code : '');
-  return problem === undefined ? error : new InvalidArgument(`${abbreviate(path)} ${problem}.`);
+  return problem === undefined ? error : new InvalidArgument(`${shortPath(path)} ${problem}.`);
 }
 
 const unusable: ReadonlyMap<string, string> = new Map([
@@ -67,10 +68,6 @@ const unusable: ReadonlyMap<string, string> = new Map([
   ['ENOTDIR', 'leads through something that is no directory'],
   ['ENAMETOOLONG', 'is too long for a path'],
 ]);
-
-function abbreviate(path: string): string {
-  return path.length <= 256 ? path : `${path.slice(0, 256)}…`;
-}
 
 /** What a name leads to, held open. While it is open it cannot be unmounted: dispose of it first. */
 export interface Look extends MountStatus, Disposable {

@@ -82,9 +82,7 @@ async function growBeforeMount(lane: Lane, volumeId: VolumeId, devicePath: strin
     if (/ is (in use|mounted)\./.test(error.stdout)) {
       throw new Aborted(`volume ${volumeId}: its ext4 is still being checked or grown by an earlier call; try again.`);
     }
-    throw new DataLoss(
-      `volume ${volumeId}: its ext4 cannot be grown to the volume's size. ${error.message}. The data is left as it is; run e2fsck on it.`,
-    );
+    throw new DataLoss(`volume ${volumeId}: its ext4 cannot be grown, run e2fsck on it: ${error.message}`);
   }
 }
 
@@ -110,7 +108,7 @@ export async function explainMountFailure(
 }
 
 function refusal(error: KernelError, volumeId: VolumeId, fsType: string, hasParameters: boolean): HoldfastError {
-  const words = error.detail === undefined ? error.code : `${error.code}: ${error.detail}`;
+  const words = error.detail === undefined ? error.code : `${error.code}: ${error.detail.slice(0, 80)}`;
   if (hasParameters && error.code === 'EINVAL') {
     return new InvalidArgument(`volume ${volumeId}: ${fsType} cannot be mounted with these mount_flags (${words}).`);
   }

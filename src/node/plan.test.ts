@@ -93,7 +93,7 @@ describe('planStage', () => {
     ],
     ['a directory of the volume only', { at: { ...mounted, isWhole: false } }, ['ALREADY_EXISTS', /other arguments/]],
     ['another volume (PB18)', { at: { ...mounted, volumeId: other } }, ['ALREADY_EXISTS', new RegExp(other)]],
-    ['a foreign mount (PB18)', { at: foreign }, ['ALREADY_EXISTS', /no volume of this driver/]],
+    ['a foreign mount (PB18)', { at: foreign }, ['ALREADY_EXISTS', /something foreign/]],
     ['data in the directory', { at: fullDirectory }, ['ALREADY_EXISTS', /hide/]],
     ['staged elsewhere', { stagedElsewhere: '/old' }, ['FAILED_PRECONDITION', /\/old/]],
     ['block: nothing there', { ...block, at: { kind: 'nothing' } }, 'mount'],
@@ -227,7 +227,7 @@ describe('planEphemeral', () => {
     ['mounted, and its record is gone', { at: mounted, noted: 'unknown' }, ['ALREADY_EXISTS', /other arguments/]],
     ['another readonly (PB07)', { at: { ...mounted, attributes: readonly }, noted: 'same' }, ['ALREADY_EXISTS', /./]],
     ['another volume (PB18)', { at: { ...mounted, volumeId: other }, noted: 'same' }, ['ALREADY_EXISTS', /./]],
-    ['a foreign mount (PB18)', { at: foreign, noted: 'same' }, ['ALREADY_EXISTS', /no volume of this driver/]],
+    ['a foreign mount (PB18)', { at: foreign, noted: 'same' }, ['ALREADY_EXISTS', /something foreign/]],
   ]);
 });
 
@@ -240,9 +240,13 @@ describe('planUnpublish', () => {
     ['nothing there (UP05)', { at: { kind: 'nothing' } }, 'nothing'],
     ['unmounted, an empty directory (UP05)', { at: emptyDirectory }, 'remove-directory'],
     ['unmounted, an empty file (UP05)', { at: emptyFile }, 'remove-file'],
-    ['a directory with data (UP06)', { at: fullDirectory }, ['FAILED_PRECONDITION', /left alone/]],
-    ['a file with data (UP06)', { at: fullFile }, ['FAILED_PRECONDITION', /left alone/]],
-    ['a device node that is no mount of ours', { at: { kind: 'other' } }, ['FAILED_PRECONDITION', /left alone/]],
+    ['a directory with data (UP06)', { at: fullDirectory }, ['FAILED_PRECONDITION', /move it away/]],
+    ['a file with data (UP06)', { at: fullFile }, ['FAILED_PRECONDITION', /move it away/]],
+    [
+      'a device node that is no mount of ours',
+      { at: { kind: 'other' } },
+      ['FAILED_PRECONDITION', /remove what is there/],
+    ],
     ['another volume (UP07)', { at: { ...mounted, volumeId: other } }, 'leave'],
     ['a foreign mount (UP07)', { at: foreign }, 'leave'],
     ['a foreign mount over ours', { at: { ...foreign, coversOwn: true } }, ['FAILED_PRECONDITION', /mounted over/]],

@@ -1,6 +1,7 @@
 import { allowsSeveralTargets, type VolumeCapability } from '../volume/capability.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
+import { shortPath } from '../volume/short-path.ts';
 import { type AttributeState, sameAttributes } from './mount-options.ts';
 
 /*
@@ -67,7 +68,7 @@ export function planStage(sight: StageSight): StagePlan {
   }
   if (sight.stagedElsewhere !== undefined) {
     throw new FailedPrecondition(
-      `volume ${volumeId} is staged at ${sight.stagedElsewhere}: a volume has one staging path on a node. Unstage it there first.`,
+      `volume ${volumeId} is staged at ${shortPath(sight.stagedElsewhere)}: a volume has one staging path on a node. Unstage it there first.`,
     );
   }
   refuseForeignData(volumeId, path, at, wanted.access);
@@ -91,7 +92,7 @@ export function planUnstage({ at, path, publishedAt, volumeId }: UnstageSight): 
   const [published] = publishedAt;
   if (published !== undefined) {
     throw new FailedPrecondition(
-      `volume ${volumeId} is still published at ${published}${publishedAt.length > 1 ? ` and ${publishedAt.length - 1} other places` : ''}: unpublish it there first.`,
+      `volume ${volumeId} is still published at ${shortPath(published)}${publishedAt.length > 1 ? ` and ${publishedAt.length - 1} other places` : ''}: unpublish it there first.`,
     );
   }
   // For a block volume this is our own file, named by the volume's id: whatever device it shows, it is ours.
@@ -122,7 +123,7 @@ export function planPublish(sight: PublishSight): PublishPlan {
   const { at, capability, path, staged, stagingPath, volumeId, wanted } = sight;
   if (path === stagingPath) throw new InvalidArgument('target_path and staging_target_path are the same.');
   if (staged.kind !== 'mount' || staged.volumeId !== volumeId || staged.access !== wanted.access) {
-    throw new FailedPrecondition(`volume ${volumeId} is not staged at ${stagingPath}: stage it first.`);
+    throw new FailedPrecondition(`volume ${volumeId} is not staged at ${shortPath(stagingPath)}: stage it first.`);
   }
   if (at.kind === 'mount') {
     if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
@@ -133,13 +134,13 @@ export function planPublish(sight: PublishSight): PublishPlan {
   const stagedOtherwise = sight.noted === 'unknown' && !shows(staged, sight.wantedStaged);
   if (sight.noted === 'different' || stagedOtherwise) {
     throw new FailedPrecondition(
-      `volume ${volumeId} is staged at ${stagingPath} with another volume_capability: use the same one, or unstage it first.`,
+      `volume ${volumeId} is staged at ${shortPath(stagingPath)} with another volume_capability: use the same one, or unstage it first.`,
     );
   }
   const [other] = sight.publishedAt;
   if (other !== undefined && !allowsSeveralTargets(capability.mode)) {
     throw new FailedPrecondition(
-      `volume ${volumeId} is published at ${other}, and ${capability.mode} allows one target at a time. Unpublish it there first, or use SINGLE_NODE_MULTI_WRITER.`,
+      `volume ${volumeId} is published at ${shortPath(other)}, and ${capability.mode} allows one pod at a time: end that one first.`,
     );
   }
   refuseForeignData(volumeId, path, at, wanted.access);
@@ -177,7 +178,7 @@ export type UnpublishPlan = 'nothing' | 'leave' | 'unmount' | 'remove-directory'
 export function planUnpublish({ at, isNoted, isStagingPath, path, volumeId }: UnpublishSight): UnpublishPlan {
   if (isStagingPath) {
     throw new FailedPrecondition(
-      `volume ${volumeId} is staged at ${path}, not published: that is for NodeUnstageVolume.`,
+      `volume ${volumeId} is staged at ${shortPath(path)}, not published: that is for NodeUnstageVolume.`,
     );
   }
   switch (at.kind) {
@@ -189,10 +190,12 @@ export function planUnpublish({ at, isNoted, isStagingPath, path, volumeId }: Un
     case 'file':
       if (at.isEmpty) return at.kind === 'directory' ? 'remove-directory' : 'remove-file';
       throw new FailedPrecondition(
-        `${path} is not mounted but has data in it that is not the volume's. It is left alone: move it away, then unpublish again.`,
+        `volume ${volumeId} is not mounted at ${shortPath(path)}, but there is data that is not the volume's: move it away.`,
       );
     case 'other':
-      throw new FailedPrecondition(`${path} is neither a directory nor a plain file, so it is left alone: remove it.`);
+      throw new FailedPrecondition(
+        `volume ${volumeId}: ${shortPath(path)} is neither a directory nor a plain file: remove what is there.`,
+      );
   }
 }
 
@@ -202,7 +205,7 @@ function planUndo(volumeId: string, path: string, at: Occupant, ownsStaleDevice:
   if (at.volumeId === volumeId || (ownsStaleDevice && isStaleDevice(at))) return 'unmount';
   if (!at.coversOwn) return 'nothing';
   throw new FailedPrecondition(
-    `${path}: something else is mounted over volume ${volumeId}. Unmount that first (umount ${path}), then try again.`,
+    `volume ${volumeId}: something else is mounted over it at ${shortPath(path)}: unmount that first (umount).`,
   );
 }
 
@@ -221,18 +224,24 @@ function refuseForeignData(volumeId: VolumeId, path: string, at: Occupant, acces
   const fits = access === 'mount' ? 'directory' : 'file';
   if (at.kind === 'nothing' || at.kind === 'mount') return;
   if (at.kind !== fits) {
-    throw new AlreadyExists(`${path} is no ${fits}, so volume ${volumeId} cannot be put there: remove what is there.`);
+    throw new AlreadyExists(
+      `volume ${volumeId} cannot be put at ${shortPath(path)}, which is no ${fits}: remove what is there.`,
+    );
   }
   if (!at.isEmpty) {
-    throw new AlreadyExists(`${path} has data in it that volume ${volumeId} would hide: move it away.`);
+    throw new AlreadyExists(`volume ${volumeId} would hide data that lies at ${shortPath(path)}: move it away.`);
   }
 }
 
 function otherMount(volumeId: VolumeId, path: string, at: MountedOccupant): AlreadyExists {
-  const what = at.volumeId === undefined ? 'something that is no volume of this driver' : `volume ${at.volumeId}`;
-  return new AlreadyExists(`${path} has ${what} mounted on it, so volume ${volumeId} cannot be put there.`);
+  const what = at.volumeId === undefined ? 'something foreign' : `volume ${at.volumeId}`;
+  return new AlreadyExists(
+    `volume ${volumeId} cannot be put at ${shortPath(path)}, where ${what} is mounted: unmount that first.`,
+  );
 }
 
 function otherArguments(volumeId: VolumeId, done: string, path: string): AlreadyExists {
-  return new AlreadyExists(`volume ${volumeId} is ${done} at ${path} already, with other arguments. Undo that first.`);
+  return new AlreadyExists(
+    `volume ${volumeId} is ${done} at ${shortPath(path)} already, with other arguments. Undo that first.`,
+  );
 }

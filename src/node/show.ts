@@ -5,6 +5,7 @@ import { makeDirectoryAt, makeFileAt, removeDirectoryAt, removeFileAt } from '..
 import type { Pool } from '../pool/pool.ts';
 import { Aborted, FailedPrecondition } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
+import { shortPath } from '../volume/short-path.ts';
 import { step } from '../volume/step.ts';
 import { detachUnseen, openDeviceNode } from './block.ts';
 import { type Look, lookAt, type Place } from './look.ts';
@@ -43,7 +44,7 @@ export async function withTarget(
     using fresh = look === undefined ? await lookAt(lane, place) : undefined;
     const target = look ?? fresh;
     if (target === undefined || (target.kind === 'directory') !== isDirectory) {
-      throw new Aborted(`Somebody changed ${place.path} while it was made; try again.`);
+      throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
     }
     await mountOn(target.descriptor);
   } catch (error) {
@@ -54,7 +55,9 @@ export async function withTarget(
 
 /** The caller makes the parent (PB16). */
 export function missingParent(path: string): FailedPrecondition {
-  return new FailedPrecondition(`The directory that ${path} is to be in does not exist: the caller makes it.`);
+  return new FailedPrecondition(
+    `The directory that ${shortPath(path)} is to be in does not exist: the caller makes it.`,
+  );
 }
 
 async function makeTarget(lane: Lane, { name, parent }: Place, isDirectory: boolean): Promise<void> {

@@ -2,6 +2,7 @@ import { statusOf } from '../kernel/path.ts';
 import type { Pool } from '../pool/pool.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
+import { shortPath } from '../volume/short-path.ts';
 import { requireAttached } from './attachment.ts';
 import { stageDevice } from './block.ts';
 import type { NodeContext } from './context.ts';
@@ -72,18 +73,18 @@ async function growAgain(pool: Pool, fsType: FilesystemType, { mounted }: Sight,
 
 /** The caller makes the directory, also for a block volume (ST08). */
 function missing(path: string): FailedPrecondition {
-  return new FailedPrecondition(`The staging directory ${path} does not exist: the caller makes it.`);
+  return new FailedPrecondition(`The staging directory ${shortPath(path)} does not exist: the caller makes it.`);
 }
 
 function requireDirectory({ occupant }: Sight, path: string): void {
   if (occupant.kind === 'nothing') throw missing(path);
   if (occupant.kind === 'file' || occupant.kind === 'other') {
-    throw new InvalidArgument(`staging_target_path ${path} is no directory.`);
+    throw new InvalidArgument(`staging_target_path ${shortPath(path)} is no directory.`);
   }
 }
 
 /** A device is shown by a file in the staging directory, which must not land in somebody's filesystem. */
 async function requireUnmounted({ lane }: NodeContext, { parent }: Place, path: string): Promise<void> {
   if (!(await statusOf(lane, parent)).isMountRoot) return;
-  throw new AlreadyExists(`${path} has something mounted on it, so a block volume cannot be staged there.`);
+  throw new AlreadyExists(`${shortPath(path)} has something mounted on it, so a block volume cannot be staged there.`);
 }

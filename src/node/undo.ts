@@ -2,6 +2,7 @@ import { isErrno } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { unmountAt } from '../kernel/mount.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
+import { shortPath } from '../volume/short-path.ts';
 import { type StepName, step } from '../volume/step.ts';
 import { busyMount } from './busy.ts';
 import type { NodeContext } from './context.ts';
@@ -37,14 +38,14 @@ export async function unmountWhile(
     const lane = sight.mounted?.owner?.pool?.lane ?? context.lane;
     const unmount = (open: Lane) => unmountAt(open, place.parent, place.name);
     await step(stepName, () => lane.evenIfClosed(unmount)).catch(async (error) => {
-      throw isErrno(error, 'EBUSY') ? await busyMount(volumeId, place.path, sight.mounted) : error;
+      throw isErrno(error, 'EBUSY') ? await busyMount(volumeId, sight.mounted) : error;
     });
     unmounted.push(sight);
     if (sight.mounted?.access === 'mount' && mountsBelow(await mounts.read(), sight.mounted.mount).length === 0) {
       return { unmounted, last: bareDirectory };
     }
   }
-  throw new FailedPrecondition(`${place.path} still has mounts on it after ${mostStacked} were undone.`);
+  throw new FailedPrecondition(`${shortPath(place.path)} still has mounts on it after ${mostStacked} were undone.`);
 }
 
 /** Whether it is empty, rmdir(2) finds out in the step in which it removes it. */

@@ -1,6 +1,7 @@
 import { isErrno } from '../kernel/errno.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
+import { shortPath } from '../volume/short-path.ts';
 import { step } from '../volume/step.ts';
 import { detachUnseen } from './block.ts';
 import type { NodeContext } from './context.ts';
@@ -58,7 +59,7 @@ async function remove({ lane }: NodeContext, place: Place, plan: UnpublishPlan):
     if (isErrno(error, 'ENOENT')) return;
     if (!isErrno(error, 'ENOTEMPTY', 'EBUSY')) throw error;
     throw new FailedPrecondition(
-      `${place.path} cannot be removed: it is in use, or has data that is not the volume's.`,
+      `${shortPath(place.path)} cannot be removed: it is in use, or has data that is not the volume's.`,
     );
   }
 }

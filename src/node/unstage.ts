@@ -3,6 +3,7 @@ import type { Mount } from '../kernel/mount-table.ts';
 import { removeFileAt, statusOf } from '../kernel/path.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { shortPath } from '../volume/short-path.ts';
 import { step } from '../volume/step.ts';
 import { detachUnseen } from './block.ts';
 import type { NodeContext } from './context.ts';
@@ -80,7 +81,8 @@ async function othersOf(context: NodeContext, mounted: Mounted, mounts: LazyMoun
 }
 
 async function removeStagedFile({ lane }: NodeContext, { name, parent, path }: Place, isEmpty: boolean): Promise<void> {
-  if (!isEmpty) throw new FailedPrecondition(`${path} has data in it that is not the volume's: move it away.`);
+  if (!isEmpty)
+    throw new FailedPrecondition(`${shortPath(path)} has data in it that is not the volume's: move it away.`);
   await step('unstage/device', () => removeFileAt(lane, parent, name));
 }
 

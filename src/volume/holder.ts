@@ -1,3 +1,5 @@
+import { shortPath } from './short-path.ts';
+
 /** Who keeps a volume in use on this node. Paths are as their process sees them, or this driver where it can. */
 export type Holder =
   /** Has something of the volume open or mapped, works in it or has it as its root. */
@@ -20,24 +22,21 @@ export interface FoundHolders {
   readonly isComplete: boolean;
 }
 
-/** A message has room for these; `holdfast who` shows all. */
-const mostNamed = 3;
-const longestPathCharacters = 128;
-
-/** `by process 1234 (postgres) at /data/base and 2 others`: to stand after "in use". */
+/** `by process 1234 (postgres) at /data/base and 2 others`: to stand after "in use". `holdfast who` shows them all. */
 export function describeHolders({ holders, isComplete }: FoundHolders): string {
-  const [first, ...others] = holders.slice(0, mostNamed).map(describeHolder);
+  // Whoever can end a pod is told of it rather than of what is mounted for all pods.
+  const first = holders.find(({ path }) => path.includes('/pods/')) ?? holders[0];
   if (first === undefined) {
     return isComplete
       ? 'by something that this driver cannot see, in another process namespace perhaps'
       : 'by somebody who could not be found in the time there is for it';
   }
-  const unnamed = holders.length - mostNamed;
-  return `by ${[first, ...others].join(', ')}${unnamed > 0 ? ` and ${unnamed} ${unnamed === 1 ? 'other' : 'others'}` : ''}`;
+  const others = holders.length - 1;
+  return `by ${describeHolder(first)}${others === 0 ? '' : ` and ${others} ${others === 1 ? 'other' : 'others'}`}`;
 }
 
 function describeHolder(holder: Holder): string {
-  const path = abbreviate(holder.path);
+  const path = shortPath(holder.path);
   switch (holder.kind) {
     case 'process':
       return `process ${holder.pid} (${holder.command}) at ${path}`;
@@ -49,9 +48,4 @@ function describeHolder(holder: Holder): string {
       return `the mount at ${path}${where}`;
     }
   }
-}
-
-/** The end of a path says more than its beginning. */
-function abbreviate(path: string): string {
-  return path.length <= longestPathCharacters ? path : `…${path.slice(-longestPathCharacters)}`;
 }

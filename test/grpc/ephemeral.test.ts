@@ -15,6 +15,7 @@ import { after, before, describe, test } from 'node:test';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
 import { ephemeralIdFor, volumeIdFor } from '../../src/volume/id.ts';
+import { shortPath } from '../../src/volume/short-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { GitRepository } from '../support/git-repository.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
@@ -372,7 +373,7 @@ describe('an inline volume', () => {
     await rejects(
       volume.unpublish(),
       'FAILED_PRECONDITION',
-      new RegExp(`process \\d+ \\(sleep\\) at ${volume.target}`),
+      new RegExp(`process \\d+ \\(sleep\\) at ${shortPath(volume.target)}`),
     );
     assert.equal(harness.mountsAt(volume.target).length, 1);
     await user[Symbol.asyncDispose]();

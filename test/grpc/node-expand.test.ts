@@ -44,7 +44,8 @@ describe('NodeExpandVolume', () => {
     await volume.stage();
     await volume.publish();
     writeFileSync(join(volume.target, 'file'), 'kept');
-    for (let i = 0; i < 2; i++) await rejects(volume.expand(gibibyte), 'FAILED_PRECONDITION', /staged next/);
+    for (let i = 0; i < 2; i++)
+      await rejects(volume.expand(gibibyte), 'FAILED_PRECONDITION', /when its pods are started again/);
     await volume.down();
     await volume.stage();
     await volume.publish();

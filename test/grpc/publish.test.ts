@@ -203,7 +203,7 @@ describe('attach: required', () => {
     await publish(driver, id);
     await place.stage(driver.client, id);
     await place.publish(driver.client, id);
-    await fails(unpublish(driver, id), 'FAILED_PRECONDITION', /unpublish and unstage it first/);
+    await fails(unpublish(driver, id), 'FAILED_PRECONDITION', /end that first/);
     await fails(unpublish(driver, id, ''), 'FAILED_PRECONDITION');
     assert.deepEqual(await publishedTo(driver, id), [nodeId]);
     await place.unpublish(driver.client, id);

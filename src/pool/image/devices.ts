@@ -263,7 +263,7 @@ export class ImageDevices {
     if (presentBytes >= sizeBytes) return image;
     await image[Symbol.asyncDispose]();
     throw new DataLoss(
-      `volume ${id}: its image ${path} has ${presentBytes} of ${sizeBytes} bytes. It is not used as it is: restore the file from a backup.`,
+      `volume ${id}: its image ${path} has only ${presentBytes} of ${sizeBytes} bytes: restore it from a backup.`,
     );
   }
 }

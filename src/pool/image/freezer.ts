@@ -5,6 +5,7 @@ import type { Lane } from '../../kernel/lane.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import { shortPath } from '../../volume/short-path.ts';
 import type { AttachedDevice } from '../pool.ts';
 import { openMounted } from './mounted.ts';
 
@@ -111,7 +112,7 @@ export class Freezer {
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
       throw new FailedPrecondition(
-        `The filesystem at ${directory.path} is frozen by somebody else. Thaw it (fsfreeze --unfreeze) and try again.`,
+        `The filesystem at ${shortPath(directory.path)} is frozen by somebody else: thaw it first (fsfreeze --unfreeze).`,
       );
     }
   }

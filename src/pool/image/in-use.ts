@@ -10,6 +10,6 @@ export async function attachedHere(id: VolumeId, device: AttachedDevice): Promis
   const mounts = await findHolders({ devices: [device] }, 'mounts');
   const found = mounts.holders.length > 0 ? mounts : await findHolders({ devices: [device] }, 'all');
   return new FailedPrecondition(
-    `volume ${id} is in use on this node through ${device.devicePath}, ${describeHolders(found)}: unpublish and unstage it first.`,
+    `volume ${id} is in use through ${device.devicePath}, ${describeHolders(found)}; end that first (see holdfast who).`,
   );
 }

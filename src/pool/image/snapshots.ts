@@ -193,7 +193,7 @@ export class ImageSnapshots {
 /** Why a volume in use cannot be snapshotted or cloned in this pool, and what to do. */
 export function copyInUse(id: VolumeId, poolName: string): FailedPrecondition {
   return new FailedPrecondition(
-    `volume ${id} is in use, and the filesystem of pool ${poolName} cannot share blocks (reflink): its image would have to be copied while it changes. Stop its pod for that time, or put the pool on XFS or btrfs.`,
+    `volume ${id} is in use, and pool ${poolName} cannot share blocks (reflink): it can be copied only at rest. Stop its pod for that time, or put the pool on XFS or btrfs.`,
   );
 }
 
