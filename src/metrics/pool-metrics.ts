@@ -19,7 +19,7 @@ export class PoolMetrics {
   readonly #measured: PoolGauge;
   readonly #gauges: readonly { readonly gauge: PoolGauge; readonly of: (usage: PoolUsage) => bigint | number }[];
   /** A question that hangs is asked once: it waits for the disk, and the next scrape waits with it. */
-  readonly #asked = new Map<string, Promise<PoolUsage>>();
+  readonly #asked = new Map<Pool, Promise<PoolUsage>>();
 
   constructor(registry: Registry, pools: Pools) {
     const registers = [registry];
@@ -85,10 +85,10 @@ export class PoolMetrics {
   }
 
   async #ask(pool: Pool): Promise<PoolUsage | undefined> {
-    let asking = this.#asked.get(pool.name);
+    let asking = this.#asked.get(pool);
     if (asking === undefined) {
-      asking = pool.usage().finally(() => this.#asked.delete(pool.name));
-      this.#asked.set(pool.name, asking);
+      asking = pool.usage().finally(() => this.#asked.delete(pool));
+      this.#asked.set(pool, asking);
     }
     // A disk that answers with errors says no more than one that is silent.
     return within(
