@@ -35,6 +35,14 @@ describe('mount_flags', () => {
         parameters: [['discard'], ['commit', '30'], ['context', 'a=b']],
       },
     ],
+    [
+      'an SELinux context as the kubelet writes it, with a comma in quotes',
+      ['noatime,context="system_u:object_r:container_file_t:s0:c1,c2"', 'discard'],
+      {
+        attributes: { atime: 'noatime' },
+        parameters: [['context', 'system_u:object_r:container_file_t:s0:c1,c2'], ['discard']],
+      },
+    ],
     ['words for fstab only', ['defaults', '_netdev,nofail', ''], { attributes: {}, parameters: [] }],
     ['an empty value', ['data='], { attributes: {}, parameters: [['data', '']] }],
   ];

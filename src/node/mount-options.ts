@@ -69,14 +69,22 @@ const refusedPrefixes = ['make-', 'X-mount.', 'x-mount.', 'verity.'];
 export function parseMountFlags(flags: readonly string[]): MountOptions {
   const attributes: MountAttributes = {};
   const parameters: FilesystemParameter[] = [];
-  // A flag may itself be a list, as after mount(8)'s -o.
-  for (const word of flags.flatMap((flag) => flag.split(','))) {
-    if (word === '' || wordsForOthers.has(word)) continue;
+  for (const word of flags.flatMap(wordsOf)) {
+    if (wordsForOthers.has(word)) continue;
     const attribute = attributeWords.get(word);
     if (attribute !== undefined) Object.assign(attributes, attribute);
     else parameters.push(parseParameter(word));
   }
   return { attributes, parameters };
+}
+
+/**
+ * A flag may itself be a list, as after mount(8)'s -o. A comma inside quotes is part of a value, and the quotes are not
+ * the kernel's: the kubelet sends context="system_u:object_r:container_file_t:s0:c1,c2" where SELinux is on.
+ */
+function wordsOf(flag: string): string[] {
+  const words = flag.match(/(?:"[^"]*"|[^,])+/g) ?? [];
+  return words.map((word) => word.replace(/^([^=]*=)"([^"]*)"$/, '$1$2'));
 }
 
 function parseParameter(word: string): FilesystemParameter {
