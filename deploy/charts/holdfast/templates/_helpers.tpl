@@ -1,0 +1,34 @@
+{{- define "holdfast.labels" -}}
+app.kubernetes.io/name: holdfast
+{{- end }}
+
+{{- define "holdfast.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* What all sidecars have: dict "root" $ "sidecar" .Values.sidecars.x */}}
+{{- define "holdfast.sidecar" -}}
+image: {{ .sidecar.image }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+resources:
+  {{- toYaml .root.Values.sidecars.resources | nindent 2 }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  # The driver's socket is root's.
+  runAsUser: 0
+  capabilities:
+    drop: [ALL]
+  seccompProfile:
+    type: RuntimeDefault
+volumeMounts:
+  - name: socket
+    mountPath: /csi
+{{- end }}
+
+{{- define "holdfast.nodeName" -}}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}

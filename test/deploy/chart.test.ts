@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { parseConfigFile } from '../../src/config-file.ts';
+import { runToEnd } from '../cluster/harness/command.ts';
+import { buildPrograms } from '../cluster/harness/programs.ts';
+import { Helm, type Values } from './helm.ts';
+import { type KubernetesObject, objectsOf } from './objects.ts';
+
+const deploy = fileURLToPath(new URL('../../deploy', import.meta.url));
+
+/** All that is optional, and all that differs from place to place. */
+const everything: Values = {
+  image: { repository: 'registry.example.org/storage/holdfast', tag: '1.2.3' },
+  imagePullSecrets: [{ name: 'registry' }],
+  kubeletDir: '/var/snap/microk8s/common/var/lib/kubelet',
+  dataDir: '/data/holdfast',
+  poolDirectories: ['/srv/fast', '/srv/slow'],
+  config: {
+    pools: { fast: { directory: '/srv/fast/pool', reserve: '1Gi' }, disk: { device: '/dev/nvme1n1', undelete: '24h' } },
+    defaultPool: 'fast',
+    maxVolumesPerNode: 100,
+  },
+  podAnnotations: { 'example.org/team': 'storage' },
+  podLabels: { tier: 'storage' },
+  affinity: { nodeAffinity: {} },
+  storageClasses: [{ name: 'fast', default: true, reclaimPolicy: 'Retain', mountOptions: ['noatime'] }],
+  snapshotClasses: { enabled: true, deletionPolicy: 'Retain' },
+  volumeAttributesClasses: [{ name: 'thick', parameters: { provisioning: 'thick' } }],
+  monitoring: { podMonitor: { enabled: true, labels: { release: 'prometheus' } } },
+};
+
+const podTemplate = z.looseObject({
+  spec: z.looseObject({
+    template: z.looseObject({ metadata: z.looseObject({ annotations: z.record(z.string(), z.string()) }) }),
+  }),
+});
+
+describe('Helm chart', () => {
+  let helm: Helm;
+  let kubectl: string;
+
+  before(async () => {
+    helm = await Helm.build();
+    kubectl = join(await buildPrograms(['kubectl']), 'kubectl');
+  });
+
+  const kustomized = async (directory: string) =>
+    objectsOf(await runToEnd(kubectl, ['kustomize', join(deploy, directory)]));
+
+  test('makes the same objects as the manifests do, but for the namespace', async () => {
+    const fromChart = objectsOf(await helm.template());
+    const fromManifests = await kustomized('.');
+    assert.equal(fromManifests.delete('Namespace holdfast-system'), true);
+    assert.deepEqual([...fromChart.keys()].sort(), [...fromManifests.keys()].sort());
+    for (const [name, object] of fromManifests) assert.deepEqual(comparable(fromChart.get(name)), object, name);
+  });
+
+  test('makes the same classes as deploy/snapshots and deploy/attributes do', async () => {
+    const expected = new Map([...(await kustomized('snapshots')), ...(await kustomized('attributes'))]);
+    const volumeAttributesClasses = [
+      { name: 'holdfast-thick', parameters: { provisioning: 'thick' } },
+      { name: 'holdfast-thin', parameters: { provisioning: 'thin' } },
+      { name: 'holdfast-undelete-week', parameters: { undelete: '7d' } },
+    ];
+    const objects = objectsOf(await helm.template({ snapshotClasses: { enabled: true }, volumeAttributesClasses }));
+    for (const [name, object] of expected) assert.deepEqual(objects.get(name), object, name);
+  });
+
+  test('puts the kubelet directory wherever it is named', async () => {
+    const text = await helm.template({ kubeletDir: '/var/lib/k0s/kubelet' });
+    assert.doesNotMatch(text, /\/var\/lib\/kubelet/);
+    assert.match(text, /unix:\/\/\/var\/lib\/k0s\/kubelet\/plugins\/holdfast\.csi\.dev\/csi\.sock/);
+  });
+
+  test('has a configuration that the driver understands, with every value', async () => {
+    for (const values of [{}, everything]) {
+      const configMap = objectsOf(await helm.template(values)).get('ConfigMap holdfast');
+      const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(configMap);
+      const parsed = parseConfigFile(data['holdfast.yaml'] ?? '');
+      assert.ok('file' in parsed, JSON.stringify(parsed));
+    }
+  });
+
+  test('can be installed with every value', async () => {
+    const objects = objectsOf(await helm.template(everything));
+    for (const name of ['PodMonitor holdfast', 'VolumeSnapshotClass holdfast', 'VolumeAttributesClass thick']) {
+      assert.ok(objects.has(name), name);
+    }
+    assert.match(
+      JSON.stringify(objects.get('DaemonSet holdfast')),
+      /registry\.example\.org\/storage\/holdfast:1\.2\.3/,
+    );
+  });
+
+  test('starts the driver anew when its configuration changes', async () => {
+    const [one, other] = await Promise.all([helm.template(), helm.template(everything)]);
+    const sums = [one, other].map((text) => /checksum\/config: ([0-9a-f]{64})/.exec(text)?.[1]);
+    assert.ok(sums[0] !== undefined && sums[1] !== undefined && sums[0] !== sums[1]);
+  });
+
+  test('has nothing that helm lint minds', async () => {
+    for (const values of [{}, everything])
+      assert.match(await helm.lint(values), /1 chart\(s\) linted, 0 chart\(s\) failed/);
+  });
+
+  const nonsense: [string, Values, RegExp][] = [
+    ['a misspelled value', { kubletDir: '/var/lib/kubelet' }, /kubletDir/],
+    ['a relative directory', { kubeletDir: 'var/lib/kubelet' }, /kubeletDir/],
+    ['a directory with a slash at its end', { kubeletDir: '/var/lib/kubelet/' }, /kubeletDir/],
+    ['a directory that leads elsewhere', { dataDir: '/var/lib/../etc' }, /dataDir/],
+    ['a pool of a kind there is not', { config: { pools: { a: { kind: 'zfs' } } } }, /kind/],
+    ['a pool with a misspelled key', { config: { pools: { a: { reserved: '1Gi' } } } }, /reserved/],
+    ['a pool whose name cannot be one', { config: { pools: { 'A pool': {} } } }, /A pool/],
+    ['a size without sense', { config: { pools: { a: { size: 'large' } } } }, /size/],
+    ['a log level there is not', { logLevel: 'loud' }, /logLevel/],
+    ['a parameter there is not', { storageClasses: [{ name: 'a', parameters: { color: 'red' } }] }, /color/],
+    [
+      'a filesystem there is not',
+      { storageClasses: [{ name: 'a', parameters: { 'csi.storage.k8s.io/fstype': 'ntfs' } }] },
+      /fstype/,
+    ],
+    ['a class without a name', { storageClasses: [{ reclaimPolicy: 'Delete' }] }, /name/],
+    ['a port beyond all ports', { monitoring: { port: 70000 } }, /port/],
+    ['a sidecar without a version', { sidecars: { resizer: { image: 'csi-resizer' } } }, /image/],
+    ['a tolerations map', { tolerations: { operator: 'Exists' } }, /tolerations/],
+    // Without external-attacher, which the chart does not have, no pod would get its volume.
+    ['an attach that nobody does', { config: { attach: 'required' } }, /attach/],
+  ];
+  for (const [what, values, words] of nonsense) {
+    test(`refuses ${what}`, () => assert.rejects(helm.template(values), words));
+  }
+
+  test('knows every key of the configuration that the driver knows', () => {
+    const schema: unknown = JSON.parse(readFileSync(join(deploy, 'charts/holdfast/values.schema.json'), 'utf8'));
+    const keys = z.object({ properties: z.record(z.string(), z.unknown()) });
+    const { definitions, properties } = z
+      .object({ definitions: z.object({ pool: keys }), properties: z.object({ config: keys }) })
+      .parse(schema);
+    // The driver's own words for what it knows.
+    const known = [knownKeys('pools: {a: {zzzzzzzzzzzz: 1}}'), knownKeys('zzzzzzzzzzzz: 1')];
+    assert.deepEqual(Object.keys(definitions.pool.properties).sort(), known[0]?.sort());
+    assert.deepEqual(Object.keys(properties.config.properties).sort(), known[1]?.sort());
+  });
+});
+
+/** Without the one thing that only the chart can have: a sum that changes with the configuration. */
+function comparable(object: KubernetesObject | undefined): KubernetesObject | undefined {
+  if (object?.kind !== 'DaemonSet') return object;
+  const copy = structuredClone(object);
+  const parsed = podTemplate.safeParse(copy);
+  assert.ok(parsed.success && parsed.data.spec.template.metadata.annotations['checksum/config'] !== undefined);
+  return withoutKey(copy, 'checksum/config');
+}
+
+function withoutKey<T>(value: T, key: string): T {
+  return JSON.parse(JSON.stringify(value, (name, inner: unknown) => (name === key ? undefined : inner)));
+}
+
+function knownKeys(text: string): string[] {
+  const parsed = parseConfigFile(text);
+  assert.ok('problems' in parsed);
+  return /\(known: (.*)\)/.exec(parsed.problems[0]?.message ?? '')?.[1]?.split(', ') ?? [];
+}

@@ -1,0 +1,50 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { runToEnd } from '../cluster/harness/command.ts';
+
+const version = 'v4.3.1';
+const chart = fileURLToPath(new URL('../../deploy/charts/holdfast', import.meta.url));
+
+/** Values that differ from the chart's own. */
+export type Values = Readonly<Record<string, unknown>>;
+
+/** helm, for the chart of this repository. Never talks to a cluster. */
+export class Helm {
+  readonly #program: string;
+
+  private constructor(program: string) {
+    this.#program = program;
+  }
+
+  /** Built with Go into the user's cache, the first time. */
+  static async build(): Promise<Helm> {
+    const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
+    const directory = join(cache, 'holdfast', 'bin', `helm-${version}`);
+    const program = join(directory, 'helm');
+    if (!existsSync(program)) {
+      console.error(`deploy: building helm ${version} into ${directory}: some minutes, once`);
+      mkdirSync(directory, { recursive: true });
+      const flags = ['-trimpath', '-ldflags', '-s -w'];
+      await runToEnd('nice', ['-n', '10', 'go', 'install', ...flags, `helm.sh/helm/v4/cmd/helm@${version}`], {
+        env: { ...process.env, GOBIN: directory, CGO_ENABLED: '0' },
+      });
+    }
+    return new Helm(program);
+  }
+
+  /** The chart's objects, as YAML. @throws Error in helm's words */
+  template(values: Values = {}): Promise<string> {
+    const place = ['--namespace', 'holdfast-system', '--kube-version', '1.36.3'];
+    return this.#run(['template', 'holdfast', chart, ...place], values);
+  }
+
+  lint(values: Values = {}): Promise<string> {
+    return this.#run(['lint', '--strict', chart], values);
+  }
+
+  #run(parameters: readonly string[], values: Values): Promise<string> {
+    return runToEnd(this.#program, [...parameters, '--values', '-'], { input: JSON.stringify(values) });
+  }
+}
