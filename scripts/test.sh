@@ -103,9 +103,11 @@ stage unit node_tests unit 'src/**/*.test.ts'
 if [ "$(id -u)" -eq 0 ]; then
   # By themselves: they attach and detach loop devices by number, under the feet of every other test.
   stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
-  stage tests node_tests tests --test-concurrency=2 'test/!(bench|kernel|cluster|vm)/**/*.test.ts'
+  stage tests node_tests tests --test-concurrency=2 'test/!(bench|kernel|cluster|deploy|vm)/**/*.test.ts'
   # A short run: more of it by `npm run test:vm`.
   stage vm vm_tests
+  # The image, the chart, and a real API server that takes all of deploy/. Kubernetes and helm are built the first time.
+  stage manifests node_tests manifests --test-concurrency=1 'test/deploy/**/*.test.ts'
   stage sanity node csi-sanity/run.ts
 else
   printf '\n!! Not root: nothing that mounts can be tested. Run: sudo npm test\n' >&2

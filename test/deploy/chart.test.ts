@@ -70,6 +70,12 @@ describe('Helm chart', () => {
     for (const [name, object] of expected) assert.deepEqual(objects.get(name), object, name);
   });
 
+  test('makes the same PodMonitor as deploy/monitoring does', async () => {
+    const objects = objectsOf(await helm.template({ monitoring: { podMonitor: { enabled: true } } }));
+    const name = 'PodMonitor holdfast';
+    assert.deepEqual(objects.get(name), (await kustomized('monitoring')).get(name));
+  });
+
   test('puts the kubelet directory wherever it is named', async () => {
     const text = await helm.template({ kubeletDir: '/var/lib/k0s/kubelet' });
     assert.doesNotMatch(text, /\/var\/lib\/kubelet/);
