@@ -20,7 +20,10 @@ const everything: Values = {
   dataDir: '/data/holdfast',
   poolDirectories: ['/srv/fast', '/srv/slow'],
   config: {
-    pools: { fast: { directory: '/srv/fast/pool', reserve: '1Gi' }, disk: { device: '/dev/nvme1n1', undelete: '24h' } },
+    pools: {
+      fast: { directory: '/srv/fast/pool', reserve: '1Gi' },
+      disk: { device: '/dev/nvme1n1', undelete: '24h', sickAfter: '1m' },
+    },
     defaultPool: 'fast',
     maxVolumesPerNode: 100,
   },
@@ -83,11 +86,15 @@ describe('Helm chart', () => {
   });
 
   test('has a configuration that the driver understands, with every value', async () => {
-    for (const values of [{}, everything]) {
+    for (const [values, pools] of [
+      [{}, []],
+      [everything, ['disk', 'fast']],
+    ] as const) {
       const configMap = objectsOf(await helm.template(values)).get('ConfigMap holdfast');
       const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(configMap);
       const parsed = parseConfigFile(data['holdfast.yaml'] ?? '');
-      assert.ok('file' in parsed, JSON.stringify(parsed));
+      assert.ok('file' in parsed, data['holdfast.yaml'] ?? 'there is no holdfast.yaml');
+      assert.deepEqual(Object.keys(parsed.file.pools ?? {}).sort(), pools);
     }
   });
 
