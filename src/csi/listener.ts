@@ -7,10 +7,14 @@ import { type ServedSocket, serveSocket } from '../unix-socket.ts';
  */
 const longestRequestBytes = 1024 * 1024;
 
+/** Of one connection; who sends more at once waits. The busiest sidecar has 100. */
+const mostCallsAtOnce = 1000;
+
 /** A gRPC server without the parts that we have no use for. */
 export function newServer(): grpc.Server {
   return new grpc.Server({
     'grpc.enable_channelz': 0,
+    'grpc.max_concurrent_streams': mostCallsAtOnce,
     'grpc.max_receive_message_length': longestRequestBytes,
   });
 }
