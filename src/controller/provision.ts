@@ -98,7 +98,7 @@ function replay({ topology }: ControllerContext, existing: FoundVolume, request:
   const found = differences({ poolName: pool.name, record }, request, topology);
   if (found.length === 0) return existing;
   throw new AlreadyExists(
-    `Volume ${record.id} has the name ${JSON.stringify(request.name)} already, and differs: ${found.join('; ')}. Use another name, or ask for what it is.`,
+    `volume ${record.id} has this name already, and differs: ${found.join('; ')}. Use another name, or ask for what it is.`,
   );
 }
 

@@ -40,7 +40,8 @@ function parseAccessMode(
   if (typeof mode === 'number') throw new InvalidArgument(`There is no access_mode with the number ${mode}.`);
   const ours = accessModes.find((known) => known === mode);
   // MULTI_NODE_*: the disk is in one node (A05).
-  if (ours === undefined) throw onUnsupported(`access_mode ${mode} is not supported by storage on one node's disk.`);
+  if (ours === undefined)
+    throw onUnsupported(`access_mode ${mode} is not supported by storage on one node's disk: ask for ReadWriteOnce.`);
   return ours;
 }
 

@@ -95,7 +95,9 @@ export async function explainMountFailure(
 ): Promise<unknown> {
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
   if (!error.syscall.includes('CMD_CREATE')) {
-    return new InvalidArgument(`mount_flags has an option that ${fsType} does not take (${error.code}).`);
+    return new InvalidArgument(
+      `volume ${volumeId}: mount_flags has an option that ${fsType} does not take (${error.code}): correct mountOptions.`,
+    );
   }
   const content = await probeContent(lane, devicePath);
   const what = content.kind === 'filesystem' || content.kind === 'other' ? content.type : content.kind;

@@ -179,7 +179,7 @@ export class PoolKeeper {
       log.error({ pool: name, reason }, 'a pool stays in quarantine');
       return;
     }
-    const failure = new Unavailable(`pool ${name} could not be opened: ${words}`);
+    const failure = new Unavailable(`pool ${name} could not be opened: ${words.replace(`pool ${name}: `, '')}`);
     if (before.state === 'failed' && before.error.message !== failure.message) {
       log.error({ pool: name, reason: words }, 'a pool still cannot be opened');
     }

@@ -84,7 +84,7 @@ async function openDirectoryHome(options: HomeOptions, path: string): Promise<Op
     // Not recursive: a missing parent means that the disk it should lie on is not mounted.
     if (isErrno(error, 'ENOENT')) {
       throw new FailedPrecondition(
-        `pool ${poolName}: ${dirname(path)} does not exist. Is its disk mounted? Holdfast makes only the last directory of ${path}.`,
+        `pool ${poolName}: ${dirname(path)} does not exist. Is its disk mounted? Only the pool's own directory is made.`,
       );
     }
     if (!isErrno(error, 'EEXIST')) throw error;

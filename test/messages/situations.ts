@@ -1,0 +1,252 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type * as wire from '../../src/csi/generated/types.ts';
+import type { Draft } from '../../src/csi/handler.ts';
+import { SingleFlight } from '../../src/volume/single-flight.ts';
+import type { DriverClient } from '../support/client.ts';
+import { mountWith } from '../support/life.ts';
+import type { Scratch } from '../support/scratch.ts';
+
+/** Where it all happens. */
+export interface Stage {
+  readonly scratch: Scratch;
+  /** Of a driver with the pools `default`, which shares blocks, and `plain`, which cannot. */
+  readonly client: DriverClient;
+  /** Of a driver with the pools `default` and `broken`, whose disk is missing. */
+  readonly half: DriverClient;
+}
+
+const uid = (last: number) => `1f0c2d3e-4a5b-4c6d-8e7f-90a1b2c3d4e${last}`;
+
+/** A claim's volume, at paths such as the kubelet makes up. */
+class ClaimedVolume {
+  static #count = 0;
+  readonly name = `pvc-${uid(ClaimedVolume.#count++ % 10)}`;
+  readonly staging: string;
+  readonly #stage: Stage;
+  readonly #parameters: Record<string, string>;
+  id = '';
+
+  constructor(stage: Stage, parameters: Record<string, string> = {}) {
+    this.#stage = stage;
+    this.#parameters = parameters;
+    this.staging = stage.scratch.join(
+      'kubelet/plugins/kubernetes.io/csi/holdfast.csi.dev',
+      `${ClaimedVolume.#count}`.padStart(64, '0123456789abcdef'),
+      'globalmount',
+    );
+    mkdirSync(this.staging, { recursive: true });
+  }
+
+  target(pod = 1): string {
+    const path = `kubelet/pods/${uid(pod)}/volumes/kubernetes.io~csi/${this.name}/mount`;
+    return this.#stage.scratch.join(path);
+  }
+
+  async create(changes: Draft<wire.CreateVolumeRequest> = {}): Promise<this> {
+    const { volume } = await this.#stage.client.controller.CreateVolume(this.request(changes));
+    this.id = volume?.volume_id ?? '';
+    return this;
+  }
+
+  request(changes: Draft<wire.CreateVolumeRequest> = {}): Draft<wire.CreateVolumeRequest> {
+    return {
+      name: this.name,
+      capacity_range: { required_bytes: 64n << 20n },
+      volume_capabilities: [mountWith('ext4')],
+      parameters: this.#parameters,
+      ...changes,
+    };
+  }
+
+  async stage(volume_capability = mountWith('ext4')): Promise<this> {
+    const request = { volume_id: this.id, staging_target_path: this.staging, volume_capability };
+    await this.#stage.client.node.NodeStageVolume(request);
+    return this;
+  }
+
+  async publish(pod = 1, volume_capability = mountWith('ext4')): Promise<this> {
+    const target_path = this.target(pod);
+    mkdirSync(dirname(target_path), { recursive: true });
+    const request = { volume_id: this.id, staging_target_path: this.staging, target_path, volume_capability };
+    await this.#stage.client.node.NodePublishVolume(request);
+    return this;
+  }
+
+  async unpublish(pod = 1): Promise<void> {
+    await this.#stage.client.node.NodeUnpublishVolume({ volume_id: this.id, target_path: this.target(pod) });
+  }
+
+  async unstage(): Promise<void> {
+    await this.#stage.client.node.NodeUnstageVolume({ volume_id: this.id, staging_target_path: this.staging });
+  }
+
+  async remove(): Promise<void> {
+    await this.#stage.client.controller.DeleteVolume({ volume_id: this.id });
+  }
+
+  async down(): Promise<void> {
+    await this.unpublish();
+    await this.unstage();
+    await this.remove();
+  }
+}
+
+/** What goes wrong in a cluster. Each ends in the call that is refused, and tidies up before it throws. */
+export const situations: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
+  'the pool is full': (stage) => new ClaimedVolume(stage).create({ capacity_range: { required_bytes: 1n << 40n } }),
+  'the class names a pool that is not there': (stage) => new ClaimedVolume(stage, { pool: 'fast' }).create(),
+  'the pool could not be opened': ({ half, scratch }) =>
+    new ClaimedVolume({ half, scratch, client: half }, { pool: 'broken' }).create(),
+  'the volume may be in a pool that is not open': async ({ half, scratch }) => {
+    const volume = new ClaimedVolume({ half, scratch, client: half });
+    volume.id = `vol-${'a'.repeat(26)}`;
+    await volume.stage();
+  },
+  'the class has a parameter that is none': (stage) => new ClaimedVolume(stage, { type: 'ssd' }).create(),
+  'a parameter has a value that cannot be': (stage) => new ClaimedVolume(stage, { provisioning: 'fat' }).create(),
+  'mkfsOptions has what is not allowed': (stage) => new ClaimedVolume(stage, { mkfsOptions: '-d /etc' }).create(),
+  'mkfs does not take its options': (stage) => new ClaimedVolume(stage, { mkfsOptions: '-I 100' }).create(),
+  'the filesystem is not known': (stage) =>
+    new ClaimedVolume(stage).create({ volume_capabilities: [mountWith('zfs')] }),
+  'the access mode is for several nodes': (stage) =>
+    new ClaimedVolume(stage).create({
+      volume_capabilities: [{ mount: {}, access_mode: { mode: 'MULTI_NODE_MULTI_WRITER' } }],
+    }),
+  'the claim wants another node': (stage) =>
+    new ClaimedVolume(stage).create({
+      accessibility_requirements: { requisite: [{ segments: { 'topology.holdfast.csi.dev/node': 'other' } }] },
+    }),
+  'the name is taken': async (stage) => {
+    const volume = await new ClaimedVolume(stage).create();
+    const capacity_range = { required_bytes: 128n << 20n };
+    await always(volume.create({ capacity_range }), () => volume.remove());
+  },
+  'the volume is not on this node': async (stage) => {
+    const volume = new ClaimedVolume(stage);
+    volume.id = `vol-${'a'.repeat(26)}`;
+    await volume.stage();
+  },
+  'a mount option is not known': async (stage) => {
+    const volume = await new ClaimedVolume(stage).create();
+    const mount = { fs_type: 'ext4', mount_flags: ['nonsense'] };
+    const capability = { mount, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+    await always(volume.stage(capability), () => volume.remove());
+  },
+  'the volume is not staged': async (stage) => {
+    const volume = await new ClaimedVolume(stage).create();
+    await always(volume.publish(), () => volume.remove());
+  },
+  'another pod has it': async (stage) => {
+    const alone = { mount: { fs_type: 'ext4' }, access_mode: { mode: 'SINGLE_NODE_SINGLE_WRITER' } } as const;
+    const volume = await new ClaimedVolume(stage).create({ volume_capabilities: [alone] });
+    await volume.stage(alone);
+    await volume.publish(1, alone);
+    await always(volume.publish(2, alone), () => volume.down());
+  },
+  'data lies where it is to be mounted': async (stage) => {
+    const volume = await (await new ClaimedVolume(stage).create()).stage();
+    mkdirSync(volume.target(), { recursive: true });
+    writeFileSync(join(volume.target(), 'file'), 'x');
+    await always(volume.publish(), async () => {
+      rmSync(volume.target(), { recursive: true });
+      await volume.down();
+    });
+  },
+  'a process keeps it in use': async (stage) => {
+    const volume = await (await (await new ClaimedVolume(stage).create()).stage()).publish();
+    const user = spawn('sleep', ['600'], { cwd: volume.target(), stdio: 'ignore' });
+    await once(user, 'spawn');
+    await always(volume.unpublish(), async () => {
+      user.kill();
+      await once(user, 'exit');
+      await volume.down();
+    });
+  },
+  'it is deleted while a pod has it': async (stage) => {
+    const volume = await (await (await new ClaimedVolume(stage).create()).stage()).publish();
+    await always(volume.remove(), () => volume.down());
+  },
+  'it is unstaged while a pod has it': async (stage) => {
+    const volume = await (await (await new ClaimedVolume(stage).create()).stage()).publish();
+    await always(volume.unstage(), () => volume.down());
+  },
+  'a snapshot where blocks cannot be shared': async (stage) => {
+    const volume = await (await (await new ClaimedVolume(stage, { pool: 'plain' }).create()).stage()).publish();
+    const snapshot = stage.client.controller.CreateSnapshot({ source_volume_id: volume.id, name: 's' });
+    await always(snapshot, () => volume.down());
+  },
+  'a group with a raw block volume in use': async (stage) => {
+    const capability = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+    const volume = await new ClaimedVolume(stage).create({ volume_capabilities: [capability] });
+    const other = await new ClaimedVolume(stage).create();
+    await volume.stage(capability);
+    const source_volume_ids = [volume.id, other.id];
+    const group = stage.client.groupController.CreateVolumeGroupSnapshot({ name: 'g', source_volume_ids });
+    await always(group, async () => {
+      await volume.unstage();
+      await volume.remove();
+      await other.remove();
+    });
+  },
+  'it is to grow beyond its pool': async (stage) => {
+    const volume = await (await (await new ClaimedVolume(stage).create()).stage()).publish();
+    const capacity_range = { required_bytes: 1n << 40n };
+    const grow = stage.client.node.NodeExpandVolume({
+      volume_id: volume.id,
+      volume_path: volume.target(),
+      capacity_range,
+    });
+    await always(grow, () => volume.down());
+  },
+  'its image is gone': async (stage) => {
+    const volume = await new ClaimedVolume(stage, { pool: 'plain' }).create();
+    rmSync(stage.scratch.join('plain', 'volumes', volume.id, 'data'));
+    await always(volume.stage(), () => volume.remove());
+  },
+  'its image is cut short': async (stage) => {
+    const volume = await new ClaimedVolume(stage, { pool: 'plain' }).create();
+    execFileSync('truncate', ['--size=1M', stage.scratch.join('plain', 'volumes', volume.id, 'data')]);
+    await always(volume.stage(), () => volume.remove());
+  },
+  'somebody wrote over its filesystem': async (stage) => {
+    const volume = await new ClaimedVolume(stage, { pool: 'plain' }).create();
+    const image = stage.scratch.join('plain', 'volumes', volume.id, 'data');
+    execFileSync('dd', ['if=/dev/zero', `of=${image}`, 'bs=1M', 'count=2', 'conv=notrunc'], { stdio: 'ignore' });
+    await always(volume.stage(), () => volume.remove());
+  },
+  'an inline volume has an attribute that is none': async (stage) => {
+    const target_path = stage.scratch.join('kubelet/pods', uid(1), 'volumes/kubernetes.io~csi/scratch/mount');
+    mkdirSync(dirname(target_path), { recursive: true });
+    await stage.client.node.NodePublishVolume({
+      volume_id: `csi-${'0123456789abcdef'.repeat(4)}`,
+      target_path,
+      volume_capability: mountWith(''),
+      volume_context: { 'csi.storage.k8s.io/ephemeral': 'true', capacity: '1Gi' },
+    });
+  },
+  'another call is at work': async () => {
+    const flights = new SingleFlight(0);
+    const id = `vol-${'a'.repeat(26)}`;
+    let done = () => {};
+    const first = flights.run(id, 'NodeStageVolume', '', () => new Promise<void>((resolve) => (done = resolve)));
+    await always(
+      flights.run(id, 'DeleteVolume', '', async () => {}),
+      async () => {
+        done();
+        await first;
+      },
+    );
+  },
+};
+
+/** Waits for the call, whichever way it ends, and then tidies up. */
+async function always(call: Promise<unknown>, tidyUp: () => Promise<void>): Promise<void> {
+  try {
+    await call;
+  } finally {
+    await tidyUp();
+  }
+}
