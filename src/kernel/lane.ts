@@ -193,6 +193,10 @@ export class Lane {
 }
 
 /** Work that fails before it has begun fails as any other. */
-async function promised<T>(work: () => Promise<T>): Promise<T> {
-  return work();
+function promised<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return work();
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
