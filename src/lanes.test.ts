@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { laneSizes, wantedThreads } from './lanes.ts';
 
 test('with enough threads every lane has what it wants', () => {
-  assert.deepEqual(laneSizes(wantedThreads(3), 3), { pool: 4, kubelet: 4 });
-  assert.deepEqual(laneSizes(wantedThreads(3) + 50, 3), { pool: 4, kubelet: 4 });
+  assert.deepEqual(laneSizes(wantedThreads(3), 3), { pool: 8, kubelet: 4 });
+  assert.deepEqual(laneSizes(wantedThreads(3) + 50, 3), { pool: 8, kubelet: 4 });
 });
 
 test('design 3.7: with fewer threads all lanes together still leave one free', () => {

@@ -7,7 +7,8 @@ export interface LaneSizes {
   readonly kubelet: number;
 }
 
-const wanted: LaneSizes = { pool: 4, kubelet: 4 };
+/** Of a pool: most of its calls wait for its disk, which writes what comes together in one go. */
+const wanted: LaneSizes = { pool: 8, kubelet: 4 };
 /** For what belongs to no lane: reading a file here and there. */
 const spareThreads = 2;
 

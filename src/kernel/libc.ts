@@ -19,7 +19,7 @@ export interface NativeCall<A extends readonly Argument[]> {
 // Must come before the first library is loaded. Lanes keep the number of calls in flight small; this is far above it.
 // The stack is for libblkid, whose probes are free with it; memory is taken only as it is touched. What is kept between
 // calls is for all that worker threads do at a time: to make and free it costs more than most calls.
-koffi.config({ async_stack_size: 256 * 1024, resident_async_pools: 16, max_async_calls: 4096 });
+koffi.config({ async_stack_size: 256 * 1024, resident_async_pools: 32, max_async_calls: 4096 });
 
 const libc = koffi.load('libc.so.6');
 

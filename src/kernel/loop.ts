@@ -197,7 +197,8 @@ export async function loopBackingPaths(lane: Lane): Promise<ReadonlyMap<number, 
 
 /**
  * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. Others are not even opened:
- * whoever looks at a device keeps it, and one that is about to go would be in somebody's way.
+ * whoever looks at a device keeps it, and one that is about to go would be in somebody's way. Left out is also one whose
+ * file lies on a disk that answers with errors: whoever looks for his own has been told so by that disk already.
  */
 export async function listLoops(
   lane: Lane,
@@ -205,8 +206,12 @@ export async function listLoops(
 ): Promise<LoopStatus[]> {
   const paths = await loopBackingPaths(lane);
   const numbers = Array.from(paths).flatMap(([number, path]) => (isWanted(path) ? [number] : []));
-  const statuses = await Promise.all(numbers.map((number) => loopStatus(lane, number)));
+  const statuses = await Promise.all(numbers.map((number) => loopStatus(lane, number).catch(nothingIfSick)));
   return statuses.filter((status) => status !== undefined);
+}
+
+function nothingIfSick(error: unknown): undefined {
+  if (!isErrno(error, 'EIO', 'EUCLEAN', 'ESTALE')) throw error;
 }
 
 /**
