@@ -79,10 +79,12 @@ describe('Helm chart', () => {
     assert.deepEqual(objects.get(name), (await kustomized('monitoring')).get(name));
   });
 
-  test('puts the kubelet directory wherever it is named', async () => {
-    const text = await helm.template({ kubeletDir: '/var/lib/k0s/kubelet' });
-    assert.doesNotMatch(text, /\/var\/lib\/kubelet/);
-    assert.match(text, /unix:\/\/\/var\/lib\/k0s\/kubelet\/plugins\/holdfast\.csi\.dev\/csi\.sock/);
+  test('puts the kubelet directory where replacing it in the manifests puts it', async () => {
+    const kubeletDir = '/var/lib/k0s/kubelet';
+    const replaced = (await runToEnd(kubectl, ['kustomize', deploy])).replaceAll('/var/lib/kubelet', kubeletDir);
+    const fromChart = objectsOf(await helm.template({ kubeletDir })).get('DaemonSet holdfast');
+    assert.deepEqual(comparable(fromChart), objectsOf(replaced).get('DaemonSet holdfast'));
+    assert.match(replaced, /unix:\/\/\/var\/lib\/k0s\/kubelet\/plugins\/holdfast\.csi\.dev\/csi\.sock/);
   });
 
   test('has a configuration that the driver understands, with every value', async () => {
