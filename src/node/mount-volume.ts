@@ -14,7 +14,7 @@ import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
 import type { AttributeState, FilesystemParameter } from './mount-options.ts';
-import { canGrow, filesystemSize, superblockRange } from './superblock.ts';
+import { canGrow, filesystemSize, hasErrors, superblockRange } from './superblock.ts';
 
 /** A filesystem volume that is to be mounted. */
 export interface VolumeMount {
@@ -29,10 +29,25 @@ export interface VolumeMount {
 
 /**
  * Attaches the volume and mounts its filesystem. Nothing is ever formatted here: every volume was formatted when it was
- * created, so what cannot be mounted is damaged or foreign, and is reported (ST09).
+ * created, so what cannot be mounted is damaged or foreign (ST09). What is damaged is repaired, once, where nothing can be
+ * lost by that; otherwise it is reported.
  * @returns whether the filesystem is smaller than its device and grows only now that it is mounted
  */
 export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<boolean> {
+  try {
+    return await tryToMount(pool, mount);
+  } catch (error) {
+    if (!(error instanceof DamagedFilesystem)) throw error;
+    await pool.repair(mount.volumeId, mount.fsType);
+    return await tryToMount(pool, { ...mount, beforehand: async () => undefined });
+  }
+}
+
+/** It says so itself, or the kernel does. */
+class DamagedFilesystem extends DataLoss {}
+
+/** @throws DamagedFilesystem */
+async function tryToMount(pool: Pool, mount: VolumeMount): Promise<boolean> {
   const { attributes, beforehand, fsType, parameters, target, volumeId } = mount;
   const { lane } = pool;
   const [attached, prepared] = await Promise.allSettled([
@@ -44,7 +59,11 @@ export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<boole
   const { devicePath } = attachment;
   try {
     if (prepared.status === 'rejected') throw prepared.reason;
-    const isTooSmall = await hasRoomToGrow(lane, fsType, attachment.descriptor);
+    const superblock = await readAt(lane, attachment.descriptor, superblockRange[fsType]);
+    if (hasErrors(fsType, superblock)) throw new DamagedFilesystem(`volume ${volumeId}: its ${fsType} has errors.`);
+    const size = filesystemSize(fsType, superblock);
+    // Not a superblock: the mount fails, and says why better.
+    const isTooSmall = size !== undefined && canGrow(size, sizeOfDevice(attachment.descriptor));
     if (isTooSmall && fsType === 'ext4') await growBeforeMount(lane, volumeId, devicePath);
     await step('stage/mount', () =>
       mountFilesystem(lane, { fsType, source: devicePath, parameters, attributes, target }),
@@ -64,13 +83,6 @@ export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<boole
 export async function growStaged(pool: Pool, fsType: FilesystemType, path: string, devicePath: string): Promise<void> {
   const deviceBytes = await deviceSizeBytes(pool.lane, devicePath);
   await step('stage/grow', () => growMounted(pool.lane, { fsType, path, devicePath, deviceBytes }));
-}
-
-/** Whether an unmounted filesystem is smaller than its device. */
-async function hasRoomToGrow(lane: Lane, fsType: FilesystemType, device: Descriptor): Promise<boolean> {
-  const size = filesystemSize(fsType, await readAt(lane, device, superblockRange[fsType]));
-  // Not a superblock: the mount fails, and says why better.
-  return size !== undefined && canGrow(size, sizeOfDevice(device));
 }
 
 async function growBeforeMount(lane: Lane, volumeId: VolumeId, devicePath: string): Promise<void> {
@@ -114,7 +126,7 @@ function refusal(error: KernelError, volumeId: VolumeId, fsType: string, hasPara
   if (hasParameters && error.code === 'EINVAL') {
     return new InvalidArgument(`volume ${volumeId}: ${fsType} cannot be mounted with these mount_flags (${words}).`);
   }
-  const isDamage = ['EUCLEAN', 'EBADMSG', 'EINVAL', 'EIO'].includes(error.code);
   const message = `volume ${volumeId}: its ${fsType} cannot be mounted (${words}). It is left as it is; see the node's kernel log.`;
-  return isDamage ? new DataLoss(message) : new InternalError(message);
+  if (['EUCLEAN', 'EBADMSG', 'EINVAL'].includes(error.code)) return new DamagedFilesystem(message);
+  return error.code === 'EIO' ? new DataLoss(message) : new InternalError(message);
 }

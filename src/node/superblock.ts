@@ -34,6 +34,16 @@ export function filesystemSize(fsType: FilesystemType, superblock: Uint8Array): 
   return readers[fsType](view);
 }
 
+/**
+ * Whether the superblock says that the filesystem has errors. XFS and btrfs say so by refusing to be mounted.
+ * @param superblock the bytes of `superblockRange`
+ */
+export function hasErrors(fsType: FilesystemType, superblock: Uint8Array): boolean {
+  if (fsType !== 'ext4' || superblock.byteLength < superblockRange.ext4.lengthBytes) return false;
+  const view = new DataView(superblock.buffer, superblock.byteOffset, superblock.byteLength);
+  return view.getUint16(0x38, true) === ext4Magic && (view.getUint16(0x3a, true) & ext4HasErrors) !== 0;
+}
+
 const readers: Readonly<Record<FilesystemType, (view: DataView) => FilesystemSize | undefined>> = {
   ext4: ext4Size,
   xfs: xfsSize,
@@ -41,6 +51,8 @@ const readers: Readonly<Record<FilesystemType, (view: DataView) => FilesystemSiz
 };
 
 const ext4Magic = 0xef53;
+/** EXT4_ERROR_FS in s_state. */
+const ext4HasErrors = 0x2;
 const ext4Incompat64bit = 0x80;
 /** resize2fs(8) wants this many blocks for data in a last group, beside the group's own tables. */
 const ext4SmallestGroupDataBlocks = 50n;

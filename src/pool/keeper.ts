@@ -34,6 +34,9 @@ export type PoolState =
 /** How often a keeper looks at its watch. Nothing but a look: no disk is asked. */
 const tickMs = 1_000;
 
+/** A pool that takes longer to open, an XFS with a long log say, is as good as one that cannot be opened. */
+const longOpeningMs = 30_000;
+
 /**
  * One configured pool, from its opening to the end, whatever becomes of its disk. The disk is asked how it is by a small
  * durable write, now and then, and at once if a call takes long or fails with an I/O error. If it does not answer, or
@@ -67,7 +70,7 @@ export class PoolKeeper {
 
   /** Whether it is known how the pool is; one that takes too long to open is sick. */
   get isSettled(): boolean {
-    return this.#state.state !== 'opening' || performance.now() - this.#begunMs > this.#options.sickAfterMs;
+    return this.#state.state !== 'opening' || performance.now() - this.#begunMs > longOpeningMs;
   }
 
   /** Opens the pool for the first time. @returns why it failed */

@@ -210,6 +210,13 @@ export interface Pool {
   removeGroup(id: GroupId): Promise<void>;
 
   /**
+   * Repairs the filesystem of a volume that is not attached, so that nothing is lost if that goes wrong: on a clone, which
+   * then takes the volume's place, while the original is kept in the trash under a name of its own.
+   * @throws DataLoss if it cannot be repaired, or not cloned in this pool: then nothing has changed
+   */
+  repair(id: VolumeId, fsType: FilesystemType): Promise<void>;
+
+  /**
    * Makes the data reachable as a device; the same device again if it already is.
    * `lasting`: the device stays until `detach`; otherwise it goes with its last user.
    * `readonly`: a device of its own that refuses writes, beside the writable one (PB14).

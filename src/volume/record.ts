@@ -40,6 +40,16 @@ export interface VolumeRecord {
   readonly publication?: Publication;
   /** Set for a pod's inline volume: it comes with its publish and goes with its unpublish. */
   readonly ephemeral?: Ephemeral;
+  /** Set once its filesystem has been repaired. */
+  readonly repair?: Repair;
+}
+
+/** The last repair of a volume's filesystem. */
+export interface Repair {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  /** What it was before, in the trash. */
+  readonly originalId: VolumeId;
 }
 
 /** What a volume that lives no longer than its mount was asked for with. */
@@ -86,6 +96,7 @@ const storedRecord = z.strictObject({
   undeleteSeconds: z.int().nonnegative().optional(),
   publication: z.strictObject({ nodeId: z.string(), mode: z.enum(accessModes), readonly: z.boolean() }).optional(),
   ephemeral: z.strictObject({ handle: z.string(), digest: z.string() }).optional(),
+  repair: z.strictObject({ at: z.iso.datetime(), originalId: z.string() }).optional(),
 });
 
 export function serializeRecord(record: VolumeRecord): string {
@@ -101,6 +112,7 @@ export function parseRecord(text: string, where: string): VolumeRecord {
     source,
     mutableParameters,
     publication,
+    repair,
     undeleteSeconds,
     ...fields
   } = parseStored(storedRecord, text, where);
@@ -115,7 +127,14 @@ export function parseRecord(text: string, where: string): VolumeRecord {
     ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }),
     ...(publication === undefined ? {} : { publication }),
     ...(ephemeral === undefined ? {} : { ephemeral }),
+    ...(repair === undefined ? {} : { repair: parseRepair(repair, where) }),
   };
+}
+
+function parseRepair({ at, originalId: text }: { at: string; originalId: string }, where: string): Repair {
+  const originalId = parseVolumeId(text);
+  if (originalId === undefined) throw unreadable(where, 'the id of what it was before its repair has the wrong shape');
+  return { at, originalId };
 }
 
 function parseSource(source: { type: 'snapshot' | 'volume'; id: string }, where: string): VolumeSource {

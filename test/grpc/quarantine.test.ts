@@ -82,6 +82,46 @@ describe('a pool whose disk hangs', () => {
   });
 });
 
+describe('a pool whose filesystem has shut down after an error', () => {
+  test('a disk of its own: mounted anew by itself, as soon as no volume keeps the dead filesystem', async () => {
+    using scratch = new Scratch('sick');
+    const disk = blankDisk(scratch);
+    const options = { config: `pools:\n  p: { device: ${disk}, sickAfter: 2s }\n` };
+    await using driver = await DriverProcess.start(scratch, options);
+    using client = driver.connect();
+    const used = new TestVolume(scratch, 'used');
+    const id = await used.bringUp(client);
+    writeFileSync(used.file('data'), 'kept');
+    execFileSync('sync', ['--file-system', used.targetPath]);
+    shutDown(scratch.join('data', 'pools', 'p'));
+
+    await eventually(async () => assert.match(await refusedOrIo(create(client, 'new', 'p')), /quarantine/));
+    assert.equal(await capacityOf(client, 'p'), 0n);
+    await eventually(async () => assert.match(await refused(create(client, 'new', 'p')), /Stop the pods/));
+    await used.unpublish(client, id);
+    await used.unstage(client, id);
+
+    await eventually(async () => void (await create(client, 'new', 'p')));
+    await used.stage(client, id);
+    await used.publish(client, id);
+    assert.equal(readFileSync(used.file('data'), 'utf8'), 'kept');
+    await used.tearDown(client, id);
+  });
+
+  test('a directory: well again when its owner has mounted it anew', async () => {
+    using scratch = new Scratch('sick');
+    const disk = new Disk(scratch);
+    await using driver = await DriverProcess.start(scratch, { config: config(scratch, disk) });
+    using client = driver.connect();
+    const kept = await create(client, 'kept', 'sick');
+    execFileSync('mount', ['-o', 'remount,ro', disk.directory]);
+    await eventually(async () => assert.match(await refusedOrIo(create(client, 'new', 'sick')), /read-only/));
+    execFileSync('mount', ['-o', 'remount,rw', disk.directory]);
+    await eventually(async () => void (await create(client, 'new', 'sick')));
+    assert.deepEqual(await create(client, 'kept', 'sick'), kept);
+  });
+});
+
 /** A pool on a disk of its own, and one beside it. */
 function config(scratch: Scratch, disk: Disk): string {
   return [
@@ -130,6 +170,29 @@ function create(client: DriverClient, name: string, pool: string) {
 
 async function capacityOf(client: DriverClient, pool: string): Promise<bigint> {
   return (await client.controller.GetCapacity({ parameters: { pool } })).available_capacity;
+}
+
+function blankDisk(scratch: Scratch): string {
+  const image = scratch.join('disk.img');
+  execFileSync('truncate', ['--size=2G', image]);
+  return execFileSync('losetup', ['--find', '--show', image], { encoding: 'utf8' }).trim();
+}
+
+/** XFS_IOC_GOINGDOWN: what XFS does by itself when it cannot write its log. */
+function shutDown(directory: string): void {
+  const program =
+    'import fcntl, os, struct, sys; fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))';
+  execFileSync('python3', ['-c', program, directory]);
+}
+
+/** Its words; the first call that the disk fails gets the disk's own. */
+async function refusedOrIo(call: Promise<unknown>): Promise<string> {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof CallError, `${error}`);
+  return error.message;
 }
 
 /** The words of the refusal. */

@@ -101,7 +101,7 @@ async function openMountedHome(
 ): Promise<OpenHome> {
   const { lane, dataDirectory, poolName } = options;
   const root = poolRoot(dataDirectory, poolName);
-  await lane.run(() => mkdir(root, { recursive: true, mode: 0o700 }));
+  await makeMountPoint(lane, root);
   const lock: Descriptor = await takeLock(options, source);
   try {
     await mountHome({ lane, poolName, source, root, fileSizeBytes });
@@ -118,6 +118,16 @@ async function openMountedHome(
       await lock[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Does not look into the directory: a filesystem that is dead may be mounted there. */
+async function makeMountPoint(lane: Lane, root: string): Promise<void> {
+  await lane.run(() => mkdir(dirname(root), { recursive: true, mode: 0o700 }));
+  try {
+    await lane.run(() => mkdir(root, { mode: 0o700 }));
+  } catch (error) {
+    if (!isErrno(error, 'EEXIST')) throw error;
+  }
 }
 
 async function realDevice(options: HomeOptions, path: string): Promise<string> {

@@ -28,6 +28,7 @@ import { writeHealthFile } from './health-file.ts';
 import type { OpenHome } from './home.ts';
 import { labelledDevices, labelOf } from './labelled-devices.ts';
 import type { ImageParts } from './parts.ts';
+import { ImageRepair } from './repair.ts';
 import { ImageSnapshots } from './snapshots.ts';
 import { ImageVolumes } from './volumes.ts';
 
@@ -40,6 +41,7 @@ export class ImagePool implements Pool {
   readonly #volumes: ImageVolumes;
   readonly #deletion: ImageDeletion;
   readonly #snapshots: ImageSnapshots;
+  readonly #repair: ImageRepair;
   readonly #home: OpenHome;
 
   constructor(parts: ImageParts, options: { defaultFilesystem: FilesystemType; home: OpenHome }) {
@@ -47,6 +49,7 @@ export class ImagePool implements Pool {
     this.#volumes = new ImageVolumes(parts);
     this.#deletion = new ImageDeletion(parts);
     this.#snapshots = new ImageSnapshots(parts);
+    this.#repair = new ImageRepair(parts);
     this.#home = options.home;
     this.defaultFilesystem = options.defaultFilesystem;
     this.capabilities = {
@@ -139,6 +142,10 @@ export class ImagePool implements Pool {
     await this.#snapshots.removeGroup(id);
   }
 
+  repair(id: VolumeId, fsType: FilesystemType): Promise<void> {
+    return this.#repair.repair(this.#volumes.require(id), fsType);
+  }
+
   async attach(id: VolumeId, options: { lasting: boolean; readonly: boolean }): Promise<Attachment> {
     return this.#parts.devices.attach(this.#volumes.require(id), options);
   }
@@ -192,13 +199,21 @@ export class ImagePool implements Pool {
     if (record === undefined) return { abnormal: true, message: 'The pool has no record of this volume.' };
     try {
       const image = await statusOf(lane, layout.data(id));
-      if (image.sizeBytes >= record.sizeBytes) return { abnormal: false, message: 'The volume is healthy.' };
+      if (image.sizeBytes >= record.sizeBytes) return this.#repairCondition(record);
       return { abnormal: true, message: 'The image file is shorter than the volume: data is missing.' };
     } catch (error) {
       if (lane.closedFor !== undefined) throw lane.closedFor;
       if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The image file is missing.' };
       return { abnormal: true, message: 'The image file cannot be read; see the kernel log of the node.' };
     }
+  }
+
+  /** As long as what it was before can be looked at, somebody should. */
+  #repairCondition({ repair }: VolumeRecord): Condition {
+    const isKept = this.#parts.trash.entries().some((entry) => entry.record.id === repair?.originalId);
+    if (repair === undefined || !isKept) return { abnormal: false, message: 'The volume is healthy.' };
+    const message = `Its filesystem was damaged and has been repaired. The original is in the trash: ${repair.originalId}`;
+    return { abnormal: true, message };
   }
 
   checkHealth(lane: Lane): Promise<void> {

@@ -42,6 +42,7 @@ export interface ImagePoolOptions {
 
 /** mkfs processes at a time; more only makes each of them slower. */
 const formatsAtOnce = 8;
+const repairsAtOnce = 2;
 
 /**
  * Opens the pool and reconciles it with what a crash or a reboot left: half-made and half-removed volumes go, devices
@@ -97,6 +98,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
     });
     const parts = {
       ...{ name, lane, log, layout, syncs },
+      programs: lane.beside('repair', repairsAtOnce),
       ...{ index, snapshotIndex, space, devices, freezer, maker, trash },
       blockSizeBytes: poolFile.blockSizeBytes,
       undeleteSeconds: options.undeleteSeconds,

@@ -29,4 +29,6 @@ export interface ImageParts {
   readonly maker: ImageMaker;
   readonly trash: Trash;
   readonly syncs: DirectorySync;
+  /** Where programs run that repair filesystems: they take no worker thread, but each reads a disk for long. */
+  readonly programs: Lane;
 }

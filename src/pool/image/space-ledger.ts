@@ -136,7 +136,10 @@ export class SpaceLedger {
   }
 
   #sharing(): ReadonlySet<VolumeId> {
-    return sharingVolumes(this.#options.index.all(), this.#options.snapshotIndex.all());
+    const { index, snapshotIndex, trash } = this.#options;
+    // A volume shares with its clones, and with what it was before a repair, until those are out of the trash, too.
+    const volumes = [...index.all(), ...trash.entries().map(({ record }) => record)];
+    return sharingVolumes(volumes, snapshotIndex.all());
   }
 
   /** The images first: what is written meanwhile then makes the answer smaller, not larger. */
