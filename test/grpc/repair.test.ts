@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'nod
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { VolumeContent } from '../../src/volume/capability.ts';
+import { eventually } from '../support/eventually.ts';
 import { openTestPool } from '../support/image-pool.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import type { TestVolume } from '../support/node-volume.ts';
@@ -138,6 +139,8 @@ async function used(
   await volume.publish();
   writeFileSync(join(volume.target, 'data'), 'kept');
   await volume.down();
+  // What a device that lingers has in memory, nobody would see damaged.
+  await eventually(async () => assert.deepEqual(await harness.pool.devices(volume.id), []));
   return volume;
 }
 

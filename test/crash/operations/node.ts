@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { VolumeContent } from '../../../src/volume/capability.ts';
 import type { StepName } from '../../../src/volume/step.ts';
+import { eventually } from '../../support/eventually.ts';
+import { loopsOver } from '../kernel-sight.ts';
 import { block, btrfs, ext4, type Operation, publishedWithData, used, xfs } from '../operation.ts';
 import type { TestVolume } from '../test-volume.ts';
+
+const repairSteps = ['repair/clone', 'repair/check', 'repair/keep', 'repair/record', 'repair/commit'] as const;
 
 /** The calls of the Node service. */
 export const nodeOperations: readonly Operation[] = [
@@ -16,6 +22,17 @@ export const nodeOperations: readonly Operation[] = [
     outgrown,
   ),
   staging('NodeStageVolume that grows xfs', xfs, ['attach/loop', 'note/write', 'stage/mount', 'stage/grow'], outgrown),
+  {
+    ...staging(
+      'NodeStageVolume that repairs ext4',
+      ext4,
+      [...repairSteps, 'attach/loop', 'note/write', 'stage/mount', 'remove/purge'],
+      damaged,
+    ),
+    interruptedAt: repairSteps,
+    // What each try has kept.
+    cleanUp: async (volume) => void (await volume.node.admin.purge(undefined)),
+  },
   unstaging('NodeUnstageVolume', ext4, ['unstage/unmount', 'note/write']),
   unstaging('NodeUnstageVolume block', block, ['unstage/unmount', 'unstage/device', 'detach/loop', 'note/write']),
   publishing('NodePublishVolume', ext4, false, ['publish/target', 'publish/mount']),
@@ -123,6 +140,17 @@ function expansion(name: string, content: VolumeContent): Operation {
 async function stagedWithData(volume: TestVolume): Promise<void> {
   await publishedWithData(volume);
   await volume.unpublish();
+}
+
+/** Its superblock says that it has errors, and it has. */
+async function damaged(volume: TestVolume): Promise<void> {
+  await used(volume);
+  const image = join(volume.node.poolRoot, 'volumes', volume.id, 'data');
+  // What a device that lingers has in memory, nobody would see damaged.
+  await eventually(() => assert.deepEqual(loopsOver(dirname(image)), []));
+  for (const change of ['free_blocks_count 7', 'state 2']) {
+    execFileSync('debugfs', ['-w', '-R', `set_super_value ${change}`, image], { stdio: 'ignore' });
+  }
 }
 
 /** Larger than the filesystem in it. */
