@@ -195,6 +195,22 @@ export async function loopBackingPaths(lane: Lane): Promise<ReadonlyMap<number, 
   return paths;
 }
 
+/** The file behind a loop device, as sysfs shows it: the device is not opened, nor the file asked. */
+export function loopBackingPath(device: DeviceNumber): string | undefined {
+  const number = loopNumber(device);
+  return number === undefined ? undefined : backingPath(number);
+}
+
+/** What sysfs alone has of a loop device. */
+export type LoopSight = Pick<LoopStatus, 'device' | 'devicePath' | 'readonly'>;
+
+/** The loop devices over such a path, none of them opened: their file's filesystem may be dead. */
+export async function findLoops(lane: Lane, isWanted: (backingPath: string) => boolean): Promise<LoopSight[]> {
+  return Array.from(await loopBackingPaths(lane)).flatMap(([number, path]) =>
+    isWanted(path) ? [{ device: loopDevice(number), devicePath: loopPath(number), readonly: isReadonly(number) }] : [],
+  );
+}
+
 /**
  * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. Others are not even opened:
  * whoever looks at a device keeps it, and one that is about to go would be in somebody's way. Left out is also one whose
@@ -276,6 +292,14 @@ function backingPath(number: number): string | undefined {
   } catch {
     // Detached at this moment.
     return undefined;
+  }
+}
+
+function isReadonly(number: number): boolean {
+  try {
+    return readFileSync(`/sys/block/loop${number}/ro`, 'ascii').trim() === '1';
+  } catch {
+    return false;
   }
 }
 

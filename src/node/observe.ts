@@ -2,12 +2,12 @@ import { basename } from 'node:path';
 import { type DeviceNumber, sameDevice } from '../kernel/device.ts';
 import { isErrno } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
-import { loopNumber, loopStatus } from '../kernel/loop.ts';
+import { loopBackingPath } from '../kernel/loop.ts';
 import { type Mount, readMountTable } from '../kernel/mount-table.ts';
 import { statusOf } from '../kernel/path.ts';
 import type { AttachedDevice, Pool } from '../pool/pool.ts';
 import { Aborted } from '../volume/errors.ts';
-import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { type VolumeId, volumeIdInPath } from '../volume/id.ts';
 import type { NodeContext } from './context.ts';
 import { isEmptyDirectory, type Look } from './look.ts';
 import { attributesShown, completeAttributes } from './mount-options.ts';
@@ -114,17 +114,12 @@ async function representedBy(lane: Lane, path: string): Promise<DeviceNumber | u
 }
 
 /** Which volume a device belongs to, known to a record or not, on whichever pool, open or not. */
-export async function ownerOf({ lane, pools }: NodeContext, device: DeviceNumber): Promise<Owner | undefined> {
+export async function ownerOf({ pools }: NodeContext, device: DeviceNumber): Promise<Owner | undefined> {
   const isOnlyPoolOpen = pools.names().length === 1 && pools.all().length === 1;
-  // Loop devices carry the ids of their volumes, so that no other pool's disk need be asked, nor one that is sick.
-  const label = isOnlyPoolOpen ? undefined : await labelOf(lane, device);
-  const known = await pools.volumeOfDevice(device, label);
-  return known ?? (label === undefined ? undefined : { id: label, pool: undefined });
-}
-
-async function labelOf(lane: Lane, device: DeviceNumber): Promise<VolumeId | undefined> {
-  const number = loopNumber(device);
-  return number === undefined ? undefined : parseVolumeId((await loopStatus(lane, number))?.label ?? '');
+  // A loop device shows the name of its image, so that no other pool's disk need be asked, nor one that is sick.
+  const shown = isOnlyPoolOpen ? undefined : volumeIdInPath(loopBackingPath(device) ?? '');
+  const known = await pools.volumeOfDevice(device, shown);
+  return known ?? (shown === undefined ? undefined : { id: shown, pool: undefined });
 }
 
 async function coversVolume(

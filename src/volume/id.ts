@@ -24,6 +24,11 @@ export function volumeIdFor(nodeId: string, poolName: string, volumeName: string
   return `vol-${digest(nodeId, poolName, volumeName)}` as VolumeId;
 }
 
+/** The volume that a path leads to the data of: the kernel shows it of a device. */
+export function volumeIdInPath(path: string): VolumeId | undefined {
+  return parseVolumeId(/\/(vol-[a-z2-7]{26})\//.exec(path)?.[1] ?? '');
+}
+
 /** The id that a name has on this node: a snapshot lies in its source's pool, but its name is one for all pools. */
 export function snapshotIdFor(nodeId: string, snapshotName: string): SnapshotId {
   return `snap-${digest(nodeId, snapshotName)}` as SnapshotId;

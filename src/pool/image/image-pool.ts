@@ -1,10 +1,11 @@
 import type { DeviceNumber } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { loopBackingPath } from '../../kernel/loop.ts';
 import { statusOf } from '../../kernel/path.ts';
 import type { ByteRange } from '../../kernel/sparse.ts';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
-import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import { type GroupId, type SnapshotId, type VolumeId, volumeIdInPath } from '../../volume/id.ts';
 import { type Publication, provisionings, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type {
@@ -24,9 +25,9 @@ import type {
 } from '../pool.ts';
 import { changedBlocks } from './changed-blocks.ts';
 import { ImageDeletion } from './deletion.ts';
+import { devicesByPath } from './devices-by-path.ts';
 import { writeHealthFile } from './health-file.ts';
 import type { OpenHome } from './home.ts';
-import { labelledDevices, labelOf } from './labelled-devices.ts';
 import type { ImageParts } from './parts.ts';
 import { ImageRepair } from './repair.ts';
 import { ImageSnapshots } from './snapshots.ts';
@@ -153,7 +154,7 @@ export class ImagePool implements Pool {
   async devices(id: VolumeId): Promise<AttachedDevice[]> {
     const { devices, lane } = this.#parts;
     if (lane.closedFor === undefined) return devices.list(id);
-    return lane.evenIfClosed((rescue) => labelledDevices(rescue, id));
+    return lane.evenIfClosed((rescue) => devicesByPath(rescue, id));
   }
 
   async detach(device: DeviceNumber): Promise<void> {
@@ -165,7 +166,7 @@ export class ImagePool implements Pool {
   async volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined> {
     const { devices, index, lane } = this.#parts;
     if (lane.closedFor === undefined) return devices.volumeOf(device);
-    const id = await lane.evenIfClosed((rescue) => labelOf(rescue, device));
+    const id = volumeIdInPath(loopBackingPath(device) ?? '');
     return id !== undefined && index.has(id) ? id : undefined;
   }
 
