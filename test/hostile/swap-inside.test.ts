@@ -30,7 +30,7 @@ describe('what a pod does in its volume', () => {
       let rounds = 0;
       {
         await using swapping = await startSwapping({ paths, outside: hostile.decoy });
-        for (let life = 0; life < times(25); life++) {
+        for (let life = 0; life < times(15); life++) {
           await volume.publish();
           for (const volume_path of [volume.targetPath, volume.stagingPath]) {
             const { usage } = await node.client.node.NodeGetVolumeStats({ volume_id: volume.id, volume_path });
@@ -43,7 +43,7 @@ describe('what a pod does in its volume', () => {
         }
         rounds = swapping.rounds;
       }
-      t.diagnostic(`${times(25) * 5} calls, while the names in the volume were swapped ${rounds} times`);
+      t.diagnostic(`${times(15) * 5} calls, while the names in the volume were swapped ${rounds} times`);
       assert.ok(rounds > 0);
       await volume.unstage();
       await volume.delete();
@@ -106,13 +106,13 @@ describe('inline volumes from a repository', () => {
     let rounds = 0;
     for (const path of [target_path, dirname(target_path)]) {
       await using swapping = await startSwapping({ paths: [path], outside: hostile.decoy });
-      for (let life = 0; life < times(8); life++) {
+      for (let life = 0; life < times(4); life++) {
         for (const call of [publish, publish, unpublish]) await attempt(call);
         hostile.checkUntouched();
       }
       rounds += swapping.rounds;
     }
-    t.diagnostic(`${times(8) * 6} calls, while the path was swapped ${rounds} times`);
+    t.diagnostic(`${times(4) * 6} calls, while the path was swapped ${rounds} times`);
     // Its last unpublish may have met a path that was not there: the kubelet repeats it, at the path as it is now.
     await undoAll(node);
     await unpublish();

@@ -51,7 +51,7 @@ describe('paths that are swapped while the driver works there', () => {
             () => volume.unpublish(),
             () => volume.unstage(),
           ];
-          for (let life = 0; life < times(40); life++) {
+          for (let life = 0; life < times(15); life++) {
             for (const call of calls) {
               // Again, as the kubelet does: with some luck it gets through.
               for (let count = 0; count < 3; count++) if (await attempt(call)) done++;
@@ -60,7 +60,7 @@ describe('paths that are swapped while the driver works there', () => {
           }
           rounds = swapping.rounds;
         }
-        t.diagnostic(`${times(40) * 12} calls, ${done} of them done, while it was swapped ${rounds} times`);
+        t.diagnostic(`${times(15) * 12} calls, ${done} of them done, while it was swapped ${rounds} times`);
         await undoAll(node);
         assert.deepEqual(mountsBelow(node.kubeletDirectory), []);
         await hostile.checkConsistent();
