@@ -46,6 +46,8 @@ test('what it finds, and what it does not', () => {
     'async function f() { using it = held; return await work(); }',
     'async function g() { using it = held; return [1].map(() => { return work(); }); }',
     'async function h() { const early = work(); if (early) return early; using it = held; return 3; }',
+    'function j() { try { return work(); } catch { return work(); } }',
+    'async function k() { try { return work(); } catch { return 4; } } // found',
     'function i() { using it = held; return work(); } // found',
   ];
   mkdirSync(scratch.join('src'));

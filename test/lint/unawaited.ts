@@ -1,4 +1,4 @@
-import { type Node, NodeFlags, type SourceFile } from 'typescript/unstable/ast';
+import { type Node, NodeFlags, type SourceFile, SyntaxKind } from 'typescript/unstable/ast';
 import {
   isBlock,
   isFunctionLikeDeclaration,
@@ -11,30 +11,33 @@ import type { Checker } from 'typescript/unstable/sync';
 /**
  * Finds each `return` of a promise that is not awaited where leaving the block does something: below a `using`, or in a
  * `try`. What was to be released after the work would be released before it is done, and what was to be caught is not.
+ * A function that is not async can only mean to catch what fails at once.
  * @returns where: `src/a.ts:12`
  */
 export function unawaitedReturns(file: SourceFile, checker: Checker): string[] {
   const found: string[] = [];
 
-  function visit(node: Node, isGuarded: boolean): void {
+  function visit(node: Node, isGuarded: boolean, isInAsync: boolean): void {
     if (isFunctionLikeDeclaration(node)) {
-      node.forEachChild((child) => visit(child, false));
+      const isAsync = node.modifiers?.some(({ kind }) => kind === SyntaxKind.AsyncKeyword) ?? false;
+      node.forEachChild((child) => visit(child, false, isAsync));
     } else if (isBlock(node)) {
       let isBelowUsing = isGuarded;
       for (const statement of node.statements) {
-        visit(statement, isBelowUsing);
+        visit(statement, isBelowUsing, isInAsync);
         if (isUsing(statement)) isBelowUsing = true;
       }
     } else if (isTryStatement(node)) {
       const { catchClause, finallyBlock, tryBlock } = node;
-      visit(tryBlock, true);
-      if (catchClause !== undefined) visit(catchClause, isGuarded || finallyBlock !== undefined);
-      if (finallyBlock !== undefined) visit(finallyBlock, isGuarded);
+      const isReleased = isGuarded || finallyBlock !== undefined;
+      visit(tryBlock, isReleased || isInAsync, isInAsync);
+      if (catchClause !== undefined) visit(catchClause, isReleased, isInAsync);
+      if (finallyBlock !== undefined) visit(finallyBlock, isGuarded, isInAsync);
     } else {
       if (isGuarded && isReturnStatement(node) && node.expression !== undefined && isPromise(node.expression)) {
         found.push(`${file.fileName}:${file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1}`);
       }
-      node.forEachChild((child) => visit(child, isGuarded));
+      node.forEachChild((child) => visit(child, isGuarded, isInAsync));
     }
   }
 
@@ -44,7 +47,7 @@ export function unawaitedReturns(file: SourceFile, checker: Checker): string[] {
     return present !== undefined && checker.getPropertyOfType(present, 'then') !== undefined;
   }
 
-  file.forEachChild((child) => visit(child, false));
+  file.forEachChild((child) => visit(child, false, false));
   return found;
 }
 
