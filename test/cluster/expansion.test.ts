@@ -49,7 +49,7 @@ clusterTest('ext4 grows online where the kernel lets the driver, and else with i
   await ask(namespace, '600Mi');
   if (!hasSysResource()) {
     await waitFor('the refusal to be told', async () => {
-      assert.match(await namespace.events('pod/user'), /CAP_SYS_RESOURCE/);
+      assert.match(await namespace.field('pvc/data', '.status.conditions[*].message'), /CAP_SYS_RESOURCE/);
     });
     await namespace.remove('pod/user');
     await namespace.apply(pod('user', { volumes: { data: 'data' } }));
