@@ -13,7 +13,8 @@ export const cannotMount = 125;
 /*
  * $1: filesystem type, $2: device, $3: directory in the volume, the rest: the program.
  * A new mount namespace has a copy of every mount, and would keep each volume's device busy for as long as the program
- * runs: those of loop devices are let go (proc_pid_mountinfo(5): after " - " come type and source).
+ * runs: those of loop devices are let go (proc_pid_mountinfo(5): after " - " come type and source). Where the kubelet's
+ * directory is shared, as Kubernetes asks for, an unmount there is one here too, in the moment before that as well.
  * /sys is a place that is there on every system, that everybody may pass through, and that nothing here needs. If memory
  * runs out the kernel shall end this process and not the driver. The shell stays: it ends with its parent, and all the
  * others with it, while the program forgets its parent if it becomes another user's (PR_SET_PDEATHSIG(2const)).
@@ -21,7 +22,11 @@ export const cannotMount = 125;
  */
 const script = [
   'umask 022',
-  "sed -nE 's#^([^ ]+ ){4}(/[^ ]+) .* - [^ ]+ /dev/loop[0-9]+ .*#\\2#p' /proc/self/mountinfo | xargs -r umount -l 2>/dev/null",
+  'set -f; others=',
+  'while read -r _ _ _ _ target rest; do',
+  `  case "$target \${rest##* - }" in "/ "*) ;; *" /dev/loop"*) others="$target $others" ;; esac`,
+  'done </proc/self/mountinfo',
+  '[ -z "$others" ] || umount -l $others 2>/dev/null',
   'mount -t "$1" -o nosuid,nodev,noexec -- "$2" /sys && cd -- "/sys/$3" || exit 125',
   'echo 1000 2>/dev/null >/proc/self/oom_score_adj || :',
   'shift 3',

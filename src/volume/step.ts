@@ -6,6 +6,18 @@ import { channel } from 'node:diagnostics_channel';
  * not in the list does not compile.
  */
 export const stepNames = [
+  'open/draft',
+  'open/commit',
+  'open/mark',
+  'open/format',
+  'open/unmark',
+  'open/mount',
+  'open/extend',
+  'open/resize',
+  'open/grow',
+  'open/identity',
+  'open/remember',
+  'open/thaw',
   'create/directory',
   'create/data',
   'create/format',
@@ -13,6 +25,7 @@ export const stepNames = [
   'create/identity',
   'create/record',
   'create/commit',
+  'remove/mark',
   'remove/trash',
   'remove/purge',
   'restore/commit',

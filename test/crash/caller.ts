@@ -61,7 +61,7 @@ export class Caller {
     const { publish, stage } = movesOf(volume);
     // A pool that copies does so only while nobody uses the volume.
     const snapshotsAt = random.pick(['never', 'never', 'rest', 'work'] as const);
-    const isInUse = snapshotsAt === 'work' && this.#node.circumstances.pool !== 'directory';
+    const isInUse = snapshotsAt === 'work' && volume.pool.name !== 'directory';
     await this.#use(volume);
     await volume.write();
     if (isInUse) await this.#snapshot(volume);

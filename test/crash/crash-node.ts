@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AdminClient } from '../../src/admin/client.ts';
 import type { CrashPoint } from '../../src/volume/step.ts';
@@ -7,10 +6,10 @@ import { CallError, type DriverClient } from '../support/client.ts';
 import { DriverProcess, type Ending } from '../support/driver.ts';
 import type { Scratch } from '../support/scratch.ts';
 import type { DriverCommand } from './bundle.ts';
+import { type CrashPool, makePool, type PoolHome } from './crash-pool.ts';
 
 /** Every driver here is told this, so that a volume's id can be known before the volume is. */
 export const nodeId = 'node-1';
-export const poolName = 'default';
 
 /** How long an armed driver may take to reach its point: only a failure takes this long. */
 const deathPatienceMs = 10_000;
@@ -18,8 +17,8 @@ const restartPatienceMs = 30_000;
 
 /** What an operation needs of its node, where that is not what most have. */
 export interface Circumstances {
-  /** A file with XFS in it, where snapshots share blocks; or a directory on ext4, where they are copied. */
-  readonly pool?: 'file' | 'directory';
+  /** The first is the default pool; a file alone unless given. */
+  readonly pools?: readonly [PoolHome, ...PoolHome[]];
   /** A volume is published to its node before it is staged there (ControllerPublishVolume). */
   readonly isAttachRequired?: boolean;
   /** Deleted volumes are kept for a time. */
@@ -30,27 +29,23 @@ interface CrashNodeOptions {
   readonly command: DriverCommand;
   readonly scratch: Scratch;
   readonly circumstances: Circumstances;
-  /** Where the pool's files are, once a driver has opened it. */
-  readonly poolRoot: string;
-  /** What the driver locks: the pool's directory, or the file that its filesystem is in. */
-  readonly poolHome: string;
+  readonly pools: readonly CrashPool[];
 }
 
 /** Nobody is there to be called: the driver was killed a moment ago. */
 export class NoDriver extends Error {}
 
-/** A node on which one driver after another dies, with one pool and the kubelet's directory. */
+/** A node on which one driver after another dies, with its pools and the kubelet's directory. */
 export class CrashNode implements AsyncDisposable {
   readonly scratch: Scratch;
   readonly circumstances: Circumstances;
-  readonly poolRoot: string;
-  readonly poolHome: string;
   /** Of the driver that runs. */
   readonly admin: AdminClient;
   readonly dataDirectory: string;
   readonly kubeletDirectory: string;
   readonly #options: CrashNodeOptions;
   readonly #trace: string;
+  #pools: readonly CrashPool[];
   #stepsTaken = 0;
   #driver: DriverProcess | undefined;
   #client: DriverClient | undefined;
@@ -60,8 +55,7 @@ export class CrashNode implements AsyncDisposable {
     this.#options = options;
     this.scratch = options.scratch;
     this.circumstances = options.circumstances;
-    this.poolRoot = options.poolRoot;
-    this.poolHome = options.poolHome;
+    this.#pools = options.pools;
     this.dataDirectory = options.scratch.join('data');
     this.kubeletDirectory = options.scratch.join('kubelet');
     this.admin = new AdminClient(options.scratch.join('data', 'admin.sock'));
@@ -78,6 +72,21 @@ export class CrashNode implements AsyncDisposable {
   get pid(): number {
     if (this.#driver === undefined) throw new NoDriver('no driver runs');
     return this.#driver.pid;
+  }
+
+  get pools(): readonly CrashPool[] {
+    return this.#pools;
+  }
+
+  /** From the next driver on, the pool of this name is configured like this. */
+  configure(pool: CrashPool): void {
+    this.#pools = this.#pools.map((each) => (each.name === pool.name ? pool : each));
+  }
+
+  get defaultPool(): CrashPool {
+    const [first] = this.#pools;
+    if (first === undefined) throw new Error('the node has no pool');
+    return first;
   }
 
   get socketPath(): string {
@@ -98,6 +107,7 @@ export class CrashNode implements AsyncDisposable {
     await this.ready();
   }
 
+  /** Starts a driver; who armed it for its own start expects it to have died before it works. */
   spawn({ at, traced = false }: { readonly at?: CrashPoint; readonly traced?: boolean } = {}): void {
     const { command, scratch } = this.#options;
     const environment: Record<string, string> = { ...command.environment, STEP_TRACE: this.#trace };
@@ -169,14 +179,15 @@ export class CrashNode implements AsyncDisposable {
   }
 
   #config(): string {
-    const { isAttachRequired = false, keepsTrash = false, pool } = this.circumstances;
-    const home = pool === 'directory' ? `directory: ${this.poolHome}` : `file: ${this.poolHome}, size: 16Gi`;
+    const { isAttachRequired = false, keepsTrash = false } = this.circumstances;
+    const undelete = keepsTrash ? '1h' : '0';
     return [
       // With it, both ways to grow a volume are offered.
       'expansion: controller',
       `attach: ${isAttachRequired ? 'required' : 'none'}`,
+      `defaultPool: ${this.defaultPool.name}`,
       'pools:',
-      `  ${poolName}: { ${home}, undelete: ${keepsTrash ? '1h' : '0'} }`,
+      ...this.pools.map(({ config, name }) => `  ${name}: { ${config}, undelete: ${undelete} }`),
       '',
     ].join('\n');
   }
@@ -193,18 +204,8 @@ export class CrashNode implements AsyncDisposable {
   }
 }
 
-/** A node with a pool of 16 GiB, all of it sparse, that has its disk for itself, so that nobody else's files take room there. */
+/** A node with nothing on it yet but its pools. */
 export function makeNode(command: DriverCommand, scratch: Scratch, circumstances: Circumstances = {}): CrashNode {
-  const options = { command, scratch, circumstances };
-  if (circumstances.pool !== 'directory') {
-    const poolRoot = scratch.join('data', 'pools', poolName);
-    return new CrashNode({ ...options, poolRoot, poolHome: scratch.join('pool.img') });
-  }
-  const image = scratch.join('disk.img');
-  execFileSync('truncate', ['--size=16G', image]);
-  execFileSync('mkfs.ext4', ['-q', '-F', image]);
-  mkdirSync(scratch.join('disk'));
-  execFileSync('mount', ['-o', 'loop', image, scratch.join('disk')]);
-  const poolRoot = scratch.join('disk', 'pool');
-  return new CrashNode({ ...options, poolRoot, poolHome: poolRoot });
+  const { pools = ['file'] } = circumstances;
+  return new CrashNode({ command, scratch, circumstances, pools: pools.map((home) => makePool(scratch, home)) });
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { parseRecord, type VolumeRecord } from '../../src/volume/record.ts';
 import { eventually } from '../support/eventually.ts';
 import type { CrashNode } from './crash-node.ts';
+import type { CrashPool } from './crash-pool.ts';
 import { isShown, type Loop, lockHolders, loopsOver, mountsBelow } from './kernel-sight.ts';
 
 /*
@@ -12,51 +13,58 @@ import { isShown, type Loop, lockHolders, loopsOver, mountsBelow } from './kerne
 
 /** Asserts that records, data, devices and mounts agree with each other and with what the driver lists. */
 export async function checkConsistent(node: CrashNode): Promise<void> {
-  const { poolRoot } = node;
   const listed = await listIds(node);
   const snapshots = await listSnapshotIds(node);
   await eventually(() => {
-    const unlinked = namesIn(poolRoot, 'trash').filter((name) => !isKept(join(poolRoot, 'trash', name)));
-    assert.deepEqual(unlinked, [], 'trash/ has something in it that nobody keeps');
-    // The draft of a copy waits for the call that goes on with it, or takes it back.
-    const drafts = namesIn(poolRoot, 'tmp').filter((name) => !name.endsWith('.copy'));
-    assert.deepEqual(drafts, [], 'tmp/ has something half made in it');
-    const lasting = namesIn(poolRoot, 'volumes').filter((id) => readRecord(node, id).ephemeral === undefined);
+    for (const pool of node.pools) checkTidy(pool);
+    const lasting = inAllPools(node, (pool) => volumesIn(pool).filter((id) => !isEphemeral(pool, id)));
     assert.deepEqual(lasting, listed, 'volumes/ and ListVolumes differ');
-    assert.deepEqual(namesIn(poolRoot, 'snapshots'), snapshots, 'snapshots/ and ListSnapshots differ');
+    const cut = inAllPools(node, ({ root }) => namesIn(root, 'snapshots'));
+    assert.deepEqual(cut, snapshots, 'snapshots/ and ListSnapshots differ');
     checkDevices(node);
   });
-  for (const id of namesIn(poolRoot, 'volumes')) checkVolume(node, id);
+  for (const pool of node.pools) for (const id of volumesIn(pool)) checkVolume(pool, id);
+}
+
+/** Asserts that nothing is half made, half removed or waiting to be. */
+function checkTidy({ name, root }: CrashPool): void {
+  const unlinked = namesIn(root, 'trash').filter((entry) => !isKept(join(root, 'trash', entry)));
+  assert.deepEqual(unlinked, [], `${name}: trash/ has something in it that nobody keeps`);
+  // The draft of a copy waits for the call that goes on with it, or takes it back.
+  const drafts = namesIn(root, 'tmp').filter((entry) => !entry.endsWith('.copy'));
+  assert.deepEqual(drafts, [], `${name}: tmp/ has something half made in it`);
 }
 
 /** Asserts that there is no volume, no snapshot, and nothing of any. */
-export async function checkEmpty(node: CrashNode, capacityBytes: bigint): Promise<void> {
+export async function checkEmpty(node: CrashNode, capacities: Capacities): Promise<void> {
   assert.deepEqual(await listIds(node), []);
   await checkConsistent(node);
   await eventually(() => {
-    assert.deepEqual(volumeLoops(node), [], 'loop devices were left');
+    assert.deepEqual(node.pools.flatMap(volumeLoops), [], 'loop devices were left');
     assert.deepEqual(mountsBelow(node.kubeletDirectory), [], 'mounts were left');
   });
   assert.deepEqual(namesIn(node.dataDirectory, 'node'), [], 'notes were left');
   assert.deepEqual(leftInKubeletDirectory(node), [], "the kubelet's directory has something of ours in it");
-  await eventually(() => assert.deepEqual(leftInPool(node), [], 'the pool has something in it'));
-  await checkCapacity(node, capacityBytes);
+  await eventually(() => assert.deepEqual(node.pools.flatMap(leftInPool), [], 'a pool has something in it'));
+  await checkCapacities(node, capacities);
 }
 
 /** Asserts that a driver that was stopped in order has let go of everything, and left no half-made file. */
 export async function checkStopped(node: CrashNode): Promise<void> {
-  const { dataDirectory, poolHome, poolRoot, scratch } = node;
+  const { dataDirectory, pools, scratch } = node;
   assert.ok(!existsSync(node.socketPath), 'the socket was left');
   assert.ok(!existsSync(join(dataDirectory, 'admin.sock')), 'the socket for the operator was left');
-  assert.deepEqual(mountsBelow(dataDirectory), [], 'the pool was left mounted');
+  assert.deepEqual(mountsBelow(dataDirectory), [], 'a pool was left mounted');
   // A device may have to wait for somebody who looks at it.
   await eventually(() => {
-    const loops = loopsOver(scratch.path).filter(
-      ({ backingFile }) => backingFile === poolHome || backingFile.startsWith(`${poolRoot}/`),
+    const loops = loopsOver(scratch.path).filter(({ backingFile }) =>
+      pools.some(({ home, root }) => backingFile === home || backingFile.startsWith(`${root}/`)),
     );
     assert.deepEqual(loops, [], 'loop devices were left');
   });
-  assert.deepEqual(lockHolders(statSync(poolHome, { bigint: true }).ino), [], 'somebody holds the lock of the pool');
+  for (const { home, name } of pools) {
+    assert.deepEqual(lockHolders(statSync(home, { bigint: true }).ino), [], `somebody holds the lock of pool ${name}`);
+  }
   const halfMade = (readdirSync(dataDirectory, { recursive: true }) as string[]).filter((name) =>
     /\.(new|draft|formatting)$|\.reflink-/.test(name),
   );
@@ -66,15 +74,25 @@ export async function checkStopped(node: CrashNode): Promise<void> {
 /** What can be promised, and what XFS gives or takes while it tidies up behind a removal. */
 const toleranceBytes = 2n << 20n;
 
-async function checkCapacity(node: CrashNode, expectedBytes: bigint): Promise<void> {
+async function checkCapacities(node: CrashNode, expected: Capacities): Promise<void> {
   await eventually(async () => {
-    const missingBytes = expectedBytes - (await capacityOf(node));
-    assert.ok(missingBytes < toleranceBytes && missingBytes > -toleranceBytes, `${missingBytes} bytes are missing`);
+    for (const [name, bytes] of await capacitiesOf(node)) {
+      const missing = (expected.get(name) ?? 0n) - bytes;
+      assert.ok(missing < toleranceBytes && missing > -toleranceBytes, `pool ${name}: ${missing} bytes are missing`);
+    }
   });
 }
 
-export async function capacityOf(node: CrashNode): Promise<bigint> {
-  return (await node.client.controller.GetCapacity({})).available_capacity;
+/** What each pool can promise, by its name. */
+export type Capacities = ReadonlyMap<string, bigint>;
+
+export async function capacitiesOf({ client, pools }: CrashNode): Promise<Capacities> {
+  const capacities = new Map<string, bigint>();
+  for (const { name } of pools) {
+    const { available_capacity } = await client.controller.GetCapacity({ parameters: { pool: name } });
+    capacities.set(name, available_capacity);
+  }
+  return capacities;
 }
 
 /** In order. Fails if a volume is listed twice. */
@@ -96,29 +114,33 @@ function isKept(path: string): boolean {
 }
 
 /** Record and data agree. The data may be larger: it grows before the record says so. */
-function checkVolume(node: CrashNode, id: string): void {
-  const record = readRecord(node, id);
+function checkVolume(pool: CrashPool, id: string): void {
+  const record = readRecord(pool, id);
   assert.equal(record.id, id);
-  const { size } = statSync(dataOf(node, id), { bigint: true });
+  const { size } = statSync(dataOf(pool, id), { bigint: true });
   assert.ok(size >= record.sizeBytes, `${id}: ${size} bytes of data for a volume of ${record.sizeBytes}`);
-  const isUsed = volumeLoops(node).some(({ backingFile }) => backingFile === dataOf(node, id));
+  const isUsed = volumeLoops(pool).some(({ backingFile }) => backingFile === dataOf(pool, id));
   assert.ok(record.ephemeral === undefined || isUsed, `${id} is ephemeral, and nobody uses it`);
 }
 
-function readRecord({ poolRoot }: CrashNode, id: string): VolumeRecord {
-  const path = join(poolRoot, 'volumes', id, 'volume.json');
+function isEphemeral(pool: CrashPool, id: string): boolean {
+  return readRecord(pool, id).ephemeral !== undefined;
+}
+
+function readRecord({ root }: CrashPool, id: string): VolumeRecord {
+  const path = join(root, 'volumes', id, 'volume.json');
   return parseRecord(readFileSync(path, 'utf8'), path);
 }
 
-function dataOf({ poolRoot }: CrashNode, id: string): string {
-  return join(poolRoot, 'volumes', id, 'data');
+function dataOf({ root }: CrashPool, id: string): string {
+  return join(root, 'volumes', id, 'data');
 }
 
 /** Every device is of a volume that exists, and is shown somewhere; two devices of one volume never both take writes. */
 function checkDevices(node: CrashNode): void {
-  const images = namesIn(node.poolRoot, 'volumes').map((id) => dataOf(node, id));
+  const images = node.pools.flatMap((pool) => volumesIn(pool).map((id) => dataOf(pool, id)));
   const mounts = mountsBelow(node.kubeletDirectory);
-  const loops = volumeLoops(node);
+  const loops = node.pools.flatMap(volumeLoops);
   const writable = new Set<string>();
   for (const loop of loops) {
     const about = `/dev/loop${loop.number} over ${loop.backingFile}`;
@@ -135,14 +157,23 @@ function checkDevices(node: CrashNode): void {
   }
 }
 
-function volumeLoops(node: CrashNode): Loop[] {
-  return loopsOver(node.poolRoot);
+function volumeLoops({ root }: CrashPool): Loop[] {
+  return loopsOver(root);
+}
+
+function volumesIn({ root }: CrashPool): string[] {
+  return namesIn(root, 'volumes');
+}
+
+/** In order. */
+function inAllPools({ pools }: CrashNode, names: (pool: CrashPool) => string[]): string[] {
+  return pools.flatMap(names).sort();
 }
 
 /** All that lies in the pool besides its own directories. */
-function leftInPool({ poolRoot }: CrashNode): string[] {
+function leftInPool({ root }: CrashPool): string[] {
   const own = ['groups', 'health', 'pool.json', 'snapshots', 'tmp', 'trash', 'volumes'];
-  return (readdirSync(poolRoot, { recursive: true }) as string[]).filter((name) => !own.includes(name));
+  return (readdirSync(root, { recursive: true }) as string[]).filter((name) => !own.includes(name));
 }
 
 /** Staging directories and the parents of targets are the caller's; everything in them is ours. */

@@ -5,7 +5,7 @@ import { Scratch } from '../support/scratch.ts';
 import { buildDriver, type DriverCommand } from './bundle.ts';
 import { Caller } from './caller.ts';
 import { type CrashNode, makeNode } from './crash-node.ts';
-import { capacityOf, checkEmpty, checkStopped } from './invariants.ts';
+import { capacitiesOf, checkEmpty, checkStopped } from './invariants.ts';
 import { SeededRandom } from './seeded-random.ts';
 
 /** HOLDFAST_TEST_SEED repeats a run's choices, HOLDFAST_TEST_KILLS makes it longer. */
@@ -24,10 +24,10 @@ describe('T01 T02 T04 T05: kill -9 at random moments under 8 callers', () => {
     test(`the pool is in a ${pool}`, async (t) => {
       t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats this run`);
       using scratch = new Scratch('crash');
-      await using node = makeNode(command, scratch, { pool });
+      await using node = makeNode(command, scratch, { pools: [pool] });
       const random = new SeededRandom(seed);
       await node.start();
-      const capacityBytes = await capacityOf(node);
+      const capacities = await capacitiesOf(node);
       await node.kill();
 
       const callers = Array.from({ length: callerCount }, (_, i) => new Caller(node, `caller${i}`, random.fork()));
@@ -45,7 +45,7 @@ describe('T01 T02 T04 T05: kill -9 at random moments under 8 callers', () => {
       t.diagnostic(
         `${killed} kills in ${seconds} s; ${sum((c) => c.lives)} lives of volumes, ${sum((c) => c.interruptions)} calls were interrupted`,
       );
-      await checkEmpty(node, capacityBytes);
+      await checkEmpty(node, capacities);
       assert.deepEqual(await node.stop(), { code: 0, signal: null }, node.lastWords());
       await checkStopped(node);
     });

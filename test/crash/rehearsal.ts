@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { AdminError } from '../../src/admin/client.ts';
 import type { CrashPoint } from '../../src/volume/step.ts';
-import { CallError } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import type { DriverCommand } from './bundle.ts';
 import { type CrashNode, makeNode } from './crash-node.ts';
-import { capacityOf, checkConsistent, checkEmpty, checkStopped, listIds } from './invariants.ts';
+import { interrupt } from './interruption.ts';
+import { type Capacities, capacitiesOf, checkConsistent, checkEmpty, checkStopped, listIds } from './invariants.ts';
 import type { Operation } from './operation.ts';
 import { TestVolume } from './test-volume.ts';
 
@@ -19,15 +18,15 @@ export class Rehearsal implements AsyncDisposable {
   readonly #operation: Operation;
   readonly #scratch: Scratch;
   readonly #node: CrashNode;
-  /** Of the empty pool. */
-  readonly #capacityBytes: bigint;
+  /** Of the empty pools. */
+  readonly #capacities: Capacities;
   #tries = 0;
 
-  private constructor(operation: Operation, scratch: Scratch, node: CrashNode, capacityBytes: bigint) {
+  private constructor(operation: Operation, scratch: Scratch, node: CrashNode, capacities: Capacities) {
     this.#operation = operation;
     this.#scratch = scratch;
     this.#node = node;
-    this.#capacityBytes = capacityBytes;
+    this.#capacities = capacities;
   }
 
   static async open(operation: Operation, command: DriverCommand): Promise<Rehearsal> {
@@ -35,7 +34,7 @@ export class Rehearsal implements AsyncDisposable {
     const node = makeNode(command, scratch, operation.circumstances);
     try {
       await node.start({ traced: true });
-      return new Rehearsal(operation, scratch, node, await capacityOf(node));
+      return new Rehearsal(operation, scratch, node, await capacitiesOf(node));
     } catch (error) {
       await node[Symbol.asyncDispose]();
       scratch[Symbol.dispose]();
@@ -65,12 +64,7 @@ export class Rehearsal implements AsyncDisposable {
     const node = this.#node;
     await operation.prelude(volume);
     await checkConsistent(node);
-    await node.kill();
-
-    await node.start({ at: point });
-    await expectInterruption(operation.run(volume));
-    await node.died();
-
+    await interrupt(node, point, () => operation.run(volume));
     await node.start();
     await checkConsistent(node);
     const isThere = (await listIds(node)).includes(volume.id);
@@ -114,16 +108,6 @@ export class Rehearsal implements AsyncDisposable {
     await volume.detach();
     await volume.destroy();
     await this.#operation.cleanUp?.(volume);
-    await checkEmpty(this.#node, this.#capacityBytes);
-  }
-}
-
-/** The call's driver dies under it; or behind its back, once it has answered. */
-async function expectInterruption(call: Promise<void>): Promise<void> {
-  try {
-    await call;
-  } catch (error) {
-    const isCutOff = error instanceof AdminError || (error instanceof CallError && error.code === 'UNAVAILABLE');
-    if (!isCutOff) throw error;
+    await checkEmpty(this.#node, this.#capacities);
   }
 }

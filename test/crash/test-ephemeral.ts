@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CrashNode } from './crash-node.ts';
+import type { CrashPool } from './crash-pool.ts';
 import { mountsBelow } from './kernel-sight.ts';
 
 const text = 'in the repository\n';
@@ -11,15 +12,17 @@ const text = 'in the repository\n';
 export class TestEphemeral {
   readonly #node: CrashNode;
   readonly #handle: string;
-  readonly #targetPath: string;
+  readonly targetPath: string;
   readonly #repository: string;
+  readonly #pool: CrashPool;
 
-  constructor(node: CrashNode, name: string) {
+  constructor(node: CrashNode, name: string, pool = node.defaultPool) {
     this.#node = node;
+    this.#pool = pool;
     this.#handle = `csi-${name}`;
-    this.#targetPath = join(node.kubeletDirectory, 'pods', name, 'inline');
+    this.targetPath = join(node.kubeletDirectory, 'pods', name, 'inline');
     this.#repository = node.scratch.join('repository');
-    mkdirSync(join(this.#targetPath, '..'), { recursive: true });
+    mkdirSync(join(this.targetPath, '..'), { recursive: true });
     if (existsSync(this.#repository)) return;
     // Git runs as nobody in particular, who must get to it.
     chmodSync(node.scratch.path, 0o755);
@@ -29,26 +32,31 @@ export class TestEphemeral {
   async publish(): Promise<void> {
     await this.#node.client.node.NodePublishVolume({
       volume_id: this.#handle,
-      target_path: this.#targetPath,
+      target_path: this.targetPath,
       volume_capability: { mount: { fs_type: 'ext4' }, access_mode: { mode: 'SINGLE_NODE_WRITER' } },
-      volume_context: { 'csi.storage.k8s.io/ephemeral': 'true', size: '32Mi', gitRepository: this.#repository },
+      volume_context: {
+        'csi.storage.k8s.io/ephemeral': 'true',
+        size: '32Mi',
+        pool: this.#pool.name,
+        gitRepository: this.#repository,
+      },
     });
   }
 
   async unpublish(): Promise<void> {
-    await this.#node.client.node.NodeUnpublishVolume({ volume_id: this.#handle, target_path: this.#targetPath });
+    await this.#node.client.node.NodeUnpublishVolume({ volume_id: this.#handle, target_path: this.targetPath });
   }
 
   /** Asserts that it is there, whole, and can be written to. */
   check(): void {
-    assert.equal(mountsBelow(this.#targetPath).length, 1);
-    assert.equal(readFileSync(join(this.#targetPath, 'file'), 'utf8'), text);
-    writeFileSync(join(this.#targetPath, 'data'), 'x');
+    assert.equal(mountsBelow(this.targetPath).length, 1);
+    assert.equal(readFileSync(join(this.targetPath, 'file'), 'utf8'), text);
+    writeFileSync(join(this.targetPath, 'data'), 'x');
   }
 
   /** Asserts that nothing of it is there. */
   checkGone(): void {
-    assert.ok(!existsSync(this.#targetPath), 'the target is still there');
+    assert.ok(!existsSync(this.targetPath), 'the target is still there');
   }
 }
 

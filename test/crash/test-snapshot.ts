@@ -35,7 +35,7 @@ export class TestSnapshot {
 
   /** Asserts that a volume made from it has the data of the cut. */
   async check(): Promise<void> {
-    const copy = new TestVolume(this.#source.node, `${this.#name}-copy`, this.#source.content);
+    const copy = new TestVolume(this.#source.node, `${this.#name}-copy`, this.#source.content, this.#source.pool);
     copy.comesFrom(this.origin);
     await checkOnce(copy);
   }
@@ -73,7 +73,7 @@ export class TestGroup {
   /** Asserts that it has a member of each volume, with the data that the volume has. */
   async check(): Promise<void> {
     for (const source of this.#sources) {
-      const copy = new TestVolume(this.#node, `${source.name}-copy`, source.content);
+      const copy = new TestVolume(this.#node, `${source.name}-copy`, source.content, source.pool);
       const snapshot = { snapshot_id: this.#memberId(source) };
       copy.comesFrom({ source: { snapshot }, checksum: source.checksum });
       await checkOnce(copy);

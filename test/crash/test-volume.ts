@@ -9,7 +9,8 @@ import type { VolumeContent } from '../../src/volume/capability.ts';
 import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import type { DriverClient } from '../support/client.ts';
 import { soon } from '../support/eventually.ts';
-import { type CrashNode, nodeId, poolName } from './crash-node.ts';
+import { type CrashNode, nodeId } from './crash-node.ts';
+import type { CrashPool } from './crash-pool.ts';
 import { loopsOver, mountsBelow } from './kernel-sight.ts';
 
 const mebibyte = 1n << 20n;
@@ -41,16 +42,18 @@ export class TestVolume {
   readonly stagingPath: string;
   readonly targetPath: string;
   readonly node: CrashNode;
+  readonly pool: CrashPool;
   /** What was written and fsynced, if anything was. */
   #checksum: string | undefined;
   #origin: Origin | undefined;
   /** How much room there was when it was written. */
   #usableBytes = 0n;
 
-  constructor(node: CrashNode, name: string, content: VolumeContent) {
+  constructor(node: CrashNode, name: string, content: VolumeContent, pool = node.defaultPool) {
     this.node = node;
+    this.pool = pool;
     this.name = name;
-    this.id = volumeIdFor(nodeId, poolName, name);
+    this.id = volumeIdFor(nodeId, pool.name, name);
     this.content = content;
     this.sizeBytes = sizes[content.type === 'mount' ? content.fsType : 'block'] ?? 0n;
     this.grownBytes = this.sizeBytes + 32n * mebibyte;
@@ -65,6 +68,7 @@ export class TestVolume {
       name: this.name,
       capacity_range: { required_bytes: this.sizeBytes },
       volume_capabilities: [this.capability],
+      parameters: { pool: this.pool.name },
       volume_content_source: this.#origin?.source ?? null,
     });
     assert.equal(volume?.volume_id, this.id);
@@ -226,14 +230,14 @@ export class TestVolume {
 
   /** What the image takes on the disk. */
   allocatedBytes(): bigint {
-    const { blocks } = statSync(join(this.node.poolRoot, 'volumes', this.id, 'data'), { bigint: true });
+    const { blocks } = statSync(join(this.pool.root, 'volumes', this.id, 'data'), { bigint: true });
     return blocks * 512n;
   }
 
   /** Where it is, for whoever has to find out what went wrong. */
   describe(): string {
     const mounts = [...mountsBelow(this.stagingPath), ...mountsBelow(this.targetPath)];
-    const loops = loopsOver(this.node.poolRoot).filter(({ backingFile }) => backingFile.includes(this.id));
+    const loops = loopsOver(this.pool.root).filter(({ backingFile }) => backingFile.includes(this.id));
     const { content, id, name } = this;
     return `${name}: ${JSON.stringify({ id, content, loops, mounts })}`;
   }

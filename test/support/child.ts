@@ -86,25 +86,32 @@ export class Child implements AsyncDisposable {
   }
 }
 
-/*
- * $1: what is kept. All else but the system's own is let go at once: a namespace starts with every mount that other tests
- * have at the time, and would keep their devices busy.
- */
-const namespaceScript = `
-  others=()
-  while read -r _ _ _ _ target _; do
-    case $target/ in / | // | /proc/* | /sys/* | /dev/* | "$1"/*) continue ;; esac
-    case $1/ in "$target"/*) continue ;; esac
-    others=("$(printf '%b' "$target")" "\${others[@]}")
-  done < /proc/self/mountinfo
-  [ "\${#others[@]}" = 0 ] || umount --lazy -- "\${others[@]}" 2> /dev/null
-  exec sleep 600`;
-
 /**
  * A process (sleep) in a mount namespace of its own. Of what is mounted it keeps what is at or below `path`, and hears
  * of no mount or unmount that comes later.
  */
 export function startNamespace(path: string, cwd = '/'): Promise<Child> {
-  const unshare = ['unshare', '--mount', '--propagation', 'private'];
-  return Child.start([...unshare, 'bash', '-c', namespaceScript, 'bash', path], { cwd, becomes: 'sleep' });
+  return Child.start(['python3', '-c', namespaceProgram, path], { cwd, becomes: 'sleep' });
 }
+
+/*
+ * A new namespace has every mount that other tests have at the time, and would keep their devices busy: all but what is
+ * asked for and the system's own is let go at once, in the same process, so that nobody notices. Values of unshare(2),
+ * mount(2) and umount2(2).
+ */
+const namespaceProgram = `
+import ctypes, os, re, sys
+CLONE_NEWNS, MS_PRIVATE_REC, MNT_DETACH = 0x20000, 0x44000, 2
+kept = sys.argv[1] + '/'
+system = ('/proc/', '/sys/', '/dev/')
+libc = ctypes.CDLL(None, use_errno=True)
+def check(result):
+    if result != 0: raise OSError(ctypes.get_errno(), 'unshare or mount')
+check(libc.unshare(CLONE_NEWNS))
+check(libc.mount(None, b'/', None, MS_PRIVATE_REC, None))
+for line in reversed(open('/proc/self/mountinfo').readlines()):
+    target = re.sub(r'\\\\([0-7]{3})', lambda code: chr(int(code[1], 8)), line.split(' ')[4])
+    if kept.startswith(target.rstrip('/') + '/') or (target + '/').startswith((kept, *system)): continue
+    libc.umount2(os.fsencode(target), MNT_DETACH)
+os.execvp('sleep', ['sleep', '600'])
+`;

@@ -4,6 +4,7 @@ import { format } from '../../command/mkfs.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import { DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { step } from '../../volume/step.ts';
 
 /**
  * Makes a sparse file with XFS in it, unless the file is there already. Made under another name and renamed into place
@@ -13,13 +14,17 @@ export async function ensureBackingFile(lane: Lane, path: string, sizeBytes: big
   if (await isThere(lane, path)) return;
   const directory = dirname(path);
   const draft = `${path}.new`;
-  await lane.run(() => unlink(draft)).catch(ignoreMissing);
-  await lane.run(async () => (await open(draft, 'wx', 0o600)).close());
-  await resizeFile(lane, draft, sizeBytes);
-  await format({ path: draft, fsType: 'xfs', blockSizeBytes: 512, extraArguments: [] });
-  await syncFile(lane, draft);
-  await lane.run(() => rename(draft, path));
-  await new DirectorySync().sync(lane, directory);
+  await step('open/draft', async () => {
+    await lane.run(() => unlink(draft)).catch(ignoreMissing);
+    await lane.run(async () => (await open(draft, 'wx', 0o600)).close());
+    await resizeFile(lane, draft, sizeBytes);
+    await format({ path: draft, fsType: 'xfs', blockSizeBytes: 512, extraArguments: [] });
+    await syncFile(lane, draft);
+  });
+  await step('open/commit', async () => {
+    await lane.run(() => rename(draft, path));
+    await new DirectorySync().sync(lane, directory);
+  });
 }
 
 async function isThere(lane: Lane, path: string): Promise<boolean> {

@@ -128,7 +128,7 @@ export class ImageDeletion {
         deletedAt: new Date(now).toISOString(),
         purgeAt: new Date(now + undeleteSeconds * 1000).toISOString(),
       };
-      await replaceFile(lane, syncs, path, JSON.stringify(deletion));
+      await step('remove/mark', () => replaceFile(lane, syncs, path, JSON.stringify(deletion)));
       return deletion;
     } catch (error) {
       // Removed by hand: nothing is left to be kept.

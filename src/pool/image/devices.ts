@@ -179,7 +179,8 @@ export class ImageDevices {
       if (shown.has(`/loop${loop.number}`)) continue;
       const owner = await this.#owner(loop);
       if (owner === undefined || owner.isImageGone) continue;
-      await detachLoop(this.#lane, loop.number, async (now) => (await this.#owner(now))?.id === owner.id);
+      const isStill = async (now: LoopStatus) => (await this.#owner(now))?.id === owner.id;
+      await step('detach/loop', () => detachLoop(this.#lane, loop.number, isStill));
       detached.push(owner.id);
     }
     return detached;

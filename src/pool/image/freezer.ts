@@ -6,6 +6,7 @@ import { readMountTable } from '../../kernel/mount-table.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
+import { step } from '../../volume/step.ts';
 import type { AttachedDevice } from '../pool.ts';
 import { openMounted } from './mounted.ts';
 
@@ -76,7 +77,7 @@ export class Freezer {
       const directory = await openMounted(this.#lane, table, device);
       if (directory === undefined) continue;
       await using open = directory;
-      if (await this.#thawOne(open)) thawed++;
+      if (await step('open/thaw', () => this.#thawOne(open))) thawed++;
     }
     return thawed;
   }

@@ -13,6 +13,7 @@ import { attachLoop, holdLoop, listLoops, refreshLoopSize } from '../../kernel/l
 import { mountFilesystem, unmount } from '../../kernel/mount.ts';
 import { type FileStatus, openDirectory, statusOf } from '../../kernel/path.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { step } from '../../volume/step.ts';
 import { sicknessOf } from '../quarantine.ts';
 import { FormatMarker } from './format-marker.ts';
 import { writeHealthFile } from './health-file.ts';
@@ -50,7 +51,7 @@ export async function mountHome(home: HomeMount): Promise<void> {
   } else {
     if (attached === undefined || home.fileSizeBytes === undefined) await formatIfBlank(home);
     await using device = attached ?? (await attachFile(home));
-    await mountSource(home, device.devicePath);
+    await step('open/mount', () => mountSource(home, device.devicePath));
   }
   if (home.fileSizeBytes !== undefined) await growBackingFile(home, home.fileSizeBytes);
 }
@@ -130,9 +131,9 @@ async function formatIfBlank({ lane, poolName, source, root }: HomeMount): Promi
       );
     }
   }
-  await marker.set(source);
-  await format({ path: source, fsType: 'xfs', blockSizeBytes: 512, extraArguments: [] });
-  await marker.clear();
+  await step('open/mark', () => marker.set(source));
+  await step('open/format', () => format({ path: source, fsType: 'xfs', blockSizeBytes: 512, extraArguments: [] }));
+  await step('open/unmark', () => marker.clear());
 }
 
 /** No signature is not yet blank: a database on a raw disk has none either. */
@@ -182,18 +183,25 @@ async function mountSource(
   }
 }
 
-/** A larger size in the configuration takes effect at the next start. It never shrinks. */
+/**
+ * A larger size in the configuration takes effect at the next start. It never shrinks. File, device and filesystem are
+ * each looked at by themselves: a crash may have come after any of them had grown.
+ */
 async function growBackingFile(home: HomeMount, wantedBytes: bigint): Promise<void> {
   const { lane, source, root } = home;
   if ((await statusOf(lane, source)).sizeBytes < wantedBytes) {
-    await resizeFile(lane, source, wantedBytes);
-    await syncFile(lane, source);
+    await step('open/extend', async () => {
+      await resizeFile(lane, source, wantedBytes);
+      await syncFile(lane, source);
+    });
   }
   await using loop = await findDevice(home);
   const { device } = await statusOf(lane, root);
   if (loop?.number === undefined || !sameDevice(loop.device, device)) return;
-  const fileBytes = (await statusOf(lane, source)).sizeBytes;
-  if ((await deviceSizeBytes(lane, loop.devicePath)) === fileBytes) return;
-  await refreshLoopSize(lane, loop.number);
-  await growMounted(lane, { fsType: 'xfs', path: root, devicePath: loop.devicePath, deviceBytes: fileBytes });
+  const { devicePath, number } = loop;
+  const deviceBytes = (await statusOf(lane, source)).sizeBytes;
+  if ((await deviceSizeBytes(lane, devicePath)) !== deviceBytes) {
+    await step('open/resize', () => refreshLoopSize(lane, number));
+  }
+  await step('open/grow', () => growMounted(lane, { fsType: 'xfs', path: root, devicePath, deviceBytes }));
 }

@@ -6,6 +6,7 @@ import { isErrno } from '../../kernel/errno.ts';
 import type { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { step } from '../../volume/step.ts';
 import { replaceFile } from './durable-file.ts';
 import { healthFileName } from './health-file.ts';
 import { poolsDirectory } from './home.ts';
@@ -51,7 +52,9 @@ export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> 
       blockSizeBytes: await options.blockSizeBytes(),
       createdAt: new Date().toISOString(),
     };
-    await replaceFile(lane, syncs, layout.poolFile, `${JSON.stringify(created, null, 2)}\n`);
+    await step('open/identity', () =>
+      replaceFile(lane, syncs, layout.poolFile, `${JSON.stringify(created, null, 2)}\n`),
+    );
     await remember(options, markerPath, created.id);
     return created;
   }
@@ -107,8 +110,10 @@ async function makeDirectories({ lane, layout }: PoolFileOptions): Promise<void>
 }
 
 async function remember({ lane, syncs }: PoolFileOptions, markerPath: string, id: string): Promise<void> {
-  await lane.run(() => mkdir(dirname(markerPath), { recursive: true, mode: 0o700 }));
-  await replaceFile(lane, syncs, markerPath, `${id}\n`);
+  await step('open/remember', async () => {
+    await lane.run(() => mkdir(dirname(markerPath), { recursive: true, mode: 0o700 }));
+    await replaceFile(lane, syncs, markerPath, `${id}\n`);
+  });
 }
 
 async function readIfThere(lane: Lane, path: string): Promise<string | undefined> {

@@ -168,7 +168,7 @@ export class ImageVolumes {
     const { devices, freezer, maker } = this.#parts;
     const { volumeId } = from;
     const targets = volumeId === undefined ? [] : [{ volumeId, devices: await devices.list(volumeId) }];
-    await step('create/clone', () => freezer.whileFrozen(targets, () => maker.clone(from, data)));
+    await freezer.whileFrozen(targets, () => step('create/clone', () => maker.clone(from, data)));
     await step('create/identity', () => maker.adopt(spec, from, data));
   }
 

@@ -27,8 +27,8 @@ export const controllerOperations: readonly Operation[] = [
     name: 'DeleteVolume that keeps it for a time',
     content: ext4,
     circumstances: { keepsTrash: true },
-    steps: ['remove/trash'],
-    isThereAfter: ({ when }) => when === 'before',
+    steps: ['remove/mark', 'remove/trash'],
+    isThereAfter: ({ step, when }) => step === 'remove/mark' || when === 'before',
     prelude: used,
     run: (volume) => volume.delete(),
     opposite: recreate,
@@ -45,12 +45,22 @@ export const controllerOperations: readonly Operation[] = [
       await volume.delete();
       volume.rememberData(checksum);
     },
-    async run(volume) {
-      const { volumes } = await volume.node.admin.listTrash();
-      // Restored by the first try: to try again is an operator's mistake, and told so.
-      if (volumes.some(({ id }) => id === volume.id)) await volume.node.admin.restore(volume.id);
-    },
+    run: (volume) => whileInTrash(volume, () => volume.node.admin.restore(volume.id)),
     opposite: (volume) => volume.destroy(),
+  },
+  {
+    name: 'holdfast trash purge',
+    content: ext4,
+    circumstances: { keepsTrash: true },
+    steps: ['remove/purge'],
+    isThereAfter: () => false,
+    async prelude(volume) {
+      await used(volume);
+      await volume.delete();
+    },
+    run: (volume) => whileInTrash(volume, () => volume.node.admin.purge(volume.id)),
+    // A volume in the trash does not stand in the way of a new one with its name.
+    opposite: (volume) => volume.create(),
   },
   {
     name: 'ControllerExpandVolume, offline',
@@ -136,6 +146,12 @@ function isAllocated(volume: TestVolume): boolean {
 async function recreate(volume: TestVolume): Promise<void> {
   if (!(await volume.exists())) volume.forgetData();
   await volume.create();
+}
+
+/** Done by the first try, perhaps: to try again is an operator's mistake, and told so. */
+async function whileInTrash(volume: TestVolume, command: () => Promise<unknown>): Promise<void> {
+  const { volumes } = await volume.node.admin.listTrash();
+  if (volumes.some(({ id }) => id === volume.id)) await command();
 }
 
 async function expand(volume: TestVolume): Promise<void> {

@@ -47,7 +47,8 @@ export const nodeOperations: readonly Operation[] = [
     'detach/loop',
   ]),
   expansion('NodeExpandVolume xfs', xfs),
-  { ...expansion('NodeExpandVolume btrfs', btrfs), interruptedAt: ['expand/filesystem'] },
+  expansion('NodeExpandVolume btrfs', btrfs),
+  { ...expansion('NodeExpandVolume block', block), steps: ['grow/data', 'grow/record', 'grow/device'] },
 ];
 
 function staging(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { StepName } from '../../../src/volume/step.ts';
-import { block, ext4, type Operation, publishedWithData, used } from '../operation.ts';
+import { ext4, type Operation, publishedWithData, used, xfs } from '../operation.ts';
 import { TestGroup, TestSnapshot } from '../test-snapshot.ts';
 import { TestVolume } from '../test-volume.ts';
 
@@ -29,9 +29,8 @@ export const snapshotOperations: readonly Operation[] = [
   },
   {
     ...snapshot('CreateSnapshot by copying'),
-    circumstances: { pool: 'directory' },
+    circumstances: { pools: ['directory'] },
     steps: cutting,
-    interruptedAt: ['snapshot/cut', 'snapshot/record', 'snapshot/commit'],
     prelude: used,
     checkDone: (volume) => snapshotOf(volume).check(),
   },
@@ -63,9 +62,9 @@ export const snapshotOperations: readonly Operation[] = [
     },
   },
   {
-    ...clone('CreateVolume from a volume in use'),
+    ...clone('CreateVolume xfs from a volume in use'),
+    content: xfs,
     steps: cloning,
-    interruptedAt: ['create/clone', 'create/identity'],
     async prelude(volume) {
       const source = sourceOf(volume);
       await publishedWithData(source);
@@ -81,9 +80,8 @@ export const snapshotOperations: readonly Operation[] = [
   },
   {
     ...clone('CreateVolume from a volume by copying'),
-    circumstances: { pool: 'directory' },
+    circumstances: { pools: ['directory'] },
     steps: cloning,
-    interruptedAt: ['create/clone', 'create/identity', 'create/record'],
     async prelude(volume) {
       const source = sourceOf(volume);
       await used(source);
@@ -98,6 +96,18 @@ export const snapshotOperations: readonly Operation[] = [
     checkDone: checkGroup,
     opposite: (volume) => groupOf(volume).delete(),
     checkUndone: checkNoMembers,
+  },
+  {
+    ...group('CreateVolumeGroupSnapshot by copying', [...cutting, 'group/commit']),
+    circumstances: { pools: ['directory'] },
+    async prelude(volume) {
+      await used(volume);
+      await used(sourceOf(volume));
+    },
+    run: (volume) => groupOf(volume).create(),
+    checkDone: (volume) => groupOf(volume).check(),
+    opposite: (volume) => groupOf(volume).delete(),
+    checkUndone: noSnapshots,
   },
   {
     ...group('DeleteVolumeGroupSnapshot', ['group/remove', 'snapshot/remove', 'remove/purge']),
@@ -157,9 +167,13 @@ async function checkGroup(volume: TestVolume): Promise<void> {
 
 /** Members exist only with their group. */
 async function checkNoMembers(volume: TestVolume): Promise<void> {
+  await noSnapshots(volume);
+  await volume.write();
+}
+
+async function noSnapshots(volume: TestVolume): Promise<void> {
   const { entries } = await volume.node.client.controller.ListSnapshots({});
   assert.deepEqual(entries, []);
-  await volume.write();
 }
 
 const companions = new WeakMap<TestVolume, { source: TestVolume; snapshot: TestSnapshot; group: TestGroup }>();
@@ -168,7 +182,7 @@ const companions = new WeakMap<TestVolume, { source: TestVolume; snapshot: TestS
 function companionsOf(volume: TestVolume) {
   let found = companions.get(volume);
   if (found === undefined) {
-    const source = new TestVolume(volume.node, `${volume.name}-source`, volume.content.type === 'block' ? block : ext4);
+    const source = new TestVolume(volume.node, `${volume.name}-source`, volume.content);
     const snapshot = new TestSnapshot(volume);
     found = { source, snapshot, group: new TestGroup(`${volume.name}-group`, [volume, source]) };
     companions.set(volume, found);

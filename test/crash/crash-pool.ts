@@ -1,0 +1,56 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import type { Scratch } from '../support/scratch.ts';
+
+/**
+ * A file with XFS in it, where snapshots share blocks; a directory on ext4, where they are copied; or a whole disk, as
+ * far as a loop device is one.
+ */
+export type PoolHome = 'file' | 'directory' | 'disk';
+
+/** A pool of a node, named after its home. 16 GiB unless told otherwise, all of it sparse. */
+export interface CrashPool {
+  readonly name: PoolHome;
+  /** Where its files are, once a driver has opened it. */
+  readonly root: string;
+  /** What the driver locks: the pool's directory, or what its filesystem is in. */
+  readonly home: string;
+  /** As the driver is told. */
+  readonly config: string;
+}
+
+/** Prepares what a pool is made from; it has its disk for itself, so that nobody else's files take room there. */
+export function makePool(scratch: Scratch, name: PoolHome, size = '16Gi'): CrashPool {
+  switch (name) {
+    case 'file': {
+      const home = scratch.join('pool.img');
+      return { name, home, root: scratch.join('data', 'pools', name), config: fileConfig(home, size) };
+    }
+    case 'disk': {
+      const home = run('losetup', '--find', '--show', sparseFile(scratch.join('whole-disk.img')));
+      return { name, home, root: scratch.join('data', 'pools', name), config: `device: ${home}` };
+    }
+    case 'directory': {
+      const image = sparseFile(scratch.join('ext4.img'));
+      run('mkfs.ext4', '-q', '-F', image);
+      mkdirSync(scratch.join('ext4'));
+      run('mount', '-o', 'loop', image, scratch.join('ext4'));
+      const root = scratch.join('ext4', 'pool');
+      return { name, root, home: root, config: `directory: ${root}` };
+    }
+  }
+}
+
+/** How a driver is told of a pool in a file. */
+export function fileConfig(path: string, size: string): string {
+  return `file: ${path}, size: ${size}`;
+}
+
+function sparseFile(path: string): string {
+  run('truncate', '--size=16G', path);
+  return path;
+}
+
+function run(program: string, ...args: string[]): string {
+  return execFileSync(program, args, { encoding: 'utf8' }).trim();
+}

@@ -1,0 +1,103 @@
+import { execFileSync } from 'node:child_process';
+import type { StepName } from '../../../src/volume/step.ts';
+import type { CrashNode } from '../crash-node.ts';
+import type { PoolHome } from '../crash-pool.ts';
+import { interrupt } from '../interruption.ts';
+import { block, ext4, publishedWithData } from '../operation.ts';
+import { TestEphemeral } from '../test-ephemeral.ts';
+import { TestVolume } from '../test-volume.ts';
+
+/** A start of the driver that has something to do, and can be killed in it. */
+export interface Opening {
+  readonly name: string;
+  readonly pool: PoolHome;
+  /** Every step that it passes. */
+  readonly steps: readonly StepName[];
+  /** Of a pool in a file, if the start is to find it larger than it was. */
+  readonly sizes?: { readonly before: string; readonly now: string };
+  /**
+   * Leads to what the start is to find; the driver is killed after that. Without it, this is a pool's first start.
+   * @returns what then looks at it and removes it
+   */
+  prelude?(node: CrashNode): Promise<() => Promise<void>>;
+}
+
+export const openings: readonly Opening[] = [
+  {
+    name: 'first start, file',
+    pool: 'file',
+    steps: ['open/draft', 'open/commit', 'open/mount', 'open/grow', 'open/identity', 'open/remember'],
+  },
+  {
+    name: 'first start, disk',
+    pool: 'disk',
+    steps: ['open/mark', 'open/format', 'open/unmark', 'open/mount', 'open/identity', 'open/remember'],
+  },
+  { name: 'first start, directory', pool: 'directory', steps: ['open/identity', 'open/remember'] },
+  {
+    name: 'start with a larger file',
+    pool: 'file',
+    sizes: { before: '1Gi', now: '4Gi' },
+    steps: ['open/extend', 'open/resize', 'open/grow', 'open/thaw'],
+    prelude: async (node) => (await publish(node)).finish,
+  },
+  {
+    name: 'start with a frozen filesystem',
+    pool: 'file',
+    steps: ['open/grow', 'open/thaw'],
+    async prelude(node) {
+      const { finish, targetPath } = await publish(node);
+      execFileSync('fsfreeze', ['--freeze', targetPath]);
+      return finish;
+    },
+  },
+  {
+    name: 'start with a device that nobody sees',
+    pool: 'file',
+    steps: ['open/grow', 'detach/loop'],
+    async prelude(node) {
+      const volume = new TestVolume(node, 'volume', block);
+      await volume.create();
+      await interrupt(node, { when: 'after', step: 'attach/loop' }, () => volume.stage());
+      return async () => {
+        await volume.unstage();
+        await volume.destroy();
+      };
+    },
+  },
+  {
+    name: 'start with a half-made volume',
+    pool: 'file',
+    steps: ['open/grow', 'remove/purge'],
+    async prelude(node) {
+      const volume = new TestVolume(node, 'volume', ext4);
+      await interrupt(node, { when: 'before', step: 'create/commit' }, () => volume.create());
+      return async () => undefined;
+    },
+  },
+  {
+    name: 'start with an inline volume that is mounted nowhere',
+    pool: 'file',
+    steps: ['open/grow', 'remove/trash', 'remove/purge'],
+    async prelude(node) {
+      const volume = new TestEphemeral(node, 'inline');
+      await volume.publish();
+      execFileSync('umount', [volume.targetPath]);
+      return () => volume.unpublish();
+    },
+  },
+];
+
+/** A volume with data in it and in use; after the crash it is as it was, and takes writes. */
+async function publish(node: CrashNode): Promise<{ targetPath: string; finish: () => Promise<void> }> {
+  const volume = new TestVolume(node, 'volume', ext4);
+  await publishedWithData(volume);
+  const finish = async () => {
+    await volume.checkData();
+    await volume.write();
+    await volume.unpublish();
+    await volume.unstage();
+    await volume.destroy();
+  };
+  return { targetPath: volume.targetPath, finish };
+}
