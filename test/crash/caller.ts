@@ -3,7 +3,8 @@ import type { VolumeContent } from '../../src/volume/capability.ts';
 import { CallError } from '../support/client.ts';
 import { type CrashNode, NoDriver } from './crash-node.ts';
 import type { SeededRandom } from './seeded-random.ts';
-import { TestSnapshot } from './test-snapshot.ts';
+import { TestEphemeral } from './test-ephemeral.ts';
+import { TestGroup, TestSnapshot } from './test-snapshot.ts';
 import { TestVolume } from './test-volume.ts';
 
 /** A call, and the one that takes it back. */
@@ -22,6 +23,7 @@ const contents: readonly VolumeContent[] = [
   { type: 'mount', fsType: 'ext4' },
   { type: 'mount', fsType: 'ext4' },
   { type: 'mount', fsType: 'xfs' },
+  { type: 'mount', fsType: 'btrfs' },
   { type: 'block' },
 ];
 
@@ -46,9 +48,12 @@ export class Caller {
   /** Until told to stop; the life that is under way is lived to its end. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const volume = new TestVolume(this.#node, `${this.#name}-${this.lives}`, this.#random.pick(contents));
+      const name = `${this.#name}-${this.lives}`;
+      const pool = this.#random.pick(this.#node.pools);
+      const volume = new TestVolume(this.#node, name, this.#random.pick(contents), pool);
       try {
-        await this.#live(volume);
+        if (this.#random.chance(0.2)) await this.#liveInline(new TestEphemeral(this.#node, name, pool));
+        else await this.#live(volume);
       } catch (cause) {
         throw new Error(`${volume.describe()}: ${cause instanceof Error ? cause.message : cause}`, { cause });
       }
@@ -66,13 +71,24 @@ export class Caller {
     await volume.write();
     if (isInUse) await this.#snapshot(volume);
     else if (snapshotsAt === 'never' && random.chance(0.5)) await this.#expand(volume);
+    await this.#look(volume);
     await this.#make(reverse(publish));
     if (random.chance(0.5)) await this.#lookReadonly(volume);
     await this.#make(reverse(stage));
+    if (random.chance(0.25)) await this.#modify(volume);
     if (snapshotsAt !== 'never' && !isInUse) await this.#snapshot(volume);
     // Grown now, at the latest.
     await this.#use(volume);
     await this.#leave(volume);
+  }
+
+  /** A pod's own volume, filled from a repository. */
+  async #liveInline(volume: TestEphemeral): Promise<void> {
+    const publish = { go: () => volume.publish(), back: () => volume.unpublish() };
+    await this.#make(publish);
+    volume.check();
+    await this.#make(reverse(publish));
+    volume.checkGone();
   }
 
   /** Made, if it is not there, and shown; with its data. */
@@ -82,6 +98,15 @@ export class Caller {
     await this.#make(stage);
     await this.#make(publish);
     await volume.checkData();
+  }
+
+  /** What others ask all the time. */
+  async #look(volume: TestVolume): Promise<void> {
+    await this.#make({ go: () => volume.stats() });
+    await this.#make({ go: () => this.#node.client.controller.ListVolumes({}) });
+    await this.#make({
+      go: () => this.#node.client.controller.GetCapacity({ parameters: { pool: volume.pool.name } }),
+    });
   }
 
   async #lookReadonly(volume: TestVolume): Promise<void> {
@@ -99,11 +124,23 @@ export class Caller {
     await this.#make({ go: () => volume.delete() });
   }
 
-  /** Cut, looked at through a volume made from it, and removed. */
+  /** All its blocks are taken, and given back. */
+  async #modify(volume: TestVolume): Promise<void> {
+    const thicken = {
+      go: () => volume.modify({ provisioning: 'thick' }),
+      back: () => volume.modify({ provisioning: 'thin' }),
+    };
+    await this.#make(thicken);
+    await this.#make(reverse(thicken));
+  }
+
+  /** Cut alone or as a group of one, looked at through a volume made from it, and removed. */
   async #snapshot(volume: TestVolume): Promise<void> {
-    const snapshot = new TestSnapshot(volume);
+    const snapshot = this.#random.chance(0.3)
+      ? new TestGroup(`${volume.name}-group`, [volume])
+      : new TestSnapshot(volume);
     await this.#make({ go: () => snapshot.create(), back: () => snapshot.delete() });
-    const copy = new TestVolume(this.#node, `${volume.name}-copy`, volume.content);
+    const copy = new TestVolume(this.#node, `${volume.name}-copy`, volume.content, volume.pool);
     copy.comesFrom(snapshot.origin);
     await this.#use(copy);
     await this.#leave(copy);
@@ -149,6 +186,6 @@ function movesOf(volume: TestVolume) {
   };
 }
 
-function reverse({ back, go }: Required<Move>): Move {
+function reverse({ back, go }: Required<Move>): Required<Move> {
   return { go: back, back: go };
 }

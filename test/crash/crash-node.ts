@@ -30,6 +30,8 @@ interface CrashNodeOptions {
   readonly scratch: Scratch;
   readonly circumstances: Circumstances;
   readonly pools: readonly CrashPool[];
+  /** What is to be done to every client, for somebody who watches its calls. */
+  readonly decorate?: (client: DriverClient) => DriverClient;
 }
 
 /** Nobody is there to be called: the driver was killed a moment ago. */
@@ -89,6 +91,16 @@ export class CrashNode implements AsyncDisposable {
     return first;
   }
 
+  /** Of the driver that runs. */
+  get pid(): number {
+    return this.#driver?.pid ?? 0;
+  }
+
+  /** Whether the driver that ought to run does not. */
+  get hasEnded(): boolean {
+    return this.#driver?.hasEnded ?? true;
+  }
+
   get socketPath(): string {
     return this.scratch.join('csi.sock');
   }
@@ -127,7 +139,8 @@ export class CrashNode implements AsyncDisposable {
       if (performance.now() > giveUpAt) throw new Error(`the driver does not get ready:\n${this.lastWords()}`);
       await delay(5);
     }
-    this.#client = this.#driver?.connect();
+    const client = this.#driver?.connect();
+    this.#client = client === undefined ? undefined : (this.#options.decorate?.(client) ?? client);
   }
 
   async #isReady(): Promise<boolean> {
@@ -205,7 +218,12 @@ export class CrashNode implements AsyncDisposable {
 }
 
 /** A node with nothing on it yet but its pools. */
-export function makeNode(command: DriverCommand, scratch: Scratch, circumstances: Circumstances = {}): CrashNode {
-  const { pools = ['file'] } = circumstances;
-  return new CrashNode({ command, scratch, circumstances, pools: pools.map((home) => makePool(scratch, home)) });
+export function makeNode(
+  command: DriverCommand,
+  scratch: Scratch,
+  circumstances: Circumstances = {},
+  decorate: (client: DriverClient) => DriverClient = (client) => client,
+): CrashNode {
+  const pools = (circumstances.pools ?? ['file']).map((home) => makePool(scratch, home));
+  return new CrashNode({ command, scratch, circumstances, pools, decorate });
 }

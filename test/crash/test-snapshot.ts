@@ -46,7 +46,9 @@ export class TestGroup {
   readonly id: GroupId;
   readonly #name: string;
   readonly #node: CrashNode;
-  readonly #sources: readonly TestVolume[];
+  readonly #sources: readonly [TestVolume, ...TestVolume[]];
+  /** Of the first member's data at the moment of the cut. */
+  #checksum: string | undefined;
 
   constructor(name: string, sources: readonly [TestVolume, ...TestVolume[]]) {
     this.#name = name;
@@ -56,6 +58,7 @@ export class TestGroup {
   }
 
   async create(): Promise<void> {
+    this.#checksum = this.#sources[0].checksum;
     const { group_snapshot } = await this.#node.client.groupController.CreateVolumeGroupSnapshot({
       name: this.#name,
       source_volume_ids: this.#sources.map(({ id }) => id),
@@ -68,6 +71,11 @@ export class TestGroup {
       group_snapshot_id: this.id,
       snapshot_ids: this.#sources.map((source) => this.#memberId(source)),
     });
+  }
+
+  /** Its first member. */
+  get origin(): Origin {
+    return { source: { snapshot: { snapshot_id: this.#memberId(this.#sources[0]) } }, checksum: this.#checksum };
   }
 
   /** Asserts that it has a member of each volume, with the data that the volume has. */

@@ -110,6 +110,10 @@ export class TestVolume {
     await this.#client.controller.ControllerUnpublishVolume({ volume_id: this.id, node_id: nodeId });
   }
 
+  async stats(): Promise<void> {
+    await this.#client.node.NodeGetVolumeStats({ volume_id: this.id, volume_path: this.targetPath });
+  }
+
   async modify(mutable_parameters: Record<string, string>): Promise<void> {
     await this.#client.controller.ControllerModifyVolume({ volume_id: this.id, mutable_parameters });
   }

@@ -134,11 +134,11 @@ async function ignoringRefusal(call: Promise<unknown>): Promise<void> {
   });
 }
 
-function callerIdOf({ poolRoot }: CrashNode, { device, root, source }: MountLine): string {
+function callerIdOf({ defaultPool }: CrashNode, { device, root, source }: MountLine): string {
   const shows = ({ number }: Loop) =>
     device === `7:${number}` || source === `/dev/loop${number}` || root === `/loop${number}`;
-  const id = basename(dirname(loopsOver(poolRoot).find(shows)?.backingFile ?? ''));
-  const path = join(poolRoot, 'volumes', id, 'volume.json');
+  const id = basename(dirname(loopsOver(defaultPool.root).find(shows)?.backingFile ?? ''));
+  const path = join(defaultPool.root, 'volumes', id, 'volume.json');
   return parseRecord(readFileSync(path, 'utf8'), path).ephemeral?.handle ?? id;
 }
 

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DriverCommand } from '../crash/bundle.ts';
 import { type Circumstances, type CrashNode, makeNode } from '../crash/crash-node.ts';
-import { capacityOf, checkConsistent, checkEmpty, checkStopped } from '../crash/invariants.ts';
+import { type Capacities, capacitiesOf, checkConsistent, checkEmpty, checkStopped } from '../crash/invariants.ts';
 import { loopsOver, mountsBelow } from '../crash/kernel-sight.ts';
 import { Scratch } from '../support/scratch.ts';
 import { Canary } from './canary.ts';
@@ -17,19 +17,19 @@ export class HostileNode implements AsyncDisposable {
   readonly #canaries: readonly Canary[];
   /** In the kubelet's directory, as a pod or a mistake may leave them there. */
   #props: Canary;
-  #capacityBytes = 0n;
+  #capacities: Capacities = new Map();
 
   private constructor(scratch: Scratch, node: CrashNode) {
     this.#scratch = scratch;
     this.node = node;
-    const { dataDirectory, kubeletDirectory: kubelet, poolRoot } = node;
+    const { dataDirectory, defaultPool, kubeletDirectory: kubelet } = node;
     for (const directory of ['plugins', 'pods']) mkdirSync(join(kubelet, directory), { recursive: true });
     const canary = Canary.plant(scratch.join('canary'));
     // What begins with the kubelet's path is not yet below it.
     const beside = Canary.plant(`${kubelet}-beside`);
     this.#props = plantProps(join(kubelet, 'props'), canary.path);
     this.#canaries = [canary, beside];
-    const outside = [canary.path, beside.path, dataDirectory, poolRoot, '/etc', '/proc/self/root/etc', '/dev'];
+    const outside = [canary.path, beside.path, dataDirectory, defaultPool.root, '/etc', '/proc/self/root/etc', '/dev'];
     const doors = ['out', 'up/canary', 'loop', 'file', 'over/there'].map((door) => join(this.#props.path, door));
     this.forbiddenPaths = [
       ...outside.flatMap((path) => [path, `${path}/x`, `${path}/empty`, `${path}/full/x`]),
@@ -49,7 +49,7 @@ export class HostileNode implements AsyncDisposable {
     const hostile = new HostileNode(scratch, makeNode(command, scratch, circumstances));
     try {
       await hostile.node.start();
-      hostile.#capacityBytes = await capacityOf(hostile.node);
+      hostile.#capacities = await capacitiesOf(hostile.node);
       return hostile;
     } catch (error) {
       await hostile[Symbol.asyncDispose]();
@@ -60,8 +60,8 @@ export class HostileNode implements AsyncDisposable {
   /** Asserts that nothing was touched that is not the driver's, and that no volume is seen outside of the kubelet's directory. */
   checkUntouched(): void {
     for (const canary of [...this.#canaries, this.#props]) canary.check();
-    const { kubeletDirectory, poolRoot } = this.node;
-    const devices = new Set(loopsOver(poolRoot).map(({ number }) => `7:${number}`));
+    const { defaultPool, kubeletDirectory } = this.node;
+    const devices = new Set(loopsOver(defaultPool.root).map(({ number }) => `7:${number}`));
     for (const { device, target } of mountsBelow('')) {
       if (devices.has(device)) assert.ok(target.startsWith(`${kubeletDirectory}/`), `a volume is mounted at ${target}`);
     }
@@ -79,7 +79,7 @@ export class HostileNode implements AsyncDisposable {
     this.checkUntouched();
     const { path } = this.#props;
     rmSync(path, { recursive: true });
-    await checkEmpty(this.node, this.#capacityBytes);
+    await checkEmpty(this.node, this.#capacities);
     this.#props = plantProps(path, this.#scratch.join('canary'));
     // It was not the driver that changed what its links lead to.
     for (const canary of this.#canaries) canary.check();

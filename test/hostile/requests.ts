@@ -20,7 +20,7 @@ const mebibyte = 1n << 20n;
 const ephemeral = { 'csi.storage.k8s.io/ephemeral': 'true' };
 
 const mapsByField: Readonly<Record<string, readonly Readonly<Record<string, string>>[]>> = {
-  parameters: [{}, {}, { provisioning: 'thin' }, { pool: 'default' }, { mkfsOptions: '-m 1' }, { undelete: '0' }],
+  parameters: [{}, {}, { provisioning: 'thin' }, { pool: 'file' }, { mkfsOptions: '-m 1' }, { undelete: '0' }],
   mutable_parameters: [{}, {}, { provisioning: 'thin' }, { provisioning: 'thick' }, { undelete: '0' }],
   volume_context: [{}, {}, ephemeral, { ...ephemeral, size: '33Mi' }, { ...ephemeral, gitRepository: '/nowhere' }],
   secrets: [{}, { user: 'u', password: 'p' }],

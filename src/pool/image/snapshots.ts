@@ -1,9 +1,9 @@
-import { mkdir, rename, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import { syncFile } from '../../kernel/file.ts';
 import { AlreadyExists, FailedPrecondition, InternalError, NotFound } from '../../volume/errors.ts';
-import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import { type GroupId, memberIdFor, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import {
   type GroupRecord,
@@ -82,6 +82,18 @@ export class ImageSnapshots {
       snapshotIndex.deleteGroup(id);
     }
     await this.#discard([...snapshotIndex.all()].filter(({ groupId }) => groupId === id).map((member) => member.id));
+    await this.#discardCopies(id);
+  }
+
+  /** Copies of a group that was never cut: no record tells of them, but their names follow from the group's. */
+  async #discardCopies(id: GroupId): Promise<void> {
+    const { index, lane, layout, maker, trash } = this.#parts;
+    if (maker.cloning !== 'copy') return;
+    const names = new Set(await lane.run(() => readdir(layout.drafts)));
+    for (const volume of index.all()) {
+      const draft = layout.copyDraft(memberIdFor(id, volume.id));
+      if (names.has(basename(draft))) trash.purge(draft);
+    }
   }
 
   /** Members whose group was never committed, or is being removed: they exist for nobody. */
