@@ -23,7 +23,6 @@ const contents: readonly VolumeContent[] = [
   { type: 'mount', fsType: 'ext4' },
   { type: 'mount', fsType: 'ext4' },
   { type: 'mount', fsType: 'xfs' },
-  { type: 'mount', fsType: 'btrfs' },
   { type: 'block' },
 ];
 

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AdminClient } from '../../src/admin/client.ts';
 import type { CrashPoint } from '../../src/volume/step.ts';
@@ -60,6 +61,7 @@ export class CrashNode implements AsyncDisposable {
     this.#pools = options.pools;
     this.dataDirectory = options.scratch.join('data');
     this.kubeletDirectory = options.scratch.join('kubelet');
+    share(this.kubeletDirectory);
     this.admin = new AdminClient(options.scratch.join('data', 'admin.sock'));
     this.#trace = options.scratch.join('steps');
   }
@@ -215,6 +217,12 @@ export class CrashNode implements AsyncDisposable {
     this.#isGone = true;
     await this.kill();
   }
+}
+
+/** Mounts in it can be seen in other mount namespaces, and unmounts as well: as Kubernetes asks of the kubelet's directory. */
+function share(directory: string): void {
+  mkdirSync(directory);
+  execFileSync('mount', ['--bind', '--make-shared', directory, directory]);
 }
 
 /** A node with nothing on it yet but its pools. */

@@ -5,7 +5,7 @@ import { parseRecord, type VolumeRecord } from '../../src/volume/record.ts';
 import { eventually } from '../support/eventually.ts';
 import type { CrashNode } from './crash-node.ts';
 import type { CrashPool } from './crash-pool.ts';
-import { isShown, type Loop, lockHolders, loopsOver, mountsBelow } from './kernel-sight.ts';
+import { isShown, type Loop, lockHolders, loopsOver, type MountLine, mountsBelow } from './kernel-sight.ts';
 
 /*
  * What must hold on a node whenever a driver runs and no call is at work, whatever became of the drivers before it.
@@ -41,7 +41,7 @@ export async function checkEmpty(node: CrashNode, capacities: Capacities): Promi
   await checkConsistent(node);
   await eventually(() => {
     assert.deepEqual(node.pools.flatMap(volumeLoops), [], 'loop devices were left');
-    assert.deepEqual(mountsBelow(node.kubeletDirectory), [], 'mounts were left');
+    assert.deepEqual(volumeMounts(node), [], 'mounts were left');
   });
   assert.deepEqual(namesIn(node.dataDirectory, 'node'), [], 'notes were left');
   assert.deepEqual(leftInKubeletDirectory(node), [], "the kubelet's directory has something of ours in it");
@@ -63,7 +63,7 @@ export async function checkStopped(node: CrashNode): Promise<void> {
     assert.deepEqual(loops, [], 'loop devices were left');
   });
   for (const { home, name } of pools) {
-    assert.deepEqual(lockHolders(statSync(home, { bigint: true }).ino), [], `somebody holds the lock of pool ${name}`);
+    assert.deepEqual(lockHolders(home), [], `somebody holds the lock of pool ${name}`);
   }
   const halfMade = (readdirSync(dataDirectory, { recursive: true }) as string[]).filter((name) =>
     /\.(new|draft|formatting)$|\.reflink-/.test(name),
@@ -139,7 +139,7 @@ function dataOf({ root }: CrashPool, id: string): string {
 /** Every device is of a volume that exists, and is shown somewhere; two devices of one volume never both take writes. */
 function checkDevices(node: CrashNode): void {
   const images = node.pools.flatMap((pool) => volumesIn(pool).map((id) => dataOf(pool, id)));
-  const mounts = mountsBelow(node.kubeletDirectory);
+  const mounts = volumeMounts(node);
   const loops = node.pools.flatMap(volumeLoops);
   const writable = new Set<string>();
   for (const loop of loops) {
@@ -155,6 +155,11 @@ function checkDevices(node: CrashNode): void {
       `${mount.target} shows the device of no volume`,
     );
   }
+}
+
+/** All in the kubelet's directory, which is one itself. */
+export function volumeMounts({ kubeletDirectory }: CrashNode): MountLine[] {
+  return mountsBelow(kubeletDirectory).filter(({ target }) => target !== kubeletDirectory);
 }
 
 function volumeLoops({ root }: CrashPool): Loop[] {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 
 /*
  * What the kernel has, read from /sys and /proc with none of the driver's own code: what watches it must not share its
@@ -47,12 +47,16 @@ export function isShown({ number }: Loop, mounts: readonly MountLine[]): boolean
   );
 }
 
-/** The processes that have a lock (flock, lease) on the file or directory with this inode number. */
-export function lockHolders(inode: bigint): number[] {
+/** The processes that have a lock (flock, lease) on a file or directory. */
+export function lockHolders(path: string): number[] {
+  const { dev, ino } = statSync(path, { bigint: true });
+  // proc_locks(5) writes the filesystem's device in hexadecimal; loop devices of a test machine have small minor numbers.
+  const hexadecimal = (number: bigint) => number.toString(16).padStart(2, '0');
+  const file = `${hexadecimal(dev >> 8n)}:${hexadecimal(dev & 255n)}:${ino}`;
   return readFileSync('/proc/locks', 'utf8')
     .split('\n')
-    .map((line) => /^\d+: (?:-> )?\S+ +\S+ +\S+ +(\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /.exec(line))
-    .flatMap((match) => (match !== null && BigInt(match[2] ?? '') === inode ? [Number(match[1])] : []));
+    .map((line) => /^\d+: (?:-> )?\S+ +\S+ +\S+ +(\d+) (\S+) /.exec(line))
+    .flatMap((match) => (match?.[2] === file ? [Number(match[1])] : []));
 }
 
 function mountTable(): MountLine[] {

@@ -3,7 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { groupIdFor, memberIdFor, snapshotIdFor } from '../../src/volume/id.ts';
 import { parseRecord } from '../../src/volume/record.ts';
 import { type CrashNode, nodeId } from '../crash/crash-node.ts';
-import { type Loop, loopsOver, type MountLine, mountsBelow } from '../crash/kernel-sight.ts';
+import { volumeMounts } from '../crash/invariants.ts';
+import { type Loop, loopsOver, type MountLine } from '../crash/kernel-sight.ts';
 import { TestVolume } from '../crash/test-volume.ts';
 import { CallError } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -91,8 +92,8 @@ export async function undoAll(node: CrashNode): Promise<void> {
   const { controller, groupController } = node.client;
   // What others look at may be busy for a moment, and a volume goes after what shows it.
   for (let round = 0; round < 5; round++) {
-    for (const mount of mountsBelow(node.kubeletDirectory).reverse()) await undo(node, mount);
-    if (mountsBelow(node.kubeletDirectory).length === 0) break;
+    for (const mount of volumeMounts(node).reverse()) await undo(node, mount);
+    if (volumeMounts(node).length === 0) break;
   }
   const { entries: snapshots } = await controller.ListSnapshots({});
   const groupIds = new Set(snapshots.map(({ snapshot }) => snapshot?.group_snapshot_id ?? ''));
@@ -123,7 +124,7 @@ async function undo(node: CrashNode, mount: MountLine): Promise<void> {
   const target_path = mount.target;
   await ignoringRefusal(service.NodeUnpublishVolume({ volume_id, target_path }));
   for (const staging_target_path of [target_path, dirname(target_path)]) {
-    if (!mountsBelow(node.kubeletDirectory).some(({ target }) => target === target_path)) return;
+    if (!volumeMounts(node).some(({ target }) => target === target_path)) return;
     await ignoringRefusal(service.NodeUnstageVolume({ volume_id, staging_target_path }));
   }
 }

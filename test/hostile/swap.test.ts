@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { VolumeContent } from '../../src/volume/capability.ts';
 import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
-import { mountsBelow } from '../crash/kernel-sight.ts';
+import { volumeMounts } from '../crash/invariants.ts';
 import { TestVolume } from '../crash/test-volume.ts';
 import { attempt } from './attempt.ts';
 import { undoAll } from './fixture.ts';
@@ -62,7 +62,7 @@ describe('paths that are swapped while the driver works there', () => {
         }
         t.diagnostic(`${times(15) * 12} calls, ${done} of them done, while it was swapped ${rounds} times`);
         await undoAll(node);
-        assert.deepEqual(mountsBelow(node.kubeletDirectory), []);
+        assert.deepEqual(volumeMounts(node), []);
         await hostile.checkConsistent();
         await hostile.stop();
       });
