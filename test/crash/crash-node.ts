@@ -93,11 +93,6 @@ export class CrashNode implements AsyncDisposable {
     return first;
   }
 
-  /** Of the driver that runs. */
-  get pid(): number {
-    return this.#driver?.pid ?? 0;
-  }
-
   /** Whether the driver that ought to run does not. */
   get hasEnded(): boolean {
     return this.#driver?.hasEnded ?? true;

@@ -34,8 +34,8 @@ describe('owners and modes', () => {
       const inline = await publishInline(node);
 
       // The root of the pool's own filesystem is as mkfs makes it, and nobody gets to it: its parents are closed.
-      const ours = () => treeOf(node.dataDirectory).filter((path) => path !== node.poolRoot);
-      const made = [node.socketPath, ...ours(), node.poolHome];
+      const ours = () => treeOf(node.dataDirectory).filter((path) => path !== node.defaultPool.root);
+      const made = [node.socketPath, ...ours(), node.defaultPool.home];
       const sockets = made.filter((path) => lstatSync(path).isSocket());
       assert.equal(sockets.length, 2, sockets.join());
       for (const path of made) assertForRootAlone(path);
