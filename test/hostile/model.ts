@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
-import { type CrashNode, nodeId, poolName } from '../crash/crash-node.ts';
+import { type CrashNode, nodeId } from '../crash/crash-node.ts';
 import { mountsBelow } from '../crash/kernel-sight.ts';
 import { CallError } from '../support/client.ts';
 
@@ -28,7 +28,7 @@ export class Actor {
   constructor({ kubeletDirectory }: CrashNode, name: string, isBlock: boolean) {
     this.name = name;
     this.isBlock = isBlock;
-    this.id = volumeIdFor(nodeId, poolName, name);
+    this.id = volumeIdFor(nodeId, node.defaultPool.name, name);
     this.staging = join(kubeletDirectory, 'plugins', name, 'globalmount');
     const pod = join(kubeletDirectory, 'pods', name);
     this.targets = [join(pod, 'one'), join(pod, 'two')];

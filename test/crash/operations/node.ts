@@ -146,7 +146,7 @@ async function stagedWithData(volume: TestVolume): Promise<void> {
 /** Its superblock says that it has errors, and it has. */
 async function damaged(volume: TestVolume): Promise<void> {
   await used(volume);
-  const image = join(volume.node.poolRoot, 'volumes', volume.id, 'data');
+  const image = join(volume.pool.root, 'volumes', volume.id, 'data');
   // What a device that lingers has in memory, nobody would see damaged.
   await eventually(() => assert.deepEqual(loopsOver(dirname(image)), []));
   for (const change of ['free_blocks_count 7', 'state 2']) {
