@@ -25,10 +25,10 @@ export class Actor {
   readonly isBlock: boolean;
   readonly capability;
 
-  constructor({ kubeletDirectory }: CrashNode, name: string, isBlock: boolean) {
+  constructor({ defaultPool, kubeletDirectory }: CrashNode, name: string, isBlock: boolean) {
     this.name = name;
     this.isBlock = isBlock;
-    this.id = volumeIdFor(nodeId, node.defaultPool.name, name);
+    this.id = volumeIdFor(nodeId, defaultPool.name, name);
     this.staging = join(kubeletDirectory, 'plugins', name, 'globalmount');
     const pod = join(kubeletDirectory, 'pods', name);
     this.targets = [join(pod, 'one'), join(pod, 'two')];
