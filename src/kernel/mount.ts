@@ -164,7 +164,8 @@ function readMessages(context: Descriptor): string[] {
  */
 export async function bindMount(lane: Lane, { from, target, attributes }: BindMount): Promise<void> {
   const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
-  const treeFd = await invokeToOpen(lane, openTreeCall, [from.fd, '', flags], from.path);
+  // What is open has its mount in memory, of which this makes a copy there.
+  const treeFd = invokeNow(openTreeCall, [from.fd, '', flags], from.path);
   await using tree = new Descriptor(treeFd, from.path, lane);
   await placeMount(lane, tree, { target, attributes });
 }

@@ -91,17 +91,20 @@ export async function openBeneath(lane: Lane, root: Descriptor, relativePath: st
 /**
  * Opens here and now what the kernel has the whole way to in its cache, as it nearly always has. Never waits, neither
  * for a disk nor for a lock (openat2(2), RESOLVE_CACHED).
- * @returns undefined if it has not, or if there is anything to complain about: the way over a worker thread tells what
+ * @returns undefined if it has not
  */
 function openCached(
   rootFd: number,
   path: string,
   { flags, resolve, where }: { readonly flags: number; readonly resolve: bigint; readonly where: string },
 ): Descriptor | undefined {
-  if (path.includes('\0')) return undefined;
   const how = openHow(flags, resolve | RESOLVE_CACHED);
-  const fd: unknown = openat2Call.native(...openat2Call.leading, rootFd, path, how, how.length);
-  return typeof fd === 'number' && fd >= 0 ? new Descriptor(fd, where, undefined) : undefined;
+  try {
+    return new Descriptor(invokeNow(openat2Call, [rootFd, path, how, how.length], where), where, undefined);
+  } catch (error) {
+    if (isErrno(error, 'EAGAIN')) return undefined;
+    throw error;
+  }
 }
 
 /** struct open_how. */
