@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Lane } from '../../src/kernel/lane.ts';
+import { attachLoop, type LoopDevice } from '../../src/kernel/loop.ts';
+import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const lane = new Lane('other', 1);
+
+/** As a clone's draft is shown for a moment, or as somebody shows an image with losetup(8). */
+function attachByOther(backing: string): Promise<LoopDevice> {
+  return attachLoop(lane, { backing, label: 'other', readonly: false, autoclear: true, blockSizeBytes: 512 });
+}
+
+describe('a device of an image that was not made for its volume', () => {
+  test('is waited for when it is about to go: what is attached then is known as the volume', async () => {
+    using scratch = new Scratch('devices');
+    const pool = await openTestPool(scratch);
+    const { id } = await pool.create(volumeSpec('waits'));
+    const other = await attachByOther(scratch.join('pool', 'volumes', id, 'data'));
+    const attaching = pool.attach(id, { lasting: false, readonly: false });
+    await delay(20);
+    await other.descriptor[Symbol.asyncDispose]();
+    const attachment = await attaching;
+    assert.equal(await pool.volumeOfDevice(attachment.device), id);
+    await attachment.release();
+    await pool.remove(id);
+    await pool.close();
+  });
+
+  test('is named when it stays, and never used: its mounts would be no volume', async () => {
+    using scratch = new Scratch('devices');
+    const pool = await openTestPool(scratch);
+    const { id } = await pool.create(volumeSpec('refuses'));
+    const other = await attachByOther(scratch.join('pool', 'volumes', id, 'data'));
+    await assert.rejects(pool.attach(id, { lasting: false, readonly: false }), (error) => {
+      assert.ok(error instanceof FailedPrecondition);
+      assert.match(error.message, new RegExp(`${other.devicePath}\\b`));
+      return true;
+    });
+    await other.descriptor[Symbol.asyncDispose]();
+    await pool.remove(id);
+    await pool.close();
+  });
+});
+
+describe('whose a device is', () => {
+  test('is told anew after another volume was attached to the same device', async () => {
+    using scratch = new Scratch('devices');
+    const pool = await openTestPool(scratch);
+    const volumes = await Promise.all(['a', 'b', 'c'].map((name) => pool.create(volumeSpec(name))));
+    for (let round = 0; round < 3; round++) {
+      for (const { id } of volumes) {
+        const attachment = await pool.attach(id, { lasting: false, readonly: false });
+        assert.equal(await pool.volumeOfDevice(attachment.device), id);
+        await attachment.release();
+      }
+    }
+    for (const { id } of volumes) await pool.remove(id);
+    await pool.close();
+  });
+});
