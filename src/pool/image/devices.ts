@@ -1,6 +1,5 @@
-import { constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Descriptor, openFile } from '../../kernel/descriptor.ts';
+import type { Descriptor } from '../../kernel/descriptor.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
@@ -19,11 +18,12 @@ import {
 } from '../../kernel/loop.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { type FileStatus, statusOf } from '../../kernel/path.ts';
-import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import type { AttachedDevice, Attachment } from '../pool.ts';
+import { openImage } from './image-file.ts';
 import type { Layout } from './layout.ts';
 import { isMountOf } from './mounted.ts';
 
@@ -59,7 +59,7 @@ export class ImageDevices {
    */
   async attach(record: VolumeRecord, options: { lasting: boolean; readonly: boolean }): Promise<Attachment> {
     const { id } = record;
-    const image = await this.#openImage(record, options.readonly);
+    const image = await openImage(this.#lane, this.#layout, record, options.readonly);
     // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
     if (isSoleOpener(image)) return this.#attachNew(record, image, options);
     await image[Symbol.asyncDispose]();
@@ -244,28 +244,6 @@ export class ImageDevices {
     if (hold === undefined) return undefined;
     const { devicePath, device, readonly } = loop;
     return { devicePath, device, readonly, descriptor: hold, release: () => hold[Symbol.asyncDispose]() };
-  }
-
-  /** Waits for nobody who has a lease on it. */
-  async #openImage({ id, sizeBytes }: VolumeRecord, readonly: boolean): Promise<Descriptor> {
-    const path = this.#layout.data(id);
-    let image: Descriptor;
-    try {
-      image = await openFile(
-        this.#lane,
-        path,
-        (readonly ? constants.O_RDONLY : constants.O_RDWR) | constants.O_NONBLOCK,
-      );
-    } catch (error) {
-      if (!isErrno(error, 'ENOENT')) throw error;
-      throw new DataLoss(`volume ${id}: its image ${path} is missing. Restore the file, or delete the volume.`);
-    }
-    const { sizeBytes: presentBytes } = await statusOf(this.#lane, image);
-    if (presentBytes >= sizeBytes) return image;
-    await image[Symbol.asyncDispose]();
-    throw new DataLoss(
-      `volume ${id}: its image ${path} has only ${presentBytes} of ${sizeBytes} bytes: restore it from a backup.`,
-    );
   }
 }
 
