@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { clusterTest } from './harness/cluster-test.ts';
 import { cluster } from './harness/current.ts';
 import { claim, pod } from './harness/objects.ts';
+import { waitFor } from './harness/waiting.ts';
 
 clusterTest('the kubelet dies while pods run: they do not notice, and stop as always', async (namespace) => {
   await namespace.apply(
@@ -11,7 +12,9 @@ clusterTest('the kubelet dies while pods run: they do not notice, and stop as al
   );
   await namespace.running('user');
   await cluster().kubelet.restart();
-  assert.equal(await namespace.exec('user', 'cat /data/file'), 'kept');
+  await waitFor('the new kubelet to know its pods', async () => {
+    assert.equal(await namespace.exec('user', 'cat /data/file'), 'kept');
+  });
   assert.equal(await namespace.field('pod/user', '.status.containerStatuses[0].restartCount'), '0');
   await namespace.remove('pod/user');
 });

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { makeCgroup } from './cgroup.ts';
 import { Daemon } from './daemon.ts';
@@ -71,24 +69,11 @@ export class Kubelet implements AsyncDisposable {
     await this.#daemon.ready(async () => {
       const answer = await fetch(`http://127.0.0.1:${healthPort}/healthz`);
       if (!answer.ok) throw new Error(await answer.text());
-      await connection(apiPort);
     });
   }
 }
 
 const healthPort = 10248;
-/** Where the API server asks for logs and exec. */
-const apiPort = 10250;
-
-/** Fails if nobody listens. */
-async function connection(port: number): Promise<void> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-  } finally {
-    socket.destroy();
-  }
-}
 
 /** https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/ */
 function configuration(directory: ClusterDirectory, plan: KubeletPlan): object {
@@ -96,7 +81,6 @@ function configuration(directory: ClusterDirectory, plan: KubeletPlan): object {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
     address: '127.0.0.1',
-    port: apiPort,
     healthzBindAddress: '127.0.0.1',
     healthzPort: healthPort,
     // It can be reached from this machine only.
