@@ -41,8 +41,10 @@ const { values: options } = parseArgs({
 });
 
 async function build(archive: string, work: string): Promise<void> {
-  const [tree, system, node, program] = ['debian', 'system', 'node', 'program'].map((name) => join(work, name));
-  if (tree === undefined || system === undefined || node === undefined || program === undefined) return;
+  const tree = join(work, 'debian');
+  const system = join(work, 'system');
+  const node = join(work, 'node');
+  const program = join(work, 'program');
   const found = unpackPackages(tree, packages, {
     mirror: options.mirror,
     securityMirror: options['security-mirror'],

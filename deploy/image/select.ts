@@ -18,7 +18,7 @@ const programDirectories = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 /** Debian's merged /usr: packages of this release still bring some files beside it. */
 const mergedDirectories = ['bin', 'lib', 'lib64', 'sbin'];
 
-/** A tree made of packages, from which the image's files are taken. */
+/** What is taken, for the image, from a tree of unpacked packages. */
 export class Selection {
   readonly #from: string;
   readonly #to: string;
@@ -52,14 +52,14 @@ export class Selection {
     if (this.#isElf(real)) for (const library of this.#linkedWith(real)) this.#take(library);
   }
 
-  /** All certificate authorities in the one file that TLS libraries read. */
+  /** All certificate authorities in the one file that TLS libraries read, as update-ca-certificates(8) makes it. */
   takeCertificates(): void {
-    const directory = join(this.#from, 'usr/share/ca-certificates/mozilla');
-    const texts = readdirSync(directory)
+    const directory = '/usr/share/ca-certificates/mozilla';
+    const paths = readdirSync(join(this.#from, directory))
       .sort()
-      .map((name) => readFileSync(join(directory, name), 'utf8'));
-    this.#write('/etc/ssl/certs/ca-certificates.crt', texts.join(''));
-    this.#copied.add(`/usr/share/ca-certificates/mozilla/${readdirSync(directory)[0]}`);
+      .map((name) => join(directory, name));
+    this.#write('/etc/ssl/certs/ca-certificates.crt', paths.map((path) => this.#read(path)).join(''));
+    for (const path of paths) this.#copied.add(path);
   }
 
   /** Licences, and a record for scanners, of each package that anything was taken from. */
@@ -68,7 +68,7 @@ export class Selection {
       if (!files.some((file) => this.#copied.has(file))) continue;
       this.#write(`/var/lib/dpkg/status.d/${name}`, control);
       const copyright = `/usr/share/doc/${name}/copyright`;
-      this.#write(copyright, readFileSync(join(this.#from, this.#realPath(copyright)), 'utf8'));
+      this.#write(copyright, this.#read(this.#realPath(copyright)));
     }
   }
 
@@ -130,6 +130,10 @@ export class Selection {
 
   #isElf(path: string): boolean {
     return readFileSync(join(this.#from, path)).subarray(0, 4).toString('latin1') === '\x7fELF';
+  }
+
+  #read(path: string): string {
+    return readFileSync(join(this.#from, path), 'utf8');
   }
 
   #write(path: string, text: string): void {
