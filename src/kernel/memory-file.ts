@@ -1,8 +1,10 @@
 import { Descriptor } from './descriptor.ts';
+import { isErrno } from './errno.ts';
 import { invokeNow, libcCall } from './libc.ts';
 
 const MFD_CLOEXEC = 1;
 const MFD_ALLOW_SEALING = 2;
+const MFD_NOEXEC_SEAL = 8;
 const F_ADD_SEALS = 1033;
 const F_SEAL_SHRINK = 2;
 const F_SEAL_GROW = 4;
@@ -24,7 +26,7 @@ export class MemoryFile implements Disposable {
   readonly #descriptor: Descriptor;
 
   constructor(name: string, limitBytes: number) {
-    this.#descriptor = new Descriptor(invokeNow(memfdCall, [name, MFD_CLOEXEC | MFD_ALLOW_SEALING]), name, undefined);
+    this.#descriptor = new Descriptor(create(name), name, undefined);
     invokeNow(ftruncateCall, [this.fd, BigInt(limitBytes)], name);
     // Who writes past the end gets EPERM.
     invokeNow(fcntlCall, [this.fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK], name);
@@ -44,5 +46,16 @@ export class MemoryFile implements Disposable {
 
   [Symbol.dispose](): void {
     this.#descriptor.closeNow();
+  }
+}
+
+/** Never to be executed, as some nodes insist (sysctl vm.memfd_noexec); kernels before 6.3 know no such flag. */
+function create(name: string): number {
+  const flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  try {
+    return invokeNow(memfdCall, [name, flags | MFD_NOEXEC_SEAL]);
+  } catch (error) {
+    if (!isErrno(error, 'EINVAL')) throw error;
+    return invokeNow(memfdCall, [name, flags]);
   }
 }
