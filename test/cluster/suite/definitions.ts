@@ -1,0 +1,51 @@
+/** What the suite is told of the driver: https://github.com/kubernetes/kubernetes/tree/master/test/e2e/storage/external */
+export function driverDefinition(storageClass: string, filesystem: string): object {
+  return {
+    StorageClass: { FromExistingClassName: storageClass },
+    SnapshotClass: { FromExistingClassName: 'holdfast' },
+    VolumeAttributesClass: { FromExistingClassName: 'holdfast-thick' },
+    InlineVolumes: [{ Attributes: { size: '320Mi', fsType: filesystem }, Shared: false, ReadOnly: false }],
+    DriverInfo: {
+      Name: 'holdfast.csi.dev',
+      // mkfs.xfs makes nothing smaller.
+      SupportedSizeRange: { Min: '300Mi' },
+      SupportedFsType: { '': {}, [filesystem]: {} },
+      SupportedMountOption: { noatime: {} },
+      TopologyKeys: ['topology.holdfast.dev/node'],
+      StressTestOptions: { NumPods: 5, NumRestarts: 3 },
+      VolumeSnapshotStressTestOptions: { NumPods: 3, NumSnapshots: 3 },
+      VolumeModifyStressTestOptions: { NumPods: 3 },
+      Capabilities: {
+        persistence: true,
+        block: true,
+        exec: true,
+        fsGroup: true,
+        multipods: true,
+        singleNodeVolume: true,
+        multiplePVsSameID: true,
+        readWriteOncePod: true,
+        topology: true,
+        capacity: true,
+        snapshotDataSource: true,
+        pvcDataSource: true,
+        // The resizer passes requests on to the node, which does all of it.
+        controllerExpansion: true,
+        nodeExpansion: true,
+        onlineExpansion: true,
+        offlineExpansion: true,
+        // A volume is on one node: nothing for several nodes. The number of volumes has no limit unless one is set.
+        RWX: false,
+        capReadOnlyMany: false,
+        volumeLimits: false,
+        // external-snapshotter 8.7 beside each driver never sees a group's content: test/cluster/snapshots.test.ts.
+        groupSnapshot: false,
+        // fsGroup is the kubelet's business, and mkfs knows no owner.
+        volumeMountGroup: false,
+        // Wants a node with SELinux.
+        seLinuxMount: false,
+        // Wants the external-snapshot-metadata sidecar.
+        snapshotMetadata: false,
+      },
+    },
+  };
+}
