@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import { type CrashNode, nodeId } from '../crash/crash-node.ts';
-import { mountsBelow } from '../crash/kernel-sight.ts';
+import { volumeMounts } from '../crash/invariants.ts';
 import { CallError } from '../support/client.ts';
 
 /** All that a caller knows of a volume. */
@@ -56,7 +56,7 @@ export async function compare(node: CrashNode, actors: readonly Actor[], model: 
     new Map(listed),
     new Map(known.map(({ actor, volume }) => [actor.id as string, volume.sizeBytes] as const)),
   );
-  const seen = mountsBelow(node.kubeletDirectory).map(({ target }) => target);
+  const seen = volumeMounts(node).map(({ target }) => target);
   const expected = known.flatMap(({ actor, volume }) => actor.pathsOf(volume));
   assert.deepEqual(seen.sort(), expected.sort());
 }

@@ -47,7 +47,8 @@ export function lineChart(series: readonly Series[], options: ChartOptions): str
       const path = points.map((point, at) => {
         if (point.y === undefined) return '';
         const isStart = points[at - 1]?.y === undefined;
-        return `${isStart ? 'M' : 'L'}${round(x(point.x))} ${round(y(point.y))}`;
+        // A point that stands alone is a line without length, which has round ends.
+        return `${isStart ? 'M' : 'L'}${round(x(point.x))} ${round(y(point.y))}${isStart ? 'h0' : ''}`;
       });
       return `<path d="${path.join('')}" fill="none" stroke="${colourOf(index)}" stroke-width="1.6" stroke-linecap="round"/>`;
     }),
@@ -87,10 +88,10 @@ function minuteTicks(maximum: number): number[] {
 
 function legend(series: readonly Series[]): string[] {
   if (series.length < 2) return [];
-  const width = 96;
-  const start = size.width - plot.right - series.length * width;
+  const widths = series.map(({ name }) => 26 + name.length * 6);
+  let x = size.width - plot.right - widths.reduce((sum, width) => sum + width, 0);
   return series.map(({ name }, index) => {
-    const x = start + index * width;
+    x += widths[index - 1] ?? 0;
     return `<rect x="${x}" y="8" width="10" height="10" fill="${colourOf(index)}"/><text class="tick" x="${x + 14}" y="17">${escapeText(name)}</text>`;
   });
 }

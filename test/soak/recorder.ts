@@ -14,7 +14,12 @@ export interface RecordedCall {
 /** Measures every call of the clients that it was given, from outside of the driver. */
 export class Recorder {
   readonly calls: RecordedCall[] = [];
-  readonly #startedMs = performance.now();
+  #startedMs = performance.now();
+
+  /** The soak begins now. */
+  begin(): void {
+    this.#startedMs = performance.now();
+  }
 
   get elapsedMs(): number {
     return performance.now() - this.#startedMs;

@@ -78,6 +78,7 @@ process.exitCode = violations.length === 0 ? 0 : 1;
 /** Throws what is wrong, once it is seen. */
 async function soak(node: CrashNode): Promise<void> {
   const random = new SeededRandom(seed);
+  recorder.begin();
   await node.start();
   const capacities = await capacitiesOf(node);
   callers = Array.from({ length: callerCount }, (_, index) => new Caller(node, `caller${index}`, random.fork()));
