@@ -19,12 +19,21 @@ export interface Swapping extends AsyncDisposable {
   readonly rounds: number;
 }
 
+const signals = ['SIGINT', 'SIGTERM'] as const;
+const haltPatienceMs = 5_000;
+
 /** Swaps until it is disposed of; then what was at the paths first is there again. */
 export async function startSwapping(swapped: Swapped): Promise<Swapping> {
-  const shared = new SharedArrayBuffer(8);
+  const shared = new SharedArrayBuffer(12);
   const counters = new Int32Array(shared);
   const worker = new Worker(new URL(import.meta.url), { workerData: { swapped, shared } });
   await once(worker, 'online');
+  // Whoever ends the tests has the scratch directory cleaned up: its mounts must not move meanwhile.
+  const halt = () => {
+    Atomics.store(counters, 0, 1);
+    Atomics.wait(counters, 2, 0, haltPatienceMs);
+  };
+  for (const signal of signals) process.prependOnceListener(signal, halt);
   return {
     get rounds() {
       return Atomics.load(counters, 1);
@@ -33,6 +42,7 @@ export async function startSwapping(swapped: Swapped): Promise<Swapping> {
       const ended = once(worker, 'exit');
       Atomics.store(counters, 0, 1);
       await ended;
+      for (const signal of signals) process.off(signal, halt);
     },
   };
 }
@@ -67,4 +77,6 @@ if (!isMainThread) {
     for (const path of swapped.paths) swap(path, swapped.outside);
     Atomics.add(counters, 1, 1);
   }
+  Atomics.store(counters, 2, 1);
+  Atomics.notify(counters, 2);
 }
