@@ -28,7 +28,7 @@ import type { Layout } from './layout.ts';
 import { isMountOf } from './mounted.ts';
 
 /** Four seconds in all: a look at a device takes milliseconds, unless the machine is busy. */
-const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, ...Array.from({ length: 30 }, () => 128)];
 
 interface SeenDevice {
   readonly sequence: string | undefined;
