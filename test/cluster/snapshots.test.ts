@@ -36,5 +36,5 @@ clusterTest('a clone is larger than its source if asked, and each goes its own w
   assert.ok((await kibibytes('reader')) > 1.7 * (await kibibytes('writer')), 'twice the size');
 });
 
-// No group snapshots here: the snapshot controller (external-snapshotter 8.7) writes no node on the contents of groups, as
-// it does on those of snapshots, and with --node-deployment its sidecar looks only at contents with its node on them.
+// No group snapshots here: with --node-deployment external-snapshotter (8.7) looks only at contents and classes with its
+// node's name on them, and the snapshot controller writes that on contents of snapshots, but on nothing of groups.
