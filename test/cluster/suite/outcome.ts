@@ -1,4 +1,4 @@
-import { boundingSet } from '../harness/machine.ts';
+import { boundingSet, hasSysResource, pidOneNamespaceError } from '../harness/machine.ts';
 
 /** What a run of the suite came to. */
 export interface SuiteOutcome {
@@ -10,23 +10,35 @@ export interface SuiteOutcome {
   readonly lines: readonly string[];
 }
 
-/** Growing a mounted ext4 is refused by a kernel that has taken CAP_SYS_RESOURCE from root. */
-const onlineExt4 = /\(default fs\)\(allowExpansion\).*while pod is using it/;
+/** What a machine may lack: the tests that cannot pass without, and the proof where it does. */
+const limits: readonly { readonly tests: RegExp; readonly proof: () => string | undefined }[] = [
+  {
+    tests: /\(default fs\)\(allowExpansion\).*while pod is using it/,
+    proof: () =>
+      hasSysResource()
+        ? undefined
+        : `ext4 does not grow while mounted without CAP_SYS_RESOURCE (CapBnd ${boundingSet()})`,
+  },
+  {
+    // The test enters the mount namespace of process 1 to look at the kubelet's directory.
+    tests: /should not mount \/ map unused volumes in a pod/,
+    proof: pidOneNamespaceError,
+  },
+];
 
 /** Reads ginkgo's last words. */
-export function outcomeOf(log: string, canGrowExt4Online: boolean): SuiteOutcome {
+export function outcomeOf(log: string): SuiteOutcome {
   const last = /^(?:SUCCESS|FAIL)!.* -- (\d+) Passed \| (\d+) Failed/m.exec(log);
   if (last === null) return { passed: 0, failed: 1, machine: 0, lines: [log.slice(-3000)] };
-  const failures = [...log.matchAll(/^\s*\[FAIL\] (.*)$/gm)].map(([, name = '']) => name.trim());
-  const isMachine = (name: string) => !canGrowExt4Online && onlineExt4.test(name);
-  const machine = failures.filter(isMachine);
+  const failures = [...new Set([...log.matchAll(/^\s*\[FAIL\] (.*)$/gm)].map(([, name = '']) => name.trim()))];
+  const proofs = failures.map((name) => limits.find(({ tests }) => tests.test(name))?.proof());
+  const machine = proofs.filter((proof) => proof !== undefined).length;
   return {
     passed: Number(last[1]),
-    failed: Number(last[2]) - machine.length,
-    machine: machine.length,
-    lines: [
-      ...failures.filter((name) => !isMachine(name)).map((name) => `FAILED: ${name}`),
-      ...machine.map((name) => `not on this machine (no CAP_SYS_RESOURCE, CapBnd ${boundingSet()}): ${name}`),
-    ],
+    failed: Number(last[2]) - machine,
+    machine,
+    lines: failures.map((name, index) =>
+      proofs[index] === undefined ? `FAILED: ${name}` : `not on this machine: ${name}: ${proofs[index]}`,
+    ),
   };
 }
