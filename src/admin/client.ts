@@ -4,7 +4,9 @@ import { isErrno } from '../kernel/errno.ts';
 import {
   type HolderList,
   holderList,
+  type PoolList,
   type Purged,
+  poolList,
   purged,
   type Restored,
   refusal,
@@ -22,6 +24,10 @@ export class AdminClient {
 
   constructor(socketPath: string) {
     this.#socketPath = socketPath;
+  }
+
+  listPools(): Promise<PoolList> {
+    return this.#call('GET', '/v1/pools', poolList);
   }
 
   listTrash(): Promise<TrashList> {

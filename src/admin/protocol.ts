@@ -23,6 +23,11 @@ export const trashList = z.object({
   problems: z.array(z.string()),
 });
 
+/** How the pools are, as the driver sees them. */
+export const poolList = z.object({
+  pools: z.array(z.object({ name: z.string(), state: z.string(), reason: z.string().optional() })),
+});
+
 export const restored = z.object({ id: z.string(), name: z.string(), pool: z.string() });
 
 export const purged = z.object({ ids: z.array(z.string()) });
@@ -55,6 +60,7 @@ export const refusal = z.object({ code: z.string(), message: z.string() });
 
 export type TrashList = z.infer<typeof trashList>;
 export type TrashedVolumeSight = z.infer<typeof trashedVolume>;
+export type PoolList = z.infer<typeof poolList>;
 export type Restored = z.infer<typeof restored>;
 export type Purged = z.infer<typeof purged>;
 export type HolderList = z.infer<typeof holderList>;

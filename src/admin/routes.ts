@@ -32,6 +32,12 @@ const perhapsVolume = z.strictObject({ id: volumeId.optional() });
 const routes: readonly Route[] = [
   {
     method: 'GET',
+    path: /^\/v1\/pools$/,
+    operation: 'listPools',
+    run: (handlers, input, call) => handlers.listPools(parse(nothing, input), call),
+  },
+  {
+    method: 'GET',
     path: /^\/v1\/trash$/,
     operation: 'listTrash',
     run: (handlers, input, call) => handlers.listTrash(parse(nothing, input), call),

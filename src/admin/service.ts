@@ -5,7 +5,7 @@ import { claimOf } from '../volume/claim.ts';
 import { HoldfastError, NotFound } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type SingleFlight, volumeNameKey } from '../volume/single-flight.ts';
-import type { HolderList, Purged, Restored, TrashedVolumeSight, TrashList } from './protocol.ts';
+import type { HolderList, PoolList, Purged, Restored, TrashedVolumeSight, TrashList } from './protocol.ts';
 
 /** What an operation may know of its call. */
 export interface AdminCall {
@@ -17,6 +17,7 @@ export type AdminHandler<Q, R> = (request: Q, call: AdminCall) => Promise<R>;
 
 /** What an operator can ask of the running driver. */
 export interface AdminHandlers {
+  readonly listPools: AdminHandler<object, PoolList>;
   readonly listTrash: AdminHandler<object, TrashList>;
   readonly restore: AdminHandler<{ readonly id: VolumeId }, Restored>;
   /** Without an id: everything in the trash. */
@@ -30,6 +31,10 @@ const holderPatienceMs = 10_000;
 /** The operator's side of the driver. What changes a volume takes its turn with the RPCs for it. */
 export function adminService({ pools, flights }: { pools: Pools; flights: SingleFlight }): AdminHandlers {
   return {
+    async listPools() {
+      return { pools: pools.sights() };
+    },
+
     async listTrash() {
       const lists = await Promise.all(pools.all().map(async (pool) => ({ pool, trash: await pool.trash() })));
       const volumes = lists.flatMap(({ pool, trash }) => trash.map((volume) => show(pool, volume)));

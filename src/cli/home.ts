@@ -11,9 +11,9 @@ import { explain } from './explain.ts';
 
 /**
  * open: its records can be read. absent: the driver makes it at its first start. closed: it is there but not mounted.
- * broken: something is wrong.
+ * broken: something is wrong. quarantined: the driver that runs it says that its disk is sick.
  */
-export type HomeState = 'open' | 'absent' | 'closed' | 'broken';
+export type HomeState = 'open' | 'absent' | 'closed' | 'broken' | 'quarantined';
 
 /** Where a pool is, found without changing anything. */
 export interface HomeSight {
@@ -53,7 +53,8 @@ export async function findHome(lane: Lane, dataDirectory: string, pool: PoolConf
 
 type Place = Pick<HomeSight, 'type' | 'path' | 'root'>;
 
-function placeOf(dataDirectory: string, { name, home }: PoolConfig): Place {
+/** Where it is, whatever is there. */
+export function placeOf(dataDirectory: string, { name, home }: PoolConfig): Place {
   const root = poolRoot(dataDirectory, name);
   if (home.type === 'directory') return { type: 'directory', path: home.path, root: home.path };
   if (home.type !== 'auto') return { type: home.type, path: home.path, root };

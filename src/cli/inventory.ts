@@ -1,5 +1,8 @@
+import { join } from 'node:path';
 import type { Config, PoolConfig } from '../config.ts';
 import type { Lane } from '../kernel/lane.ts';
+import { statusOf } from '../kernel/path.ts';
+import { ballastFileName } from '../pool/image/ballast.ts';
 import { Layout } from '../pool/image/layout.ts';
 import { RecordIndex } from '../pool/image/record-index.ts';
 import { type Damaged, readGroups, readSnapshots, readVolumes } from '../pool/image/records.ts';
@@ -11,7 +14,7 @@ import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type Vol
 import type { VolumeRecord } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import { explain } from './explain.ts';
-import { findHome, type HomeSight } from './home.ts';
+import { findHome, type HomeSight, placeOf } from './home.ts';
 
 /** A configured pool, read from its own disk: no driver needs to run, nothing is changed. */
 export interface PoolSight {
@@ -29,8 +32,20 @@ export interface PoolContents {
   readonly capacity: PoolCapacity;
 }
 
-export function readPools(lane: Lane, config: Config): Promise<PoolSight[]> {
-  return Promise.all(config.pools.map((pool) => readPool(lane, config.dataDirectory, pool)));
+/** @param quarantined why a pool's disk is not to be looked at: that could take for ever */
+export function readPools(
+  lane: Lane,
+  config: Config,
+  quarantined: ReadonlyMap<string, string> = new Map(),
+): Promise<PoolSight[]> {
+  return Promise.all(
+    config.pools.map(async (pool): Promise<PoolSight> => {
+      const advice = quarantined.get(pool.name);
+      if (advice === undefined) return readPool(lane, config.dataDirectory, pool);
+      const place = placeOf(config.dataDirectory, pool);
+      return { config: pool, home: { ...place, state: 'quarantined', advice, holders: [] }, contents: undefined };
+    }),
+  );
 }
 
 async function readPool(lane: Lane, dataDirectory: string, config: PoolConfig): Promise<PoolSight> {
@@ -59,6 +74,7 @@ async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Pr
     index: new RecordIndex(records, damaged),
     snapshotIndex,
     trash: { entries: () => trash.kept, purgeOldest: async () => false },
+    ballast: { bytes: await ballastBytes(lane, layout) },
     backingFile: home.type === 'file' ? home.path : undefined,
   });
   return {
@@ -69,6 +85,11 @@ async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Pr
     damaged: [...damaged, ...damagedCuts],
     capacity: await space.measure(),
   };
+}
+
+async function ballastBytes(lane: Lane, { root }: Layout): Promise<bigint> {
+  const ballast = await statusOf(lane, join(root, ballastFileName)).catch(() => undefined);
+  return ballast?.allocatedBytes ?? 0n;
 }
 
 /** Why a list of what the pool holds may lack something. A pool that was never made lacks nothing. */

@@ -3,11 +3,12 @@ import { Lane } from '../kernel/lane.ts';
 import { formatBytes } from '../volume/size.ts';
 import { type PoolSight, readPools } from './inventory.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
+import { quarantinedPools } from './quarantine.ts';
 import { tableLines } from './table.ts';
 
 /** `holdfast pools`: what the pools are, where, and how full. */
 export async function poolsCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
-  const pools = await readPools(new Lane('command line', 4), config);
+  const pools = await readPools(new Lane('command line', 4), config, await quarantinedPools(config));
   if (options.json) {
     output.line(toJson({ pools: pools.map((pool) => forPrograms(pool, config.defaultPool)) }));
   } else {
@@ -20,7 +21,9 @@ export async function poolsCommand(config: Config, output: Output, options: { js
       if (home.advice !== undefined) output.problem(`pool ${pool.name}: ${home.advice}`);
     }
   }
-  return pools.some(({ home }) => home.state === 'broken') ? exitCodes.failed : exitCodes.ok;
+  return pools.some(({ home }) => home.state === 'broken' || home.state === 'quarantined')
+    ? exitCodes.failed
+    : exitCodes.ok;
 }
 
 const columns = [

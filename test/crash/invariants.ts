@@ -177,7 +177,7 @@ function inAllPools({ pools }: CrashNode, names: (pool: CrashPool) => string[]):
 
 /** All that lies in the pool besides its own directories. */
 function leftInPool({ root }: CrashPool): string[] {
-  const own = ['groups', 'health', 'pool.json', 'snapshots', 'tmp', 'trash', 'volumes'];
+  const own = ['ballast', 'groups', 'health', 'pool.json', 'snapshots', 'tmp', 'trash', 'volumes'];
   return (readdirSync(root, { recursive: true }) as string[]).filter((name) => !own.includes(name));
 }
 

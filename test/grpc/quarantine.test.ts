@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { CallError, type DriverClient } from '../support/client.ts';
+import { holdfast } from '../support/command.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { mountWith, TestVolume } from '../support/life.ts';
@@ -45,6 +46,9 @@ describe('a pool whose disk hangs', () => {
 
     const well = new TestVolume(scratch, 'well');
     await well.tearDown(client, await well.bringUpIn(client, 'well'));
+    const pools = await holdfast(['pools'], driver.environment);
+    assert.match(pools.stdout, /sick +image +quarantined/);
+    assert.match(pools.stderr, /has not answered/);
     // What needs no disk works: a pod can end.
     await used.unpublish(client, id);
 

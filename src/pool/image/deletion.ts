@@ -24,7 +24,7 @@ export class ImageDeletion {
   }
 
   async remove(id: VolumeId): Promise<void> {
-    const { devices, index, lane, layout, maker, syncs, trash } = this.#parts;
+    const { ballast, devices, index, lane, layout, maker, syncs, trash } = this.#parts;
     const record = index.get(id);
     if (record === undefined) {
       // A copy that was on its way is not wanted any more.
@@ -37,7 +37,7 @@ export class ImageDeletion {
     const trashed = layout.newTrash(id);
     await step('remove/trash', async () => {
       // Removed by hand: what remains to be done is to forget it (DV05).
-      await lane.run(() => rename(layout.volume(id), trashed)).catch(ignoreMissing);
+      await ballast.afloat(lane, () => lane.run(() => rename(layout.volume(id), trashed))).catch(ignoreMissing);
       await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
     });
     index.delete(id);
@@ -116,7 +116,7 @@ export class ImageDeletion {
     id,
     undeleteSeconds = this.#parts.undeleteSeconds,
   }: VolumeRecord): Promise<Deletion | undefined> {
-    const { lane, layout, syncs } = this.#parts;
+    const { ballast, lane, layout, syncs } = this.#parts;
     const path = join(layout.volume(id), deletionFileName);
     try {
       if (undeleteSeconds === 0) {
@@ -128,7 +128,9 @@ export class ImageDeletion {
         deletedAt: new Date(now).toISOString(),
         purgeAt: new Date(now + undeleteSeconds * 1000).toISOString(),
       };
-      await step('remove/mark', () => replaceFile(lane, syncs, path, JSON.stringify(deletion)));
+      await step('remove/mark', () =>
+        ballast.afloat(lane, () => replaceFile(lane, syncs, path, JSON.stringify(deletion))),
+      );
       return deletion;
     } catch (error) {
       // Removed by hand: nothing is left to be kept.

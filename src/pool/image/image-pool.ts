@@ -200,7 +200,7 @@ export class ImagePool implements Pool {
     if (record === undefined) return { abnormal: true, message: 'The pool has no record of this volume.' };
     try {
       const image = await statusOf(lane, layout.data(id));
-      if (image.sizeBytes >= record.sizeBytes) return this.#repairCondition(record);
+      if (image.sizeBytes >= record.sizeBytes) return await this.#repairCondition(record);
       return { abnormal: true, message: 'The image file is shorter than the volume: data is missing.' };
     } catch (error) {
       if (lane.closedFor !== undefined) throw lane.closedFor;
@@ -209,16 +209,23 @@ export class ImagePool implements Pool {
     }
   }
 
+  async #spaceCondition(): Promise<Condition> {
+    if (!(await this.#parts.space.isNearlyFull())) return { abnormal: false, message: 'The volume is healthy.' };
+    const message = `The disk of pool ${this.name.slice(0, 24)} is nearly full: free some of it, or writes will fail.`;
+    return { abnormal: true, message };
+  }
+
   /** As long as what it was before can be looked at, somebody should. */
-  #repairCondition({ repair }: VolumeRecord): Condition {
+  async #repairCondition({ repair }: VolumeRecord): Promise<Condition> {
     const isKept = this.#parts.trash.entries().some((entry) => entry.record.id === repair?.originalId);
-    if (repair === undefined || !isKept) return { abnormal: false, message: 'The volume is healthy.' };
+    if (repair === undefined || !isKept) return this.#spaceCondition();
     const message = `Its filesystem was damaged and has been repaired. The original is in the trash: ${repair.originalId}`;
     return { abnormal: true, message };
   }
 
-  checkHealth(lane: Lane): Promise<void> {
-    return writeHealthFile(lane, this.#parts.layout.root);
+  async checkHealth(lane: Lane): Promise<void> {
+    await writeHealthFile(lane, this.#parts.layout.root);
+    await this.#parts.ballast.takeIn(lane);
   }
 
   abandon(): void {

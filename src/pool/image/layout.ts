@@ -8,6 +8,7 @@ import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
  *
  * ```
  * pool.json                          format, pool id, block size
+ * ballast                            room that is held for the records
  * health                             written now and then, to see whether the disk is well
  * volumes/<volume-id>/volume.json    the record
  * volumes/<volume-id>/data           the image: what a loop device shows as a disk

@@ -2,6 +2,7 @@ import { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { type Leftover, reconciled } from '../events.ts';
+import { Ballast } from './ballast.ts';
 import { findBlockSizeBytes } from './block-size.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
 import { ImageDeletion } from './deletion.ts';
@@ -87,8 +88,11 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       snapshots: (await canReflink(lane, layout.drafts)) ? 'reflink' : 'copy',
       log,
     });
+    const ballast = new Ballast(layout.root);
+    await ballast.takeIn(lane);
     const space = new SpaceLedger({
       ...options,
+      ballast,
       poolName: name,
       layout,
       index,
@@ -97,7 +101,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       backingFile: openedHome.backingFile,
     });
     const parts = {
-      ...{ name, lane, log, layout, syncs },
+      ...{ ballast, name, lane, log, layout, syncs },
       programs: lane.beside('repair', repairsAtOnce),
       ...{ index, snapshotIndex, space, devices, freezer, maker, trash },
       blockSizeBytes: poolFile.blockSizeBytes,

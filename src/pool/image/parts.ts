@@ -1,6 +1,7 @@
 import type { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import type { PoolCapabilities } from '../pool.ts';
+import type { Ballast } from './ballast.ts';
 import type { ImageDevices } from './devices.ts';
 import type { Freezer } from './freezer.ts';
 import type { ImageMaker } from './image-maker.ts';
@@ -29,6 +30,7 @@ export interface ImageParts {
   readonly maker: ImageMaker;
   readonly trash: Trash;
   readonly syncs: DirectorySync;
+  readonly ballast: Ballast;
   /** Where programs run that repair filesystems: they take no worker thread, but each reads a disk for long. */
   readonly programs: Lane;
 }

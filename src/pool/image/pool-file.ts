@@ -7,6 +7,7 @@ import type { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
+import { ballastFileName } from './ballast.ts';
 import { replaceFile } from './durable-file.ts';
 import { healthFileName } from './health-file.ts';
 import { poolsDirectory } from './home.ts';
@@ -94,7 +95,17 @@ async function refuseUnlessNew(
     );
   }
   // What a killed first start may have left behind is ours; anything else is somebody's data.
-  const ours = ['volumes', 'snapshots', 'groups', 'trash', 'tmp', 'pool.json.new', healthFileName, 'lost+found'];
+  const ours = [
+    'volumes',
+    'snapshots',
+    'groups',
+    'trash',
+    'tmp',
+    'pool.json.new',
+    healthFileName,
+    ballastFileName,
+    'lost+found',
+  ];
   const foreign = (await lane.run(() => readdir(layout.root))).find((name) => !ours.includes(name));
   if (foreign !== undefined) {
     throw new FailedPrecondition(

@@ -105,12 +105,12 @@ export class ImageSnapshots {
   }
 
   async #discard(ids: readonly SnapshotId[]): Promise<void> {
-    const { lane, layout, snapshotIndex, syncs, trash } = this.#parts;
+    const { ballast, lane, layout, snapshotIndex, syncs, trash } = this.#parts;
     for (const id of ids) {
       const trashed = layout.newTrash(id);
       await step('snapshot/remove', async () => {
         // Removed by hand: what remains to be done is to forget it.
-        await lane.run(() => rename(layout.snapshot(id), trashed)).catch(ignoreMissing);
+        await ballast.afloat(lane, () => lane.run(() => rename(layout.snapshot(id), trashed))).catch(ignoreMissing);
         await Promise.all([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);
       });
       snapshotIndex.delete(id);

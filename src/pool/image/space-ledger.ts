@@ -7,6 +7,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
 import type { PoolCapacity } from '../pool.ts';
+import type { Ballast } from './ballast.ts';
 import type { Layout } from './layout.ts';
 import type { RecordIndex } from './record-index.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
@@ -26,12 +27,15 @@ export interface SpaceOptions {
   readonly backingFile: string | undefined;
   readonly reserveBytes: bigint | undefined;
   readonly overcommit: number;
+  /** Part of the reserve: it goes when the records need it. */
+  readonly ballast: Pick<Ballast, 'bytes'>;
 }
 
 /** Measures the pool, and holds space for volumes that are being made so that two of them never get the same. */
 export class SpaceLedger {
   readonly #options: SpaceOptions;
   #reservedBytes = 0n;
+  #fullness = { measuredMs: Number.NEGATIVE_INFINITY, isFull: Promise.resolve(false) };
 
   constructor(options: SpaceOptions) {
     this.#options = options;
@@ -118,6 +122,23 @@ export class SpaceLedger {
     return { capacity: this.#compute(observation), allocatedBytes: observation.allocatedBytes };
   }
 
+  /**
+   * Whether the disk is nearly full, whoever filled it: half of what is never promised is gone. Measured once a second
+   * at most, whoever asks.
+   */
+  async isNearlyFull(): Promise<boolean> {
+    const nowMs = performance.now();
+    if (nowMs - this.#fullness.measuredMs > 1_000) {
+      const isFull = this.#observeFilesystem().then(
+        (filesystem) =>
+          filesystem.freeBytes <
+          this.#reserveBytes({ ...filesystem, allocatedBytes: nothingKnown, reclaimableBytes: 0n }) / 2n,
+      );
+      this.#fullness = { measuredMs: nowMs, isFull };
+    }
+    return this.#fullness.isFull;
+  }
+
   #compute(observation: Observation): PoolCapacity {
     const { index, overcommit } = this.#options;
     const sharing = this.#sharing();
@@ -152,7 +173,7 @@ export class SpaceLedger {
     const { lane, layout, backingFile } = this.#options;
     const inside = await lane.run(() => statfs(layout.root, { bigint: true }));
     const filesystemBytes = inside.blocks * inside.bsize;
-    const freeBytes = inside.bavail * inside.bsize;
+    const freeBytes = inside.bavail * inside.bsize + this.#options.ballast.bytes;
     if (backingFile === undefined) return { filesystemBytes, freeBytes };
     const [host, backing] = await Promise.all([
       lane.run(() => statfs(dirname(backingFile), { bigint: true })),

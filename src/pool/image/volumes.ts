@@ -133,12 +133,14 @@ export class ImageVolumes {
   }
 
   async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
-    const { devices, index, lane, layout, syncs } = this.#parts;
+    const { ballast, devices, index, lane, layout, syncs } = this.#parts;
     const { publication: _before, ...unpublished } = this.require(id);
     const device = publication === undefined ? await devices.holder(id) : undefined;
     if (device !== undefined) throw await attachedHere(id, device);
     const record = publication === undefined ? unpublished : { ...unpublished, publication };
-    await step('publication/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(record)));
+    await step('publication/record', () =>
+      ballast.afloat(lane, () => replaceFile(lane, syncs, layout.record(id), serializeRecord(record))),
+    );
     index.put(record);
     return record;
   }

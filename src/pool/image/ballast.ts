@@ -1,0 +1,61 @@
+import { constants } from 'node:fs';
+import { statfs, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openFile } from '../../kernel/descriptor.ts';
+import { isErrno } from '../../kernel/errno.ts';
+import { allocate } from '../../kernel/file.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { statusOf } from '../../kernel/path.ts';
+
+/** Lies in the pool's own directory, and takes room that nobody else can take. */
+export const ballastFileName = 'ballast';
+
+const wholeBytes = 16n << 20n;
+/** A record takes a block or two; whoever fills the disk may be faster than us, and take some of it. */
+const pieceBytes = 1n << 20n;
+/** Taken only from a disk that has plenty. */
+const plentyFactor = 8n;
+
+/** Room that is held for the records: what is full can be emptied only if it can be noted what goes. */
+export class Ballast {
+  readonly #path: string;
+  readonly #root: string;
+  #bytes = 0n;
+
+  constructor(root: string) {
+    this.#root = root;
+    this.#path = join(root, ballastFileName);
+  }
+
+  /** How much of it there is. */
+  get bytes(): bigint {
+    return this.#bytes;
+  }
+
+  /** Takes the room, if there is enough; never fails for want of it. */
+  async takeIn(lane: Lane): Promise<void> {
+    if (this.#bytes === wholeBytes) return;
+    try {
+      const { bavail, bsize } = await lane.run(() => statfs(this.#root, { bigint: true }));
+      await using _made = await openFile(lane, this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+      if (bavail * bsize >= plentyFactor * wholeBytes) await allocate(lane, this.#path, wholeBytes);
+      const { allocatedBytes, sizeBytes } = await statusOf(lane, this.#path);
+      this.#bytes = allocatedBytes < sizeBytes ? allocatedBytes : sizeBytes;
+    } catch (error) {
+      if (!isErrno(error, 'ENOSPC', 'EDQUOT', 'ENOTSUP')) throw error;
+    }
+  }
+
+  /** Does something that must not fail for want of a few blocks, and throws as much out as it needs. */
+  async afloat<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isErrno(error, 'ENOSPC') || this.#bytes === 0n) throw error;
+        this.#bytes = this.#bytes > pieceBytes ? this.#bytes - pieceBytes : 0n;
+        await lane.run(() => truncate(this.#path, Number(this.#bytes)));
+      }
+    }
+  }
+}

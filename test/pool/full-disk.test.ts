@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, statSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { Lane } from '../../src/kernel/lane.ts';
+import { eventually } from '../support/eventually.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const ballastBytes = 16 << 20;
+
+describe('a disk that somebody else has filled to the last block', () => {
+  for (const fsType of ['xfs', 'ext4']) {
+    test(`${fsType}: volumes can still be deleted and published, and the figures are honest`, async () => {
+      using scratch = new Scratch('full');
+      const directory = mountDisk(scratch, fsType);
+      const pool = await openTestPool(scratch, {
+        home: { type: 'directory', path: `${directory}/pool` },
+        undeleteSeconds: 3600,
+      });
+      const { id } = await pool.create(volumeSpec('v'));
+      assert.ok((await pool.capacity()).availableBytes > 0n);
+      assert.equal((await pool.condition(id)).abnormal, false);
+
+      fill(`${directory}/foreign`);
+      assert.equal((await pool.capacity()).availableBytes, 0n);
+      await assert.rejects(pool.create(volumeSpec('w')), { code: 'RESOURCE_EXHAUSTED' });
+      await eventually(async () => {
+        const { abnormal, message } = await pool.condition(id);
+        assert.ok(abnormal);
+        assert.match(message, /nearly full/);
+      });
+      // Full is not sick.
+      await pool.checkHealth(new Lane('health', 1));
+      await pool.setPublication(id, { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false });
+      await pool.setPublication(id, undefined);
+      await pool.remove(id);
+      assert.deepEqual(
+        (await pool.trash()).map(({ record }) => record.id),
+        [id],
+      );
+      assert.ok(statSync(`${directory}/pool/ballast`).size < ballastBytes, 'some of the ballast was needed');
+
+      execFileSync('rm', [`${directory}/foreign`]);
+      await pool.checkHealth(new Lane('health', 1));
+      assert.equal(statSync(`${directory}/pool/ballast`).size, ballastBytes);
+      await pool.create(volumeSpec('w'));
+      await pool.close();
+    });
+  }
+});
+
+/** 512 MiB of a filesystem that others use too. */
+function mountDisk(scratch: Scratch, fsType: string): string {
+  const image = scratch.join('disk.img');
+  const directory = scratch.join('disk');
+  mkdirSync(directory);
+  execFileSync('truncate', ['--size=512M', image]);
+  execFileSync(`mkfs.${fsType}`, ['-q', image]);
+  execFileSync('mount', ['-o', 'loop', image, directory]);
+  return directory;
+}
+
+/** Whole blocks first, then the rest. */
+function fill(path: string): void {
+  for (const size of ['1M', '4k']) {
+    spawnSync('dd', ['if=/dev/zero', `of=${path}`, `bs=${size}`, 'oflag=append', 'conv=notrunc,fsync'], {
+      stdio: 'ignore',
+    });
+  }
+}
