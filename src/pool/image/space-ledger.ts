@@ -15,6 +15,8 @@ import { computeCapacity, defaultReserveBytes, freeInBackingFile, sharingVolumes
 import type { Trash } from './trash.ts';
 
 const statBlockBytes = 512n;
+/** Fewer are gone in a moment. */
+const leastFreeBytes = 4n << 20n;
 
 export interface SpaceOptions {
   readonly poolName: string;
@@ -123,20 +125,21 @@ export class SpaceLedger {
   }
 
   /**
-   * Whether the disk is nearly full, whoever filled it: half of what is never promised is gone. Measured once a second
-   * at most, whoever asks.
+   * Whether the disk is nearly full, whoever filled it: half of what is never promised is gone, or only a few MiB are
+   * left beside the ballast. Measured once a second at most, whoever asks.
    */
   async isNearlyFull(): Promise<boolean> {
     const nowMs = performance.now();
     if (nowMs - this.#fullness.measuredMs > 1_000) {
-      const isFull = this.#observeFilesystem().then(
-        (filesystem) =>
-          filesystem.freeBytes <
-          this.#reserveBytes({ ...filesystem, allocatedBytes: nothingKnown, reclaimableBytes: 0n }) / 2n,
-      );
-      this.#fullness = { measuredMs: nowMs, isFull };
+      this.#fullness = { measuredMs: nowMs, isFull: this.#observeFilesystem().then((use) => this.#isFull(use)) };
     }
     return this.#fullness.isFull;
+  }
+
+  #isFull(filesystem: Pick<Observation, 'filesystemBytes' | 'freeBytes'>): boolean {
+    const ballastBytes = this.#options.ballast.bytes;
+    const reserveBytes = this.#reserveBytes({ ...filesystem, allocatedBytes: nothingKnown, reclaimableBytes: 0n });
+    return filesystem.freeBytes - ballastBytes < larger(leastFreeBytes, (reserveBytes - ballastBytes) / 2n);
   }
 
   #compute(observation: Observation): PoolCapacity {
