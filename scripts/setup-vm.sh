@@ -19,7 +19,6 @@ needed_packages() {
   command -v dmsetup >/dev/null || echo dmsetup
   command -v xz >/dev/null || echo xz-utils
   command -v setpriv >/dev/null || echo util-linux
-  compgen -G '/usr/lib/*/libeatmydata.so' >/dev/null || echo libeatmydata1
 }
 
 install_packages() {

@@ -5,8 +5,8 @@ const patienceMs = 10_000;
 const pauseMs = 10;
 
 /** For what the driver or the kernel finishes behind the answer: tries until it holds, and fails as the last try did. */
-export async function eventually(check: () => Promise<void> | void): Promise<void> {
-  const giveUpAt = performance.now() + patienceMs;
+export async function eventually(check: () => Promise<void> | void, limitMs = patienceMs): Promise<void> {
+  const giveUpAt = performance.now() + limitMs;
   for (;;) {
     try {
       await check();

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { SeededRandom } from '../crash/seeded-random.ts';
 import { Scratch } from '../support/scratch.ts';
 import { VolatileDisk } from './disk/volatile-disk.ts';
+import { checksumOf, contentOf } from './machine/content.ts';
 import { bootVirtualMachine } from './machine/virtual-machine.ts';
 
 const sizeBytes = 256 << 20;
@@ -13,7 +14,7 @@ const mount = 'mkdir -p /data && mount /dev/vda /data';
 describe('the virtual machine', () => {
   test('a power cut takes what was not flushed, and nothing else; a disk that lies is found out', async (t) => {
     using scratch = new Scratch('vm');
-    using disk = new VolatileDisk(scratch, 'disk', sizeBytes);
+    using disk = new VolatileDisk(scratch, { name: 'disk', sizeBytes });
     await using vm = await bootVirtualMachine({ scratch, disks: [disk] });
     const random = new SeededRandom(1);
     assert.deepEqual(await vm.attempt('echo out; echo err >&2; exit 3'), {
@@ -25,21 +26,22 @@ describe('the virtual machine', () => {
     assert.equal((await vm.attempt('sleep 100', { timeoutMs: 100 })).signal, 'SIGKILL');
 
     await vm.run(`mkfs.ext4 -q -J size=4 /dev/vda && ${mount}`);
-    const synced = await vm.task('write', { path: '/data/synced', sizeBytes: fileBytes });
-    await vm.task('write', { path: '/data/unsynced', sizeBytes: fileBytes, unsynced: true });
+    await vm.task('write', { path: '/data/synced', seed: 1, sizeBytes: fileBytes });
+    await vm.task('write', { path: '/data/unsynced', seed: 2, sizeBytes: fileBytes, unsynced: true });
     await vm.cutPower(random);
     await vm.boot();
     await vm.run(mount);
     const paths = ['/data/synced', '/data/unsynced'].map((path) => ({ path, sizeBytes: fileBytes }));
+    const synced = checksumOf(contentOf(1, fileBytes));
     assert.deepEqual(await vm.task('checksums', paths), [synced, null], 'after a power cut');
 
-    await vm.task('write', { path: '/data/later', sizeBytes: fileBytes, unsynced: true });
+    await vm.task('write', { path: '/data/later', seed: 3, sizeBytes: fileBytes, unsynced: true });
     await vm.reboot();
     await vm.run(mount);
     assert.equal(await vm.task('sizeBytes', '/data/later'), fileBytes, 'after an orderly reboot');
 
     disk.ignoresFlushes = true;
-    await vm.task('write', { path: '/data/lost', sizeBytes: fileBytes });
+    await vm.task('write', { path: '/data/lost', seed: 4, sizeBytes: fileBytes });
     await vm.cutPower(random);
     await vm.boot();
     // Whether the filesystem survives such a disk is all the same.

@@ -17,6 +17,13 @@ interface CachedSector {
   readonly write: number;
 }
 
+export interface DiskOptions {
+  readonly name: string;
+  readonly sizeBytes: number;
+  /** `scsi` for a disk that is pulled and put back. */
+  readonly bus?: 'virtio' | 'scsi';
+}
+
 /** What became of the cache when the power went. */
 export interface Loss {
   readonly lostSectors: number;
@@ -30,20 +37,20 @@ export interface Loss {
 export class VolatileDisk implements Disposable {
   readonly name: string;
   readonly sizeBytes: number;
+  readonly bus: 'virtio' | 'scsi';
   readonly socketPath: string;
   /** A disk that lies: it says that it has flushed, and has not. Tests that pass on one show nothing. */
   ignoresFlushes = false;
-  flushes = 0;
-  writtenBytes = 0;
   readonly #file: number;
   readonly #cache = new Map<number, CachedSector>();
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #writes = 0;
 
-  constructor(scratch: Scratch, name: string, sizeBytes: number) {
+  constructor(scratch: Scratch, { bus = 'virtio', name, sizeBytes }: DiskOptions) {
     this.name = name;
     this.sizeBytes = sizeBytes;
+    this.bus = bus;
     this.socketPath = scratch.join(`${name}.nbd`);
     this.#file = openSync(scratch.join(`${name}.disk`), 'w+');
     ftruncateSync(this.#file, sizeBytes);
@@ -96,7 +103,6 @@ export class VolatileDisk implements Disposable {
         this.#write(offsetBytes, Buffer.alloc(lengthBytes), isForced);
         return 0;
       case commands.flush:
-        this.flushes++;
         if (!this.ignoresFlushes) this.#destage(this.#cache.size);
         return 0;
       default:
@@ -115,7 +121,6 @@ export class VolatileDisk implements Disposable {
   }
 
   #write(offsetBytes: number, data: Buffer, isForced: boolean): void {
-    this.writtenBytes += data.length;
     const isDurable = isForced && !this.ignoresFlushes;
     if (isDurable) writeSync(this.#file, data, 0, data.length, offsetBytes);
     const write = this.#writes++;

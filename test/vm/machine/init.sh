@@ -29,6 +29,9 @@ done
 exec $busybox switch_root /root /bin/sh -c '
   command -v modprobe >/proc/sys/kernel/modprobe
   modprobe -a loop dm-mod
+  # Written to the disks soon, and not flushed there: so that they have something to lose when the power is cut.
+  echo 20 >/proc/sys/vm/dirty_writeback_centisecs
+  echo 20 >/proc/sys/vm/dirty_expire_centisecs
   "$NODE" "$AGENT" "$PORT"
   echo "the agent ended with $?"
   busybox poweroff -f'

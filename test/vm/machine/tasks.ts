@@ -1,6 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { open, readdir, readFile, rename, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { checksumOf, contentOf } from './content.ts';
 
 /*
  * What a test has done in the virtual machine, by the agent: functions of the host that run there. One program that
@@ -10,6 +10,8 @@ import { dirname, join } from 'node:path';
 export interface Written {
   readonly path: string;
   readonly sizeBytes: number;
+  /** What is written: see content.ts. */
+  readonly seed: number;
   /** Where a block volume is written. */
   readonly offsetBytes?: number;
   /** Not told to the disk: may be lost. */
@@ -18,9 +20,9 @@ export interface Written {
   readonly replaces?: boolean;
 }
 
-/** Writes random bytes, durably, and tells their checksum. */
-async function write({ path, sizeBytes, offsetBytes, replaces, unsynced }: Written): Promise<string> {
-  const data = randomBytes(sizeBytes);
+/** Writes, and does not return before it is durable. */
+async function write({ offsetBytes, path, replaces, seed, sizeBytes, unsynced }: Written): Promise<void> {
+  const data = contentOf(seed, sizeBytes);
   const draft = replaces === true ? `${path}.new` : path;
   {
     // A device must not be opened with O_CREAT or O_TRUNC.
@@ -33,7 +35,6 @@ async function write({ path, sizeBytes, offsetBytes, replaces, unsynced }: Writt
     await using directory = await open(dirname(path), 'r');
     await directory.sync();
   }
-  return createHash('sha256').update(data).digest('hex');
 }
 
 export interface Stretch {
@@ -54,7 +55,7 @@ async function checksum({ path, offsetBytes, sizeBytes }: Stretch): Promise<stri
   try {
     await using file = await open(path, 'r');
     const { bytesRead } = await file.read(data, 0, sizeBytes, offsetBytes ?? 0);
-    return bytesRead < sizeBytes ? null : createHash('sha256').update(data).digest('hex');
+    return bytesRead < sizeBytes ? null : checksumOf(data);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
     throw error;
@@ -66,14 +67,18 @@ async function list(directories: readonly string[]): Promise<string[][]> {
   return Promise.all(directories.map(async (path) => (await readdir(path).catch(() => [])).sort()));
 }
 
-/** The text of each `name` in the directories below `parent`. */
+/** The text of each `name` in the directories in `parent`. */
 async function readAll({ name, parent }: { readonly parent: string; readonly name: string }): Promise<string[]> {
   return Promise.all((await readdir(parent)).sort().map((child) => readFile(join(parent, child, name), 'utf8')));
+}
+
+async function makeDirectories(paths: readonly string[]): Promise<void> {
+  for (const path of paths) await mkdir(path, { recursive: true });
 }
 
 async function sizeBytes(path: string): Promise<number> {
   return (await stat(path)).size;
 }
 
-export const tasks = { checksums, list, readAll, sizeBytes, write };
+export const tasks = { checksums, list, makeDirectories, readAll, sizeBytes, write };
 export type Tasks = typeof tasks;

@@ -14,9 +14,10 @@ import { type Outcome, type RunningCommand, runCommand, startCommand } from './r
 import type { Tasks } from './tasks.ts';
 
 const setup = fileURLToPath(new URL('../../../scripts/setup-vm.sh', import.meta.url));
-/** Alone on a machine it takes 5 seconds. */
-const bootPatienceMs = 180_000;
-const endPatienceMs = 60_000;
+/** Only failures take so long: alone on a machine a boot takes 5 seconds, among many others minutes. */
+const bootPatienceMs = 600_000;
+const endPatienceMs = 300_000;
+const commandPatienceMs = 600_000;
 const consoleTailBytes = 6000;
 
 export interface MachineOptions {
@@ -87,7 +88,7 @@ export class VirtualMachine implements AsyncDisposable {
   }
 
   /** Runs a command of the shell there, however it ends; one that takes too long is killed, with all it started. */
-  attempt(command: string, { timeoutMs = 60_000 }: { readonly timeoutMs?: number } = {}): Promise<Outcome> {
+  attempt(command: string, { timeoutMs = commandPatienceMs }: { readonly timeoutMs?: number } = {}): Promise<Outcome> {
     return runCommand(this.#alive, command, timeoutMs);
   }
 

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { CrashPoint } from '../../../src/volume/step.ts';
 import { CallError, connectDriver, type DriverClient } from '../../support/client.ts';
 import type { Scratch } from '../../support/scratch.ts';
 import type { RunningCommand } from '../machine/run-command.ts';
@@ -10,7 +11,9 @@ export const nodeId = 'node-1';
 
 /** What is kept of a node besides its pools: the driver's data and the kubelet's directory. */
 const systemDirectory = '/data';
-const startPatienceMs = 180_000;
+/** Only a failure takes this long; alone on a machine a driver takes 4 seconds, among many others minutes. */
+const startPatienceMs = 900_000;
+const probePauseMs = 200;
 
 export interface GuestNodeOptions {
   readonly vm: VirtualMachine;
@@ -19,8 +22,8 @@ export interface GuestNodeOptions {
   readonly bundle: string;
   /** The text of the configuration file. */
   readonly config: string;
-  /** What goes before the driver's command line: `env LD_PRELOAD=…`. */
-  readonly prefix?: string;
+  /** The pools in it. */
+  readonly pools: readonly string[];
 }
 
 /**
@@ -63,13 +66,14 @@ export class GuestNode {
   }
 
   /** Starts a driver, and waits until its pools are open. */
-  async start(): Promise<void> {
-    this.spawn();
+  async start(crashAt?: CrashPoint): Promise<void> {
+    this.spawn(crashAt);
     await this.ready();
   }
 
-  spawn(): void {
-    const { bundle, prefix = '', scratch } = this.#options;
+  /** Starts a driver; one that is to die at a step is told so. */
+  spawn(crashAt?: CrashPoint): void {
+    const { bundle, scratch } = this.#options;
     const start = ++this.#starts;
     const environment = {
       CSI_ENDPOINT: `unix:///run/holdfast/csi-${start}.sock`,
@@ -77,9 +81,10 @@ export class GuestNode {
       HOLDFAST_DATA: this.dataDirectory,
       HOLDFAST_KUBELET_DIR: this.kubeletDirectory,
       HOLDFAST_NODE_ID: nodeId,
+      HOLDFAST_TEST_CRASH_AT: crashAt === undefined ? '' : `${crashAt.when} ${crashAt.step}`,
     };
-    const settings = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-    const command = `exec env ${settings.join(' ')} ${prefix} ${process.execPath} ${bundle} serve`;
+    const settings = Object.entries(environment).map(([name, value]) => `'${name}=${value}'`);
+    const command = `exec env ${settings.join(' ')} ${process.execPath} ${bundle} serve`;
     this.#driver = this.vm.start(command, scratch.join('driver.log'));
     this.vm.tunnel(`/run/holdfast/csi-${start}.sock`, scratch.join(`csi-${start}.sock`));
   }
@@ -90,7 +95,7 @@ export class GuestNode {
     for (;;) {
       // A new connection each time: one to a socket that is not there yet waits longer and longer.
       const client = connectDriver(scratch.join(`csi-${this.#starts}.sock`));
-      if (await isReady(client)) {
+      if (await isReady(client, this.#options.pools)) {
         this.#client = client;
         return;
       }
@@ -98,7 +103,7 @@ export class GuestNode {
       const ending = this.#driver?.ending;
       if (ending !== undefined) throw new Error(`the driver ended by itself:\n${this.#driver?.lastWords()}`);
       if (performance.now() > giveUpAt) throw new Error(`the driver does not get ready:\n${this.#driver?.lastWords()}`);
-      await delay(50);
+      await delay(probePauseMs);
     }
   }
 
@@ -121,12 +126,17 @@ export class GuestNode {
   }
 }
 
-async function isReady(client: DriverClient): Promise<boolean> {
+/** Probe also says so when a pool takes so long to open that its disk must be sick: on a busy host that means nothing. */
+async function isReady(client: DriverClient, pools: readonly string[]): Promise<boolean> {
+  const options = { deadlineMs: startPatienceMs };
   try {
-    const { ready } = await client.identity.Probe({});
-    return ready?.value === true;
+    const { ready } = await client.identity.Probe({}, options);
+    if (ready?.value !== true) return false;
+    for (const pool of pools) await client.controller.GetCapacity({ parameters: { pool } }, options);
+    return true;
   } catch (error) {
-    if (error instanceof CallError && error.code === 'UNAVAILABLE') return false;
+    const isEarly = error instanceof CallError && error.code === 'UNAVAILABLE';
+    if (isEarly && !error.message.includes('could not be opened')) return false;
     throw error;
   }
 }

@@ -1,0 +1,56 @@
+import type { TestContext } from 'node:test';
+import { buildBundle } from '../../../scripts/build.ts';
+import { Scratch } from '../../support/scratch.ts';
+import { VolatileDisk } from '../disk/volatile-disk.ts';
+import { bootVirtualMachine } from '../machine/virtual-machine.ts';
+import { GuestNode } from './guest-node.ts';
+
+const gibibyte = 2 ** 30;
+const systemBytes = gibibyte;
+
+export interface NodeSetup {
+  /** The text of the driver's configuration file. */
+  readonly config: string;
+  /** The pools in it. */
+  readonly pools: readonly string[];
+  /** Disks beside the node's own, by name and size in GiB: /dev/vdb and so on; /dev/sda and so on for those on scsi. */
+  readonly disks: readonly { readonly name: string; readonly sizeGiB: number; readonly bus?: 'scsi' }[];
+  /** A command of the shell after the first boot and before the first driver. */
+  readonly prepare?: string;
+}
+
+/** A node in a virtual machine with its driver; all of it goes on disposal. */
+export interface StartedNode extends AsyncDisposable {
+  readonly node: GuestNode;
+  readonly disks: readonly VolatileDisk[];
+}
+
+/** A new node, for one test. If that fails, the machine's console and the driver's log are shown. */
+export async function startNode(t: TestContext, { config, disks, pools, prepare }: NodeSetup): Promise<StartedNode> {
+  await using stack = new AsyncDisposableStack();
+  const scratch = stack.use(new Scratch('vm'));
+  const system = stack.use(new VolatileDisk(scratch, { name: 'system', sizeBytes: systemBytes }));
+  const others = disks.map(({ sizeGiB, ...disk }) =>
+    stack.use(new VolatileDisk(scratch, { ...disk, sizeBytes: sizeGiB * gibibyte })),
+  );
+  const { file: bundle } = await buildBundle(scratch.join('bundle'));
+  const vm = stack.use(await bootVirtualMachine({ scratch, disks: [system, ...others] }));
+  const node = new GuestNode({ vm, scratch, bundle, config, pools });
+  const words: { readonly console: () => string; readonly driver: () => string } = {
+    console: () => vm.console(),
+    driver: () => node.lastWords(),
+  };
+  // Read now, while they are there; shown later, when it is known whether they are wanted.
+  stack.defer(() => {
+    const [console_, driver] = [words.console(), words.driver()];
+    t.after(() => {
+      if (!t.passed) console.error(`The console of the virtual machine:\n${console_}\nThe driver:\n${driver}`);
+    });
+  });
+  await node.format();
+  await node.mount();
+  if (prepare !== undefined) await vm.run(prepare);
+  await node.start();
+  const kept = stack.move();
+  return { node, disks: [system, ...others], [Symbol.asyncDispose]: () => kept.disposeAsync() };
+}

@@ -1,0 +1,40 @@
+import { describe, test } from 'node:test';
+import { SeededRandom } from '../crash/seeded-random.ts';
+import { startNode } from './node/start-node.ts';
+import { PowerRun, powerConfig, type Tally } from './power/power-run.ts';
+
+/** `npm run test:vm -- --cuts 300 --seed 7`. A seed repeats the choices, not the moments. */
+const cuts = Number(process.env['HOLDFAST_TEST_CUTS'] ?? 5);
+const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32));
+
+const setup = { config: powerConfig, pools: ['default', 'plain'], disks: [{ name: 'pool', sizeGiB: 8 }] };
+
+describe('T01 T02 T06: power cuts under load', () => {
+  test('what was acknowledged is there, and nothing half done', async (t) => {
+    t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats the choices of this run`);
+    const startedMs = performance.now();
+    await using started = await startNode(t, setup);
+    const run = new PowerRun(started.node, new SeededRandom(seed));
+    while (run.tally.cuts < cuts) console.log(`  ${await run.once()} (of ${cuts})`);
+    console.log(`  at last: ${await run.check({ allSnapshots: true })}`);
+    await run.leave();
+    for (const line of table(run.tally, performance.now() - startedMs)) console.log(line);
+  });
+});
+
+function table(tally: Tally, elapsedMs: number): string[] {
+  const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  const rows: readonly (readonly [string, string | number])[] = [
+    ['power cuts', tally.cuts],
+    ['acknowledged and checked', tally.acknowledged],
+    ['volumes mounted again', tally.volumes],
+    ['files compared', `${tally.files}, ${mebibytes(tally.bytes)}`],
+    ['snapshots compared', tally.snapshots],
+    ['lost from disk caches', `${tally.lostSectors} sectors`],
+    ['kept of them, by chance', `${tally.keptSectors} sectors`],
+    ['violations', 0],
+    ['seed', seed],
+    ['time', `${(elapsedMs / 60_000).toFixed(1)} min`],
+  ];
+  return rows.map(([what, figure]) => `  ${what.padEnd(26)}${figure}`);
+}
