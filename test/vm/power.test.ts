@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SeededRandom } from '../crash/seeded-random.ts';
 import { startNode } from './node/start-node.ts';
@@ -6,6 +7,8 @@ import { PowerRun, powerConfig, type Tally } from './power/power-run.ts';
 /** `npm run test:vm -- --cuts 300 --seed 7`. A seed repeats the choices, not the moments. */
 const cuts = Number(process.env['HOLDFAST_TEST_CUTS'] ?? 5);
 const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32));
+/** A disk that lies loses something that counts within so many cuts. */
+const lyingCuts = 5;
 
 const setup = { config: powerConfig, pools: ['default', 'plain'], disks: [{ name: 'pool', sizeGiB: 8 }] };
 
@@ -19,6 +22,19 @@ describe('T01 T02 T06: power cuts under load', () => {
     console.log(`  at last: ${await run.check({ allSnapshots: true })}`);
     await run.leave();
     for (const line of table(run.tally, performance.now() - startedMs)) console.log(line);
+  });
+
+  test('on a disk that ignores flushes the same test fails', async (t) => {
+    await using started = await startNode(t, setup);
+    for (const disk of started.disks.filter(({ name }) => name === 'pool')) disk.ignoresFlushes = true;
+    const run = new PowerRun(started.node, new SeededRandom(seed));
+    const cutAgain = async () => {
+      while (run.tally.cuts < lyingCuts) await run.once();
+    };
+    await assert.rejects(cutAgain(), (error: Error) => {
+      t.diagnostic(`noticed after ${run.tally.cuts} cuts: ${error.message.split('\n')[0]}`);
+      return true;
+    });
   });
 });
 
