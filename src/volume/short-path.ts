@@ -2,7 +2,7 @@
 const podDirectory = /\/pods\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\//;
 /** Kubernetes names staging directories by SHA-256. */
 const longHash = /([0-9a-f]{8})[0-9a-f]{56}/;
-const longestCharacters = 64;
+const longestCharacters = 56;
 
 /** A path as it stands in a message: such as Kubernetes makes up are so long that the rest would not be read. */
 export function shortPath(path: string): string {
