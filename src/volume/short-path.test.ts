@@ -10,7 +10,7 @@ for (const [path, short] of [
   [`/var/lib/kubelet/pods/${uid}/volumes/kubernetes.io~csi/${pv}/mount`, `…/pods/${uid}/…`],
   [
     `/var/lib/kubelet/plugins/kubernetes.io/csi/x.dev/${'ab'.repeat(32)}/globalmount`,
-    '…/plugins/kubernetes.io/csi/x.dev/abababab…/globalmount',
+    '…t/plugins/kubernetes.io/csi/x.dev/abababab…/globalmount',
   ],
   [`/${'x'.repeat(200)}/end`, `…${'x'.repeat(51)}/end`],
 ] as const) {
