@@ -4,6 +4,7 @@ import { nearest } from './nearest.ts';
 import { parseDuration } from './volume/duration.ts';
 import { filesystemTypes } from './volume/filesystem.ts';
 import { parseQuantity } from './volume/size.ts';
+import { trimmings } from './volume/trimming.ts';
 
 /** What the configuration file may say, and where in it a mistake is. */
 
@@ -38,6 +39,9 @@ const absolutePath = z
 // The parser yields whole numbers as bigint (sizes above 2^53 stay exact), others as number.
 const number = z.union([z.bigint().transform(Number), z.number()], 'must be a number');
 
+// Helm, and all else that reads YAML 1.1, makes false of a plain off.
+const trim = z.preprocess((value) => (value === false ? 'off' : value), z.enum(trimmings).default('weekly'));
+
 const pool = z
   .strictObject({
     kind: z.literal('image').default('image'),
@@ -49,6 +53,7 @@ const pool = z
     overcommit: number.pipe(z.number().min(1).max(1000)).default(1),
     defaultFilesystem: z.enum(filesystemTypes).default('ext4'),
     undelete: duration.default(0),
+    trim,
     sickAfter: duration.refine((seconds) => seconds > 0, 'must be more than 0').optional(),
   })
   .superRefine((value, context) => {

@@ -39,6 +39,7 @@ describe('the environment', () => {
         overcommit: 1,
         defaultFilesystem: 'ext4',
         undeleteSeconds: 0,
+        trimming: 'weekly',
         sickAfterMs: 20_000,
       },
     ]);
@@ -265,6 +266,7 @@ describe('the file', () => {
       /:3:3: pools.b: pool 'a' is already at \/x/,
     ],
     ['a relative path', 'pools:\n  a: { file: x.img }\n', /:2:8: pools.a.file: must be an absolute path/],
+    ['an unknown rhythm', 'pools:\n  a: { trim: hourly }\n', /:2:8: pools.a.trim/],
     ['a bad pool name', 'pools:\n  A_b: {}\n', /:2:3: pools.A_b: a pool name has/],
     ['no pools', 'pools: {}\n', /:1:1: pools: name at least one/],
     ['an unknown kind', 'pools:\n  a: { kind: zfs }\n', /:2:8: pools.a.kind/],

@@ -5,6 +5,7 @@ import type { ConfigFile, PoolSection } from './config-file.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
 import type { FilesystemType } from './volume/filesystem.ts';
 import type { CrashPoint } from './volume/step.ts';
+import type { Trimming } from './volume/trimming.ts';
 
 /** Where a pool lives. `auto`: under the data directory, in whatever way every feature works there. */
 export type PoolHome =
@@ -23,6 +24,7 @@ export interface PoolConfig {
   readonly defaultFilesystem: FilesystemType;
   /** How long deleted volumes can be brought back unless their class says otherwise; 0: not at all. */
   readonly undeleteSeconds: number;
+  readonly trimming: Trimming;
   /** A disk that has not answered for so long is sick, and its pool goes into quarantine. */
   readonly sickAfterMs: number;
 }
@@ -213,6 +215,7 @@ function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
     overcommit: section?.overcommit ?? 1,
     defaultFilesystem: section?.defaultFilesystem ?? 'ext4',
     undeleteSeconds: section?.undelete ?? 0,
+    trimming: section?.trim ?? 'weekly',
     sickAfterMs: (section?.sickAfter ?? defaultSickAfterSeconds) * 1000,
   };
 }

@@ -17,6 +17,7 @@ import { workerThreads } from './kernel/workers.ts';
 import { laneSizes } from './lanes.ts';
 import type { Monitoring, MonitoringOptions } from './metrics/serve.ts';
 import { nodeService } from './node/service.ts';
+import { TrimTimer } from './node/trim-timer.ts';
 import { PoolHeld } from './pool/image/home-lock.ts';
 import { type PoolOpener, Pools } from './pool/pools.ts';
 import { snapshotMetadataService } from './snapshot-metadata/service.ts';
@@ -56,8 +57,9 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   let stopping = false;
 
   const server = newServer();
+  const flights = new SingleFlight();
   const kubeletLane = new Lane('kubelet', sizes.kubelet);
-  const { admin: adminHandlers, ...handlers } = services(config, pools, kubeletLane, drain);
+  const { admin: adminHandlers, ...handlers } = services(config, pools, flights, kubeletLane, drain);
   addServices(server, handlers, { log, ready: () => !stopping });
   await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
   const listener = await listen(server, config.socketPath);
@@ -66,6 +68,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   // Before the pools open: what they find half done is counted too.
   const monitoring = await monitor(config, { pools, kubeletLane, isStopping: () => stopping, log });
   const opened = openPools(pools, log);
+  const trimTimer = new TrimTimer({ pools, flights, log });
   const registered = register(config, opened, log);
   const administered = import('./admin/administer.ts').then(({ administer }) => {
     const { adminSocketPath: socketPath } = config;
@@ -90,7 +93,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
       const isIdle = await drain.idle(Math.max(0, deadlineMs - performance.now()));
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
       await monitoring?.close();
-      const closed = opened.catch(() => undefined).then(() => pools.close());
+      const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
       await within(poolGraceMs, closed, () => log.warn('a pool takes too long to close; it is left as it is'));
       log.info('stopped');
     },
@@ -109,10 +112,9 @@ function poolOpeners(config: Config, log: Logger): ReadonlyMap<string, PoolOpene
   return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
 
-function services(config: ServeConfig, pools: Pools, kubeletLane: Lane, drain: Drain) {
+function services(config: ServeConfig, pools: Pools, flights: SingleFlight, kubeletLane: Lane, drain: Drain) {
   const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
   const topology = { [topologyKey]: nodeId };
-  const flights = new SingleFlight();
   return {
     identity: identityService({ name: driverName, version, pools, searchPath }),
     controller: drain.count(

@@ -34,10 +34,25 @@ export async function thaw(lane: Lane, path: string): Promise<void> {
 /** Tells the device below the filesystem what is free. Returns how many bytes that was. */
 export async function trim(lane: Lane, path: string): Promise<bigint> {
   await using descriptor = await openReadOnly(lane, path);
-  // struct fstrim_range: start, length (all of it), shortest extent; the kernel writes the trimmed bytes to length.
+  return await trimRange(lane, descriptor, 0n, undefined);
+}
+
+/**
+ * The same for a part of the filesystem that is open.
+ * @param lengthBytes undefined: to the end
+ * @throws KernelError EINVAL if it starts beyond the end
+ */
+export async function trimRange(
+  lane: Lane,
+  directory: Descriptor,
+  startBytes: bigint,
+  lengthBytes: bigint | undefined,
+): Promise<bigint> {
+  // struct fstrim_range: start, length, shortest extent; the kernel writes the trimmed bytes to length.
   const range = Buffer.alloc(24);
-  range.writeBigUInt64LE((1n << 64n) - 1n, 8);
-  await ioctl(lane, descriptor, FITRIM, range);
+  range.writeBigUInt64LE(startBytes, 0);
+  range.writeBigUInt64LE(lengthBytes ?? (1n << 64n) - 1n - startBytes, 8);
+  await ioctl(lane, directory, FITRIM, range);
   return range.readBigUInt64LE(8);
 }
 

@@ -9,7 +9,7 @@ import { detachUnseen } from './block.ts';
 import type { NodeContext } from './context.ts';
 import { findIfPossible } from './find.ts';
 import { openPlace, openPlaceIn, type Place } from './look.ts';
-import { LazyMountTable, type Mounted, mountsOfDevices, otherPaths } from './observe.ts';
+import { LazyMountTable, type Mounted, mountsOfDevices, type Owner, otherPaths } from './observe.ts';
 import { planUnstage } from './plan.ts';
 import type { TargetPath } from './target.ts';
 import { type Undone, unmountWhile } from './undo.ts';
@@ -19,6 +19,9 @@ export interface UnstageRequest {
   readonly volumeId: string;
   readonly staging: TargetPath;
 }
+
+/** No slice of a trim is begun after it; what is left is for the timer, or for the next unstage. */
+const trimBudgetMs = 200;
 
 /** What NodeUnstageVolume does: observe, plan, apply. The staging directory stays: the caller made it (US05). */
 export async function unstageVolume(context: NodeContext, { volumeId, staging }: UnstageRequest): Promise<void> {
@@ -62,8 +65,16 @@ function unmountStaged(
     if (sight.mounted !== undefined && sight.mounted.access !== access) return 'stop';
     const publishedAt = sight.mounted === undefined ? [] : await othersOf(context, sight.mounted, mounts);
     const plan = planUnstage({ volumeId, path, at: sight.occupant, publishedAt });
-    return plan === 'unmount' ? 'unmount' : 'stop';
+    if (plan !== 'unmount') return 'stop';
+    if (access === 'mount') await trimWhileQuick(sight.mounted?.owner);
+    return 'unmount';
   });
+}
+
+/** The last moment at which the filesystem can tell what is free. Whatever comes of it, the unstage goes on. */
+async function trimWhileQuick(owner: Owner | undefined): Promise<void> {
+  if (owner?.pool === undefined || owner.pool.trimming === 'off') return;
+  await owner.pool.trim(owner.id, { fromBytes: 0n, budgetMs: trimBudgetMs }).catch(() => undefined);
 }
 
 /** Where else what is mounted can be seen: the same filesystem, or a node of one of the volume's devices. */

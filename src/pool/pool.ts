@@ -7,6 +7,7 @@ import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Ephemeral, Provisioning, Publication, VolumeRecord, VolumeSource } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
+import type { Trimming } from '../volume/trimming.ts';
 
 /** What a kind of pool can do, as data: services ask this, never the kind's name. */
 export interface PoolCapabilities {
@@ -102,6 +103,13 @@ export interface Attachment extends AttachedDevice {
   release(): Promise<void>;
 }
 
+/** How much of a filesystem to trim. */
+export interface TrimOptions {
+  readonly fromBytes: bigint;
+  /** No slice is begun after it, but the first. */
+  readonly budgetMs: number;
+}
+
 export interface PoolCapacity {
   /** What the pool could hold if it were empty. */
   readonly totalBytes: bigint;
@@ -150,6 +158,8 @@ export interface Pool {
   readonly capabilities: PoolCapabilities;
   /** For requests that name none (A06). */
   readonly defaultFilesystem: FilesystemType;
+  /** How often mounted filesystems are trimmed; unless it is off, each is also before it is unmounted. */
+  readonly trimming: Trimming;
   /** Where blocking calls to this pool's disk run, and where mounts of its volumes are made. */
   readonly lane: Lane;
 
@@ -228,6 +238,12 @@ export interface Pool {
   detach(device: DeviceNumber): Promise<void>;
   /** Which of this pool's volumes a device of this node belongs to, known to the records or not. */
   volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined>;
+
+  /**
+   * Gives back to the pool what the mounted filesystem of a thin volume has freed since, a slice at a time.
+   * @returns where to go on when the budget was used up; undefined: there is no more, or nothing to be gained
+   */
+  trim(id: VolumeId, options: TrimOptions): Promise<bigint | undefined>;
 
   capacity(): Promise<PoolCapacity>;
   /** Opens no device and no image, so it is in nobody's way. */

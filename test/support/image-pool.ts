@@ -17,6 +17,7 @@ export function openTestPool(scratch: Scratch, options: Partial<ImagePoolOptions
     overcommit: 1,
     defaultFilesystem: 'ext4',
     undeleteSeconds: 0,
+    trimming: 'weekly',
     lockTimeoutMs: 0,
     lane: new Lane('test', 4),
     log: quiet,

@@ -8,6 +8,7 @@ import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts
 import { type GroupId, type SnapshotId, type VolumeId, volumeIdInPath } from '../../volume/id.ts';
 import { type Publication, provisionings, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
+import type { Trimming } from '../../volume/trimming.ts';
 import type {
   AttachedDevice,
   Attachment,
@@ -20,6 +21,7 @@ import type {
   PoolUsage,
   SnapshotSpec,
   TrashedVolume,
+  TrimOptions,
   VolumeChanges,
   VolumeSpec,
 } from '../pool.ts';
@@ -31,28 +33,40 @@ import type { OpenHome } from './home.ts';
 import type { ImageParts } from './parts.ts';
 import { ImageRepair } from './repair.ts';
 import { ImageSnapshots } from './snapshots.ts';
+import { ImageTrimmer } from './trimmer.ts';
 import { ImageVolumes } from './volumes.ts';
+
+/** What of a pool's configuration it only tells, and where it lives. */
+export interface ImagePoolTraits {
+  readonly defaultFilesystem: FilesystemType;
+  readonly trimming: Trimming;
+  readonly home: OpenHome;
+}
 
 /** Volumes as image files in a directory, shown as disks through loop devices. */
 export class ImagePool implements Pool {
   readonly kind = 'image';
   readonly capabilities: PoolCapabilities;
   readonly defaultFilesystem: FilesystemType;
+  readonly trimming: Trimming;
   readonly #parts: ImageParts;
   readonly #volumes: ImageVolumes;
   readonly #deletion: ImageDeletion;
   readonly #snapshots: ImageSnapshots;
   readonly #repair: ImageRepair;
+  readonly #trimmer: ImageTrimmer;
   readonly #home: OpenHome;
 
-  constructor(parts: ImageParts, options: { defaultFilesystem: FilesystemType; home: OpenHome }) {
+  constructor(parts: ImageParts, options: ImagePoolTraits) {
     this.#parts = parts;
     this.#volumes = new ImageVolumes(parts);
     this.#deletion = new ImageDeletion(parts);
     this.#snapshots = new ImageSnapshots(parts);
     this.#repair = new ImageRepair(parts);
+    this.#trimmer = new ImageTrimmer(parts);
     this.#home = options.home;
     this.defaultFilesystem = options.defaultFilesystem;
+    this.trimming = options.trimming;
     this.capabilities = {
       block: true,
       filesystems: filesystemTypes,
@@ -93,6 +107,11 @@ export class ImagePool implements Pool {
 
   setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
     return this.#volumes.setPublication(id, publication);
+  }
+
+  async trim(id: VolumeId, options: TrimOptions): Promise<bigint | undefined> {
+    const record = this.#parts.index.get(id);
+    return record && (await this.#trimmer.trim(record, options));
   }
 
   remove(id: VolumeId): Promise<void> {

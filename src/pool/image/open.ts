@@ -1,6 +1,7 @@
 import { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
+import type { Trimming } from '../../volume/trimming.ts';
 import { type Leftover, reconciled } from '../events.ts';
 import { Ballast } from './ballast.ts';
 import { findBlockSizeBytes } from './block-size.ts';
@@ -35,6 +36,7 @@ export interface ImagePoolOptions {
   readonly defaultFilesystem: FilesystemType;
   /** How long deleted volumes can be brought back, unless they say otherwise; 0: not at all. */
   readonly undeleteSeconds: number;
+  readonly trimming: Trimming;
   /** How long to wait for another driver to let the pool go. */
   readonly lockTimeoutMs: number;
   readonly lane: Lane;
@@ -110,7 +112,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
     };
     await reconcile(parts);
     log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');
-    return new ImagePool(parts, { defaultFilesystem: options.defaultFilesystem, home });
+    return new ImagePool(parts, { ...options, home });
   } catch (error) {
     if (lane.closedFor === undefined) await home.close();
     else home.abandon();

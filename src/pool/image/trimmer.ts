@@ -1,0 +1,81 @@
+import { stat, statfs } from 'node:fs/promises';
+import type { Descriptor } from '../../kernel/descriptor.ts';
+import { isErrno } from '../../kernel/errno.ts';
+import { syncFilesystem, trimRange } from '../../kernel/filesystem.ts';
+import { readMountTable } from '../../kernel/mount-table.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { TrimOptions } from '../pool.ts';
+import { openMounted } from './mounted.ts';
+import type { ImageParts } from './parts.ts';
+
+/** Small enough that a disk does it in a moment, and whole block groups of ext4, which remembers only those. */
+const sliceBytes = 1n << 30n;
+
+/** An image that is larger than its content by less has nothing to give back that is worth the work. */
+const worthwhileBytes = 16n << 20n;
+
+/** Gives space that mounted filesystems have freed back to the pool (FITRIM). Of thick volumes it is kept. */
+export class ImageTrimmer {
+  readonly #parts: ImageParts;
+
+  constructor(parts: ImageParts) {
+    this.#parts = parts;
+  }
+
+  async trim(record: VolumeRecord, { budgetMs, fromBytes }: TrimOptions): Promise<bigint | undefined> {
+    const { lane } = this.#parts;
+    const untilMs = performance.now() + budgetMs;
+    if (record.provisioning !== 'thin' || record.content.type !== 'mount') return undefined;
+    const imageBytes = await this.#imageBytes(record.id);
+    if (imageBytes < worthwhileBytes) return undefined;
+    await using directory = await this.#openWritable(record.id);
+    if (directory === undefined) return undefined;
+    if (fromBytes === 0n) {
+      // What was deleted a moment ago is free only when it is committed. btrfs does not even count it before, and XFS
+      // frees in the background, to which statfs(2) gives a push.
+      if (record.content.fsType === 'xfs') await this.#usedBytes(directory);
+      if (record.content.fsType !== 'ext4') await syncFilesystem(lane, directory);
+      if (imageBytes - (await this.#usedBytes(directory)) < worthwhileBytes) {
+        // The mount keeps what it shows open, so this waits for nothing.
+        directory.closeNow();
+        return undefined;
+      }
+      await syncFilesystem(lane, directory);
+    }
+    for (let startBytes = fromBytes; startBytes < record.sizeBytes; startBytes += sliceBytes) {
+      if (startBytes > fromBytes && performance.now() >= untilMs) return startBytes;
+      // btrfs counts in addresses of its own, which may lie beyond the end of the device.
+      const isLast = startBytes + sliceBytes >= record.sizeBytes;
+      try {
+        await trimRange(lane, directory, startBytes, isLast ? undefined : sliceBytes);
+      } catch (error) {
+        // The filesystem is smaller than its device.
+        if (startBytes > 0n && isErrno(error, 'EINVAL')) return undefined;
+        throw error;
+      }
+    }
+    return undefined;
+  }
+
+  /** A filesystem that turned read-only may have lost track of what is free. */
+  async #openWritable(id: VolumeId): Promise<Descriptor | undefined> {
+    const { devices, lane } = this.#parts;
+    const [attached, table] = await Promise.all([devices.list(id), readMountTable(lane)]);
+    const device = attached.find(({ readonly }) => !readonly);
+    if (device === undefined) return undefined;
+    const writable = table.filter(({ superOptions }) => !superOptions.includes('ro'));
+    return openMounted(lane, writable, device);
+  }
+
+  async #imageBytes(id: VolumeId): Promise<bigint> {
+    const { lane, layout } = this.#parts;
+    const { blocks } = await lane.run(() => stat(layout.data(id), { bigint: true }));
+    return blocks * 512n;
+  }
+
+  async #usedBytes(directory: Descriptor): Promise<bigint> {
+    const { bfree, blocks, bsize } = await this.#parts.lane.run(() => statfs(directory.procPath, { bigint: true }));
+    return (blocks - bfree) * bsize;
+  }
+}

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { statfsSync, statSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { trimPool } from '../../src/node/trim-timer.ts';
+import { SingleFlight } from '../../src/volume/single-flight.ts';
+import type { Trimming } from '../../src/volume/trimming.ts';
+import { eventually } from '../support/eventually.ts';
+import { openTestPool } from '../support/image-pool.ts';
+import { NodeHarness, run } from '../support/node-harness.ts';
+import type { TestVolume } from '../support/node-volume.ts';
+
+const mebibyte = 1 << 20;
+
+let harness: NodeHarness;
+before(async () => {
+  harness = await NodeHarness.open('trim');
+});
+after(() => harness[Symbol.asyncDispose]());
+
+const allocated = (volume: TestVolume) => statSync(harness.imageOf(volume)).blocks * 512;
+
+/** Stages the volume, and leaves data on disk that is deleted again. @returns what the image then has allocated */
+async function writeAndDelete(volume: TestVolume): Promise<number> {
+  await volume.stage();
+  const path = join(volume.staging, 'file');
+  {
+    await using file = await open(path, 'w');
+    for (let i = 0; i < 100; i++) await file.write(Buffer.alloc(mebibyte, 'x'));
+    await file.sync();
+  }
+  const writtenBytes = allocated(volume);
+  assert.ok(writtenBytes >= 100 * mebibyte);
+  await rm(path);
+  // XFS and btrfs free it in the background.
+  run('sync', '--file-system', volume.staging);
+  await eventually(() => {
+    const { bfree, blocks, bsize } = statfsSync(volume.staging);
+    assert.ok(writtenBytes - (blocks - bfree) * bsize >= 90 * mebibyte, 'the deleted file still counts as used');
+  });
+  return writtenBytes;
+}
+
+async function withTrimming(trimming: Trimming, work: () => Promise<void>): Promise<void> {
+  await harness.restart({ openPool: () => openTestPool(harness.scratch, { trimming }) });
+  try {
+    await work();
+  } finally {
+    await harness.restart();
+  }
+}
+
+const warnings: string[] = [];
+const log = {
+  warn: (fields: Record<string, unknown>, message: string) => warnings.push(`${message} ${fields['err']}`),
+};
+const onTime = (flights = new SingleFlight()) => trimPool(harness.pool, { flights, log }, new AbortController().signal);
+
+describe('what a filesystem has freed goes back to the pool', () => {
+  for (const fsType of ['ext4', 'xfs', 'btrfs'] as const) {
+    // More than one slice, and the last one is short.
+    const spec = { sizeBytes: 1300n << 20n };
+
+    test(`${fsType}: with the unstage, and on time`, async () => {
+      const volume = await harness.volume(`trimmed-${fsType}`, { type: 'mount', fsType }, spec);
+      const writtenBytes = await writeAndDelete(volume);
+      await volume.unstage();
+      await harness.hasLoops(volume, 0);
+      assert.ok(allocated(volume) <= writtenBytes - 90 * mebibyte, `${allocated(volume)} of ${writtenBytes}`);
+
+      const againBytes = await writeAndDelete(volume);
+      await onTime();
+      assert.deepEqual(warnings, []);
+      assert.ok(allocated(volume) <= againBytes - 90 * mebibyte, `${allocated(volume)} of ${againBytes}`);
+      await volume.unstage();
+      await harness.pool.remove(volume.id);
+    });
+  }
+
+  test('not of a thick volume, nor where it is off', async () => {
+    const content = { type: 'mount', fsType: 'ext4' } as const;
+    const spec = { sizeBytes: 200n << 20n };
+    const thick = await harness.volume('thick', content, { ...spec, provisioning: 'thick' });
+    const thickBytes = await writeAndDelete(thick);
+    await onTime();
+    await thick.unstage();
+    assert.ok(allocated(thick) >= thickBytes);
+
+    await withTrimming('off', async () => {
+      const volume = await harness.volume('off', content, spec);
+      const writtenBytes = await writeAndDelete(volume);
+      await volume.unstage();
+      assert.ok(allocated(volume) >= writtenBytes - mebibyte);
+    });
+  });
+
+  test('a volume that a call is at work on is passed over; of one that is not mounted nothing is asked', async () => {
+    const volume = await harness.volume('busy', { type: 'mount', fsType: 'ext4' }, { sizeBytes: 200n << 20n });
+    const writtenBytes = await writeAndDelete(volume);
+    const flights = new SingleFlight();
+    await flights.claim([{ object: volume.id }], 'a call', () => onTime(flights));
+    assert.ok(allocated(volume) >= writtenBytes - mebibyte);
+    await volume.unstage();
+    await onTime();
+    assert.deepEqual(warnings, []);
+  });
+});
