@@ -12,8 +12,11 @@ import type { ImageParts } from './parts.ts';
 /** Small enough that a disk does it in a moment, and whole block groups of ext4, which remembers only those. */
 const sliceBytes = 1n << 30n;
 
-/** An image that is larger than its content by less has nothing to give back that is worth the work. */
-const worthwhileBytes = 16n << 20n;
+/**
+ * An image that is larger than its content by less has nothing to give back that is worth the work. XFS's log alone, which
+ * no statfs counts as used, is 64 MiB.
+ */
+const worthwhileBytes = 80n << 20n;
 
 /** Gives space that mounted filesystems have freed back to the pool (FITRIM). Of thick volumes it is kept. */
 export class ImageTrimmer {
