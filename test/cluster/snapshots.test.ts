@@ -35,6 +35,3 @@ clusterTest('a clone is larger than its source if asked, and each goes its own w
   const kibibytes = (name: string) => namespace.exec(name, "df -k /data | awk 'END { print $2 }'").then(Number);
   assert.ok((await kibibytes('reader')) > 1.7 * (await kibibytes('writer')), 'twice the size');
 });
-
-// No group snapshots here: with --node-deployment external-snapshotter (8.7) looks only at contents and classes with its
-// node's name on them, and the snapshot controller writes that on contents of snapshots, but on nothing of groups.

@@ -28,7 +28,7 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
   });
   after(() => server[Symbol.asyncDispose]());
 
-  for (const directory of ['.', 'snapshots', 'attributes']) {
+  for (const directory of ['.', 'one-node', 'snapshots', 'group-snapshots', 'attributes']) {
     test(`kubectl apply -k deploy/${directory}`, async () => {
       await kubectl(['apply', ...strict, '-f', join(deploy, 'base', 'namespace.yaml')]);
       await kubectl(['apply', ...onlyTry, '-k', join(deploy, directory)]);
@@ -45,7 +45,8 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
       poolDirectories: ['/srv/pool'],
       imagePullSecrets: [{ name: 'registry' }],
       storageClasses: [{ name: 'other', default: true, reclaimPolicy: 'Retain', mountOptions: ['noatime'] }],
-      snapshotClasses: { enabled: true },
+      oneNode: true,
+      snapshotClasses: { enabled: true, groups: true },
       volumeAttributesClasses: [{ name: 'other', parameters: { undelete: '1h' } }],
     };
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template());

@@ -31,7 +31,8 @@ const everything: Values = {
   podLabels: { tier: 'storage' },
   affinity: { nodeAffinity: {} },
   storageClasses: [{ name: 'fast', default: true, reclaimPolicy: 'Retain', mountOptions: ['noatime'] }],
-  snapshotClasses: { enabled: true, deletionPolicy: 'Retain' },
+  oneNode: true,
+  snapshotClasses: { enabled: true, deletionPolicy: 'Retain', groups: true },
   volumeAttributesClasses: [{ name: 'thick', parameters: { provisioning: 'thick' } }],
   monitoring: { podMonitor: { enabled: true, labels: { release: 'prometheus' } } },
 };
@@ -54,22 +55,29 @@ describe('Helm chart', () => {
   const kustomized = async (directory: string) =>
     objectsOf(await runToEnd(kubectl, ['kustomize', join(deploy, directory)]));
 
-  test('makes the same objects as the manifests do, but for the namespace', async () => {
-    const fromChart = objectsOf(await helm.template());
-    const fromManifests = await kustomized('.');
-    assert.equal(fromManifests.delete('Namespace holdfast-system'), true);
-    assert.deepEqual([...fromChart.keys()].sort(), [...fromManifests.keys()].sort());
-    for (const [name, object] of fromManifests) assert.deepEqual(comparable(fromChart.get(name)), object, name);
-  });
+  for (const [directory, values] of [
+    ['.', {}],
+    ['one-node', { oneNode: true }],
+  ] as const) {
+    test(`makes the same objects as deploy/${directory} does, but for the namespace`, async () => {
+      const fromChart = objectsOf(await helm.template(values));
+      const fromManifests = await kustomized(directory);
+      assert.equal(fromManifests.delete('Namespace holdfast-system'), true);
+      assert.deepEqual([...fromChart.keys()].sort(), [...fromManifests.keys()].sort());
+      for (const [name, object] of fromManifests) assert.deepEqual(comparable(fromChart.get(name)), object, name);
+    });
+  }
 
-  test('makes the same classes as deploy/snapshots and deploy/attributes do', async () => {
-    const expected = new Map([...(await kustomized('snapshots')), ...(await kustomized('attributes'))]);
+  test('makes the same classes as deploy/snapshots, deploy/group-snapshots and deploy/attributes do', async () => {
+    const directories = ['snapshots', 'group-snapshots', 'attributes'];
+    const expected = new Map((await Promise.all(directories.map(kustomized))).flatMap((objects) => [...objects]));
     const volumeAttributesClasses = [
       { name: 'holdfast-thick', parameters: { provisioning: 'thick' } },
       { name: 'holdfast-thin', parameters: { provisioning: 'thin' } },
       { name: 'holdfast-undelete-week', parameters: { undelete: '7d' } },
     ];
-    const objects = objectsOf(await helm.template({ snapshotClasses: { enabled: true }, volumeAttributesClasses }));
+    const snapshotClasses = { enabled: true, groups: true };
+    const objects = objectsOf(await helm.template({ oneNode: true, snapshotClasses, volumeAttributesClasses }));
     for (const [name, object] of expected) assert.deepEqual(objects.get(name), object, name);
   });
 
@@ -142,6 +150,7 @@ describe('Helm chart', () => {
     ['a port beyond all ports', { monitoring: { port: 70000 } }, /port/],
     ['a sidecar without a version', { sidecars: { resizer: { image: 'csi-resizer' } } }, /image/],
     ['a tolerations map', { tolerations: { operator: 'Exists' } }, /tolerations/],
+    ['groups that would wait forever', { snapshotClasses: { groups: true } }, /oneNode/],
     // Without external-attacher, which the chart does not have, no pod would get its volume.
     ['an attach that nobody does', { config: { attach: 'required' } }, /attach/],
   ];

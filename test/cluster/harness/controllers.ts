@@ -34,10 +34,7 @@ export class Controllers implements AsyncDisposable {
         `--flex-volume-plugin-dir=${directory.makeDirectory('volume-plugins')}`,
       ]),
       start('kube-scheduler', 'system:kube-scheduler', await listening()),
-      start('snapshot-controller', 'admin', [
-        '--enable-distributed-snapshotting',
-        '--feature-gates=CSIVolumeGroupSnapshot=true',
-      ]),
+      start('snapshot-controller', 'admin', ['--enable-distributed-snapshotting']),
     ]);
   }
 

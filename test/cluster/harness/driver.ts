@@ -7,8 +7,12 @@ import type { Kubectl } from './kubectl.ts';
 import { killProcess, type ProcessView, processes, processFile } from './processes.ts';
 import { waitFor } from './waiting.ts';
 
-/** Our own manifests, as an operator applies them. */
-const manifests = ['deploy', 'deploy/snapshots', 'deploy/attributes'];
+/** Our own manifests, as an operator applies them: for any number of nodes, and for one only. */
+const manifests = {
+  'any number': ['deploy', 'deploy/snapshots', 'deploy/attributes'],
+  one: ['deploy/one-node', 'deploy/snapshots', 'deploy/group-snapshots', 'deploy/attributes'],
+} as const;
+type Nodes = keyof typeof manifests;
 const projectRoot = fileURLToPath(new URL('../../..', import.meta.url));
 const namespace = 'holdfast-system';
 const daemonSet = 'daemonset/holdfast';
@@ -26,10 +30,13 @@ export class Driver {
     this.dataDirectory = directory.join('holdfast');
   }
 
-  /** `kubectl apply -k deploy`, with images of this machine, on its network and with a data directory of its own. */
-  async install(): Promise<void> {
+  /**
+   * `kubectl apply -k deploy` or deploy/one-node, with images of this machine, on its network and with a data directory of
+   * its own.
+   */
+  async install(nodes: Nodes = 'any number'): Promise<void> {
     const overlay = this.#directory.makeDirectory('overlay');
-    writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(this.#overlay()));
+    writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(this.#overlay(nodes)));
     const options = ['--load-restrictor=LoadRestrictionsNone'];
     const input = await this.#kubectl.run(['kustomize', ...options, overlay]);
     await this.#kubectl.run(['apply', '--server-side', '--validate=strict', '-f', '-'], { input });
@@ -90,14 +97,14 @@ export class Driver {
     return this.#kubectl.run(['--namespace', namespace, ...parameters]);
   }
 
-  #overlay(): object {
+  #overlay(nodes: Nodes): object {
     const renamed = (name: string, image: string) => {
       const [newName, newTag] = image.split(':');
       return { name, newName, newTag };
     };
     return {
       // Relative, because kustomize takes no other.
-      resources: manifests.map((path) => relative(this.#directory.join('overlay'), join(projectRoot, path))),
+      resources: manifests[nodes].map((path) => relative(this.#directory.join('overlay'), join(projectRoot, path))),
       images: [
         renamed('localhost/holdfast', images.driver),
         ...sidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
