@@ -37,7 +37,7 @@ export function driverDefinition(storageClass: string, filesystem: string): obje
         RWX: false,
         capReadOnlyMany: false,
         volumeLimits: false,
-        // The driver makes them, but external-snapshotter beside it never asks: test/cluster/snapshots.test.ts.
+        // Tested by test/cluster/group-snapshots.test.ts.
         groupSnapshot: false,
         // fsGroup is the kubelet's business, and mkfs knows no owner.
         volumeMountGroup: false,
