@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { type DeviceNumber, sameDevice } from '../kernel/device.ts';
 import { isErrno } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
-import { loopBackingPath } from '../kernel/loop.ts';
+import { loopBackingPath } from '../kernel/loop-sight.ts';
 import { type Mount, readMountTable } from '../kernel/mount-table.ts';
 import { statusOf } from '../kernel/path.ts';
 import type { AttachedDevice, Pool } from '../pool/pool.ts';

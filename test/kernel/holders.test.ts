@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { describe, test } from 'node:test';
 import { findHolders, type SearchScope } from '../../src/kernel/holders.ts';
-import { loopNumber } from '../../src/kernel/loop.ts';
+import { loopNumber } from '../../src/kernel/loop-sight.ts';
 import { unmount } from '../../src/kernel/mount.ts';
 import type { Mount } from '../../src/kernel/mount-table.ts';
 import { statusOf } from '../../src/kernel/path.ts';

@@ -4,7 +4,8 @@ import { basename } from 'node:path';
 import { describe, test } from 'node:test';
 import { deviceSizeBytes } from '../../src/kernel/block.ts';
 import { openReadOnly } from '../../src/kernel/descriptor.ts';
-import { detachLoop, listLoops, loopNumber, loopStatus, refreshLoopSize } from '../../src/kernel/loop.ts';
+import { detachLoop, listLoops, loopStatus, refreshLoopSize } from '../../src/kernel/loop.ts';
+import { loopNumber } from '../../src/kernel/loop-sight.ts';
 import { statusOf } from '../../src/kernel/path.ts';
 import { attach, detached, eventually, image, lane, openDescriptors, run, scratch } from './fixture.ts';
 

@@ -1,5 +1,5 @@
 import type { Lane } from '../../kernel/lane.ts';
-import { findLoops } from '../../kernel/loop.ts';
+import { findLoops } from '../../kernel/loop-sight.ts';
 import { type VolumeId, volumeIdInPath } from '../../volume/id.ts';
 import type { AttachedDevice } from '../pool.ts';
 

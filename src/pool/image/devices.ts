@@ -7,15 +7,13 @@ import { isOpenElsewhere, isSoleOpener } from '../../kernel/lock.ts';
 import {
   attachLoop,
   detachLoop,
-  diskSequence,
   holdLoop,
   type LoopStatus,
   listLoops,
-  loopBackingPaths,
-  loopNumber,
   loopStatus,
   refreshLoopSize,
 } from '../../kernel/loop.ts';
+import { diskSequence, loopBackingPaths, loopNumber } from '../../kernel/loop-sight.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { type FileStatus, statusOf } from '../../kernel/path.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';

@@ -1,7 +1,7 @@
 import type { DeviceNumber } from '../../kernel/device.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
-import { loopBackingPath } from '../../kernel/loop.ts';
+import { loopBackingPath } from '../../kernel/loop-sight.ts';
 import { statusOf } from '../../kernel/path.ts';
 import type { ByteRange } from '../../kernel/sparse.ts';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
