@@ -8,6 +8,7 @@ import { framed, openSession, rawCall, startRequest } from '../grpc/wire-http2.t
 import type { DriverClient } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
+import { assertAnswers } from './answers.ts';
 import { forgetPeak, peakMebibytes } from './driver-memory.ts';
 import { callHeaders, flags, flood, frame, frameTypes, open, preface, settings } from './h2-frames.ts';
 import { howToRepeat, times, withoutShrinking } from './runs.ts';
@@ -35,10 +36,7 @@ after(async () => {
   scratch[Symbol.dispose]();
 });
 
-async function assertAlive(): Promise<void> {
-  assert.equal((await client.identity.Probe({})).ready?.value, true);
-  assert.ok(!driver.hasEnded);
-}
+const assertAlive = () => assertAnswers(driver, client);
 
 /** More than this no flood may cost; an idle driver has 70 to 100. */
 const mostMebibytes = 400;

@@ -8,6 +8,7 @@ import { framed, rawCall } from '../grpc/wire-http2.ts';
 import type { DriverClient } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
+import { assertAnswers } from './answers.ts';
 import { flood, open, preface, settings } from './h2-frames.ts';
 import { howToRepeat, times, withoutShrinking } from './runs.ts';
 import { hostileString } from './strings.ts';
@@ -35,11 +36,7 @@ after(async () => {
   scratch[Symbol.dispose]();
 });
 
-/** To a client that was there all the time, with the pool as it was. */
-async function assertAlive(): Promise<void> {
-  assert.equal((await client.identity.Probe({})).ready?.value, true);
-  assert.ok(!driver.hasEnded);
-}
+const assertAlive = () => assertAnswers(driver, client);
 
 const garbage = fc.uint8Array({ maxLength: 400 }).map((bytes) => Buffer.from(bytes));
 

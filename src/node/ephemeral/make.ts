@@ -72,7 +72,8 @@ async function prepare(
   });
   try {
     await lane.run(() => chmod(mount.procPath, rootMode));
-    // For e2fsck(8), which no volume lives long enough to meet. A repository may have one with something in it, or a file or link of that name.
+    // For e2fsck(8), which no volume lives long enough to meet. A repository may have one with something in it, or a file
+    // or link of that name.
     await removeDirectoryAt(lane, mount, 'lost+found').catch((error) => {
       if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ENOTEMPTY')) throw error;
     });
