@@ -25,6 +25,7 @@ import { topologyKey } from './topology.ts';
 import { version } from './version.ts';
 import { HoldfastError } from './volume/errors.ts';
 import { SingleFlight } from './volume/single-flight.ts';
+import { unlessLate } from './volume/unless-late.ts';
 
 /** How long calls that run when the driver is told to stop may take; Kubernetes kills it 30 s after the signal. */
 const callGraceMs = 20_000;
@@ -94,7 +95,9 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
       await monitoring?.close();
       const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
-      await within(poolGraceMs, closed, () => log.warn('a pool takes too long to close; it is left as it is'));
+      if ((await unlessLate(poolGraceMs, closed)) === 'late') {
+        log.warn('a pool takes too long to close; it is left as it is');
+      }
       log.info('stopped');
     },
   };
@@ -167,7 +170,9 @@ async function register(config: ServeConfig, opened: Promise<void>, log: Logger)
   const { driverName, registrationSocketPath, socketPath } = config;
   if (registrationSocketPath === undefined) return undefined;
   try {
-    await within(registrationPatienceMs, opened, () => log.warn('registering although a pool is still being opened'));
+    if ((await unlessLate(registrationPatienceMs, opened)) === 'late') {
+      log.warn('registering although a pool is still being opened');
+    }
     const options = { socketPath: registrationSocketPath, driverName, endpointPath: socketPath, log };
     const listener = await serveRegistration(options);
     log.info({ socket: registrationSocketPath }, 'listening for the kubelet');
@@ -175,18 +180,5 @@ async function register(config: ServeConfig, opened: Promise<void>, log: Logger)
   } catch (error) {
     if (!(error instanceof PoolHeld)) log.error({ err: error }, 'cannot serve the registration socket');
     return undefined;
-  }
-}
-
-/** Waits for `work`, but no longer than this. */
-async function within(timeoutMs: number, work: Promise<void>, onLate: () => void): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), timeoutMs);
-  });
-  try {
-    if ((await Promise.race([work, late])) === 'late') onLate();
-  } finally {
-    clearTimeout(timer);
   }
 }

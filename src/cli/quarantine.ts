@@ -1,6 +1,7 @@
 import { AdminClient } from '../admin/client.ts';
 import type { Config } from '../config.ts';
-import { silentAfterMs, unlessLate } from '../pool/condition.ts';
+import { silentAfterMs } from '../pool/condition.ts';
+import { unlessLate } from '../volume/unless-late.ts';
 
 /** Why the running driver has pools in quarantine, by their names; none if no driver answers. */
 export async function quarantinedPools(config: Config): Promise<ReadonlyMap<string, string>> {

@@ -2,8 +2,8 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { frozen, leftovers, reconciled } from '../pool/events.ts';
 import type { Pool, PoolUsage } from '../pool/pool.ts';
 import { type Pools, poolStates } from '../pool/pools.ts';
+import { unlessLate } from '../volume/unless-late.ts';
 import { VolumeMetrics } from './volume-metrics.ts';
-import { within } from './within.ts';
 
 /** A scrape waits no longer than this for a disk; Prometheus itself gives up after 10 s. */
 const patienceMs = 2_000;
@@ -91,10 +91,11 @@ export class PoolMetrics {
       this.#asked.set(pool, asking);
     }
     // A disk that answers with errors says no more than one that is silent.
-    return within(
+    const answer = await unlessLate(
       patienceMs,
       asking.catch(() => undefined),
     );
+    return answer === 'late' ? undefined : answer;
   }
 }
 

@@ -1,10 +1,11 @@
 import { statfs } from 'node:fs/promises';
 import { deviceSizeBytes } from '../kernel/block.ts';
 import type { Lane } from '../kernel/lane.ts';
-import { conditionIn, silentAfterMs, silentCondition, unlessLate } from '../pool/condition.ts';
+import { conditionIn, silentAfterMs, silentCondition } from '../pool/condition.ts';
 import type { Condition } from '../pool/pool.ts';
 import { Unavailable } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
+import { unlessLate } from '../volume/unless-late.ts';
 import { filesystemCondition } from './condition.ts';
 import type { NodeContext } from './context.ts';
 import { type Located, locate } from './locate.ts';

@@ -1,4 +1,5 @@
 import type { VolumeId } from '../volume/id.ts';
+import { unlessLate } from '../volume/unless-late.ts';
 import type { Condition, Pool } from './pool.ts';
 import { PoolQuarantined } from './quarantine.ts';
 
@@ -19,17 +20,4 @@ export async function conditionIn(pool: Pool, id: VolumeId): Promise<Condition> 
   });
   const answer = await unlessLate(silentAfterMs, asked);
   return answer === 'late' ? silentCondition : answer;
-}
-
-/** Waits for an answer, but no longer than this. */
-export async function unlessLate<T>(timeoutMs: number, work: Promise<T>): Promise<T | 'late'> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), timeoutMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

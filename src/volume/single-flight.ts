@@ -1,4 +1,5 @@
 import { Aborted } from './errors.ts';
+import { unlessLate } from './unless-late.ts';
 
 interface Flight {
   readonly what: string;
@@ -82,14 +83,8 @@ export class SingleFlight {
 
   /** Waits for all that came before: one that gave up waiting is done long before the one it waited for. */
   async #after<T>(object: string, ahead: readonly Flight[], work: () => Promise<T>): Promise<T> {
-    let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), this.#patienceMs);
-    });
     const settled = Promise.allSettled(ahead.map((flight) => flight.result));
-    const outcome = await Promise.race([settled, patience]);
-    clearTimeout(timer);
-    if (outcome === 'late') {
+    if ((await unlessLate(this.#patienceMs, settled)) === 'late') {
       throw new Aborted(`${object}: ${ahead[0]?.what} is still at work on it; try again.`);
     }
     return work();
