@@ -12,6 +12,9 @@ fail() {
   exit 1
 }
 
+. "$(dirname "${BASH_SOURCE[0]}")/apt.sh"
+
+# program -> the Debian package that brings it
 needed_packages() {
   command -v qemu-system-x86_64 >/dev/null || echo qemu-system-x86
   [ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || echo busybox-static
@@ -19,22 +22,6 @@ needed_packages() {
   command -v dmsetup >/dev/null || echo dmsetup
   command -v xz >/dev/null || echo xz-utils
   command -v setpriv >/dev/null || echo util-linux
-}
-
-install_packages() {
-  local packages log
-  mapfile -t packages < <(needed_packages)
-  [ "${#packages[@]}" -eq 0 ] && return 0
-  [ "$(id -u)" -eq 0 ] || fail "missing packages; as root: apt-get install ${packages[*]}"
-  say "installing ${packages[*]}"
-  log="$(mktemp)"
-  export DEBIAN_FRONTEND=noninteractive
-  if ! { apt-get -q update && apt-get -qy install --no-install-recommends "${packages[@]}"; } >"$log" 2>&1; then
-    tail -n 15 "$log" >&2
-    rm -f "$log"
-    fail "apt-get could not install: ${packages[*]}"
-  fi
-  rm -f "$log"
 }
 
 draft=

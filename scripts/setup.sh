@@ -10,6 +10,8 @@ fail() {
   exit 1
 }
 
+. scripts/apt.sh
+
 # program or library -> the Debian package that brings it
 needed_packages() {
   command -v mkfs.ext4 >/dev/null && command -v e2fsck >/dev/null && command -v resize2fs >/dev/null || echo e2fsprogs
@@ -19,26 +21,6 @@ needed_packages() {
   command -v losetup >/dev/null && command -v flock >/dev/null || echo util-linux
   compgen -G '/usr/lib/*/libblkid.so.1' >/dev/null || compgen -G '/lib*/*/libblkid.so.1' >/dev/null ||
     compgen -G '/usr/lib*/libblkid.so.1' >/dev/null || echo libblkid1
-}
-
-install_packages() {
-  local packages
-  mapfile -t packages < <(needed_packages)
-  [ "${#packages[@]}" -eq 0 ] && return 0
-  command -v apt-get >/dev/null ||
-    fail "missing, and there is no apt-get here to install it: ${packages[*]} (these are Debian's names)"
-  [ "$(id -u)" -eq 0 ] || fail "missing packages; as root: apt-get install ${packages[*]}"
-  say "installing ${packages[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  local log
-  log="$(mktemp)"
-  if ! { apt-get -q update && apt-get -qy install --no-install-recommends "${packages[@]}"; } >"$log" 2>&1; then
-    tail -n 15 "$log" >&2
-    rm -f "$log"
-    fail "apt-get could not install: ${packages[*]}"
-  fi
-  rm -f "$log"
-  [ -z "$(needed_packages)" ] || fail "still missing after that: $(needed_packages | paste -sd' ')"
 }
 
 check_node() {

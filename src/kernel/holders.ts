@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import type { FoundHolders, Holder, NamespaceMember } from '../volume/holder.ts';
+import { unlessLate } from '../volume/unless-late.ts';
 import { type DeviceNumber, sameDevice } from './device.ts';
 import { Lane } from './lane.ts';
 import type { Mount } from './mount-table.ts';
@@ -41,17 +42,12 @@ const patienceMs = 1_000;
  */
 export async function findHolders(sought: Sought, scope: SearchScope, timeoutMs = patienceMs): Promise<FoundHolders> {
   const search = new Search(sought);
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), timeoutMs);
-  });
-  try {
-    const outcome = await Promise.race([search.run(scope).catch(() => 'failed' as const), late]);
-    return { holders: search.found(), isComplete: outcome === undefined };
-  } finally {
-    clearTimeout(timer);
-    search.stop();
-  }
+  const outcome = await unlessLate(
+    timeoutMs,
+    search.run(scope).catch(() => 'failed' as const),
+  );
+  search.stop();
+  return { holders: search.found(), isComplete: outcome === undefined };
 }
 
 /** A holder, and whether it keeps the very mount that is busy. */
