@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { frozen, leftovers, reconciled } from '../pool/events.ts';
+import { frozen, leftovers, reconciled, trimmed } from '../pool/events.ts';
 import type { Pool, PoolUsage } from '../pool/pool.ts';
 import { type Pools, poolStates } from '../pool/pools.ts';
 import { unlessLate } from '../volume/unless-late.ts';
@@ -46,6 +46,10 @@ export class PoolMetrics {
       {
         gauge: gauge('available_bytes', 'What can still be promised to volumes.'),
         of: (use) => use.capacity.availableBytes,
+      },
+      {
+        gauge: gauge('nearly_full', 'Whether its disk is about to run full: then writes to volumes may fail.'),
+        of: (use) => Number(use.isNearlyFull),
       },
       {
         gauge: gauge('trash_bytes', 'What deleted volumes take that can be brought back.'),
@@ -115,10 +119,18 @@ function countEvents(registry: Registry, poolNames: readonly string[]): void {
     labelNames: ['pool', 'what'],
     registers,
   });
+  const trims = new Counter({
+    name: 'holdfast_pool_trimmed_bytes_total',
+    help: 'What images have given back to the pool because their filesystems were trimmed.',
+    labelNames: ['pool'],
+    registers,
+  });
   for (const pool of poolNames) {
     freezes.zero({ pool });
+    trims.inc({ pool }, 0);
     for (const what of leftovers) cleaned.inc({ pool, what }, 0);
   }
+  trimmed.subscribe(({ bytes, pool }) => trims.inc({ pool }, Number(bytes)));
   frozen.subscribe(({ ms, pool }) => freezes.observe({ pool }, ms / 1000));
   reconciled.subscribe(({ count, pool, what }) => cleaned.inc({ pool, what }, count));
 }

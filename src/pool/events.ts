@@ -20,3 +20,6 @@ export const reconciled = new TypedChannel<{
 
 /** Writers were held up while volumes were cloned. */
 export const frozen = new TypedChannel<{ readonly pool: string; readonly ms: number }>('holdfast:frozen');
+
+/** The image of a volume became smaller by so much, because its filesystem told what it has freed. */
+export const trimmed = new TypedChannel<{ readonly pool: string; readonly bytes: bigint }>('holdfast:trimmed');

@@ -124,6 +124,8 @@ export interface PoolCapacity {
 /** What a pool holds, for whoever watches over it. */
 export interface PoolUsage {
   readonly capacity: PoolCapacity;
+  /** Whether its disk is about to run full, whoever fills it: then writes to volumes may fail. */
+  readonly isNearlyFull: boolean;
   /** All of them, ephemeral ones too. */
   readonly volumes: readonly VolumeUsage[];
   readonly snapshots: number;

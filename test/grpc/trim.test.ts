@@ -4,6 +4,7 @@ import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { trimPool } from '../../src/node/trim-timer.ts';
+import { trimmed } from '../../src/pool/events.ts';
 import { SingleFlight } from '../../src/volume/single-flight.ts';
 import type { Trimming } from '../../src/volume/trimming.ts';
 import { eventually } from '../support/eventually.ts';
@@ -51,6 +52,11 @@ async function withTrimming(trimming: Trimming, work: () => Promise<void>): Prom
   }
 }
 
+let toldBytes = 0n;
+trimmed.subscribe(({ bytes }) => {
+  toldBytes += bytes;
+});
+
 const warnings: string[] = [];
 const log = {
   warn: (fields: Record<string, unknown>, message: string) => warnings.push(`${message} ${fields['err']}`),
@@ -65,12 +71,16 @@ describe('what a filesystem has freed goes back to the pool', () => {
     test(`${fsType}: with the unstage, and on time`, async () => {
       const volume = await harness.volume(`trimmed-${fsType}`, { type: 'mount', fsType }, spec);
       const writtenBytes = await writeAndDelete(volume);
+      toldBytes = 0n;
       await volume.unstage();
+      assert.ok(toldBytes >= 90n << 20n, `${toldBytes} bytes told of`);
       await harness.hasLoops(volume, 0);
       assert.ok(allocated(volume) <= writtenBytes - 90 * mebibyte, `${allocated(volume)} of ${writtenBytes}`);
 
       const againBytes = await writeAndDelete(volume);
+      toldBytes = 0n;
       await onTime();
+      assert.ok(toldBytes >= 90n << 20n, `${toldBytes} bytes told of`);
       assert.deepEqual(warnings, []);
       assert.ok(allocated(volume) <= againBytes - 90 * mebibyte, `${allocated(volume)} of ${againBytes}`);
       await volume.unstage();

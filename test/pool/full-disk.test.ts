@@ -21,6 +21,7 @@ describe('a disk that somebody else has filled to the last block', () => {
       const { id } = await pool.create(volumeSpec('v'));
       assert.ok((await pool.capacity()).availableBytes > 0n);
       assert.equal((await pool.condition(id)).abnormal, false);
+      assert.ok(!(await pool.usage()).isNearlyFull);
 
       fill(`${directory}/foreign`);
       assert.equal((await pool.capacity()).availableBytes, 0n);
@@ -29,6 +30,7 @@ describe('a disk that somebody else has filled to the last block', () => {
         const { abnormal, message } = await pool.condition(id);
         assert.ok(abnormal);
         assert.match(message, /nearly full/);
+        assert.ok((await pool.usage()).isNearlyFull);
       });
       // Full is not sick.
       await pool.checkHealth(new Lane('health', 1));

@@ -195,13 +195,15 @@ export class ImagePool implements Pool {
 
   async usage(): Promise<PoolUsage> {
     const { devices, index, snapshotIndex, space } = this.#parts;
-    const [{ allocatedBytes, capacity }, trashed, deviceCounts] = await Promise.all([
+    const [{ allocatedBytes, capacity }, isNearlyFull, trashed, deviceCounts] = await Promise.all([
       space.measureVolumes(),
+      space.isNearlyFull(),
       this.trash(),
       devices.countByVolume(),
     ]);
     return {
       capacity,
+      isNearlyFull,
       volumes: Array.from(index.all(), (record) => ({
         record,
         usedBytes: allocatedBytes.get(record.id) ?? 0n,

@@ -5,6 +5,7 @@ import { syncFilesystem, trimRange } from '../../kernel/filesystem.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
+import { trimmed } from '../events.ts';
 import type { TrimOptions } from '../pool.ts';
 import { openMounted } from './mounted.ts';
 import type { ImageParts } from './parts.ts';
@@ -27,7 +28,7 @@ export class ImageTrimmer {
   }
 
   async trim(record: VolumeRecord, { budgetMs, fromBytes }: TrimOptions): Promise<bigint | undefined> {
-    const { lane } = this.#parts;
+    const { lane, name } = this.#parts;
     const untilMs = performance.now() + budgetMs;
     if (record.provisioning !== 'thin' || record.content.type !== 'mount') return undefined;
     const imageBytes = await this.#imageBytes(record.id);
@@ -46,12 +47,24 @@ export class ImageTrimmer {
       }
       await syncFilesystem(lane, directory);
     }
-    for (let startBytes = fromBytes; startBytes < record.sizeBytes; startBytes += sliceBytes) {
+    const next = await this.#trimSlices(directory, record, { fromBytes, untilMs });
+    const givenBackBytes = imageBytes - (await this.#imageBytes(record.id));
+    // Pods write meanwhile.
+    if (givenBackBytes > 0n) trimmed.publish({ pool: name, bytes: givenBackBytes });
+    return next;
+  }
+
+  async #trimSlices(
+    directory: Descriptor,
+    { sizeBytes }: VolumeRecord,
+    { fromBytes, untilMs }: { readonly fromBytes: bigint; readonly untilMs: number },
+  ): Promise<bigint | undefined> {
+    for (let startBytes = fromBytes; startBytes < sizeBytes; startBytes += sliceBytes) {
       if (startBytes > fromBytes && performance.now() >= untilMs) return startBytes;
       // btrfs counts in addresses of its own, which may lie beyond the end of the device.
-      const isLast = startBytes + sliceBytes >= record.sizeBytes;
+      const isLast = startBytes + sliceBytes >= sizeBytes;
       try {
-        await trimRange(lane, directory, startBytes, isLast ? undefined : sliceBytes);
+        await trimRange(this.#parts.lane, directory, startBytes, isLast ? undefined : sliceBytes);
       } catch (error) {
         // The filesystem is smaller than its device.
         if (startBytes > 0n && isErrno(error, 'EINVAL')) return undefined;
