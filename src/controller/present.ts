@@ -3,6 +3,7 @@ import type { Draft } from '../csi/handler.ts';
 import type { TopologySegments } from '../csi/parse.ts';
 import type { VolumeRecord, VolumeSource } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
+import { restoreBytes } from './volume-spec.ts';
 
 /**
  * A volume as every RPC shows it, the same each time (CV31, Y06, LV04). volume_context stays empty: the id is enough
@@ -24,7 +25,7 @@ function presentSource({ id, type }: VolumeSource): Draft<wire.VolumeContentSour
 /** A snapshot as every RPC shows it, the same each time (CS04). One that exists is whole, so it is ready (CS08). */
 export function presentSnapshot(record: SnapshotRecord): Draft<wire.Snapshot> {
   return {
-    size_bytes: record.sizeBytes,
+    size_bytes: restoreBytes(record),
     snapshot_id: record.id,
     source_volume_id: record.sourceId,
     creation_time: presentTime(record.createdAt),

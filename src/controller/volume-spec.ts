@@ -5,7 +5,7 @@ import { type HoldfastError, InvalidArgument, OutOfRange } from '../volume/error
 import { filesystemTraits } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { Provisioning } from '../volume/record.ts';
-import { type CapacityRange, chooseSize, granularityBytes } from '../volume/size.ts';
+import { type CapacityRange, chooseSize, granularityBytes, larger, roundUp } from '../volume/size.ts';
 import type { Demand, VolumeRequest } from './request.ts';
 import type { SourceRecord } from './sources.ts';
 
@@ -71,13 +71,27 @@ function contentOf({ content, id }: SourceRecord, { access }: Demand): VolumeCon
   return content;
 }
 
-/** As large as the source unless more is asked for (CV28). */
-function sizeFrom({ id, sizeBytes }: SourceRecord, range: CapacityRange | undefined): bigint {
+/**
+ * As large as the source unless more is asked for (CV28). What is asked for is rounded as it was for the source: the claim
+ * that it was made for has a copy, too.
+ */
+function sizeFrom({ content, id, sizeBytes }: SourceRecord, range: CapacityRange | undefined): bigint {
   const required = range?.requiredBytes ?? sizeBytes;
-  if (required < sizeBytes) {
+  if (larger(roundUp(required, granularityBytes), minimumBytes(content)) < sizeBytes) {
     throw new OutOfRange(`${required} bytes are too few for the content of ${id}, which has ${sizeBytes}.`);
   }
   return chooseSize({ requiredBytes: required, limitBytes: range?.limitBytes }, sizeBytes);
+}
+
+/**
+ * The least that is to be asked for to restore it, for CS12: the CO refuses less. A size that people write in powers of
+ * ten, such as 10G, is no multiple of the granularity: of all requests that are rounded up to this size it is the likely
+ * one. 0, for unspecified, if no request is too small.
+ */
+export function restoreBytes({ content, sizeBytes }: Pick<SourceRecord, 'content' | 'sizeBytes'>): bigint {
+  if (sizeBytes <= minimumBytes(content)) return 0n;
+  const decimal = sizeBytes - (sizeBytes % 1_000_000n);
+  return roundUp(decimal, granularityBytes) === sizeBytes ? decimal : sizeBytes;
 }
 
 function mkfsArguments(content: VolumeContent, options: string): string[] {

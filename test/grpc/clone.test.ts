@@ -196,6 +196,24 @@ describe('CreateVolume from a snapshot or a volume', () => {
     }
   });
 
+  test('CV28 CS12: what was rounded up for the source is for its copies, too; no snapshot asks for more', async () => {
+    await using driver = await TestDriver.start(sharing);
+    for (const [name, required_bytes, restore_bytes] of [
+      ['less than ext4 has', 1n * mebibyte, 0n],
+      ['a power of ten', 33_000_000n, 33_000_000n],
+      ['a power of two', 32n * mebibyte, 32n * mebibyte],
+    ] as const) {
+      const capacity_range = { required_bytes };
+      const source_volume_id = await makeVolume(driver, create(name, { ...ext4, capacity_range }));
+      const snapshot = snapshotOf(await driver.controller.CreateSnapshot({ source_volume_id, name }));
+      assert.equal(snapshot.size_bytes, restore_bytes);
+      for (const volume_content_source of [fromVolume(source_volume_id), fromSnapshot(snapshot.snapshot_id)]) {
+        const request = create(randomUUID(), { ...ext4, capacity_range, volume_content_source });
+        assert.ok(volumeOf(await driver.controller.CreateVolume(request)).capacity_bytes >= required_bytes);
+      }
+    }
+  });
+
   test('CV28: a source that has grown counts as it is, its older snapshot as it was', async () => {
     await using driver = await TestDriver.start(sharing);
     const { snapshot, volume } = await madeSources(driver);
