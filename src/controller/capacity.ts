@@ -5,7 +5,7 @@ import { PoolQuarantined } from '../pool/quarantine.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { granularityBytes, maximumVolumeBytes, smaller } from '../volume/size.ts';
 import type { ControllerContext } from './context.ts';
-import { parseParameters, type VolumeParameters } from './parameters.ts';
+import { parsePlacement, type VolumeParameters } from './parameters.ts';
 import { parseDemand } from './request.ts';
 import { checkSegments, contains } from './topology.ts';
 import { contentIn, minimumBytes } from './volume-spec.ts';
@@ -18,13 +18,13 @@ const nothing: Draft<wire.GetCapacityResponse> = { available_capacity: 0n };
 /**
  * How much can still be promised to volumes as described: the pool's own figure, by which it also measures a
  * CreateVolume (GC03, GC04). What cannot be had on this node at all has a capacity of 0 (GC02).
- * @throws InvalidArgument for parameters or capabilities that are wrong in themselves
+ * @throws InvalidArgument for capabilities or a topology that are wrong in themselves
  */
 export async function capacityFor(
   { pools, topology: here }: ControllerContext,
   request: wire.GetCapacityRequest,
 ): Promise<Draft<wire.GetCapacityResponse>> {
-  const parameters = parseParameters(request.parameters);
+  const parameters = parsePlacement(request.parameters);
   const place = request.accessible_topology?.segments ?? {};
   checkSegments(place);
   try {
@@ -41,7 +41,7 @@ export async function capacityFor(
 
 async function capacityIn(
   pool: Pool,
-  { provisioning }: VolumeParameters,
+  { provisioning }: Pick<VolumeParameters, 'provisioning'>,
   capabilities: readonly wire.VolumeCapability[],
 ): Promise<Draft<wire.GetCapacityResponse>> {
   const minimum = smallestVolume(pool, capabilities);

@@ -77,6 +77,14 @@ describe('parameters', () => {
     });
   });
 
+  test('CS12 GR04: a deletionPolicy among the parameters of snapshots can promise nothing', () => {
+    checkSnapshotParameters({ deletionPolicy: 'Delete' });
+    assert.throws(() => checkSnapshotParameters({ deletionPolicy: 'Retain' }), {
+      name: InvalidArgument.name,
+      message: /deletionPolicy is "Retain"; it can be Delete only/,
+    });
+  });
+
   test('the order on the wire does not matter', () => {
     assert.equal(
       JSON.stringify(sortedParameters({ b: '2', a: '1' })),

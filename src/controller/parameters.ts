@@ -35,6 +35,15 @@ export function parseParameters(parameters: Parameters): VolumeParameters {
   };
 }
 
+/**
+ * What of a class says where its volumes lie, and what they take there. What is wrong with the class is no matter here:
+ * it is wrong on every node. Without an answer the scheduler would find no room for it anywhere, and nobody would read why
+ * pods wait; CreateVolume says it in an event of the claim.
+ */
+export function parsePlacement(parameters: Parameters): Pick<VolumeParameters, 'poolName' | 'provisioning'> {
+  return { poolName: parameters['pool'], provisioning: knownProvisioning(parameters['provisioning']) ?? 'thin' };
+}
+
 /** What the mutable ones among these parameters ask for; the others are not looked at. @throws InvalidArgument */
 export function parseMutable(parameters: Parameters): MutableParameters {
   const { provisioning, undeleteSeconds } = parseChanges(parameters);
@@ -51,9 +60,17 @@ export function parseMutableParameters(parameters: Parameters): VolumeChanges {
   return parseChanges(parameters);
 }
 
-/** @throws InvalidArgument: snapshots have no parameters of ours (CS12, GR04) */
-export function checkSnapshotParameters(parameters: Parameters): void {
+/**
+ * Kubernetes' own tests write a class's deletionPolicy among its parameters as well. It decides nothing there, so nobody may
+ * rely on Retain.
+ * @throws InvalidArgument: snapshots have no parameters of ours (CS12, GR04)
+ */
+export function checkSnapshotParameters({ deletionPolicy = 'Delete', ...parameters }: Parameters): void {
   refuseUnknown(parameters, 'parameter', []);
+  if (deletionPolicy === 'Delete') return;
+  throw new InvalidArgument(
+    `Parameter deletionPolicy is ${JSON.stringify(deletionPolicy)}; it can be Delete only: write it beside parameters, not among them.`,
+  );
 }
 
 /** The same parameters in one order, whatever order they had on the wire. */
@@ -78,13 +95,17 @@ function parseChanges(parameters: Parameters): VolumeChanges {
 
 function parseProvisioning(text: string | undefined): Provisioning | undefined {
   if (text === undefined) return undefined;
-  const provisioning = provisionings.find((known) => known === text);
+  const provisioning = knownProvisioning(text);
   if (provisioning === undefined) {
     throw new InvalidArgument(
       `Parameter provisioning is ${JSON.stringify(text)}; it can be ${provisionings.join(' or ')}.`,
     );
   }
   return provisioning;
+}
+
+function knownProvisioning(text: string | undefined): Provisioning | undefined {
+  return provisionings.find((known) => known === text);
 }
 
 function parseUndelete(text: string | undefined): number | undefined {
