@@ -2,97 +2,9 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type * as wire from '../../src/csi/generated/types.ts';
-import type { Draft } from '../../src/csi/handler.ts';
 import { SingleFlight } from '../../src/volume/single-flight.ts';
-import type { DriverClient } from '../support/client.ts';
 import { mountWith } from '../support/life.ts';
-import type { Scratch } from '../support/scratch.ts';
-
-/** Where it all happens. */
-export interface Stage {
-  readonly scratch: Scratch;
-  /** Of a driver with the pools `default`, which shares blocks, and `plain`, which cannot. */
-  readonly client: DriverClient;
-  /** Of a driver with the pools `default` and `broken`, whose disk is missing. */
-  readonly half: DriverClient;
-}
-
-const uid = (last: number) => `1f0c2d3e-4a5b-4c6d-8e7f-90a1b2c3d4e${last}`;
-
-/** A claim's volume, at paths such as the kubelet makes up. */
-class ClaimedVolume {
-  static #count = 0;
-  readonly name = `pvc-${uid(ClaimedVolume.#count++ % 10)}`;
-  readonly staging: string;
-  readonly #stage: Stage;
-  readonly #parameters: Record<string, string>;
-  id = '';
-
-  constructor(stage: Stage, parameters: Record<string, string> = {}) {
-    this.#stage = stage;
-    this.#parameters = parameters;
-    this.staging = stage.scratch.join(
-      'kubelet/plugins/kubernetes.io/csi/holdfast.csi.dev',
-      `${ClaimedVolume.#count}`.padStart(64, '0123456789abcdef'),
-      'globalmount',
-    );
-    mkdirSync(this.staging, { recursive: true });
-  }
-
-  target(pod = 1): string {
-    const path = `kubelet/pods/${uid(pod)}/volumes/kubernetes.io~csi/${this.name}/mount`;
-    return this.#stage.scratch.join(path);
-  }
-
-  async create(changes: Draft<wire.CreateVolumeRequest> = {}): Promise<this> {
-    const { volume } = await this.#stage.client.controller.CreateVolume(this.request(changes));
-    this.id = volume?.volume_id ?? '';
-    return this;
-  }
-
-  request(changes: Draft<wire.CreateVolumeRequest> = {}): Draft<wire.CreateVolumeRequest> {
-    return {
-      name: this.name,
-      capacity_range: { required_bytes: 64n << 20n },
-      volume_capabilities: [mountWith('ext4')],
-      parameters: this.#parameters,
-      ...changes,
-    };
-  }
-
-  async stage(volume_capability = mountWith('ext4')): Promise<this> {
-    const request = { volume_id: this.id, staging_target_path: this.staging, volume_capability };
-    await this.#stage.client.node.NodeStageVolume(request);
-    return this;
-  }
-
-  async publish(pod = 1, volume_capability = mountWith('ext4')): Promise<this> {
-    const target_path = this.target(pod);
-    mkdirSync(dirname(target_path), { recursive: true });
-    const request = { volume_id: this.id, staging_target_path: this.staging, target_path, volume_capability };
-    await this.#stage.client.node.NodePublishVolume(request);
-    return this;
-  }
-
-  async unpublish(pod = 1): Promise<void> {
-    await this.#stage.client.node.NodeUnpublishVolume({ volume_id: this.id, target_path: this.target(pod) });
-  }
-
-  async unstage(): Promise<void> {
-    await this.#stage.client.node.NodeUnstageVolume({ volume_id: this.id, staging_target_path: this.staging });
-  }
-
-  async remove(): Promise<void> {
-    await this.#stage.client.controller.DeleteVolume({ volume_id: this.id });
-  }
-
-  async down(): Promise<void> {
-    await this.unpublish();
-    await this.unstage();
-    await this.remove();
-  }
-}
+import { ClaimedVolume, type Stage, uid } from './claimed-volume.ts';
 
 /** What goes wrong in a cluster. Each ends in the call that is refused, and tidies up before it throws. */
 export const situations: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
@@ -189,6 +101,25 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
       await volume.unstage();
       await volume.remove();
       await other.remove();
+    });
+  },
+  "a snapshot's class has a parameter": async (stage) => {
+    const volume = await new ClaimedVolume(stage).create();
+    const request = { source_volume_id: volume.id, name: 's', parameters: { retention: '7d' } };
+    await always(stage.client.controller.CreateSnapshot(request), () => volume.remove());
+  },
+  'it is to grow while its filesystem cannot': async (stage) => {
+    const volume = await new ClaimedVolume(stage).create();
+    const mount = { fs_type: 'ext4', mount_flags: ['ro'] };
+    await volume.stage({ mount, access_mode: { mode: 'SINGLE_NODE_WRITER' } });
+    const grow = stage.client.node.NodeExpandVolume({
+      volume_id: volume.id,
+      volume_path: volume.staging,
+      capacity_range: { required_bytes: 128n << 20n },
+    });
+    await always(grow, async () => {
+      await volume.unstage();
+      await volume.remove();
     });
   },
   'it is to grow beyond its pool': async (stage) => {

@@ -1,24 +1,10 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import type { DriverClient } from '../support/client.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
+import { isSaid, longestMessageCharacters, quotes, quotesOf } from '../support/troubleshooting.ts';
 import { situations } from './situations.ts';
-
-/** Kubernetes puts its own words before ours, and shows the whole in a table. */
-const longestCharacters = 200;
-
-const page = readFileSync(fileURLToPath(new URL('../../docs/troubleshooting.md', import.meta.url)), 'utf8');
-
-/** The messages that the page quotes; what stands in angle brackets is different each time. */
-const quoted = [...page.matchAll(/^```text\n(.*?)^```$/gms)].flatMap(([, block = '']) => block.trim().split('\n'));
-
-function patternOf(quote: string): RegExp {
-  const parts = quote.split(/<[^>]+>/).map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
-  return new RegExp(`^${parts.join('.+')}$`, 's');
-}
 
 describe('docs/troubleshooting.md', () => {
   const scratch = new Scratch('messages');
@@ -59,14 +45,16 @@ describe('docs/troubleshooting.md', () => {
         (error: unknown) => (error instanceof Error ? error.message : assert.fail('no Error')),
       );
       produced.push(message);
-      assert.ok(message.length <= longestCharacters, `${message.length} characters: ${message}`);
-      const quotes = quoted.filter((quote) => patternOf(quote).test(message));
-      assert.equal(quotes.length, 1, `${message}\nis quoted as: ${quotes.join(' | ') || 'nothing'}`);
+      assert.ok(message.length <= longestMessageCharacters, `${message.length} characters: ${message}`);
+      const fitting = quotesOf(message);
+      assert.equal(fitting.length, 1, `${message}\nis quoted as: ${fitting.join(' | ') || 'nothing'}`);
     });
   }
 
   test('what it quotes is what is said', () => {
-    const unsaid = quoted.filter((quote) => !produced.some((message) => patternOf(quote).test(message)));
-    assert.deepEqual(unsaid, []);
+    assert.deepEqual(
+      quotes.filter((quote) => !isSaid(quote, produced)),
+      [],
+    );
   });
 });
