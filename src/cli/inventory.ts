@@ -1,8 +1,7 @@
-import { join } from 'node:path';
 import type { Config, PoolConfig } from '../config.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { statusOf } from '../kernel/path.ts';
-import { ballastFileName } from '../pool/image/ballast.ts';
+import { hostBallastPath } from '../pool/image/ballast.ts';
 import { Layout } from '../pool/image/layout.ts';
 import { RecordIndex } from '../pool/image/record-index.ts';
 import { type Damaged, readGroups, readSnapshots, readVolumes } from '../pool/image/records.ts';
@@ -60,6 +59,7 @@ async function readPool(lane: Lane, dataDirectory: string, config: PoolConfig): 
 
 async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Promise<PoolContents> {
   const layout = new Layout(home.root);
+  const backingFile = home.type === 'file' ? home.path : undefined;
   const { records, damaged } = await readVolumes(lane, layout);
   const snapshots = await readSnapshots(lane, layout);
   const groups = await readGroups(lane, layout);
@@ -74,8 +74,11 @@ async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Pr
     index: new RecordIndex(records, damaged),
     snapshotIndex,
     trash: { entries: () => trash.kept, purgeOldest: async () => false },
-    ballast: { bytes: await ballastBytes(lane, layout) },
-    backingFile: home.type === 'file' ? home.path : undefined,
+    ballast: {
+      bytes: await allocatedBytes(lane, layout.ballast),
+      hostBytes: backingFile === undefined ? 0n : await allocatedBytes(lane, hostBallastPath(backingFile)),
+    },
+    backingFile,
   });
   return {
     layout,
@@ -87,9 +90,9 @@ async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Pr
   };
 }
 
-async function ballastBytes(lane: Lane, { root }: Layout): Promise<bigint> {
-  const ballast = await statusOf(lane, join(root, ballastFileName)).catch(() => undefined);
-  return ballast?.allocatedBytes ?? 0n;
+/** Of a file that may not be there. */
+async function allocatedBytes(lane: Lane, path: string): Promise<bigint> {
+  return (await statusOf(lane, path).catch(() => undefined))?.allocatedBytes ?? 0n;
 }
 
 /** Why a list of what the pool holds may lack something. A pool that was never made lacks nothing. */

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { statfs, truncate } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname } from 'node:path';
 import { openFile } from '../../kernel/descriptor.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import { allocate } from '../../kernel/file.ts';
@@ -9,6 +9,11 @@ import { statusOf } from '../../kernel/path.ts';
 
 /** Lies in the pool's own directory, and takes room that nobody else can take. */
 export const ballastFileName = 'ballast';
+
+/** The same on the host of a backing file, beside it. */
+export function hostBallastPath(backingFile: string): string {
+  return `${backingFile}.${ballastFileName}`;
+}
 
 const wholeBytes = 16n << 20n;
 /** A record takes a block or two; whoever fills the disk may be faster than us, and take some of it. */
@@ -19,12 +24,17 @@ const plentyFactor = 8n;
 /** Room that is held for the records: what is full can be emptied only if it can be noted what goes. */
 export class Ballast {
   readonly #path: string;
-  readonly #root: string;
+  readonly #host: Ballast | undefined;
   #bytes = 0n;
 
-  constructor(root: string) {
-    this.#root = root;
-    this.#path = join(root, ballastFileName);
+  /**
+   * @param path of the file that is to take the room
+   * @param host of the filesystem below, where the pool's lies in a sparse file: what is free in that is of no use when
+   *     its host is full
+   */
+  constructor(path: string, host?: Ballast) {
+    this.#path = path;
+    this.#host = host;
   }
 
   /** How much of it there is. */
@@ -32,11 +42,17 @@ export class Ballast {
     return this.#bytes;
   }
 
+  /** How much of it there is on the host. */
+  get hostBytes(): bigint {
+    return this.#host?.bytes ?? 0n;
+  }
+
   /** Takes the room, if there is enough; never fails for want of it. */
   async takeIn(lane: Lane): Promise<void> {
+    await this.#host?.takeIn(lane);
     if (this.#bytes === wholeBytes) return;
     try {
-      const { bavail, bsize } = await lane.run(() => statfs(this.#root, { bigint: true }));
+      const { bavail, bsize } = await lane.run(() => statfs(dirname(this.#path), { bigint: true }));
       await using _made = await openFile(lane, this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
       if (bavail * bsize >= plentyFactor * wholeBytes) await allocate(lane, this.#path, wholeBytes);
       const { allocatedBytes, sizeBytes } = await statusOf(lane, this.#path);
@@ -52,10 +68,17 @@ export class Ballast {
       try {
         return await work();
       } catch (error) {
-        if (!isErrno(error, 'ENOSPC') || this.#bytes === 0n) throw error;
-        this.#bytes = this.#bytes > pieceBytes ? this.#bytes - pieceBytes : 0n;
-        await lane.run(() => truncate(this.#path, Number(this.#bytes)));
+        if (!isErrno(error, 'ENOSPC') || !(await this.#throwOut(lane))) throw error;
       }
     }
+  }
+
+  /** A piece of each: which filesystem is full, the error does not tell. @returns whether there was anything left */
+  async #throwOut(lane: Lane): Promise<boolean> {
+    const isLighter = this.#host !== undefined && (await this.#host.#throwOut(lane));
+    if (this.#bytes === 0n) return isLighter;
+    this.#bytes = this.#bytes > pieceBytes ? this.#bytes - pieceBytes : 0n;
+    await lane.run(() => truncate(this.#path, Number(this.#bytes)));
+    return true;
   }
 }

@@ -15,6 +15,7 @@ import { type FileStatus, openDirectory, statusOf } from '../../kernel/path.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
 import { sicknessOf } from '../quarantine.ts';
+import type { Ballast } from './ballast.ts';
 import { FormatMarker } from './format-marker.ts';
 import { writeHealthFile } from './health-file.ts';
 
@@ -27,6 +28,8 @@ export interface HomeMount {
   readonly root: string;
   /** The size asked for, for a backing file; undefined for a device. */
   readonly fileSizeBytes: bigint | undefined;
+  /** Room on the host of a backing file. */
+  readonly hostBallast: Ballast | undefined;
 }
 
 /** Held open, so that it cannot go before it is mounted. */
@@ -160,20 +163,28 @@ async function startsWithZeros(lane: Lane, path: string): Promise<boolean> {
 }
 
 async function mountSource(
-  { lane, poolName, source, root, fileSizeBytes }: HomeMount,
+  { lane, poolName, source, root, fileSizeBytes, hostBallast }: HomeMount,
   devicePath: string,
 ): Promise<void> {
   try {
     await using target = await openDirectory(lane, root);
-    await mountFilesystem(lane, {
-      fsType: 'xfs',
-      source: devicePath,
-      // A sparse file gives what is deleted inside back to its host at once.
-      parameters: fileSizeBytes === undefined ? [] : [['discard']],
-      attributes: { nosuid: true, nodev: true, noexec: true, atime: 'noatime' },
-      target,
-    });
+    const mount = () =>
+      mountFilesystem(lane, {
+        fsType: 'xfs',
+        source: devicePath,
+        // A sparse file gives what is deleted inside back to its host at once.
+        parameters: fileSizeBytes === undefined ? [] : [['discard']],
+        attributes: { nosuid: true, nodev: true, noexec: true, atime: 'noatime' },
+        target,
+      });
+    // What the host had no room for when it was unmounted, XFS writes now.
+    await (hostBallast === undefined ? mount() : hostBallast.afloat(lane, mount));
   } catch (error) {
+    if (isErrno(error, 'ENOSPC')) {
+      throw new FailedPrecondition(
+        `pool ${poolName}: the filesystem that ${source} lies in is full, so that it cannot be mounted: free some of it.`,
+      );
+    }
     if (error instanceof KernelError) {
       throw new DataLoss(
         `pool ${poolName}: the filesystem on ${source} cannot be mounted (${error.message}). See the kernel's log (dmesg); check it with: xfs_repair -n ${source}`,

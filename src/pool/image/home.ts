@@ -5,6 +5,7 @@ import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { ensureBackingFile } from './backing-file.ts';
+import { Ballast, hostBallastPath } from './ballast.ts';
 import { takeLock } from './home-lock.ts';
 import { mountHome, unmountHome } from './home-mount.ts';
 import { canReflink } from './reflink.ts';
@@ -35,6 +36,8 @@ export interface OpenHome {
   readonly root: string;
   /** The sparse file below the pool's filesystem, where there is one. */
   readonly backingFile: string | undefined;
+  /** Room that is held beside it. */
+  readonly hostBallast: Ballast | undefined;
   /** Gives up the lock, and leaves the rest as it is; waits for nothing. */
   abandon(): void;
   /** Lets go: unmounts what was mounted unless volumes are in use, and gives up the lock. */
@@ -91,7 +94,8 @@ async function openDirectoryHome(options: HomeOptions, path: string): Promise<Op
   }
   const lock = await takeLock(options, path);
   const unlock = () => lock[Symbol.asyncDispose]();
-  return { root: path, backingFile: undefined, abandon: () => void unlock(), close: unlock };
+  const abandon = () => void unlock();
+  return { root: path, backingFile: undefined, hostBallast: undefined, abandon, close: unlock };
 }
 
 async function openMountedHome(
@@ -103,8 +107,10 @@ async function openMountedHome(
   const root = poolRoot(dataDirectory, poolName);
   await makeMountPoint(lane, root);
   const lock: Descriptor = await takeLock(options, source);
+  const hostBallast = fileSizeBytes === undefined ? undefined : new Ballast(hostBallastPath(source));
   try {
-    await mountHome({ lane, poolName, source, root, fileSizeBytes });
+    await hostBallast?.takeIn(lane);
+    await mountHome({ lane, poolName, source, root, fileSizeBytes, hostBallast });
   } catch (error) {
     await lock[Symbol.asyncDispose]();
     throw error;
@@ -112,6 +118,7 @@ async function openMountedHome(
   return {
     root,
     backingFile: fileSizeBytes === undefined ? undefined : source,
+    hostBallast,
     abandon: () => void lock[Symbol.asyncDispose](),
     close: async () => {
       await unmountHome(lane, root);

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import { ballastFileName } from './ballast.ts';
 
 /**
  * Where things lie in an image pool. Every path below the pool is made here, from ids of checked shape and random
@@ -21,6 +22,7 @@ import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 export class Layout {
   readonly root: string;
   readonly poolFile: string;
+  readonly ballast: string;
   readonly volumes: string;
   readonly snapshots: string;
   readonly groups: string;
@@ -30,6 +32,7 @@ export class Layout {
   constructor(root: string) {
     this.root = root;
     this.poolFile = join(root, 'pool.json');
+    this.ballast = join(root, ballastFileName);
     this.volumes = join(root, 'volumes');
     this.snapshots = join(root, 'snapshots');
     this.groups = join(root, 'groups');

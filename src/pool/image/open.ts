@@ -78,6 +78,8 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
     });
     const index = await readIndex(options, layout);
     const snapshotIndex = await readSnapshotIndex(options, layout);
+    const ballast = new Ballast(layout.ballast, openedHome.hostBallast);
+    await ballast.takeIn(lane);
     const trash = new Trash(lane, layout, (path, error) =>
       log.error({ pool: name, path, err: error }, 'cannot unlink; the next start tries again'),
     );
@@ -87,11 +89,9 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       lane,
       formatLane: lane.beside('mkfs', formatsAtOnce),
       syncs,
-      snapshots: (await canReflink(lane, layout.drafts)) ? 'reflink' : 'copy',
+      snapshots: (await ballast.afloat(lane, () => canReflink(lane, layout.drafts))) ? 'reflink' : 'copy',
       log,
     });
-    const ballast = new Ballast(layout.root);
-    await ballast.takeIn(lane);
     const space = new SpaceLedger({
       ...options,
       ballast,

@@ -30,7 +30,7 @@ export interface SpaceOptions {
   readonly reserveBytes: bigint | undefined;
   readonly overcommit: number;
   /** Part of the reserve: it goes when the records need it. */
-  readonly ballast: Pick<Ballast, 'bytes'>;
+  readonly ballast: Pick<Ballast, 'bytes' | 'hostBytes'>;
 }
 
 /** Measures the pool, and holds space for volumes that are being made so that two of them never get the same. */
@@ -173,10 +173,10 @@ export class SpaceLedger {
   }
 
   async #observeFilesystem(): Promise<Pick<Observation, 'filesystemBytes' | 'freeBytes'>> {
-    const { lane, layout, backingFile } = this.#options;
+    const { ballast, lane, layout, backingFile } = this.#options;
     const inside = await lane.run(() => statfs(layout.root, { bigint: true }));
     const filesystemBytes = inside.blocks * inside.bsize;
-    const freeBytes = inside.bavail * inside.bsize + this.#options.ballast.bytes;
+    const freeBytes = inside.bavail * inside.bsize + ballast.bytes;
     if (backingFile === undefined) return { filesystemBytes, freeBytes };
     const [host, backing] = await Promise.all([
       lane.run(() => statfs(dirname(backingFile), { bigint: true })),
@@ -186,7 +186,7 @@ export class SpaceLedger {
       freeBytes,
       backingSizeBytes: backing.size,
       backingAllocatedBytes: backing.blocks * statBlockBytes,
-      hostFreeBytes: host.bavail * host.bsize,
+      hostFreeBytes: host.bavail * host.bsize + ballast.hostBytes,
     });
     return { filesystemBytes, freeBytes: bounded };
   }
