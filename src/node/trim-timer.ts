@@ -3,7 +3,7 @@ import type { Pool, TrimOptions } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import type { VolumeId } from '../volume/id.ts';
 import type { SingleFlight } from '../volume/single-flight.ts';
-import type { Trimming } from '../volume/trimming.ts';
+import { TrimSchedule } from './trim-schedule.ts';
 
 /** Where the timer says what went wrong. Structurally a pino logger. */
 export interface TrimLog {
@@ -11,37 +11,30 @@ export interface TrimLog {
 }
 
 export interface TrimTimerOptions {
-  readonly pools: Pools;
+  readonly pools: Pick<Pools, 'all'>;
   /** Shared with the services: no call for a volume meets its trim. */
   readonly flights: SingleFlight;
   readonly log: TrimLog;
+  readonly schedule?: TrimSchedule;
+  /** How often the timer looks at its watch. */
+  readonly tickMs?: number;
 }
-
-const hourMs = 3600_000;
-const intervalMs: Readonly<Record<Trimming, number>> = { off: Infinity, daily: 24 * hourMs, weekly: 168 * hourMs };
-
-/** How often the timer looks at its watch. */
-const tickMs = 60_000;
 
 /** Between two slices the disk belongs to the pods. */
 const pauseMs = 100;
 
-/**
- * Trims mounted filesystems of all open pools, one after another. The first time is between 10 minutes and an hour after
- * the start, since nobody wrote down when the last one was, and a trim that finds nothing costs next to nothing.
- */
+/** Trims mounted filesystems of all open pools, one after another. */
 export class TrimTimer {
   readonly #options: TrimTimerOptions;
-  readonly #dueMs = new Map<string, number>();
+  readonly #schedule: TrimSchedule;
   readonly #timer: NodeJS.Timeout;
   readonly #stopping = new AbortController();
   #pass: Promise<void> | undefined;
 
   constructor(options: TrimTimerOptions) {
+    const { schedule = new TrimSchedule({ startMs: performance.now() }), tickMs = 60_000 } = options;
     this.#options = options;
-    const startMs = performance.now();
-    for (const name of options.pools.names())
-      this.#dueMs.set(name, startMs + hourMs * (1 / 6 + (Math.random() * 5) / 6));
+    this.#schedule = schedule;
     this.#timer = setInterval(() => this.#tick(performance.now()), tickMs).unref();
   }
 
@@ -54,11 +47,8 @@ export class TrimTimer {
 
   #tick(nowMs: number): void {
     if (this.#pass !== undefined) return;
-    const pool = this.#options.pools.all().find(({ name }) => (this.#dueMs.get(name) ?? Infinity) <= nowMs);
+    const pool = this.#schedule.take(this.#options.pools.all(), nowMs);
     if (pool === undefined) return;
-    // Not all nodes of a cluster at the same hour for ever.
-    this.#dueMs.set(pool.name, nowMs + intervalMs[pool.trimming] * (0.95 + Math.random() / 10));
-    if (pool.trimming === 'off') return;
     this.#pass = trimPool(pool, this.#options, this.#stopping.signal).finally(() => {
       this.#pass = undefined;
     });

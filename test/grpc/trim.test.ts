@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { statfsSync, statSync } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { trimPool } from '../../src/node/trim-timer.ts';
+import { TrimSchedule } from '../../src/node/trim-schedule.ts';
+import { TrimTimer, trimPool } from '../../src/node/trim-timer.ts';
 import { trimmed } from '../../src/pool/events.ts';
 import { SingleFlight } from '../../src/volume/single-flight.ts';
 import type { Trimming } from '../../src/volume/trimming.ts';
@@ -87,6 +88,39 @@ describe('what a filesystem has freed goes back to the pool', () => {
       await harness.pool.remove(volume.id);
     });
   }
+
+  test('when the timer says so', async () => {
+    const volume = await harness.volume('timed', { type: 'mount', fsType: 'ext4' }, { sizeBytes: 200n << 20n });
+    const writtenBytes = await writeAndDelete(volume);
+    const anHourAgo = new TrimSchedule({ startMs: performance.now() - 3600_000 });
+    const flights = new SingleFlight();
+    const timer = new TrimTimer({
+      pools: { all: () => [harness.pool] },
+      flights,
+      log,
+      schedule: anHourAgo,
+      tickMs: 1,
+    });
+    await eventually(() => assert.ok(allocated(volume) <= writtenBytes - 90 * mebibyte));
+    await timer.stop();
+    assert.ok(!flights.busy(volume.id), 'a slice is at work after the timer has stopped');
+    assert.deepEqual(warnings, []);
+    await volume.unstage();
+  });
+
+  test('when the time for it is over, what is left is told, and done later', async () => {
+    const volume = await harness.volume('cut-off', { type: 'mount', fsType: 'ext4' }, { sizeBytes: 2500n << 20n });
+    await volume.stage();
+    // Without it nothing would be gained after the first slice.
+    await writeFile(join(volume.staging, 'kept'), Buffer.alloc(100 * mebibyte, 'x'), { flush: true });
+    await writeAndDelete(volume);
+    const gibibyte = 1n << 30n;
+    const { pool } = harness;
+    assert.equal(await pool.trim(volume.id, { fromBytes: 0n, budgetMs: 0 }), gibibyte);
+    assert.equal(await pool.trim(volume.id, { fromBytes: gibibyte, budgetMs: 0 }), 2n * gibibyte);
+    assert.equal(await pool.trim(volume.id, { fromBytes: 2n * gibibyte, budgetMs: 0 }), undefined);
+    await volume.unstage();
+  });
 
   test('not of a thick volume, nor where it is off', async () => {
     const content = { type: 'mount', fsType: 'ext4' } as const;
