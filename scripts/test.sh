@@ -96,6 +96,10 @@ audit() {
   printf '%s\n' '!! npm audit: the registry here does not answer audits. Known vulnerabilities were NOT looked for.' >&2
 }
 
+manifests_tests() {
+  node test/deploy/build.ts && node_tests manifests --test-concurrency=1 'test/deploy/**/*.test.ts'
+}
+
 stage build node scripts/build.ts
 stage lint biome check --error-on-warnings .
 stage types tsc --noEmit
@@ -107,7 +111,7 @@ if [ "$(id -u)" -eq 0 ]; then
   # A short run: more of it by `npm run test:vm`.
   stage vm vm_tests
   # The image, the chart, and a real API server that takes all of deploy/. Kubernetes and helm are built the first time.
-  stage manifests node_tests manifests --test-concurrency=1 'test/deploy/**/*.test.ts'
+  stage manifests manifests_tests
   stage sanity node csi-sanity/run.ts
 else
   printf '\n!! Not root: nothing that mounts can be tested. Run: sudo npm test\n' >&2
