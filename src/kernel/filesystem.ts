@@ -5,11 +5,7 @@ import { type IoctlRequest, ioctl } from './ioctl.ts';
 import type { Lane } from './lane.ts';
 import { invoke, libcCall } from './libc.ts';
 
-export { growMounted } from './grow.ts';
-
 const FICLONE: IoctlRequest = { name: 'FICLONE', number: 0x40049409 };
-const FIFREEZE: IoctlRequest = { name: 'FIFREEZE', number: 0xc0045877 };
-const FITHAW: IoctlRequest = { name: 'FITHAW', number: 0xc0045878 };
 const FITRIM: IoctlRequest = { name: 'FITRIM', number: 0xc0185879 };
 
 const syncfsCall = libcCall<readonly [number]>('int syncfs(int fd)');
@@ -17,18 +13,6 @@ const syncfsCall = libcCall<readonly [number]>('int syncfs(int fd)');
 /** Writes back all that the filesystem of an open file has in memory (syncfs(2)). */
 export async function syncFilesystem(lane: Lane, file: Descriptor): Promise<void> {
   await invoke(lane, syncfsCall, [file.fd], file.path);
-}
-
-/** Brings the filesystem at `path` to rest: all is on disk, and writers wait until `thaw`. */
-export async function freeze(lane: Lane, path: string): Promise<void> {
-  await using descriptor = await openReadOnly(lane, path);
-  await ioctl(lane, descriptor, FIFREEZE, 0);
-}
-
-/** @throws KernelError EINVAL if it is not frozen */
-export async function thaw(lane: Lane, path: string): Promise<void> {
-  await using descriptor = await openReadOnly(lane, path);
-  await ioctl(lane, descriptor, FITHAW, 0);
 }
 
 /** Tells the device below the filesystem what is free. Returns how many bytes that was. */

@@ -3,6 +3,7 @@ import type { FilesystemType } from '../volume/filesystem.ts';
 import { type Descriptor, openReadOnly } from './descriptor.ts';
 import { isErrno, KernelError } from './errno.ts';
 import { readAt } from './file.ts';
+import { freeze, thaw } from './freeze.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from './ioctl.ts';
 import type { Lane } from './lane.ts';
 
@@ -86,6 +87,24 @@ async function growXfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): 
   argument.writeBigUInt64LE(blocks, 0);
   argument.writeUInt32LE(inodePercent, 8);
   await ioctl(lane, directory, XFS_IOC_FSGROWFSDATA, argument);
+  await settle(lane, directory);
+}
+
+/**
+ * Before Linux 6.13 XFS measures its log by the size that the superblock on the disk has, so that after a power cut it
+ * cannot replay (EUCLEAN) what has been written beyond it since it grew. A freeze ends with all of that in its place and
+ * nothing left in the log; otherwise it may lie there for half a minute. A driver that is killed in between thaws when it
+ * starts again.
+ */
+async function settle(lane: Lane, directory: Descriptor): Promise<void> {
+  try {
+    await freeze(lane, directory.procPath);
+  } catch (error) {
+    // Somebody else has frozen it since, to the same end.
+    if (isErrno(error, 'EBUSY')) return;
+    throw error;
+  }
+  await thaw(lane, directory.procPath);
 }
 
 /** The smallest sector of btrfs: its size on a device is a multiple of the sector. */

@@ -1,7 +1,7 @@
 import { deviceSizeBytes } from '../kernel/block.ts';
 import { sameDevice } from '../kernel/device.ts';
 import { isErrno } from '../kernel/errno.ts';
-import { growMounted } from '../kernel/filesystem.ts';
+import { growMounted } from '../kernel/grow.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { mismatch, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';

@@ -5,7 +5,7 @@ import { deviceSizeBytes, sizeOfDevice } from '../kernel/block.ts';
 import type { Descriptor } from '../kernel/descriptor.ts';
 import { KernelError } from '../kernel/errno.ts';
 import { readAt } from '../kernel/file.ts';
-import { growMounted } from '../kernel/filesystem.ts';
+import { growMounted } from '../kernel/grow.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { mountFilesystem } from '../kernel/mount.ts';
 import type { Pool } from '../pool/pool.ts';

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  opendirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { describe, test } from 'node:test';
 import { Lane } from '../../src/kernel/lane.ts';
 import { canReflink } from '../../src/pool/image/reflink.ts';
@@ -184,6 +193,25 @@ function masterBootRecord(): Buffer {
 }
 
 describe('a hurt image pool', () => {
+  test('a pool that a driver left frozen when it was killed is thawed', async () => {
+    using scratch = new Scratch('home');
+    const path = scratch.join('pool.img');
+    const home = { home: { type: 'file', path, sizeBytes: 2n * gibibyte } } as const;
+    const root = scratch.join('data/pools/test');
+    const first = await openTestPool(scratch, home);
+    const { id } = await first.create(volumeSpec('data', { content: { type: 'block' } }));
+    {
+      // In use, it stays mounted.
+      using _user = opendirSync(root);
+      await first.close();
+      execFileSync('fsfreeze', ['--freeze', root]);
+    }
+    const second = await openTestPool(scratch, home);
+    await second.remove(id);
+    await second.close();
+    await assertNothingLeft(scratch);
+  });
+
   test('GV04 DV08: a damaged record hurts its volume only, and its data is left as it is', async () => {
     using scratch = new Scratch('hurt');
     const pool = await openTestPool(scratch);

@@ -1,6 +1,7 @@
 import type { Descriptor } from '../../kernel/descriptor.ts';
 import { isErrno } from '../../kernel/errno.ts';
-import { freeze, syncFilesystem, thaw } from '../../kernel/filesystem.ts';
+import { syncFilesystem } from '../../kernel/filesystem.ts';
+import { freeze, thaw } from '../../kernel/freeze.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
@@ -125,11 +126,8 @@ export class Freezer {
   /** @returns whether it was frozen */
   async #thawOne(directory: Descriptor): Promise<boolean> {
     try {
-      await thaw(this.#thawLane, directory.procPath);
-      return true;
+      return await thaw(this.#thawLane, directory.procPath);
     } catch (error) {
-      // EINVAL: it is not frozen, as when the freeze itself had failed.
-      if (isErrno(error, 'EINVAL')) return false;
       // Of a disk that is sick. When its pool is opened anew, whatever is frozen is thawed.
       if (this.#thawLane.closedFor !== undefined) return false;
       throw error;

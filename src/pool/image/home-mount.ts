@@ -6,7 +6,8 @@ import { deviceSizeBytes } from '../../kernel/block.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno, KernelError } from '../../kernel/errno.ts';
 import { resizeFile, syncFile } from '../../kernel/file.ts';
-import { growMounted } from '../../kernel/filesystem.ts';
+import { thaw } from '../../kernel/freeze.ts';
+import { growMounted } from '../../kernel/grow.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { isOpenElsewhere } from '../../kernel/lock.ts';
 import { attachLoop, holdLoop, listLoops, refreshLoopSize } from '../../kernel/loop.ts';
@@ -73,6 +74,8 @@ async function usableMount({ lane, poolName, root }: HomeMount): Promise<FileSta
   try {
     const status = await statusOf(lane, root);
     if (!status.isMountRoot) return undefined;
+    // A driver that was killed while it grew left it frozen: then whoever writes waits for ever.
+    await step('open/thaw', () => thaw(lane, root));
     await writeHealthFile(lane, root);
     return status;
   } catch (error) {

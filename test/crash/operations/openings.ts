@@ -54,7 +54,7 @@ export const openings: readonly Opening[] = [
   {
     name: 'start with a device that nobody sees',
     pool: 'file',
-    steps: ['open/grow', 'detach/loop'],
+    steps: ['open/thaw', 'open/grow', 'detach/loop'],
     async prelude(node) {
       const volume = new TestVolume(node, 'volume', block);
       await volume.create();
@@ -68,7 +68,7 @@ export const openings: readonly Opening[] = [
   {
     name: 'start with a half-made volume',
     pool: 'file',
-    steps: ['open/grow', 'remove/purge'],
+    steps: ['open/thaw', 'open/grow', 'remove/purge'],
     async prelude(node) {
       const volume = new TestVolume(node, 'volume', ext4);
       await interrupt(node, { when: 'before', step: 'create/commit' }, () => volume.create());
@@ -76,9 +76,9 @@ export const openings: readonly Opening[] = [
     },
   },
   {
-    name: 'start with an inline volume that is mounted nowhere',
+    name: 'start with an unmounted inline volume',
     pool: 'file',
-    steps: ['open/grow', 'remove/trash', 'remove/purge'],
+    steps: ['open/thaw', 'open/grow', 'remove/trash', 'remove/purge'],
     async prelude(node) {
       const volume = new TestEphemeral(node, 'inline');
       await volume.publish();
