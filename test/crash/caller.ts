@@ -23,6 +23,7 @@ const contents: readonly VolumeContent[] = [
   { type: 'mount', fsType: 'ext4' },
   { type: 'mount', fsType: 'ext4' },
   { type: 'mount', fsType: 'xfs' },
+  { type: 'mount', fsType: 'btrfs' },
   { type: 'block' },
 ];
 

@@ -5,7 +5,7 @@ import { parseRecord, type VolumeRecord } from '../../src/volume/record.ts';
 import { eventually } from '../support/eventually.ts';
 import type { CrashNode } from './crash-node.ts';
 import type { CrashPool } from './crash-pool.ts';
-import { isShown, type Loop, lockHolders, loopsOver, type MountLine, mountsBelow } from './kernel-sight.ts';
+import { holdersOf, isShown, type Loop, lockHolders, loopsOver, type MountLine, mountsBelow } from './kernel-sight.ts';
 
 /*
  * What must hold on a node whenever a driver runs and no call is at work, whatever became of the drivers before it.
@@ -60,7 +60,11 @@ export async function checkStopped(node: CrashNode): Promise<void> {
     const loops = loopsOver(scratch.path).filter(({ backingFile }) =>
       pools.some(({ home, root }) => backingFile === home || backingFile.startsWith(`${root}/`)),
     );
-    assert.deepEqual(loops, [], 'loop devices were left');
+    assert.deepEqual(
+      loops.map((loop) => ({ ...loop, holders: holdersOf(loop) })),
+      [],
+      'loop devices were left',
+    );
   });
   for (const { home, name } of pools) {
     assert.deepEqual(lockHolders(home), [], `somebody holds the lock of pool ${name}`);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 
 /*
  * What the kernel has, read from /sys and /proc with none of the driver's own code: what watches it must not share its
@@ -32,6 +32,16 @@ export function loopsOver(directory: string): Loop[] {
       const readonly = readIfThere(`/sys/block/${name}/ro`) === '1';
       return [{ number: Number(name.slice('loop'.length)), backingFile, readonly }];
     });
+}
+
+/** Who keeps a loop device: processes that have it open, or a filesystem on it in their mount namespace. */
+export function holdersOf({ number }: Loop): string[] {
+  const isHolding = (pid: string) =>
+    new RegExp(`^\\d+ \\d+ 7:${number} | /dev/loop${number} `, 'm').test(readIfThere(`/proc/${pid}/mountinfo`) ?? '') ||
+    openFiles(pid).includes(`/dev/loop${number}`);
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && isHolding(name))
+    .map((pid) => `${pid} (${readIfThere(`/proc/${pid}/comm`) ?? 'gone'})`);
 }
 
 /** Mounts at or below a directory, in the order they were made. */
@@ -68,6 +78,15 @@ function mountTable(): MountLine[] {
       const [, , device = '', root = '', target = '', options = ''] = left.split(' ');
       return { target, device, root, source: right.split(' ')[1] ?? '', options: options.split(',') };
     });
+}
+
+function openFiles(pid: string): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+  } catch {
+    // It has ended, or closed one meanwhile.
+    return [];
+  }
 }
 
 function readIfThere(path: string): string | undefined {

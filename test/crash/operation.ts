@@ -11,8 +11,6 @@ export interface Operation {
   readonly circumstances?: Circumstances;
   /** Every step that it passes, those behind its answer included. */
   readonly steps: readonly StepName[];
-  /** Where it is interrupted, if it goes on as another operation that is interrupted at all the other steps. */
-  readonly interruptedAt?: readonly StepName[];
   /** Whether the volume is there after a crash at this point; undefined: after any. */
   readonly isThereAfter?: (point: CrashPoint) => boolean;
   /** Brings a volume that does not exist to where the operation begins. */

@@ -66,7 +66,7 @@ const facts = {
   'lives of volumes': `${sum(({ lives }) => lives)}`,
   'calls made again or taken back': `${sum(({ interruptions }) => interruptions)}`,
   pools: 'XFS in a file, a directory on ext4, XFS on a disk',
-  volumes: 'ext4, xfs, raw block, inline from git; snapshots, groups, clones',
+  volumes: 'ext4, xfs, btrfs, raw block, inline from git; snapshots, groups, clones',
 };
 mkdirSync(dirname(output), { recursive: true });
 const { calls, elapsedMs } = recorder;

@@ -30,16 +30,24 @@ export function loopsOver(directory: string): string[] {
 
 /** Undoes all mounts at or below a directory and detaches the loop devices over files in it. */
 export function undoMounts(directory: string): void {
-  // Found before anything is unmounted: what lies on a mount that is gone is shown with another path.
-  const loops = loopsOver(directory);
+  // Found before anything is unmounted: what lies on a mount that is gone is shown with another path. A device with
+  // autoclear goes by itself, and a moment later its number may be that of somebody else's.
+  const lasting = loopsOver(directory)
+    .filter((device) => !isAutoclear(basename(device)))
+    .map((device) => ({ device, attachment: attachmentOf(device) }));
   for (const target of mountsBelow(directory)) {
     // Left frozen it would stay so, and whoever writes to it with it. It says so if it is not.
     spawnSync('fsfreeze', ['--unfreeze', target]);
     execFileSync('umount', ['--lazy', target]);
   }
-  // A device with autoclear goes by itself, and a moment later its number may be somebody else's.
-  const lasting = loops.filter((device) => !isAutoclear(basename(device)));
-  for (const device of lasting) spawnSync('losetup', ['--detach', device]);
+  for (const { attachment, device } of lasting) {
+    if (attachmentOf(device) === attachment) spawnSync('losetup', ['--detach', device]);
+  }
+}
+
+/** Another number for each time that a file is attached or detached (Documentation/ABI/testing/sysfs-block, diskseq). */
+function attachmentOf(device: string): string {
+  return readFileSync(`/sys/block/${basename(device)}/diskseq`, 'ascii');
 }
 
 function backingFile(loop: string): string | undefined {

@@ -9,8 +9,6 @@ import { loopsOver } from '../kernel-sight.ts';
 import { block, btrfs, ext4, type Operation, publishedWithData, used, xfs } from '../operation.ts';
 import type { TestVolume } from '../test-volume.ts';
 
-const repairSteps = ['repair/clone', 'repair/check', 'repair/keep', 'repair/record', 'repair/commit'] as const;
-
 /** The calls of the Node service. */
 export const nodeOperations: readonly Operation[] = [
   staging('NodeStageVolume', ext4, ['attach/loop', 'note/write', 'stage/mount'], used),
@@ -26,10 +24,19 @@ export const nodeOperations: readonly Operation[] = [
     ...staging(
       'NodeStageVolume that repairs ext4',
       ext4,
-      [...repairSteps, 'attach/loop', 'note/write', 'stage/mount', 'remove/purge'],
+      [
+        'attach/loop',
+        'repair/clone',
+        'repair/check',
+        'repair/keep',
+        'repair/record',
+        'repair/commit',
+        'remove/purge',
+        'note/write',
+        'stage/mount',
+      ],
       damaged,
     ),
-    interruptedAt: repairSteps,
     // What each try has kept.
     cleanUp: async (volume) => void (await volume.node.admin.purge(undefined)),
   },
