@@ -98,8 +98,9 @@ export async function buildPrograms(wanted: readonly Program[]): Promise<string>
   return directory;
 }
 
-/** The directory of a module that go/go.mod requires, as Go has unpacked it. */
+/** The directory of a module that go/go.mod requires, as Go has unpacked it: no program may have needed it so far. */
 export async function moduleSource(module: string): Promise<string> {
+  await go(['mod', 'download', module]);
   return (await go(['list', '-mod=readonly', '-m', '-f', '{{.Dir}}', module])).trim();
 }
 
