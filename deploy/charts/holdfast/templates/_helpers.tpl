@@ -6,6 +6,12 @@ app.kubernetes.io/name: holdfast
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{/* The driver's configuration file. On one node the resizer beside its driver reaches every volume. */}}
+{{- define "holdfast.config" -}}
+{{- $forOneNode := ternary (dict "expansion" "controller") (dict) .Values.oneNode -}}
+{{ toYaml (merge (dict) .Values.config $forOneNode) }}
+{{- end }}
+
 {{/* What all sidecars have: dict "root" $ "sidecar" .Values.sidecars.x */}}
 {{- define "holdfast.sidecar" -}}
 image: {{ .sidecar.image }}
