@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { DriverClient } from '../support/client.ts';
+import type { Caller } from './caller.ts';
 import type { DriverPlaces, PoolName } from './driver-process.ts';
 import { live } from './life.ts';
 
@@ -13,13 +13,13 @@ export interface CrowdReport {
 
 /** Callers that live one volume after another, all at the same time, each with directories of its own. */
 export class Crowd {
-  readonly #client: DriverClient;
+  readonly #caller: Caller;
   readonly #places: DriverPlaces;
   readonly #signal: AbortSignal;
   #lives = 0;
 
-  constructor(client: DriverClient, places: DriverPlaces, signal: AbortSignal) {
-    this.#client = client;
+  constructor(caller: Caller, places: DriverPlaces, signal: AbortSignal) {
+    this.#caller = caller;
     this.#places = places;
     this.#signal = signal;
   }
@@ -32,7 +32,7 @@ export class Crowd {
       const paths = this.#pathsOf(caller);
       while (left-- > 0) {
         const name = `bench-${caller}-${++this.#lives}`;
-        stepMs.push(await live({ client: this.#client, pool, name, ...paths, signal: this.#signal }));
+        stepMs.push(await live({ caller: this.#caller, pool, name, ...paths, signal: this.#signal }));
       }
     };
     const start = performance.now();

@@ -1,4 +1,4 @@
-import type { DriverClient } from '../support/client.ts';
+import type { Caller } from './caller.ts';
 
 /** A volume's life, as everything here measures it. */
 
@@ -17,7 +17,7 @@ export type Rpc = (typeof rpcs)[number];
 export const volumeBytes = 2 ** 30;
 
 export interface LifeOptions {
-  readonly client: DriverClient;
+  readonly caller: Caller;
   readonly pool: string;
   readonly name: string;
   /** An existing directory, as the kubelet makes it. */
@@ -34,7 +34,7 @@ export const capability = {
 } as const;
 
 /** One volume from its creation to its deletion. Yields the milliseconds of each RPC, in the order of `rpcs`. */
-export async function live({ client, pool, name, stagingPath, targetPath, signal }: LifeOptions): Promise<number[]> {
+export async function live({ caller, pool, name, stagingPath, targetPath, signal }: LifeOptions): Promise<number[]> {
   const times: number[] = [];
   const timed = async <T>(call: Promise<T>): Promise<T> => {
     const start = performance.now();
@@ -43,7 +43,7 @@ export async function live({ client, pool, name, stagingPath, targetPath, signal
     signal.throwIfAborted();
     return response;
   };
-  const { controller, node } = client;
+  const { controller, node } = caller;
   const { volume } = await timed(
     controller.CreateVolume({
       name,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DriverClient } from '../support/client.ts';
 import type { Scratch } from '../support/scratch.ts';
+import type { Caller } from './caller.ts';
 import { Crowd } from './crowd.ts';
 import type { DriverPlaces, PoolName } from './driver-process.ts';
 import { FloorProcess } from './floor-process.ts';
@@ -30,7 +30,7 @@ export interface LifecycleResult {
 interface LifecycleOptions {
   readonly scratch: Scratch;
   readonly places: DriverPlaces;
-  readonly client: DriverClient;
+  readonly caller: Caller;
   readonly pool: PoolName;
   readonly plan: LifecyclePlan;
   readonly signal: AbortSignal;
@@ -38,14 +38,14 @@ interface LifecycleOptions {
 
 /** Rounds of floor, one caller and many callers in turn, so that what else the machine does meets all three alike. */
 export async function measureLifecycles(options: LifecycleOptions): Promise<LifecycleResult> {
-  const { scratch, places, client, pool, plan, signal } = options;
+  const { scratch, places, caller, pool, plan, signal } = options;
   const root = places.poolRoot(pool);
   await using floor = await FloorProcess.start({
     poolDirectory: pool === 'directory' ? scratch.join('floor') : join(root, 'floor'),
     targetDirectory: join(places.kubelet, `floor-${pool}`),
     loop: { blockSizeBytes: blockSizeOf(root), directIo: true },
   });
-  const crowd = new Crowd(client, places, signal);
+  const crowd = new Crowd(caller, places, signal);
   const run = {
     floor: () => floor.run(plan.lives.floor),
     one: () => crowd.run(pool, plan.lives.one, 1),

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { connectDriver } from '../support/client.ts';
+import { connectCaller } from './caller.ts';
 import { Crowd } from './crowd.ts';
 import { type DriverPlaces, DriverProcess, type Footprint } from './driver-process.ts';
 import { heapArguments, liveHeapBytes } from './heap.ts';
@@ -34,8 +34,8 @@ export async function measureMemory(
     return driver.footprint();
   };
   const idle = await settled();
-  using client = connectDriver(places.socket);
-  const crowd = new Crowd(client, places, signal);
+  using caller = connectCaller(places.socket);
+  const crowd = new Crowd(caller, places, signal);
   const warmLives = Math.ceil(lives / 10);
   await crowd.run('directory', warmLives, manyCallers);
   const warm = await settled();

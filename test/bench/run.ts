@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { buildBundle } from '../../scripts/build.ts';
 import { connectDriver } from '../support/client.ts';
 import { Scratch } from '../support/scratch.ts';
+import { connectCaller } from './caller.ts';
 import { hasFio, measureDataPath } from './data-path.ts';
 import { DriverPlaces, DriverProcess, pools } from './driver-process.ts';
 import { judge } from './goals.ts';
@@ -68,9 +69,10 @@ async function bench(plan: Plan, withData: boolean, signal: AbortSignal): Promis
     await using driver = new DriverProcess(places, bundle);
     await awaitReady(driver, places);
     using client = connectDriver(places.socket);
+    using caller = connectCaller(places.socket);
     for (const pool of pools) {
       say(`lives, pool '${pool}'`);
-      lifecycles.push(await measureLifecycles({ scratch, places, client, pool, plan: plan.lifecycles, signal }));
+      lifecycles.push(await measureLifecycles({ scratch, places, caller, pool, plan: plan.lifecycles, signal }));
     }
     if (await hasFio()) {
       say('snapshots');
