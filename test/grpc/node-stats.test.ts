@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Lane } from '../../src/kernel/lane.ts';
+import { eventually } from '../support/eventually.ts';
 import { openTestPool } from '../support/image-pool.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { filesystems, mountCapability } from '../support/node-volume.ts';
@@ -134,7 +135,10 @@ describe('NodeGetVolumeStats', () => {
       const volume = await harness.volume('errors', ext4);
       await volume.stage({ volume_capability: onErrors('continue') });
       await volume.publish({ volume_capability: onErrors('continue') });
-      run('bash', '-c', `echo 1 > /sys/fs/ext4/${loopName(volume.staging)}/trigger_fs_error`);
+      const facts = `/sys/fs/ext4/${loopName(volume.staging)}`;
+      run('bash', '-c', `echo 1 > ${facts}/trigger_fs_error`);
+      // ext4 counts its errors in the background.
+      await eventually(() => assert.notEqual(readFileSync(`${facts}/errors_count`, 'utf8').trim(), '0'));
       const { volume_condition } = await volume.stats();
       assert.equal(volume_condition?.abnormal, true);
       assert.match(volume_condition?.message ?? '', /e2fsck/);
