@@ -16,7 +16,8 @@ export async function loopBackingPaths(lane: Lane): Promise<ReadonlyMap<number, 
   const numbers = names.flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? []).map(Number);
   const paths = new Map<number, string>();
   for (const number of numbers.sort((a, b) => a - b)) {
-    const path = backingPath(number);
+    // Most have none, and to be told so by an error takes longer.
+    const path = isAttached(number) ? backingPath(number) : undefined;
     if (path !== undefined) paths.set(number, path);
   }
   return paths;
@@ -59,7 +60,7 @@ export function loopDevice(number: number): DeviceNumber {
  */
 export function diskSequence(number: number): string | undefined {
   try {
-    return readFileSync(`/sys/block/loop${number}/diskseq`, 'ascii');
+    return readFileSync(`/sys/block/loop${number}/diskseq`, 'utf8');
   } catch {
     return undefined;
   }
@@ -73,11 +74,8 @@ export function isAttached(number: number): boolean {
 /** undefined if nothing is attached. */
 function backingPath(number: number): string | undefined {
   try {
-    return isAttached(number)
-      ? readFileSync(`/sys/block/loop${number}/loop/backing_file`, 'utf8').trimEnd()
-      : undefined;
+    return readFileSync(`/sys/block/loop${number}/loop/backing_file`, 'utf8').trimEnd();
   } catch {
-    // Detached at this moment.
     return undefined;
   }
 }

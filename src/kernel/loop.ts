@@ -102,22 +102,24 @@ async function configure(
   request: LoopRequest,
 ): Promise<Descriptor> {
   await using device = await openOrAdd(lane, control, number, accessFlags(request));
-  const configuration = { ...request, backingFd: backing.fd };
-  try {
-    await ioctl(lane, device, LOOP_CONFIGURE, encodeLoopConfig({ ...configuration, directIo: true }));
-  } catch (error) {
-    if (!isErrno(error, 'EINVAL')) throw error;
-    await ioctl(lane, device, LOOP_CONFIGURE, encodeLoopConfig({ ...configuration, directIo: false }));
+  const setUp = (directIo: boolean) =>
+    ioctl(lane, device, LOOP_CONFIGURE, encodeLoopConfig({ ...request, backingFd: backing.fd, directIo }));
+  const [configured, opened] = await Promise.allSettled([
+    unlessErrno('EINVAL', setUp(true), () => setUp(false)),
+    // To be kept: a kernel may refuse to mount what somebody has open for writing (bdev_allow_write_mounted=0).
+    openReadOnly(lane, device.path),
+  ]);
+  if (opened.status === 'rejected') {
+    if (configured.status === 'fulfilled') await ioctl(lane, device, LOOP_CLR_FD, 0);
+    throw opened.reason;
   }
-  try {
-    // A kernel may refuse to mount what somebody has open for writing (bdev_allow_write_mounted=0).
-    const keeper = await openReadOnly(lane, device.path);
-    device.closeNow();
-    return keeper;
-  } catch (error) {
-    await ioctl(lane, device, LOOP_CLR_FD, 0);
-    throw error;
+  const keeper = opened.value;
+  if (configured.status === 'rejected') {
+    await keeper[Symbol.asyncDispose]();
+    throw configured.reason;
   }
+  device.closeNow();
+  return keeper;
 }
 
 /** Opens a loop device, making it, and its node where /dev is no devtmpfs, if it is not there yet. */
@@ -229,10 +231,11 @@ function accessFlags({ readonly }: Pick<LoopRequest, 'readonly'>): number {
   return readonly ? constants.O_RDONLY : constants.O_RDWR;
 }
 
-async function unlessErrno(code: string, work: Promise<number>): Promise<void> {
+async function unlessErrno(code: string, work: Promise<number>, otherwise = async () => 0): Promise<void> {
   try {
     await work;
   } catch (error) {
     if (!isErrno(error, code)) throw error;
+    await otherwise();
   }
 }

@@ -81,7 +81,6 @@ const separator = ' - ';
  */
 class MountLine implements Mount {
   readonly #line: string;
-  #before: readonly string[] | undefined;
   #after: readonly string[] | undefined;
 
   constructor(line: string) {
@@ -89,7 +88,7 @@ class MountLine implements Mount {
   }
 
   get id(): bigint {
-    return BigInt(this.#line.slice(0, this.#line.indexOf(' ')));
+    return BigInt(this.#fieldBefore(0));
   }
 
   get parentId(): bigint {
@@ -106,10 +105,7 @@ class MountLine implements Mount {
   }
 
   get target(): string {
-    // What most searches are for, so without making the other fields.
-    let start = 0;
-    for (let field = 0; field < 4; field++) start = this.#line.indexOf(' ', start) + 1;
-    return unescapeField(this.#line.slice(start, this.#line.indexOf(' ', start)));
+    return unescapeField(this.#fieldBefore(4));
   }
 
   get options(): readonly string[] {
@@ -131,7 +127,7 @@ class MountLine implements Mount {
   get propagation(): Mount['propagation'] {
     if (this.peerGroup !== undefined) return 'shared';
     if (this.masterGroup !== undefined) return 'slave';
-    return this.#fieldsBefore().includes('unbindable', 6) ? 'unbindable' : 'private';
+    return this.#optionalFields().includes('unbindable') ? 'unbindable' : 'private';
   }
 
   get peerGroup(): number | undefined {
@@ -143,17 +139,19 @@ class MountLine implements Mount {
   }
 
   #group(tag: string): number | undefined {
-    const field = this.#fieldsBefore().find((text, index) => index >= 6 && text.startsWith(tag));
+    const field = this.#optionalFields().find((text) => text.startsWith(tag));
     return field === undefined ? undefined : Number(field.slice(tag.length));
   }
 
-  #fieldsBefore(): readonly string[] {
-    this.#before ??= this.#line.slice(0, this.#line.indexOf(separator)).split(' ');
-    return this.#before;
+  #optionalFields(): readonly string[] {
+    return this.#line.slice(0, this.#line.indexOf(separator)).split(' ').slice(6);
   }
 
+  /** Searches are for the first fields of all lines, so without making the others. */
   #fieldBefore(index: number): string {
-    return this.#fieldsBefore()[index] ?? '';
+    let start = 0;
+    for (let field = 0; field < index; field++) start = this.#line.indexOf(' ', start) + 1;
+    return this.#line.slice(start, this.#line.indexOf(' ', start));
   }
 
   #fieldAfter(index: number): string {

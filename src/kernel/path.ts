@@ -22,7 +22,7 @@ export interface FileStatus {
   readonly allocatedBytes: bigint;
 }
 
-const { O_DIRECTORY, S_IFMT, S_IFREG, S_IFDIR, S_IFBLK, S_IFLNK } = constants;
+const { O_DIRECTORY, O_NOFOLLOW, S_IFMT, S_IFREG, S_IFDIR, S_IFBLK, S_IFLNK } = constants;
 
 const RESOLVE_NO_MAGICLINKS = 0x02n;
 const RESOLVE_NO_SYMLINKS = 0x04n;
@@ -116,17 +116,22 @@ function openHow(flags: number, resolve: bigint): Buffer {
 }
 
 const statusMask = STATX_BASIC_STATS | STATX_MNT_ID;
+const statusFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
 
 /** statx(2), without following a final symlink, triggering an automount or asking a remote server. */
 export async function statusOf(lane: Lane, file: Descriptor | string): Promise<FileStatus> {
+  if (typeof file !== 'string') return statusOfOpen(file);
+  await using cached = openCached(AT_FDCWD, file, { flags: openFlags.O_PATH | O_NOFOLLOW, resolve: 0n, where: file });
+  if (cached !== undefined) return statusOfOpen(cached);
   const status = Buffer.alloc(statxBytes);
-  const flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
-  if (typeof file === 'string') {
-    await invoke(lane, statxCall, [AT_FDCWD, file, flags, statusMask, status], file);
-  } else {
-    // What is open has its inode in memory, and DONT_SYNC keeps a remote filesystem from asking: no thread needed.
-    invokeNow(statxCall, [file.fd, '', flags | AT_EMPTY_PATH, statusMask, status], file.path);
-  }
+  await invoke(lane, statxCall, [AT_FDCWD, file, statusFlags, statusMask, status], file);
+  return decodeStatus(status);
+}
+
+/** What is open has its inode in memory, and DONT_SYNC keeps a remote filesystem from asking: no thread needed. */
+function statusOfOpen(file: Descriptor): FileStatus {
+  const status = Buffer.alloc(statxBytes);
+  invokeNow(statxCall, [file.fd, '', statusFlags | AT_EMPTY_PATH, statusMask, status], file.path);
   return decodeStatus(status);
 }
 

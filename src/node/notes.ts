@@ -1,7 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { isErrno } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
@@ -39,6 +40,7 @@ export class Notes {
   readonly #bootId: string;
   /** All there are: this process is the only one that writes them. */
   readonly #notes = new Map<VolumeId, StageNote>();
+  #latest: { readonly text: string; readonly digest: string } | undefined;
 
   private constructor(directory: string, lane: Lane, bootId: string) {
     this.#directory = directory;
@@ -78,7 +80,9 @@ export class Notes {
   /** Removes what was kept of the volume. */
   async forget(id: VolumeId): Promise<void> {
     if (!this.#notes.delete(id)) return;
-    await step('note/write', () => this.#lane.run(() => rm(this.#path(id), { force: true })));
+    await step('note/write', () => this.#lane.run(() => unlink(this.#path(id)))).catch((error) => {
+      if (!isErrno(error, 'ENOENT')) throw error;
+    });
   }
 
   /**
@@ -90,7 +94,11 @@ export class Notes {
     // In their order: of two that contradict each other the last one wins.
     const flags = access.type === 'mount' ? access.mountFlags.join(',') : '';
     const text = JSON.stringify([mode, content.type === 'mount' ? content.fsType : 'block', flags]);
-    return createHmac('sha256', this.#bootId).update(text).digest('base64url');
+    // Most volumes of a node are used in the same way.
+    if (this.#latest?.text !== text) {
+      this.#latest = { text, digest: createHmac('sha256', this.#bootId).update(text).digest('base64url') };
+    }
+    return this.#latest.digest;
   }
 
   #path(id: VolumeId): string {

@@ -31,9 +31,11 @@ export class ImageDeletion {
       if (maker.cloning === 'copy') await trash.discard(layout.copyDraft(id), layout.newTrash(id));
       return;
     }
-    const device = await devices.holder(id);
+    const { undeleteSeconds = this.#parts.undeleteSeconds } = record;
+    // Nobody asks for the mark before the volume is in the trash, so an old one can go while we look who has the volume.
+    const [device] = await Promise.all([devices.holder(id), undeleteSeconds === 0 && this.#removeMark(id)]);
     if (device !== undefined) throw await attachedHere(id, device);
-    const deletion = await this.#markDeletion(record);
+    const deletion = undeleteSeconds === 0 ? undefined : await this.#markDeletion(id, undeleteSeconds);
     const trashed = layout.newTrash(id);
     await step('remove/trash', async () => {
       // Removed by hand: what remains to be done is to forget it (DV05).
@@ -112,22 +114,15 @@ export class ImageDeletion {
   }
 
   /** Written before the rename that deletes: what lies in the trash without this mark is unlinked. */
-  async #markDeletion({
-    id,
-    undeleteSeconds = this.#parts.undeleteSeconds,
-  }: VolumeRecord): Promise<Deletion | undefined> {
+  async #markDeletion(id: VolumeId, undeleteSeconds: number): Promise<Deletion | undefined> {
     const { ballast, lane, layout, syncs } = this.#parts;
+    const now = Date.now();
+    const deletion = {
+      deletedAt: new Date(now).toISOString(),
+      purgeAt: new Date(now + undeleteSeconds * 1000).toISOString(),
+    };
     const path = join(layout.volume(id), deletionFileName);
     try {
-      if (undeleteSeconds === 0) {
-        await lane.run(() => unlink(path));
-        return undefined;
-      }
-      const now = Date.now();
-      const deletion = {
-        deletedAt: new Date(now).toISOString(),
-        purgeAt: new Date(now + undeleteSeconds * 1000).toISOString(),
-      };
       await step('remove/mark', () =>
         ballast.afloat(lane, () => replaceFile(lane, syncs, path, JSON.stringify(deletion))),
       );
@@ -137,6 +132,12 @@ export class ImageDeletion {
       ignoreMissing(error);
       return undefined;
     }
+  }
+
+  /** Of an earlier deletion: one that was cut short, or undone. */
+  async #removeMark(id: VolumeId): Promise<void> {
+    const { lane, layout } = this.#parts;
+    await lane.run(() => unlink(join(layout.volume(id), deletionFileName))).catch(ignoreMissing);
   }
 }
 

@@ -1,15 +1,16 @@
-import { open, rename } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 
+/** With O_SYNC a write is durable when it returns, with all that is needed to find it in the file (open(2)). */
+const { O_CREAT, O_EXCL, O_SYNC, O_TRUNC, O_WRONLY } = constants;
+const durably = O_WRONLY | O_CREAT | O_SYNC;
+
 /** Writes a new file and its content durably; the directory entry is the caller's to sync. Fails if it exists. */
 export async function writeNewFile(lane: Lane, path: string, text: string): Promise<void> {
-  await lane.run(async () => {
-    await using file = await open(path, 'wx', 0o600);
-    await file.writeFile(text);
-    await file.sync();
-  });
+  await lane.run(() => writeFile(path, text, { flag: durably | O_EXCL, mode: 0o600 }));
 }
 
 /**
@@ -18,11 +19,7 @@ export async function writeNewFile(lane: Lane, path: string, text: string): Prom
  */
 export async function replaceFile(lane: Lane, syncs: DirectorySync, path: string, text: string): Promise<void> {
   const draft = `${path}.new`;
-  await lane.run(async () => {
-    await using file = await open(draft, 'w', 0o600);
-    await file.writeFile(text);
-    await file.sync();
-  });
+  await lane.run(() => writeFile(draft, text, { flag: durably | O_TRUNC, mode: 0o600 }));
   await lane.run(() => rename(draft, path));
   await syncs.sync(lane, dirname(path));
 }

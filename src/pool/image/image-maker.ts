@@ -48,20 +48,8 @@ export class ImageMaker {
     return this.#options.snapshots;
   }
 
-  /** A sparse or allocated image, formatted unless it is a block volume's. Durable. */
-  async blank(spec: VolumeSpec, path: string, blockSizeBytes: number): Promise<void> {
-    const { lane } = this.#options;
-    const image = await step('create/data', () => this.#create(path, spec));
-    try {
-      if (spec.content.type === 'mount')
-        await this.#format(spec, { path, fsType: spec.content.fsType, blockSizeBytes });
-      await syncFile(lane, image);
-    } finally {
-      image.closeLater();
-    }
-  }
-
-  async #create(path: string, size: ImageSize): Promise<Descriptor> {
+  /** A new image without content, sparse or allocated. */
+  async create(path: string, size: ImageSize): Promise<Descriptor> {
     const image = await createFile(this.#options.lane, path);
     try {
       await this.#allocate(image, size);
@@ -70,6 +58,13 @@ export class ImageMaker {
       await image[Symbol.asyncDispose]();
       throw error;
     }
+  }
+
+  /** Formats a new image, unless it is a block volume's. Durable. */
+  async complete(spec: VolumeSpec, image: Descriptor, blockSizeBytes: number): Promise<void> {
+    const { path } = image;
+    if (spec.content.type === 'mount') await this.#format(spec, { path, fsType: spec.content.fsType, blockSizeBytes });
+    await syncFile(this.#options.lane, image);
   }
 
   async #format(spec: VolumeSpec, image: PrivateImage): Promise<void> {

@@ -82,17 +82,20 @@ export class Trash {
     this.forget(oldest);
     // XFS frees the blocks of an unlinked file later, those of a truncated one at once.
     await this.#lane.run(() => truncate(join(oldest.path, 'data'))).catch(() => undefined);
-    this.purge(oldest.path);
+    this.purge(oldest.path, true);
     await this.drained();
     return true;
   }
 
-  /** Queues a directory. Never throws: what cannot be unlinked now is tried again at the next start. */
-  purge(path: string): void {
+  /**
+   * Queues a directory. Never throws: what cannot be unlinked now is tried again at the next start.
+   * @param isMarked it has a mark that it is to be kept
+   */
+  purge(path: string, isMarked = this.#kept.has(path)): void {
     this.#kept.delete(path);
     this.#last = this.#last.then(async () => {
       try {
-        await step('remove/purge', () => this.#unlink(path));
+        await step('remove/purge', () => this.#unlink(path, isMarked));
       } catch (error) {
         if (this.#lane.closedFor === undefined) this.#onError(path, error);
       }
@@ -124,10 +127,10 @@ export class Trash {
     await this.drained();
   }
 
-  /** The mark that it is kept goes first: cut short, the rest is still known as something to be unlinked. */
-  async #unlink(path: string): Promise<void> {
+  /** The mark goes first: cut short, the rest is still known as something to be unlinked. */
+  async #unlink(path: string, isMarked: boolean): Promise<void> {
     try {
-      await this.#unlinkFile(join(path, deletionFileName));
+      if (isMarked) await this.#unlinkFile(join(path, deletionFileName));
       await Promise.all(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
       await this.#lane.run(() => rmdir(path)).catch(ignoreMissing);
     } catch (error) {

@@ -1,8 +1,9 @@
-import { stat, statfs } from 'node:fs/promises';
+import { statfs } from 'node:fs/promises';
 import type { Descriptor } from '../../kernel/descriptor.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import { syncFilesystem, trimRange } from '../../kernel/filesystem.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
+import { statusOf } from '../../kernel/path.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { trimmed } from '../events.ts';
@@ -86,8 +87,7 @@ export class ImageTrimmer {
 
   async #imageBytes(id: VolumeId): Promise<bigint> {
     const { lane, layout } = this.#parts;
-    const { blocks } = await lane.run(() => stat(layout.data(id), { bigint: true }));
-    return blocks * 512n;
+    return (await statusOf(lane, layout.data(id))).allocatedBytes;
   }
 
   async #usedBytes(directory: Descriptor): Promise<bigint> {

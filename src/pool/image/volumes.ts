@@ -68,16 +68,18 @@ export class ImageVolumes {
     using _space = await space.reserveSharing(shared, spec.sizeBytes, spec.provisioning);
     try {
       await step('create/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
-      await finishAll(
-        from === undefined ? maker.blank(spec, data, this.#parts.blockSizeBytes) : this.#cloneInto(spec, from, data),
+      const writeRecord = () =>
         step('create/record', async () => {
           const path = join(directory, 'volume.json');
           // The draft of a copy may have one from a try that was cut short.
           if (isCopy) await lane.run(() => rm(path, { force: true }));
           await writeNewFile(lane, path, serializeRecord(record));
-        }),
-      );
-      await syncs.sync(lane, directory);
+        });
+      if (from === undefined) await this.#makeBlank(spec, directory, writeRecord);
+      else {
+        await finishAll(this.#cloneInto(spec, from, data), writeRecord());
+        await syncs.sync(lane, directory);
+      }
       await step('create/commit', async () => {
         await lane.run(() => rename(directory, layout.volume(spec.id)));
         place = layout.volume(spec.id);
@@ -164,6 +166,20 @@ export class ImageVolumes {
     }
     await using directory = mounted;
     await trim(lane, directory.procPath);
+  }
+
+  /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
+  async #makeBlank(spec: VolumeSpec, directory: string, writeRecord: () => Promise<void>): Promise<void> {
+    const { blockSizeBytes, lane, maker, syncs } = this.#parts;
+    const image = await step('create/data', () => maker.create(join(directory, 'data'), spec));
+    try {
+      await finishAll(
+        maker.complete(spec, image, blockSizeBytes),
+        writeRecord().then(() => syncs.sync(lane, directory)),
+      );
+    } finally {
+      image.closeLater();
+    }
   }
 
   async #cloneInto(spec: VolumeSpec, from: CloneSource, data: string): Promise<void> {
