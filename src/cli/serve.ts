@@ -1,4 +1,3 @@
-import pino from 'pino';
 import type { ServeConfig } from '../config.ts';
 import { returnFreeMemory } from '../kernel/memory.ts';
 import { useWorkerThreads } from '../kernel/workers.ts';
@@ -6,11 +5,15 @@ import { wantedThreads } from '../lanes.ts';
 import { collectGarbage, whenIdle } from '../memory.ts';
 import { startDriver } from '../server.ts';
 import { armCrashPoint } from '../volume/step.ts';
+import { unlessLate } from '../volume/unless-late.ts';
 import { explain } from './explain.ts';
+import { openLog } from './log.ts';
 import { exitCodes, type Output } from './output.ts';
 
 /** So long must no call have begun before the memory of the last ones is given back. */
 const restMs = 750;
+/** Who reads the log may have stopped; an end is not held up by that. */
+const logGraceMs = 1_000;
 
 /** `holdfast serve`: runs the driver until a signal ends it. The log goes to standard output (O04). */
 export async function serveCommand(config: ServeConfig, output: Output): Promise<number> {
@@ -19,12 +22,7 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
   // First, before anything reads a file: libuv decides at the first use how many threads there are.
   const wanted = wantedThreads(config.pools.length);
   const threads = useWorkerThreads(wanted);
-  const log = pino({
-    level: config.logLevel,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
-  });
+  const { flush, log } = openLog(config.logLevel);
   if (threads < wanted) {
     log.warn(
       { threads, wanted },
@@ -52,12 +50,9 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
     (error: unknown) => ({ error }),
   );
   const end = await Promise.race([stopSignal, cannotGoOn]);
-  if (typeof end === 'string') {
-    log.info({ signal: end }, 'stopping');
-    await driver.stop();
-    return exitCodes.ok;
-  }
-  output.problem(explain(end.error));
+  if (typeof end === 'string') log.info({ signal: end }, 'stopping');
+  else output.problem(explain(end.error));
   await driver.stop();
-  return exitCodes.failed;
+  await unlessLate(logGraceMs, flush());
+  return typeof end === 'string' ? exitCodes.ok : exitCodes.failed;
 }

@@ -1,0 +1,42 @@
+import pino, { type DestinationStream, type Logger } from 'pino';
+import type { LogLevel } from '../config.ts';
+
+/** What is logged within this time is written in one go: each write is a trip to a worker thread. */
+const gatherMs = 20;
+
+/** A log, and the way to have all of it written. */
+export interface Log {
+  readonly log: Logger;
+  /** Resolves when all is written. Never rejects, and does not resolve if nobody reads any more. */
+  flush(): Promise<void>;
+}
+
+/** The driver's log: JSON lines on standard output (O04). Who logs never waits for who reads. */
+export function openLog(level: LogLevel): Log {
+  const output = pino.destination({ dest: 1, sync: false, minLength: 8 * 1024 });
+  let isGathering = false;
+  const write = () => {
+    isGathering = false;
+    output.flush();
+  };
+  const destination: DestinationStream & { readonly flushSync: () => void } = {
+    write(line) {
+      output.write(line);
+      if (isGathering) return;
+      isGathering = true;
+      setTimeout(write, gatherMs);
+    },
+    // pino asks for it after what is fatal.
+    flushSync: () => output.flushSync(),
+  };
+  const options = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+  };
+  return {
+    log: pino(options, destination),
+    flush: () => new Promise((resolve) => output.flush(() => resolve())),
+  };
+}
