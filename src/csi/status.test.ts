@@ -62,10 +62,16 @@ describe('toStatus', () => {
     assert.equal(toStatus(new errors.NotFound('no volume vol-a'), 'volume vol-a').message, 'no volume vol-a');
   });
 
+  test('T03 of a disk that failed it is not known what was done: the caller asks again, and not elsewhere', () => {
+    for (const errno of [5, 6, 30, 74, 117]) {
+      assert.equal(toStatus(new KernelError({ syscall: 'fsync', errno, path: '/pool/volumes' })).code, 'UNAVAILABLE');
+    }
+  });
+
   test('any other KernelError is INTERNAL, with the call, the path and the name of the number', () => {
-    const status = toStatus(new KernelError({ syscall: 'openat2', errno: 5, path: '/pool/volumes' }));
+    const status = toStatus(new KernelError({ syscall: 'openat2', errno: 20, path: '/pool/volumes' }));
     assert.equal(status.code, 'INTERNAL');
-    assert.match(status.message, /openat2.*\/pool\/volumes.*EIO/);
+    assert.match(status.message, /openat2.*\/pool\/volumes.*ENOTDIR/);
     assert.equal(status.stack, undefined);
   });
 

@@ -1,5 +1,5 @@
 import { CommandError } from '../command/run.ts';
-import { isErrno, KernelError } from '../kernel/errno.ts';
+import { KernelError } from '../kernel/errno.ts';
 import { type ErrorCode, HoldfastError } from '../volume/errors.ts';
 
 /** What a call ends with when it fails: a gRPC status, and what the log should know beside it. */
@@ -43,13 +43,11 @@ function fitting(message: string): string {
     : `${bytes.subarray(0, longestMessageBytes).toString()}…`;
 }
 
-function systemCode(error: KernelError): ErrorCode {
-  return isNoSpace(error) ? 'RESOURCE_EXHAUSTED' : 'INTERNAL';
-}
-
-/** CV20: the caller may try elsewhere. */
-function isNoSpace(error: unknown): boolean {
-  return isErrno(error, 'ENOSPC', 'EDQUOT');
+/** CV20: no space, the caller may try elsewhere. Of a disk that failed, nobody knows what it has done: he must not (T03). */
+function systemCode({ code }: KernelError): ErrorCode {
+  const remedy = remedies.get(code);
+  if (remedy === fullDisk) return 'RESOURCE_EXHAUSTED';
+  return remedy === sickDisk ? 'UNAVAILABLE' : 'INTERNAL';
 }
 
 /** node:fs has the kernel's errors too, in an Error of its own, with the number negative. */

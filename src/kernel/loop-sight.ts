@@ -34,13 +34,19 @@ export interface LoopSight {
   readonly device: DeviceNumber;
   readonly devicePath: string;
   readonly readonly: boolean;
+  /** The kernel detaches it with its last user. */
+  readonly autoclear: boolean;
 }
 
 /** The loop devices over such a path, none of them opened: their file's filesystem may be dead. */
 export async function findLoops(lane: Lane, isWanted: (backingPath: string) => boolean): Promise<LoopSight[]> {
-  return Array.from(await loopBackingPaths(lane)).flatMap(([number, path]) =>
-    isWanted(path) ? [{ device: loopDevice(number), devicePath: loopPath(number), readonly: isReadonly(number) }] : [],
-  );
+  const wanted = Array.from(await loopBackingPaths(lane)).filter(([, path]) => isWanted(path));
+  return wanted.map(([number]) => ({
+    device: loopDevice(number),
+    devicePath: loopPath(number),
+    readonly: isSet(number, 'ro'),
+    autoclear: isSet(number, 'loop/autoclear'),
+  }));
 }
 
 /** The number of the loop device behind a device number; undefined if that is no loop device, or a partition of one. */
@@ -80,9 +86,9 @@ function backingPath(number: number): string | undefined {
   }
 }
 
-function isReadonly(number: number): boolean {
+function isSet(number: number, attribute: 'ro' | 'loop/autoclear'): boolean {
   try {
-    return readFileSync(`/sys/block/loop${number}/ro`, 'ascii').trim() === '1';
+    return readFileSync(`/sys/block/loop${number}/${attribute}`, 'ascii').trim() === '1';
   } catch {
     return false;
   }

@@ -197,25 +197,26 @@ export async function listLoops(
   return statuses.filter((status) => status !== undefined);
 }
 
-function nothingIfSick(error: unknown): undefined {
+/** For `loopStatus` of a device whose file's filesystem is dead, and answers the kernel's question with an error. */
+export function nothingIfSick(error: unknown): undefined {
   if (!isErrno(error, 'EIO', 'EUCLEAN', 'ESTALE')) throw error;
 }
 
 /**
  * Detaches the file. If something still has the device open or mounted, the kernel sets autoclear instead and detaches
  * it after the last user (loop(4)); that is no error. Nothing attached is no error either.
- * @param isMeant asked about what is attached at that moment: the number may since have been given to another file
+ * @param isMeant asked about what is attached at that moment: the number may since have been given to another file. The
+ *   status that it may read is not to be had of a file whose filesystem is dead
  */
 export async function detachLoop(
   lane: Lane,
   number: number,
-  isMeant: (status: LoopStatus) => Promise<boolean> = async () => true,
+  isMeant: (read: () => Promise<LoopStatus>) => Promise<boolean> = async () => true,
 ): Promise<void> {
   try {
     await using descriptor = await openReadOnly(lane, loopPath(number));
     // As long as it is open here, nothing else is attached in its place.
-    if (!(await isMeant(await readStatus(lane, descriptor, number)))) return;
-    await ioctl(lane, descriptor, LOOP_CLR_FD, 0);
+    if (await isMeant(() => readStatus(lane, descriptor, number))) await ioctl(lane, descriptor, LOOP_CLR_FD, 0);
   } catch (error) {
     if (!isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) throw error;
   }

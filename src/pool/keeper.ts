@@ -174,7 +174,7 @@ export class PoolKeeper {
 
   #fail(before: PoolState, error: unknown): void {
     const { name, log } = this.#options;
-    const words = error instanceof Error ? error.message : String(error);
+    const words = (error instanceof Error ? error.message : String(error)).replace(`pool ${name}: `, '');
     if (before.state === 'quarantined') {
       const reason = sicknessOf(error) ?? words.replace(/\.$/, '');
       if (reason === before.error.reason) return;
@@ -182,7 +182,7 @@ export class PoolKeeper {
       log.error({ pool: name, reason }, 'a pool stays in quarantine');
       return;
     }
-    const failure = new Unavailable(`pool ${name} could not be opened: ${words.replace(`pool ${name}: `, '')}`);
+    const failure = new Unavailable(`pool ${name} could not be opened: ${words}`);
     if (before.state === 'failed' && before.error.message !== failure.message) {
       log.error({ pool: name, reason: words }, 'a pool still cannot be opened');
     }

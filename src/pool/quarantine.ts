@@ -11,7 +11,7 @@ export class PoolQuarantined extends Unavailable {
 
   constructor(poolName: string, since: string, reason: string) {
     super(
-      `pool ${poolName} is in quarantine since ${since}: ${reason}. Its volumes can be neither changed nor staged until its disk is well, which is tried again and again. See the node's kernel log (dmesg) and mend or replace the disk; what to do is in docs/operations.md under "Sick disks".`,
+      `pool ${poolName} is in quarantine since ${since}: ${reason}. See dmesg, and "Sick disks" in docs/operations.md.`,
     );
     this.poolName = poolName;
     this.since = since;

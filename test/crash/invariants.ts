@@ -181,8 +181,9 @@ function inAllPools({ pools }: CrashNode, names: (pool: CrashPool) => string[]):
 
 /** All that lies in the pool besides its own directories. */
 function leftInPool({ root }: CrashPool): string[] {
-  const own = ['ballast', 'groups', 'health', 'pool.json', 'snapshots', 'tmp', 'trash', 'volumes'];
-  return (readdirSync(root, { recursive: true }) as string[]).filter((name) => !own.includes(name));
+  const own = ['ballast', 'groups', 'health', 'pool.json', 'snapshots', 'spares', 'tmp', 'trash', 'volumes'];
+  const names = readdirSync(root, { recursive: true }) as string[];
+  return names.filter((name) => !own.includes(name) && !/^spares\/\d+$/.test(name));
 }
 
 /** Staging directories and the parents of targets are the caller's; everything in them is ours. */

@@ -97,6 +97,8 @@ describe('a pool whose filesystem has shut down after an error', () => {
     const id = await used.bringUp(client);
     writeFileSync(used.file('data'), 'kept');
     execFileSync('sync', ['--file-system', used.targetPath]);
+    const block = new TestVolume(scratch, 'block', rawBlock);
+    const blockId = await block.bringUp(client);
     shutDown(scratch.join('data', 'pools', 'p'));
 
     await eventually(async () => assert.match(await refusedOrIo(create(client, 'new', 'p')), /quarantine/));
@@ -104,12 +106,39 @@ describe('a pool whose filesystem has shut down after an error', () => {
     await eventually(async () => assert.match(await refused(create(client, 'new', 'p')), /Stop the pods/));
     await used.unpublish(client, id);
     await used.unstage(client, id);
+    await block.unpublish(client, blockId);
+    await block.unstage(client, blockId);
 
     await eventually(async () => void (await create(client, 'new', 'p')));
     await used.stage(client, id);
     await used.publish(client, id);
     assert.equal(readFileSync(used.file('data'), 'utf8'), 'kept');
     await used.tearDown(client, id);
+    await block.stage(client, blockId);
+    await block.publish(client, blockId);
+    await block.tearDown(client, blockId);
+  });
+
+  test('a disk of its own, met by a new driver: what nobody can see keeps nothing mounted', async () => {
+    using scratch = new Scratch('sick');
+    const pools = `p: { device: ${blankDisk(scratch)}, sickAfter: 2s }\n  well: { directory: ${scratch.join('well')} }`;
+    const options = { config: `defaultPool: p\npools:\n  ${pools}\n` };
+    const block = new TestVolume(scratch, 'block', rawBlock);
+    const first = await DriverProcess.start(scratch, options);
+    using before = first.connect();
+    const id = await block.bringUp(before);
+    shutDown(scratch.join('data', 'pools', 'p'));
+    await first.stop();
+
+    await using driver = await DriverProcess.start(scratch, options);
+    using client = driver.connect();
+    assert.match(await refused(create(client, 'new', 'p')), /could not be opened: volumes in use .* Stop the pods/);
+    await block.unpublish(client, id);
+    await block.unstage(client, id);
+    await eventually(async () => void (await create(client, 'new', 'p')));
+    await block.stage(client, id);
+    await block.publish(client, id);
+    await block.tearDown(client, id);
   });
 
   test('a directory: well again when its owner has mounted it anew', async () => {
@@ -125,6 +154,8 @@ describe('a pool whose filesystem has shut down after an error', () => {
     assert.deepEqual(await create(client, 'kept', 'sick'), kept);
   });
 });
+
+const rawBlock = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
 
 /** A pool on a disk of its own, and one beside it. */
 function config(scratch: Scratch, disk: Disk): string {

@@ -31,7 +31,7 @@ export async function scratch(t: Pick<TestContext, 'after'>): Promise<string> {
     // Asked again when it is detached: by then its number may be somebody else's.
     const isOurs = ({ label }: { readonly label: string }) => label.startsWith(basename(directory));
     for (const loop of (await listLoops(lane)).filter(isOurs)) {
-      await detachLoop(lane, loop.number, async (now) => isOurs(now));
+      await detachLoop(lane, loop.number, async (read) => isOurs(await read()));
     }
     await rm(directory, { recursive: true });
   });

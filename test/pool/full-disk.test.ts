@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { Lane } from '../../src/kernel/lane.ts';
 import { eventually } from '../support/eventually.ts';
@@ -8,6 +8,7 @@ import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const ballastBytes = 16 << 20;
+const spares = 16;
 
 describe('a disk that somebody else has filled to the last block', () => {
   for (const fsType of ['xfs', 'ext4']) {
@@ -120,13 +121,46 @@ describe('the host of a backing file that somebody else has filled to the last b
   });
 });
 
+describe('a filesystem whose inodes somebody else has used up', () => {
+  test('volumes can still be deleted, to be brought back, and published; the figures are honest', async () => {
+    using scratch = new Scratch('inodes');
+    const directory = mountDisk(scratch, 'ext4', ['-N', '400']);
+    const home = { type: 'directory', path: `${directory}/pool` } as const;
+    const pool = await openTestPool(scratch, { home, undeleteSeconds: 3600 });
+    const volumes = [await pool.create(volumeSpec('v')), await pool.create(volumeSpec('w'))];
+    assert.equal(readdirSync(`${directory}/pool/spares`).length, spares);
+    assert.ok((await pool.capacity()).availableBytes > 0n);
+
+    mkdirSync(`${directory}/foreign`);
+    assert.throws(() => {
+      for (let index = 0; ; index++) writeFileSync(`${directory}/foreign/${index}`, '');
+    }, /ENOSPC/);
+    assert.equal((await pool.capacity()).availableBytes, 0n);
+    await assert.rejects(pool.create(volumeSpec('x')), { code: 'RESOURCE_EXHAUSTED', message: /no inodes left/ });
+    for (const { id } of volumes) {
+      assert.equal((await pool.condition(id)).abnormal, false);
+      await pool.setPublication(id, { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false });
+      await pool.setPublication(id, undefined);
+      await pool.remove(id);
+    }
+    assert.equal((await pool.trash()).length, volumes.length);
+
+    execFileSync('rm', ['--recursive', `${directory}/foreign`]);
+    await pool.checkHealth(new Lane('health', 1));
+    assert.equal(readdirSync(`${directory}/pool/spares`).length, spares);
+    await pool.create(volumeSpec('x'));
+    for (const { id } of volumes) await pool.restore(id);
+    await pool.close();
+  });
+});
+
 /** 512 MiB of a filesystem that others use too. */
-function mountDisk(scratch: Scratch, fsType: string): string {
+function mountDisk(scratch: Scratch, fsType: string, options: readonly string[] = []): string {
   const image = scratch.join('disk.img');
   const directory = scratch.join('disk');
   mkdirSync(directory);
   execFileSync('truncate', ['--size=512M', image]);
-  execFileSync(`mkfs.${fsType}`, ['-q', image]);
+  execFileSync(`mkfs.${fsType}`, ['-q', ...options, image]);
   execFileSync('mount', ['-o', 'loop', image, directory]);
   return directory;
 }

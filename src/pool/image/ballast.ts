@@ -6,6 +6,7 @@ import { isErrno } from '../../kernel/errno.ts';
 import { allocate } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { statusOf } from '../../kernel/path.ts';
+import type { Spares } from './spares.ts';
 
 /** Lies in the pool's own directory, and takes room that nobody else can take. */
 export const ballastFileName = 'ballast';
@@ -25,16 +26,19 @@ const plentyFactor = 8n;
 export class Ballast {
   readonly #path: string;
   readonly #host: Ballast | undefined;
+  readonly #spares: Spares | undefined;
   #bytes = 0n;
 
   /**
    * @param path of the file that is to take the room
    * @param host of the filesystem below, where the pool's lies in a sparse file: what is free in that is of no use when
    *     its host is full
+   * @param spares the inodes that go with it
    */
-  constructor(path: string, host?: Ballast) {
+  constructor(path: string, { host, spares }: { readonly host?: Ballast | undefined; readonly spares?: Spares } = {}) {
     this.#path = path;
     this.#host = host;
+    this.#spares = spares;
   }
 
   /** How much of it there is. */
@@ -50,6 +54,7 @@ export class Ballast {
   /** Takes the room, if there is enough; never fails for want of it. */
   async takeIn(lane: Lane): Promise<void> {
     await this.#host?.takeIn(lane);
+    await this.#spares?.takeIn(lane);
     if (this.#bytes === wholeBytes) return;
     try {
       const { bavail, bsize } = await lane.run(() => statfs(dirname(this.#path), { bigint: true }));
@@ -62,7 +67,7 @@ export class Ballast {
     }
   }
 
-  /** Does something that must not fail for want of a few blocks, and throws as much out as it needs. */
+  /** Does something that must not fail for want of a few blocks or an inode, and throws as much out as it needs. */
   async afloat<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -75,7 +80,8 @@ export class Ballast {
 
   /** A piece of each: which filesystem is full, the error does not tell. @returns whether there was anything left */
   async #throwOut(lane: Lane): Promise<boolean> {
-    const isLighter = this.#host !== undefined && (await this.#host.#throwOut(lane));
+    const hostIsLighter = this.#host !== undefined && (await this.#host.#throwOut(lane));
+    const isLighter = (await this.#spares?.throwOut(lane)) === true || hostIsLighter;
     if (this.#bytes === 0n) return isLighter;
     this.#bytes = this.#bytes > pieceBytes ? this.#bytes - pieceBytes : 0n;
     await lane.run(() => truncate(this.#path, Number(this.#bytes)));

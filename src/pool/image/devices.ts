@@ -11,6 +11,7 @@ import {
   type LoopStatus,
   listLoops,
   loopStatus,
+  nothingIfSick,
   refreshLoopSize,
 } from '../../kernel/loop.ts';
 import { diskSequence, loopBackingPaths, loopNumber } from '../../kernel/loop-sight.ts';
@@ -140,7 +141,7 @@ export class ImageDevices {
   async detach(device: DeviceNumber): Promise<void> {
     const number = loopNumber(device);
     if (number === undefined || (await this.volumeOf(device)) === undefined) return;
-    const isOurs = async (loop: LoopStatus) => (await this.#owner(loop)) !== undefined;
+    const isOurs = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read())) !== undefined;
     await step('detach/loop', () => detachLoop(this.#lane, number, isOurs));
   }
 
@@ -151,7 +152,8 @@ export class ImageDevices {
     const sequence = diskSequence(number);
     const seen = this.#seen.get(number);
     if (sequence !== undefined && seen?.sequence === sequence) return seen.id;
-    const status = await loopStatus(this.#lane, number);
+    // Of another pool, or the health of this one will show it.
+    const status = await loopStatus(this.#lane, number).catch(nothingIfSick);
     if (status === undefined) return undefined;
     const owner = await this.#owner(status);
     if (owner?.isImageGone !== true) this.#seen.set(number, { sequence, label: status.label, id: owner?.id });
@@ -177,7 +179,7 @@ export class ImageDevices {
       if (shown.has(`/loop${loop.number}`)) continue;
       const owner = await this.#owner(loop);
       if (owner === undefined || owner.isImageGone) continue;
-      const isStill = async (now: LoopStatus) => (await this.#owner(now))?.id === owner.id;
+      const isStill = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read()))?.id === owner.id;
       await step('detach/loop', () => detachLoop(this.#lane, loop.number, isStill));
       detached.push(owner.id);
     }

@@ -17,6 +17,7 @@ import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
 import { sicknessOf } from '../quarantine.ts';
 import type { Ballast } from './ballast.ts';
+import { detachFromDead } from './devices-by-path.ts';
 import { FormatMarker } from './format-marker.ts';
 import { writeHealthFile } from './health-file.ts';
 
@@ -81,10 +82,11 @@ async function usableMount({ lane, poolName, root }: HomeMount): Promise<FileSta
   } catch (error) {
     const sickness = sicknessOf(error);
     if (sickness === undefined) throw error;
+    await detachFromDead(lane);
     await unmount(lane, root).catch((refusal) => {
       if (!isErrno(refusal, 'EBUSY')) throw error;
       throw new FailedPrecondition(
-        `pool ${poolName}: ${sickness}, and volumes that are in use keep it mounted at ${root}. Stop the pods that use them: as soon as nobody does, it is mounted anew.`,
+        `pool ${poolName}: volumes in use keep its dead filesystem mounted. Stop the pods that have them; then it is mounted anew.`,
       );
     });
     return undefined;

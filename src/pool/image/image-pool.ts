@@ -27,7 +27,7 @@ import type {
 } from '../pool.ts';
 import { changedBlocks } from './changed-blocks.ts';
 import { ImageDeletion } from './deletion.ts';
-import { devicesByPath } from './devices-by-path.ts';
+import { detachByPath, devicesByPath } from './devices-by-path.ts';
 import { writeHealthFile } from './health-file.ts';
 import type { OpenHome } from './home.ts';
 import type { ImageParts } from './parts.ts';
@@ -178,8 +178,9 @@ export class ImagePool implements Pool {
 
   async detach(device: DeviceNumber): Promise<void> {
     const { devices, lane } = this.#parts;
-    // When the pool is opened anew, devices that can be seen nowhere go.
-    if (lane.closedFor === undefined) await devices.detach(device);
+    if (lane.closedFor === undefined) return devices.detach(device);
+    const id = await this.volumeOfDevice(device);
+    if (id !== undefined) await detachByPath(lane, device, id);
   }
 
   async volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined> {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import { ballastFileName } from './ballast.ts';
+import { sparesName } from './spares.ts';
 
 /**
  * Where things lie in an image pool. Every path below the pool is made here, from ids of checked shape and random
@@ -9,7 +10,7 @@ import { ballastFileName } from './ballast.ts';
  *
  * ```
  * pool.json                          format, pool id, block size
- * ballast                            room that is held for the records
+ * ballast, spares/<number>           room that is held for the records: blocks, and inodes
  * health                             written now and then, to see whether the disk is well
  * volumes/<volume-id>/volume.json    the record
  * volumes/<volume-id>/data           the image: what a loop device shows as a disk
@@ -23,6 +24,7 @@ export class Layout {
   readonly root: string;
   readonly poolFile: string;
   readonly ballast: string;
+  readonly spares: string;
   readonly volumes: string;
   readonly snapshots: string;
   readonly groups: string;
@@ -33,6 +35,7 @@ export class Layout {
     this.root = root;
     this.poolFile = join(root, 'pool.json');
     this.ballast = join(root, ballastFileName);
+    this.spares = join(root, sparesName);
     this.volumes = join(root, 'volumes');
     this.snapshots = join(root, 'snapshots');
     this.groups = join(root, 'groups');

@@ -22,6 +22,7 @@ import { canReflink } from './reflink.ts';
 import { SnapshotIndex } from './snapshot-index.ts';
 import { ImageSnapshots } from './snapshots.ts';
 import { SpaceLedger } from './space-ledger.ts';
+import { Spares } from './spares.ts';
 import { Trash } from './trash.ts';
 
 export interface ImagePoolOptions {
@@ -78,7 +79,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
     });
     const index = await readIndex(options, layout);
     const snapshotIndex = await readSnapshotIndex(options, layout);
-    const ballast = new Ballast(layout.ballast, openedHome.hostBallast);
+    const ballast = new Ballast(layout.ballast, { host: openedHome.hostBallast, spares: new Spares(layout.spares) });
     await ballast.takeIn(lane);
     const trash = new Trash(lane, layout, (path, error) =>
       log.error({ pool: name, path, err: error }, 'cannot unlink; the next start tries again'),

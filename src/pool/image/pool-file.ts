@@ -12,6 +12,7 @@ import { replaceFile } from './durable-file.ts';
 import { healthFileName } from './health-file.ts';
 import { poolsDirectory } from './home.ts';
 import type { Layout } from './layout.ts';
+import { sparesName } from './spares.ts';
 
 /** What pool.json says. `format` grows when an older driver could misread what a newer one wrote. */
 const poolFile = z.strictObject({
@@ -104,6 +105,7 @@ async function refuseUnlessNew(
     'pool.json.new',
     healthFileName,
     ballastFileName,
+    sparesName,
     'lost+found',
   ];
   const foreign = (await lane.run(() => readdir(layout.root))).find((name) => !ours.includes(name));

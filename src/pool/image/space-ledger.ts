@@ -1,5 +1,5 @@
-import { stat, statfs } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { ResourceExhausted } from '../../volume/errors.ts';
@@ -8,13 +8,13 @@ import type { Provisioning } from '../../volume/record.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
 import type { PoolCapacity } from '../pool.ts';
 import type { Ballast } from './ballast.ts';
+import { type FilesystemSpace, readFilesystemSpace, statBlockBytes } from './filesystem-space.ts';
 import type { Layout } from './layout.ts';
 import type { RecordIndex } from './record-index.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
-import { computeCapacity, defaultReserveBytes, freeInBackingFile, sharingVolumes } from './space.ts';
+import { computeCapacity, defaultReserveBytes, sharingVolumes } from './space.ts';
 import type { Trash } from './trash.ts';
 
-const statBlockBytes = 512n;
 /** Fewer are gone in a moment. */
 const leastFreeBytes = 4n << 20n;
 
@@ -71,6 +71,7 @@ export class SpaceLedger {
     if (held !== undefined) return held;
     for (;;) {
       const observation = await this.#observe();
+      if (this.#isOutOfInodes(observation)) throw this.#outOfInodes();
       const exactly = this.#tryHold({ ...observation, reclaimableBytes: 0n }, request);
       if (exactly !== undefined) return exactly;
       const availableBytes = this.#availableFor(request.provisioning, observation);
@@ -82,6 +83,7 @@ export class SpaceLedger {
 
   /** Nothing waits in here, so two calls at once cannot be promised the same space. */
   #tryHold(observation: Observation, request: SpaceRequest): Disposable | undefined {
+    if (observation.isOutOfInodes) return undefined;
     const sizeBytes = this.#sizeOf(observation, request);
     if (sizeBytes > this.#availableFor(request.provisioning, observation)) return undefined;
     this.#reservedBytes += sizeBytes;
@@ -114,6 +116,17 @@ export class SpaceLedger {
     );
   }
 
+  /** What lies in the trash gives its inodes back. */
+  #isOutOfInodes({ isOutOfInodes }: FilesystemSpace): boolean {
+    return isOutOfInodes && this.#options.trash.entries().length === 0;
+  }
+
+  #outOfInodes(): ResourceExhausted {
+    return new ResourceExhausted(
+      `pool ${this.#options.poolName} can hold no more files: its filesystem has no inodes left. Delete volumes, or other files on it.`,
+    );
+  }
+
   async measure(): Promise<PoolCapacity> {
     return (await this.measureVolumes()).capacity;
   }
@@ -136,7 +149,7 @@ export class SpaceLedger {
     return this.#fullness.isFull;
   }
 
-  #isFull(filesystem: Pick<Observation, 'filesystemBytes' | 'freeBytes'>): boolean {
+  #isFull(filesystem: FilesystemSpace): boolean {
     const ballastBytes = this.#options.ballast.bytes;
     const reserveBytes = this.#reserveBytes({ ...filesystem, allocatedBytes: nothingKnown, reclaimableBytes: 0n });
     return filesystem.freeBytes - ballastBytes < larger(leastFreeBytes, (reserveBytes - ballastBytes) / 2n);
@@ -152,7 +165,9 @@ export class SpaceLedger {
       allocatedBytes: smaller(sizeBytes, observation.allocatedBytes.get(id) ?? 0n),
     }));
     const reserveBytes = this.#reserveBytes(observation);
-    return computeCapacity({ ...observation, reserveBytes, overcommit, volumes, reservedBytes: this.#reservedBytes });
+    const use = { ...observation, reserveBytes, overcommit, volumes, reservedBytes: this.#reservedBytes };
+    const capacity = computeCapacity(use);
+    return this.#isOutOfInodes(observation) ? { ...capacity, availableBytes: 0n } : capacity;
   }
 
   #reserveBytes({ filesystemBytes }: Observation): bigint {
@@ -172,23 +187,9 @@ export class SpaceLedger {
     return { ...images, ...(await this.#observeFilesystem()) };
   }
 
-  async #observeFilesystem(): Promise<Pick<Observation, 'filesystemBytes' | 'freeBytes'>> {
-    const { ballast, lane, layout, backingFile } = this.#options;
-    const inside = await lane.run(() => statfs(layout.root, { bigint: true }));
-    const filesystemBytes = inside.blocks * inside.bsize;
-    const freeBytes = inside.bavail * inside.bsize + ballast.bytes;
-    if (backingFile === undefined) return { filesystemBytes, freeBytes };
-    const [host, backing] = await Promise.all([
-      lane.run(() => statfs(dirname(backingFile), { bigint: true })),
-      lane.run(() => stat(backingFile, { bigint: true })),
-    ]);
-    const bounded = freeInBackingFile({
-      freeBytes,
-      backingSizeBytes: backing.size,
-      backingAllocatedBytes: backing.blocks * statBlockBytes,
-      hostFreeBytes: host.bavail * host.bsize + ballast.hostBytes,
-    });
-    return { filesystemBytes, freeBytes: bounded };
+  #observeFilesystem(): Promise<FilesystemSpace> {
+    const { backingFile, ballast, lane, layout } = this.#options;
+    return readFilesystemSpace(lane, { root: layout.root, backingFile, ballast });
   }
 
   async #observeImages(): Promise<Pick<Observation, 'allocatedBytes' | 'reclaimableBytes'>> {
@@ -223,9 +224,7 @@ interface SpaceRequest {
 
 const nothingKnown: ReadonlyMap<VolumeId, bigint> = new Map();
 
-interface Observation {
-  readonly filesystemBytes: bigint;
-  readonly freeBytes: bigint;
+interface Observation extends FilesystemSpace {
   readonly allocatedBytes: ReadonlyMap<VolumeId, bigint>;
   readonly reclaimableBytes: bigint;
 }
