@@ -9,7 +9,7 @@ import type { Scratch } from '../support/scratch.ts';
 /** Where it all happens. */
 export interface Stage {
   readonly scratch: Scratch;
-  /** Of a driver with the pools `default`, which shares blocks, and `plain`, which cannot. */
+  /** Of a driver with the pools `default`, which shares blocks, `plain`, which cannot, and `small`, on a disk of its own. */
   readonly client: DriverClient;
   /** Of a driver with the pools `default` and `broken`, whose disk is missing. */
   readonly half: DriverClient;

@@ -1,14 +1,42 @@
+import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { SingleFlight } from '../../src/volume/single-flight.ts';
+import { eventually } from '../support/eventually.ts';
 import { mountWith } from '../support/life.ts';
 import { ClaimedVolume, type Stage, uid } from './claimed-volume.ts';
 
 /** What goes wrong in a cluster. Each ends in the call that is refused, and tidies up before it throws. */
 export const situations: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   'the pool is full': (stage) => new ClaimedVolume(stage).create({ capacity_range: { required_bytes: 1n << 40n } }),
+  'the pool has no inodes left': async (stage) => {
+    const directory = stage.scratch.join('small/foreign');
+    mkdirSync(directory);
+    const useUp = () => {
+      for (let index = 0; ; index++) writeFileSync(join(directory, `${index}`), '');
+    };
+    try {
+      assert.throws(useUp, /ENOSPC/);
+      await new ClaimedVolume(stage, { pool: 'small' }).create();
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  },
+  'the disk of the pool is sick': async (stage) => {
+    const remount = (option: string) => execFileSync('mount', ['-o', `remount,${option}`, stage.scratch.join('small')]);
+    const volume = new ClaimedVolume(stage, { pool: 'small' });
+    remount('ro');
+    try {
+      await eventually(() => assert.rejects(volume.create(), /quarantine/));
+      await volume.create();
+    } finally {
+      remount('rw');
+      await eventually(async () => void (await volume.create()));
+      await volume.remove();
+    }
+  },
   'the class names a pool that is not there': (stage) => new ClaimedVolume(stage, { pool: 'fast' }).create(),
   'the pool could not be opened': ({ half, scratch }) =>
     new ClaimedVolume({ half, scratch, client: half }, { pool: 'broken' }).create(),

@@ -1,10 +1,21 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import type { DriverClient } from '../support/client.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 import { isSaid, longestMessageCharacters, quotes, quotesOf } from '../support/troubleshooting.ts';
 import { situations } from './situations.ts';
+
+/** With few inodes, and nobody's but ours. */
+function mountSmallDisk(scratch: Scratch): void {
+  const image = scratch.join('small.img');
+  mkdirSync(scratch.join('small'));
+  execFileSync('truncate', ['--size=128M', image]);
+  execFileSync('mkfs.ext4', ['-q', '-N', '400', image]);
+  execFileSync('mount', ['-o', 'loop', image, scratch.join('small')]);
+}
 
 describe('docs/troubleshooting.md', () => {
   const scratch = new Scratch('messages');
@@ -14,8 +25,9 @@ describe('docs/troubleshooting.md', () => {
   const clients: DriverClient[] = [];
 
   before(async () => {
-    const start = async (where: Scratch, secondPool: string) => {
-      const config = `defaultPool: default\npools:\n  default: {}\n  ${secondPool}\n`;
+    mountSmallDisk(scratch);
+    const start = async (where: Scratch, ...pools: string[]) => {
+      const config = `defaultPool: default\npools:\n  default: {}\n  ${pools.join('\n  ')}\n`;
       const driver = await DriverProcess.start(where, {
         config,
         environment: { HOLDFAST_KUBELET_DIR: scratch.join('kubelet') },
@@ -23,12 +35,14 @@ describe('docs/troubleshooting.md', () => {
       drivers.push(driver);
       clients.push(driver.connect());
     };
-    await start(scratch, `plain: { directory: ${scratch.join('plain')} }`);
+    const small = `small: { directory: ${scratch.join('small/pool')}, sickAfter: 2s }`;
+    await start(scratch, `plain: { directory: ${scratch.join('plain')} }`, small);
     await start(halfScratch, 'broken: { directory: /srv/no-such-disk/pool }');
   });
   after(async () => {
     for (const client of clients) client.close();
     for (const driver of drivers) await driver.stop();
+    execFileSync('umount', [scratch.join('small')]);
     try {
       for (const where of [scratch, halfScratch]) assertNothingLeft(where);
     } finally {

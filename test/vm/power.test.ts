@@ -14,7 +14,8 @@ const setup = { config: powerConfig, pools: ['default', 'plain'], disks: [{ name
 
 describe('T01 T02 T06: power cuts under load', () => {
   test('what was acknowledged is there, and nothing half done', async (t) => {
-    t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats the choices of this run`);
+    // Not a diagnostic: those are shown when the test is over.
+    console.log(`  ${cuts} power cuts; HOLDFAST_TEST_SEED=${seed} repeats the choices of this run`);
     const startedMs = performance.now();
     await using started = await startNode(t, setup);
     const run = new PowerRun(started.node, new SeededRandom(seed));

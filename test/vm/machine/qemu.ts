@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { spawnWithUs } from '../../support/child.ts';
+import { Monitor } from './monitor.ts';
 
 /** A disk as the machine has it. */
 export interface Drive {
@@ -17,6 +18,8 @@ export interface QemuOptions {
   /** Where the host listens for the agent's serial port. */
   readonly agentSocketPath: string;
   readonly consolePath: string;
+  /** Where QEMU itself takes commands (monitor.ts). */
+  readonly monitorPath: string;
   readonly memoryMiB: number;
 }
 
@@ -33,11 +36,11 @@ export function startQemu(options: QemuOptions): ChildProcess {
 }
 
 function qemuArguments(options: QemuOptions): string[] {
-  const { agentSocketPath, consolePath, drives, initramfs, kernel, memoryMiB } = options;
+  const { agentSocketPath, consolePath, drives, initramfs, kernel, memoryMiB, monitorPath } = options;
   return [
     '-nodefaults',
     '-no-user-config',
-    ...['-display', 'none', '-no-reboot'],
+    ...['-display', 'none', '-no-reboot', '-qmp', `unix:${monitorPath},server=on,wait=off`],
     ...['-machine', 'q35', '-accel', 'tcg', '-cpu', 'max', '-m', `${memoryMiB}`],
     ...['-kernel', `${kernel}/vmlinux`, '-initrd', initramfs, '-append', kernelCommandLine],
     ...['-chardev', `file,id=console,path=${consolePath},append=on`, '-serial', 'chardev:console'],
@@ -69,10 +72,32 @@ const kernelCommandLine = [
 ].join(' ');
 
 /** In the order of the list: /dev/vda, /dev/vdb; or /dev/sda. */
-function driveArguments({ bus, name, socketPath }: Drive): string[] {
-  const device = bus === 'scsi' ? 'scsi-hd' : 'virtio-blk-pci';
-  return [
-    ...['-blockdev', `driver=nbd,node-name=${name},server.type=unix,server.path=${socketPath}`],
-    ...['-device', `${device},drive=${name},id=disk-${name},write-cache=on`],
-  ];
+function driveArguments(drive: Drive): string[] {
+  return ['-blockdev', JSON.stringify(blockNode(drive)), '-device', JSON.stringify(diskDevice(drive))];
+}
+
+/** Where the disk's blocks are, as QEMU and its monitor take it. */
+function blockNode({ name, socketPath }: Drive) {
+  return { driver: 'nbd', 'node-name': name, server: { type: 'unix', path: socketPath } };
+}
+
+/** The disk as the machine sees it. One on scsi has its name for a serial number. */
+function diskDevice({ bus, name }: Drive) {
+  const common = { drive: name, id: `disk-${name}`, 'write-cache': 'on' };
+  return bus === 'scsi' ? { driver: 'scsi-hd', serial: name, ...common } : { driver: 'virtio-blk-pci', ...common };
+}
+
+/** Pulls a disk on scsi out of a machine that runs, as by hand: nobody in there is told before. */
+export async function removeDrive(monitorPath: string, { name }: Drive): Promise<void> {
+  using monitor = await Monitor.connect(monitorPath);
+  await monitor.execute('device_del', { id: `disk-${name}` });
+  await monitor.happened('DEVICE_DELETED');
+  await monitor.execute('blockdev-del', { 'node-name': name });
+}
+
+/** Puts it back. */
+export async function addDrive(monitorPath: string, drive: Drive): Promise<void> {
+  using monitor = await Monitor.connect(monitorPath);
+  await monitor.execute('blockdev-add', blockNode(drive));
+  await monitor.execute('device_add', diskDevice(drive));
 }

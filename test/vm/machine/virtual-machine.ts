@@ -9,7 +9,7 @@ import type { Scratch } from '../../support/scratch.ts';
 import type { Loss, VolatileDisk } from '../disk/volatile-disk.ts';
 import { makeInitramfs } from './initramfs.ts';
 import { Link, MachineGone } from './link.ts';
-import { startQemu } from './qemu.ts';
+import { addDrive, removeDrive, startQemu } from './qemu.ts';
 import { type Outcome, type RunningCommand, runCommand, startCommand } from './run-command.ts';
 import type { Tasks } from './tasks.ts';
 
@@ -63,6 +63,7 @@ export class VirtualMachine implements AsyncDisposable {
       drives: this.disks,
       agentSocketPath,
       consolePath: this.consolePath,
+      monitorPath: this.#monitorPath,
       memoryMiB,
     });
     this.#qemu = qemu;
@@ -129,6 +130,17 @@ export class VirtualMachine implements AsyncDisposable {
     return this.disks.map((disk) => disk.losePower(random));
   }
 
+  /** Pulls a disk on scsi out of the running machine; it loses what it has not made durable. */
+  async pull(disk: VolatileDisk, random: SeededRandom): Promise<Loss> {
+    await removeDrive(this.#monitorPath, disk);
+    return disk.losePower(random);
+  }
+
+  /** Puts a disk back that was pulled; it may get another name there. */
+  putBack(disk: VolatileDisk): Promise<void> {
+    return addDrive(this.#monitorPath, disk);
+  }
+
   /** Resets the machine, as its button does; the disks have power all along. */
   async reset(): Promise<void> {
     await this.#kill();
@@ -155,6 +167,10 @@ export class VirtualMachine implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#kill();
     for (const tunnel of this.#tunnels) tunnel.close();
+  }
+
+  get #monitorPath(): string {
+    return this.#options.scratch.join('monitor');
   }
 
   get #alive(): Link {

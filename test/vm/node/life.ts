@@ -12,8 +12,8 @@ export function newVolume(node: GuestNode, pool: string, content: Content = 'ext
 }
 
 /** A volume that is made and used. */
-export async function usedVolume(node: GuestNode, pool: string): Promise<GuestVolume> {
-  const volume = newVolume(node, pool);
+export async function usedVolume(node: GuestNode, pool: string, content: Content = 'ext4'): Promise<GuestVolume> {
+  const volume = newVolume(node, pool, content);
   await volume.create(sizeBytes);
   await volume.use();
   return volume;

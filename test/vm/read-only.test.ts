@@ -1,0 +1,54 @@
+import { describe, test } from 'node:test';
+import { FaultyDisk } from './faults/faulty-disk.ts';
+import { assertKeepsake, leaveKeepsake } from './faults/keepsake.ts';
+import { Neighbour } from './faults/neighbour.ts';
+import { SickPool } from './faults/sick-pool.ts';
+import { usedVolume } from './node/life.ts';
+import { startNode } from './node/start-node.ts';
+
+const disk = new FaultyDisk('sick', '/dev/vdc');
+const home = '/srv/sick';
+const config = `
+defaultPool: well
+pools:
+  well: { device: /dev/vdb, sickAfter: 10m }
+  sick: { directory: ${home}/pool }
+`;
+const disks = [
+  { name: 'well', sizeGiB: 2 },
+  { name: 'sick', sizeGiB: 2 },
+];
+const mount = `mount -o errors=remount-ro ${disk.path} ${home}`;
+const prepare = `${disk.making} && mkfs.ext4 -q -J size=8 ${disk.path} && mkdir -p ${home} && ${mount}`;
+
+describe('T07: a filesystem that the kernel makes read-only after an error hurts only its own pool', () => {
+  test('until its operator has checked it and mounted it anew', async (t) => {
+    await using started = await startNode(t, { config, pools: ['well', 'sick'], disks, prepare });
+    const { node } = started;
+    const volumes = [await usedVolume(node, 'sick'), await usedVolume(node, 'sick', 'block')];
+    for (const volume of volumes) await leaveKeepsake(node, volume);
+    const sick = new SickPool(node, 'sick', volumes);
+    const neighbour = await Neighbour.of(node, 'well');
+
+    await disk.fail(node.vm);
+    await sick.refuses(/in quarantine/);
+    await neighbour.meanwhile();
+    await sick.assertInQuarantine();
+
+    await disk.mend(node.vm);
+    await sick.refuses(/has become read-only \(EROFS\)/);
+    // As docs/operations.md has it: stop the pods, unmount, check, mount.
+    for (const volume of volumes) await volume.leave();
+    // The driver looks at it now and then.
+    await node.vm.run(`until umount ${home}; do sleep 0.1; done`, { timeoutMs: 60_000 });
+    await node.vm.run(`e2fsck -f -p ${disk.path} || [ $? -eq 1 ]; ${mount}`);
+    await sick.recovers();
+    for (const volume of volumes) {
+      await volume.use();
+      await assertKeepsake(node, volume);
+      await volume.leave();
+      await volume.delete();
+    }
+    await neighbour.assertUndisturbed(t);
+  });
+});
