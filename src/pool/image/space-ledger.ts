@@ -167,7 +167,10 @@ export class SpaceLedger {
     const reserveBytes = this.#reserveBytes(observation);
     const use = { ...observation, reserveBytes, overcommit, volumes, reservedBytes: this.#reservedBytes };
     const capacity = computeCapacity(use);
-    return this.#isOutOfInodes(observation) ? { ...capacity, availableBytes: 0n } : capacity;
+    // However often it may be promised, what is not there cannot be written.
+    const freeBytes = observation.freeBytes + observation.reclaimableBytes;
+    const isFull = this.#isOutOfInodes(observation) || this.#isFull({ ...observation, freeBytes });
+    return isFull ? { ...capacity, availableBytes: 0n } : capacity;
   }
 
   #reserveBytes({ filesystemBytes }: Observation): bigint {
