@@ -48,7 +48,7 @@ describe('attachLoop', () => {
     await detachLoop(lane, lasting.number);
     await detached(lasting, directory);
     // A moment later the number may be somebody else's.
-    await detachLoop(lane, lasting.number, async ({ label }) => label.startsWith(basename(directory)));
+    await detachLoop(lane, lasting.number, async (read) => (await read()).label.startsWith(basename(directory)));
   });
 
   test('PB14: a read-only device beside a writable one refuses writes and shows what the other wrote', async (t) => {
