@@ -40,10 +40,16 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   });
   // Written before anything is mounted: a mount beside an older call's note would look like that call's work.
   const writeNote = () => notes.write(volumeId, { path: staging.path, digest });
+  // Nothing is staged then, and nobody has to come and unstage it: the kubelet does not, after a plain refusal.
+  const withdrawNote = async (error: unknown): Promise<never> => {
+    await notes.forget(volumeId).catch(() => undefined);
+    throw error;
+  };
   if (content.type === 'block') {
     if (plan === 'nothing') return;
     await writeNote();
-    return await stageDevice(context.lane, pool, { volumeId, place, look, isStale: plan === 'restore' });
+    const device = { volumeId, place, look, isStale: plan === 'restore' };
+    return await stageDevice(context.lane, pool, device).catch(withdrawNote);
   }
   if (look === undefined) throw missing(staging.path);
   const { fsType } = content;
@@ -52,12 +58,11 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   const { attributes } = wanted;
   const mount = { volumeId, fsType, parameters, attributes, target: look.descriptor, beforehand: writeNote };
   // Awaited here: the place and the look are held open until then.
-  await stageFilesystem(context, pool, mount, place);
+  const grows = await mountVolume(pool, mount).catch(withdrawNote);
+  if (grows && !attributes.readonly) await growMountedRoot(context, pool, mount, place);
 }
 
-async function stageFilesystem(context: NodeContext, pool: Pool, mount: VolumeMount, place: Place): Promise<void> {
-  const grows = await mountVolume(pool, mount);
-  if (!grows || mount.attributes.readonly) return;
+async function growMountedRoot(context: NodeContext, pool: Pool, mount: VolumeMount, place: Place): Promise<void> {
   // The mounted root; the look that came before has the directory below it.
   using root = await lookAt(context.lane, place);
   const { mounted } = await identify(context, new LazyMountTable(context.lane), root, mount.volumeId);

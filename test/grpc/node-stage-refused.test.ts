@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
@@ -148,6 +148,17 @@ describe('NodeStageVolume refuses', () => {
       await volume.stage({ staging_target_path: second });
       await volume.unstage(second);
     });
+  });
+
+  test('what cannot be staged leaves nothing for an unstage that may never come', async () => {
+    const volume = await harness.volume('refused', ext4);
+    const volume_capability = mountCapability('SINGLE_NODE_WRITER', ['nonsense'], 'ext4');
+    await rejects(volume.stage({ volume_capability }), 'INVALID_ARGUMENT', /mountOptions/);
+    assert.equal(existsSync(harness.noteOf(volume)), false);
+    await harness.hasLoops(volume, 0);
+    await volume.stage();
+    assert.equal(existsSync(harness.noteOf(volume)), true);
+    await volume.unstage();
   });
 
   describe('ST09: never formats', () => {
