@@ -26,16 +26,16 @@ export interface SpacePlace {
 
 export async function readFilesystemSpace(lane: Lane, place: SpacePlace): Promise<FilesystemSpace> {
   const { backingFile, ballast, root } = place;
-  const inside = await lane.run(() => statfs(root, { bigint: true }));
+  const [inside, host, backing] = await Promise.all([
+    lane.run(() => statfs(root, { bigint: true })),
+    backingFile === undefined ? undefined : lane.run(() => statfs(dirname(backingFile), { bigint: true })),
+    backingFile === undefined ? undefined : lane.run(() => stat(backingFile, { bigint: true })),
+  ]);
   const filesystemBytes = inside.blocks * inside.bsize;
   const freeBytes = inside.bavail * inside.bsize + ballast.bytes;
   // btrfs makes inodes as it needs them, and counts none.
   const isOutOfInodes = inside.files > 0n && inside.ffree < fewestInodes;
-  if (backingFile === undefined) return { filesystemBytes, freeBytes, isOutOfInodes };
-  const [host, backing] = await Promise.all([
-    lane.run(() => statfs(dirname(backingFile), { bigint: true })),
-    lane.run(() => stat(backingFile, { bigint: true })),
-  ]);
+  if (host === undefined || backing === undefined) return { filesystemBytes, freeBytes, isOutOfInodes };
   const bounded = freeInBackingFile({
     freeBytes,
     backingSizeBytes: backing.size,
