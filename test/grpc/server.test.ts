@@ -238,6 +238,8 @@ test('O04: the log is JSON, a line each, on standard output alone', async () => 
   const call = driver.log().find(({ rpc }) => rpc === 'CreateVolume');
   assert.equal(call?.['code'], 'OK');
   assert.equal(call?.['pool'], 'default');
+  // Lines are gathered before they are written; the end of the process takes none with it.
+  assert.equal(driver.log().at(-1)?.['msg'], 'stopped');
 });
 
 function isCode(code: string): (error: unknown) => boolean {
