@@ -1,10 +1,10 @@
 /**
  * npm run test:vm -- [--cuts N] [--seed N] [name of a test file]...
- * All that is tested in virtual machines; the defaults are those of a long run.
+ * All that is tested in virtual machines, `long/` too; the defaults are those of a long run.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -15,9 +15,13 @@ const { positionals, values } = parseArgs({
 });
 
 execFileSync('bash', [join(directory, '../../scripts/setup-vm.sh')], { stdio: ['ignore', 'ignore', 'inherit'] });
-const all = readdirSync(directory).filter((name) => name.endsWith('.test.ts'));
-const wanted = positionals.length === 0 ? all : all.filter((name) => positionals.some((part) => name.startsWith(part)));
-const files = wanted.map((name) => join(directory, name));
+const all = ['.', 'long'].flatMap((part) =>
+  readdirSync(join(directory, part)).map((name) => join(directory, part, name)),
+);
+const isWanted = (path: string) =>
+  path.endsWith('.test.ts') &&
+  (positionals.length === 0 || positionals.some((part) => basename(path).startsWith(part)));
+const files = all.filter(isWanted);
 const { status } = spawnSync(process.execPath, ['--test', '--test-concurrency=1', ...files], {
   stdio: 'inherit',
   env: {

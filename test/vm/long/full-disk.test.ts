@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CallError } from '../support/client.ts';
-import { eventually } from '../support/eventually.ts';
-import { assertKeepsake, leaveKeepsake } from './faults/keepsake.ts';
-import { capacityBytes, conditionOf } from './faults/pool-sight.ts';
-import type { GuestNode } from './node/guest-node.ts';
-import { newVolume, usedVolume } from './node/life.ts';
-import { startNode } from './node/start-node.ts';
+import { CallError } from '../../support/client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { assertKeepsake, leaveKeepsake } from '../faults/keepsake.ts';
+import { capacityBytes, conditionOf } from '../faults/pool-sight.ts';
+import type { GuestNode } from '../node/guest-node.ts';
+import { newVolume, usedVolume } from '../node/life.ts';
+import { startNode } from '../node/start-node.ts';
 
 const mebibyte = 1n << 20n;
 const home = '/srv/few';

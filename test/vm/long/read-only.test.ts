@@ -1,10 +1,10 @@
 import { describe, test } from 'node:test';
-import { FaultyDisk } from './faults/faulty-disk.ts';
-import { assertKeepsake, leaveKeepsake } from './faults/keepsake.ts';
-import { Neighbour } from './faults/neighbour.ts';
-import { SickPool } from './faults/sick-pool.ts';
-import { usedVolume } from './node/life.ts';
-import { startNode } from './node/start-node.ts';
+import { FaultyDisk } from '../faults/faulty-disk.ts';
+import { assertKeepsake, leaveKeepsake } from '../faults/keepsake.ts';
+import { Neighbour } from '../faults/neighbour.ts';
+import { SickPool } from '../faults/sick-pool.ts';
+import { usedVolume } from '../node/life.ts';
+import { startNode } from '../node/start-node.ts';
 
 const disk = new FaultyDisk('sick', '/dev/vdc');
 const home = '/srv/sick';
