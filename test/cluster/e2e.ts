@@ -58,7 +58,7 @@ const total = { passed: 0, failed: 0, machine: 0 };
       processes: options.processes,
       logFile,
     });
-    const { passed, failed, machine, lines } = outcomeOf(log, filesystem);
+    const { passed, failed, machine, lines } = await outcomeOf(log, filesystem);
     for (const line of lines) console.log(line);
     console.log(`e2e ${filesystem}: ${passed} passed, ${failed} failed, ${machine} not on this machine; ${logFile}`);
     total.passed += passed;

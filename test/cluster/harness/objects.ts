@@ -9,7 +9,7 @@ export type Manifest = { readonly kind: string; readonly metadata: Readonly<Reco
 export interface ClaimPlan {
   readonly storageClass?: string;
   readonly size?: string;
-  readonly accessMode?: 'ReadWriteOnce' | 'ReadWriteOncePod' | 'ReadOnlyMany';
+  readonly accessMode?: 'ReadWriteOnce' | 'ReadWriteOncePod' | 'ReadOnlyMany' | 'ReadWriteMany';
   readonly volumeMode?: 'Filesystem' | 'Block';
   readonly dataSource?: { readonly kind: string; readonly name: string; readonly apiGroup?: string };
   readonly volumeName?: string;
@@ -99,12 +99,12 @@ function asVolume(value: VolumePlan | string): VolumePlan {
 }
 
 /** A snapshot of a claim's volume. */
-export function snapshot(name: string, claimName: string): Manifest {
+export function snapshot(name: string, claimName: string, className = 'holdfast'): Manifest {
   return {
     apiVersion: 'snapshot.storage.k8s.io/v1',
     kind: 'VolumeSnapshot',
     metadata: { name },
-    spec: { volumeSnapshotClassName: 'holdfast', source: { persistentVolumeClaimName: claimName } },
+    spec: { volumeSnapshotClassName: className, source: { persistentVolumeClaimName: claimName } },
   };
 }
 

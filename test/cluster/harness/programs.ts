@@ -117,7 +117,7 @@ async function build(name: Program, source: Source, directory: string): Promise<
     return;
   }
   const half = `${output}.${process.pid}`;
-  const verb = source.isTest === true ? ['test', '-c'] : ['build'];
+  const verb = source.isTest === true ? ['test', '-c', '-vet=off'] : ['build'];
   await go([...verb, '-mod=readonly', ...flags, '-o', half, source.package]);
   renameSync(half, output);
 }

@@ -3,6 +3,7 @@ export function driverDefinition(storageClass: string, filesystem: string): obje
   return {
     StorageClass: { FromExistingClassName: storageClass },
     SnapshotClass: { FromExistingClassName: 'holdfast' },
+    GroupSnapshotClass: { FromExistingClassName: 'holdfast' },
     VolumeAttributesClass: { FromExistingClassName: 'holdfast-thick' },
     InlineVolumes: [{ Attributes: { size: '320Mi', fsType: filesystem }, Shared: false, ReadOnly: false }],
     DriverInfo: {
@@ -14,6 +15,7 @@ export function driverDefinition(storageClass: string, filesystem: string): obje
       TopologyKeys: ['topology.holdfast.dev/node'],
       StressTestOptions: { NumPods: 5, NumRestarts: 3 },
       VolumeSnapshotStressTestOptions: { NumPods: 3, NumSnapshots: 3 },
+      VolumeGroupSnapshotStressTestOptions: { NumPods: 3, NumSnapshots: 3 },
       VolumeModifyStressTestOptions: { NumPods: 3 },
       Capabilities: {
         persistence: true,
@@ -28,7 +30,7 @@ export function driverDefinition(storageClass: string, filesystem: string): obje
         capacity: true,
         snapshotDataSource: true,
         pvcDataSource: true,
-        // The resizer passes requests on to the node, which does all of it.
+        groupSnapshot: true,
         controllerExpansion: true,
         nodeExpansion: true,
         onlineExpansion: true,
@@ -37,8 +39,6 @@ export function driverDefinition(storageClass: string, filesystem: string): obje
         RWX: false,
         capReadOnlyMany: false,
         volumeLimits: false,
-        // Tested by test/cluster/group-snapshots.test.ts.
-        groupSnapshot: false,
         // fsGroup is the kubelet's business, and mkfs knows no owner.
         volumeMountGroup: false,
         // Wants a node with SELinux.

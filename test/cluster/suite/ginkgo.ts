@@ -21,6 +21,9 @@ export interface SuiteRun {
 
 /** Runs Kubernetes' tests of a storage driver to their end; all that they printed. */
 export async function runSuite(run: SuiteRun): Promise<string> {
+  // Some of the tests start kubectl.
+  const path = `${run.programs}:${process.env['PATH']}`;
+  const environment = { ...process.env, PATH: path, KUBE_TEST_REPO_LIST: run.repositories };
   const ginkgo = spawn(
     'setpriv',
     [
@@ -32,7 +35,7 @@ export async function runSuite(run: SuiteRun): Promise<string> {
       `--storage.testdriver=${run.definition}`,
       '--disable-log-dump',
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, KUBE_TEST_REPO_LIST: run.repositories } },
+    { stdio: ['ignore', 'pipe', 'pipe'], env: environment },
   );
   const log = createWriteStream(run.logFile);
   for (const stream of [ginkgo.stdout, ginkgo.stderr]) stream.pipe(log, { end: false });

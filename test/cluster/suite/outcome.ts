@@ -1,4 +1,4 @@
-import { boundingSet, hasSysResource, pidOneNamespaceError } from '../harness/machine.ts';
+import { boundingSet, hasSysResource, moduleRefusal, pidOneNamespaceError } from '../harness/machine.ts';
 
 /** What a run of the suite came to. */
 export interface SuiteOutcome {
@@ -11,11 +11,10 @@ export interface SuiteOutcome {
 }
 
 /** What a machine may lack: the tests that cannot pass without, and the proof where it does. */
-const limits: readonly { readonly tests: RegExp; readonly proof: (filesystem: string) => string | undefined }[] = [
+const limits: readonly Limit[] = [
   {
-    // Offline, too: the kubelet stages the volume before it asks for its expansion, and then it is mounted.
-    tests: /\(default fs\)\(allowExpansion\)/,
-    proof: (filesystem) =>
+    tests: /\(default fs\)\(allowExpansion\).*while pod is using it/,
+    proof: async (filesystem) =>
       filesystem !== 'ext4' || hasSysResource()
         ? undefined
         : `ext4 does not grow while mounted without CAP_SYS_RESOURCE (CapBnd ${boundingSet()})`,
@@ -23,16 +22,33 @@ const limits: readonly { readonly tests: RegExp; readonly proof: (filesystem: st
   {
     // The test enters the mount namespace of process 1 to look at the kubelet's directory.
     tests: /should not mount \/ map unused volumes in a pod/,
-    proof: pidOneNamespaceError,
+    proof: async () => pidOneNamespaceError(),
+  },
+  {
+    // The test wants an image of an example from that module, a program that fills volumes.
+    tests: /should provision storage with any volume data source/,
+    proof: async () => {
+      const module = 'github.com/kubernetes-csi/lib-volume-populator';
+      const refusal = await moduleRefusal(module);
+      return refusal === undefined ? undefined : `hello-populator cannot be built from ${module}: ${refusal}`;
+    },
   },
 ];
 
+interface Limit {
+  readonly tests: RegExp;
+  /** What shows that this machine has the limit, for volumes with that filesystem; undefined if it has not. */
+  readonly proof: (filesystem: string) => Promise<string | undefined>;
+}
+
 /** Reads ginkgo's last words about volumes with that filesystem. */
-export function outcomeOf(log: string, filesystem: string): SuiteOutcome {
+export async function outcomeOf(log: string, filesystem: string): Promise<SuiteOutcome> {
   const last = /^(?:SUCCESS|FAIL)!.* -- (\d+) Passed \| (\d+) Failed/m.exec(log);
   if (last === null) return { passed: 0, failed: 1, machine: 0, lines: [log.slice(-3000)] };
   const failures = [...new Set([...log.matchAll(/^\s*\[FAIL\] (.*)$/gm)].map(([, name = '']) => name.trim()))];
-  const proofs = failures.map((name) => limits.find(({ tests }) => tests.test(name))?.proof(filesystem));
+  const proofs = await Promise.all(
+    failures.map((name) => limits.find(({ tests }) => tests.test(name))?.proof(filesystem)),
+  );
   const machine = proofs.filter((proof) => proof !== undefined).length;
   return {
     passed: Number(last[1]),
