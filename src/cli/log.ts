@@ -13,21 +13,22 @@ export interface Log {
 
 /** The driver's log: JSON lines on standard output (O04). Who logs never waits for who reads. */
 export function openLog(level: LogLevel): Log {
-  const output = pino.destination({ dest: 1, sync: false, minLength: 8 * 1024 });
-  let isGathering = false;
+  const output = pino.destination({ dest: 1, sync: false });
+  let gathered = '';
   const write = () => {
-    isGathering = false;
-    output.flush();
+    output.write(gathered);
+    gathered = '';
   };
   const destination: DestinationStream & { readonly flushSync: () => void } = {
     write(line) {
-      output.write(line);
-      if (isGathering) return;
-      isGathering = true;
-      setTimeout(write, gatherMs);
+      if (gathered === '') setTimeout(write, gatherMs);
+      gathered += line;
     },
     // pino asks for it after what is fatal.
-    flushSync: () => output.flushSync(),
+    flushSync() {
+      write();
+      output.flushSync();
+    },
   };
   const options = {
     level,
@@ -37,6 +38,10 @@ export function openLog(level: LogLevel): Log {
   };
   return {
     log: pino(options, destination),
-    flush: () => new Promise((resolve) => output.flush(() => resolve())),
+    flush: () =>
+      new Promise((resolve) => {
+        output.once('drain', () => resolve());
+        write();
+      }),
   };
 }

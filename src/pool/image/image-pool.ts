@@ -220,6 +220,8 @@ export class ImagePool implements Pool {
     const { index, lane, layout } = this.#parts;
     const record = index.get(id);
     if (record === undefined) return { abnormal: true, message: 'The pool has no record of this volume.' };
+    // What the kernel has in its cache says nothing of a disk that is sick.
+    if (lane.closedFor !== undefined) throw lane.closedFor;
     try {
       const image = await statusOf(lane, layout.data(id));
       if (image.sizeBytes >= record.sizeBytes) return await this.#repairCondition(record);
