@@ -13,7 +13,7 @@ export interface SuiteOutcome {
 /** What a machine may lack: the tests that cannot pass without, and the proof where it does. */
 const limits: readonly Limit[] = [
   {
-    tests: /\(default fs\)\(allowExpansion\).*while pod is using it/,
+    tests: /\(default fs\).*(while pod is using it|expansion of pvcs created for ephemeral pvcs)/,
     proof: async (filesystem) =>
       filesystem !== 'ext4' || hasSysResource()
         ? undefined
