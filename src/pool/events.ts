@@ -4,6 +4,7 @@ import { TypedChannel } from '../volume/typed-channel.ts';
 export const leftovers = [
   'device',
   'frozen_filesystem',
+  'unfinished_expansion',
   'snapshot_of_unfinished_group',
   'unused_ephemeral_volume',
   'draft_or_removed',

@@ -253,6 +253,35 @@ describe('a hurt image pool', () => {
     await pool.close();
   });
 
+  test('T04 CV27: an expansion that was cut short before its record was written is finished at the start', async () => {
+    using scratch = new Scratch('hurt');
+    const pool = await openTestPool(scratch);
+    const { id, sizeBytes } = await pool.create(volumeSpec('grows'));
+    await pool.close();
+    truncateSync(scratch.join('pool/volumes', id, 'data'), Number(sizeBytes) + (16 << 20));
+    const again = await openTestPool(scratch);
+    assert.equal((await again.find(id))?.sizeBytes, sizeBytes + (16n << 20n));
+    await again.close();
+  });
+
+  test('an image that is larger than its record says is never cut off, nor are its clones', async () => {
+    using scratch = new Scratch('hurt');
+    const pool = await openTestPool(scratch, auto());
+    const { id, sizeBytes } = await pool.create(volumeSpec('large'));
+    const image = (of: string) => scratch.join('data/pools/test/volumes', of, 'data');
+    const largerBytes = Number(sizeBytes) + (32 << 20);
+    truncateSync(image(id), largerBytes);
+    await pool.modify(id, { provisioning: 'thick' });
+    await pool.grow(id, sizeBytes + (16n << 20n));
+    assert.equal(statSync(image(id)).size, largerBytes);
+    const clone = await pool.create(volumeSpec('clone', { sizeBytes: sizeBytes + (16n << 20n) }), {
+      type: 'volume',
+      id,
+    });
+    assert.equal(statSync(image(clone.id)).size, largerBytes);
+    await pool.close();
+  });
+
   test('T04: what a killed driver left in tmp/ and trash/ goes at the start', async () => {
     using scratch = new Scratch('hurt');
     await (await openTestPool(scratch)).close();

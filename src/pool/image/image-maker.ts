@@ -6,6 +6,7 @@ import { KernelError } from '../../kernel/errno.ts';
 import { allocate, createFile, type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
 import { reflink } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { statusOf } from '../../kernel/path.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
@@ -53,6 +54,7 @@ export class ImageMaker {
     const image = await createFile(this.#options.lane, path);
     try {
       await this.#allocate(image, size);
+      await resizeFile(this.#options.lane, image, size.sizeBytes);
       return image;
     } catch (error) {
       await image[Symbol.asyncDispose]();
@@ -104,7 +106,7 @@ export class ImageMaker {
   async adopt(spec: VolumeSpec, source: ImageSource, path: string): Promise<void> {
     const { formatLane, lane } = this.#options;
     const { blockSizeBytes, content } = source;
-    await this.#allocate(path, spec);
+    await this.#enlarge(path, spec);
     if (content.type === 'mount') {
       const { fsType } = content;
       await formatLane.run(() => giveNewIdentity(lane, { path, fsType, blockSizeBytes }));
@@ -112,16 +114,21 @@ export class ImageMaker {
     await syncFile(lane, path);
   }
 
-  /** Sets the size of an image, durably; with all its blocks if it is thick. */
-  async setSize(path: string, size: ImageSize): Promise<void> {
-    await this.#allocate(path, size);
+  /** Makes an image at least as large as this, durably; with all its blocks if it is thick. */
+  async enlarge(path: string, size: ImageSize): Promise<void> {
+    await this.#enlarge(path, size);
     await syncFile(this.#options.lane, path);
   }
 
-  async #allocate(image: Descriptor | string, { provisioning, sizeBytes }: ImageSize): Promise<void> {
+  /** Whatever a record says, an image is never cut off: there may be a filesystem up to its end. */
+  async #enlarge(path: string, size: ImageSize): Promise<void> {
     const { lane } = this.#options;
-    if (provisioning === 'thick') await allocate(lane, image, sizeBytes);
-    await resizeFile(lane, image, sizeBytes);
+    await this.#allocate(path, size);
+    if ((await statusOf(lane, path)).sizeBytes < size.sizeBytes) await resizeFile(lane, path, size.sizeBytes);
+  }
+
+  async #allocate(image: Descriptor | string, { provisioning, sizeBytes }: ImageSize): Promise<void> {
+    if (provisioning === 'thick') await allocate(this.#options.lane, image, sizeBytes);
   }
 }
 

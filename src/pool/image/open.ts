@@ -24,6 +24,7 @@ import { ImageSnapshots } from './snapshots.ts';
 import { SpaceLedger } from './space-ledger.ts';
 import { Spares } from './spares.ts';
 import { Trash } from './trash.ts';
+import { ImageVolumes } from './volumes.ts';
 
 export interface ImagePoolOptions {
   readonly name: string;
@@ -147,6 +148,9 @@ async function reconcile(parts: ImageParts): Promise<void> {
   const thawed = await freezer.thawAll(await devices.listAll());
   if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
   tell('frozen_filesystem', thawed);
+  const grown = await new ImageVolumes(parts).finishGrowth();
+  for (const id of grown) log.warn({ pool: name, volume_id: id }, 'finished what a killed driver had begun to expand');
+  tell('unfinished_expansion', grown.length);
   const members = await new ImageSnapshots(parts).removeIncomplete();
   for (const id of members) {
     log.warn({ pool: name, snapshot_id: id }, 'removed a member of a group that was never finished');

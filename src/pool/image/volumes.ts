@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import { trim } from '../../kernel/filesystem.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
+import { statusOf } from '../../kernel/path.ts';
 import { AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { type Publication, serializeRecord, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
-import { formatBytes } from '../../volume/size.ts';
+import { formatBytes, granularityBytes } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeChanges, VolumeSpec } from '../pool.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
@@ -97,7 +98,7 @@ export class ImageVolumes {
     return record;
   }
 
-  /** The image grows before the record says so: a crash in between leaves an image that is a little too large. */
+  /** The image grows before the record says so; cut short in between, it is finished by the next start. */
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
     const { devices, index, lane, layout, maker, space, syncs } = this.#parts;
     const record = this.require(id);
@@ -105,7 +106,7 @@ export class ImageVolumes {
     if (sizeBytes > record.sizeBytes) {
       using _space = await space.reserve(sizeBytes - record.sizeBytes, record.provisioning);
       try {
-        await step('grow/data', () => maker.setSize(layout.data(id), grown));
+        await step('grow/data', () => maker.enlarge(layout.data(id), grown));
         await step('grow/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(grown)));
       } catch (error) {
         throw this.#explain(error, sizeBytes);
@@ -117,6 +118,30 @@ export class ImageVolumes {
     return this.require(id);
   }
 
+  /**
+   * Of images that have grown, and their records not yet: their filesystems would grow beyond what is said of them, and
+   * what is made from them be too small.
+   */
+  async finishGrowth(): Promise<VolumeId[]> {
+    const { ballast, devices, index, lane, layout, syncs } = this.#parts;
+    const finished: VolumeId[] = [];
+    for (const record of [...index.all()]) {
+      const { id } = record;
+      const image = await statusOf(lane, layout.data(id)).catch(nothingIfMissing);
+      if (image === undefined) continue;
+      const sizeBytes = image.sizeBytes - (image.sizeBytes % granularityBytes);
+      if (sizeBytes <= record.sizeBytes) continue;
+      const grown = { ...record, sizeBytes };
+      await step('grow/record', () =>
+        ballast.afloat(lane, () => replaceFile(lane, syncs, layout.record(id), serializeRecord(grown))),
+      );
+      index.put(grown);
+      await devices.refreshSize(id);
+      finished.push(id);
+    }
+    return finished;
+  }
+
   async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
     const { index, lane, layout, maker, syncs } = this.#parts;
     const record = this.require(id);
@@ -124,7 +149,7 @@ export class ImageVolumes {
     const modified = { ...record, provisioning, ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }) };
     try {
       // Also if the record says so already: a first try may have died in between.
-      if (changes.provisioning === 'thick') await step('modify/data', () => maker.setSize(layout.data(id), modified));
+      if (changes.provisioning === 'thick') await step('modify/data', () => maker.enlarge(layout.data(id), modified));
       if (changes.provisioning === 'thin') await step('modify/data', () => this.#releaseUnwritten(record));
       await step('modify/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(modified)));
     } catch (error) {
@@ -208,6 +233,10 @@ export class ImageVolumes {
     }
     return error;
   }
+}
+
+function nothingIfMissing(error: unknown): undefined {
+  if (!isErrno(error, 'ENOENT')) throw error;
 }
 
 /** Waits for all to end, also if one fails: who cleans up then must not meet the others at work. */
