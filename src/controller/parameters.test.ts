@@ -77,11 +77,11 @@ describe('parameters', () => {
     });
   });
 
-  test('CS12 GR04: a deletionPolicy among the parameters of snapshots can promise nothing', () => {
-    checkSnapshotParameters({ deletionPolicy: 'Delete' });
-    assert.throws(() => checkSnapshotParameters({ deletionPolicy: 'Retain' }), {
+  test("CS12 GR04: a class's deletionPolicy may stand among its parameters, too", () => {
+    for (const deletionPolicy of ['Delete', 'Retain']) checkSnapshotParameters({ deletionPolicy });
+    assert.throws(() => checkSnapshotParameters({ deletionPolicy: 'Keep' }), {
       name: InvalidArgument.name,
-      message: /deletionPolicy is "Retain"; it can be Delete only/,
+      message: /deletionPolicy is "Keep"; it can be Delete or Retain/,
     });
   });
 

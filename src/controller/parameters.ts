@@ -61,15 +61,15 @@ export function parseMutableParameters(parameters: Parameters): VolumeChanges {
 }
 
 /**
- * Kubernetes' own tests write a class's deletionPolicy among its parameters as well. It decides nothing there, so nobody may
- * rely on Retain.
+ * Kubernetes' own tests write a class's deletionPolicy among its parameters as well. It is let pass: every class must have
+ * the field of that name, and that is what Kubernetes goes by.
  * @throws InvalidArgument: snapshots have no parameters of ours (CS12, GR04)
  */
-export function checkSnapshotParameters({ deletionPolicy = 'Delete', ...parameters }: Parameters): void {
+export function checkSnapshotParameters({ deletionPolicy, ...parameters }: Parameters): void {
   refuseUnknown(parameters, 'parameter', []);
-  if (deletionPolicy === 'Delete') return;
+  if (deletionPolicy === undefined || ['Delete', 'Retain'].includes(deletionPolicy)) return;
   throw new InvalidArgument(
-    `Parameter deletionPolicy is ${JSON.stringify(deletionPolicy)}; it can be Delete only: write it beside parameters, not among them.`,
+    `Parameter deletionPolicy is ${JSON.stringify(deletionPolicy)}; it can be Delete or Retain, and the class's own field decides.`,
   );
 }
 
