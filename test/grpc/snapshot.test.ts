@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { parseSnapshotId, parseVolumeId, snapshotIdFor, volumeIdFor } from '../../src/volume/id.ts';
+import { startNamespace } from '../support/child.ts';
 import { CallError } from '../support/client.ts';
-import { mounted } from '../support/mounted-volume.ts';
+import { mounted, withMounted } from '../support/mounted-volume.ts';
 import {
   block,
   create,
@@ -29,6 +30,16 @@ const malformed = ['x', '../../etc/passwd', 'snap-../../../../../../../../../..'
 async function snapshotIds(driver: TestDriver): Promise<string[]> {
   const { entries } = await driver.controller.ListSnapshots({});
   return entries.map((entry) => snapshotOf(entry).snapshot_id);
+}
+
+/** A volume that was written to, and is no longer mounted here. */
+async function inNamespaceOnly(driver: TestDriver, volumeId: string): Promise<AsyncDisposable> {
+  const id = parseVolumeId(volumeId);
+  assert.ok(id);
+  await using inUse = await mounted(driver.pool(), id, driver.scratch);
+  const other = await startNamespace(inUse.path);
+  writeFileSync(`${inUse.path}/file`, 'written last');
+  return other;
 }
 
 describe('CreateSnapshot', () => {
@@ -166,6 +177,32 @@ describe('CreateSnapshot', () => {
     }
     const small = await makeVolume(driver, create('b'));
     assert.equal(await makeSnapshot(driver, small, 's'), snapshotIdFor(nodeId, 's'));
+  });
+
+  test('CS10 T04: a filesystem that lives on in another mount namespace only is not cloned: it cannot be frozen', async () => {
+    await using driver = await TestDriver.start(sharing);
+    const id = await makeVolume(driver, create('a', { volume_capabilities: [mount('ext4')] }));
+    const other = await inNamespaceOnly(driver, id);
+    try {
+      await fails(
+        driver.controller.CreateSnapshot({ source_volume_id: id, name: 's' }),
+        'FAILED_PRECONDITION',
+        /is in use through \/dev\/loop/,
+      );
+      assert.deepEqual(await snapshotIds(driver), []);
+    } finally {
+      await other[Symbol.asyncDispose]();
+    }
+    const snapshot = await makeSnapshot(driver, id, 's');
+    const copy = await makeVolume(
+      driver,
+      create('b', { volume_content_source: fromSnapshot(snapshot), volume_capabilities: [mount('ext4')] }),
+    );
+    const copyId = parseVolumeId(copy);
+    assert.ok(copyId);
+    await withMounted(driver.pool(), copyId, driver.scratch, (path) => {
+      assert.equal(readFileSync(`${path}/file`, 'utf8'), 'written last');
+    });
   });
 
   test('CS09: a failure before the cut leaves nothing, and the name can be used again', async () => {

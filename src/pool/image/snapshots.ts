@@ -14,6 +14,7 @@ import {
 import { step } from '../../volume/step.ts';
 import { frozen } from '../events.ts';
 import type { AttachedDevice, GroupSpec, SnapshotSpec } from '../pool.ts';
+import { devicesToFreeze } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import type { ImageParts } from './parts.ts';
 
@@ -126,7 +127,7 @@ export class ImageSnapshots {
     if (maker.cloning === 'copy' && (await devices.holder(spec.sourceId)) !== undefined) {
       throw copyInUse(spec.sourceId, name);
     }
-    const attached = await devices.list(spec.sourceId);
+    const attached = await devicesToFreeze(this.#parts, source);
     const directory = maker.cloning === 'copy' ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
     return { spec, source, devices: attached, directory };
   }
