@@ -1,11 +1,15 @@
 import { findHolders } from '../kernel/holders.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
-import { describeHolders } from '../volume/holder.ts';
+import { describeHolders, type FoundHolders } from '../volume/holder.ts';
 import type { Mounted } from './observe.ts';
 
-/** Why a mount cannot be undone: who keeps it. */
-export async function busyMount(volumeId: string, mounted: Mounted | undefined): Promise<FailedPrecondition> {
-  const found = await findHolders({ devices: devicesOf(mounted), busyMountId: mounted?.mount.id }, 'all');
+/** Who keeps a mount that cannot be undone. */
+export function holdersOf(mounted: Mounted | undefined): Promise<FoundHolders> {
+  return findHolders({ devices: devicesOf(mounted), busyMountId: mounted?.mount.id }, 'all');
+}
+
+/** Why a mount cannot be undone. */
+export function busyMount(volumeId: string, found: FoundHolders): FailedPrecondition {
   return new FailedPrecondition(
     `volume ${volumeId} cannot be unmounted: it is in use ${describeHolders(found)}; end that first (see holdfast who).`,
   );

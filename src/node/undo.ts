@@ -4,7 +4,7 @@ import { unmountAt } from '../kernel/mount.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import { shortPath } from '../volume/short-path.ts';
 import { type StepName, step } from '../volume/step.ts';
-import { busyMount } from './busy.ts';
+import { busyMount, holdersOf } from './busy.ts';
 import type { NodeContext } from './context.ts';
 import { lookAt, type Place } from './look.ts';
 import { identify, LazyMountTable, mountsBelow, type Sight } from './observe.ts';
@@ -37,8 +37,15 @@ export async function unmountWhile(
     // The pool's disk may have to be written to; if it hangs, only that pool's lane fills.
     const lane = sight.mounted?.owner?.pool?.lane ?? context.lane;
     const unmount = (open: Lane) => unmountAt(open, place.parent, place.name);
-    await step(stepName, () => lane.evenIfClosed(unmount)).catch(async (error) => {
-      throw isErrno(error, 'EBUSY') ? await busyMount(volumeId, sight.mounted) : error;
+    const tryIt = () => step(stepName, () => lane.evenIfClosed(unmount));
+    await tryIt().catch(async (error) => {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      const found = await holdersOf(sight.mounted);
+      if (found.holders.length > 0) throw busyMount(volumeId, found);
+      // A program that was just being started had our descriptors, or a driver before us was still dying: it is over now.
+      await tryIt().catch((again) => {
+        throw isErrno(again, 'EBUSY') ? busyMount(volumeId, found) : again;
+      });
     });
     unmounted.push(sight);
     if (sight.mounted?.access === 'mount' && mountsBelow(await mounts.read(), sight.mounted.mount).length === 0) {
