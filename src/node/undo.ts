@@ -41,8 +41,7 @@ export async function unmountWhile(
     await tryIt().catch(async (error) => {
       if (!isErrno(error, 'EBUSY')) throw error;
       const found = await holdersOf(sight.mounted);
-      if (found.holders.length > 0) throw busyMount(volumeId, found);
-      // A program that was just being started had our descriptors, or a driver before us was still dying: it is over now.
+      // A program that was just being started had our descriptors, or a driver before us was still dying: that is over now.
       await tryIt().catch((again) => {
         throw isErrno(again, 'EBUSY') ? busyMount(volumeId, found) : again;
       });
