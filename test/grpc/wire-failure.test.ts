@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { constants } from 'node:os';
 import { describe, test } from 'node:test';
 import { KernelError } from '../../src/kernel/errno.ts';
 import * as errors from '../../src/volume/errors.ts';
@@ -39,14 +40,18 @@ describe('a call that fails', () => {
     });
   }
 
-  test('a KernelError arrives as INTERNAL, no space as RESOURCE_EXHAUSTED (CV20)', async () => {
-    await using broken = await throwing(new KernelError({ syscall: 'openat2', errno: 5, path: '/pool/x' }));
-    const error = await failureOf(broken.client.controller.DeleteVolume({ volume_id: 'a' }));
-    assert.equal(error.code, 'INTERNAL');
-    assert.match(error.message, /openat2.*EIO/);
-    await using full = await throwing(new KernelError({ syscall: 'fallocate', errno: 28 }));
-    assert.equal((await failureOf(full.client.controller.DeleteVolume({ volume_id: 'a' }))).code, 'RESOURCE_EXHAUSTED');
-  });
+  for (const [what, errno, code] of [
+    ['the disk fails', constants.errno.EIO, 'UNAVAILABLE'],
+    ['no space is left (CV20)', constants.errno.ENOSPC, 'RESOURCE_EXHAUSTED'],
+    ['the kernel refuses what it was asked', constants.errno.EINVAL, 'INTERNAL'],
+  ] as const) {
+    test(`a KernelError arrives as ${code} where ${what}`, async () => {
+      await using server = await throwing(new KernelError({ syscall: 'openat2', errno, path: '/pool/x' }));
+      const error = await failureOf(server.client.controller.DeleteVolume({ volume_id: 'a' }));
+      assert.equal(error.code, code);
+      assert.match(error.message, /openat2.*\(E[A-Z]+\)/);
+    });
+  }
 
   for (const [what, bug] of [
     ['an Error', new TypeError('hunter2 is not iterable')],
