@@ -51,3 +51,8 @@ function describe(errno: number): readonly [string, string] {
   const words = errno < 3000 ? systemErrors.get(-errno) : undefined;
   return beyondLibuv.get(errno) ?? words ?? [`errno ${errno}`, 'the call failed'];
 }
+
+/** For `catch`, where it is as good if the file is not there. */
+export function ignoreMissing(error: unknown): undefined {
+  if (!isErrno(error, 'ENOENT')) throw error;
+}

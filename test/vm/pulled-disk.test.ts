@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SeededRandom } from '../crash/seeded-random.ts';
-import { assertKeepsake, leaveKeepsake } from './faults/keepsake.ts';
+import { assertOutlived, leaveKeepsake } from './faults/keepsake.ts';
 import { Neighbour } from './faults/neighbour.ts';
 import { SickPool } from './faults/sick-pool.ts';
 import { usedVolume } from './node/life.ts';
@@ -51,12 +51,7 @@ describe('T07: a disk that is pulled hurts only itself', () => {
     await sick.refuses(/Stop the pods/);
     for (const volume of volumes) await volume.leave();
     await sick.recovers();
-    for (const volume of volumes) {
-      await volume.use();
-      await assertKeepsake(node, volume);
-      await volume.leave();
-      await volume.delete();
-    }
+    await assertOutlived(node, volumes);
     await neighbour.assertUndisturbed(t);
   });
 });

@@ -1,7 +1,7 @@
 import { open, rename, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { format } from '../../command/mkfs.ts';
-import { isErrno } from '../../kernel/errno.ts';
+import { ignoreMissing } from '../../kernel/errno.ts';
 import { DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { step } from '../../volume/step.ts';
@@ -35,8 +35,4 @@ async function isThere(lane: Lane, path: string): Promise<boolean> {
     ignoreMissing(error);
     return false;
   }
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isErrno(error, 'ENOENT')) throw error;
 }

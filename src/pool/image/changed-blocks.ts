@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { type Descriptor, openReadOnly } from '../../kernel/descriptor.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
-import { isErrno } from '../../kernel/errno.ts';
+import { ignoreMissing } from '../../kernel/errno.ts';
 import { type ExtentPage, readExtents } from '../../kernel/fiemap.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { statusOf } from '../../kernel/path.ts';
@@ -71,10 +71,6 @@ async function openImage({ lane, layout, name, snapshotIndex }: ImageParts, id: 
   if (sizeBytes >= record.sizeBytes) return image;
   await using _closed = image;
   throw new DataLoss(`the image of snapshot ${id} is shorter than its volume was: data is missing.`);
-}
-
-function ignoreMissing(error: unknown): undefined {
-  if (!isErrno(error, 'ENOENT')) throw error;
 }
 
 /** A page of one stretch of data, wherever on the disk it is: for filesystems whose maps we do not rely on. */

@@ -1,6 +1,6 @@
 import { rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno } from '../../kernel/errno.ts';
+import { ignoreMissing } from '../../kernel/errno.ts';
 import { type Mount, readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
 import { AlreadyExists, NotFound } from '../../volume/errors.ts';
@@ -139,8 +139,4 @@ export class ImageDeletion {
     const { lane, layout } = this.#parts;
     await lane.run(() => unlink(join(layout.volume(id), deletionFileName))).catch(ignoreMissing);
   }
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isErrno(error, 'ENOENT')) throw error;
 }

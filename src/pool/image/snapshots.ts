@@ -1,6 +1,6 @@
 import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { isErrno } from '../../kernel/errno.ts';
+import { ignoreMissing } from '../../kernel/errno.ts';
 import { syncFile } from '../../kernel/file.ts';
 import { AlreadyExists, FailedPrecondition, InternalError, NotFound } from '../../volume/errors.ts';
 import { type GroupId, memberIdFor, type SnapshotId, type VolumeId } from '../../volume/id.ts';
@@ -219,8 +219,4 @@ function refuseUnfreezable(drafts: readonly Draft[]): void {
       );
     }
   }
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isErrno(error, 'ENOENT')) throw error;
 }

@@ -1,6 +1,6 @@
 import { readdir, rename, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno } from '../../kernel/errno.ts';
+import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
@@ -154,8 +154,4 @@ export class Trash {
     const { mtimeMs } = await this.#lane.run(() => stat(path));
     return Date.now() - mtimeMs > forgottenAfterMs;
   }
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isErrno(error, 'ENOENT')) throw error;
 }

@@ -1,6 +1,6 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno } from '../../kernel/errno.ts';
+import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import { trim } from '../../kernel/filesystem.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
@@ -128,7 +128,7 @@ export class ImageVolumes {
     const finished: VolumeId[] = [];
     for (const record of [...index.all()]) {
       const { id } = record;
-      const image = await statusOf(lane, layout.data(id)).catch(nothingIfMissing);
+      const image = await statusOf(lane, layout.data(id)).catch(ignoreMissing);
       if (image === undefined) continue;
       const sizeBytes = image.sizeBytes - (image.sizeBytes % granularityBytes);
       if (sizeBytes <= record.sizeBytes) continue;
@@ -235,10 +235,6 @@ export class ImageVolumes {
     }
     return error;
   }
-}
-
-function nothingIfMissing(error: unknown): undefined {
-  if (!isErrno(error, 'ENOENT')) throw error;
 }
 
 /** Waits for all to end, also if one fails: who cleans up then must not meet the others at work. */

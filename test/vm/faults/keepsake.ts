@@ -19,6 +19,16 @@ export async function assertKeepsake(node: GuestNode, volume: GuestVolume): Prom
   assert.deepEqual(found, [checksum], `what was fsynced in a volume with ${volume.content} is not there any more`);
 }
 
+/** Takes volumes that are not in use into use again, each with its keepsake, and removes them. */
+export async function assertOutlived(node: GuestNode, volumes: readonly GuestVolume[]): Promise<void> {
+  for (const volume of volumes) {
+    await volume.use();
+    await assertKeepsake(node, volume);
+    await volume.leave();
+    await volume.delete();
+  }
+}
+
 function placeIn({ content, targetPath }: GuestVolume): { readonly path: string; readonly offsetBytes?: number } {
   return content === 'block' ? { path: targetPath, offsetBytes: 0 } : { path: `${targetPath}/keepsake` };
 }

@@ -1,6 +1,6 @@
 import { describe, test } from 'node:test';
 import { FaultyDisk } from '../faults/faulty-disk.ts';
-import { assertKeepsake, leaveKeepsake } from '../faults/keepsake.ts';
+import { assertOutlived, leaveKeepsake } from '../faults/keepsake.ts';
 import { Neighbour } from '../faults/neighbour.ts';
 import { SickPool } from '../faults/sick-pool.ts';
 import { usedVolume } from '../node/life.ts';
@@ -43,12 +43,7 @@ describe('T07: a filesystem that the kernel makes read-only after an error hurts
     await node.vm.run(`until umount ${home}; do sleep 0.1; done`, { timeoutMs: 60_000 });
     await node.vm.run(`e2fsck -f -p ${disk.path} || [ $? -eq 1 ]; ${mount}`);
     await sick.recovers();
-    for (const volume of volumes) {
-      await volume.use();
-      await assertKeepsake(node, volume);
-      await volume.leave();
-      await volume.delete();
-    }
+    await assertOutlived(node, volumes);
     await neighbour.assertUndisturbed(t);
   });
 });
