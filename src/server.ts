@@ -9,6 +9,7 @@ import { addServices } from './csi/call.ts';
 import { type Listener, listen, newServer } from './csi/listener.ts';
 import { serveRegistration } from './csi/registration.ts';
 import { Drain } from './drain.ts';
+import { Gate } from './gate.ts';
 import { groupControllerService } from './group-controller/service.ts';
 import { identityService } from './identity/service.ts';
 import { KernelError } from './kernel/errno.ts';
@@ -27,6 +28,8 @@ import { HoldfastError } from './volume/errors.ts';
 import { SingleFlight } from './volume/single-flight.ts';
 import { unlessLate } from './volume/unless-late.ts';
 
+/** For so long after the start calls wait for the pools to open; one on a disk that hangs would hold them up for ever. */
+const openingPatienceMs = 5_000;
 /** How long calls that run when the driver is told to stop may take; Kubernetes kills it 30 s after the signal. */
 const callGraceMs = 20_000;
 /** How long the pools may take to let go after that. */
@@ -60,7 +63,8 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   const server = newServer();
   const flights = new SingleFlight();
   const kubeletLane = new Lane('kubelet', sizes.kubelet);
-  const { admin: adminHandlers, ...handlers } = services(config, pools, flights, kubeletLane, drain);
+  const gate = new Gate();
+  const { admin: adminHandlers, ...handlers } = services(config, { pools, flights, kubeletLane, drain, gate });
   addServices(server, handlers, { log, ready: () => !stopping });
   await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
   const listener = await listen(server, config.socketPath);
@@ -77,6 +81,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   });
   // Who waits for these hears of it; nobody has to.
   opened.catch(() => undefined);
+  void unlessLate(openingPatienceMs, Promise.allSettled([opened])).then(() => gate.open());
 
   return {
     opened,
@@ -115,15 +120,22 @@ function poolOpeners(config: Config, log: Logger): ReadonlyMap<string, PoolOpene
   return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
 
-function services(config: ServeConfig, pools: Pools, flights: SingleFlight, kubeletLane: Lane, drain: Drain) {
+interface Parts {
+  readonly pools: Pools;
+  readonly flights: SingleFlight;
+  readonly kubeletLane: Lane;
+  readonly drain: Drain;
+  readonly gate: Gate;
+}
+
+function services(config: ServeConfig, { pools, flights, kubeletLane, drain, gate }: Parts) {
   const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
   const topology = { [topologyKey]: nodeId };
+  const calls = <H extends object>(handlers: H) => drain.count(gate.guard(handlers));
   return {
     identity: identityService({ name: driverName, version, pools, searchPath }),
-    controller: drain.count(
-      controllerService({ nodeId, topology, pools, flights, expansion, attach, maxVolumesPerNode }),
-    ),
-    node: drain.count(
+    controller: calls(controllerService({ nodeId, topology, pools, flights, expansion, attach, maxVolumesPerNode })),
+    node: calls(
       nodeService({
         nodeId,
         topology,
@@ -136,7 +148,7 @@ function services(config: ServeConfig, pools: Pools, flights: SingleFlight, kube
         maxVolumesPerNode,
       }),
     ),
-    groupController: drain.count(groupControllerService({ nodeId, pools, flights })),
+    groupController: calls(groupControllerService({ nodeId, pools, flights })),
     snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, flights })),
     admin: drain.count(adminService({ pools, flights })),
   };

@@ -7,26 +7,35 @@ import { claim, pod } from './harness/objects.ts';
 
 clusterTest('the driver is killed again and again while 20 pods start and stop', async (namespace) => {
   const names = Array.from({ length: 20 }, (_, index) => `user-${index}`);
-  const finished = new AbortController();
-  const killing = killAgainAndAgain(finished.signal);
-  try {
+  const kills = await whileKilled(async () => {
     await namespace.apply(
       ...names.map((name) => claim(name, { size: '64Mi' })),
       ...names.map((name) => pod(name, { volumes: { data: name }, script: 'hostname > /data/file' })),
     );
     await namespace.running(...names);
-    await namespace.remove(...names.map((name) => `pod/${name}`));
-  } finally {
-    finished.abort();
-  }
-  const kills = await killing;
-  console.log(`faults: ${kills} kills of the driver while 20 pods started and stopped`);
+  });
+  const moreKills = await whileKilled(() => namespace.remove(...names.map((name) => `pod/${name}`)));
+  console.log(`faults: ${kills} kills of the driver while 20 pods started, ${moreKills} while they stopped`);
   await namespace.apply(...names.slice(0, 3).map((name) => pod(name, { volumes: { data: name } })));
   await namespace.running(...names.slice(0, 3));
   for (const name of names.slice(0, 3)) assert.equal(await namespace.exec(name, 'cat /data/file'), name);
 });
 
-/** Each time that it has come up and done something; how many times. */
+/** So long is the driver killed at most: the kubelet's pauses grow to two minutes, and it might never meet a living one. */
+const killingMs = 60_000;
+
+/** Kills the driver each time that it has come up and done something. @returns how many times */
+async function whileKilled(work: () => Promise<void>): Promise<number> {
+  const finished = new AbortController();
+  const killing = killAgainAndAgain(AbortSignal.any([finished.signal, AbortSignal.timeout(killingMs)]));
+  try {
+    await work();
+  } finally {
+    finished.abort();
+  }
+  return killing;
+}
+
 async function killAgainAndAgain(signal: AbortSignal): Promise<number> {
   const { driver } = cluster();
   let kills = 0;

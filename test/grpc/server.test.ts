@@ -44,6 +44,21 @@ describe('start', () => {
     await driver.ready();
   });
 
+  test('a call that comes while the pools are being opened waits for them', async () => {
+    using scratch = new Scratch('server');
+    const config = directoryPool(scratch);
+    await (await DriverProcess.start(scratch, { config })).stop();
+    const lock = await lockExclusively(new Lane('test', 1), scratch.join('pool'));
+    assert.ok(lock !== undefined);
+    await using driver = DriverProcess.spawn(scratch, { config });
+    await driver.listening();
+    using client = driver.connect();
+    const listed = client.controller.ListVolumes({});
+    assert.deepEqual(await client.identity.Probe({}), { ready: { value: false } });
+    await lock[Symbol.asyncDispose]();
+    assert.deepEqual((await listed).entries, []);
+  });
+
   test('O02: a socket that a killed driver left is replaced', async () => {
     using scratch = new Scratch('server');
     const config = directoryPool(scratch);

@@ -1,8 +1,8 @@
 import type { Kubectl } from './kubectl.ts';
 import type { Manifest } from './objects.ts';
 
-/** How long anything in a cluster may take before it has failed: a busy machine is slow, but not that slow. */
-const patience = '120s';
+/** How long anything in a cluster may take before it has failed: twice the kubelet's longest pause between two tries. */
+const patience = '240s';
 
 /** A namespace of a test's own, and what a user does in it. Objects are named as for kubectl: `pod/a`, `pvc/data`. */
 export class Namespace {
