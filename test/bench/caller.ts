@@ -1,12 +1,13 @@
-import { type ClientHttp2Session, connect } from 'node:http2';
-import { connect as connectSocket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { decode, encode, type Method, methodsOf } from '../../src/csi/contract.ts';
 import type { ControllerMethods, NodeMethods } from '../../src/csi/generated/types.ts';
 import type { ClientOf } from '../support/client.ts';
+import { FrameReader, frame, frameTypes, grpcHeaders, isEndOfStream, preface } from './http2-frames.ts';
 
 /**
  * A caller that costs little. The driver's callers are Go programs, to which a call is a fraction of what it is to
- * grpc-js's client; that one's time, in which the driver idles, would be measured as if it were the driver's.
+ * grpc-js's client, or to node:http2; the time of those, in which the driver idles, would be measured as if it were the
+ * driver's. This one writes the few frames of HTTP/2 that a call is made of itself.
  */
 export interface Caller {
   readonly controller: ClientOf<ControllerMethods>;
@@ -15,11 +16,11 @@ export interface Caller {
 }
 
 /** gRPC's frame around a message: whether it is compressed, and its length. */
-const frameHeaderBytes = 5;
+const messageHeaderBytes = 5;
 
-/** Connects to a driver's socket. A call that is answered with an error rejects with its code and message. */
+/** Connects to a driver's socket. A call that is answered with an error rejects; what it was, the driver's log tells. */
 export function connectCaller(socketPath: string): Caller {
-  const session = connect('http://localhost', { createConnection: () => connectSocket(socketPath) });
+  const session = new Session(connect(socketPath));
   return {
     controller: service<ControllerMethods>(session, 'csi.v1.Controller'),
     node: service<NodeMethods>(session, 'csi.v1.Node'),
@@ -27,43 +28,91 @@ export function connectCaller(socketPath: string): Caller {
   };
 }
 
-function service<Methods>(session: ClientHttp2Session, name: string): ClientOf<Methods> {
-  const calls = methodsOf(name).map((method) => [method.name, (request: object) => call(session, method, request)]);
+function service<Methods>(session: Session, name: string): ClientOf<Methods> {
+  const calls = methodsOf(name).map((method) => [method.name, caller(session, method)]);
   // The generated types and the descriptor that these functions were made from are of one contract.
   return Object.fromEntries(calls) as ClientOf<Methods>;
 }
 
-function call(session: ClientHttp2Session, method: Method, request: object): Promise<object> {
-  return new Promise((resolve, reject) => {
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': method.path,
-      'content-type': 'application/grpc',
-      te: 'trailers',
-    });
-    const chunks: Buffer[] = [];
-    let failure: string | undefined;
-    const readStatus = (headers: Readonly<Record<string, unknown>>) => {
-      const { 'grpc-status': status, 'grpc-message': message } = headers;
-      if (status !== undefined && status !== '0') failure = `${method.name}: code ${status}: ${message}`;
-    };
-    // An answer without a message has its status in its first headers.
-    stream.on('response', readStatus);
-    stream.on('trailers', readStatus);
-    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-    stream.on('end', () => {
-      if (failure !== undefined) reject(new Error(failure));
-      else resolve(decode<object>(method.responseType, Buffer.concat(chunks).subarray(frameHeaderBytes)));
-    });
-    stream.on('error', reject);
-    stream.end(frame(encode(method.requestType, request)));
-  });
+function caller(session: Session, method: Method): (request: object) => Promise<object> {
+  const headers = grpcHeaders(method.path);
+  return async (request) => {
+    const answer = await session.call(headers, withMessageHeader(encode(method.requestType, request)));
+    if (answer === undefined) throw new Error(`${method.name} was refused; the driver's log has the reason`);
+    return decode<object>(method.responseType, answer.subarray(messageHeaderBytes));
+  };
 }
 
-function frame(message: Buffer): Buffer {
-  const framed = Buffer.allocUnsafe(frameHeaderBytes + message.length);
-  framed.writeUInt8(0, 0);
+function withMessageHeader(message: Buffer): Buffer {
+  const framed = Buffer.alloc(messageHeaderBytes + message.length);
   framed.writeUInt32BE(message.length, 1);
-  message.copy(framed, frameHeaderBytes);
+  message.copy(framed, messageHeaderBytes);
   return framed;
+}
+
+interface Call {
+  readonly chunks: Buffer[];
+  readonly resolve: (answer: Buffer | undefined) => void;
+  readonly reject: (error: Error) => void;
+}
+
+class Session {
+  readonly #socket: Socket;
+  readonly #reader = new FrameReader();
+  readonly #calls = new Map<number, Call>();
+  #nextStream = 1;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.write(preface);
+    socket.on('data', (bytes: Buffer) => this.#read(bytes));
+    socket.on('error', (error) => this.#fail(error));
+    socket.on('close', () => this.#fail(new Error('the driver closed the connection')));
+  }
+
+  /** @returns undefined for an error: gRPC sends no message then */
+  call(headers: Buffer, message: Buffer): Promise<Buffer | undefined> {
+    const stream = this.#nextStream;
+    this.#nextStream += 2;
+    return new Promise((resolve, reject) => {
+      this.#calls.set(stream, { chunks: [], resolve, reject });
+      const { DATA, HEADERS } = frameTypes;
+      this.#socket.write(
+        Buffer.concat([
+          frame({ type: HEADERS, flags: 'end of headers', stream, payload: headers }),
+          frame({ type: DATA, flags: 'end of stream', stream, payload: message }),
+        ]),
+      );
+    });
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #read(bytes: Buffer): void {
+    for (const { flags, payload, stream, type } of this.#reader.read(bytes)) {
+      const call = this.#calls.get(stream);
+      if (type === frameTypes.DATA) call?.chunks.push(payload);
+      if (call !== undefined && isEndOfStream(type, flags)) {
+        this.#calls.delete(stream);
+        call.resolve(call.chunks.length === 0 ? undefined : Buffer.concat(call.chunks));
+      }
+      if (type === frameTypes.RST_STREAM) {
+        this.#calls.delete(stream);
+        call?.reject(new Error('the driver reset a call'));
+      }
+      if (type === frameTypes.SETTINGS && flags === 0) {
+        this.#socket.write(frame({ type, flags: 'acknowledged', stream: 0, payload: Buffer.alloc(0) }));
+      }
+      if (type === frameTypes.PING && flags === 0) {
+        this.#socket.write(frame({ type, flags: 'acknowledged', stream: 0, payload }));
+      }
+    }
+  }
+
+  #fail(error: Error): void {
+    for (const call of this.#calls.values()) call.reject(error);
+    this.#calls.clear();
+  }
 }
