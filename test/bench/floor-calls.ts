@@ -1,4 +1,5 @@
-import { closeSync, constants, openSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, type Stats } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import koffi from 'koffi';
 import { encodeLoopConfig, type LoopConfiguration } from '../../src/kernel/loop-layout.ts';
 
@@ -17,6 +18,10 @@ const SYS_fsconfig = 431;
 const SYS_fsmount = 432;
 
 const EBUSY = 16;
+
+const F_UNLCK = 2;
+const F_WRLCK = 1;
+const F_SETLEASE = 1024;
 
 const O_CLOEXEC = 0o2000000;
 const O_PATH = 0o10000000;
@@ -41,6 +46,7 @@ const moveMount = libc.func('syscall', 'long', ['long', 'int', 'const char *', '
 const spawn = libc.func(
   'int posix_spawn(_Out_ int *pid, const char *path, void *actions, void *attributes, const char **argv, const char **envp)',
 );
+const fcntl = libc.func('int fcntl(int fd, int command, long argument)');
 const waitpid = libc.func('int waitpid(int pid, _Out_ int *status, int options)');
 
 /** Runs a program to its end the cheapest way there is. */
@@ -53,12 +59,32 @@ export function runProgram(path: string, args: readonly string[]): void {
   if (status[0] !== 0) throw new Error(`${path} ended with status ${status[0]}`);
 }
 
-/** A loop device over the file, and the descriptor that keeps it until it is mounted. */
+/** Opens a file that nobody else may have open, a loop device or another driver: asks for a lease (fcntl(2)). */
+export function openAlone(path: string): number {
+  const fd = openSync(path, constants.O_RDWR | O_CLOEXEC);
+  checked('F_SETLEASE', fcntl(fd, F_SETLEASE, F_WRLCK));
+  checked('F_SETLEASE', fcntl(fd, F_SETLEASE, F_UNLCK));
+  return fd;
+}
+
+/** What there is at a path, without a link on the last two steps of the way. */
+export function lookAt(path: string): Stats {
+  const flags = O_PATH | O_CLOEXEC | constants.O_NOFOLLOW;
+  const parent = openSync(dirname(path), flags | constants.O_DIRECTORY);
+  const fd = openSync(`/proc/self/fd/${parent}/${basename(path)}`, flags);
+  try {
+    return fstatSync(fd);
+  } finally {
+    closeSync(fd);
+    closeSync(parent);
+  }
+}
+
+/** A loop device over the open file, and the descriptor that keeps it until it is mounted. */
 export function attachLoop(
-  path: string,
+  backingFd: number,
   configuration: Pick<LoopConfiguration, 'label' | 'blockSizeBytes' | 'directIo'>,
 ): { readonly devicePath: string; readonly fd: number } {
-  const backingFd = openSync(path, constants.O_RDWR | O_CLOEXEC);
   const controlFd = openSync('/dev/loop-control', constants.O_RDONLY | O_CLOEXEC);
   const configured = { ...configuration, backingFd, readonly: false, autoclear: true };
   for (;;) {
