@@ -30,7 +30,7 @@ export async function unpublishVolume(context: NodeContext, request: UnpublishRe
   using place = await openPlace(context.lane, target);
   const undone = place === undefined ? undefined : await unpublishAt(context, place, volumeId, note);
   if (isEphemeral) await removeEphemeral(context, volumeId);
-  else await detachReadonlyDevice(context, volumeId, undone);
+  else await detachLastSeen(context, volumeId, undone);
 }
 
 async function unpublishAt(
@@ -64,12 +64,15 @@ async function remove({ lane }: NodeContext, place: Place, plan: UnpublishPlan):
   }
 }
 
-/** The device behind a read-only target of a block volume goes with the last of them (PB14). */
-async function detachReadonlyDevice(context: NodeContext, id: VolumeId, undone: Undone | undefined): Promise<void> {
+/**
+ * A device of a block volume goes with the last place that shows it: that for read-only targets with the last of them
+ * (PB14), the staged one if its place was moved away and is undone where it is now.
+ */
+async function detachLastSeen(context: NodeContext, id: VolumeId, undone: Undone | undefined): Promise<void> {
   const unmounted = undone?.unmounted[0]?.mounted;
   if (unmounted?.access === 'mount') return;
   const pool = unmounted?.owner?.pool ?? (await blockPool(context, id));
-  if (pool !== undefined) await detachUnseen(context.lane, pool, id, 'readonly');
+  if (pool !== undefined) await detachUnseen(context.lane, pool, id, 'all');
 }
 
 /** For a replay: its first try may have died between the unmount and the detach. */

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { decode, encode, type Method, methodsOf } from '../../src/csi/contract.ts';
 import type { ControllerMethods, NodeMethods } from '../../src/csi/generated/types.ts';
 import type { ClientOf } from '../support/client.ts';
-import { FrameReader, frame, frameTypes, grpcHeaders, isEndOfStream, preface } from './http2-frames.ts';
+import { callHeaders, FrameReader, flags, frame, frameTypes, preface, settings } from '../support/http2-frames.ts';
 
 /**
  * A caller that costs little. The driver's callers are Go programs, to which a call is a fraction of what it is to
@@ -35,7 +35,7 @@ function service<Methods>(session: Session, name: string): ClientOf<Methods> {
 }
 
 function caller(session: Session, method: Method): (request: object) => Promise<object> {
-  const headers = grpcHeaders(method.path);
+  const headers = callHeaders(method.path);
   return async (request) => {
     const answer = await session.call(headers, withMessageHeader(encode(method.requestType, request)));
     if (answer === undefined) throw new Error(`${method.name} was refused; the driver's log has the reason`);
@@ -49,6 +49,9 @@ function withMessageHeader(message: Buffer): Buffer {
   message.copy(framed, messageHeaderBytes);
   return framed;
 }
+
+/** A window that is never full: all answers of a bench together are smaller. */
+const wideWindow = frame({ type: frameTypes.window, stream: 0, payload: Buffer.of(0x7f, 0xff, 0, 0) });
 
 interface Call {
   readonly chunks: Buffer[];
@@ -64,7 +67,7 @@ class Session {
 
   constructor(socket: Socket) {
     this.#socket = socket;
-    socket.write(preface);
+    socket.write(Buffer.concat([preface, settings, wideWindow]));
     socket.on('data', (bytes: Buffer) => this.#read(bytes));
     socket.on('error', (error) => this.#fail(error));
     socket.on('close', () => this.#fail(new Error('the driver closed the connection')));
@@ -76,11 +79,10 @@ class Session {
     this.#nextStream += 2;
     return new Promise((resolve, reject) => {
       this.#calls.set(stream, { chunks: [], resolve, reject });
-      const { DATA, HEADERS } = frameTypes;
       this.#socket.write(
         Buffer.concat([
-          frame({ type: HEADERS, flags: 'end of headers', stream, payload: headers }),
-          frame({ type: DATA, flags: 'end of stream', stream, payload: message }),
+          frame({ type: frameTypes.headers, flags: flags.endHeaders, stream, payload: headers }),
+          frame({ type: frameTypes.data, flags: flags.endStream, stream, payload: message }),
         ]),
       );
     });
@@ -91,24 +93,20 @@ class Session {
   }
 
   #read(bytes: Buffer): void {
-    for (const { flags, payload, stream, type } of this.#reader.read(bytes)) {
+    for (const { flags: bits, payload, stream, type } of this.#reader.read(bytes)) {
       const call = this.#calls.get(stream);
-      if (type === frameTypes.DATA) call?.chunks.push(payload);
-      if (call !== undefined && isEndOfStream(type, flags)) {
-        this.#calls.delete(stream);
-        call.resolve(call.chunks.length === 0 ? undefined : Buffer.concat(call.chunks));
-      }
-      if (type === frameTypes.RST_STREAM) {
-        this.#calls.delete(stream);
-        call?.reject(new Error('the driver reset a call'));
-      }
-      if (type === frameTypes.SETTINGS && flags === 0) {
-        this.#socket.write(frame({ type, flags: 'acknowledged', stream: 0, payload: Buffer.alloc(0) }));
-      }
-      if (type === frameTypes.PING && flags === 0) {
-        this.#socket.write(frame({ type, flags: 'acknowledged', stream: 0, payload }));
-      }
+      if (type === frameTypes.data) call?.chunks.push(payload);
+      const isLast = (type === frameTypes.data || type === frameTypes.headers) && (bits & flags.endStream) !== 0;
+      if (isLast || type === frameTypes.reset) this.#calls.delete(stream);
+      if (isLast) call?.resolve(call.chunks.length === 0 ? undefined : Buffer.concat(call.chunks));
+      if (type === frameTypes.reset) call?.reject(new Error('the driver reset a call'));
+      if (type === frameTypes.settings && bits === 0) this.#acknowledge(type);
+      if (type === frameTypes.ping && bits === 0) this.#acknowledge(type, payload);
     }
+  }
+
+  #acknowledge(type: number, payload: Buffer = Buffer.alloc(0)): void {
+    this.#socket.write(frame({ type, flags: flags.acknowledged, stream: 0, payload }));
   }
 
   #fail(error: Error): void {

@@ -39,10 +39,9 @@ export interface TestDriverOptions {
   readonly slow?: Readonly<Record<string, Promise<void>>>;
   /** Where tools are looked for; the PATH of the test unless given. */
   readonly searchPath?: string;
+  /** How long unequal calls on one volume wait for each other: the driver's own time would only make tests slow. */
+  readonly patienceMs?: number;
 }
-
-/** How long unequal calls on one volume wait for each other: the driver's own time would only make tests slow. */
-const patienceMs = 200;
 
 /** The whole driver but its configuration on a socket, over real pools in a directory of their own. */
 export class TestDriver implements AsyncDisposable {
@@ -86,7 +85,7 @@ export class TestDriver implements AsyncDisposable {
   }
 
   static async #serve(options: TestDriverOptions, scratch: Scratch, pools: Pools): Promise<TestDriver> {
-    const { attach = 'none', expansion = 'controller', maxVolumesPerNode = 0 } = options;
+    const { attach = 'none', expansion = 'controller', maxVolumesPerNode = 0, patienceMs = 200 } = options;
     const searchPath = options.searchPath ?? process.env['PATH'] ?? '';
     const id = options.nodeId ?? nodeId;
     const topology = { ...here, 'topology.holdfast.dev/node': id };

@@ -7,6 +7,7 @@ import {
   openSync,
   readdirSync,
   readSync,
+  renameSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -239,6 +240,16 @@ describe('block volumes', () => {
     await harness.hasLoops(volume, 1);
     await volume.unstage();
     await harness.hasLoops(volume, 0);
+  });
+
+  test('UP06: a staging directory that was moved away is undone where it is, with the device', async () => {
+    const volume = await harness.volume('moved', block);
+    await volume.stage();
+    const moved = `${volume.staging}-moved`;
+    renameSync(volume.staging, moved);
+    await volume.unpublish(join(moved, volume.id));
+    await harness.hasLoops(volume, 0);
+    await harness.pool.remove(volume.id);
   });
 
   test('ST10: restores what somebody unmounted or detached', async () => {

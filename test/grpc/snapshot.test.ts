@@ -143,7 +143,7 @@ describe('CreateSnapshot', () => {
   });
 
   test('different snapshots of one volume at once, none lost', async () => {
-    await using driver = await TestDriver.start({ ...sharing });
+    await using driver = await TestDriver.start({ ...sharing, patienceMs: 60_000 });
     const source = await makeVolume(driver, create('a'));
     const names = Array.from({ length: 10 }, () => randomUUID());
     const ids = await Promise.all(names.map((name) => makeSnapshot(driver, source, name)));

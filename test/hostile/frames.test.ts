@@ -7,11 +7,12 @@ import fc from 'fast-check';
 import { framed, openSession, rawCall, startRequest } from '../grpc/wire-http2.ts';
 import type { DriverClient } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
+import { callHeaders, flags, frame, frameTypes, preface, settings } from '../support/http2-frames.ts';
 import { Scratch } from '../support/scratch.ts';
 import { assertAnswers } from './answers.ts';
 import { forgetPeak, peakMebibytes } from './driver-memory.ts';
-import { callHeaders, flags, flood, frame, frameTypes, open, preface, settings } from './h2-frames.ts';
 import { howToRepeat, times, withoutShrinking } from './runs.ts';
+import { flood, open } from './sockets.ts';
 
 /*
  * O06 and beyond: HTTP/2 that no client speaks, floods of what is cheap to send, and clients that take their time, at a

@@ -7,10 +7,11 @@ import { contract, encode } from '../../src/csi/contract.ts';
 import { framed, rawCall } from '../grpc/wire-http2.ts';
 import type { DriverClient } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
+import { preface, settings } from '../support/http2-frames.ts';
 import { Scratch } from '../support/scratch.ts';
 import { assertAnswers } from './answers.ts';
-import { flood, open, preface, settings } from './h2-frames.ts';
 import { howToRepeat, times, withoutShrinking } from './runs.ts';
+import { flood, open } from './sockets.ts';
 import { hostileString } from './strings.ts';
 
 let scratch: Scratch;

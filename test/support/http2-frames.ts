@@ -1,6 +1,3 @@
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-
 /** HTTP/2 by hand (RFC 9113), with none of its rules enforced. */
 
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
@@ -18,7 +15,9 @@ export const frameTypes = {
   continuation: 9,
 } as const;
 
-export const flags = { endStream: 1, endHeaders: 4 } as const;
+export const flags = { endStream: 1, acknowledged: 1, endHeaders: 4 } as const;
+
+const headBytes = 9;
 
 export interface Frame {
   readonly type: number;
@@ -30,7 +29,7 @@ export interface Frame {
 }
 
 export function frame({ flags: bits = 0, payload = Buffer.alloc(0), stream, type, length = payload.length }: Frame) {
-  const head = Buffer.alloc(9);
+  const head = Buffer.alloc(headBytes);
   head.writeUIntBE(length, 0, 3);
   head.writeUInt8(type & 255, 3);
   head.writeUInt8(bits & 255, 4);
@@ -74,27 +73,31 @@ export function callHeaders(path: string, more: Readonly<Record<string, string>>
   });
 }
 
-/** Connects; what the server does to the connection is no error here. */
-export async function open(socketPath: string): Promise<Socket> {
-  const socket = connect(socketPath);
-  socket.on('error', () => undefined);
-  await once(socket, 'connect');
-  socket.resume();
-  return socket;
+/** A frame as it is read. */
+export interface ReadFrame {
+  readonly type: number;
+  readonly flags: number;
+  readonly stream: number;
+  readonly payload: Buffer;
 }
 
-/** Writes as long as the server reads; how many chunks it took before it closed. */
-export async function flood(socketPath: string, chunks: Iterable<Uint8Array>): Promise<number> {
-  const socket = await open(socketPath);
-  // Not once(): that an error comes first is what happens here.
-  const closed = new Promise((resolve) => socket.once('close', resolve));
-  let written = 0;
-  for (const chunk of chunks) {
-    if (!socket.writable) break;
-    written++;
-    if (!socket.write(chunk)) await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closed]);
+/** Takes frames out of a stream of bytes. */
+export class FrameReader {
+  #rest: Buffer = Buffer.alloc(0);
+
+  *read(bytes: Buffer): Generator<ReadFrame, void, void> {
+    let rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+    while (rest.length >= headBytes) {
+      const length = rest.readUIntBE(0, 3);
+      if (rest.length < headBytes + length) break;
+      yield {
+        type: rest.readUInt8(3),
+        flags: rest.readUInt8(4),
+        stream: rest.readUInt32BE(5) & 0x7fffffff,
+        payload: rest.subarray(headBytes, headBytes + length),
+      };
+      rest = rest.subarray(headBytes + length);
+    }
+    this.#rest = rest;
   }
-  socket.end();
-  await closed;
-  return written;
 }
