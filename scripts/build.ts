@@ -37,7 +37,7 @@ const withoutBallast: Plugin = {
 
 /**
  * An ES module that imports node:http asks for everything that it exports, WebSocket among it, for which Node loads the
- * whole of its fetch: a fifth of the time to the first Probe. Who requires it gets what is used.
+ * whole of its fetch: a tenth of the time to the first Probe. Who requires it gets what is used.
  */
 const httpOnDemand: Plugin = {
   name: 'http-on-demand',

@@ -1,4 +1,4 @@
-import type { Handler, StreamHandler } from './csi/handler.ts';
+import { type Handler, type StreamHandler, wrapHandlers } from './csi/handler.ts';
 
 /** Knows how many calls are at work, those included whose clients went away: the work goes on without them (T02). */
 export class Drain {
@@ -8,9 +8,7 @@ export class Drain {
 
   /** The same handlers, counted. */
   count<H extends object>(handlers: H): H {
-    const entries = Object.entries(handlers).map(([name, handler]) => [name, this.#counted(handler)]);
-    // Only functions go in and out, each for the same RPC.
-    return Object.fromEntries(entries) as H;
+    return wrapHandlers(handlers, (handler: Handler<never, object>) => this.#counted(handler));
   }
 
   /** How many calls there were, those at work included. */
@@ -20,9 +18,7 @@ export class Drain {
 
   /** The same for handlers of streams: one is at work until its last message, or until it is ended early. */
   countStreams<H extends object>(handlers: H): H {
-    const entries = Object.entries(handlers).map(([name, handler]) => [name, this.#countedStream(handler)]);
-    // As above.
-    return Object.fromEntries(entries) as H;
+    return wrapHandlers(handlers, (handler: StreamHandler<never, object>) => this.#countedStream(handler));
   }
 
   /** Resolves when no call is at work, or when it took too long: then with false. */

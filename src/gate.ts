@@ -1,4 +1,4 @@
-import type { Handler } from './csi/handler.ts';
+import { type Handler, wrapHandlers } from './csi/handler.ts';
 
 /**
  * Lets no call through before it is opened. Whoever is refused comes again after a pause that grows each time, the
@@ -16,9 +16,7 @@ export class Gate {
 
   /** The same handlers, whose calls wait for the gate. */
   guard<H extends object>(handlers: H): H {
-    const entries = Object.entries(handlers).map(([name, handler]) => [name, this.#guarded(handler)]);
-    // Only functions go in and out, each for the same RPC.
-    return Object.fromEntries(entries) as H;
+    return wrapHandlers(handlers, (handler: Handler<never, object>) => this.#guarded(handler));
   }
 
   #guarded(handler: Handler<never, object>): Handler<never, object> {

@@ -1,6 +1,7 @@
 import { chmod, lstat, rename, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
+import { ignoreMissing } from './kernel/errno.ts';
 
 /** sockaddr_un has room for this much, less the final NUL (unix(7)). */
 const longestPathBytes = 107;
@@ -51,10 +52,6 @@ async function assertFree(socketPath: string): Promise<void> {
   if (status === undefined) return;
   if (!status.isSocket()) throw new Error(`${socketPath} is not a socket: move it away, or choose another path.`);
   if (await isServed(socketPath)) throw new SocketTaken(`Another process serves ${socketPath}: stop it first.`);
-}
-
-function ignoreMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error;
 }
 
 function isServed(socketPath: string): Promise<boolean> {

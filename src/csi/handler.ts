@@ -23,6 +23,13 @@ export interface StreamContext extends CallContext {
  */
 export type StreamHandler<Q, R> = (request: Q, context: StreamContext) => AsyncIterable<Draft<R>>;
 
+/** The same handlers, each of them wrapped. All must be of the kind that `wrap` takes, unary ones say. */
+export function wrapHandlers<H extends object, F>(handlers: H, wrap: (handler: F) => F): H {
+  const entries = Object.entries(handlers).map(([name, handler]) => [name, wrap(handler)]);
+  // Only functions go in and out, each for the same RPC.
+  return Object.fromEntries(entries) as H;
+}
+
 /** A message to be sent: what is left out has its default. A message that was read has all its fields. */
 export type Draft<T> = T extends readonly (infer E)[]
   ? readonly Draft<E>[]

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { isErrno } from '../kernel/errno.ts';
+import { ignoreMissing } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
@@ -80,9 +80,7 @@ export class Notes {
   /** Removes what was kept of the volume. */
   async forget(id: VolumeId): Promise<void> {
     if (!this.#notes.delete(id)) return;
-    await step('note/write', () => this.#lane.run(() => unlink(this.#path(id)))).catch((error) => {
-      if (!isErrno(error, 'ENOENT')) throw error;
-    });
+    await step('note/write', () => this.#lane.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
   }
 
   /**

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { decode, encode, type Method, methodsOf } from '../../src/csi/contract.ts';
 import type { ControllerMethods, NodeMethods } from '../../src/csi/generated/types.ts';
+import { framed } from '../grpc/wire-http2.ts';
 import type { ClientOf } from '../support/client.ts';
 import { callHeaders, FrameReader, flags, frame, frameTypes, preface, settings } from '../support/http2-frames.ts';
 
@@ -37,17 +38,10 @@ function service<Methods>(session: Session, name: string): ClientOf<Methods> {
 function caller(session: Session, method: Method): (request: object) => Promise<object> {
   const headers = callHeaders(method.path);
   return async (request) => {
-    const answer = await session.call(headers, withMessageHeader(encode(method.requestType, request)));
+    const answer = await session.call(headers, framed(encode(method.requestType, request)));
     if (answer === undefined) throw new Error(`${method.name} was refused; the driver's log has the reason`);
     return decode<object>(method.responseType, answer.subarray(messageHeaderBytes));
   };
-}
-
-function withMessageHeader(message: Buffer): Buffer {
-  const framed = Buffer.alloc(messageHeaderBytes + message.length);
-  framed.writeUInt32BE(message.length, 1);
-  message.copy(framed, messageHeaderBytes);
-  return framed;
 }
 
 /** A window that is never full: all answers of a bench together are smaller. */

@@ -14,6 +14,14 @@ import { Scratch } from '../support/scratch.ts';
 const directoryPool = (scratch: Scratch, more = '') =>
   `pools:\n  default:\n    directory: ${scratch.join('pool')}\n${more}`;
 
+/** Keeps the driver from opening its pool, which is there already, until it is disposed of. */
+async function lockedPool(scratch: Scratch): Promise<AsyncDisposable> {
+  await (await DriverProcess.start(scratch, { config: directoryPool(scratch) })).stop();
+  const lock = await lockExclusively(new Lane('test', 1), scratch.join('pool'));
+  assert.ok(lock !== undefined);
+  return lock;
+}
+
 describe('start', () => {
   test('with no configuration at all there is a pool on which everything works', async () => {
     using scratch = new Scratch('server');
@@ -30,11 +38,8 @@ describe('start', () => {
 
   test('I07: Probe answers while a pool is still being opened, and says so', async () => {
     using scratch = new Scratch('server');
-    const config = directoryPool(scratch);
-    await (await DriverProcess.start(scratch, { config })).stop();
-    const lock = await lockExclusively(new Lane('test', 1), scratch.join('pool'));
-    assert.ok(lock !== undefined);
-    await using driver = DriverProcess.spawn(scratch, { config });
+    const lock = await lockedPool(scratch);
+    await using driver = DriverProcess.spawn(scratch, { config: directoryPool(scratch) });
     await driver.listening();
     using client = driver.connect();
     assert.deepEqual(await client.identity.Probe({}), { ready: { value: false } });
@@ -46,11 +51,8 @@ describe('start', () => {
 
   test('a call that comes while the pools are being opened waits for them', async () => {
     using scratch = new Scratch('server');
-    const config = directoryPool(scratch);
-    await (await DriverProcess.start(scratch, { config })).stop();
-    const lock = await lockExclusively(new Lane('test', 1), scratch.join('pool'));
-    assert.ok(lock !== undefined);
-    await using driver = DriverProcess.spawn(scratch, { config });
+    const lock = await lockedPool(scratch);
+    await using driver = DriverProcess.spawn(scratch, { config: directoryPool(scratch) });
     await driver.listening();
     using client = driver.connect();
     const listed = client.controller.ListVolumes({});

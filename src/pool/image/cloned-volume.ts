@@ -14,9 +14,8 @@ import type { ImageParts } from './parts.ts';
 export async function devicesToFreeze(
   { devices, lane }: Pick<ImageParts, 'devices' | 'lane'>,
   { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
-): Promise<AttachedDevice[]> {
-  if ((await devices.holder(id)) === undefined) return [];
-  const attached = await devices.list(id);
+): Promise<readonly AttachedDevice[]> {
+  const attached = await devices.inUse(id);
   const writable = attached.find(({ readonly }) => !readonly);
   if (content.type === 'block' || writable === undefined) return attached;
   const table = await readMountTable(lane);

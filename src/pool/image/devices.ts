@@ -89,13 +89,18 @@ export class ImageDevices {
   }
 
   /**
-   * A device that keeps the volume in use. After an unmount or detach the kernel's device lingers for as long as some
+   * The devices that keep the volume in use. After an unmount or detach the kernel's device lingers for as long as some
    * process, udev or a mkfs say, looks at it: such a device gets a moment to go.
    */
-  async holder(id: VolumeId): Promise<AttachedDevice | undefined> {
+  inUse(id: VolumeId): Promise<readonly AttachedDevice[]> {
     const isLingering = async (loops: readonly LoopStatus[]) =>
       loops.every(({ autoclear }) => autoclear) && !(await this.#isMounted(loops));
-    const [device] = await this.#settled(id, isLingering);
+    return this.#settled(id, isLingering);
+  }
+
+  /** One that keeps the volume in use. */
+  async holder(id: VolumeId): Promise<AttachedDevice | undefined> {
+    const [device] = await this.inUse(id);
     return device;
   }
 

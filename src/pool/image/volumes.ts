@@ -179,8 +179,9 @@ export class ImageVolumes {
    */
   async #releaseUnwritten({ content, id }: VolumeRecord): Promise<void> {
     const { devices, lane, layout } = this.#parts;
-    if ((await devices.holder(id)) === undefined) return punchUnwritten(lane, layout.data(id));
-    const [device] = (await devices.list(id)).filter((each) => !each.readonly);
+    const inUse = await devices.inUse(id);
+    if (inUse.length === 0) return punchUnwritten(lane, layout.data(id));
+    const device = inUse.find(({ readonly }) => !readonly);
     const mounted =
       content.type === 'mount' && device !== undefined
         ? await openMounted(lane, await readMountTable(lane), device)

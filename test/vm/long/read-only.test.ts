@@ -1,12 +1,11 @@
 import { describe, test } from 'node:test';
-import { FaultyDisk } from '../faults/faulty-disk.ts';
 import { assertOutlived, leaveKeepsake } from '../faults/keepsake.ts';
 import { Neighbour } from '../faults/neighbour.ts';
 import { SickPool } from '../faults/sick-pool.ts';
+import { faultyDisk as disk, twoDisks } from '../faults/two-pools.ts';
 import { usedVolume } from '../node/life.ts';
 import { startNode } from '../node/start-node.ts';
 
-const disk = new FaultyDisk('sick', '/dev/vdc');
 const home = '/srv/sick';
 const config = `
 defaultPool: well
@@ -14,16 +13,12 @@ pools:
   well: { device: /dev/vdb, sickAfter: 10m }
   sick: { directory: ${home}/pool }
 `;
-const disks = [
-  { name: 'well', sizeGiB: 2 },
-  { name: 'sick', sizeGiB: 2 },
-];
 const mount = `mount -o errors=remount-ro ${disk.path} ${home}`;
 const prepare = `${disk.making} && mkfs.ext4 -q -J size=8 ${disk.path} && mkdir -p ${home} && ${mount}`;
 
 describe('T07: a filesystem that the kernel makes read-only after an error hurts only its own pool', () => {
   test('until its operator has checked it and mounted it anew', async (t) => {
-    await using started = await startNode(t, { config, pools: ['well', 'sick'], disks, prepare });
+    await using started = await startNode(t, { config, pools: ['well', 'sick'], disks: twoDisks, prepare });
     const { node } = started;
     const volumes = [await usedVolume(node, 'sick'), await usedVolume(node, 'sick', 'block')];
     for (const volume of volumes) await leaveKeepsake(node, volume);
