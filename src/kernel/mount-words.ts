@@ -15,13 +15,31 @@ export function safeWords(messages: readonly string[], options: readonly string[
 
 const omitted = '…';
 
+/**
+ * Characters are struck out where they stand, and only then replaced: what goes first does not hide the half of another
+ * option that overlaps with it, and what is written in place of one is not read again.
+ */
 function redact(message: string, options: readonly string[]): string {
-  const given = options.filter((option) => option !== '').sort((a, b) => b.length - a.length);
-  let text = message.trim().replace(/(['"`]).*\1/gs, `'${omitted}'`);
-  for (const option of given) text = text.replaceAll(option, omitted);
+  const given = options.filter((option) => option !== '');
   const hasDigits = given.some((option) => /[0-9]/.test(option));
-  return text.replace(/[^\s…':;,()]+/g, (word) => {
+  const struck = new Set<number>();
+  const strike = (from: number, length: number) => {
+    for (let at = from; at < from + length; at++) struck.add(at);
+  };
+
+  for (const { 0: quoted, index } of message.matchAll(/(['"`]).*\1/gs)) strike(index + 1, quoted.length - 2);
+  for (const option of given) {
+    for (let at = message.indexOf(option); at !== -1; at = message.indexOf(option, at + 1)) strike(at, option.length);
+  }
+  // By units of UTF-16, as the places are.
+  const left = () =>
+    message
+      .split('')
+      .map((unit, at) => (struck.has(at) ? omitted : unit))
+      .join('');
+  for (const { 0: word, index } of left().matchAll(/[^\s…'"`:;,()]+/g)) {
     const isPart = given.some((option) => option.includes(word));
-    return isPart || (hasDigits && /^[-+]?[0-9]/.test(word)) ? omitted : word;
-  });
+    if (isPart || (hasDigits && /^[-+]?[0-9]/.test(word))) strike(index, word.length);
+  }
+  return left().replace(/…+/g, omitted).trim();
 }
