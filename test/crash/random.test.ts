@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Scratch } from '../support/scratch.ts';
 import { buildDriver, type DriverCommand } from './bundle.ts';
 import { Caller } from './caller.ts';
 import { type CrashNode, makeNode } from './crash-node.ts';
+import type { PoolHome } from './crash-pool.ts';
 import { capacitiesOf, checkEmpty, checkStopped } from './invariants.ts';
-import { SeededRandom } from './seeded-random.ts';
+import { repeatable, SeededRandom } from './seeded-random.ts';
 
 /** HOLDFAST_TEST_SEED repeats a run's choices, HOLDFAST_TEST_KILLS makes it longer. */
 const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32));
@@ -21,36 +22,38 @@ describe('T01 T02 T04 T05: kill -9 at random moments under 8 callers', () => {
   after(() => command[Symbol.dispose]());
 
   for (const pool of ['file', 'directory'] as const) {
-    test(`the pool is in a ${pool}`, async (t) => {
-      t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats this run`);
-      using scratch = new Scratch('crash');
-      await using node = makeNode(command, scratch, { pools: [pool] });
-      const random = new SeededRandom(seed);
-      await node.start();
-      const capacities = await capacitiesOf(node);
-      await node.kill();
-
-      const callers = Array.from({ length: callerCount }, (_, i) => new Caller(node, `caller${i}`, random.fork()));
-      const stop = new AbortController();
-      const lives = Promise.all(callers.map((caller) => caller.run(stop.signal))).finally(() => stop.abort());
-      // Heard of below, when the killing has stopped.
-      lives.catch(() => undefined);
-      const startedMs = performance.now();
-      const killed = await killAtRandom(node, random, Math.ceil(kills / 2), stop.signal);
-      stop.abort();
-      await lives;
-
-      const sum = (count: (caller: Caller) => number) => callers.reduce((total, caller) => total + count(caller), 0);
-      const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
-      t.diagnostic(
-        `${killed} kills in ${seconds} s; ${sum((c) => c.lives)} lives of volumes, ${sum((c) => c.interruptions)} calls were interrupted`,
-      );
-      await checkEmpty(node, capacities);
-      assert.deepEqual(await node.stop(), { code: 0, signal: null }, node.lastWords());
-      await checkStopped(node);
-    });
+    test(`the pool is in a ${pool}`, (t) => repeatable(seed, () => liveAndKill(t, command, pool)));
   }
 });
+
+async function liveAndKill(t: TestContext, command: DriverCommand, pool: PoolHome): Promise<void> {
+  t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats this run`);
+  using scratch = new Scratch('crash');
+  await using node = makeNode(command, scratch, { pools: [pool] });
+  const random = new SeededRandom(seed);
+  await node.start();
+  const capacities = await capacitiesOf(node);
+  await node.kill();
+
+  const callers = Array.from({ length: callerCount }, (_, i) => new Caller(node, `caller${i}`, random.fork()));
+  const stop = new AbortController();
+  const lives = Promise.all(callers.map((caller) => caller.run(stop.signal))).finally(() => stop.abort());
+  // Heard of below, when the killing has stopped.
+  lives.catch(() => undefined);
+  const startedMs = performance.now();
+  const killed = await killAtRandom(node, random, Math.ceil(kills / 2), stop.signal);
+  stop.abort();
+  await lives;
+
+  const sum = (count: (caller: Caller) => number) => callers.reduce((total, caller) => total + count(caller), 0);
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+  t.diagnostic(
+    `${killed} kills in ${seconds} s; ${sum((c) => c.lives)} lives of volumes, ${sum((c) => c.interruptions)} calls were interrupted`,
+  );
+  await checkEmpty(node, capacities);
+  assert.deepEqual(await node.stop(), { code: 0, signal: null }, node.lastWords());
+  await checkStopped(node);
+}
 
 /** Leaves a driver running. Stops early if a caller has failed. */
 async function killAtRandom(

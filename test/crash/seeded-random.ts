@@ -34,3 +34,13 @@ export class SeededRandom {
     return new SeededRandom(this.below(2 ** 32));
   }
 }
+
+/** Work that is done by chance; its failure says how to have it again. */
+export async function repeatable(seed: number, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (cause) {
+    const what = cause instanceof Error ? cause.message : `${cause}`;
+    throw new Error(`${what}\nHOLDFAST_TEST_SEED=${seed} repeats the choices of this run`, { cause });
+  }
+}

@@ -21,7 +21,7 @@ describe('T06: reboots', () => {
     const volumes = [await usedVolume(node, 'default'), await usedVolume(node, 'default')];
     for (const { targetPath } of volumes) await node.vm.task('write', { ...file, path: `${targetPath}/file` });
 
-    // CAP_SYS_RESOURCE, which ext4 asks for, is not to be had in every container: here it is.
+    // With CAP_SYS_RESOURCE, which ext4 asks for. Other tests do without it: not every container has it.
     await grow(node, volumes[0]);
 
     await node.kill();

@@ -1,3 +1,4 @@
+import { CallError } from '../../support/client.ts';
 import { checksumOf, contentOf } from '../machine/content.ts';
 import type { Stretch } from '../machine/tasks.ts';
 import type { Content } from '../node/guest-volume.ts';
@@ -36,6 +37,23 @@ export class Violation extends Error {}
 
 export function holds(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Violation(message);
+}
+
+/** What the driver answers where the pool's disk has not kept what was acknowledged. */
+const lossWords = /EUCLEAN|EBADMSG|is missing|cannot be read|has only \d+ of \d+ bytes|has errors/;
+
+/**
+ * Does what must succeed after a power cut, as it did before. A refusal that says that data is lost or damaged is a
+ * violation; whatever else goes wrong is a failure of another kind.
+ */
+export async function keeps<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error;
+    if (error.code !== 'DATA_LOSS' && !lossWords.test(error.message)) throw error;
+    throw new Violation(`${what}: ${error.code}: ${error.message}`, { cause: error });
+  }
 }
 
 export function expectedChecksum({ seed, sizeBytes }: FileFact): string {

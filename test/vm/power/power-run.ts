@@ -3,7 +3,7 @@ import { volumeIdFor } from '../../../src/volume/id.ts';
 import type { SeededRandom } from '../../crash/seeded-random.ts';
 import { type GuestNode, nodeId } from '../node/guest-node.ts';
 import { type Content, GuestVolume } from '../node/guest-volume.ts';
-import { holds, type Sight, type SnapshotFact } from './facts.ts';
+import { holds, keeps, type Sight, type SnapshotFact } from './facts.ts';
 import { look, type PoolPlace } from './look.ts';
 import { checkFiles, User } from './user.ts';
 
@@ -83,7 +83,7 @@ export class PowerRun {
     await this.#node.mount();
     if (this.#random.chance(duringStartProbability)) await this.#cutDuringStart();
     const bootedMs = performance.now();
-    await this.#node.start();
+    await keeps('the start of the driver', () => this.#node.start());
     this.#startMs = performance.now() - bootedMs;
     const checked = await this.check();
     tally.acknowledged += acknowledged;
@@ -99,10 +99,14 @@ export class PowerRun {
     for (const user of this.#users) await user.settle(sight);
     this.#checkNoneTooMany(sight);
     const volumes = this.#users.filter(({ volume }) => volume !== undefined);
-    const read = await Promise.all(this.#users.map((user) => user.resume()));
+    const read = await keeps('taking the volumes into use', () =>
+      Promise.all(this.#users.map((user) => user.resume())),
+    );
     const known = this.#users.flatMap((user) => [...user.snapshots.values()]);
     const chosen = options.allSnapshots === true || known.length === 0 ? known : [this.#random.pick(known)];
-    for (const snapshot of chosen) read.push(await this.#checkSnapshot(snapshot));
+    for (const snapshot of chosen) {
+      read.push(await keeps(`restoring ${snapshot.name}`, () => this.#checkSnapshot(snapshot)));
+    }
     const files = read.reduce((sum, each) => sum + each.files, 0);
     const bytes = read.reduce((sum, each) => sum + each.bytes, 0);
     this.tally.files += files;

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { describe, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Scratch } from '../support/scratch.ts';
+
+const script = fileURLToPath(new URL('../../scripts/test.sh', import.meta.url));
+const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
+
+/** A project with our runner of tests, and nothing but one unit test in it. */
+function project(t: TestContext, test: string) {
+  const scratch = new Scratch('runner');
+  t.after(() => scratch[Symbol.dispose]());
+  mkdirSync(scratch.join('scripts'));
+  mkdirSync(scratch.join('src'));
+  cpSync(script, scratch.join('scripts/test.sh'));
+  writeFileSync(scratch.join('scripts/setup.sh'), '');
+  writeFileSync(scratch.join('package.json'), '{"type": "module"}');
+  writeFileSync(scratch.join('src/only.test.ts'), `import { test } from 'node:test';\n${test}`);
+  symlinkSync(modules, scratch.join('node_modules'));
+  return {
+    run(...args: string[]) {
+      // A test runner below a test runner would report to that one.
+      const { NODE_TEST_CONTEXT: _, HOLDFAST_TEST_SEED: __, ...env } = process.env;
+      const { status, stdout } = spawnSync('bash', [scratch.join('scripts/test.sh'), 'unit', ...args], {
+        encoding: 'utf8',
+        env,
+      });
+      return { status, summary: stdout.slice(stdout.indexOf('== summary')), stdout };
+    },
+    kept(name: string): string {
+      const [run = ''] = readdirSync(scratch.join('.cache/test-results'));
+      return readFileSync(scratch.join('.cache/test-results', run, name), 'utf8');
+    },
+  };
+}
+
+describe('npm test', () => {
+  test('a test that fails among others and would pass the next time fails the run', (t) => {
+    const { kept, run } = project(
+      t,
+      `import { existsSync, writeFileSync } from 'node:fs';
+      test('now and then', () => {
+        if (existsSync('once')) return;
+        writeFileSync('once', '');
+        throw new Error('data was lost');
+      });`,
+    );
+    const { status, summary } = run();
+    assert.equal(status, 1, summary);
+    assert.match(summary, /^unit +FAILED/m);
+    assert.match(summary, /not ok 1 - now and then/);
+    assert.match(summary, /0 passed, 1 failed, 0 skipped\n$/);
+    assert.match(kept('unit.tap'), /data was lost/);
+    assert.match(kept('summary'), /1 failed/);
+  });
+
+  test('the seeds of what failed are in the summary and are kept', (t) => {
+    const { kept, run } = project(
+      t,
+      `import fc from 'fast-check';
+      test('chance', () => fc.assert(fc.property(fc.nat(), (n) => n < 10), { seed: 4711 }));
+      test('ours', (t) => t.diagnostic(\`seed \${process.env.HOLDFAST_TEST_SEED}\`));`,
+    );
+    const { status, summary } = run();
+    assert.equal(status, 1);
+    assert.match(summary, /\{ seed: 4711, path: "[0-9:]+" \}/);
+    const seed = /HOLDFAST_TEST_SEED=(\d+) repeats/.exec(summary)?.[1];
+    assert.equal(kept('seed'), `${seed}\n`);
+    assert.match(kept('unit.tap'), new RegExp(`# seed ${seed}$`, 'm'));
+  });
+
+  test('a skipped test fails the run, unless somebody says that it may be skipped', (t) => {
+    const { run } = project(t, "test('no', (t) => t.skip('not here')); test('yes', () => undefined);");
+    assert.equal(run().status, 1);
+    const { status, summary } = run('--allow-skips');
+    assert.equal(status, 0, summary);
+    assert.match(summary, /1 tests were skipped\n1 passed, 0 failed, 1 skipped\n$/);
+  });
+
+  test('a run without a failure', (t) => {
+    const { run } = project(t, "test('yes', () => undefined);");
+    const { status, summary } = run();
+    assert.equal(status, 0, summary);
+    assert.match(summary, /1 passed, 0 failed, 0 skipped\n$/);
+  });
+
+  test('what runs by itself is there', () => {
+    const list = /^alone=\(\n(.*?)\n\)/ms.exec(readFileSync(script, 'utf8'))?.[1] ?? assert.fail();
+    for (const name of list.split('\n')) readFileSync(new URL(`../../${name.trim()}`, import.meta.url));
+  });
+});
