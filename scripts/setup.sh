@@ -19,6 +19,8 @@ needed_packages() {
   command -v mkfs.btrfs >/dev/null || echo btrfs-progs
   command -v mount >/dev/null || echo mount
   command -v losetup >/dev/null && command -v flock >/dev/null || echo util-linux
+  # The tests' own: test/durability looks at what the kernel is told.
+  command -v strace >/dev/null || echo strace
   compgen -G '/usr/lib/*/libblkid.so.1' >/dev/null || compgen -G '/lib*/*/libblkid.so.1' >/dev/null ||
     compgen -G '/usr/lib*/libblkid.so.1' >/dev/null || echo libblkid1
 }
