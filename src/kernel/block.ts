@@ -1,12 +1,12 @@
-import { type Descriptor, openReadOnly } from './descriptor.ts';
+import { type Descriptor, type Openable, openReadOnly } from './descriptor.ts';
 import { type IoctlRequest, ioctlNow } from './ioctl.ts';
 import type { Lane } from './lane.ts';
 
 const BLKGETSIZE64: IoctlRequest = { name: 'BLKGETSIZE64', number: 0x80081272 };
 
 /** How large a block device is. */
-export async function deviceSizeBytes(lane: Lane, path: string): Promise<bigint> {
-  await using descriptor = await openReadOnly(lane, path);
+export async function deviceSizeBytes(lane: Lane, device: Openable): Promise<bigint> {
+  await using descriptor = await openReadOnly(lane, device);
   return sizeOfDevice(descriptor);
 }
 

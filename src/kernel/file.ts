@@ -2,16 +2,16 @@ import { constants } from 'node:fs';
 import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
 import { isErrno } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { invoke, libcCall } from './libc.ts';
+import { invoke, type Lent, libcCall } from './libc.ts';
 
-const fallocateCall = libcCall<readonly [number, number, bigint, bigint]>(
+const fallocateCall = libcCall<readonly [Lent, number, bigint, bigint]>(
   'int fallocate(int fd, int mode, int64_t offset, int64_t length)',
 );
-const ftruncateCall = libcCall<readonly [number, bigint]>('int ftruncate(int fd, int64_t length)');
-const preadCall = libcCall<readonly [number, Uint8Array, number, number]>(
+const ftruncateCall = libcCall<readonly [Lent, bigint]>('int ftruncate(int fd, int64_t length)');
+const preadCall = libcCall<readonly [Lent, Uint8Array, number, number]>(
   'long pread(int fd, void *memory, size_t size, int64_t offset)',
 );
-const fsyncCall = libcCall<readonly [number]>('int fsync(int fd)');
+const fsyncCall = libcCall<readonly [Lent]>('int fsync(int fd)');
 
 /** Makes a file that must not exist yet, for its owner alone. The directory is the caller's to sync. */
 export function createFile(lane: Lane, path: string): Promise<Descriptor> {
@@ -26,7 +26,7 @@ export async function allocate(lane: Lane, file: Descriptor | string, sizeBytes:
   }
   for (;;) {
     try {
-      await invoke(lane, fallocateCall, [file.fd, 0, 0n, sizeBytes], file.path);
+      await invoke(lane, fallocateCall, [file, 0, 0n, sizeBytes], file.path);
       return;
     } catch (error) {
       // Large allocations can be interrupted by a signal; what is allocated stays so, and the next try goes on.
@@ -41,7 +41,7 @@ export async function resizeFile(lane: Lane, file: Descriptor | string, sizeByte
     await using opened = await openFile(lane, file, constants.O_WRONLY);
     return await resizeFile(lane, opened, sizeBytes);
   }
-  await invoke(lane, ftruncateCall, [file.fd, sizeBytes], file.path);
+  await invoke(lane, ftruncateCall, [file, sizeBytes], file.path);
 }
 
 /** Reads a stretch of a file or device (pread(2)): less than was asked for only at its end. */
@@ -51,7 +51,7 @@ export async function readAt(
   { lengthBytes, offsetBytes }: { readonly lengthBytes: number; readonly offsetBytes: number },
 ): Promise<Buffer> {
   const memory = Buffer.alloc(lengthBytes);
-  const readBytes = await invoke(lane, preadCall, [file.fd, memory, lengthBytes, offsetBytes], file.path);
+  const readBytes = await invoke(lane, preadCall, [file, memory, lengthBytes, offsetBytes], file.path);
   return memory.subarray(0, readBytes);
 }
 
@@ -61,7 +61,7 @@ export async function syncFile(lane: Lane, file: Descriptor | string): Promise<v
     await using opened = await openReadOnly(lane, file);
     return await syncFile(lane, opened);
   }
-  await invoke(lane, fsyncCall, [file.fd], file.path);
+  await invoke(lane, fsyncCall, [file], file.path);
 }
 
 /**

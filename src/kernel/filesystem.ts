@@ -1,23 +1,23 @@
 import { constants } from 'node:fs';
 import { unlink } from 'node:fs/promises';
-import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
+import { type Descriptor, type Openable, openFile, openReadOnly } from './descriptor.ts';
 import { type IoctlRequest, ioctl } from './ioctl.ts';
 import type { Lane } from './lane.ts';
-import { invoke, libcCall } from './libc.ts';
+import { invoke, type Lent, libcCall } from './libc.ts';
 
 const FICLONE: IoctlRequest = { name: 'FICLONE', number: 0x40049409 };
 const FITRIM: IoctlRequest = { name: 'FITRIM', number: 0xc0185879 };
 
-const syncfsCall = libcCall<readonly [number]>('int syncfs(int fd)');
+const syncfsCall = libcCall<readonly [Lent]>('int syncfs(int fd)');
 
 /** Writes back all that the filesystem of an open file has in memory (syncfs(2)). */
 export async function syncFilesystem(lane: Lane, file: Descriptor): Promise<void> {
-  await invoke(lane, syncfsCall, [file.fd], file.path);
+  await invoke(lane, syncfsCall, [file], file.path);
 }
 
 /** Tells the device below the filesystem what is free. Returns how many bytes that was. */
-export async function trim(lane: Lane, path: string): Promise<bigint> {
-  await using descriptor = await openReadOnly(lane, path);
+export async function trim(lane: Lane, filesystem: Openable): Promise<bigint> {
+  await using descriptor = await openReadOnly(lane, filesystem);
   return await trimRange(lane, descriptor, 0n, undefined);
 }
 
@@ -48,7 +48,7 @@ export async function reflink(lane: Lane, fromPath: string, toPath: string): Pro
   await using from = await openReadOnly(lane, fromPath);
   await using to = await openFile(lane, toPath, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
   try {
-    await ioctl(lane, to, FICLONE, from.fd);
+    await ioctl(lane, to, FICLONE, from);
   } catch (error) {
     await lane.run(() => unlink(toPath));
     throw error;

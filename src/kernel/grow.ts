@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import type { FilesystemType } from '../volume/filesystem.ts';
-import { type Descriptor, openReadOnly } from './descriptor.ts';
+import { type Descriptor, type Openable, openReadOnly } from './descriptor.ts';
 import { isErrno, KernelError } from './errno.ts';
 import { readAt } from './file.ts';
 import { freeze, thaw } from './freeze.ts';
@@ -10,7 +10,7 @@ import type { Lane } from './lane.ts';
 export interface Growth {
   readonly fsType: FilesystemType;
   /** A directory on the mounted filesystem. */
-  readonly path: string;
+  readonly directory: Openable;
   readonly devicePath: string;
   readonly deviceBytes: bigint;
 }
@@ -27,7 +27,7 @@ const BTRFS_IOC_RESIZE: IoctlRequest = { name: 'BTRFS_IOC_RESIZE', number: 0x500
  *   EINVAL for btrfs on a device of less than 256 MiB
  */
 export async function growMounted(lane: Lane, growth: Growth): Promise<void> {
-  await using directory = await openReadOnly(lane, growth.path);
+  await using directory = await openReadOnly(lane, growth.directory);
   switch (growth.fsType) {
     // Awaited, or the directory would be closed before.
     case 'ext4':
@@ -40,7 +40,7 @@ export async function growMounted(lane: Lane, growth: Growth): Promise<void> {
 }
 
 async function growExt4(lane: Lane, directory: Descriptor, { devicePath, deviceBytes }: Growth): Promise<void> {
-  const { bsize } = await lane.run(() => statfs(directory.procPath, { bigint: true }));
+  const { bsize } = await lane.run(() => directory.during((path) => statfs(path, { bigint: true })));
   const blocks = deviceBytes / bsize;
   const argument = Buffer.alloc(8);
   argument.writeBigUInt64LE(blocks);
@@ -98,13 +98,13 @@ async function growXfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): 
  */
 async function settle(lane: Lane, directory: Descriptor): Promise<void> {
   try {
-    await freeze(lane, directory.procPath);
+    await freeze(lane, directory);
   } catch (error) {
     // Somebody else has frozen it since, to the same end.
     if (isErrno(error, 'EBUSY')) return;
     throw error;
   }
-  await thaw(lane, directory.procPath);
+  await thaw(lane, directory);
 }
 
 /** The smallest sector of btrfs: its size on a device is a multiple of the sector. */

@@ -3,7 +3,19 @@ import { KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
 
 /** What a C function may be given: numbers, strings (copied as UTF-8) and lists of them, memory, and pointers. */
-export type Argument = number | bigint | string | Uint8Array | null | readonly (string | null)[];
+type Plain = number | bigint | string | Uint8Array | null | readonly (string | null)[];
+
+/**
+ * What a call is told of by a number of this process, which could mean something else once it is given back: a
+ * descriptor, or a path below /proc/self/fd. It stays until the call has ended, also if nobody waits for that any more.
+ */
+export interface Lent {
+  /** @throws if it is gone already, and then it need not be given back */
+  lend(): Plain;
+  giveBack(): void;
+}
+
+export type Argument = Plain | Lent;
 
 /** A C function, declared once. */
 export interface NativeCall<A extends readonly Argument[]> {
@@ -48,7 +60,7 @@ export function systemCall<A extends readonly Argument[]>(
 }
 
 /** koffi holds no reference to memory given to a call; what is in flight must not be collected. */
-const inFlight = new Set<readonly Argument[]>();
+const inFlight = new Set<readonly Plain[]>();
 
 /** What a C function returned, whatever that means, with its errno. */
 export interface Returned {
@@ -66,27 +78,52 @@ export function callLater<A extends readonly Argument[]>(
   args: A,
   onLate?: (returned: Returned) => void,
 ): Promise<Returned> {
-  refuseNul(call.name, args);
   return lane.run(() => callOnWorker(call, args), onLate);
 }
 
 /** For work that has its place in a lane already. */
 export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>, args: A): Promise<Returned> {
   return new Promise((resolve, reject) => {
-    inFlight.add(args);
+    refuseNul(call.name, args);
+    const plain = lendAll(args);
+    const ended = () => {
+      inFlight.delete(plain);
+      giveAllBack(args);
+    };
+    inFlight.add(plain);
     try {
-      call.native.async(...call.leading, ...args, (error: unknown, result: unknown) => {
+      call.native.async(...call.leading, ...plain, (error: unknown, result: unknown) => {
         // First of all: koffi restores the call's own errno for this callback only.
         const errno = koffi.errno();
-        inFlight.delete(args);
+        ended();
         if (error === null) resolve({ result, errno });
         else reject(error);
       });
     } catch (error) {
-      inFlight.delete(args);
+      ended();
       reject(error);
     }
   });
+}
+
+/** All or none. */
+function lendAll(args: readonly Argument[]): Plain[] {
+  const plain: Plain[] = [];
+  try {
+    for (const argument of args) plain.push(isLent(argument) ? argument.lend() : argument);
+  } catch (error) {
+    giveAllBack(args.slice(0, plain.length));
+    throw error;
+  }
+  return plain;
+}
+
+function giveAllBack(args: readonly Argument[]): void {
+  for (const argument of args) if (isLent(argument)) argument.giveBack();
+}
+
+function isLent(argument: Argument): argument is Lent {
+  return typeof argument === 'object' && argument !== null && 'lend' in argument;
 }
 
 /** Calls `call` on a worker thread. @throws KernelError if it returns a negative number */
@@ -104,8 +141,13 @@ export async function invoke<A extends readonly Argument[]>(
 /** Calls `call` here and now: only for what can never wait for a disk, nor for a lock held by one who does. */
 export function invokeNow<A extends readonly Argument[]>(call: NativeCall<A>, args: A, path?: string): number {
   refuseNul(call.name, args);
-  const result: unknown = call.native(...call.leading, ...args);
-  return checked(call.name, result, koffi.errno(), path);
+  const plain = lendAll(args);
+  try {
+    const result: unknown = call.native(...call.leading, ...plain);
+    return checked(call.name, result, koffi.errno(), path);
+  } finally {
+    giveAllBack(args);
+  }
 }
 
 function checked(syscall: string, result: unknown, errno: number, path: string | undefined): number {

@@ -4,7 +4,7 @@ import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
 import { sameDevice } from './device.ts';
 import { isErrno } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { invoke, invokeNow, libcCall } from './libc.ts';
+import { invoke, invokeNow, type Lent, libcCall } from './libc.ts';
 import { parseFileLocks } from './lock-table.ts';
 import { readMountTable } from './mount-table.ts';
 import { statusOf } from './path.ts';
@@ -26,14 +26,14 @@ const F_SETLEASE = 1024;
 /** Ignored unless a process asks for it (signal(7)). */
 const SIGURG = 23;
 
-const flockCall = libcCall<readonly [number, number]>('int flock(int fd, int operation)');
-const fcntlCall = libcCall<readonly [number, number, number]>('int fcntl(int fd, int command, long argument)');
+const flockCall = libcCall<readonly [Lent, number]>('int flock(int fd, int operation)');
+const fcntlCall = libcCall<readonly [Lent, number, number]>('int fcntl(int fd, int command, long argument)');
 
 /** Locks a file, directory or device for as long as the descriptor is open; undefined if another has it (flock(2)). */
 export async function lockExclusively(lane: Lane, path: string): Promise<Descriptor | undefined> {
   const descriptor = await openReadOnly(lane, path);
   try {
-    await invoke(lane, flockCall, [descriptor.fd, LOCK_EX | LOCK_NB], path);
+    await invoke(lane, flockCall, [descriptor, LOCK_EX | LOCK_NB], path);
     return descriptor;
   } catch (error) {
     await descriptor[Symbol.asyncDispose]();
@@ -87,9 +87,9 @@ export async function isOpenElsewhere(lane: Lane, path: string): Promise<boolean
 export function isSoleOpener(file: Descriptor): boolean {
   try {
     // Who opens the file while the lease is there breaks it, and the signal for that would by default end us.
-    invokeNow(fcntlCall, [file.fd, F_SETSIG, SIGURG], file.path);
-    invokeNow(fcntlCall, [file.fd, F_SETLEASE, F_WRLCK], file.path);
-    invokeNow(fcntlCall, [file.fd, F_SETLEASE, F_UNLCK], file.path);
+    invokeNow(fcntlCall, [file, F_SETSIG, SIGURG], file.path);
+    invokeNow(fcntlCall, [file, F_SETLEASE, F_WRLCK], file.path);
+    invokeNow(fcntlCall, [file, F_SETLEASE, F_UNLCK], file.path);
     return true;
   } catch (error) {
     if (isErrno(error, 'EAGAIN')) return false;

@@ -3,7 +3,6 @@ import { type DeviceNumber, deviceNumber } from './device.ts';
 /** The structures of linux/loop.h, which are the same on x86_64 and arm64. */
 
 export interface LoopConfiguration {
-  readonly backingFd: number;
   readonly blockSizeBytes: number;
   readonly label: string;
   readonly readonly: boolean;
@@ -32,23 +31,29 @@ const flagsAt = 52;
 const fileNameAt = 56;
 const fileNameBytes = 64;
 
-/** struct loop_config: the file, the block size, a struct loop_info64, and eight reserved words. */
+/** struct loop_config: the file's descriptor, the block size, a struct loop_info64, and eight reserved words. */
 const configInfoAt = 8;
 const configBytes = configInfoAt + loopInfoBytes + 64;
 
 /** The longest label: lo_file_name ends with a NUL. */
 export const maximumLabelBytes = fileNameBytes - 1;
 
+/** All but the file: `nameBackingFile`. */
 export function encodeLoopConfig(configuration: LoopConfiguration): Buffer {
-  const { backingFd, blockSizeBytes, label, readonly, autoclear, directIo } = configuration;
+  const { blockSizeBytes, label, readonly, autoclear, directIo } = configuration;
   if (Buffer.byteLength(label) > maximumLabelBytes) throw new RangeError(`'${label}' is too long for a loop label`);
   const flags =
     (readonly ? LO_FLAGS_READ_ONLY : 0) | (autoclear ? LO_FLAGS_AUTOCLEAR : 0) | (directIo ? LO_FLAGS_DIRECT_IO : 0);
   const config = Buffer.alloc(configBytes);
-  config.writeUInt32LE(backingFd, 0);
   config.writeUInt32LE(blockSizeBytes, 4);
   config.writeUInt32LE(flags, configInfoAt + flagsAt);
   config.write(label, configInfoAt + fileNameAt, 'utf8');
+  return config;
+}
+
+/** @returns the same structure, with the number of the descriptor in it */
+export function nameBackingFile(config: Buffer, fd: number): Buffer {
+  config.writeUInt32LE(fd, 0);
   return config;
 }
 

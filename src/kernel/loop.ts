@@ -2,10 +2,16 @@ import { constants } from 'node:fs/promises';
 import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
 import { type DeviceNumber, sameDevice } from './device.ts';
 import { isErrno } from './errno.ts';
-import { type IoctlRequest, ioctl, ioctlNow } from './ioctl.ts';
+import { type IoctlRequest, ioctl, ioctlNow, type LentMemory } from './ioctl.ts';
 import type { Lane } from './lane.ts';
 import { invoke, libcCall } from './libc.ts';
-import { decodeLoopInfo, encodeLoopConfig, type LoopInformation, loopInfoBytes } from './loop-layout.ts';
+import {
+  decodeLoopInfo,
+  encodeLoopConfig,
+  type LoopInformation,
+  loopInfoBytes,
+  nameBackingFile,
+} from './loop-layout.ts';
 import { isAttached, loopBackingPaths, loopDevice, loopPath } from './loop-sight.ts';
 
 /** A loop device that was just attached. */
@@ -102,8 +108,15 @@ async function configure(
   request: LoopRequest,
 ): Promise<Descriptor> {
   await using device = await openOrAdd(lane, control, number, accessFlags(request));
-  const setUp = (directIo: boolean) =>
-    ioctl(lane, device, LOOP_CONFIGURE, encodeLoopConfig({ ...request, backingFd: backing.fd, directIo }));
+  const setUp = async (directIo: boolean) => {
+    const config = encodeLoopConfig({ ...request, directIo });
+    // It names the file by its number, which has to stay for as long as the call takes.
+    const withFile: LentMemory = {
+      lend: () => nameBackingFile(config, backing.lend()),
+      giveBack: () => backing.giveBack(),
+    };
+    return await ioctl(lane, device, LOOP_CONFIGURE, withFile);
+  };
   const [configured, opened] = await Promise.allSettled([
     unlessErrno('EINVAL', setUp(true), () => setUp(false)),
     // To be kept: a kernel may refuse to mount what somebody has open for writing (bdev_allow_write_mounted=0).

@@ -1,6 +1,6 @@
 import { Descriptor } from './descriptor.ts';
 import { isErrno } from './errno.ts';
-import { invokeNow, libcCall } from './libc.ts';
+import { invokeNow, type Lent, libcCall } from './libc.ts';
 
 const MFD_CLOEXEC = 1;
 const MFD_ALLOW_SEALING = 2;
@@ -11,10 +11,10 @@ const F_SEAL_GROW = 4;
 const SEEK_CUR = 1;
 
 const memfdCall = libcCall<readonly [string, number]>('int memfd_create(const char *name, uint flags)');
-const ftruncateCall = libcCall<readonly [number, bigint]>('int ftruncate(int fd, int64_t length)');
-const fcntlCall = libcCall<readonly [number, number, number]>('int fcntl(int fd, int command, long argument)');
-const lseekCall = libcCall<readonly [number, number, number]>('long lseek(int fd, int64_t offset, int whence)');
-const preadCall = libcCall<readonly [number, Uint8Array, number, number]>(
+const ftruncateCall = libcCall<readonly [Lent, bigint]>('int ftruncate(int fd, int64_t length)');
+const fcntlCall = libcCall<readonly [Lent, number, number]>('int fcntl(int fd, int command, long argument)');
+const lseekCall = libcCall<readonly [Lent, number, number]>('long lseek(int fd, int64_t offset, int whence)');
+const preadCall = libcCall<readonly [Lent, Uint8Array, number, number]>(
   'long pread(int fd, void *memory, size_t size, int64_t offset)',
 );
 
@@ -27,20 +27,21 @@ export class MemoryFile implements Disposable {
 
   constructor(name: string, limitBytes: number) {
     this.#descriptor = new Descriptor(create(name), name, undefined);
-    invokeNow(ftruncateCall, [this.fd, BigInt(limitBytes)], name);
+    invokeNow(ftruncateCall, [this.#descriptor, BigInt(limitBytes)], name);
     // Who writes past the end gets EPERM.
-    invokeNow(fcntlCall, [this.fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK], name);
+    invokeNow(fcntlCall, [this.#descriptor, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK], name);
   }
 
-  get fd(): number {
-    return this.#descriptor.fd;
+  /** Does something with its number, which is its own until that is done. */
+  during<T>(work: (fd: number) => Promise<T>): Promise<T> {
+    return this.#descriptor.during((_, fd) => work(fd));
   }
 
   /** What was written. Who has a copy of the descriptor shares its position, so that tells how much it is. */
   text(): string {
-    const bytes = invokeNow(lseekCall, [this.fd, 0, SEEK_CUR], this.#descriptor.path);
+    const bytes = invokeNow(lseekCall, [this.#descriptor, 0, SEEK_CUR], this.#descriptor.path);
     const memory = Buffer.alloc(bytes);
-    if (bytes > 0) invokeNow(preadCall, [this.fd, memory, bytes, 0], this.#descriptor.path);
+    if (bytes > 0) invokeNow(preadCall, [this.#descriptor, memory, bytes, 0], this.#descriptor.path);
     return memory.toString('utf8');
   }
 

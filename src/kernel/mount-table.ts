@@ -2,7 +2,7 @@ import koffi from 'koffi';
 import type { DeviceNumber } from './device.ts';
 import { KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { callLater, libcCall } from './libc.ts';
+import { callOnWorker, libcCall } from './libc.ts';
 
 /** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
 export interface Mount {
@@ -43,6 +43,11 @@ let expectedBytes = 32 * 1024;
  * fread(3) puts them together in one visit to a worker thread.
  */
 export async function readMountTable(lane: Lane): Promise<Mount[]> {
+  // In one piece: the stream is closed in any case, and not before it has been read.
+  return parseMountTable(await lane.run(readOnWorker));
+}
+
+async function readOnWorker(): Promise<string> {
   const stream: unknown = fopenCall.native(path, 're');
   if (typeof stream !== 'bigint') throw new KernelError({ syscall: 'open', errno: koffi.errno(), path });
   try {
@@ -50,7 +55,7 @@ export async function readMountTable(lane: Lane): Promise<Mount[]> {
     let bytes = 0;
     for (;;) {
       const rest = memory.subarray(bytes);
-      const { result, errno } = await callLater(lane, freadCall, [rest, 1, rest.length, stream]);
+      const { result, errno } = await callOnWorker(freadCall, [rest, 1, rest.length, stream]);
       if (typeof result !== 'number') throw new TypeError('fread returned no number');
       if (ferrorCall.native(stream) !== 0) throw new KernelError({ syscall: 'read', errno, path });
       bytes += result;
@@ -58,7 +63,7 @@ export async function readMountTable(lane: Lane): Promise<Mount[]> {
       memory = Buffer.concat([memory], memory.length * 2);
       expectedBytes = memory.length;
     }
-    return parseMountTable(memory.toString('utf8', 0, bytes));
+    return memory.toString('utf8', 0, bytes);
   } finally {
     fcloseCall.native(stream);
   }

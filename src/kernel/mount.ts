@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Descriptor, invokeToOpen, openFlags } from './descriptor.ts';
 import { isErrno, KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { invoke, invokeNow, libcCall, systemCall } from './libc.ts';
+import { invoke, invokeNow, type Lent, libcCall, systemCall } from './libc.ts';
 import { safeWords } from './mount-words.ts';
 import { component } from './path.ts';
 
@@ -58,31 +58,31 @@ const MOUNT_ATTR__ATIME = 0x70n;
 const atimeBits = { relatime: 0x00n, noatime: 0x10n, strictatime: 0x20n } as const;
 
 const fsopenCall = systemCall<readonly [string, number]>('fsopen', 430, ['const char *', 'uint']);
-const fsconfigCall = systemCall<readonly [number, number, string | null, string | null, number]>('fsconfig', 431, [
+const fsconfigCall = systemCall<readonly [Lent, number, string | null, string | null, number]>('fsconfig', 431, [
   'int',
   'uint',
   'const char *',
   'const char *',
   'int',
 ]);
-const fsmountCall = systemCall<readonly [number, number, number]>('fsmount', 432, ['int', 'uint', 'uint']);
-const openTreeCall = systemCall<readonly [number, string, number]>('open_tree', 428, ['int', 'const char *', 'uint']);
-const moveMountCall = systemCall<readonly [number, string, number, string, number]>('move_mount', 429, [
+const fsmountCall = systemCall<readonly [Lent, number, number]>('fsmount', 432, ['int', 'uint', 'uint']);
+const openTreeCall = systemCall<readonly [Lent, string, number]>('open_tree', 428, ['int', 'const char *', 'uint']);
+const moveMountCall = systemCall<readonly [Lent, string, Lent, string, number]>('move_mount', 429, [
   'int',
   'const char *',
   'int',
   'const char *',
   'uint',
 ]);
-const mountSetattrCall = systemCall<readonly [number, string, number, Uint8Array, number]>('mount_setattr', 442, [
+const mountSetattrCall = systemCall<readonly [Lent, string, number, Uint8Array, number]>('mount_setattr', 442, [
   'int',
   'const char *',
   'uint',
   'void *',
   'size_t',
 ]);
-const umountCall = libcCall<readonly [string, number]>('int umount2(const char *target, int flags)');
-const readCall = libcCall<readonly [number, Uint8Array, number]>('long read(int fd, void *memory, size_t size)');
+const umountCall = libcCall<readonly [string | Lent, number]>('int umount2(const char *target, int flags)');
+const readCall = libcCall<readonly [Lent, Uint8Array, number]>('long read(int fd, void *memory, size_t size)');
 
 /**
  * Mounts a filesystem. All its attributes hold before anybody can see it, and if the process dies halfway nothing is
@@ -125,25 +125,25 @@ async function createMount(
   parameters: readonly MountParameter[],
   attributes: MountAttributes,
 ): Promise<Descriptor> {
-  const { fd, path: source } = context;
+  const { path: source } = context;
   let command = 'FSCONFIG_SET_STRING';
   try {
     // Setting a parameter only parses it.
-    invokeNow(fsconfigCall, [fd, FSCONFIG_SET_STRING, 'source', source, 0]);
+    invokeNow(fsconfigCall, [context, FSCONFIG_SET_STRING, 'source', source, 0]);
     for (const [key, value] of parameters) {
       command = value === undefined ? 'FSCONFIG_SET_FLAG' : 'FSCONFIG_SET_STRING';
-      if (value === undefined) invokeNow(fsconfigCall, [fd, FSCONFIG_SET_FLAG, key, null, 0]);
-      else invokeNow(fsconfigCall, [fd, FSCONFIG_SET_STRING, key, value, 0]);
+      if (value === undefined) invokeNow(fsconfigCall, [context, FSCONFIG_SET_FLAG, key, null, 0]);
+      else invokeNow(fsconfigCall, [context, FSCONFIG_SET_STRING, key, value, 0]);
     }
     command = 'FSCONFIG_CMD_CREATE';
-    await invoke(lane, fsconfigCall, [fd, FSCONFIG_CMD_CREATE, null, null, 0]);
+    await invoke(lane, fsconfigCall, [context, FSCONFIG_CMD_CREATE, null, null, 0]);
   } catch (error) {
     if (!(error instanceof KernelError)) throw error;
     const detail = safeWords(readMessages(context), parameters.flat());
     throw new KernelError({ syscall: `fsconfig(${command})`, errno: error.errno, path: source, detail });
   }
   const { set } = attributeBits(attributes);
-  const mountFd = invokeNow(fsmountCall, [fd, FSMOUNT_CLOEXEC, Number(set)], source);
+  const mountFd = invokeNow(fsmountCall, [context, FSMOUNT_CLOEXEC, Number(set)], source);
   return new Descriptor(mountFd, source, lane);
 }
 
@@ -152,9 +152,13 @@ function readMessages(context: Descriptor): string[] {
   const messages: string[] = [];
   const memory = Buffer.alloc(1024);
   for (;;) {
-    const bytes: unknown = readCall.native(context.fd, memory, memory.length);
-    if (typeof bytes !== 'number' || bytes <= 0) return messages;
-    messages.push(memory.toString('utf8', 0, bytes));
+    try {
+      const bytes = invokeNow(readCall, [context, memory, memory.length]);
+      messages.push(memory.toString('utf8', 0, bytes));
+    } catch (error) {
+      if (!isErrno(error, 'ENODATA')) throw error;
+      return messages;
+    }
   }
 }
 
@@ -165,7 +169,7 @@ function readMessages(context: Descriptor): string[] {
 export async function bindMount(lane: Lane, { from, target, attributes }: BindMount): Promise<void> {
   const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
   // What is open has its mount in memory, of which this makes a copy there.
-  const treeFd = invokeNow(openTreeCall, [from.fd, '', flags], from.path);
+  const treeFd = invokeNow(openTreeCall, [from, '', flags], from.path);
   await using tree = new Descriptor(treeFd, from.path, lane);
   await placeMount(lane, tree, { target, attributes });
 }
@@ -182,7 +186,7 @@ export async function placeMount(
     argument.writeBigUInt64LE(set, 0);
     argument.writeBigUInt64LE(clear, 8);
     // Nobody else has this mount yet: there is nothing to wait for.
-    invokeNow(mountSetattrCall, [mount.fd, '', AT_EMPTY_PATH, argument, argument.length], target.path);
+    invokeNow(mountSetattrCall, [mount, '', AT_EMPTY_PATH, argument, argument.length], target.path);
   }
   await moveMount(lane, mount, target);
   mount.closeNow();
@@ -190,12 +194,12 @@ export async function placeMount(
 
 async function moveMount(lane: Lane, mount: Descriptor, target: Descriptor): Promise<void> {
   const flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
-  await invoke(lane, moveMountCall, [mount.fd, '', target.fd, '', flags], target.path);
+  await invoke(lane, moveMountCall, [mount, '', target, '', flags], target.path);
 }
 
 /** Unmounts what is on `name` below a verified directory: nobody can put a symlink in the way. */
 export async function unmountAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
-  await unmountPatiently(lane, `${parent.procPath}/${component(parent, name)}`, `${parent.path}/${name}`);
+  await unmountPatiently(lane, parent.child(component(parent, name)), `${parent.path}/${name}`);
 }
 
 /** Unmounts what is on `path`; a final symlink is not followed. */
@@ -207,7 +211,7 @@ export async function unmount(lane: Lane, path: string): Promise<void> {
  * A program that is being started has copies of all our descriptors until it executes, one on this mount perhaps; and
  * others look into mounts for a moment. What is busy after all these pauses is in use.
  */
-async function unmountPatiently(lane: Lane, path: string, where: string): Promise<void> {
+async function unmountPatiently(lane: Lane, path: string | Lent, where: string): Promise<void> {
   for (const pauseMs of [1, 4, 16, 64]) {
     try {
       await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], where);

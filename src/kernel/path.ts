@@ -3,7 +3,7 @@ import { Descriptor, invokeToOpen, openFile, openFlags } from './descriptor.ts';
 import type { DeviceNumber } from './device.ts';
 import { isErrno, KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { invoke, invokeNow, libcCall, systemCall } from './libc.ts';
+import { invoke, invokeNow, type Lent, libcCall, systemCall } from './libc.ts';
 
 export type FileKind = 'directory' | 'file' | 'block' | 'symlink' | 'other';
 
@@ -43,22 +43,20 @@ const statxBytes = 256;
 /** st_blocks counts these whatever the filesystem's block size is (stat(2)). */
 const statBlockBytes = 512n;
 
-const openat2Call = systemCall<readonly [number, string, Uint8Array, number]>('openat2', 437, [
+const openat2Call = systemCall<readonly [number | Lent, string, Uint8Array, number]>('openat2', 437, [
   'int',
   'const char *',
   'void *',
   'size_t',
 ]);
-const statxCall = libcCall<readonly [number, string, number, number, Uint8Array]>(
+const statxCall = libcCall<readonly [number | Lent, string, number, number, Uint8Array]>(
   'int statx(int dirfd, const char *path, int flags, uint mask, void *status)',
 );
-const mkdiratCall = libcCall<readonly [number, string, number]>('int mkdirat(int dirfd, const char *path, uint mode)');
-const mknodatCall = libcCall<readonly [number, string, number, number]>(
+const mkdiratCall = libcCall<readonly [Lent, string, number]>('int mkdirat(int dirfd, const char *path, uint mode)');
+const mknodatCall = libcCall<readonly [Lent, string, number, number]>(
   'int mknodat(int dirfd, const char *path, uint mode, uint64_t device)',
 );
-const unlinkatCall = libcCall<readonly [number, string, number]>(
-  'int unlinkat(int dirfd, const char *path, int flags)',
-);
+const unlinkatCall = libcCall<readonly [Lent, string, number]>('int unlinkat(int dirfd, const char *path, int flags)');
 
 /** Opens (O_PATH) a directory whose path an operator configured; symlinks are followed. */
 export async function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
@@ -74,12 +72,12 @@ export async function openBeneath(lane: Lane, root: Descriptor, relativePath: st
   const path = relativePath === '' ? '.' : relativePath;
   const where = path === '.' ? root.path : `${root.path}/${path}`;
   const resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  const cached = openCached(root.fd, path, { flags: openFlags.O_PATH, resolve, where });
+  const cached = openCached(root, path, { flags: openFlags.O_PATH, resolve, where });
   if (cached !== undefined) return cached;
   const how = openHow(openFlags.O_PATH, resolve);
   for (let attemptsLeft = 32; ; attemptsLeft--) {
     try {
-      const fd = await invokeToOpen(lane, openat2Call, [root.fd, path, how, how.length], where);
+      const fd = await invokeToOpen(lane, openat2Call, [root, path, how, how.length], where);
       return new Descriptor(fd, where, undefined);
     } catch (error) {
       // A rename somewhere on the system while a `..` was resolved: openat2(2) says to try again.
@@ -94,13 +92,13 @@ export async function openBeneath(lane: Lane, root: Descriptor, relativePath: st
  * @returns undefined if it has not
  */
 function openCached(
-  rootFd: number,
+  root: number | Descriptor,
   path: string,
   { flags, resolve, where }: { readonly flags: number; readonly resolve: bigint; readonly where: string },
 ): Descriptor | undefined {
   const how = openHow(flags, resolve | RESOLVE_CACHED);
   try {
-    return new Descriptor(invokeNow(openat2Call, [rootFd, path, how, how.length], where), where, undefined);
+    return new Descriptor(invokeNow(openat2Call, [root, path, how, how.length], where), where, undefined);
   } catch (error) {
     if (isErrno(error, 'EAGAIN')) return undefined;
     throw error;
@@ -131,7 +129,7 @@ export async function statusOf(lane: Lane, file: Descriptor | string): Promise<F
 /** What is open has its inode in memory, and DONT_SYNC keeps a remote filesystem from asking: no thread needed. */
 function statusOfOpen(file: Descriptor): FileStatus {
   const status = Buffer.alloc(statxBytes);
-  invokeNow(statxCall, [file.fd, '', statusFlags | AT_EMPTY_PATH, statusMask, status], file.path);
+  invokeNow(statxCall, [file, '', statusFlags | AT_EMPTY_PATH, statusMask, status], file.path);
   return decodeStatus(status);
 }
 
@@ -175,21 +173,21 @@ function kindOf(mode: number): FileKind {
 
 /** @throws KernelError EEXIST if the name is taken, by a symlink too */
 export async function makeDirectoryAt(lane: Lane, parent: Descriptor, name: string, mode: number): Promise<void> {
-  await invoke(lane, mkdiratCall, [parent.fd, component(parent, name), mode], `${parent.path}/${name}`);
+  await invoke(lane, mkdiratCall, [parent, component(parent, name), mode], `${parent.path}/${name}`);
 }
 
 /** Makes an empty file without opening it (mknod(2)). @throws KernelError EEXIST if the name is taken, by a symlink too */
 export async function makeFileAt(lane: Lane, parent: Descriptor, name: string, mode: number): Promise<void> {
-  await invoke(lane, mknodatCall, [parent.fd, component(parent, name), S_IFREG | mode, 0], `${parent.path}/${name}`);
+  await invoke(lane, mknodatCall, [parent, component(parent, name), S_IFREG | mode, 0], `${parent.path}/${name}`);
 }
 
 /** Removes an empty directory. @throws KernelError EBUSY while something is mounted on it */
 export async function removeDirectoryAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
-  await invoke(lane, unlinkatCall, [parent.fd, component(parent, name), AT_REMOVEDIR], `${parent.path}/${name}`);
+  await invoke(lane, unlinkatCall, [parent, component(parent, name), AT_REMOVEDIR], `${parent.path}/${name}`);
 }
 
 export async function removeFileAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
-  await invoke(lane, unlinkatCall, [parent.fd, component(parent, name), 0], `${parent.path}/${name}`);
+  await invoke(lane, unlinkatCall, [parent, component(parent, name), 0], `${parent.path}/${name}`);
 }
 
 /** One name below a verified parent: a slash in it would lead elsewhere. */

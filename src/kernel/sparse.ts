@@ -1,7 +1,7 @@
 import type { Descriptor } from './descriptor.ts';
 import { KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { callLater, invoke, libcCall } from './libc.ts';
+import { callLater, invoke, type Lent, libcCall } from './libc.ts';
 
 /** A range of a file, in bytes. */
 export interface ByteRange {
@@ -15,11 +15,11 @@ const FALLOC_FL_KEEP_SIZE = 1;
 const FALLOC_FL_PUNCH_HOLE = 2;
 const ENXIO = 6;
 
-const lseekCall = libcCall<readonly [number, bigint, number]>('int64_t lseek(int fd, int64_t offset, int whence)');
-const copyCall = libcCall<readonly [number, Uint8Array, number, Uint8Array, number, number]>(
+const lseekCall = libcCall<readonly [Lent, bigint, number]>('int64_t lseek(int fd, int64_t offset, int whence)');
+const copyCall = libcCall<readonly [Lent, Uint8Array, Lent, Uint8Array, number, number]>(
   'long copy_file_range(int in, void *in_offset, int out, void *out_offset, size_t length, uint flags)',
 );
-const fallocateCall = libcCall<readonly [number, number, bigint, bigint]>(
+const fallocateCall = libcCall<readonly [Lent, number, bigint, bigint]>(
   'int fallocate(int fd, int mode, int64_t offset, int64_t length)',
 );
 
@@ -36,7 +36,7 @@ export async function nextData(lane: Lane, file: Descriptor, fromBytes: bigint):
 }
 
 async function seek(lane: Lane, file: Descriptor, offset: bigint, whence: number): Promise<bigint | undefined> {
-  const { result, errno } = await callLater(lane, lseekCall, [file.fd, offset, whence]);
+  const { result, errno } = await callLater(lane, lseekCall, [file, offset, whence]);
   if (typeof result !== 'number' && typeof result !== 'bigint')
     throw new TypeError(`lseek returned a ${typeof result}`);
   if (result >= 0) return BigInt(result);
@@ -53,7 +53,7 @@ export async function copyRange(lane: Lane, from: Descriptor, to: Descriptor, ra
     inOffset.writeBigInt64LE(offset);
     outOffset.writeBigInt64LE(offset);
     const length = Number(end - offset > maximumCopyBytes ? maximumCopyBytes : end - offset);
-    const copied = await invoke(lane, copyCall, [from.fd, inOffset, to.fd, outOffset, length, 0], to.path);
+    const copied = await invoke(lane, copyCall, [from, inOffset, to, outOffset, length, 0], to.path);
     // The source became shorter: nothing more is there to copy.
     if (copied === 0) return;
     offset += BigInt(copied);
@@ -66,5 +66,5 @@ const maximumCopyBytes = 16n << 20n;
 /** Gives the range's blocks back; it reads as zeros (fallocate(2)). */
 export async function punchHole(lane: Lane, file: Descriptor, range: ByteRange): Promise<void> {
   const mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  await invoke(lane, fallocateCall, [file.fd, mode, range.offsetBytes, range.lengthBytes], file.path);
+  await invoke(lane, fallocateCall, [file, mode, range.offsetBytes, range.lengthBytes], file.path);
 }

@@ -1,6 +1,6 @@
 import { KernelError } from './errno.ts';
 import type { Lane } from './lane.ts';
-import { type Argument, callLater, invokeNow, libcCall, type NativeCall } from './libc.ts';
+import { type Argument, callOnWorker, invokeNow, libcCall, type NativeCall } from './libc.ts';
 import { MemoryFile } from './memory-file.ts';
 
 /*
@@ -76,7 +76,7 @@ const killCall = libcCall<readonly [number, number]>('int kill(int pid, int sign
 export async function runProgram(lane: Lane, program: Program): Promise<ProgramEnd> {
   using stdout = new MemoryFile('stdout', program.outputLimitBytes);
   using stderr = new MemoryFile('stderr', program.outputLimitBytes);
-  const pid = await start(lane, program, stdout.fd, stderr.fd);
+  const pid = await lane.run(() => stdout.during((out) => stderr.during((err) => start(program, out, err))));
   const ended = endOf(pid);
   let timedOut = false;
   // Again and again, as only this keeps our own process alive until the end is known.
@@ -98,12 +98,8 @@ export async function runProgram(lane: Lane, program: Program): Promise<ProgramE
   };
 }
 
-async function start(
-  lane: Lane,
-  { name, args, environment }: Program,
-  stdoutFd: number,
-  stderrFd: number,
-): Promise<number> {
+/** In one piece: what the worker thread reads and names is there until it has done so. */
+async function start({ name, args, environment }: Program, stdoutFd: number, stderrFd: number): Promise<number> {
   const actions = Buffer.alloc(structBytes);
   prepare(initActionsCall, [actions]);
   try {
@@ -115,7 +111,7 @@ async function start(
       [name, ...args, null],
       [...environment, null],
     ] as const;
-    const { result } = await callLater(lane, spawnCall, [pid, name, actions, attributes(), ...strings]);
+    const { result } = await callOnWorker(spawnCall, [pid, name, actions, attributes(), ...strings]);
     refuseError(spawnCall.name, result, name);
     return pid.readInt32LE(0);
   } finally {

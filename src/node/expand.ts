@@ -1,4 +1,5 @@
 import { deviceSizeBytes } from '../kernel/block.ts';
+import type { Openable } from '../kernel/descriptor.ts';
 import { sameDevice } from '../kernel/device.ts';
 import { isErrno } from '../kernel/errno.ts';
 import { growMounted } from '../kernel/grow.ts';
@@ -39,12 +40,12 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
 }
 
 async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
-  const path = await writablePath(located);
-  if (path === undefined) throw growsLater(id, 'it is mounted read-only');
+  const directory = await writableDirectory(located);
+  if (directory === undefined) throw growsLater(id, 'it is mounted read-only');
   const devicePath = located.mounted.mount.source;
   const deviceBytes = await deviceSizeBytes(lane, devicePath);
   try {
-    await step('expand/filesystem', () => growMounted(lane, { fsType, path, devicePath, deviceBytes }));
+    await step('expand/filesystem', () => growMounted(lane, { fsType, directory, devicePath, deviceBytes }));
   } catch (error) {
     if (isErrno(error, 'EPERM')) {
       throw growsLater(id, `mounted ${fsType} grows only if the driver has CAP_SYS_RESOURCE`);
@@ -55,8 +56,8 @@ async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemTy
 }
 
 /** A filesystem is told to grow through a mount that may write: this one, or another of the same volume. */
-async function writablePath({ look, mounted, mounts }: Located): Promise<string | undefined> {
-  if (mounted.mount.options.includes('rw')) return look.descriptor.procPath;
+async function writableDirectory({ look, mounted, mounts }: Located): Promise<Openable | undefined> {
+  if (mounted.mount.options.includes('rw')) return look.descriptor;
   const table = await mounts.read();
   return table.find(({ device, options }) => options.includes('rw') && sameDevice(device, mounted.mount.device))
     ?.target;

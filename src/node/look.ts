@@ -138,12 +138,12 @@ async function brokenMountStatus(
 }
 
 async function mountIdOf(lane: Lane, descriptor: Descriptor): Promise<bigint | undefined> {
-  const text = await lane.run(() => readFile(`/proc/self/fdinfo/${descriptor.fd}`, 'utf8'));
+  const text = await lane.run(() => descriptor.during((_, fd) => readFile(`/proc/self/fdinfo/${fd}`, 'utf8')));
   const digits = /^mnt_id:\s*([0-9]+)$/m.exec(text)?.[1];
   return digits === undefined ? undefined : BigInt(digits);
 }
 
 /** Whether a directory that is held open has no entries. */
 export async function isEmptyDirectory(lane: Lane, directory: Descriptor): Promise<boolean> {
-  return (await lane.run(() => readdir(directory.procPath))).length === 0;
+  return (await lane.run(() => directory.during((path) => readdir(path)))).length === 0;
 }

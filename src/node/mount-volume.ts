@@ -79,10 +79,15 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<boolean> {
   }
 }
 
-/** Grows a filesystem that is mounted at `path` to the size of its device, which an expansion left behind (PB19). */
-export async function growStaged(pool: Pool, fsType: FilesystemType, path: string, devicePath: string): Promise<void> {
+/** Grows a filesystem with this directory to the size of its device, which an expansion left behind (PB19). */
+export async function growStaged(
+  pool: Pool,
+  fsType: FilesystemType,
+  directory: Descriptor,
+  devicePath: string,
+): Promise<void> {
   const deviceBytes = await deviceSizeBytes(pool.lane, devicePath);
-  await step('stage/grow', () => growMounted(pool.lane, { fsType, path, devicePath, deviceBytes }));
+  await step('stage/grow', () => growMounted(pool.lane, { fsType, directory, devicePath, deviceBytes }));
 }
 
 async function growBeforeMount(lane: Lane, volumeId: VolumeId, devicePath: string): Promise<void> {

@@ -67,13 +67,13 @@ async function growMountedRoot(context: NodeContext, pool: Pool, mount: VolumeMo
   using root = await lookAt(context.lane, place);
   const { mounted } = await identify(context, new LazyMountTable(context.lane), root, mount.volumeId);
   if (root === undefined || mounted === undefined) throw missing(place.path);
-  await growStaged(pool, mount.fsType, root.descriptor.procPath, mounted.mount.source);
+  await growStaged(pool, mount.fsType, root.descriptor, mounted.mount.source);
 }
 
 /** An earlier try may have died between the mount and its growth. ext4 grows before it is mounted. */
 async function growAgain(pool: Pool, fsType: FilesystemType, { mounted }: Sight, look: Look): Promise<void> {
   if (fsType === 'ext4' || mounted === undefined || mounted.mount.options.includes('ro')) return;
-  await growStaged(pool, fsType, look.descriptor.procPath, mounted.mount.source);
+  await growStaged(pool, fsType, look.descriptor, mounted.mount.source);
 }
 
 /** The caller makes the directory, also for a block volume (ST08). */

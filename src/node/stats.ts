@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { deviceSizeBytes } from '../kernel/block.ts';
+import type { Descriptor } from '../kernel/descriptor.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { conditionIn, silentAfterMs, silentCondition } from '../pool/condition.ts';
 import type { Condition } from '../pool/pool.ts';
@@ -79,16 +80,17 @@ const unreadable: Condition = {
 };
 
 function measureUsage(lane: Lane, { look, mounted }: Located): Promise<readonly Usage[]> {
-  const path = look.descriptor.procPath;
-  return mounted.access === 'block' ? deviceUsage(lane, path) : filesystemUsage(lane, path);
+  return mounted.access === 'block' ? deviceUsage(lane, look.descriptor) : filesystemUsage(lane, look.descriptor);
 }
 
-async function deviceUsage(lane: Lane, path: string): Promise<readonly Usage[]> {
-  return [{ unit: 'BYTES', total: await deviceSizeBytes(lane, path) }];
+async function deviceUsage(lane: Lane, device: Descriptor): Promise<readonly Usage[]> {
+  return [{ unit: 'BYTES', total: await deviceSizeBytes(lane, device) }];
 }
 
-async function filesystemUsage(lane: Lane, path: string): Promise<readonly Usage[]> {
-  const { bavail, bfree, blocks, bsize, ffree, files } = await lane.run(() => statfs(path, { bigint: true }));
+async function filesystemUsage(lane: Lane, file: Descriptor): Promise<readonly Usage[]> {
+  const { bavail, bfree, blocks, bsize, ffree, files } = await lane.run(() =>
+    file.during((path) => statfs(path, { bigint: true })),
+  );
   const bytes: Usage = {
     unit: 'BYTES',
     total: blocks * bsize,

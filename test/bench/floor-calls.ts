@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, type Stats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import koffi from 'koffi';
-import { encodeLoopConfig, type LoopConfiguration } from '../../src/kernel/loop-layout.ts';
+import { encodeLoopConfig, type LoopConfiguration, nameBackingFile } from '../../src/kernel/loop-layout.ts';
 
 /**
  * The system calls of the floor: synchronous, in the order they are needed, nothing between them and the kernel. Only
@@ -86,12 +86,12 @@ export function attachLoop(
   configuration: Pick<LoopConfiguration, 'label' | 'blockSizeBytes' | 'directIo'>,
 ): { readonly devicePath: string; readonly fd: number } {
   const controlFd = openSync('/dev/loop-control', constants.O_RDONLY | O_CLOEXEC);
-  const configured = { ...configuration, backingFd, readonly: false, autoclear: true };
+  const configured = { ...configuration, readonly: false, autoclear: true };
   for (;;) {
     const number = checked('LOOP_CTL_GET_FREE', ioctlNumber(controlFd, LOOP_CTL_GET_FREE, 0));
     const devicePath = `/dev/loop${number}`;
     const fd = openSync(devicePath, constants.O_RDWR | O_CLOEXEC);
-    const result: unknown = ioctlMemory(fd, LOOP_CONFIGURE, encodeLoopConfig(configured));
+    const result: unknown = ioctlMemory(fd, LOOP_CONFIGURE, nameBackingFile(encodeLoopConfig(configured), backingFd));
     if (result !== 0 && koffi.errno() === EBUSY) {
       // Somebody else on this machine took it first.
       closeSync(fd);

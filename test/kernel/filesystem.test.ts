@@ -40,7 +40,7 @@ describe('growMounted', () => {
       const deviceBytes = sizeBytes * 2n;
       await truncate(backing, Number(deviceBytes));
       await refreshLoopSize(lane, loop.number);
-      const growth = { fsType, path, devicePath: loop.devicePath, deviceBytes };
+      const growth = { fsType, directory: path, devicePath: loop.devicePath, deviceBytes };
       assert.equal(await deviceSizeBytes(lane, loop.devicePath), deviceBytes);
 
       if (fsType === 'ext4') {
@@ -60,7 +60,7 @@ describe('growMounted', () => {
       const { path, loop } = await mounted(t, fsType);
       const before = await statfs(path);
       const deviceBytes = await deviceSizeBytes(lane, loop.devicePath);
-      await growMounted(lane, { fsType, path, devicePath: loop.devicePath, deviceBytes });
+      await growMounted(lane, { fsType, directory: path, devicePath: loop.devicePath, deviceBytes });
       assert.equal((await statfs(path)).blocks, before.blocks);
     });
   }
@@ -78,7 +78,7 @@ describe('growMounted', () => {
     const mount = { fsType: 'ext4', source: loop.devicePath, parameters: [], attributes: {}, target } as const;
     await mountFilesystem(lane, mount);
     const deviceBytes = await deviceSizeBytes(lane, loop.devicePath);
-    const growth = { fsType: 'ext4', path: `${directory}/mnt`, devicePath: loop.devicePath, deviceBytes } as const;
+    const growth = { fsType: 'ext4', directory: `${directory}/mnt`, devicePath: loop.devicePath, deviceBytes } as const;
     await growMounted(lane, growth);
   });
 });

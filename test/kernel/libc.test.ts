@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { openFile } from '../../src/kernel/descriptor.ts';
 import { isErrno, KernelError } from '../../src/kernel/errno.ts';
 import { Lane } from '../../src/kernel/lane.ts';
-import { invoke, invokeNow, libcCall } from '../../src/kernel/libc.ts';
+import { invoke, invokeNow, type Lent, libcCall } from '../../src/kernel/libc.ts';
 import { useWorkerThreads } from '../../src/kernel/workers.ts';
 import { scratch } from './fixture.ts';
 
@@ -16,7 +16,7 @@ const wide = new Lane('wide', 200);
 const openCall = libcCall<readonly [string, number, number]>('int open(const char *path, int flags, uint mode)');
 const closeCall = libcCall<readonly [number]>('int close(int fd)');
 const mkdirCall = libcCall<readonly [string, number]>('int mkdir(const char *path, uint mode)');
-const preadCall = libcCall<readonly [number, Uint8Array, number, number]>(
+const preadCall = libcCall<readonly [Lent, Uint8Array, number, number]>(
   'long pread(int fd, void *memory, size_t size, int64_t offset)',
 );
 
@@ -62,7 +62,7 @@ describe('calls to libc', () => {
     const read = async (block: number, size: number) => {
       // Small ones too: V8 would keep those within its own, moving heap.
       const memory = new Uint8Array(size);
-      const call = invoke(wide, preadCall, [file.fd, memory, size, block * bytes]);
+      const call = invoke(wide, preadCall, [file, memory, size, block * bytes]);
       if (block % 8 === 0) collect();
       assert.equal(await call, size);
       return memory.every((byte) => byte === block);
@@ -88,9 +88,9 @@ describe('calls to libc', () => {
   test('64-bit numbers arrive whole', async (t) => {
     const directory = await scratch(t);
     await writeFile(`${directory}/file`, 'x');
-    const lseek = libcCall<readonly [number, bigint, number]>('int64_t lseek(int fd, int64_t offset, int whence)');
+    const lseek = libcCall<readonly [Lent, bigint, number]>('int64_t lseek(int fd, int64_t offset, int whence)');
     await using file = await openFile(wide, `${directory}/file`, 0);
     const offset = (1n << 42n) + 3n;
-    assert.equal(BigInt(invokeNow(lseek, [file.fd, offset, 0])), offset);
+    assert.equal(BigInt(invokeNow(lseek, [file, offset, 0])), offset);
   });
 });

@@ -186,6 +186,6 @@ test('deviceSizeBytes knows sizes beyond 2^53 and refuses what is no device', as
   const loop = await attach(path, directory);
   await using _keeper = loop.descriptor;
   await using device = await openReadOnly(lane, loop.devicePath);
-  assert.equal(await deviceSizeBytes(lane, device.procPath), sizeBytes);
+  assert.equal(await deviceSizeBytes(lane, device), sizeBytes);
   assert.equal((await stat(path, { bigint: true })).size, sizeBytes);
 });

@@ -171,18 +171,24 @@ describe('Descriptor', () => {
     {
       await using root = await openDirectory(lane, directory);
       await using sub = await openBeneath(lane, root, 'sub');
-      assert.deepEqual(await readdir(sub.procPath), ['x']);
+      assert.deepEqual(await sub.during((path) => readdir(path)), ['x']);
       const opened = await openDescriptors();
-      for (const { fd } of [root, sub]) assert.ok(((opened.get(fd) ?? 0n) & 0o2000000n) !== 0n);
+      for (const each of [root, sub]) assert.ok(((opened.get(await numberOf(each)) ?? 0n) & 0o2000000n) !== 0n);
+      const number = await numberOf(sub);
       await sub[Symbol.asyncDispose]();
       const other = await openBeneath(lane, root, 'sub');
-      assert.equal(other.fd, sub.fd, 'the number is used again');
+      assert.equal(await numberOf(other), number, 'the number is used again');
+      await assert.rejects(numberOf(sub), { code: 'EBADF' });
       await sub[Symbol.asyncDispose]();
       sub.closeNow();
       assert.equal((await statusOf(lane, other)).kind, 'directory');
       await other[Symbol.asyncDispose]();
     }
     assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
-    assert.ok(new Descriptor(0, 'stdin', undefined).procPath === '/proc/self/fd/0');
+    assert.equal(await new Descriptor(0, 'stdin', undefined).during(async (path) => path), '/proc/self/fd/0');
   });
 });
+
+function numberOf(descriptor: Descriptor): Promise<number> {
+  return descriptor.during(async (_, fd) => fd);
+}

@@ -71,7 +71,7 @@ async function prepare(
     throw await explainMountFailure(error, lane, { fsType, parameters, volumeId: spec.id }, devicePath);
   });
   try {
-    await lane.run(() => chmod(mount.procPath, rootMode));
+    await lane.run(() => mount.during((path) => chmod(path, rootMode)));
     // For e2fsck(8), which no volume lives long enough to meet. A repository may have one with something in it, or a file
     // or link of that name.
     await removeDirectoryAt(lane, mount, 'lost+found').catch((error) => {

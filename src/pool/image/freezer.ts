@@ -110,7 +110,7 @@ export class Freezer {
 
   async #freeze(directory: Descriptor): Promise<void> {
     try {
-      await freeze(this.#lane, directory.procPath);
+      await freeze(this.#lane, directory);
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
       throw new FailedPrecondition(
@@ -126,7 +126,7 @@ export class Freezer {
   /** @returns whether it was frozen */
   async #thawOne(directory: Descriptor): Promise<boolean> {
     try {
-      return await thaw(this.#thawLane, directory.procPath);
+      return await thaw(this.#thawLane, directory);
     } catch (error) {
       // Of a disk that is sick. When its pool is opened anew, whatever is frozen is thawed.
       if (this.#thawLane.closedFor !== undefined) return false;

@@ -219,5 +219,5 @@ async function growBackingFile(home: HomeMount, wantedBytes: bigint): Promise<vo
   if ((await deviceSizeBytes(lane, devicePath)) !== deviceBytes) {
     await step('open/resize', () => refreshLoopSize(lane, number));
   }
-  await step('open/grow', () => growMounted(lane, { fsType: 'xfs', path: root, devicePath, deviceBytes }));
+  await step('open/grow', () => growMounted(lane, { fsType: 'xfs', directory: root, devicePath, deviceBytes }));
 }

@@ -91,7 +91,9 @@ export class ImageTrimmer {
   }
 
   async #usedBytes(directory: Descriptor): Promise<bigint> {
-    const { bfree, blocks, bsize } = await this.#parts.lane.run(() => statfs(directory.procPath, { bigint: true }));
+    const { bfree, blocks, bsize } = await this.#parts.lane.run(() =>
+      directory.during((path) => statfs(path, { bigint: true })),
+    );
     return (blocks - bfree) * bsize;
   }
 }

@@ -192,7 +192,7 @@ export class ImageVolumes {
       );
     }
     await using directory = mounted;
-    await trim(lane, directory.procPath);
+    await trim(lane, directory);
   }
 
   /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { describe, type TestContext, test } from 'node:test';
+import { openFile } from '../../src/kernel/descriptor.ts';
+import { resizeFile } from '../../src/kernel/file.ts';
+import { Lane } from '../../src/kernel/lane.ts';
+import { unmountAt } from '../../src/kernel/mount.ts';
+import { readMountTable } from '../../src/kernel/mount-table.ts';
+import { openDirectory, removeDirectoryAt } from '../../src/kernel/path.ts';
+import { runProgram } from '../../src/kernel/spawn.ts';
+import { useWorkerThreads } from '../../src/kernel/workers.ts';
+import { eventually, lane, openDescriptors, run, scratch } from './fixture.ts';
+
+const threads = useWorkerThreads(2);
+const closed = new Error('the lane is closed');
+
+const O_RDONLY = 0;
+const O_RDWR = 2;
+
+/**
+ * Closes a lane while a call of it waits for a worker thread: all threads wait for the other end of a FIFO, as for a disk
+ * that hangs. Then `meanwhile` runs, and after that the call comes to its turn.
+ */
+async function closeUnder(
+  t: TestContext,
+  begin: (sick: Lane) => Promise<unknown>,
+  meanwhile: () => void = () => undefined,
+): Promise<void> {
+  const fifo = `${await scratch(t)}/fifo`;
+  await run('mkfifo', [fifo]);
+  const hanging = Array.from({ length: threads }, () => openFile(new Lane('hanging', threads), fifo, O_RDONLY));
+  let otherEnd: number | undefined;
+  const sick = new Lane('sick', 2);
+  try {
+    const call = begin(sick);
+    sick.close(closed);
+    await assert.rejects(call, closed);
+    meanwhile();
+  } finally {
+    // Does not wait itself (fifo(7)).
+    otherEnd = openSync(fifo, O_RDWR);
+    for (const end of await Promise.all(hanging)) await end[Symbol.asyncDispose]();
+    closeSync(otherEnd);
+  }
+  await eventually(async () => sick.isIdle);
+}
+
+/** Opens a file at once, with the lowest number that is free; closed after the test. */
+function take(t: TestContext, path: string, flags = O_RDWR): void {
+  const fd = openSync(path, flags);
+  t.after(() => closeSync(fd));
+}
+
+describe('a call that is pending when its lane is closed', () => {
+  test('keeps its file: another one opened meanwhile is not the one that is cut to size', async (t) => {
+    const directory = await scratch(t);
+    for (const name of ['sick', 'other']) await writeFile(`${directory}/${name}`, name);
+    const file = await openFile(lane, `${directory}/sick`, O_RDWR);
+    await closeUnder(
+      t,
+      (sick) => resizeFile(sick, file, 0n),
+      () => {
+        file.closeNow();
+        take(t, `${directory}/other`);
+      },
+    );
+    assert.equal(readFileSync(`${directory}/other`, 'utf8'), 'other');
+    assert.equal(readFileSync(`${directory}/sick`, 'utf8'), '', 'the call was made, on its own file');
+  });
+
+  test('keeps the directory that a name lies in', async (t) => {
+    const directory = await scratch(t);
+    for (const name of ['sick', 'other']) await mkdir(`${directory}/${name}/x`, { recursive: true });
+    const parent = await openDirectory(lane, `${directory}/sick`);
+    await closeUnder(
+      t,
+      (sick) => removeDirectoryAt(sick, parent, 'x'),
+      () => {
+        parent.closeNow();
+        take(t, `${directory}/other`, O_RDONLY);
+      },
+    );
+    assert.deepEqual(await readdir(`${directory}/other`), ['x']);
+    assert.deepEqual(await readdir(`${directory}/sick`), []);
+  });
+
+  test('keeps the directory that it is told of by its path below /proc', async (t) => {
+    const directory = await scratch(t);
+    for (const name of ['sick', 'other']) {
+      await mkdir(`${directory}/${name}/x`, { recursive: true });
+      await run('mount', ['-t', 'tmpfs', 'holdfast-test', `${directory}/${name}/x`]);
+    }
+    const parent = await openDirectory(lane, `${directory}/sick`);
+    await closeUnder(
+      t,
+      (sick) => unmountAt(sick, parent, 'x'),
+      () => {
+        parent.closeNow();
+        take(t, `${directory}/other`, O_RDONLY);
+      },
+    );
+    const mounted = (await readMountTable(lane)).map(({ target }) => target);
+    assert.ok(mounted.includes(`${directory}/other/x`));
+    assert.ok(!mounted.includes(`${directory}/sick/x`));
+  });
+
+  test('keeps the stream that it reads the mount table from', async (t) => {
+    // A stream that is freed under fread(3) ends the process, or makes it read what lies there now.
+    await closeUnder(t, (sick) => readMountTable(sick));
+    assert.ok((await readMountTable(lane)).length > 0);
+  });
+
+  test('keeps the files that a program writes to', async (t) => {
+    const directory = await scratch(t);
+    await writeFile(`${directory}/other`, 'other');
+    const program = { args: ['-c', 'echo hello; sleep 0'], environment: ['PATH=/bin'], timeoutMs: 60_000 };
+    const pending = (sick: Lane) => runProgram(sick, { name: 'sh', outputLimitBytes: 4096, ...program });
+    await closeUnder(t, pending, () => {
+      for (let count = 0; count < 16; count++) take(t, `${directory}/other`);
+    });
+    const children = `/proc/self/task/${process.pid}/children`;
+    await eventually(async () => readFileSync(children, 'utf8').trim() === '');
+    assert.equal(readFileSync(`${directory}/other`, 'utf8'), 'other');
+  });
+
+  test('and lets go of all when it has ended', async (t) => {
+    const directory = await scratch(t);
+    await writeFile(`${directory}/file`, 'x');
+    const before = [...(await openDescriptors()).keys()];
+    const file = await openFile(lane, `${directory}/file`, O_RDWR);
+    await closeUnder(
+      t,
+      (sick) => Promise.race([resizeFile(sick, file, 0n), readMountTable(sick)]),
+      () => file.closeLater(),
+    );
+    await eventually(async () => (await openDescriptors()).size === before.length);
+    assert.deepEqual([...(await openDescriptors()).keys()], before);
+  });
+});
