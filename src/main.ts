@@ -1,5 +1,6 @@
 import './memory.ts';
-import { Command, CommanderError, Option } from 'commander';
+import { Argument, Command, CommanderError, Option } from 'commander';
+import type { Wanted } from './cli/inventory.ts';
 import { exitCodes, type Output } from './cli/output.ts';
 import type { ReclaimPolicy } from './cli/persistent-volume.ts';
 import type { Config, ConfigSource, Parsed } from './config.ts';
@@ -141,6 +142,17 @@ program
     look(async (config) => {
       const { doctorCommand } = await import('./cli/doctor.ts');
       return doctorCommand(config, output, { json: options.json === true });
+    }),
+  );
+
+// Typed by no one: how a command has the pools looked at by a process that may be left behind (src/cli/look.ts).
+program
+  .command('look-at-pools', { hidden: true })
+  .addArgument(new Argument('<WANTED>').choices(['records', 'capacity', 'attachments']))
+  .action((wanted: Wanted) =>
+    look(async (config) => {
+      const { lookerCommand } = await import('./cli/looker.ts');
+      return lookerCommand(config, wanted);
     }),
   );
 

@@ -8,7 +8,7 @@ import { type LoopStatus, listLoops } from '../kernel/loop.ts';
 import { type Mount, readMountTable } from '../kernel/mount-table.ts';
 import { statusOf } from '../kernel/path.ts';
 import type { Layout } from '../pool/image/layout.ts';
-import type { VolumeId } from '../volume/id.ts';
+import { type VolumeId, volumeIdInPath } from '../volume/id.ts';
 
 export type VolumeState = 'detached' | 'attached' | 'staged' | 'published';
 
@@ -20,63 +20,71 @@ export interface Attachments {
   readonly publishedAt: readonly { readonly path: string; readonly readonly: boolean }[];
 }
 
-/** One look at the kernel, good for all volumes. */
-export class KernelView {
-  readonly #lane: Lane;
-  readonly #notesDirectory: string;
-  readonly #loops: readonly LoopStatus[];
-  readonly #mounts: readonly Mount[];
+export interface AttachmentsOptions {
+  readonly ids: readonly VolumeId[];
+  readonly layout: Layout;
+  readonly notesDirectory: string;
+}
 
-  private constructor(lane: Lane, notesDirectory: string, loops: readonly LoopStatus[], mounts: readonly Mount[]) {
-    this.#lane = lane;
-    this.#notesDirectory = notesDirectory;
-    this.#loops = loops;
-    this.#mounts = mounts;
+/**
+ * Where volumes of one pool are in use. Devices of other pools are not even opened: those of a disk that hangs may hang,
+ * too.
+ */
+export async function attachmentsOf(
+  lane: Lane,
+  { ids, layout, notesDirectory }: AttachmentsOptions,
+): Promise<ReadonlyMap<VolumeId, Attachments>> {
+  if (ids.length === 0) return new Map();
+  const wanted = new Set<string | undefined>(ids);
+  const loops = await listLoops(lane, (path) => wanted.has(volumeIdInPath(path)));
+  const mounts = loops.length === 0 ? [] : await readMountTable(lane);
+  const view: KernelView = { lane, layout, notesDirectory, loops, mounts };
+  return new Map(await Promise.all(ids.map(async (id) => [id, await attachmentOf(view, id)] as const)));
+}
+
+interface KernelView extends Omit<AttachmentsOptions, 'ids'> {
+  readonly lane: Lane;
+  readonly loops: readonly LoopStatus[];
+  readonly mounts: readonly Mount[];
+}
+
+async function attachmentOf(view: KernelView, id: VolumeId): Promise<Attachments> {
+  const loops = await loopsOf(view, id);
+  const mounts = view.mounts.filter((mount) => loops.some((loop) => shows(mount, loop)));
+  const stagingPath = mounts.length === 0 ? undefined : await stagingPathOf(view, id);
+  const isStaging = ({ target }: Mount) => stagingPath !== undefined && isAtOrIn(target, stagingPath);
+  const stagedAt = mounts.filter(isStaging).map(({ target }) => target);
+  const publishedAt = mounts
+    .filter((mount) => !isStaging(mount))
+    .map((mount) => ({ path: mount.target, readonly: isReadonly(mount, loops) }));
+  return {
+    state: stateOf(loops.length, stagedAt.length, publishedAt.length),
+    devices: loops.map(({ devicePath, readonly }) => ({ path: devicePath, readonly })),
+    stagedAt,
+    publishedAt,
+  };
+}
+
+/** By inode, as the driver does; an image that is gone is known by the device's label. */
+async function loopsOf({ lane, layout, loops }: KernelView, id: VolumeId): Promise<LoopStatus[]> {
+  if (loops.length === 0) return [];
+  try {
+    const image = await statusOf(lane, layout.data(id));
+    return loops.filter((loop) => sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+    return loops.filter((loop) => loop.label === id);
   }
+}
 
-  static async take(lane: Lane, notesDirectory: string): Promise<KernelView> {
-    return new KernelView(lane, notesDirectory, await listLoops(lane), await readMountTable(lane));
-  }
-
-  async of(id: VolumeId, layout: Layout): Promise<Attachments> {
-    const loops = await this.#loopsOf(id, layout);
-    const mounts = this.#mounts.filter((mount) => loops.some((loop) => shows(mount, loop)));
-    const stagingPath = mounts.length === 0 ? undefined : await this.#stagingPath(id);
-    const isStaging = ({ target }: Mount) => stagingPath !== undefined && isAtOrIn(target, stagingPath);
-    const stagedAt = mounts.filter(isStaging).map(({ target }) => target);
-    const publishedAt = mounts
-      .filter((mount) => !isStaging(mount))
-      .map((mount) => ({ path: mount.target, readonly: isReadonly(mount, loops) }));
-    return {
-      state: stateOf(loops.length, stagedAt.length, publishedAt.length),
-      devices: loops.map(({ devicePath, readonly }) => ({ path: devicePath, readonly })),
-      stagedAt,
-      publishedAt,
-    };
-  }
-
-  /** By inode, as the driver does; an image that is gone is known by the device's label. */
-  async #loopsOf(id: VolumeId, layout: Layout): Promise<LoopStatus[]> {
-    try {
-      const image = await statusOf(this.#lane, layout.data(id));
-      return this.#loops.filter(
-        (loop) => sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode,
-      );
-    } catch (error) {
-      if (!isErrno(error, 'ENOENT')) throw error;
-      return this.#loops.filter((loop) => loop.label === id);
-    }
-  }
-
-  /** Which of the mounts is the staging one, only the driver's note can tell. */
-  async #stagingPath(id: VolumeId): Promise<string | undefined> {
-    try {
-      const text = await readFile(join(this.#notesDirectory, `${id}.json`), 'utf8');
-      const note = z.object({ staging: z.object({ path: z.string() }).optional() }).safeParse(JSON.parse(text));
-      return note.success ? note.data.staging?.path : undefined;
-    } catch {
-      return undefined;
-    }
+/** Which of the mounts is the staging one, only the driver's note can tell. */
+async function stagingPathOf({ lane, notesDirectory }: KernelView, id: VolumeId): Promise<string | undefined> {
+  try {
+    const text = await lane.run(() => readFile(join(notesDirectory, `${id}.json`), 'utf8'));
+    const note = z.object({ staging: z.object({ path: z.string() }).optional() }).safeParse(JSON.parse(text));
+    return note.success ? note.data.staging?.path : undefined;
+  } catch {
+    return undefined;
   }
 }
 

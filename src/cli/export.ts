@@ -1,7 +1,7 @@
 import { Document, Scalar, visit } from 'yaml';
 import type { Config } from '../config.ts';
-import { Lane } from '../kernel/lane.ts';
-import { problemsOf, readPools } from './inventory.ts';
+import { problemsOf } from './inventory.ts';
+import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { manifestNames, type PersistentVolume, persistentVolumeOf, type ReclaimPolicy } from './persistent-volume.ts';
 import { printable } from './text.ts';
@@ -16,7 +16,7 @@ export interface ExportOptions {
 
 /** `holdfast export [ID]`: the PersistentVolumes of this node's volumes, from the records alone. */
 export async function exportCommand(config: Config, output: Output, options: ExportOptions): Promise<number> {
-  const pools = await readPools(new Lane('command line', 4), config);
+  const pools = await lookAtPools(config, 'records');
   const problems = pools.flatMap(problemsOf);
   for (const problem of problems) output.problem(problem);
   const records = pools

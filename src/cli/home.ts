@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { PoolConfig } from '../config.ts';
 import { isErrno } from '../kernel/errno.ts';
@@ -11,17 +10,18 @@ import { explain } from './explain.ts';
 
 /**
  * open: its records can be read. absent: the driver makes it at its first start. closed: it is there but not mounted.
- * broken: something is wrong. quarantined: the driver that runs it says that its disk is sick.
+ * broken: something is wrong. quarantined: the driver that runs it says that its disk is sick. silent: its disk does not
+ * answer.
  */
-export type HomeState = 'open' | 'absent' | 'closed' | 'broken' | 'quarantined';
+export type HomeState = 'open' | 'absent' | 'closed' | 'broken' | 'quarantined' | 'silent';
+
+/** Whether the driver can use a pool that is so, or does. */
+export function isUsable(state: HomeState): boolean {
+  return state === 'open' || state === 'absent' || state === 'closed';
+}
 
 /** Where a pool is, found without changing anything. */
-export interface HomeSight {
-  /** auto: not made yet, so it may become a directory or a file. */
-  readonly type: 'directory' | 'device' | 'file' | 'auto';
-  readonly path: string;
-  /** The directory that has its records, when it is open. */
-  readonly root: string;
+export interface HomeSight extends Place {
   readonly state: HomeState;
   /** What to know, and what to do about it, if it is not open. */
   readonly advice: string | undefined;
@@ -29,9 +29,18 @@ export interface HomeSight {
   readonly holders: readonly LockHolder[];
 }
 
+/** Where it is, whatever is there. */
+export interface Place {
+  /** auto: not made yet, so it may become a directory or a file. */
+  readonly type: 'directory' | 'device' | 'file' | 'auto';
+  readonly path: string;
+  /** The directory that has its records, when it is open. */
+  readonly root: string;
+}
+
 /** Looks for a pool as the driver would, but makes, mounts and locks nothing. */
 export async function findHome(lane: Lane, dataDirectory: string, pool: PoolConfig): Promise<HomeSight> {
-  const place = placeOf(dataDirectory, pool);
+  const place = await placeOf(lane, dataDirectory, pool);
   try {
     const isDirectory = place.type === 'directory';
     const { isMountRoot, kind } = await statusOf(lane, isDirectory ? place.path : place.root).catch(ifMissing);
@@ -39,29 +48,33 @@ export async function findHome(lane: Lane, dataDirectory: string, pool: PoolConf
       return { ...place, state: 'broken', advice: `${place.root} is no directory.`, holders: [] };
     const holders = await lockHolders(lane, place.path);
     const isReachable = isDirectory || isMountRoot;
-    if (isReachable && existsSync(new Layout(place.root).poolFile)) {
+    if (isReachable && (await exists(lane, new Layout(place.root).poolFile))) {
       return { ...place, state: 'open', advice: undefined, holders };
     }
-    return { ...place, ...(isReachable ? missing(dataDirectory, pool.name, place) : closed(place)), holders };
+    const sight = isReachable ? await missing(lane, dataDirectory, pool.name, place) : closed(place);
+    return { ...place, ...sight, holders };
   } catch (error) {
     const sight = isErrno(error, 'ENOENT', 'ENOTDIR')
-      ? missing(dataDirectory, pool.name, place)
+      ? await missing(lane, dataDirectory, pool.name, place)
       : ({ state: 'broken', advice: explain(error) } as const);
     return { ...place, ...sight, holders: [] };
   }
 }
 
-type Place = Pick<HomeSight, 'type' | 'path' | 'root'>;
-
-/** Where it is, whatever is there. */
-export function placeOf(dataDirectory: string, { name, home }: PoolConfig): Place {
+/** As far as the configuration alone says it. */
+export function configuredPlace(dataDirectory: string, { name, home }: PoolConfig): Place {
   const root = poolRoot(dataDirectory, name);
   if (home.type === 'directory') return { type: 'directory', path: home.path, root: home.path };
-  if (home.type !== 'auto') return { type: home.type, path: home.path, root };
-  // Made once, by the driver: what exists tells which of the two it was.
-  const file = `${root}.img`;
-  if (existsSync(file)) return { type: 'file', path: file, root };
-  return { type: existsSync(root) ? 'directory' : 'auto', path: root, root };
+  return home.type === 'auto' ? { type: 'auto', path: root, root } : { type: home.type, path: home.path, root };
+}
+
+/** An automatic home is made once, by the driver: what exists tells which of the two kinds it was. */
+async function placeOf(lane: Lane, dataDirectory: string, pool: PoolConfig): Promise<Place> {
+  const place = configuredPlace(dataDirectory, pool);
+  if (place.type !== 'auto') return place;
+  const file = `${place.root}.img`;
+  if (await exists(lane, file)) return { ...place, type: 'file', path: file };
+  return (await exists(lane, place.root)) ? { ...place, type: 'directory' } : place;
 }
 
 /** A mount point that was not made yet is as good as one with nothing mounted; the home itself is looked for after it. */
@@ -75,17 +88,33 @@ function closed({ type, path }: Place): Pick<HomeSight, 'state' | 'advice'> {
   return { state: 'closed', advice };
 }
 
-function missing(dataDirectory: string, poolName: string, { type, path }: Place): Pick<HomeSight, 'state' | 'advice'> {
+async function missing(
+  lane: Lane,
+  dataDirectory: string,
+  poolName: string,
+  { type, path }: Place,
+): Promise<Pick<HomeSight, 'state' | 'advice'>> {
   const marker = join(poolsDirectory(dataDirectory), `${poolName}.id`);
-  if (existsSync(marker)) {
+  if (await exists(lane, marker)) {
     return { state: 'broken', advice: `this node had a pool at ${path}, but there is none now. Is its disk mounted?` };
   }
   if (type === 'device') return { state: 'broken', advice: `${path} is no device of this node.` };
-  if (type !== 'auto' && !existsSync(dirname(path))) {
+  if (type !== 'auto' && !(await exists(lane, dirname(path)))) {
     return { state: 'broken', advice: `${dirname(path)} does not exist. Is its disk mounted?` };
   }
   return {
     state: 'absent',
     advice: `${path} holds no pool yet: the driver makes it at its first start (holdfast serve).`,
   };
+}
+
+/** What cannot be reached counts as missing: what comes next says why. */
+async function exists(lane: Lane, path: string): Promise<boolean> {
+  try {
+    await statusOf(lane, path);
+    return true;
+  } catch (error) {
+    if (lane.closedFor !== undefined) throw error;
+    return false;
+  }
 }

@@ -12,8 +12,17 @@ import type { PoolCapacity } from '../pool/pool.ts';
 import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
+import { type Attachments, attachmentsOf } from './attachments.ts';
+import type { DriverWord } from './driver-word.ts';
 import { explain } from './explain.ts';
-import { findHome, type HomeSight, placeOf } from './home.ts';
+import { configuredPlace, findHome, type HomeSight } from './home.ts';
+import { DiskSilent, silentAfterMs, silentSight, unlessSilent } from './silence.ts';
+
+/**
+ * What a command needs beside the records, as it takes time: how full the pool is, or where its volumes are in use.
+ */
+
+export type Wanted = 'records' | 'capacity' | 'attachments';
 
 /** A configured pool, read from its own disk: no driver needs to run, nothing is changed. */
 export interface PoolSight {
@@ -24,40 +33,63 @@ export interface PoolSight {
 }
 
 export interface PoolContents {
-  readonly layout: Layout;
   readonly records: readonly VolumeRecord[];
   readonly snapshots: readonly SnapshotRecord[];
   readonly damaged: readonly Damaged<VolumeId | SnapshotId | GroupId>[];
-  readonly capacity: PoolCapacity;
+  /** If wanted. */
+  readonly capacity: PoolCapacity | undefined;
+  /** If wanted: of each volume. */
+  readonly attachments: ReadonlyMap<VolumeId, Attachments>;
 }
 
-/** @param quarantined why a pool's disk is not to be looked at: that could take for ever */
-export function readPools(
-  lane: Lane,
-  config: Config,
-  quarantined: ReadonlyMap<string, string> = new Map(),
-): Promise<PoolSight[]> {
-  return Promise.all(
-    config.pools.map(async (pool): Promise<PoolSight> => {
-      const advice = quarantined.get(pool.name);
-      if (advice === undefined) return readPool(lane, config.dataDirectory, pool);
-      const place = placeOf(config.dataDirectory, pool);
-      return { config: pool, home: { ...place, state: 'quarantined', advice, holders: [] }, contents: undefined };
-    }),
-  );
+export interface LookOptions {
+  readonly wanted: Wanted;
+  /** What the running driver says of the pool, if it cannot use it. */
+  readonly word: DriverWord | undefined;
 }
 
-async function readPool(lane: Lane, dataDirectory: string, config: PoolConfig): Promise<PoolSight> {
-  const home = await findHome(lane, dataDirectory, config);
-  if (home.state !== 'open') return { config, home, contents: undefined };
+/** How many of a pool's files are read at a time. */
+export const placesForPool = 4;
+
+/** Looks at one pool, as long as its disk answers. */
+export async function lookAtPool(config: Config, pool: PoolConfig, options: LookOptions): Promise<PoolSight> {
+  const { word } = options;
+  // It is known what its disk is like, and to ask it could take for ever.
+  if (word?.state === 'quarantined') {
+    const place = configuredPlace(config.dataDirectory, pool);
+    const home = { ...place, state: 'quarantined', advice: word.reason, holders: [] } as const;
+    return { config: pool, home, contents: undefined };
+  }
   try {
-    return { config, home, contents: await readContents(lane, config, home) };
+    const sight = await unlessSilent(pool, placesForPool, (lane) => readPool(lane, config, pool, options.wanted));
+    if (word === undefined) return sight;
+    return { ...sight, home: { ...sight.home, state: 'broken', advice: word.reason } };
   } catch (error) {
-    return { config, home: { ...home, state: 'broken', advice: explain(error) }, contents: undefined };
+    if (!(error instanceof DiskSilent)) throw error;
+    return silentSight(pool, config, silentAfterMs(pool));
   }
 }
 
-async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Promise<PoolContents> {
+async function readPool(lane: Lane, config: Config, pool: PoolConfig, wanted: Wanted): Promise<PoolSight> {
+  const home = await findHome(lane, config.dataDirectory, pool);
+  if (home.state !== 'open') return { config: pool, home, contents: undefined };
+  try {
+    const layout = new Layout(home.root);
+    const contents = await readContents(lane, pool, home, wanted);
+    const ids = wanted === 'attachments' ? contents.records.map(({ id }) => id) : [];
+    const attachments = await attachmentsOf(lane, { ids, layout, notesDirectory: config.notesDirectory });
+    return { config: pool, home, contents: { ...contents, attachments } };
+  } catch (error) {
+    return { config: pool, home: { ...home, state: 'broken', advice: explain(error) }, contents: undefined };
+  }
+}
+
+async function readContents(
+  lane: Lane,
+  config: PoolConfig,
+  home: HomeSight,
+  wanted: Wanted,
+): Promise<Omit<PoolContents, 'attachments'>> {
   const layout = new Layout(home.root);
   const backingFile = home.type === 'file' ? home.path : undefined;
   const { records, damaged } = await readVolumes(lane, layout);
@@ -81,12 +113,11 @@ async function readContents(lane: Lane, config: PoolConfig, home: HomeSight): Pr
     backingFile,
   });
   return {
-    layout,
     records: records.toSorted(byAge),
     // A snapshot without the group that it names was never cut.
     snapshots: snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
     damaged: [...damaged, ...damagedCuts],
-    capacity: await space.measure(),
+    capacity: wanted === 'capacity' ? await space.measure() : undefined,
   };
 }
 
@@ -97,8 +128,12 @@ async function allocatedBytes(lane: Lane, path: string): Promise<bigint> {
 
 /** Why a list of what the pool holds may lack something. A pool that was never made lacks nothing. */
 export function problemsOf({ config, home, contents }: PoolSight): string[] {
-  if (contents === undefined) return home.state === 'absent' ? [] : [`pool ${config.name}: ${home.advice}`];
-  return contents.damaged.map(({ id, reason }) => `${describeId(id)} of pool ${config.name} is damaged: ${reason}`);
+  const isWhole = home.state === 'absent' || contents !== undefined;
+  const damaged = contents?.damaged ?? [];
+  return [
+    ...(isWhole ? [] : [`pool ${config.name}: ${home.advice}`]),
+    ...damaged.map(({ id, reason }) => `${describeId(id)} of pool ${config.name} is damaged: ${reason}`),
+  ];
 }
 
 /** `volume vol-…`, `snapshot snap-…` or `group group-…`. */

@@ -1,14 +1,14 @@
 import type { Config } from '../config.ts';
-import { Lane } from '../kernel/lane.ts';
 import { formatBytes } from '../volume/size.ts';
-import { type PoolSight, readPools } from './inventory.ts';
+import { isUsable } from './home.ts';
+import type { PoolSight } from './inventory.ts';
+import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
-import { quarantinedPools } from './quarantine.ts';
 import { tableLines } from './table.ts';
 
 /** `holdfast pools`: what the pools are, where, and how full. */
 export async function poolsCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
-  const pools = await readPools(new Lane('command line', 4), config, await quarantinedPools(config));
+  const pools = await lookAtPools(config, 'capacity');
   if (options.json) {
     output.line(toJson({ pools: pools.map((pool) => forPrograms(pool, config.defaultPool)) }));
   } else {
@@ -21,9 +21,7 @@ export async function poolsCommand(config: Config, output: Output, options: { js
       if (home.advice !== undefined) output.problem(`pool ${pool.name}: ${home.advice}`);
     }
   }
-  return pools.some(({ home }) => home.state === 'broken' || home.state === 'quarantined')
-    ? exitCodes.failed
-    : exitCodes.ok;
+  return pools.every(({ home }) => isUsable(home.state)) ? exitCodes.ok : exitCodes.failed;
 }
 
 const columns = [

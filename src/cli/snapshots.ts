@@ -1,8 +1,8 @@
 import type { Config } from '../config.ts';
-import { Lane } from '../kernel/lane.ts';
 import { formatBytes } from '../volume/size.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
-import { problemsOf, readPools } from './inventory.ts';
+import { problemsOf } from './inventory.ts';
+import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';
 import { age, printable, shortened } from './text.ts';
@@ -19,7 +19,7 @@ const columns = [
 
 /** `holdfast snapshots`: every snapshot of this node. */
 export async function snapshotsCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
-  const pools = await readPools(new Lane('command line', 4), config);
+  const pools = await lookAtPools(config, 'records');
   const problems = pools.flatMap(problemsOf);
   const snapshots = pools.flatMap(({ config: pool, contents }) =>
     (contents?.snapshots ?? []).map((record) => ({ pool: pool.name, record })),

@@ -1,12 +1,12 @@
 import type { Config } from '../config.ts';
-import { Lane } from '../kernel/lane.ts';
 import type { VolumeContent } from '../volume/capability.ts';
 import { formatDuration } from '../volume/duration.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { formatBytes } from '../volume/size.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
-import { type Attachments, KernelView } from './attachments.ts';
-import { type PoolSight, problemsOf, readPools } from './inventory.ts';
+import type { Attachments } from './attachments.ts';
+import { type PoolSight, problemsOf } from './inventory.ts';
+import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';
 import { age, printable, shortened } from './text.ts';
@@ -27,10 +27,9 @@ export async function volumesCommand(
   output: Output,
   options: { json: boolean; wanted: string | undefined },
 ): Promise<number> {
-  const lane = new Lane('command line', 4);
-  const pools = await readPools(lane, config);
+  const pools = await lookAtPools(config, 'attachments');
   const problems = pools.flatMap(problemsOf);
-  const volumes = await sightings(await KernelView.take(lane, config.notesDirectory), pools, options.wanted);
+  const volumes = sightings(pools, options.wanted);
   if (!options.json) for (const problem of problems) output.problem(problem);
   if (options.wanted !== undefined && volumes.length === 0) {
     const names = pools.map(({ config: pool }) => pool.name).join(', ');
@@ -43,20 +42,18 @@ export async function volumesCommand(
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
-async function sightings(
-  kernel: KernelView,
-  pools: readonly PoolSight[],
-  wanted: string | undefined,
-): Promise<VolumeSight[]> {
+function sightings(pools: readonly PoolSight[], wanted: string | undefined): VolumeSight[] {
   const volumes: VolumeSight[] = [];
   for (const { config, contents } of pools) {
     for (const record of contents?.records ?? []) {
-      if (contents === undefined || (wanted !== undefined && record.id !== wanted && record.name !== wanted)) continue;
+      const attachments = contents?.attachments.get(record.id);
+      if (attachments === undefined || (wanted !== undefined && record.id !== wanted && record.name !== wanted))
+        continue;
       volumes.push({
         pool: config.name,
         record,
-        attachments: await kernel.of(record.id, contents.layout),
-        snapshots: contents.snapshots.filter(({ sourceId }) => sourceId === record.id),
+        attachments,
+        snapshots: (contents?.snapshots ?? []).filter(({ sourceId }) => sourceId === record.id),
         undeleteSeconds: record.undeleteSeconds ?? config.undeleteSeconds,
       });
     }

@@ -19,10 +19,10 @@ export async function eventually(check: () => Promise<void> | void, limitMs = pa
 }
 
 /** For what may hang: fails if it takes longer than anything here should. */
-export async function soon(work: Promise<void>, complaint: string): Promise<void> {
+export async function soon(work: Promise<void>, complaint: string, limitMs = patienceMs): Promise<void> {
   const late = new AbortController();
   const complain = async () => {
-    await delay(patienceMs, undefined, { signal: late.signal });
+    await delay(limitMs, undefined, { signal: late.signal });
     throw new Error(complaint);
   };
   try {

@@ -4,15 +4,15 @@ import type { Lane } from '../../kernel/lane.ts';
 import { canReflink } from '../../pool/image/reflink.ts';
 import { formatBytes } from '../../volume/size.ts';
 import { explain } from '../explain.ts';
-import { describeId, type PoolSight, readPools } from '../inventory.ts';
-import { quarantinedPools } from '../quarantine.ts';
+import { isUsable } from '../home.ts';
+import { describeId, type PoolSight } from '../inventory.ts';
+import { lookAtPools } from '../look.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 
 /** Each pool, and the driver that should run them. */
 export async function checkPools(lane: Lane, config: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const pool of await readPools(lane, config, await quarantinedPools(config)))
-    findings.push(...(await checkPool(lane, pool)));
+  for (const pool of await lookAtPools(config, 'capacity')) findings.push(...(await checkPool(lane, pool)));
   if (config.socketPath !== undefined) findings.push(await checkSocket(config.socketPath));
   return findings;
 }
@@ -20,11 +20,16 @@ export async function checkPools(lane: Lane, config: Config): Promise<Finding[]>
 async function checkPool(lane: Lane, { config, home, contents }: PoolSight): Promise<Finding[]> {
   const check = `pool ${config.name}`;
   const where = `${home.type} ${home.path}`;
-  if (home.state === 'broken' || home.state === 'quarantined') return [fail(check, where, home.advice ?? '')];
+  if (!isUsable(home.state)) return [fail(check, where, home.advice ?? '')];
   if (contents === undefined) return [warn(check, where, home.advice ?? '')];
   const { capacity, damaged, records } = contents;
   const holders = home.holders.map(({ pid, command }) => `run by process ${pid} (${command})`);
-  const facts = [where, `${records.length} volumes`, `${formatBytes(capacity.availableBytes)} available`, ...holders];
+  const facts = [
+    where,
+    `${records.length} volumes`,
+    `${formatBytes(capacity?.availableBytes ?? 0n)} available`,
+    ...holders,
+  ];
   return [
     ok(check, facts.join(', ')),
     ...damaged.map(({ id, reason }) =>

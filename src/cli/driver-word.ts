@@ -1,0 +1,27 @@
+import { AdminClient } from '../admin/client.ts';
+import type { Config } from '../config.ts';
+import { silentAfterMs } from '../pool/condition.ts';
+import { unlessLate } from '../volume/unless-late.ts';
+
+/** What the running driver says of a pool that it cannot use. */
+export interface DriverWord {
+  readonly state: 'failed' | 'quarantined';
+  readonly reason: string;
+}
+
+/** What the running driver says of pools that it cannot use, by their names; nothing if no driver answers. */
+export async function driverWords(config: Config): Promise<ReadonlyMap<string, DriverWord>> {
+  const asked = new AdminClient(config.adminSocketPath).listPools().catch(() => undefined);
+  const answer = await unlessLate(silentAfterMs, asked);
+  if (answer === undefined || answer === 'late') return new Map();
+  return new Map(
+    answer.pools.flatMap(({ name, reason = '', state }) =>
+      state === 'failed' || state === 'quarantined' ? [[name, { state, reason: withoutName(reason, name) }]] : [],
+    ),
+  );
+}
+
+/** Who prints it puts the pool's name before it. */
+function withoutName(reason: string, name: string): string {
+  return reason.replace(`pool ${name} could not be opened: `, '').replace(`pool ${name} `, '');
+}

@@ -1,0 +1,48 @@
+import type { Config, PoolConfig } from '../config.ts';
+import { Lane } from '../kernel/lane.ts';
+import { configuredPlace } from './home.ts';
+import type { PoolSight } from './inventory.ts';
+
+/** Longer than any disk that is merely busy takes for one request, and what a person waits for without a thought. */
+const longestSilenceMs = 10_000;
+
+/** A disk of this pool that has not answered one request for so long is not waited for. */
+export function silentAfterMs({ sickAfterMs }: PoolConfig): number {
+  return Math.min(sickAfterMs, longestSilenceMs);
+}
+
+/** The pool's disk has not answered. */
+export class DiskSilent extends Error {}
+
+/**
+ * Does some work in a lane of its own, which is closed when one request in it has taken too long.
+ * @throws DiskSilent
+ */
+export async function unlessSilent<T>(pool: PoolConfig, places: number, work: (lane: Lane) => Promise<T>): Promise<T> {
+  const limitMs = silentAfterMs(pool);
+  const lane = new Lane(`pool ${pool.name}`, places);
+  const timer = setInterval(() => {
+    const sinceMs = lane.busySinceMs;
+    if (sinceMs !== undefined && performance.now() - sinceMs >= limitMs) lane.close(new DiskSilent(advice(limitMs)));
+  }, limitMs / 20);
+  try {
+    const result = await work(lane);
+    // What it was told by a closed lane, it may have taken for something else.
+    if (lane.closedFor !== undefined) throw lane.closedFor;
+    return result;
+  } catch (error) {
+    throw lane.closedFor ?? error;
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** A pool of which nothing is known but that its disk does not answer. */
+export function silentSight(config: PoolConfig, { dataDirectory }: Config, afterMs: number): PoolSight {
+  const place = configuredPlace(dataDirectory, config);
+  return { config, home: { ...place, state: 'silent', advice: advice(afterMs), holders: [] }, contents: undefined };
+}
+
+function advice(afterMs: number): string {
+  return `its disk has not answered for ${Math.round(afterMs / 1000)} s, so nothing of it is shown. See dmesg, and "Sick disks" in docs/operations.md.`;
+}
