@@ -7,7 +7,7 @@ import { RecordIndex } from '../pool/image/record-index.ts';
 import { type Damaged, readGroups, readSnapshots, readVolumes } from '../pool/image/records.ts';
 import { SnapshotIndex } from '../pool/image/snapshot-index.ts';
 import { SpaceLedger } from '../pool/image/space-ledger.ts';
-import { readTrash } from '../pool/image/trash-entry.ts';
+import { isOriginal, readTrash } from '../pool/image/trash-entry.ts';
 import type { PoolCapacity } from '../pool/pool.ts';
 import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
@@ -105,7 +105,11 @@ async function readContents(
     layout,
     index: new RecordIndex(records, damaged),
     snapshotIndex,
-    trash: { entries: () => trash.kept, purgeOldest: async () => false },
+    trash: {
+      entries: () => trash.kept,
+      expendable: () => trash.kept.filter((entry) => !isOriginal(entry)),
+      purgeOldest: async () => false,
+    },
     ballast: {
       bytes: await allocatedBytes(lane, layout.ballast),
       hostBytes: backingFile === undefined ? 0n : await allocatedBytes(lane, hostBallastPath(backingFile)),

@@ -27,6 +27,7 @@ export const stepNames = [
   'create/commit',
   'remove/mark',
   'remove/trash',
+  'remove/unmark',
   'remove/purge',
   'restore/commit',
   'modify/data',

@@ -181,7 +181,7 @@ function inAllPools({ pools }: CrashNode, names: (pool: CrashPool) => string[]):
 
 /** All that lies in the pool besides its own directories. */
 function leftInPool({ root }: CrashPool): string[] {
-  const own = ['ballast', 'groups', 'health', 'pool.json', 'snapshots', 'spares', 'tmp', 'trash', 'volumes'];
+  const own = ['age', 'ballast', 'groups', 'health', 'pool.json', 'snapshots', 'spares', 'tmp', 'trash', 'volumes'];
   const names = readdirSync(root, { recursive: true }) as string[];
   return names.filter((name) => !own.includes(name) && !/^spares\/\d+$/.test(name));
 }

@@ -13,7 +13,7 @@ import { replaceFile } from './durable-file.ts';
 import { attachedHere } from './in-use.ts';
 import { isMountOf } from './mounted.ts';
 import type { ImageParts } from './parts.ts';
-import { type Deletion, deletionFileName } from './trash-entry.ts';
+import { type Deletion, deletedNow, deletionFileName, purgeTime } from './trash-entry.ts';
 
 /** How volumes go, and how they come back. */
 export class ImageDeletion {
@@ -77,9 +77,15 @@ export class ImageDeletion {
   async list(): Promise<TrashedVolume[]> {
     const { lane, trash } = this.#parts;
     return Promise.all(
-      trash.entries().map(async ({ deletedAt, path, purgeAt, record }) => {
+      trash.entries().map(async (entry) => {
+        const { deletedAt, path, record } = entry;
         const image = await statusOf(lane, join(path, 'data')).catch(() => undefined);
-        return { record, deletedAt, purgeAt, usedBytes: image?.allocatedBytes ?? 0n };
+        return {
+          record,
+          deletedAt,
+          purgeAt: purgeTime(entry, trash.poolAgeMs),
+          usedBytes: image?.allocatedBytes ?? 0n,
+        };
       }),
     );
   }
@@ -108,19 +114,15 @@ export class ImageDeletion {
   }
 
   async purge(id?: VolumeId): Promise<VolumeId[]> {
-    const purged = this.#parts.trash.purgeKept(id);
+    const purged = await this.#parts.trash.purgeKept(id);
     await this.#parts.trash.drained();
     return purged;
   }
 
   /** Written before the rename that deletes: what lies in the trash without this mark is unlinked. */
   async #markDeletion(id: VolumeId, undeleteSeconds: number): Promise<Deletion | undefined> {
-    const { ballast, lane, layout, syncs } = this.#parts;
-    const now = Date.now();
-    const deletion = {
-      deletedAt: new Date(now).toISOString(),
-      purgeAt: new Date(now + undeleteSeconds * 1000).toISOString(),
-    };
+    const { ballast, lane, layout, syncs, trash } = this.#parts;
+    const deletion = deletedNow(undeleteSeconds, trash.poolAgeMs);
     const path = join(layout.volume(id), deletionFileName);
     try {
       await step('remove/mark', () =>

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
+import { open, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
@@ -22,4 +22,17 @@ export async function replaceFile(lane: Lane, syncs: DirectorySync, path: string
   await lane.run(() => writeFile(draft, text, { flag: durably | O_TRUNC, mode: 0o600 }));
   await lane.run(() => rename(draft, path));
   await syncs.sync(lane, dirname(path));
+}
+
+/**
+ * Writes a small file over in place, durably; the text always has the same length. Cut short, it may be neither the old
+ * text nor the new one.
+ */
+export async function overwriteFile(lane: Lane, path: string, text: string): Promise<void> {
+  const bytes = Buffer.from(text);
+  await lane.run(async () => {
+    await using file = await open(path, O_WRONLY | O_CREAT, 0o600);
+    await file.write(bytes, 0, bytes.length, 0);
+    await file.sync();
+  });
 }

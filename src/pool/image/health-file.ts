@@ -1,8 +1,7 @@
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { overwriteFile } from './durable-file.ts';
 
 /** Lies in the pool's own directory, and says when its disk last took a write. */
 export const healthFileName = 'health';
@@ -12,15 +11,8 @@ export const healthFileName = 'health';
  * not sick.
  */
 export async function writeHealthFile(lane: Lane, root: string): Promise<void> {
-  const path = join(root, healthFileName);
-  // Always of one length, so that it is written over in place.
-  const text = Buffer.from(`${new Date().toISOString()}\n`);
   try {
-    await lane.run(async () => {
-      await using file = await open(path, constants.O_WRONLY | constants.O_CREAT, 0o600);
-      await file.write(text, 0, text.length, 0);
-      await file.sync();
-    });
+    await overwriteFile(lane, join(root, healthFileName), `${new Date().toISOString()}\n`);
   } catch (error) {
     if (!isErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import { ballastFileName } from './ballast.ts';
+import { ageFileName } from './pool-age.ts';
 import { sparesName } from './spares.ts';
 
 /**
@@ -12,6 +13,7 @@ import { sparesName } from './spares.ts';
  * pool.json                          format, pool id, block size
  * ballast, spares/<number>           room that is held for the records: blocks, and inodes
  * health                             written now and then, to see whether the disk is well
+ * age                                for how long the pool has been open in all
  * volumes/<volume-id>/volume.json    the record
  * volumes/<volume-id>/data           the image: what a loop device shows as a disk
  * snapshots/<snapshot-id>/snapshot.json, data
@@ -23,6 +25,7 @@ import { sparesName } from './spares.ts';
 export class Layout {
   readonly root: string;
   readonly poolFile: string;
+  readonly age: string;
   readonly ballast: string;
   readonly spares: string;
   readonly volumes: string;
@@ -34,6 +37,7 @@ export class Layout {
   constructor(root: string) {
     this.root = root;
     this.poolFile = join(root, 'pool.json');
+    this.age = join(root, ageFileName);
     this.ballast = join(root, ballastFileName);
     this.spares = join(root, sparesName);
     this.volumes = join(root, 'volumes');

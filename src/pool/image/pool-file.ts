@@ -12,6 +12,7 @@ import { replaceFile } from './durable-file.ts';
 import { healthFileName } from './health-file.ts';
 import { poolsDirectory } from './home.ts';
 import type { Layout } from './layout.ts';
+import { ageFileName } from './pool-age.ts';
 import { sparesName } from './spares.ts';
 
 /** What pool.json says. `format` grows when an older driver could misread what a newer one wrote. */
@@ -104,6 +105,7 @@ async function refuseUnlessNew(
     'tmp',
     'pool.json.new',
     healthFileName,
+    ageFileName,
     ballastFileName,
     sparesName,
     'lost+found',

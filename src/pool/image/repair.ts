@@ -14,7 +14,7 @@ import { mountBriefly, type PrivateImage, withDevice } from './brief-mount.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import { attachedHere } from './in-use.ts';
 import type { ImageParts } from './parts.ts';
-import { deletionFileName, type TrashEntry } from './trash-entry.ts';
+import { deletedNow, deletionFileName, originalName, type TrashEntry } from './trash-entry.ts';
 
 /** How long the original is kept at least: somebody has to notice, and to compare. */
 const keptSeconds = 14 * 86_400;
@@ -90,18 +90,16 @@ export class ImageRepair {
   /** A clone too, so that it has a life of its own from the start; whether the repaired one ever takes its place or not. */
   async #keepOriginal(damaged: VolumeRecord): Promise<TrashEntry> {
     const { lane, layout, name, syncs, trash, undeleteSeconds } = this.#parts;
-    const now = Date.now();
-    const deletedAt = new Date(now).toISOString();
+    const deletion = deletedNow(Math.max(keptSeconds, damaged.undeleteSeconds ?? undeleteSeconds), trash.poolAgeMs);
+    const { deletedAt } = deletion;
     const { ephemeral: _ephemeral, publication: _publication, repair: _repair, ...rest } = damaged;
     const id = volumeIdFor('before repair', name, `${damaged.id} ${deletedAt}`);
     const record: VolumeRecord = {
       ...rest,
       id,
-      name: `${[...damaged.name].slice(0, 40).join('')} before its repair of ${deletedAt}`,
+      name: originalName(damaged.name, deletedAt),
       source: { type: 'volume', id: damaged.id },
     };
-    const seconds = Math.max(keptSeconds, damaged.undeleteSeconds ?? undeleteSeconds);
-    const deletion = { deletedAt, purgeAt: new Date(now + seconds * 1000).toISOString() };
     const draft = layout.newDraft(id);
     const path = layout.newTrash(id);
     await step('repair/keep', async () => {

@@ -24,7 +24,7 @@ export interface SpaceOptions {
   readonly layout: Layout;
   readonly index: RecordIndex;
   readonly snapshotIndex: SnapshotIndex;
-  readonly trash: Pick<Trash, 'entries' | 'purgeOldest'>;
+  readonly trash: Pick<Trash, 'entries' | 'expendable' | 'purgeOldest'>;
   /** The sparse file that the pool's filesystem lies in, if it does. */
   readonly backingFile: string | undefined;
   readonly reserveBytes: bigint | undefined;
@@ -118,7 +118,7 @@ export class SpaceLedger {
 
   /** What lies in the trash gives its inodes back. */
   #isOutOfInodes({ isOutOfInodes }: FilesystemSpace): boolean {
-    return isOutOfInodes && this.#options.trash.entries().length === 0;
+    return isOutOfInodes && this.#options.trash.expendable().length === 0;
   }
 
   #outOfInodes(): ResourceExhausted {
@@ -203,7 +203,7 @@ export class SpaceLedger {
     });
     const sharing = this.#sharing();
     const trashed = trash
-      .entries()
+      .expendable()
       // What it shares with a snapshot or clone stays when it goes.
       .filter(({ record }) => record.source === undefined && !sharing.has(record.id))
       .map(({ path }) => allocatedBytesOf(lane, join(path, 'data')));

@@ -10,15 +10,67 @@ import type { Layout } from './layout.ts';
 /** Lies beside the record of a volume that is kept in the trash for a time. */
 export const deletionFileName = 'deleted.json';
 
-const storedDeletion = z.strictObject({ deletedAt: z.iso.datetime(), purgeAt: z.iso.datetime() });
+const storedDeletion = z.strictObject({
+  deletedAt: z.iso.datetime(),
+  purgeAt: z.iso.datetime(),
+  poolAgeMs: z.int().nonnegative().optional(),
+});
 
-/** When a volume was deleted, and when it goes for good; RFC 3339, UTC. */
+/**
+ * When a volume was deleted, and when it goes for good; RFC 3339, UTC. Both are for people: the clock may have been
+ * wrong. What counts is how old the pool was then, and how long the volume is to be kept. Without its age, of a driver
+ * that did not know of it, the time begins when the pool's age does.
+ */
 export type Deletion = Readonly<z.infer<typeof storedDeletion>>;
 
 /** A deleted volume that is kept. */
 export interface TrashEntry extends Deletion {
   readonly path: string;
   readonly record: VolumeRecord;
+}
+
+/** In the pool's own time. */
+export function deletedNow(keptSeconds: number, poolAgeMs: number): Deletion {
+  const nowMs = Date.now();
+  return {
+    deletedAt: new Date(nowMs).toISOString(),
+    purgeAt: new Date(nowMs + keptSeconds * 1000).toISOString(),
+    poolAgeMs,
+  };
+}
+
+/** How much of its time it still has; none: it is to go. */
+export function timeLeftMs({ deletedAt, poolAgeMs = 0, purgeAt }: Deletion, nowAgeMs: number): number {
+  return poolAgeMs + Date.parse(purgeAt) - Date.parse(deletedAt) - nowAgeMs;
+}
+
+/** The clock by which the time was told has been put right since, or stood still while the pool was not open. */
+const toldWronglyMs = 60_000;
+
+/** When it goes, by the clock as it is now. */
+export function purgeTime(deletion: Deletion, nowAgeMs: number): string {
+  const atMs = Date.now() + Math.max(0, timeLeftMs(deletion, nowAgeMs));
+  return Math.abs(atMs - Date.parse(deletion.purgeAt)) < toldWronglyMs
+    ? deletion.purgeAt
+    : new Date(atMs).toISOString();
+}
+
+/** The one deleted last first. */
+export function byDeletion(a: Deletion, b: Deletion): number {
+  return (b.poolAgeMs ?? 0) - (a.poolAgeMs ?? 0) || (a.deletedAt > b.deletedAt ? -1 : 1);
+}
+
+/** The name in the trash of what a volume was before its repair. */
+export function originalName(name: string, deletedAt: string): string {
+  return `${[...name].slice(0, 40).join('')} before its repair of ${deletedAt}`;
+}
+
+/**
+ * Whether it is what a volume was before its repair. Somebody has to notice, and to compare, so its time is never cut
+ * short; and as it shares its blocks with the volume, there would be little gained.
+ */
+export function isOriginal({ deletedAt, record: { name, source } }: Pick<TrashEntry, 'deletedAt' | 'record'>): boolean {
+  return source?.type === 'volume' && name.endsWith(originalName('', deletedAt));
 }
 
 export interface TrashContents {

@@ -1,17 +1,22 @@
-import { readdir, rename, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
+import { lstat, readdir, rename, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
+import { syncFile } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { copySuffix, type Layout } from './layout.ts';
-import { deletionFileName, readTrash, type TrashEntry } from './trash-entry.ts';
+import { PoolAge } from './pool-age.ts';
+import { byDeletion, deletionFileName, isOriginal, readTrash, type TrashEntry, timeLeftMs } from './trash-entry.ts';
 
 /** A copy that nobody has gone on with for so long is of no use. */
 const forgottenAfterMs = 7 * 24 * 3600_000;
 
 /** How often the trash is looked through for what has had its time. */
 const expiryIntervalMs = 30_000;
+
+/** How often the pool's age is noted while something is kept. Of a pause the driver counts more than that anyway. */
+const notingIntervalMs = 600_000;
 
 /**
  * What was removed. Kept volumes wait here for their time to end; everything else is unlinked, one after another and
@@ -24,12 +29,15 @@ export class Trash {
   readonly #onError: (path: string, error: unknown) => void;
   readonly #kept = new Map<string, TrashEntry>();
   readonly #expiry: NodeJS.Timeout;
+  readonly #age: PoolAge;
+  #notedMs = Number.NEGATIVE_INFINITY;
   #last: Promise<void> = Promise.resolve();
 
   constructor(lane: Lane, layout: Layout, onError: (path: string, error: unknown) => void) {
     this.#lane = lane;
     this.#layout = layout;
     this.#onError = onError;
+    this.#age = new PoolAge(layout.age);
     this.#expiry = setInterval(() => this.#expire(), expiryIntervalMs).unref();
   }
 
@@ -40,6 +48,7 @@ export class Trash {
   async sweep(): Promise<number> {
     const { drafts } = this.#layout;
     const { kept, unkept, unreadable } = await readTrash(this.#lane, this.#layout);
+    await this.#age.takeUp(this.#lane, Math.max(0, ...kept.map(({ poolAgeMs = 0 }) => poolAgeMs)));
     for (const entry of kept) this.keep(entry);
     for (const path of unkept) this.purge(path);
     for (const { path, error } of unreadable) this.#onError(path, error);
@@ -54,13 +63,23 @@ export class Trash {
     return queued;
   }
 
+  /** The time by which what is kept here waits. */
+  get poolAgeMs(): number {
+    return this.#age.ms;
+  }
+
   keep(entry: TrashEntry): void {
     this.#kept.set(entry.path, entry);
   }
 
   /** The one deleted last first. */
   entries(): TrashEntry[] {
-    return [...this.#kept.values()].sort((a, b) => (a.deletedAt > b.deletedAt ? -1 : 1));
+    return [...this.#kept.values()].sort(byDeletion);
+  }
+
+  /** What may go early when its space is needed; likewise. */
+  expendable(): TrashEntry[] {
+    return this.entries().filter((entry) => !isOriginal(entry));
   }
 
   /** No longer in the trash: it was taken out. */
@@ -68,38 +87,31 @@ export class Trash {
     this.#kept.delete(path);
   }
 
-  /** Queues kept volumes: all, or those deleted under one id. */
-  purgeKept(id?: VolumeId): VolumeId[] {
+  /** Ends the time of kept volumes: of all, or those deleted under one id. @throws what keeps it from being noted */
+  async purgeKept(id?: VolumeId): Promise<VolumeId[]> {
     const purged = this.entries().filter(({ record }) => id === undefined || record.id === id);
-    for (const { path } of purged) this.purge(path);
+    await Promise.all(
+      purged.map(async (entry) => {
+        await this.#unmark(entry);
+        this.purge(entry.path);
+      }),
+    );
     return purged.map(({ record }) => record.id);
   }
 
-  /** Makes room: unlinks what has been kept longest. @returns false if nothing is kept */
+  /** Makes room: unlinks what has been kept longest. @returns false if there is nothing that may go */
   async purgeOldest(): Promise<boolean> {
-    const oldest = this.entries().at(-1);
+    const oldest = this.expendable().at(-1);
     if (oldest === undefined) return false;
-    this.forget(oldest);
-    // XFS frees the blocks of an unlinked file later, those of a truncated one at once.
-    await this.#lane.run(() => truncate(join(oldest.path, 'data'))).catch(() => undefined);
-    this.purge(oldest.path, true);
+    await this.#unmark(oldest);
+    this.#enqueue(oldest.path, () => step('remove/purge', () => this.#truncateAndUnlink(oldest.path)));
     await this.drained();
     return true;
   }
 
-  /**
-   * Queues a directory. Never throws: what cannot be unlinked now is tried again at the next start.
-   * @param isMarked it has a mark that it is to be kept
-   */
-  purge(path: string, isMarked = this.#kept.has(path)): void {
-    this.#kept.delete(path);
-    this.#last = this.#last.then(async () => {
-      try {
-        await step('remove/purge', () => this.#unlink(path, isMarked));
-      } catch (error) {
-        if (this.#lane.closedFor === undefined) this.#onError(path, error);
-      }
-    });
+  /** Queues a directory that nobody keeps. Never throws: what cannot be unlinked now is tried again at the next start. */
+  purge(path: string): void {
+    this.#enqueue(path, () => step('remove/purge', () => this.#unlink(path)));
   }
 
   /** Takes a name away at once, so that it can be used anew, and queues what had it. Nothing there: nothing to do. */
@@ -124,13 +136,47 @@ export class Trash {
 
   async close(): Promise<void> {
     clearInterval(this.#expiry);
+    if (this.#kept.size > 0) await this.#noteAge();
     await this.drained();
   }
 
-  /** The mark goes first: cut short, the rest is still known as something to be unlinked. */
-  async #unlink(path: string, isMarked: boolean): Promise<void> {
+  #enqueue(path: string, work: () => Promise<void>): void {
+    this.#last = this.#last.then(async () => {
+      try {
+        await work();
+      } catch (error) {
+        if (this.#lane.closedFor === undefined) this.#onError(path, error);
+      }
+    });
+  }
+
+  /**
+   * Ends the time of a kept volume, durably, before anything of it goes: what still has its mark after a crash is whole.
+   * From here on nobody can bring it back.
+   */
+  async #unmark(entry: TrashEntry): Promise<void> {
+    const mark = join(entry.path, deletionFileName);
+    this.forget(entry);
     try {
-      if (isMarked) await this.#unlinkFile(join(path, deletionFileName));
+      await step('remove/unmark', async () => {
+        await this.#unlinkFile(mark);
+        await syncFile(this.#lane, entry.path);
+      });
+    } catch (error) {
+      // If it still has its mark nothing has changed. Otherwise it goes at the next start.
+      if (await this.#isThere(mark)) this.keep(entry);
+      throw error;
+    }
+  }
+
+  /** XFS frees the blocks of an unlinked file later, those of a truncated one at once. */
+  async #truncateAndUnlink(path: string): Promise<void> {
+    await this.#lane.run(() => truncate(join(path, 'data'))).catch(() => undefined);
+    await this.#unlink(path);
+  }
+
+  async #unlink(path: string): Promise<void> {
+    try {
       await Promise.all(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
       await this.#lane.run(() => rmdir(path)).catch(ignoreMissing);
     } catch (error) {
@@ -146,8 +192,32 @@ export class Trash {
   }
 
   #expire(): void {
-    const now = new Date().toISOString();
-    for (const { path } of this.entries().filter(({ purgeAt }) => purgeAt <= now)) this.purge(path);
+    if (this.#kept.size > 0 && performance.now() - this.#notedMs > notingIntervalMs) {
+      this.#enqueue(this.#layout.age, () => this.#noteAge());
+    }
+    for (const entry of this.entries().filter((kept) => timeLeftMs(kept, this.#age.ms) <= 0)) {
+      // From now on it is nobody's to bring back, however long the queue is.
+      this.forget(entry);
+      this.#enqueue(entry.path, async () => {
+        await this.#unmark(entry);
+        await step('remove/purge', () => this.#unlink(entry.path));
+      });
+    }
+  }
+
+  /** A note that is not made costs nothing but that some time does not count. */
+  async #noteAge(): Promise<void> {
+    this.#notedMs = performance.now();
+    await this.#age.note(this.#lane).catch(() => undefined);
+  }
+
+  async #isThere(path: string): Promise<boolean> {
+    return this.#lane
+      .run(() => lstat(path))
+      .then(
+        () => true,
+        () => false,
+      );
   }
 
   async #isForgotten(path: string): Promise<boolean> {

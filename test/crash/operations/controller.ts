@@ -52,7 +52,7 @@ export const controllerOperations: readonly Operation[] = [
     name: 'holdfast trash purge',
     content: ext4,
     circumstances: { keepsTrash: true },
-    steps: ['remove/purge'],
+    steps: ['remove/unmark', 'remove/purge'],
     isThereAfter: () => false,
     async prelude(volume) {
       await used(volume);

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, statSync } from 'node:fs';
+import { describe, mock, test } from 'node:test';
+import type { ImagePool } from '../../src/pool/image/image-pool.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const day = 86_400;
+const thickBlock = { content: { type: 'block' }, provisioning: 'thick' } as const;
+
+describe('a purge of the trash', () => {
+  test('that cannot note that it begins leaves the volume whole, for its space too', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await open(scratch);
+    const { id, sizeBytes } = await makeAndRemove(pool, 'kept', await threeQuarters(pool));
+    const mark = `${root(scratch)}/trash/${trashed(scratch, id)}/deleted.json`;
+    execFileSync('chattr', ['+i', mark]);
+    try {
+      await assert.rejects(pool.create(volumeSpec('new', { ...thickBlock, sizeBytes })), { code: 'EPERM' });
+      await assert.rejects(pool.purge(id), { code: 'EPERM' });
+      assert.deepEqual(await trashedIds(pool), [id]);
+    } finally {
+      execFileSync('chattr', ['-i', mark]);
+      await pool.close();
+    }
+    const again = await open(scratch);
+    await again.restore(id);
+    assert.equal(statSync(`${root(scratch)}/volumes/${id}/data`, { bigint: true }).size, sizeBytes);
+    assert.equal((await again.condition(id)).abnormal, false);
+    await again.close();
+  });
+
+  test('for space passes over what a volume was before its repair, and its condition goes on telling of it', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await open(scratch);
+    const { id } = await pool.create(volumeSpec('repaired'));
+    await pool.repair(id, 'ext4');
+    const [original] = await trashedIds(pool);
+    const { sizeBytes } = await makeAndRemove(pool, 'kept', await threeQuarters(pool));
+    await pool.create(volumeSpec('new', { ...thickBlock, sizeBytes }));
+    assert.deepEqual(await trashedIds(pool), [original]);
+    assert.match((await pool.condition(id)).message, /has been repaired/);
+    await pool.close();
+    // Known again by what lies on the disk.
+    const again = await open(scratch);
+    await again.remove(volumeSpec('new').id);
+    await again.create(volumeSpec('newer', { ...thickBlock, sizeBytes }));
+    assert.deepEqual(await trashedIds(again), [original]);
+    assert.deepEqual(await again.purge(original), [original]);
+    assert.equal((await again.condition(id)).abnormal, false);
+    await again.close();
+  });
+});
+
+describe('the time in the trash', () => {
+  test('does not end because the clock is ahead when the pool is opened, or jumps ahead', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await open(scratch);
+    const { id } = await pool.create(volumeSpec('kept'));
+    await pool.remove(id);
+    await pool.close();
+    mock.timers.enable({ apis: ['Date'], now: Date.now() + 365 * day * 1000 });
+    try {
+      for (const _start of [1, 2]) {
+        const ahead = await open(scratch);
+        assert.deepEqual(await trashedIds(ahead), [id]);
+        // Told is when it goes, by the clock that there is.
+        const leftMs = Date.parse((await ahead.trash())[0]?.purgeAt ?? '') - Date.now();
+        assert.ok(leftMs > 22 * 3600_000 && leftMs <= day * 1000, `${leftMs}`);
+        await ahead.close();
+      }
+    } finally {
+      mock.timers.reset();
+    }
+    const right = await open(scratch);
+    await right.restore(id);
+    await right.close();
+  });
+
+  test('does not end at once because the clock was behind when the volume was deleted', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await open(scratch);
+    const { id } = await pool.create(volumeSpec('kept'));
+    mock.timers.enable({ apis: ['Date'], now: 0 });
+    try {
+      await pool.remove(id);
+    } finally {
+      mock.timers.reset();
+    }
+    await pool.close();
+    const again = await open(scratch);
+    assert.deepEqual(await trashedIds(again), [id]);
+    await again.close();
+  });
+});
+
+function open(scratch: Scratch): Promise<ImagePool> {
+  const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n } as const;
+  return openTestPool(scratch, { home, undeleteSeconds: day });
+}
+
+function root(scratch: Scratch): string {
+  return scratch.join('data/pools/test');
+}
+
+/** Of what there is room for: two volumes of that size do not fit. */
+async function threeQuarters(pool: ImagePool): Promise<bigint> {
+  const { availableBytes } = await pool.capacity();
+  return ((availableBytes * 3n) / 4n / 4096n) * 4096n;
+}
+
+async function makeAndRemove(pool: ImagePool, name: string, sizeBytes: bigint) {
+  const record = await pool.create(volumeSpec(name, { ...thickBlock, sizeBytes }));
+  await pool.remove(record.id);
+  return record;
+}
+
+async function trashedIds(pool: ImagePool): Promise<VolumeId[]> {
+  return (await pool.trash()).map(({ record }) => record.id);
+}
+
+/** The directory of a deleted volume. */
+function trashed(scratch: Scratch, id: VolumeId): string {
+  const found = readdirSync(`${root(scratch)}/trash`).find((name) => name.startsWith(id));
+  assert.ok(found !== undefined, `${id} is not in the trash`);
+  return found;
+}
