@@ -6,8 +6,3 @@ export async function newXfsUuid(devicePath: string): Promise<void> {
   // It ends with 0 also when it refuses.
   if (!stdout.includes('new UUID')) throw new CommandError('xfs_admin', exitCode, 'gave no new UUID', stderr || stdout);
 }
-
-/** Gives an unmounted btrfs a new UUID, without rewriting its tree blocks (btrfstune(8), -m). */
-export async function newBtrfsUuid(devicePath: string): Promise<void> {
-  await run('btrfstune', ['-f', '-m', devicePath]);
-}

@@ -11,6 +11,9 @@ const ftruncateCall = libcCall<readonly [Lent, bigint]>('int ftruncate(int fd, i
 const preadCall = libcCall<readonly [Lent, Uint8Array, number, number]>(
   'long pread(int fd, void *memory, size_t size, int64_t offset)',
 );
+const pwriteCall = libcCall<readonly [Lent, Uint8Array, number, bigint]>(
+  'long pwrite(int fd, void *memory, size_t size, int64_t offset)',
+);
 const fsyncCall = libcCall<readonly [Lent]>('int fsync(int fd)');
 
 /** Makes a file that must not exist yet, for its owner alone. The directory is the caller's to sync. */
@@ -53,6 +56,14 @@ export async function readAt(
   const memory = Buffer.alloc(lengthBytes);
   const readBytes = await invoke(lane, preadCall, [file, memory, lengthBytes, offsetBytes], file.path);
   return memory.subarray(0, readBytes);
+}
+
+/** Writes memory to a place of a file (pwrite(2)); the caller syncs. */
+export async function writeAt(lane: Lane, file: Descriptor, memory: Buffer, offsetBytes: bigint): Promise<void> {
+  for (let written = 0; written < memory.length; ) {
+    const rest = memory.subarray(written);
+    written += await invoke(lane, pwriteCall, [file, rest, rest.length, offsetBytes + BigInt(written)], file.path);
+  }
 }
 
 /** Puts the file, or the directory's entries, on stable storage (fsync(2)). */

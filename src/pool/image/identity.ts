@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { newBtrfsUuid, newXfsUuid } from '../../command/identity.ts';
+import { newXfsUuid } from '../../command/identity.ts';
 import { CommandError } from '../../command/run.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { mountBriefly, type PrivateImage, withDevice } from './brief-mount.ts';
+import { newBtrfsUuid } from './btrfs-identity.ts';
 
 /**
  * Gives a cloned filesystem a UUID of its own: XFS and btrfs refuse to be mounted beside another one with the same.
@@ -13,8 +14,11 @@ export async function giveNewIdentity(lane: Lane, image: PrivateImage): Promise<
     case 'ext4':
       return;
     case 'btrfs':
-      // A freeze and an unmount both end with a commit, so there is no log to be replayed.
-      return withDevice(lane, image, newBtrfsUuid);
+      // A freeze and an unmount both end with a commit; a power cut leaves a log. A device that is read-only, as a clone's
+      // may be, could not replay it.
+      if (await newBtrfsUuid(lane, image.path))
+        await withDevice(lane, image, (path) => mountBriefly(lane, 'btrfs', path));
+      return;
     case 'xfs':
       return withDevice(lane, image, (devicePath) => identifyXfs(lane, devicePath));
   }
