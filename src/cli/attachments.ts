@@ -7,6 +7,7 @@ import type { Lane } from '../kernel/lane.ts';
 import { type LoopStatus, listLoops } from '../kernel/loop.ts';
 import { type Mount, readMountTable } from '../kernel/mount-table.ts';
 import { statusOf } from '../kernel/path.ts';
+import { isReadonlyDevice } from '../node/sysfs.ts';
 import type { Layout } from '../pool/image/layout.ts';
 import { type VolumeId, volumeIdInPath } from '../volume/id.ts';
 
@@ -36,7 +37,10 @@ export async function attachmentsOf(
 ): Promise<ReadonlyMap<VolumeId, Attachments>> {
   if (ids.length === 0) return new Map();
   const wanted = new Set<string | undefined>(ids);
-  const loops = await listLoops(lane, (path) => wanted.has(volumeIdInPath(path)));
+  const found = await listLoops(lane, (path) => wanted.has(volumeIdInPath(path)));
+  // A block volume's device refuses writes by a mark that is no part of the loop device's own status.
+  const withMark = async (loop: LoopStatus) => ({ ...loop, readonly: await isReadonlyDevice(lane, loop.device) });
+  const loops = await Promise.all(found.map(withMark));
   const mounts = loops.length === 0 ? [] : await readMountTable(lane);
   const view: KernelView = { lane, layout, notesDirectory, loops, mounts };
   return new Map(await Promise.all(ids.map(async (id) => [id, await attachmentOf(view, id)] as const)));

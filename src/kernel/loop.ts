@@ -1,4 +1,5 @@
 import { constants } from 'node:fs/promises';
+import { setRefusesWrites } from './block.ts';
 import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
 import { type DeviceNumber, sameDevice } from './device.ts';
 import { isErrno } from './errno.ts';
@@ -117,8 +118,13 @@ async function configure(
     };
     return await ioctl(lane, device, LOOP_CONFIGURE, withFile);
   };
+  const attach = async () => {
+    await unlessErrno('EINVAL', setUp(true), () => setUp(false));
+    // The kernel keeps this mark with the number, whoever has that next.
+    if (!request.readonly) setRefusesWrites(device, false);
+  };
   const [configured, opened] = await Promise.allSettled([
-    unlessErrno('EINVAL', setUp(true), () => setUp(false)),
+    attach(),
     // To be kept: a kernel may refuse to mount what somebody has open for writing (bdev_allow_write_mounted=0).
     openReadOnly(lane, device.path),
   ]);
@@ -229,7 +235,10 @@ export async function detachLoop(
   try {
     await using descriptor = await openReadOnly(lane, loopPath(number));
     // As long as it is open here, nothing else is attached in its place.
-    if (await isMeant(() => readStatus(lane, descriptor, number))) await ioctl(lane, descriptor, LOOP_CLR_FD, 0);
+    if (!(await isMeant(() => readStatus(lane, descriptor, number)))) return;
+    // The mark would stay with the number, and be the next one's.
+    setRefusesWrites(descriptor, false);
+    await ioctl(lane, descriptor, LOOP_CLR_FD, 0);
   } catch (error) {
     if (!isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) throw error;
   }

@@ -33,7 +33,7 @@ export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging
   const { isStale, look, place, volumeId } = staging;
   look?.[Symbol.dispose]();
   if (isStale) await step('unstage/unmount', () => unmountAt(lane, place.parent, place.name));
-  const attachment = await pool.attach(volumeId, { lasting: true, readonly: false });
+  const attachment = await pool.attach(volumeId, { lasting: true });
   try {
     await step('stage/device', async () => {
       if (look === undefined) await makeFileAt(lane, place.parent, place.name, 0o600);
@@ -46,7 +46,7 @@ export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging
   } catch (error) {
     if (look === undefined) await removeFileAt(lane, place.parent, place.name).catch(() => undefined);
     await attachment.release();
-    await detachUnseen(lane, pool, volumeId, 'all');
+    await detachUnseen(lane, pool, volumeId);
     throw error;
   }
   await attachment.release();
@@ -54,11 +54,10 @@ export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging
 
 /**
  * Detaches devices of a block volume that can be seen nowhere any more. A crash may have left one between its last
- * unmount and its detach.
- * @param which all of them, or only those for read-only targets (PB14)
+ * unmount and its detach; earlier versions made a second one for read-only targets.
  */
-export async function detachUnseen(lane: Lane, pool: Pool, id: VolumeId, which: 'all' | 'readonly'): Promise<void> {
-  const devices = (await pool.devices(id)).filter(({ readonly }) => readonly || which === 'all');
+export async function detachUnseen(lane: Lane, pool: Pool, id: VolumeId): Promise<void> {
+  const devices = await pool.devices(id);
   if (devices.length === 0) return;
   const table = await readMountTable(lane);
   for (const device of devices) {

@@ -50,10 +50,7 @@ class DamagedFilesystem extends DataLoss {}
 async function tryToMount(pool: Pool, mount: VolumeMount): Promise<boolean> {
   const { attributes, beforehand, fsType, parameters, target, volumeId } = mount;
   const { lane } = pool;
-  const [attached, prepared] = await Promise.allSettled([
-    pool.attach(volumeId, { lasting: false, readonly: false }),
-    beforehand(),
-  ]);
+  const [attached, prepared] = await Promise.allSettled([pool.attach(volumeId, { lasting: false }), beforehand()]);
   if (attached.status === 'rejected') throw attached.reason;
   const attachment = attached.value;
   const { devicePath } = attachment;

@@ -101,6 +101,7 @@ describe('planStage', () => {
     ['block: a file with data', { ...block, at: fullFile }, ['ALREADY_EXISTS', /hide/]],
     ['block: a directory', { ...block, at: emptyDirectory }, ['ALREADY_EXISTS', /no file/]],
     ['block: staged', { ...block, at: device, noted: 'same' }, 'nothing'],
+    ['block: staged, and published read-only', { ...block, at: { ...device, attributes: readonly } }, 'nothing'],
     ['block: a device that is gone (ST10)', { ...block, at: staleDevice }, 'restore'],
     ['block: the device of another volume', { ...block, at: { ...device, volumeId: other } }, ['ALREADY_EXISTS', /./]],
     ['a device where a filesystem should be', { at: staleDevice }, ['ALREADY_EXISTS', /./]],
@@ -144,6 +145,7 @@ describe('planPublish', () => {
     wantedStaged: { access: 'mount', attributes: plain },
     noted: 'same',
     publishedAt: [],
+    publishedOtherwise: [],
   };
   const block = {
     wanted: { access: 'block', attributes: plain },
@@ -203,6 +205,26 @@ describe('planPublish', () => {
       'block: published read-only (PB07)',
       { ...block, at: { ...device, attributes: readonly } },
       ['ALREADY_EXISTS', /./],
+    ],
+    [
+      'block: published writable elsewhere (PB14)',
+      { ...block, wanted: { access: 'block', attributes: readonly }, publishedOtherwise: ['/first'] },
+      ['FAILED_PRECONDITION', /published writable at \/first/],
+    ],
+    [
+      'block: published read-only elsewhere (PB14)',
+      { ...block, publishedOtherwise: ['/first'] },
+      ['FAILED_PRECONDITION', /published read-only at \/first/],
+    ],
+    [
+      'block: published read-only elsewhere, and here already',
+      { ...block, at: device, publishedOtherwise: ['/first'] },
+      'nothing',
+    ],
+    [
+      'block: staged, and its device takes no writes',
+      { ...block, noted: 'unknown', staged: { ...device, attributes: readonly } },
+      'make-target',
     ],
     ['block: a filesystem at the target', { ...block, at: mounted }, ['ALREADY_EXISTS', /./]],
     ['block, but a filesystem is staged', { ...block, staged: mounted }, ['FAILED_PRECONDITION', /not staged/]],

@@ -63,7 +63,7 @@ export function planStage(sight: StageSight): StagePlan {
     // Our own file, named by the volume's id.
     if (wanted.access === 'block' && isStaleDevice(at)) return 'restore';
     if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
-    if (sight.noted === 'different' || !shows(at, wanted)) throw otherArguments(volumeId, 'staged', path);
+    if (sight.noted === 'different' || !isStagedAs(at, wanted)) throw otherArguments(volumeId, 'staged', path);
     return 'nothing';
   }
   if (sight.stagedElsewhere !== undefined) {
@@ -114,6 +114,8 @@ export interface PublishSight {
   readonly noted: Noted;
   /** Where else, besides its staging path, the volume can be seen. */
   readonly publishedAt: readonly string[];
+  /** Where else a device of the volume can be seen that takes writes, if this one is not to, or the other way round. */
+  readonly publishedOtherwise: readonly string[];
 }
 
 export type PublishPlan = 'nothing' | 'make-target' | 'use-target';
@@ -131,7 +133,7 @@ export function planPublish(sight: PublishSight): PublishPlan {
     return 'nothing';
   }
   // Without a note the mount itself tells as much as it can.
-  const stagedOtherwise = sight.noted === 'unknown' && !shows(staged, sight.wantedStaged);
+  const stagedOtherwise = sight.noted === 'unknown' && !isStagedAs(staged, sight.wantedStaged);
   if (sight.noted === 'different' || stagedOtherwise) {
     throw new FailedPrecondition(
       `volume ${volumeId} is staged at ${shortPath(stagingPath)} with another volume_capability: use the same one, or unstage it first.`,
@@ -141,6 +143,13 @@ export function planPublish(sight: PublishSight): PublishPlan {
   if (other !== undefined && !allowsSeveralTargets(capability.mode)) {
     throw new FailedPrecondition(
       `volume ${volumeId} is published at ${shortPath(other)}, and ${capability.mode} allows one pod at a time: end that one first.`,
+    );
+  }
+  const [otherwise] = sight.publishedOtherwise;
+  if (otherwise !== undefined) {
+    const how = wanted.attributes.readonly ? 'writable' : 'read-only';
+    throw new FailedPrecondition(
+      `volume ${volumeId} is published ${how} at ${shortPath(otherwise)}, and a block volume is writable or read-only for all pods at a time: end that one first.`,
     );
   }
   refuseForeignData(volumeId, path, at, wanted.access);
@@ -218,6 +227,11 @@ function shows(at: MountedOccupant, wanted: WantedMount): boolean {
   if (at.access !== wanted.access || !at.isWhole) return false;
   if (wanted.access === 'block') return at.attributes.readonly === wanted.attributes.readonly;
   return sameAttributes(at.attributes, wanted.attributes);
+}
+
+/** Whether the device takes writes where it is staged depends on how it is published. */
+function isStagedAs(at: MountedOccupant, wanted: WantedMount): boolean {
+  return wanted.access === 'block' ? at.access === 'block' : shows(at, wanted);
 }
 
 function refuseForeignData(volumeId: VolumeId, path: string, at: Occupant, access: 'block' | 'mount'): void {

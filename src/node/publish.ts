@@ -14,6 +14,7 @@ import { planPublish, type WantedMount } from './plan.ts';
 import { type PublishRequest, requireFit } from './request.ts';
 import { missingParent, show } from './show.ts';
 import { notedStage, openStagingPlace, wantedWhenStaged } from './staging.ts';
+import { isReadonlyDevice } from './sysfs.ts';
 import type { TargetPath } from './target.ts';
 
 /** What NodePublishVolume does: observe, plan, apply. */
@@ -40,9 +41,11 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
     wantedStaged: wantedWhenStaged(record.content, demand),
     noted: notedStage(notes.read(volumeId), staging.path, digest),
     publishedAt: allowsSeveralTargets(demand.capability.mode) ? [] : await publishedAt(context, pool, record, scene),
+    publishedOtherwise:
+      record.content.type === 'block' ? await publishedOtherwise(context, pool, record, scene, wanted) : [],
   });
   if (plan === 'nothing' || stagedLook === undefined) return;
-  await show(context.lane, pool, { volumeId, place, look, staged: stagedLook.descriptor, wanted });
+  await show(context.lane, pool, { place, look, staged: stagedLook.descriptor, wanted });
 }
 
 /** What there is at the target and at the staging path, held open. */
@@ -95,14 +98,37 @@ async function publishedAt(
   { lane }: NodeContext,
   pool: Pool,
   { content, id }: VolumeRecord,
-  { at, mounts, place, staged, stagingPlace }: Scene,
+  scene: Scene,
 ): Promise<string[]> {
-  const stagedMount = staged.mounted?.mount;
+  const stagedMount = scene.staged.mounted?.mount;
   if (stagedMount === undefined) return [];
   const shows =
     content.type === 'mount'
       ? (mount: Mount) => sameDevice(mount.device, stagedMount.device)
       : await mountsOfDevices(lane, await pool.devices(id));
+  return placesBesides(scene, shows);
+}
+
+/** Where else a device of the volume can be seen that takes writes, if this one is not to, or the other way round (PB14). */
+async function publishedOtherwise(
+  { lane }: NodeContext,
+  pool: Pool,
+  { id }: VolumeRecord,
+  scene: Scene,
+  { attributes }: WantedMount,
+): Promise<string[]> {
+  const devices = await Promise.all(
+    (await pool.devices(id)).map(async (each) => ({ ...each, readonly: await isReadonlyDevice(lane, each.device) })),
+  );
+  const otherwise = devices.filter(({ readonly }) => readonly !== attributes.readonly);
+  return otherwise.length === 0 ? [] : placesBesides(scene, await mountsOfDevices(lane, otherwise));
+}
+
+/** Besides its staging path and the target. */
+async function placesBesides(
+  { at, mounts, place, staged, stagingPlace }: Scene,
+  shows: (mount: Mount) => boolean,
+): Promise<string[]> {
   const paths = [place.path, ...(stagingPlace === undefined ? [] : [stagingPlace.path])];
-  return otherPaths(await mounts.read(), shows, { mounts: [stagedMount, at.mounted?.mount], paths });
+  return otherPaths(await mounts.read(), shows, { mounts: [staged.mounted?.mount, at.mounted?.mount], paths });
 }

@@ -1,19 +1,18 @@
-import type { Descriptor } from '../kernel/descriptor.ts';
+import { refusesWrites, setRefusesWrites } from '../kernel/block.ts';
+import { type Descriptor, openReadOnly } from '../kernel/descriptor.ts';
+import { syncFile } from '../kernel/file.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { bindMount } from '../kernel/mount.ts';
 import { makeDirectoryAt, makeFileAt, removeDirectoryAt, removeFileAt } from '../kernel/path.ts';
 import type { Pool } from '../pool/pool.ts';
 import { Aborted, FailedPrecondition } from '../volume/errors.ts';
-import type { VolumeId } from '../volume/id.ts';
 import { shortPath } from '../volume/short-path.ts';
 import { step } from '../volume/step.ts';
-import { detachUnseen, openDeviceNode } from './block.ts';
 import { type Look, lookAt, type Place } from './look.ts';
 import type { WantedMount } from './plan.ts';
 
 /** A staged volume that is to be seen at one more place. */
 export interface Showing {
-  readonly volumeId: VolumeId;
   readonly place: Place;
   /** The empty directory or file that is there; undefined: it is still to be made. */
   readonly look: Look | undefined;
@@ -25,12 +24,7 @@ export interface Showing {
 /** Bind-mounts the staged volume onto its target. */
 export async function show(lane: Lane, pool: Pool, showing: Showing): Promise<void> {
   const isDirectory = showing.wanted.access === 'mount';
-  try {
-    await withTarget(lane, { ...showing, isDirectory }, (target) => bind(pool, showing, target));
-  } catch (error) {
-    if (!isDirectory) await detachUnseen(lane, pool, showing.volumeId, 'readonly').catch(() => undefined);
-    throw error;
-  }
+  await withTarget(lane, { ...showing, isDirectory }, (target) => bind(pool, showing, target));
 }
 
 /** Makes the target if it is not there, and mounts on it. If that fails, none is left that was not there (PB17). */
@@ -72,22 +66,25 @@ export async function removeTarget(lane: Lane, { name, parent }: Place, isDirect
   else await removeFileAt(lane, parent, name);
 }
 
-async function bind(pool: Pool, { staged, volumeId, wanted }: Showing, target: Descriptor): Promise<void> {
-  const { lane } = pool;
+async function bind({ lane }: Pool, { staged, wanted }: Showing, target: Descriptor): Promise<void> {
   const isDevice = wanted.access === 'block';
-  if (isDevice && wanted.attributes.readonly) return bindReadonlyDevice(pool, volumeId, target);
+  if (isDevice) await setDevice(lane, staged, wanted.attributes.readonly);
   // Attributes of a mount mean nothing to a device.
   const attributes = isDevice ? {} : wanted.attributes;
   await step('publish/mount', () => bindMount(lane, { from: staged, target, attributes }));
 }
 
-/** A read-only mount of a device node stops no writes to the device: there is a second device that takes none (PB14). */
-async function bindReadonlyDevice(pool: Pool, volumeId: VolumeId, target: Descriptor): Promise<void> {
-  const attachment = await pool.attach(volumeId, { lasting: true, readonly: true });
-  try {
-    await using node = await openDeviceNode(pool.lane, attachment.devicePath);
-    await step('publish/mount', () => bindMount(pool.lane, { from: node, target, attributes: {} }));
-  } finally {
-    await attachment.release();
-  }
+/**
+ * A read-only mount of a device node stops no writes to the device (PB14), and a second device over the same image would
+ * have a cache of its own, in which old bytes stay for as long as anybody has it open. So it is the one device that takes
+ * writes or refuses them. Whoever publishes makes sure before that nobody has it in the other way.
+ */
+async function setDevice(lane: Lane, node: Descriptor, isReadonly: boolean): Promise<void> {
+  await using device = await openReadOnly(lane, node);
+  if (refusesWrites(device) === isReadonly) return;
+  await step('publish/device', async () => {
+    // Of a writer that has gone: afterwards the kernel would complain of each block that it writes back.
+    if (isReadonly) await syncFile(lane, device);
+    setRefusesWrites(device, isReadonly);
+  });
 }

@@ -24,7 +24,7 @@ export function openStagingPlace(
   return content.type === 'mount' ? openPlace(lane, staging) : openPlaceIn(lane, staging, volumeId);
 }
 
-/** How a volume is mounted at its staging path. A block volume's device is writable there, whatever it is used for. */
+/** How a volume is mounted at its staging path. Of a block volume's device it is not said whether it takes writes. */
 export function wantedWhenStaged(content: VolumeContent, { isReadonly, options }: Demand): WantedMount {
   if (content.type === 'block') return { access: 'block', attributes: completeAttributes({}) };
   return { access: 'mount', attributes: completeAttributes({ ...options.attributes, readonly: isReadonly }) };

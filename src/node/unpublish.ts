@@ -72,7 +72,7 @@ async function detachLastSeen(context: NodeContext, id: VolumeId, undone: Undone
   const unmounted = undone?.unmounted[0]?.mounted;
   if (unmounted?.access === 'mount') return;
   const pool = unmounted?.owner?.pool ?? (await blockPool(context, id));
-  if (pool !== undefined) await detachUnseen(context.lane, pool, id, 'all');
+  if (pool !== undefined) await detachUnseen(context.lane, pool, id);
 }
 
 /** For a replay: its first try may have died between the unmount and the detach. */

@@ -49,7 +49,7 @@ async function unstageDevice(context: NodeContext, staging: TargetPath, id: Volu
   const { last, unmounted } = await unmountStaged(context, place, staging.path, id, 'block');
   if (last.occupant.kind === 'file') await removeStagedFile(context, place, last.occupant.isEmpty);
   const pool = unmounted.find(({ mounted }) => mounted?.owner?.pool !== undefined)?.mounted?.owner?.pool;
-  if (pool !== undefined) await detachUnseen(context.lane, pool, id, 'all');
+  if (pool !== undefined) await detachUnseen(context.lane, pool, id);
   return pool !== undefined;
 }
 
@@ -111,5 +111,5 @@ async function tidyUp(context: NodeContext, id: VolumeId, path: string, stagedAt
   const known = stagedAt === undefined ? [] : [stagedAt, `${stagedAt}/${id}`];
   const publishedAt = otherPaths(await new LazyMountTable(context.lane).read(), shows, { paths: known });
   planUnstage({ volumeId: id, path, at: { kind: 'nothing' }, publishedAt });
-  if (record.content.type === 'block') await detachUnseen(context.lane, pool, id, 'all');
+  if (record.content.type === 'block') await detachUnseen(context.lane, pool, id);
 }

@@ -231,9 +231,8 @@ export interface Pool {
   /**
    * Makes the data reachable as a device; the same device again if it already is.
    * `lasting`: the device stays until `detach`; otherwise it goes with its last user.
-   * `readonly`: a device of its own that refuses writes, beside the writable one (PB14).
    */
-  attach(id: VolumeId, options: { readonly lasting: boolean; readonly readonly: boolean }): Promise<Attachment>;
+  attach(id: VolumeId, options: { readonly lasting: boolean }): Promise<Attachment>;
   /** The devices through which the volume is reachable on this node now. */
   devices(id: VolumeId): Promise<AttachedDevice[]>;
   /** Undoes a lasting attach; a device that is no longer this pool's is left alone. */

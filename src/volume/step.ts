@@ -59,6 +59,7 @@ export const stepNames = [
   'ephemeral/populate',
   'ephemeral/prepare',
   'publish/target',
+  'publish/device',
   'publish/mount',
   'unpublish/unmount',
   'unpublish/target',

@@ -83,6 +83,10 @@ describe('holdfast volumes', () => {
       assert.match(stdout, new RegExp(`^Published at +${volume.targetPath}$`, 'm'));
       await volume.unpublish(client, id);
       assert.equal(await state(), 'staged');
+      await volume.publish(client, id, true);
+      const readonly = (await holdfast(['volumes', id], environment)).stdout;
+      assert.match(readonly, new RegExp(`^Published at +${volume.targetPath} \\(read-only\\)$`, 'm'));
+      await volume.unpublish(client, id);
       await volume.unstage(client, id);
       assert.equal(await state(), 'detached');
     });

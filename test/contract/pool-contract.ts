@@ -102,7 +102,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('busy', { content: { type: 'block' } }));
-      const attachment = await pool.attach(id, { lasting: true, readonly: false });
+      const attachment = await pool.attach(id, { lasting: true });
       await attachment.release();
       await assert.rejects(pool.remove(id), FailedPrecondition);
       assert.ok(await pool.find(id));
@@ -115,9 +115,9 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('device', { content: { type: 'block' } }));
-      const first = await pool.attach(id, { lasting: true, readonly: false });
+      const first = await pool.attach(id, { lasting: true });
       await first.release();
-      const second = await pool.attach(id, { lasting: true, readonly: false });
+      const second = await pool.attach(id, { lasting: true });
       await second.release();
       assert.deepEqual(second.device, first.device);
       assert.equal(await pool.volumeOfDevice(first.device), id);
@@ -133,26 +133,11 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       await pool.close();
     });
 
-    test('PB14: a read-only device refuses writes beside a writable one', async () => {
-      using scratch = new Scratch('contract');
-      const pool = await open(scratch);
-      const { id } = await pool.create(volumeSpec('ro', { content: { type: 'block' } }));
-      const writable = await pool.attach(id, { lasting: true, readonly: false });
-      const readonly = await pool.attach(id, { lasting: true, readonly: true });
-      await writable.release();
-      await readonly.release();
-      assert.notDeepEqual(readonly.device, writable.device);
-      writeFileSync(writable.devicePath, Buffer.alloc(4096, 1));
-      assert.throws(() => writeFileSync(readonly.devicePath, Buffer.alloc(4096, 2)), /EPERM|EROFS|EACCES/);
-      for (const { device } of await pool.devices(id)) await pool.detach(device);
-      await pool.close();
-    });
-
     test('T04: a lasting device that nobody shows goes at the next start', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('orphan', { content: { type: 'block' } }));
-      await (await pool.attach(id, { lasting: true, readonly: false })).release();
+      await (await pool.attach(id, { lasting: true })).release();
       await pool.close();
       const again = await open(scratch);
       await eventually(async () => assert.deepEqual(await again.devices(id), []));
@@ -163,7 +148,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('grow', { content: { type: 'block' } }));
-      const attachment = await pool.attach(id, { lasting: true, readonly: false });
+      const attachment = await pool.attach(id, { lasting: true });
       await attachment.release();
       writeFileSync(attachment.devicePath, Buffer.alloc(4096, 7));
       assert.equal((await pool.grow(id, 128n * mebibyte)).sizeBytes, 128n * mebibyte);
@@ -209,7 +194,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       const pool = await open(scratch);
       const id = volumeIdFor('node', 'test', 'never');
       await assert.rejects(pool.grow(id, 1n << 30n), NotFound);
-      await assert.rejects(pool.attach(id, { lasting: true, readonly: false }), NotFound);
+      await assert.rejects(pool.attach(id, { lasting: true }), NotFound);
       await pool.remove(id);
       await pool.detach({ major: 7, minor: 1_000_000 });
       assert.deepEqual(await pool.devices(id), []);

@@ -209,7 +209,7 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       for (const name of ['a', 'b']) volumes.push(await pool.create(volumeSpec(name, { content: { type: 'block' } })));
       const [first] = volumes;
       assert.ok(first);
-      const attachment = await pool.attach(first.id, { lasting: true, readonly: false });
+      const attachment = await pool.attach(first.id, { lasting: true });
       await attachment.release();
       writeFileSync(attachment.devicePath, Buffer.alloc(4096, 5));
       const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
@@ -221,7 +221,7 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
         type: 'snapshot',
         id: alone.id,
       });
-      const copy = await pool.attach(restored.id, { lasting: true, readonly: false });
+      const copy = await pool.attach(restored.id, { lasting: true });
       await copy.release();
       assert.equal(readFileSync(copy.devicePath)[0], 5);
       for (const { device } of [attachment, copy]) await pool.detach(device);

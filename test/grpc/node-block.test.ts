@@ -13,6 +13,9 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { Lane } from '../../src/kernel/lane.ts';
+import { attachLoop } from '../../src/kernel/loop.ts';
+import { shortPath } from '../../src/volume/short-path.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 
@@ -38,12 +41,22 @@ function write(path: string, text: string): void {
 function read(path: string): string {
   const fd = openSync(path, 'r');
   try {
-    const bytes = Buffer.alloc(4096);
-    readSync(fd, bytes, 0, 4096, 0);
-    return bytes.toString('utf8').replace(/\0+$/, '');
+    return readFrom(fd);
   } finally {
     closeSync(fd);
   }
+}
+
+function readFrom(fd: number): string {
+  const bytes = Buffer.alloc(4096);
+  readSync(fd, bytes, 0, 4096, 0);
+  return bytes.toString('utf8').replace(/\0+$/, '');
+}
+
+/** The number of the device that a node stands for. */
+function deviceOf(path: string): readonly [major: number, minor: number] {
+  const [major = 0, minor = 0] = run('stat', '--format=%Hr %Lr', path).split(' ').map(Number);
+  return [major, minor];
 }
 
 describe('block volumes', () => {
@@ -140,35 +153,104 @@ describe('block volumes', () => {
     }
   });
 
-  test('PB14: read-only means the device, beside a writable one', async () => {
+  test('PB14: read-only means the device, for as many readers as there are', async () => {
     const volume = await harness.volume('readonly', block);
-    const [reader, secondReader, writer] = ['r1', 'r2', 'w'].map((name) => join(volume.pod, name)) as [
-      string,
-      string,
-      string,
-    ];
+    const [reader, secondReader] = [join(volume.pod, 'r1'), join(volume.pod, 'r2')];
     await volume.stage(many);
+    await volume.publish(many);
+    write(volume.target, 'written');
+    await volume.unpublish();
     await volume.publish({ ...many, target_path: reader, readonly: true });
     await volume.publish({ ...many, target_path: secondReader, readonly: true });
-    await volume.publish({ ...many, target_path: writer });
     for (let i = 0; i < 3; i++) await volume.publish({ ...many, target_path: reader, readonly: true });
-    write(writer, 'written');
-    run('sync');
-    assert.throws(
-      () => write(reader, 'no'),
-      (error) => isCode(error, 'EPERM', 'EROFS', 'EACCES'),
-    );
-    assert.throws(() => run('dd', 'if=/dev/zero', `of=${reader}`, 'bs=4096', 'count=1', 'conv=notrunc'));
-    run('blockdev', '--flushbufs', reader);
-    assert.equal(read(reader), 'written');
-    await harness.hasLoops(volume, 2);
-    await volume.unpublish(reader);
-    await harness.hasLoops(volume, 2);
-    await volume.unpublish(secondReader);
+    for (const target of [reader, secondReader]) {
+      assert.throws(
+        () => write(target, 'no'),
+        (error) => isCode(error, 'EPERM', 'EROFS', 'EACCES'),
+      );
+      assert.throws(() => run('dd', 'if=/dev/zero', `of=${target}`, 'bs=4096', 'count=1', 'conv=notrunc'));
+      assert.throws(() => run('blkdiscard', target));
+      assert.equal(read(target), 'written');
+    }
     await harness.hasLoops(volume, 1);
-    write(writer, 'still');
-    await volume.unpublish(writer);
+    // The same stage again, while its device takes no writes (ST04).
+    await volume.stage(many);
+    await harness.restart({ forgetNotes: true });
+    await volume.stage(many);
+    await volume.publish({ ...many, target_path: reader, readonly: true });
+    await volume.unpublish(reader);
+    await volume.unpublish(secondReader);
+    await volume.publish(many);
+    write(volume.target, 'again');
+    await volume.down();
+  });
+
+  test('PB14: never read-only beside writable, for the one device is one or the other', async () => {
+    const volume = await harness.volume('mixed', block);
+    const second = `${volume.target}-second`;
+    await volume.stage(many);
+    for (const readonly of [false, true]) {
+      await volume.publish({ ...many, readonly });
+      const words = new RegExp(`published ${readonly ? 'read-only' : 'writable'} at ${shortPath(volume.target)}`);
+      const other = { ...many, target_path: second, readonly: !readonly };
+      await rejects(volume.publish(other), 'FAILED_PRECONDITION', words);
+      assert.ok(!existsSync(second));
+      await harness.restart({ forgetNotes: true });
+      await rejects(volume.publish(other), 'FAILED_PRECONDITION', words);
+      await volume.publish({ ...other, readonly });
+      await volume.unpublish(second);
+      await volume.unpublish();
+    }
     await volume.unstage();
+  });
+
+  test('PB14: who keeps the device open for long reads what was written since', async () => {
+    const volume = await harness.volume('held', block);
+    await volume.stage(many);
+    await volume.publish(many);
+    write(volume.target, 'old');
+    await volume.unpublish();
+    await volume.publish({ ...many, readonly: true });
+    // A container has a node of its own, and may outlive its unpublish.
+    const node = harness.scratch.join('node-of-container');
+    const [major, minor] = deviceOf(volume.target);
+    run('mknod', node, 'b', `${major}`, `${minor}`);
+    const held = openSync(node, 'r');
+    try {
+      assert.equal(readFrom(held), 'old');
+      await volume.unpublish();
+      await volume.publish(many);
+      write(volume.target, 'new');
+      await volume.unpublish();
+      await volume.publish({ ...many, readonly: true });
+      assert.equal(readFrom(held), 'new');
+      assert.equal(read(volume.target), 'new');
+    } finally {
+      closeSync(held);
+    }
+    await volume.down();
+  });
+
+  test('PB14: the number of a device that took no writes is as good as any other afterwards', async () => {
+    const volume = await harness.volume('reused', block);
+    await volume.stage(many);
+    await volume.publish({ ...many, readonly: true });
+    const [device = ''] = harness.loopsOf(volume);
+    await volume.down();
+    await harness.hasLoops(volume, 0);
+    assert.equal(run('blockdev', '--getro', device), '0');
+    // Somebody else detached it: what the kernel keeps of it must not be the next volume's.
+    await volume.stage(many);
+    await volume.publish({ ...many, readonly: true });
+    for (const each of harness.loopsOf(volume)) run('losetup', '--detach', each);
+    await volume.down();
+    const others = await Promise.all(['a', 'b', 'c'].map((name) => harness.volume(`reused-${name}`, block)));
+    for (const other of others) {
+      await other.stage();
+      await other.publish();
+      write(other.target, 'writable');
+    }
+    for (const other of others) await other.down();
   });
 
   test('A02: a reader-only mode gives a device that takes no writes', async () => {
@@ -300,11 +382,25 @@ describe('block volumes', () => {
     await harness.hasLoops(volume, 0);
   });
 
-  test('T04: a read-only device whose unpublish died before it was detached goes with the replay', async () => {
+  test('T04: a second, read-only device, as earlier versions made one, goes with the unpublish', async () => {
     const volume = await harness.volume('ro-leftover', block);
-    await volume.stage();
-    await volume.publish({ readonly: true });
-    run('umount', volume.target);
+    await volume.stage(many);
+    const lane = new Lane('older', 1);
+    const attach = async () => {
+      const backing = harness.imageOf(volume);
+      const request = { backing, label: volume.id, readonly: true, autoclear: false, blockSizeBytes: 4096 };
+      await using loop = (await attachLoop(lane, request)).descriptor;
+      return loop.path;
+    };
+    const older = await attach();
+    run('touch', volume.target);
+    run('mount', '--bind', older, volume.target);
+    const second = { ...many, target_path: `${volume.target}-second` };
+    await rejects(volume.publish(second), 'FAILED_PRECONDITION', /published read-only/);
+    await volume.publish({ ...many, readonly: true });
+    await volume.unpublish();
+    await harness.hasLoops(volume, 1);
+    await attach();
     await harness.hasLoops(volume, 2);
     await volume.unpublish();
     await harness.hasLoops(volume, 1);

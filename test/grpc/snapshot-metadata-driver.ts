@@ -101,7 +101,7 @@ export class MetadataDriver implements AsyncDisposable {
   }
 
   async disk(id: VolumeId): Promise<TestDisk> {
-    const attachment = await this.pool.attach(id, { lasting: true, readonly: false });
+    const attachment = await this.pool.attach(id, { lasting: true });
     await attachment.release();
     const file = await open(attachment.devicePath, 'r+');
     return new TestDisk(id, attachment.devicePath, file, () => this.pool.detach(attachment.device));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { access, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { describe, test } from 'node:test';
-import { deviceSizeBytes } from '../../src/kernel/block.ts';
+import { deviceSizeBytes, refusesWrites, setRefusesWrites } from '../../src/kernel/block.ts';
 import { openReadOnly } from '../../src/kernel/descriptor.ts';
 import { detachLoop, listLoops, loopStatus, refreshLoopSize } from '../../src/kernel/loop.ts';
 import { loopNumber } from '../../src/kernel/loop-sight.ts';
@@ -71,6 +71,24 @@ describe('attachLoop', () => {
     const { buffer } = await reader.read(Buffer.alloc(4));
     await reader.close();
     assert.equal(buffer.toString(), 'seen');
+  });
+
+  test('PB14: a device that is told to refuse writes does so for who has it open already, and forgets it when detached', async (t) => {
+    const directory = await scratch(t);
+    const backingPath = await image(directory);
+    const loop = await attach(backingPath, directory);
+    await using _device = loop.descriptor;
+    const writer = await open(loop.devicePath, 'r+');
+    await writer.write('first');
+    assert.equal(refusesWrites(loop.descriptor), false);
+    setRefusesWrites(loop.descriptor, true);
+    assert.equal(refusesWrites(loop.descriptor), true);
+    await assert.rejects(writer.write('second'), { code: 'EPERM' });
+    const { buffer } = await writer.read(Buffer.alloc(5), 0, 5, 0);
+    assert.equal(buffer.toString(), 'first');
+    await writer.close();
+    await detachLoop(lane, loop.number);
+    assert.equal(refusesWrites(loop.descriptor), false);
   });
 
   test('twenty callers at once get twenty devices', async (t) => {

@@ -65,11 +65,11 @@ export class ClaimedVolume {
     return this;
   }
 
-  async publish(pod = 1, volume_capability = mountWith('ext4')): Promise<this> {
+  async publish(pod = 1, volume_capability = mountWith('ext4'), readonly = false): Promise<this> {
     const target_path = this.target(pod);
     mkdirSync(dirname(target_path), { recursive: true });
     const request = { volume_id: this.id, staging_target_path: this.staging, target_path, volume_capability };
-    await this.#stage.client.node.NodePublishVolume(request);
+    await this.#stage.client.node.NodePublishVolume({ ...request, readonly });
     return this;
   }
 

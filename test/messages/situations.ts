@@ -86,6 +86,13 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
     await volume.publish(1, alone);
     await always(volume.publish(2, alone), () => volume.down());
   },
+  'another pod writes to its device': async (stage) => {
+    const block = { block: {}, access_mode: { mode: 'SINGLE_NODE_MULTI_WRITER' } } as const;
+    const volume = await new ClaimedVolume(stage).create({ volume_capabilities: [block] });
+    await volume.stage(block);
+    await volume.publish(1, block);
+    await always(volume.publish(2, block, true), () => volume.down());
+  },
   'data lies where it is to be mounted': async (stage) => {
     const volume = await (await new ClaimedVolume(stage).create()).stage();
     mkdirSync(volume.target(), { recursive: true });

@@ -20,7 +20,7 @@ describe('a device of an image that was not made for its volume', () => {
     const pool = await openTestPool(scratch);
     const { id } = await pool.create(volumeSpec('waits'));
     const other = await attachByOther(scratch.join('pool', 'volumes', id, 'data'));
-    const attaching = pool.attach(id, { lasting: false, readonly: false });
+    const attaching = pool.attach(id, { lasting: false });
     await delay(20);
     await other.descriptor[Symbol.asyncDispose]();
     const attachment = await attaching;
@@ -35,7 +35,7 @@ describe('a device of an image that was not made for its volume', () => {
     const pool = await openTestPool(scratch);
     const { id } = await pool.create(volumeSpec('refuses'));
     const other = await attachByOther(scratch.join('pool', 'volumes', id, 'data'));
-    await assert.rejects(pool.attach(id, { lasting: false, readonly: false }), (error) => {
+    await assert.rejects(pool.attach(id, { lasting: false }), (error) => {
       assert.ok(error instanceof FailedPrecondition);
       assert.match(error.message, new RegExp(`${other.devicePath}\\b`));
       return true;
@@ -53,7 +53,7 @@ describe('whose a device is', () => {
     const volumes = await Promise.all(['a', 'b', 'c'].map((name) => pool.create(volumeSpec(name))));
     for (let round = 0; round < 3; round++) {
       for (const { id } of volumes) {
-        const attachment = await pool.attach(id, { lasting: false, readonly: false });
+        const attachment = await pool.attach(id, { lasting: false });
         assert.equal(await pool.volumeOfDevice(attachment.device), id);
         await attachment.release();
       }

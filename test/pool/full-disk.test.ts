@@ -72,7 +72,7 @@ describe('the host of a backing file that somebody else has filled to the last b
     const mounted = scratch.join('mounted');
     mkdirSync(mounted);
     {
-      const { devicePath, release } = await pool.attach(used.id, { lasting: false, readonly: false });
+      const { devicePath, release } = await pool.attach(used.id, { lasting: false });
       execFileSync('mount', [devicePath, mounted]);
       await release();
     }
@@ -112,7 +112,7 @@ describe('the host of a backing file that somebody else has filled to the last b
     assert.equal(heldBytes(), ballastBytes);
     await pool.restore(id);
     await pool.create(volumeSpec('x'));
-    const { devicePath, release } = await pool.attach(used.id, { lasting: false, readonly: false });
+    const { devicePath, release } = await pool.attach(used.id, { lasting: false });
     execFileSync('mount', [devicePath, mounted]);
     await release();
     assert.equal(readFileSync(`${mounted}/kept`, 'utf8'), 'before');

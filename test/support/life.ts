@@ -36,9 +36,15 @@ export class TestVolume {
     await client.node.NodeStageVolume({ volume_id, staging_target_path, volume_capability });
   }
 
-  async publish(client: DriverClient, volume_id: string): Promise<void> {
+  async publish(client: DriverClient, volume_id: string, readonly = false): Promise<void> {
     const { capability: volume_capability, stagingPath: staging_target_path, targetPath: target_path } = this;
-    await client.node.NodePublishVolume({ volume_id, staging_target_path, target_path, volume_capability });
+    await client.node.NodePublishVolume({
+      volume_id,
+      staging_target_path,
+      target_path,
+      volume_capability,
+      readonly,
+    });
   }
 
   async unpublish(client: DriverClient, volume_id: string): Promise<void> {

@@ -16,7 +16,7 @@ export async function mounted(pool: Pool, id: VolumeId, scratch: Scratch): Promi
   if (record?.content.type !== 'mount') throw new Error(`${id} has no filesystem`);
   const path = scratch.join('mounted', id);
   mkdirSync(path, { recursive: true });
-  const attachment = await pool.attach(id, { lasting: false, readonly: false });
+  const attachment = await pool.attach(id, { lasting: false });
   try {
     await using target = await openDirectory(pool.lane, path);
     const { fsType } = record.content;

@@ -35,7 +35,7 @@ const rootMode = 0o777;
 export async function makeAt(lane: Lane, pool: Pool, spec: VolumeSpec, making: Making): Promise<void> {
   await pool.create(spec);
   try {
-    const attachment = await pool.attach(spec.id, { lasting: false, readonly: false });
+    const attachment = await pool.attach(spec.id, { lasting: false });
     try {
       await fill(spec, attachment.devicePath, making);
       await using mount = await step('ephemeral/prepare', () => prepare(pool, spec, attachment.devicePath, making));

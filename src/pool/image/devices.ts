@@ -56,19 +56,18 @@ export class ImageDevices {
    * The image must never have two writable devices: two filesystems on the same blocks, each sure to be alone. So the
    * device that is there is used again, also when its mount lives on in another mount namespace.
    */
-  async attach(record: VolumeRecord, options: { lasting: boolean; readonly: boolean }): Promise<Attachment> {
+  async attach(record: VolumeRecord, options: { lasting: boolean }): Promise<Attachment> {
     const { id } = record;
-    const image = await openImage(this.#lane, this.#layout, record, options.readonly);
+    const image = await openImage(this.#lane, this.#layout, record);
     // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
     if (isSoleOpener(image)) return this.#attachNew(record, image, options);
     await image[Symbol.asyncDispose]();
-    const isGoing = (loop: LoopStatus) =>
-      loop.label !== id || (options.lasting && loop.autoclear && loop.readonly === options.readonly);
+    const isGoing = (loop: LoopStatus) => loop.label !== id || (options.lasting && loop.autoclear && !loop.readonly);
     const inUse = await this.#settled(id, async (loops) => loops.some(isGoing));
     // That through which a clone was given its identity, say: what is mounted from it would be no volume's.
     const other = inUse.find(({ label }) => label !== id);
     if (other !== undefined) throw deviceOfOthers(id, other);
-    const found = inUse.find((loop) => loop.readonly === options.readonly);
+    const found = inUse.find((loop) => !loop.readonly);
     if (found !== undefined) {
       // If it goes while we take hold of it, there is none, and we look again.
       return (await this.#reuse(id, found, options.lasting)) ?? this.attach(record, options);
@@ -79,13 +78,13 @@ export class ImageDevices {
   async #attachNew(
     { blockSizeBytes, id }: VolumeRecord,
     backing: Descriptor | string,
-    { lasting, readonly }: { lasting: boolean; readonly: boolean },
+    { lasting }: { lasting: boolean },
   ): Promise<Attachment> {
-    const request = { backing, label: id, readonly, autoclear: !lasting, blockSizeBytes };
+    const request = { backing, label: id, readonly: false, autoclear: !lasting, blockSizeBytes };
     const loop = await step('attach/loop', () => attachLoop(this.#lane, request));
     const { descriptor, device, devicePath } = loop;
     this.#seen.set(loop.number, { sequence: diskSequence(loop.number), label: id, id });
-    return { devicePath, device, readonly, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
+    return { devicePath, device, readonly: false, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
   }
 
   /**

@@ -8,16 +8,11 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import type { Layout } from './layout.ts';
 
 /** Opens the image of a volume to be attached. Waits for nobody who has a lease on it. @throws DataLoss */
-export async function openImage(
-  lane: Lane,
-  layout: Layout,
-  { id, sizeBytes }: VolumeRecord,
-  readonly: boolean,
-): Promise<Descriptor> {
+export async function openImage(lane: Lane, layout: Layout, { id, sizeBytes }: VolumeRecord): Promise<Descriptor> {
   const path = layout.data(id);
   let image: Descriptor;
   try {
-    image = await openFile(lane, path, (readonly ? constants.O_RDONLY : constants.O_RDWR) | constants.O_NONBLOCK);
+    image = await openFile(lane, path, constants.O_RDWR | constants.O_NONBLOCK);
   } catch (error) {
     if (!isErrno(error, 'ENOENT')) throw error;
     throw new DataLoss(`volume ${id}: its image ${path} is missing. Restore the file, or delete the volume.`);

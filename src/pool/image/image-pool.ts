@@ -166,7 +166,7 @@ export class ImagePool implements Pool {
     return this.#repair.repair(this.#volumes.require(id), fsType);
   }
 
-  async attach(id: VolumeId, options: { lasting: boolean; readonly: boolean }): Promise<Attachment> {
+  async attach(id: VolumeId, options: { lasting: boolean }): Promise<Attachment> {
     return this.#parts.devices.attach(this.#volumes.require(id), options);
   }
 
