@@ -35,13 +35,20 @@ export class Health {
     return page(200, answer.problem ?? 'The driver answers.');
   }
 
-  /** Whether calls can be answered: no pool is still being opened, and at least one is open. */
+  /**
+   * Whether volumes can be had here: no pool is still being opened, and at least one is open. Of several pools one may be
+   * broken or in quarantine: the others work, and the text tells of all.
+   */
   async ready(): Promise<Page> {
     if (this.#options.isStopping()) return page(503, 'The driver is stopping.');
     const answer = await this.#ask();
-    const lines = this.#options.pools.sights().map(describe);
+    const sights = this.#options.pools.sights();
+    const lines = sights.map(describe);
     if (!answer.answered || answer.problem !== undefined) return page(503, answer.problem ?? '', ...lines);
-    return answer.ready ? page(200, 'The driver is ready.', ...lines) : page(503, 'The driver is starting.', ...lines);
+    if (!answer.ready) return page(503, 'The driver is starting.', ...lines);
+    return sights.some(({ state }) => state === 'open')
+      ? page(200, 'The driver is ready.', ...lines)
+      : page(503, 'No pool can be used.', ...lines);
   }
 
   #ask(): ReturnType<typeof probe> {

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { limitConnections } from './connections.ts';
 
 /** What is answered to a GET. */
 export interface Page {
@@ -19,6 +20,8 @@ export interface HttpListener {
 
 /** A scraper, a prober and an operator: more connections than this come from nobody who means well. */
 const mostConnections = 32;
+/** Who takes nothing of his answer for so long has gone. */
+const silenceTimeoutMs = 10_000;
 const requestTimeoutMs = 5_000;
 
 /** Serves pages to whoever can reach the port: they change nothing, and hold no secrets. */
@@ -36,7 +39,8 @@ export async function serveHttp(
   const server = createServer(options, (request, response) => {
     void answer(routes, request, response, onError);
   });
-  server.maxConnections = mostConnections;
+  limitConnections(server, mostConnections);
+  server.setTimeout(silenceTimeoutMs);
   await listen(server, address);
   const bound = server.address();
   // The driver ends when it wants to, whoever still keeps a connection open.

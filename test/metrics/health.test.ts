@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { DriverProcess } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
 import { TestVolume } from '../support/life.ts';
 import { ask, monitored } from '../support/monitoring.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -62,6 +64,39 @@ describe('health over HTTP', () => {
     assert.match(text, /^pool broken: failed: .*\npool default: open$/m);
   });
 
+  test('the only pool in quarantine: not ready, until its disk is well; no restart helps, so it lives', async () => {
+    using scratch = new Scratch('health');
+    const disk = diskWithPool(scratch);
+    const config = `pools:\n  default: { directory: ${disk}/pool, sickAfter: 2s }\n`;
+    await using driver = await DriverProcess.start(scratch, { config, environment: monitored });
+    using client = driver.connect();
+    assert.equal((await ask(driver, '/readyz')).status, 200);
+    execFileSync('mount', ['-o', 'remount,ro', disk]);
+    await assert.rejects(new TestVolume(scratch, 'v').create(client));
+    await driver.logged('a pool is in quarantine: its disk is sick; the others work without it');
+    const { status, text } = await ask(driver, '/readyz');
+    assert.equal(status, 503);
+    assert.match(text, /^No pool can be used\.\npool default: quarantined: .*\(EROFS\)/);
+    assert.equal((await ask(driver, '/healthz')).status, 200);
+    execFileSync('mount', ['-o', 'remount,rw', disk]);
+    await eventually(async () => assert.equal((await ask(driver, '/readyz')).status, 200));
+  });
+
+  test('one pool in quarantine beside one that works: ready, and the text tells of both', async () => {
+    using scratch = new Scratch('health');
+    const disk = diskWithPool(scratch);
+    const sick = `  sick: { directory: ${disk}/pool, sickAfter: 2s }\n`;
+    const config = `pools:\n${sick}  well: { directory: ${scratch.join('pool')} }\ndefaultPool: sick\n`;
+    await using driver = await DriverProcess.start(scratch, { config, environment: monitored });
+    using client = driver.connect();
+    execFileSync('mount', ['-o', 'remount,ro', disk]);
+    await assert.rejects(new TestVolume(scratch, 'v').create(client));
+    await driver.logged('a pool is in quarantine: its disk is sick; the others work without it');
+    const { status, text } = await ask(driver, '/readyz');
+    assert.equal(status, 200);
+    assert.match(text, /^The driver is ready\.\npool sick: quarantined: .*\npool well: open\n$/);
+  });
+
   test('a driver whose socket is gone reaches nobody: it does not live', async () => {
     using scratch = new Scratch('health');
     await using driver = await DriverProcess.start(scratch, { environment: monitored });
@@ -90,3 +125,13 @@ describe('health over HTTP', () => {
     }
   });
 });
+
+/** A filesystem of its own for a pool; it goes with the scratch directory. */
+function diskWithPool(scratch: Scratch): string {
+  const [image, directory] = [scratch.join('disk.img'), scratch.join('disk')];
+  mkdirSync(directory);
+  execFileSync('truncate', ['--size=1G', image]);
+  execFileSync('mkfs.ext4', ['-q', image]);
+  execFileSync('mount', ['-o', 'loop', image, directory]);
+  return directory;
+}

@@ -13,10 +13,15 @@ export interface HttpAnswer {
 
 /** Asks a driver that was started with `monitored`, at the port that its log names. */
 export async function ask(driver: DriverProcess, path: string, method = 'GET'): Promise<HttpAnswer> {
-  await driver.logged('listening for monitoring');
-  const port = driver.log().findLast(({ msg }) => msg === 'listening for monitoring')?.['port'];
+  const port = await monitoringPort(driver);
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers: { connection: 'close' } });
   return { status: response.status, text: await response.text() };
+}
+
+/** The port of a driver that was started with `monitored`. */
+export async function monitoringPort(driver: DriverProcess): Promise<number> {
+  await driver.logged('listening for monitoring');
+  return Number(driver.log().findLast(({ msg }) => msg === 'listening for monitoring')?.['port']);
 }
 
 /** Its metrics, parsed. */
