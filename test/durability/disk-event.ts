@@ -1,0 +1,15 @@
+/**
+ * Something that a process has told the kernel about its files. What it says is in the order of the trace: `start` and
+ * `end` are the places there at which the system call began and returned.
+ */
+export type DiskEvent = { readonly start: number; readonly end: number } & (
+  | { readonly kind: 'open'; readonly path: string; readonly isCreated: boolean }
+  /** Of content or size. A durable one is on the disk when it returns (O_SYNC of open(2)). */
+  | { readonly kind: 'write'; readonly path: string; readonly isDurable: boolean }
+  | { readonly kind: 'sync'; readonly path: string }
+  | { readonly kind: 'make'; readonly path: string }
+  | { readonly kind: 'remove'; readonly path: string }
+  | { readonly kind: 'rename'; readonly from: string; readonly to: string }
+  /** The end of an operation: from here on its caller relies on it. */
+  | { readonly kind: 'answer'; readonly to: string }
+);

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { buildDriver, type DriverCommand } from '../crash/bundle.ts';
+import { type Circumstances, makeNode } from '../crash/crash-node.ts';
+import type { Operation } from '../crash/operation.ts';
+import { operations } from '../crash/operations/all.ts';
+import { TestVolume } from '../crash/test-volume.ts';
+import { Scratch } from '../support/scratch.ts';
+import { lostByPowerCut } from './disk-model.ts';
+import { poolRules } from './pool-rules.ts';
+import { type Answered, DriverTrace } from './traced-node.ts';
+
+/** Operations that can be done one after the other on one node. */
+const keyOf = ({ circumstances = {} }: Operation) => JSON.stringify(circumstances);
+const groups = [...new Set(operations.map(keyOf))].map(
+  (key) => [key, operations.filter((operation) => keyOf(operation) === key)] as const,
+);
+
+describe('T06: what an operation leaves is durable when it is answered', () => {
+  let command: DriverCommand;
+  before(async () => {
+    command = await buildDriver();
+  });
+  after(() => command[Symbol.dispose]());
+
+  for (const [words, group] of groups) {
+    test(`with ${words}`, async (t) => {
+      const { complaints, withoutSyncs } = await trace(command, JSON.parse(words), group);
+      for (const { name } of group) {
+        await t.test(name, () => {
+          const about = complaints.filter((complaint) => complaint.includes(`${name} was answered`));
+          assert.deepEqual(about, []);
+        });
+      }
+      await t.test('and the same without its syncs would not be', () => assert.notDeepEqual(withoutSyncs, []));
+      // Those about a rename name no operation; they come of anything that was done on the way.
+      await t.test('and what was renamed was durable before', () => {
+        assert.deepEqual(
+          complaints.filter((complaint) => complaint.includes('was renamed')),
+          [],
+        );
+      });
+    });
+  }
+});
+
+/** Does all operations on a node under strace. @returns what a power cut at an answer could have taken */
+async function trace(
+  driver: DriverCommand,
+  circumstances: Circumstances,
+  group: readonly Operation[],
+): Promise<{ readonly complaints: string[]; readonly withoutSyncs: string[] }> {
+  using scratch = new Scratch('durable');
+  const traced = new DriverTrace(scratch);
+  await using node = makeNode(traced.command(driver), scratch, circumstances);
+  const answers: Answered[] = [await traced.answerTo('the first Probe', () => node.start())];
+  for (const [index, operation] of group.entries()) {
+    const volume = new TestVolume(node, `volume-${index}`, operation.content);
+    await operation.prelude(volume);
+    answers.push(await traced.answerTo(operation.name, () => operation.run(volume)));
+    await volume.unpublish();
+    await volume.unstage();
+    await volume.detach();
+    // Whether the operation has left it or not.
+    await volume.create();
+    await volume.destroy();
+    await operation.cleanUp?.(volume);
+  }
+  const roots = node.pools.map(({ root }) => root);
+  const { pid } = node;
+  await node.stop();
+  const events = await traced.events(pid, answers);
+  const unsynced = events.filter(({ kind }) => kind !== 'sync');
+  return {
+    complaints: roots.flatMap((root) => lostByPowerCut(events, poolRules(root))),
+    withoutSyncs: roots.flatMap((root) => lostByPowerCut(unsynced, poolRules(root))),
+  };
+}

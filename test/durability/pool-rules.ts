@@ -1,0 +1,35 @@
+import type { Rules } from './disk-model.ts';
+
+/** What is on its way, or on its way out: a start clears it away, whatever became of it. */
+const passing = /^(tmp|trash)(\/|$)/;
+/** Room that is held, and whether the disk takes writes: nothing of a volume's. */
+const dispensable = /^(ballast|health|spares(\/.*)?|[^/]*\.ballast)$/;
+
+/** What must be durable of a pool. The paths of everything else are not below its root. */
+export function poolRules(root: string): Rules {
+  const inside = (path: string) => (path.startsWith(`${root}/`) ? path.slice(root.length + 1) : undefined);
+  return {
+    matters(path) {
+      if (path === root) return true;
+      const name = inside(path);
+      return name !== undefined && (name === 'trash' || !(passing.test(name) || dispensable.test(name)));
+    },
+    isRelevantEntry(path, change) {
+      const name = inside(path);
+      if (name === undefined) return false;
+      if (dispensable.test(name)) return false;
+      // What comes to the trash, or back, moves between two directories; what is unlinked there may stay.
+      return !name.startsWith('trash/') || change === 'rename';
+    },
+  };
+}
+
+/** What must be durable beside the pool: the file that it is in, and what its node knows of it. */
+export function homeRules(directory: string, { home }: { readonly home: string }): Rules {
+  const pools = `${directory}/data/pools`;
+  const isKept = (path: string) => path === home || (path.startsWith(`${pools}/`) && /\.(id|formatting)$/.test(path));
+  return {
+    matters: (path) => isKept(path) || path === directory || path === pools,
+    isRelevantEntry: isKept,
+  };
+}
