@@ -9,7 +9,9 @@ import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { AttachedDevice } from '../pool.ts';
+import type { PoolLog } from './log.ts';
 import { openMounted } from './mounted.ts';
+import type { ImageParts } from './parts.ts';
 
 /** A writer that waits longer than this for a snapshot has been wronged: thaw, and give the snapshot up. */
 const longestFreezeMs = 10_000;
@@ -18,6 +20,8 @@ const longestFreezeMs = 10_000;
 export interface FreezeTarget {
   readonly volumeId: VolumeId;
   readonly devices: readonly AttachedDevice[];
+  /** Ours, which is mounted whenever something writes to it. */
+  readonly hasFilesystem: boolean;
 }
 
 /**
@@ -29,8 +33,13 @@ export class Freezer {
   /** Of its own: a thaw never waits for a worker thread that waits for the thaw. */
   readonly #thawLane: Lane;
 
-  constructor(lane: Lane) {
+  readonly #log: PoolLog;
+  readonly #poolName: string;
+
+  constructor({ lane, log, name }: Pick<ImageParts, 'lane' | 'log' | 'name'>) {
     this.#lane = lane;
+    this.#log = log;
+    this.#poolName = name;
     this.#thawLane = lane.beside('thaw', 1);
   }
 
@@ -75,10 +84,18 @@ export class Freezer {
     const table = await readMountTable(this.#lane);
     let thawed = 0;
     for (const device of devices) {
-      const directory = await openMounted(this.#lane, table, device);
-      if (directory === undefined) continue;
-      await using open = directory;
-      if (await step('open/thaw', () => this.#thawOne(open))) thawed++;
+      try {
+        await using directory = await openMounted(this.#lane, table, device);
+        if (directory === undefined) continue;
+        if (await step('open/thaw', () => this.#thawOne(directory))) thawed++;
+      } catch (error) {
+        if (this.#lane.closedFor !== undefined) throw error;
+        // One that cannot be thawed must not keep the others frozen.
+        this.#log.error(
+          { pool: this.#poolName, device: device.devicePath, err: error },
+          'cannot see to it that a filesystem is not frozen',
+        );
+      }
     }
     return thawed;
   }
@@ -87,11 +104,22 @@ export class Freezer {
   async #mounted(targets: readonly FreezeTarget[]): Promise<Descriptor[]> {
     const table = targets.some(({ devices }) => devices.length > 0) ? await readMountTable(this.#lane) : [];
     const directories: Descriptor[] = [];
-    for (const { devices } of targets) {
-      for (const device of devices.filter((each) => !each.readonly)) {
-        const directory = await openMounted(this.#lane, table, device);
-        if (directory !== undefined) directories.push(directory);
+    try {
+      for (const { devices, hasFilesystem, volumeId } of targets) {
+        for (const device of devices.filter((each) => !each.readonly)) {
+          const directory = await openMounted(this.#lane, table, device).catch((error) => {
+            throw error instanceof FailedPrecondition
+              ? new FailedPrecondition(`volume ${volumeId}: ${error.message}`)
+              : error;
+          });
+          if (directory !== undefined) directories.push(directory);
+          // Cloned unfrozen it would lack what was written last.
+          else if (hasFilesystem) throw new Aborted(`volume ${volumeId} is being unmounted; try again.`);
+        }
       }
+    } catch (error) {
+      for (const directory of directories) directory.closeLater();
+      throw error;
     }
     return directories;
   }

@@ -1,26 +1,61 @@
 import { type Descriptor, openReadOnly } from '../../kernel/descriptor.ts';
 import { sameDevice } from '../../kernel/device.ts';
+import { KernelError } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
-import type { Mount } from '../../kernel/mount-table.ts';
+import { type MountParameter, mountDetached } from '../../kernel/mount.ts';
+import { type Mount, readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import { shortPath } from '../../volume/short-path.ts';
 import type { AttachedDevice } from '../pool.ts';
 
 /**
- * Opens the root of the filesystem on a device, where it is mounted; undefined if it is not. Opened first and then
+ * Opens a directory of the filesystem on a device, if that is mounted; undefined if it is not. Opened first and then
  * checked: had it been unmounted meanwhile, the path would lead to the host's own filesystem.
+ * @throws FailedPrecondition if it is mounted and nothing leads to it
  */
 export async function openMounted(
   lane: Lane,
   table: readonly Mount[],
   device: AttachedDevice,
 ): Promise<Descriptor | undefined> {
-  for (const mount of table.filter((each) => isMountOf(each, device))) {
+  const mounts = table.filter((each) => isMountOf(each, device));
+  for (const mount of mounts) {
     const directory = await openReadOnly(lane, mount.target).catch(() => undefined);
     if (directory === undefined) continue;
     const status = await statusOf(lane, directory);
     if (status.mountId === mount.id && status.kind === 'directory') return directory;
     await directory[Symbol.asyncDispose]();
   }
+  const [hidden] = mounts;
+  return hidden === undefined ? undefined : await openHidden(lane, hidden, device);
+}
+
+/**
+ * Something else is mounted over all its places. What is mounted from its device once more, where nobody can see it, is
+ * the same filesystem: the kernel has one for each device.
+ */
+async function openHidden(
+  lane: Lane,
+  { fsType, id, superOptions, target }: Mount,
+  device: AttachedDevice,
+): Promise<Descriptor | undefined> {
+  // Read-only or not is asked for as it is: anything else is EBUSY.
+  const parameters: MountParameter[] = superOptions.includes('ro') ? [['ro']] : [];
+  let directory: Descriptor;
+  try {
+    await using mount = await mountDetached(lane, { fsType, source: device.devicePath, parameters, attributes: {} });
+    directory = await openReadOnly(lane, mount);
+  } catch (error) {
+    if (!(error instanceof KernelError)) throw error;
+    throw new FailedPrecondition(
+      `the filesystem on ${device.devicePath}, mounted at ${shortPath(target)}, is hidden by another mount and cannot be reached (${error.code}): unmount what hides it.`,
+    );
+  }
+  // As long as it was mounted, nothing else can have been given its device.
+  const table = await readMountTable(lane);
+  if (table.some((mount) => mount.id === id && isMountOf(mount, device))) return directory;
+  await directory[Symbol.asyncDispose]();
   return undefined;
 }
 

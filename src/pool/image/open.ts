@@ -86,7 +86,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       log.error({ pool: name, path, err: error }, 'cannot unlink; the next start tries again'),
     );
     const devices = new ImageDevices(lane, layout);
-    const freezer = new Freezer(lane);
+    const freezer = new Freezer({ lane, log, name });
     const maker = new ImageMaker({
       lane,
       formatLane: lane.beside('mkfs', formatsAtOnce),

@@ -13,16 +13,17 @@ import {
 } from '../../volume/snapshot-record.ts';
 import { step } from '../../volume/step.ts';
 import { frozen } from '../events.ts';
-import type { AttachedDevice, GroupSpec, SnapshotSpec } from '../pool.ts';
-import { devicesToFreeze } from './cloned-volume.ts';
+import type { GroupSpec, SnapshotSpec } from '../pool.ts';
+import { freezeTarget } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
+import type { FreezeTarget } from './freezer.ts';
 import type { ImageParts } from './parts.ts';
 
 /** A snapshot on its way: what it is of, and where it is being made. */
 interface Draft {
   readonly spec: SnapshotSpec;
   readonly source: VolumeRecord;
-  readonly devices: readonly AttachedDevice[];
+  readonly target: FreezeTarget;
   readonly directory: string;
 }
 
@@ -127,9 +128,9 @@ export class ImageSnapshots {
     if (maker.cloning === 'copy' && (await devices.holder(spec.sourceId)) !== undefined) {
       throw copyInUse(spec.sourceId, name);
     }
-    const attached = await devicesToFreeze(this.#parts, source);
+    const target = await freezeTarget(this.#parts, source);
     const directory = maker.cloning === 'copy' ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
-    return { spec, source, devices: attached, directory };
+    return { spec, source, target, directory };
   }
 
   async #make(drafts: readonly Draft[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
@@ -137,7 +138,7 @@ export class ImageSnapshots {
     for (const { directory } of drafts) {
       await step('snapshot/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: true })));
     }
-    const targets = drafts.map(({ source, devices }) => ({ volumeId: source.id, devices }));
+    const targets = drafts.map(({ target }) => target);
     const { result: createdAt, frozenMs } = await freezer.whileFrozen(targets, () => this.#cloneAll(drafts));
     if (frozenMs > 0) frozen.publish({ pool: name, ms: frozenMs });
     for (const { source } of drafts) {
@@ -171,7 +172,7 @@ export class ImageSnapshots {
   async #cloneAll(drafts: readonly Draft[]): Promise<string> {
     const { lane, layout, maker } = this.#parts;
     // What a raw block volume's users have written but the kernel not yet passed on; a filesystem's freeze did that.
-    const raw = drafts.filter(({ source }) => source.content.type === 'block').flatMap(({ devices }) => devices);
+    const raw = drafts.filter(({ source }) => source.content.type === 'block').flatMap(({ target }) => target.devices);
     await Promise.all(raw.map(({ devicePath }) => syncFile(lane, devicePath)));
     const createdAt = new Date().toISOString();
     await Promise.all(
@@ -212,8 +213,8 @@ export function copyInUse(id: VolumeId, poolName: string): FailedPrecondition {
 
 /** Several volumes at one instant: each must be mounted here, where it can be frozen, or not be in use at all. */
 function refuseUnfreezable(drafts: readonly Draft[]): void {
-  for (const { devices, source } of drafts) {
-    if (source.content.type === 'block' && devices.length > 0) {
+  for (const { source, target } of drafts) {
+    if (source.content.type === 'block' && target.devices.length > 0) {
       throw new FailedPrecondition(
         `volume ${source.id} is a raw block volume in use: it has no filesystem to freeze, so it cannot be cut at one instant with others. Snapshot it alone, or stop its pod first.`,
       );

@@ -10,7 +10,7 @@ import { type Publication, serializeRecord, type VolumeRecord, type VolumeSource
 import { formatBytes, granularityBytes } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeChanges, VolumeSpec } from '../pool.ts';
-import { devicesToFreeze } from './cloned-volume.ts';
+import { freezeTarget } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import type { ImageSource } from './image-maker.ts';
 import { attachedHere } from './in-use.ts';
@@ -212,8 +212,7 @@ export class ImageVolumes {
   async #cloneInto(spec: VolumeSpec, from: CloneSource, data: string): Promise<void> {
     const { freezer, maker } = this.#parts;
     const { volumeId } = from;
-    const targets =
-      volumeId === undefined ? [] : [{ volumeId, devices: await devicesToFreeze(this.#parts, this.require(volumeId)) }];
+    const targets = volumeId === undefined ? [] : [await freezeTarget(this.#parts, this.require(volumeId))];
     await freezer.whileFrozen(targets, () => step('create/clone', () => maker.clone(from, data)));
     await step('create/identity', () => maker.adopt(spec, from, data));
   }
