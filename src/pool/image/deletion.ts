@@ -24,7 +24,7 @@ export class ImageDeletion {
   }
 
   async remove(id: VolumeId): Promise<void> {
-    const { ballast, devices, index, lane, layout, maker, syncs, trash } = this.#parts;
+    const { ballast, devices, index, lane, layout, maker, trash, unsettled } = this.#parts;
     const record = index.get(id);
     if (record === undefined) {
       // A copy that was on its way is not wanted any more.
@@ -37,11 +37,13 @@ export class ImageDeletion {
     if (device !== undefined) throw await attachedHere(id, device);
     const deletion = undeleteSeconds === 0 ? undefined : await this.#markDeletion(id, undeleteSeconds);
     const trashed = layout.newTrash(id);
-    await step('remove/trash', async () => {
-      // Removed by hand: what remains to be done is to forget it (DV05).
-      await ballast.afloat(lane, () => lane.run(() => rename(layout.volume(id), trashed))).catch(ignoreMissing);
-      await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
-    });
+    await unsettled.change([id], () =>
+      step('remove/trash', async () => {
+        // Removed by hand: what remains to be done is to forget it (DV05).
+        await ballast.afloat(lane, () => lane.run(() => rename(layout.volume(id), trashed))).catch(ignoreMissing);
+        await syncBoth(this.#parts);
+      }),
+    );
     index.delete(id);
     devices.forget(id);
     if (deletion === undefined) trash.purge(trashed);
@@ -92,7 +94,7 @@ export class ImageDeletion {
 
   /** One rename, and it is as if it had never been deleted. */
   async restore(id: VolumeId): Promise<VolumeRecord> {
-    const { index, lane, layout, space, syncs, trash } = this.#parts;
+    const { index, lane, layout, space, trash, unsettled } = this.#parts;
     if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists: there is nothing to restore.`);
     const entry = trash.entries().find(({ record }) => record.id === id);
     if (entry === undefined) throw new NotFound(`There is no volume ${id} in the trash of pool ${this.#parts.name}.`);
@@ -103,11 +105,12 @@ export class ImageDeletion {
       using _space = await space.reserve(larger(0n, entry.record.sizeBytes - allocatedBytes), 'thin');
       await step('restore/commit', async () => {
         await lane.run(() => rename(entry.path, layout.volume(id)));
-        await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
+        await syncBoth(this.#parts);
       });
       index.put(entry.record);
     } catch (error) {
       trash.keep(entry);
+      await unsettled.recheck([id]);
       throw error;
     }
     return entry.record;
@@ -141,4 +144,9 @@ export class ImageDeletion {
     const { lane, layout } = this.#parts;
     await lane.run(() => unlink(join(layout.volume(id), deletionFileName))).catch(ignoreMissing);
   }
+}
+
+/** Makes it durable which of the two a volume is in. */
+async function syncBoth({ lane, layout, syncs }: ImageParts): Promise<void> {
+  await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
 }

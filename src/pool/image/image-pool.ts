@@ -86,6 +86,7 @@ export class ImagePool implements Pool {
   }
 
   async find(id: VolumeId): Promise<VolumeRecord | undefined> {
+    await this.#parts.unsettled.settle(id);
     return this.#parts.index.get(id);
   }
 
@@ -93,19 +94,23 @@ export class ImagePool implements Pool {
     return this.#parts.index.list(after, limit);
   }
 
-  create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
+  async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(spec.id, ...(source === undefined ? [] : [source.id]));
     return this.#volumes.create(spec, source);
   }
 
-  grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
+  async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(id);
     return this.#volumes.grow(id, sizeBytes);
   }
 
-  modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
+  async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(id);
     return this.#volumes.modify(id, changes);
   }
 
-  setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
+  async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(id);
     return this.#volumes.setPublication(id, publication);
   }
 
@@ -114,7 +119,8 @@ export class ImagePool implements Pool {
     return record && (await this.#trimmer.trim(record, options));
   }
 
-  remove(id: VolumeId): Promise<void> {
+  async remove(id: VolumeId): Promise<void> {
+    await this.#parts.unsettled.settle(id);
     return this.#deletion.remove(id);
   }
 
@@ -122,7 +128,8 @@ export class ImagePool implements Pool {
     return this.#deletion.list();
   }
 
-  restore(id: VolumeId): Promise<VolumeRecord> {
+  async restore(id: VolumeId): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(id);
     return this.#deletion.restore(id);
   }
 
@@ -131,10 +138,13 @@ export class ImagePool implements Pool {
   }
 
   async cut(specs: readonly SnapshotSpec[], group?: GroupSpec): Promise<SnapshotRecord[]> {
+    const groups = group === undefined ? [] : [group.id];
+    await this.#parts.unsettled.settle(...groups, ...specs.flatMap(({ id, sourceId }) => [id, sourceId]));
     return this.#snapshots.cut(specs, group);
   }
 
   async findSnapshot(id: SnapshotId): Promise<SnapshotRecord | undefined> {
+    await this.#parts.unsettled.settle(id);
     return this.#parts.snapshotIndex.get(id);
   }
 
@@ -147,6 +157,7 @@ export class ImagePool implements Pool {
   }
 
   async removeSnapshot(id: SnapshotId): Promise<void> {
+    await this.#parts.unsettled.settle(id);
     await this.#snapshots.remove(id);
   }
 
@@ -155,18 +166,22 @@ export class ImagePool implements Pool {
   }
 
   async findGroup(id: GroupId): Promise<GroupRecord | undefined> {
+    await this.#parts.unsettled.settle(id);
     return this.#parts.snapshotIndex.getGroup(id);
   }
 
   async removeGroup(id: GroupId): Promise<void> {
+    await this.#parts.unsettled.settle(id);
     await this.#snapshots.removeGroup(id);
   }
 
-  repair(id: VolumeId, fsType: FilesystemType): Promise<void> {
+  async repair(id: VolumeId, fsType: FilesystemType): Promise<void> {
+    await this.#parts.unsettled.settle(id);
     return this.#repair.repair(this.#volumes.require(id), fsType);
   }
 
   async attach(id: VolumeId, options: { lasting: boolean }): Promise<Attachment> {
+    await this.#parts.unsettled.settle(id);
     return this.#parts.devices.attach(this.#volumes.require(id), options);
   }
 

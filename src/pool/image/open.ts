@@ -24,6 +24,7 @@ import { ImageSnapshots } from './snapshots.ts';
 import { SpaceLedger } from './space-ledger.ts';
 import { Spares } from './spares.ts';
 import { Trash } from './trash.ts';
+import { Unsettled } from './unsettled.ts';
 import { ImageVolumes } from './volumes.ts';
 
 export interface ImagePoolOptions {
@@ -108,6 +109,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
       ...{ ballast, name, lane, log, layout, syncs },
       programs: lane.beside('repair', repairsAtOnce),
       ...{ index, snapshotIndex, space, devices, freezer, maker, trash },
+      unsettled: new Unsettled({ lane, layout, index, snapshotIndex, syncs, trash }),
       blockSizeBytes: poolFile.blockSizeBytes,
       undeleteSeconds: options.undeleteSeconds,
       changedBlocks: await changedBlocksIn(lane, layout, maker.cloning),
@@ -151,6 +153,9 @@ async function reconcile(parts: ImageParts): Promise<void> {
   const grown = await new ImageVolumes(parts).finishGrowth();
   for (const id of grown) log.warn({ pool: name, volume_id: id }, 'finished what a killed driver had begun to expand');
   tell('unfinished_expansion', grown.length);
+  for (const id of await new ImageSnapshots(parts).removeMemberless()) {
+    log.warn({ pool: name, group_snapshot_id: id }, 'removed a group without members that a failed call had left');
+  }
   const members = await new ImageSnapshots(parts).removeIncomplete();
   for (const id of members) {
     log.warn({ pool: name, snapshot_id: id }, 'removed a member of a group that was never finished');

@@ -11,6 +11,7 @@ import type { RecordIndex } from './record-index.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
 import type { SpaceLedger } from './space-ledger.ts';
 import type { Trash } from './trash.ts';
+import type { Unsettled } from './unsettled.ts';
 
 /** What an open image pool consists of, put together once by `openImagePool` and shared by all that works on it. */
 export interface ImageParts {
@@ -31,6 +32,7 @@ export interface ImageParts {
   readonly trash: Trash;
   readonly syncs: DirectorySync;
   readonly ballast: Ballast;
+  readonly unsettled: Unsettled;
   /** Where programs run that repair filesystems: they take no worker thread, but each reads a disk for long. */
   readonly programs: Lane;
 }

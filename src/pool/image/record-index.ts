@@ -1,7 +1,7 @@
 import { DataLoss } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import type { Damaged } from './records.ts';
+import type { Damaged, ReadRecords } from './records.ts';
 
 /**
  * The records in memory. The pool's lock makes this process the only one that changes them, so what was read at the
@@ -34,6 +34,14 @@ export class RecordIndex {
 
   delete(id: VolumeId): void {
     this.#records.delete(id);
+  }
+
+  /** What the disk says now. */
+  restate(id: VolumeId, { records, damaged }: ReadRecords<VolumeId, VolumeRecord>): void {
+    this.#records.delete(id);
+    this.#damaged.delete(id);
+    for (const record of records) this.#records.set(id, record);
+    for (const { reason } of damaged) this.#damaged.set(id, reason);
   }
 
   get size(): number {

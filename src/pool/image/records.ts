@@ -1,6 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { lstat, readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { DataLoss } from '../../volume/errors.ts';
 import {
   type GroupId,
   parseGroupId,
@@ -39,6 +41,52 @@ export function readGroups(lane: Lane, layout: Layout): Promise<ReadRecords<Grou
   return readAll(lane, layout.groups, parseName, (id) => layout.group(id), parseGroup);
 }
 
+/** These read one record again; without any if what it is of is not there. */
+
+export function readVolume(lane: Lane, layout: Layout, id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+  return readOne(lane, { id, place: layout.volume(id), path: layout.record(id), parse: parseRecord });
+}
+
+export function readSnapshot(
+  lane: Lane,
+  layout: Layout,
+  id: SnapshotId,
+): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+  return readOne(lane, { id, place: layout.snapshot(id), path: layout.snapshotRecord(id), parse: parseSnapshot });
+}
+
+export function readGroup(lane: Lane, layout: Layout, id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>> {
+  return readOne(lane, { id, place: layout.group(id), path: layout.group(id), parse: parseGroup });
+}
+
+interface RecordFile<Id, Kind> {
+  readonly id: Id;
+  /** What is there if, and only if, the object is. */
+  readonly place: string;
+  readonly path: string;
+  readonly parse: (text: string, where: string) => Kind;
+}
+
+/** @throws what the disk answers */
+async function readOne<Id extends string, Kind extends { readonly id: Id }>(
+  lane: Lane,
+  { id, parse, path, place }: RecordFile<Id, Kind>,
+): Promise<ReadRecords<Id, Kind>> {
+  try {
+    await lane.run(() => lstat(place));
+  } catch (error) {
+    ignoreMissing(error);
+    return { records: [], damaged: [] };
+  }
+  try {
+    return { records: [await readRecord(lane, id, path, parse)], damaged: [] };
+  } catch (error) {
+    const isDamaged = error instanceof DataLoss || (error instanceof Error && isErrno(error, 'ENOENT'));
+    if (!isDamaged) throw error;
+    return { records: [], damaged: [{ id, reason: error.message }] };
+  }
+}
+
 async function readAll<Id extends string, Kind extends { readonly id: Id }>(
   lane: Lane,
   directory: string,
@@ -54,14 +102,23 @@ async function readAll<Id extends string, Kind extends { readonly id: Id }>(
       const id = parseName(name);
       if (id === undefined) return;
       try {
-        const path = pathOf(id);
-        const record = parse(await lane.run(() => readFile(path, 'utf8')), path);
-        if (record.id === id) records.push(record);
-        else damaged.push({ id, reason: `its record names ${record.id}` });
+        records.push(await readRecord(lane, id, pathOf(id), parse));
       } catch (error) {
         damaged.push({ id, reason: error instanceof Error ? error.message : String(error) });
       }
     }),
   );
   return { records, damaged };
+}
+
+/** @throws DataLoss */
+async function readRecord<Id extends string, Kind extends { readonly id: Id }>(
+  lane: Lane,
+  id: Id,
+  path: string,
+  parse: (text: string, where: string) => Kind,
+): Promise<Kind> {
+  const record = parse(await lane.run(() => readFile(path, 'utf8')), path);
+  if (record.id !== id) throw new DataLoss(`its record names ${record.id}`);
+  return record;
 }

@@ -89,7 +89,7 @@ export class ImageRepair {
 
   /** A clone too, so that it has a life of its own from the start; whether the repaired one ever takes its place or not. */
   async #keepOriginal(damaged: VolumeRecord): Promise<TrashEntry> {
-    const { lane, layout, name, syncs, trash, undeleteSeconds } = this.#parts;
+    const { lane, layout, name, syncs, trash, undeleteSeconds, unsettled } = this.#parts;
     const deletion = deletedNow(Math.max(keptSeconds, damaged.undeleteSeconds ?? undeleteSeconds), trash.poolAgeMs);
     const { deletedAt } = deletion;
     const { ephemeral: _ephemeral, publication: _publication, repair: _repair, ...rest } = damaged;
@@ -111,8 +111,9 @@ export class ImageRepair {
       await syncs.sync(lane, draft);
       await lane.run(() => rename(draft, path));
       await syncs.sync(lane, layout.trash);
-    }).catch((error) => {
+    }).catch(async (error) => {
       trash.purge(draft);
+      await unsettled.recheck([id]);
       throw error;
     });
     const entry = { ...deletion, path, record };
@@ -122,9 +123,11 @@ export class ImageRepair {
 
   /** The record first: cut short in between, the next stage repairs again, and never goes without a word. */
   async #replace(repaired: VolumeRecord, imagePath: string): Promise<void> {
-    const { index, lane, layout, syncs } = this.#parts;
+    const { index, lane, layout, syncs, unsettled } = this.#parts;
     const { id } = repaired;
-    await step('repair/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(repaired)));
+    await unsettled.change([id], () =>
+      step('repair/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(repaired))),
+    );
     index.put(repaired);
     await step('repair/commit', async () => {
       await lane.run(() => rename(imagePath, layout.data(id)));

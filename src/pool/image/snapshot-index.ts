@@ -1,7 +1,7 @@
 import { DataLoss } from '../../volume/errors.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
-import type { Damaged } from './records.ts';
+import type { Damaged, ReadRecords } from './records.ts';
 
 /** The records of snapshots and groups in memory; as `RecordIndex` for volumes. */
 export class SnapshotIndex {
@@ -39,6 +39,17 @@ export class SnapshotIndex {
     return this.#groups.get(id);
   }
 
+  /** Readable or not. */
+  hasGroup(id: GroupId): boolean {
+    return this.#groups.has(id) || this.#damaged.has(id);
+  }
+
+  /** Groups none of whose members is there, readable or not. */
+  memberless(): GroupRecord[] {
+    const isThere = (id: SnapshotId) => this.#snapshots.has(id) || this.#damaged.has(id);
+    return [...this.#groups.values()].filter(({ memberIds }) => !memberIds.some(isThere));
+  }
+
   /** Whether a snapshot that names a group has one; of a damaged group we cannot know, so it has. */
   hasItsGroup({ groupId, id }: SnapshotRecord): boolean {
     if (groupId === undefined || this.#damaged.has(groupId)) return true;
@@ -51,6 +62,21 @@ export class SnapshotIndex {
 
   deleteGroup(id: GroupId): void {
     this.#groups.delete(id);
+  }
+
+  /** What the disk says now. */
+  restateSnapshot(id: SnapshotId, { records, damaged }: ReadRecords<SnapshotId, SnapshotRecord>): void {
+    this.#snapshots.delete(id);
+    this.#damaged.delete(id);
+    for (const record of records) this.#snapshots.set(id, record);
+    for (const { reason } of damaged) this.#damaged.set(id, reason);
+  }
+
+  restateGroup(id: GroupId, { records, damaged }: ReadRecords<GroupId, GroupRecord>): void {
+    this.#groups.delete(id);
+    this.#damaged.delete(id);
+    for (const record of records) this.#groups.set(id, record);
+    for (const { reason } of damaged) this.#damaged.set(id, reason);
   }
 
   get size(): number {

@@ -40,7 +40,7 @@ export class ImageSnapshots {
    * group's own record is: writing that is the step at which all of them become true.
    */
   async cut(specs: readonly SnapshotSpec[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
-    const { lane, space, trash, layout } = this.#parts;
+    const { space } = this.#parts;
     const drafts = await Promise.all(specs.map((spec) => this.#draft(spec)));
     if (drafts.length > 1) refuseUnfreezable(drafts);
     const sourceIds = specs.map(({ sourceId }) => sourceId);
@@ -50,16 +50,23 @@ export class ImageSnapshots {
       await this.#commit(drafts, records, group);
       return records;
     } catch (error) {
-      for (const { directory, spec } of drafts) {
-        // A copy is kept: the retry goes on with it.
-        if (this.#parts.maker.cloning === 'reflink') trash.purge(directory);
-        // Under another name: what is queued is unlinked later, when the retry's snapshot may have this one.
-        const trashed = layout.newTrash(spec.id);
-        await lane.run(() => rename(layout.snapshot(spec.id), trashed)).catch(() => undefined);
-        trash.purge(trashed);
-      }
+      await this.#undo(drafts, group);
       throw error;
     }
+  }
+
+  /** Members stay if their group's record is on the disk, or may be: without them it could neither be used nor made anew. */
+  async #undo(drafts: readonly Draft[], group: GroupSpec | undefined): Promise<void> {
+    const { layout, maker, snapshotIndex, trash, unsettled } = this.#parts;
+    if (group !== undefined) await unsettled.recheck([group.id]);
+    const isCut = group !== undefined && (unsettled.has(group.id) || snapshotIndex.hasGroup(group.id));
+    for (const { directory, spec } of drafts) {
+      // A copy is kept: the retry goes on with it.
+      if (maker.cloning === 'reflink') trash.purge(directory);
+      // Under another name: what is queued is unlinked later, when the retry's snapshot may have this one.
+      if (!isCut) await trash.discard(layout.snapshot(spec.id), layout.newTrash(spec.id)).catch(() => undefined);
+    }
+    await unsettled.recheck(drafts.map(({ spec }) => spec.id));
   }
 
   async remove(id: SnapshotId): Promise<void> {
@@ -75,12 +82,14 @@ export class ImageSnapshots {
    * not come to (GR17).
    */
   async removeGroup(id: GroupId): Promise<void> {
-    const { lane, layout, snapshotIndex, syncs } = this.#parts;
+    const { lane, layout, snapshotIndex, syncs, unsettled } = this.#parts;
     if (snapshotIndex.getGroup(id) !== undefined) {
-      await step('group/remove', async () => {
-        await lane.run(() => unlink(layout.group(id))).catch(ignoreMissing);
-        await syncs.sync(lane, layout.groups);
-      });
+      await unsettled.change([id], () =>
+        step('group/remove', async () => {
+          await lane.run(() => unlink(layout.group(id))).catch(ignoreMissing);
+          await syncs.sync(lane, layout.groups);
+        }),
+      );
       snapshotIndex.deleteGroup(id);
     }
     await this.#discard([...snapshotIndex.all()].filter(({ groupId }) => groupId === id).map((member) => member.id));
@@ -106,15 +115,27 @@ export class ImageSnapshots {
     return ids;
   }
 
+  /**
+   * Groups without a member: earlier drivers could leave one, when the sync of its record failed. It holds nothing, and
+   * its name could not be used again.
+   */
+  async removeMemberless(): Promise<GroupId[]> {
+    const ids = this.#parts.snapshotIndex.memberless().map(({ id }) => id);
+    for (const id of ids) await this.removeGroup(id);
+    return ids;
+  }
+
   async #discard(ids: readonly SnapshotId[]): Promise<void> {
-    const { ballast, lane, layout, snapshotIndex, syncs, trash } = this.#parts;
+    const { ballast, lane, layout, snapshotIndex, syncs, trash, unsettled } = this.#parts;
     for (const id of ids) {
       const trashed = layout.newTrash(id);
-      await step('snapshot/remove', async () => {
-        // Removed by hand: what remains to be done is to forget it.
-        await ballast.afloat(lane, () => lane.run(() => rename(layout.snapshot(id), trashed))).catch(ignoreMissing);
-        await Promise.all([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);
-      });
+      await unsettled.change([id], () =>
+        step('snapshot/remove', async () => {
+          // Removed by hand: what remains to be done is to forget it.
+          await ballast.afloat(lane, () => lane.run(() => rename(layout.snapshot(id), trashed))).catch(ignoreMissing);
+          await Promise.all([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);
+        }),
+      );
       snapshotIndex.delete(id);
       trash.purge(trashed);
     }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../volume/record.ts';
 import { parseStored } from '../../volume/stored-json.ts';
 import type { Layout } from './layout.ts';
@@ -81,10 +82,11 @@ export interface TrashContents {
   readonly unreadable: { readonly path: string; readonly error: unknown }[];
 }
 
-/** Reads what lies in the trash; changes nothing. */
-export async function readTrash(lane: Lane, layout: Layout): Promise<TrashContents> {
+/** Reads what lies in the trash, all of it or what had one id; changes nothing. */
+export async function readTrash(lane: Lane, layout: Layout, id?: VolumeId | SnapshotId): Promise<TrashContents> {
   const contents: TrashContents = { kept: [], unkept: [], unreadable: [] };
   for (const name of await lane.run(() => readdir(layout.trash))) {
+    if (id !== undefined && !name.startsWith(`${id}.`)) continue;
     const path = join(layout.trash, name);
     try {
       const entry = await readEntry(lane, path);

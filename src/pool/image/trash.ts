@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import { syncFile } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { copySuffix, type Layout } from './layout.ts';
 import { PoolAge } from './pool-age.ts';
@@ -85,6 +85,17 @@ export class Trash {
   /** No longer in the trash: it was taken out. */
   forget({ path }: TrashEntry): void {
     this.#kept.delete(path);
+  }
+
+  /**
+   * Learns anew what lies here of what had this id.
+   * @returns what nobody keeps
+   */
+  async reread(id: VolumeId | SnapshotId): Promise<readonly string[]> {
+    const { kept, unkept } = await readTrash(this.#lane, this.#layout, id);
+    for (const entry of this.entries()) if (entry.record.id === id) this.forget(entry);
+    for (const entry of kept) this.keep(entry);
+    return unkept;
   }
 
   /** Ends the time of kept volumes: of all, or those deleted under one id. @throws what keeps it from being noted */

@@ -41,7 +41,7 @@ export class ImageVolumes {
 
   /** Made in tmp/ and renamed when whole: before the rename nothing exists, after it everything does. */
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
-    const { devices, index, lane, layout, maker, space, syncs, trash } = this.#parts;
+    const { devices, index, lane, layout, maker, space, syncs, trash, unsettled } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
     const from = source === undefined ? undefined : this.#imageOf(source);
     const record: VolumeRecord = {
@@ -93,6 +93,7 @@ export class ImageVolumes {
         // Under another name: what is queued is unlinked later, when the retry's volume may have this one.
         await trash.discard(place, layout.newTrash(spec.id)).catch(() => undefined);
       }
+      if (place !== directory) await unsettled.recheck([spec.id]);
       throw this.#explain(error, spec.sizeBytes);
     }
     index.put(record);
@@ -101,14 +102,14 @@ export class ImageVolumes {
 
   /** The image grows before the record says so; cut short in between, it is finished by the next start. */
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
-    const { devices, index, lane, layout, maker, space, syncs } = this.#parts;
+    const { devices, index, layout, maker, space } = this.#parts;
     const record = this.require(id);
     const grown = { ...record, sizeBytes };
     if (sizeBytes > record.sizeBytes) {
       using _space = await space.reserve(sizeBytes - record.sizeBytes, record.provisioning);
       try {
         await step('grow/data', () => maker.enlarge(layout.data(id), grown));
-        await step('grow/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(grown)));
+        await step('grow/record', () => this.#record(grown));
       } catch (error) {
         throw this.#explain(error, sizeBytes);
       }
@@ -144,7 +145,7 @@ export class ImageVolumes {
   }
 
   async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
-    const { index, lane, layout, maker, syncs } = this.#parts;
+    const { index, layout, maker } = this.#parts;
     const record = this.require(id);
     const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } = changes;
     const modified = { ...record, provisioning, ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }) };
@@ -152,7 +153,7 @@ export class ImageVolumes {
       // Also if the record says so already: a first try may have died in between.
       if (changes.provisioning === 'thick') await step('modify/data', () => maker.enlarge(layout.data(id), modified));
       if (changes.provisioning === 'thin') await step('modify/data', () => this.#releaseUnwritten(record));
-      await step('modify/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(modified)));
+      await step('modify/record', () => this.#record(modified));
     } catch (error) {
       throw this.#explain(error, record.sizeBytes);
     }
@@ -161,16 +162,21 @@ export class ImageVolumes {
   }
 
   async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
-    const { ballast, devices, index, lane, layout, syncs } = this.#parts;
+    const { ballast, devices, index, lane } = this.#parts;
     const { publication: _before, ...unpublished } = this.require(id);
     const device = publication === undefined ? await devices.holder(id) : undefined;
     if (device !== undefined) throw await attachedHere(id, device);
     const record = publication === undefined ? unpublished : { ...unpublished, publication };
-    await step('publication/record', () =>
-      ballast.afloat(lane, () => replaceFile(lane, syncs, layout.record(id), serializeRecord(record))),
-    );
+    await step('publication/record', () => ballast.afloat(lane, () => this.#record(record)));
     index.put(record);
     return record;
+  }
+
+  async #record(record: VolumeRecord): Promise<void> {
+    const { lane, layout, syncs, unsettled } = this.#parts;
+    await unsettled.change([record.id], () =>
+      replaceFile(lane, syncs, layout.record(record.id), serializeRecord(record)),
+    );
   }
 
   /**

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import { Lane } from '../../src/kernel/lane.ts';
+import type { ImagePool } from '../../src/pool/image/image-pool.ts';
+import { Layout } from '../../src/pool/image/layout.ts';
+import { readGroups, readSnapshots, readVolumes } from '../../src/pool/image/records.ts';
+import { readTrash } from '../../src/pool/image/trash-entry.ts';
+import { AlreadyExists } from '../../src/volume/errors.ts';
+import { type GroupId, groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
+import { serializeGroup } from '../../src/volume/snapshot-record.ts';
+import { eventually } from '../support/eventually.ts';
+import { FailingSync } from '../support/failing-sync.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const failed = { code: 'EIO' };
+const lane = new Lane('test', 2);
+const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
+const published = { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false } as const;
+
+describe('a sync that fails after what it was to make durable', () => {
+  let scratch: Scratch;
+  let pool: ImagePool;
+  let layout: Layout;
+  let count = 0;
+  before(async () => {
+    scratch = new Scratch('sync');
+    layout = new Layout(scratch.join('data/pools/test'));
+    pool = await open();
+  });
+  after(async () => {
+    await pool.close();
+    scratch[Symbol.dispose]();
+  });
+
+  const open = () => {
+    const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n } as const;
+    return openTestPool(scratch, { home, undeleteSeconds: 3600 });
+  };
+
+  /** Makes it fail in this directory, sees that memory and disk agree then, and that they do after a restart. */
+  async function fail(directory: string, call: () => Promise<unknown>, times = 1): Promise<void> {
+    using failing = new FailingSync(directory, times);
+    await assert.rejects(call(), failed);
+    assert.ok(times > 1 || failing.isUsedUp, `${directory} was not synced`);
+    await assertAgreement();
+  }
+
+  /** What the pool says is what lies on its disk. */
+  async function assertAgreement(): Promise<void> {
+    const volumes = await readVolumes(lane, layout);
+    const snapshots = await readSnapshots(lane, layout);
+    const groups = await readGroups(lane, layout);
+    const { kept } = await readTrash(lane, layout);
+    const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
+    assert.deepEqual(await pool.list(undefined, undefined), volumes.records.sort(byId));
+    assert.deepEqual(await pool.listSnapshots(undefined, undefined), snapshots.records.sort(byId));
+    assert.deepEqual(
+      (await pool.trash()).map(({ record }) => record).sort(byId),
+      kept.map(({ record }) => record).sort(byId),
+    );
+    for (const { memberIds } of groups.records) {
+      for (const id of memberIds) assert.ok(await pool.findSnapshot(id), `${id} is in a group, and is not there`);
+    }
+  }
+
+  async function restart(): Promise<void> {
+    await pool.close();
+    pool = await open();
+  }
+
+  async function makeVolume(): Promise<VolumeId> {
+    return (await pool.create(volumeSpec(`volume ${count++}`))).id;
+  }
+
+  async function membersOf(id: GroupId): Promise<number> {
+    const found = await pool.findGroup(id);
+    const members = await Promise.all((found?.memberIds ?? []).map((member) => pool.findSnapshot(member)));
+    return members.filter((member) => member !== undefined).length;
+  }
+
+  for (const place of ['volumes', 'trash'] as const) {
+    test(`DeleteVolume, ${place}: the volume is listed in the trash at once, and comes back`, async () => {
+      const id = await makeVolume();
+      await fail(layout[place], () => pool.remove(id));
+      await pool.remove(id);
+      assert.equal(await pool.find(id), undefined);
+      assert.equal((await pool.trash())[0]?.record.id, id);
+      await pool.restore(id);
+      await restart();
+      assert.ok(await pool.find(id));
+    });
+
+    test(`DeleteVolume without undelete, ${place}: what it leaves is unlinked`, async () => {
+      const id = await makeVolume();
+      await pool.modify(id, { undeleteSeconds: 0 });
+      await fail(layout[place], () => pool.remove(id));
+      await pool.remove(id);
+      await eventually(() => assert.ok(!readdirSync(layout.trash).some((name) => name.startsWith(id))));
+    });
+
+    test(`trash restore, ${place}: the volume is back`, async () => {
+      const id = await makeVolume();
+      await pool.remove(id);
+      await fail(layout[place], () => pool.restore(id));
+      await assert.rejects(pool.restore(id), AlreadyExists);
+      assert.ok(await pool.find(id));
+      await (await pool.attach(id, { lasting: false })).release();
+    });
+  }
+
+  test('CreateVolume: made by the retry', async () => {
+    const spec = volumeSpec('created');
+    await fail(layout.volumes, () => pool.create(spec));
+    await pool.create(spec);
+    await assertAgreement();
+  });
+
+  test('expansion, modification, publication: the record is what lies on the disk', async () => {
+    const id = await makeVolume();
+    const directory = layout.volume(id);
+    await fail(directory, () => pool.grow(id, 96n << 20n));
+    await fail(directory, () => pool.modify(id, { undeleteSeconds: 5 }));
+    await fail(directory, () => pool.setPublication(id, published));
+    const { publication, sizeBytes, undeleteSeconds } = (await pool.find(id)) ?? {};
+    assert.deepEqual(
+      { publication, sizeBytes, undeleteSeconds },
+      {
+        publication: published,
+        sizeBytes: 96n << 20n,
+        undeleteSeconds: 5,
+      },
+    );
+    await fail(directory, () => pool.setPublication(id, undefined));
+    assert.equal((await pool.find(id))?.publication, undefined);
+  });
+
+  test('CreateSnapshot and DeleteSnapshot', async () => {
+    const sourceId = await makeVolume();
+    const spec = { id: snapshotIdFor('node', 'snapshot'), name: 'snapshot', sourceId, parameters: {} };
+    await fail(layout.snapshots, () => pool.cut([spec]));
+    await pool.cut([spec]);
+    for (const place of [layout.snapshots, layout.trash]) {
+      await fail(place, () => pool.removeSnapshot(spec.id));
+      await pool.removeSnapshot(spec.id);
+      assert.equal(await pool.findSnapshot(spec.id), undefined);
+      await pool.cut([spec]);
+    }
+    await pool.removeSnapshot(spec.id);
+    await eventually(() => assert.ok(!readdirSync(layout.trash).some((name) => name.startsWith(spec.id))));
+  });
+
+  test('a group: it has its members, also after a restart, or it can be made again', async () => {
+    const sourceIds = [await makeVolume(), await makeVolume()];
+    const specs = sourceIds.map((sourceId) => ({
+      ...{ id: memberIdFor(group.id, sourceId), name: 'group', sourceId, parameters: {} },
+    }));
+    const cut = () => pool.cut(specs, group);
+    await fail(layout.snapshots, cut);
+    assert.equal(await pool.findGroup(group.id), undefined);
+    await fail(layout.groups, cut);
+    assert.equal(await membersOf(group.id), 2);
+    await restart();
+    assert.equal(await membersOf(group.id), 2);
+    await fail(layout.groups, () => pool.removeGroup(group.id));
+    await pool.removeGroup(group.id);
+    assert.equal(await pool.findGroup(group.id), undefined);
+    await assertAgreement();
+    await cut();
+    await fail(layout.trash, () => pool.removeGroup(group.id));
+    await pool.removeGroup(group.id);
+    await assertAgreement();
+    assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
+  });
+
+  test('a group without members, which earlier drivers could leave, is gone after a restart', async () => {
+    const record = {
+      ...group,
+      createdAt: new Date().toISOString(),
+      memberIds: [memberIdFor(group.id, await makeVolume())],
+    };
+    writeFileSync(layout.group(group.id), serializeGroup(record));
+    await restart();
+    assert.equal(await pool.findGroup(group.id), undefined);
+    assert.ok(!existsSync(layout.group(group.id)));
+  });
+
+  test('a repair', async () => {
+    const id = await makeVolume();
+    const originals = async () => (await pool.trash()).filter(({ record }) => record.source?.id === id).length;
+    await fail(layout.trash, () => pool.repair(id, 'ext4'));
+    assert.equal(await originals(), 1);
+    await fail(layout.volume(id), () => pool.repair(id, 'ext4'));
+    assert.equal(await originals(), 2);
+    await pool.repair(id, 'ext4');
+    await assertAgreement();
+    assert.equal((await pool.condition(id)).abnormal, true);
+  });
+
+  test('nobody is told of what is not durable: a replay syncs again, and fails as long as that does', async () => {
+    const id = await makeVolume();
+    await fail(layout.volume(id), () => pool.grow(id, 96n << 20n), 2);
+    {
+      using failing = new FailingSync(layout.volume(id));
+      await assert.rejects(pool.find(id), failed);
+      assert.ok(failing.isUsedUp);
+    }
+    assert.equal((await pool.find(id))?.sizeBytes, 96n << 20n);
+    await pool.remove(id);
+    assert.ok(!existsSync(layout.volume(id)));
+  });
+});

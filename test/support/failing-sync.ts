@@ -1,0 +1,28 @@
+import { KernelError } from '../../src/kernel/errno.ts';
+import { DirectorySync } from '../../src/kernel/file.ts';
+
+/** Until it is disposed of, a directory's next syncs fail, as they do on a sick disk: what they follow has been done. */
+export class FailingSync implements Disposable {
+  readonly #working = DirectorySync.prototype.sync;
+  #left: number;
+
+  /** @param times how many fail */
+  constructor(directory: string, times = 1) {
+    this.#left = times;
+    const working = this.#working;
+    const fails = (path: string) => path === directory && this.#left-- > 0;
+    DirectorySync.prototype.sync = function sync(lane, path) {
+      if (fails(path)) return Promise.reject(new KernelError({ syscall: 'fsync', errno: 5, path }));
+      return working.call(this, lane, path);
+    };
+  }
+
+  /** Whether all that were to fail have failed. */
+  get isUsedUp(): boolean {
+    return this.#left <= 0;
+  }
+
+  [Symbol.dispose](): void {
+    DirectorySync.prototype.sync = this.#working;
+  }
+}
