@@ -79,8 +79,9 @@ export class Notes {
 
   /** Removes what was kept of the volume. */
   async forget(id: VolumeId): Promise<void> {
-    if (!this.#notes.delete(id)) return;
+    if (!this.#notes.has(id)) return;
     await step('note/write', () => this.#lane.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
+    this.#notes.delete(id);
   }
 
   /**
