@@ -12,11 +12,7 @@ const colours = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 /** `holdfast doctor`: whether this node has what the driver needs, and what to do where it has not. */
 export async function doctorCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
   const lane = new Lane('command line', 4);
-  const findings = [
-    ...(await checkHost(lane, config)),
-    ...(await checkKernel(lane)),
-    ...(await checkPools(lane, config)),
-  ];
+  const findings = [...(await checkHost(lane, config)), ...(await checkKernel(lane)), ...(await checkPools(config))];
   const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
   const isHealthy = count('fail') === 0;
   if (options.json) {

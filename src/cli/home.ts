@@ -1,16 +1,16 @@
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { PoolConfig } from '../config.ts';
 import { isErrno } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { type LockHolder, lockHolders } from '../kernel/lock.ts';
 import { type FileStatus, statusOf } from '../kernel/path.ts';
-import { poolRoot, poolsDirectory } from '../pool/image/home.ts';
-import { Layout } from '../pool/image/layout.ts';
+import { poolRoot } from '../pool/image/home.ts';
+import { markerPathOf } from '../pool/image/pool-file.ts';
 import { explain } from './explain.ts';
 
 /**
- * open: its records can be read. absent: the driver makes it at its first start. closed: it is there but not mounted.
- * broken: something is wrong. quarantined: the driver that runs it says that its disk is sick. silent: its disk does not
+ * open: it is there, and mounted if need be. closed: it is not mounted here. absent: the driver makes it at its first
+ * start. broken: the driver will not use it. quarantined: the driver that runs it says that its disk is sick. silent: its disk does not
  * answer.
  */
 export type HomeState = 'open' | 'absent' | 'closed' | 'broken' | 'quarantined' | 'silent';
@@ -38,7 +38,7 @@ export interface Place {
   readonly root: string;
 }
 
-/** Looks for a pool as the driver would, but makes, mounts and locks nothing. */
+/** Looks for a pool as the driver would, but makes, mounts and locks nothing, and does not look into it. */
 export async function findHome(lane: Lane, dataDirectory: string, pool: PoolConfig): Promise<HomeSight> {
   const place = await placeOf(lane, dataDirectory, pool);
   try {
@@ -47,12 +47,8 @@ export async function findHome(lane: Lane, dataDirectory: string, pool: PoolConf
     if (kind !== 'directory')
       return { ...place, state: 'broken', advice: `${place.root} is no directory.`, holders: [] };
     const holders = await lockHolders(lane, place.path);
-    const isReachable = isDirectory || isMountRoot;
-    if (isReachable && (await exists(lane, new Layout(place.root).poolFile))) {
-      return { ...place, state: 'open', advice: undefined, holders };
-    }
-    const sight = isReachable ? await missing(lane, dataDirectory, pool.name, place) : closed(place);
-    return { ...place, ...sight, holders };
+    if (isDirectory || isMountRoot) return { ...place, state: 'open', advice: undefined, holders };
+    return { ...place, state: 'closed', advice: undefined, holders };
   } catch (error) {
     const sight = isErrno(error, 'ENOENT', 'ENOTDIR')
       ? await missing(lane, dataDirectory, pool.name, place)
@@ -83,25 +79,23 @@ function ifMissing(error: unknown): Pick<FileStatus, 'isMountRoot' | 'kind'> {
   throw error;
 }
 
-function closed({ type, path }: Place): Pick<HomeSight, 'state' | 'advice'> {
-  const advice = `${type} ${path} is not mounted here: the driver mounts it while it runs. Start it (holdfast serve), or run this in the driver's container.`;
-  return { state: 'closed', advice };
-}
-
 async function missing(
   lane: Lane,
   dataDirectory: string,
   poolName: string,
   { type, path }: Place,
 ): Promise<Pick<HomeSight, 'state' | 'advice'>> {
-  const marker = join(poolsDirectory(dataDirectory), `${poolName}.id`);
-  if (await exists(lane, marker)) {
+  if (await exists(lane, markerPathOf(dataDirectory, poolName))) {
     return { state: 'broken', advice: `this node had a pool at ${path}, but there is none now. Is its disk mounted?` };
   }
   if (type === 'device') return { state: 'broken', advice: `${path} is no device of this node.` };
   if (type !== 'auto' && !(await exists(lane, dirname(path)))) {
     return { state: 'broken', advice: `${dirname(path)} does not exist. Is its disk mounted?` };
   }
+  return absent(path);
+}
+
+export function absent(path: string): Pick<HomeSight, 'state' | 'advice'> {
   return {
     state: 'absent',
     advice: `${path} holds no pool yet: the driver makes it at its first start (holdfast serve).`,

@@ -1,8 +1,12 @@
+import { access, constants, realpath } from 'node:fs/promises';
 import type { Config, PoolConfig } from '../config.ts';
+import { isErrno } from '../kernel/errno.ts';
+import { seesReflink } from '../kernel/filesystem.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { statusOf } from '../kernel/path.ts';
 import { hostBallastPath } from '../pool/image/ballast.ts';
 import { Layout } from '../pool/image/layout.ts';
+import { readPoolFile } from '../pool/image/pool-file.ts';
 import { RecordIndex } from '../pool/image/record-index.ts';
 import { type Damaged, readGroups, readSnapshots, readVolumes } from '../pool/image/records.ts';
 import { SnapshotIndex } from '../pool/image/snapshot-index.ts';
@@ -15,7 +19,8 @@ import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import { type Attachments, attachmentsOf } from './attachments.ts';
 import type { DriverWord } from './driver-word.ts';
 import { explain } from './explain.ts';
-import { configuredPlace, findHome, type HomeSight } from './home.ts';
+import { absent, configuredPlace, findHome, type HomeSight } from './home.ts';
+import { NotReadable, readPrivately } from './private-mount.ts';
 import { DiskSilent, silentAfterMs, silentSight, unlessSilent } from './silence.ts';
 
 /**
@@ -38,6 +43,8 @@ export interface PoolContents {
   readonly damaged: readonly Damaged<VolumeId | SnapshotId | GroupId>[];
   /** If wanted. */
   readonly capacity: PoolCapacity | undefined;
+  /** Whether its files can share blocks, if that can be told without writing. */
+  readonly canShareBlocks: boolean | undefined;
   /** If wanted: of each volume. */
   readonly attachments: ReadonlyMap<VolumeId, Attachments>;
 }
@@ -72,16 +79,72 @@ export async function lookAtPool(config: Config, pool: PoolConfig, options: Look
 
 async function readPool(lane: Lane, config: Config, pool: PoolConfig, wanted: Wanted): Promise<PoolSight> {
   const home = await findHome(lane, config.dataDirectory, pool);
-  if (home.state !== 'open') return { config: pool, home, contents: undefined };
+  let readFrom = home.root;
+  const read = (root: string) => {
+    readFrom = root;
+    return readRoot(lane, config, { config: pool, home: { ...home, root }, wanted });
+  };
   try {
-    const layout = new Layout(home.root);
-    const contents = await readContents(lane, pool, home, wanted);
-    const ids = wanted === 'attachments' ? contents.records.map(({ id }) => id) : [];
-    const attachments = await attachmentsOf(lane, { ids, layout, notesDirectory: config.notesDirectory });
-    return { config: pool, home, contents: { ...contents, attachments } };
+    switch (home.state) {
+      case 'open':
+        return await read(home.root);
+      case 'closed':
+        return asMounted(await readPrivately(lane, await lane.run(() => realpath(home.path)), read), home);
+      default:
+        return { config: pool, home, contents: undefined };
+    }
   } catch (error) {
-    return { config: pool, home: { ...home, state: 'broken', advice: explain(error) }, contents: undefined };
+    const state = error instanceof NotReadable ? home.state : 'broken';
+    const advice = explain(error).replaceAll(readFrom, home.root).replace(`pool ${pool.name}: `, '');
+    return { config: pool, home: { ...home, state, advice }, contents: undefined };
   }
+}
+
+/** What was read from a mount that nobody else sees, with the paths that it has where the driver mounts it. */
+function asMounted({ config, home, contents }: PoolSight, { root, type, path }: HomeSight): PoolSight {
+  const isRead = home.state === 'closed';
+  const advice = isRead
+    ? `${type} ${path} is not mounted here: what it holds was read without that, and nothing written. A driver mounts it while it runs (holdfast serve).`
+    : home.advice;
+  const damaged = contents?.damaged.map(({ id, reason }) => ({ id, reason: reason.replaceAll(home.root, root) }));
+  return {
+    config,
+    home: { ...home, root, advice },
+    contents: contents && { ...contents, damaged: damaged ?? [] },
+  };
+}
+
+async function readRoot(
+  lane: Lane,
+  { dataDirectory, notesDirectory }: Config,
+  { config, home, wanted }: { readonly config: PoolConfig; readonly home: HomeSight; readonly wanted: Wanted },
+): Promise<PoolSight> {
+  const layout = new Layout(home.root);
+  const poolFile = await readPoolFile({ dataDirectory, lane, layout, poolName: config.name });
+  if (poolFile === undefined) return { config, home: { ...home, ...absent(home.path) }, contents: undefined };
+  const contents = await readContents(lane, config, home, wanted);
+  const ids = wanted === 'attachments' ? contents.records.map(({ id }) => id) : [];
+  const attachments = await attachmentsOf(lane, { ids, layout, notesDirectory });
+  const isReadonly = home.state === 'open' && (await isMountedReadonly(lane, home.root));
+  return {
+    config,
+    home: isReadonly ? { ...home, state: 'broken', advice: readonlyAdvice(home.root) } : home,
+    contents: { ...contents, attachments },
+  };
+}
+
+async function isMountedReadonly(lane: Lane, root: string): Promise<boolean> {
+  try {
+    await lane.run(() => access(root, constants.W_OK));
+    return false;
+  } catch (error) {
+    if (isErrno(error, 'EROFS')) return true;
+    throw error;
+  }
+}
+
+function readonlyAdvice(root: string): string {
+  return `the filesystem of ${root} is mounted read-only, and its driver has to write: see dmesg, check the disk, and mount it writable.`;
 }
 
 async function readContents(
@@ -122,6 +185,7 @@ async function readContents(
     snapshots: snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
     damaged: [...damaged, ...damagedCuts],
     capacity: wanted === 'capacity' ? await space.measure() : undefined,
+    canShareBlocks: await seesReflink(lane, layout.root),
   };
 }
 

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { unlink } from 'node:fs/promises';
+import { statfs, unlink } from 'node:fs/promises';
 import { type Descriptor, type Openable, openFile, openReadOnly } from './descriptor.ts';
 import { type IoctlRequest, ioctl } from './ioctl.ts';
 import type { Lane } from './lane.ts';
@@ -53,4 +53,33 @@ export async function reflink(lane: Lane, fromPath: string, toPath: string): Pro
     await lane.run(() => unlink(toPath));
     throw error;
   }
+}
+
+/** xfs_fs.h: XFS_IOC_FSGEOMETRY, what it fills in, and the flag in that. */
+const XFS_IOC_FSGEOMETRY: IoctlRequest = { name: 'XFS_IOC_FSGEOMETRY', number: 0x8100587e };
+const geometryBytes = 256;
+const geometryFlagsAt = 92;
+const XFS_FSOP_GEOM_FLAGS_REFLINK = 1 << 20;
+
+/** f_type of statfs(2) for filesystems whose files always can share blocks, or never. */
+const sharingByMagic: ReadonlyMap<bigint, boolean> = new Map([
+  [0x9123683en, true], // btrfs
+  [0xca451a4en, true], // bcachefs
+  [0xef53n, false], // ext2, ext3, ext4
+  [0xf2f52010n, false], // F2FS
+  [0x01021994n, false], // tmpfs
+]);
+const xfsMagic = 0x58465342n;
+
+/**
+ * Whether files of the directory's filesystem can share blocks, as far as it can be told without writing to it.
+ * @returns undefined if it would have to be tried
+ */
+export async function seesReflink(lane: Lane, directory: string): Promise<boolean | undefined> {
+  const { type } = await lane.run(() => statfs(directory, { bigint: true }));
+  if (type !== xfsMagic) return sharingByMagic.get(type);
+  await using root = await openReadOnly(lane, directory);
+  const geometry = Buffer.alloc(geometryBytes);
+  await ioctl(lane, root, XFS_IOC_FSGEOMETRY, geometry);
+  return (geometry.readUInt32LE(geometryFlagsAt) & XFS_FSOP_GEOM_FLAGS_REFLINK) !== 0;
 }

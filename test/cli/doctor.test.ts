@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
+import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
 
 interface Finding {
@@ -94,4 +97,42 @@ describe('holdfast doctor', () => {
     assert.equal(code, 1, JSON.stringify(found));
     assert.equal(named(found, 'pool default')?.status, 'fail');
   });
+
+  test('changes nothing in a pool', async () => {
+    using scratch = new Scratch('cli');
+    const options = { config: `pools:\n  default: { directory: ${scratch.join('pool')} }\n` };
+    const driver = await DriverProcess.start(scratch, options);
+    await driver.stop();
+    const before = changesIn(scratch.join('pool'));
+    const { code } = await findings(environmentFor(scratch, options));
+    assert.equal(code, 0);
+    assert.deepEqual(changesIn(scratch.join('pool')), before);
+  });
+
+  test('a pool on a read-only filesystem is to be mended, and its volumes can be seen all the same', async () => {
+    using scratch = new Scratch('cli');
+    const disk = scratch.join('disk');
+    mkdirSync(disk);
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', disk]);
+    const options = { config: `pools:\n  default: { directory: ${join(disk, 'pool')}, reserve: 1Mi }\n` };
+    const driver = await DriverProcess.start(scratch, options);
+    using client = driver.connect();
+    const id = await new TestVolume(scratch, 'v').create(client);
+    await driver.stop();
+    execFileSync('mount', ['-o', 'remount,ro', disk]);
+    const environment = environmentFor(scratch, options);
+    const { code, findings: found } = await findings(environment);
+    assert.equal(code, 1);
+    assert.match(named(found, 'pool default')?.remedy ?? '', /is mounted read-only/);
+    assert.equal((await holdfast(['pools'], environment)).code, 1);
+    const volumes = await holdfast(['volumes'], environment);
+    assert.deepEqual([volumes.code, volumes.stderr], [0, '']);
+    assert.ok(volumes.stdout.includes(id));
+  });
 });
+
+/** When each file and directory was last changed in any way. */
+function changesIn(directory: string): string[] {
+  const paths = ['.', ...readdirSync(directory, { recursive: true, encoding: 'utf8' })];
+  return paths.map((path) => `${path} ${statSync(join(directory, path), { bigint: true }).ctimeNs}`);
+}

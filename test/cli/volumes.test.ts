@@ -137,15 +137,6 @@ describe('holdfast volumes', () => {
     assert.match(stdout, /^vol-[a-z2-7]{26} {2}v .* detached /m);
   });
 
-  test('a backing file without its driver is not mounted: it says so, and what to do', async () => {
-    using scratch = new Scratch('cli');
-    const options = { config: `pools:\n  default:\n    file: ${scratch.join('pool.img')}\n` };
-    await (await DriverProcess.start(scratch, options)).stop();
-    const { code, stderr } = await holdfast(['volumes'], environmentFor(scratch, options));
-    assert.equal(code, 1);
-    assert.match(stderr, /^holdfast: pool default: file .*pool\.img is not mounted here: .*holdfast serve/);
-  });
-
   test('a damaged record is named, the others are listed', async () => {
     using scratch = new Scratch('cli');
     const options = directoryPool(scratch);

@@ -1,11 +1,11 @@
 import '../support/without-sys-resource.ts';
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { access, mkdir, readFile, statfs, truncate, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, stat, statfs, truncate, writeFile } from 'node:fs/promises';
 import { describe, type TestContext, test } from 'node:test';
 import { deviceSizeBytes } from '../../src/kernel/block.ts';
 import { isErrno } from '../../src/kernel/errno.ts';
-import { reflink, trim } from '../../src/kernel/filesystem.ts';
+import { reflink, seesReflink, trim } from '../../src/kernel/filesystem.ts';
 import { freeze, thaw } from '../../src/kernel/freeze.ts';
 import { growMounted } from '../../src/kernel/grow.ts';
 import { type LoopDevice, refreshLoopSize } from '../../src/kernel/loop.ts';
@@ -113,6 +113,23 @@ test('trim gives the free blocks of a filesystem back to the image', async (t) =
   assert.ok((await trim(lane, path)) >= 8n << 20n);
   const after = await statusOf(lane, backing);
   assert.ok(after.allocatedBytes <= before.allocatedBytes - (7n << 20n));
+});
+
+describe('seesReflink', () => {
+  for (const fsType of filesystems) {
+    test(`${fsType}: sees what a try shows, and writes nothing`, async (t) => {
+      const { path } = await mounted(t, fsType);
+      const before = await stat(path, { bigint: true });
+      const seen = await seesReflink(lane, path);
+      assert.equal((await stat(path, { bigint: true })).ctimeNs, before.ctimeNs);
+      await writeFile(`${path}/a`, randomBytes(8192));
+      const tried = await reflink(lane, `${path}/a`, `${path}/b`).then(
+        () => true,
+        () => false,
+      );
+      assert.equal(seen, tried);
+    });
+  }
 });
 
 describe('reflink', () => {

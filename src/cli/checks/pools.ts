@@ -1,7 +1,5 @@
 import { connect } from 'node:net';
 import type { Config } from '../../config.ts';
-import type { Lane } from '../../kernel/lane.ts';
-import { canReflink } from '../../pool/image/reflink.ts';
 import { formatBytes } from '../../volume/size.ts';
 import { explain } from '../explain.ts';
 import { isUsable } from '../home.ts';
@@ -10,14 +8,14 @@ import { lookAtPools } from '../look.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 
 /** Each pool, and the driver that should run them. */
-export async function checkPools(lane: Lane, config: Config): Promise<Finding[]> {
+export async function checkPools(config: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const pool of await lookAtPools(config, 'capacity')) findings.push(...(await checkPool(lane, pool)));
+  for (const pool of await lookAtPools(config, 'capacity')) findings.push(...findingsOf(pool));
   if (config.socketPath !== undefined) findings.push(await checkSocket(config.socketPath));
   return findings;
 }
 
-async function checkPool(lane: Lane, { config, home, contents }: PoolSight): Promise<Finding[]> {
+function findingsOf({ config, home, contents }: PoolSight): Finding[] {
   const check = `pool ${config.name}`;
   const where = `${home.type} ${home.path}`;
   if (!isUsable(home.state)) return [fail(check, where, home.advice ?? '')];
@@ -35,22 +33,19 @@ async function checkPool(lane: Lane, { config, home, contents }: PoolSight): Pro
     ...damaged.map(({ id, reason }) =>
       fail(describeId(id), reason, 'Restore its record from a backup, or move it away.'),
     ),
-    await checkReflink(lane, `${check} reflink`, home.root),
+    reflinkFinding(`${check} reflink`, contents.canShareBlocks),
   ];
 }
 
 /** Snapshots and clones share blocks where the filesystem can; elsewhere they are copies. */
-async function checkReflink(lane: Lane, check: string, root: string): Promise<Finding> {
-  try {
-    if (await canReflink(lane, root)) return ok(check, 'files can share blocks');
-    return warn(
-      check,
-      'files cannot share blocks here',
-      'Snapshots and clones will have to be copies. XFS and btrfs can share.',
-    );
-  } catch (error) {
-    return fail(check, explain(error), 'The pool must be writable.');
-  }
+function reflinkFinding(check: string, canShareBlocks: boolean | undefined): Finding {
+  if (canShareBlocks === true) return ok(check, 'files can share blocks');
+  if (canShareBlocks === undefined) return ok(check, 'not known without writing: the driver tries it at its start');
+  return warn(
+    check,
+    'files cannot share blocks here',
+    'Snapshots and clones will have to be copies. XFS and btrfs can share.',
+  );
 }
 
 function checkSocket(path: string): Promise<Finding> {

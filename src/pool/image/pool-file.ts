@@ -26,40 +26,55 @@ const poolFile = z.strictObject({
 
 export type PoolFile = z.infer<typeof poolFile>;
 
-export interface PoolFileOptions {
+export interface PoolPlace {
   readonly lane: Lane;
   readonly layout: Layout;
-  readonly syncs: DirectorySync;
   readonly poolName: string;
   readonly dataDirectory: string;
+}
+
+export interface PoolFileOptions extends PoolPlace {
+  readonly syncs: DirectorySync;
   /** Found out only for a new pool. */
   readonly blockSizeBytes: () => Promise<512 | 4096>;
 }
 
-/**
- * Reads the pool's identity, or makes a new pool in an empty home. Refuses an empty home if this node had a pool of
- * this name before: a disk that is not mounted looks just like that, and a new pool in its place would answer "no such
- * volume" for every volume there is.
- */
+/** Reads the pool's identity, or makes a new pool in an empty home. */
 export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> {
-  const { lane, layout, syncs, poolName, dataDirectory } = options;
-  const markerPath = join(poolsDirectory(dataDirectory), `${poolName}.id`);
-  const knownId = (await readIfThere(lane, markerPath))?.trim();
+  const { dataDirectory, lane, layout, poolName, syncs } = options;
+  const found = await readPoolFile(options);
+  await makeDirectories(options);
+  const poolFile = found ?? {
+    format: 1,
+    id: randomUUID(),
+    blockSizeBytes: await options.blockSizeBytes(),
+    createdAt: new Date().toISOString(),
+  };
+  if (found === undefined) {
+    await step('open/identity', () =>
+      replaceFile(lane, syncs, layout.poolFile, `${JSON.stringify(poolFile, null, 2)}\n`),
+    );
+  }
+  const markerPath = markerPathOf(dataDirectory, poolName);
+  if ((await readMarker(lane, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);
+  return poolFile;
+}
+
+/**
+ * Reads the pool's identity; changes nothing, so the command line may use it too. Refuses an empty home if this node had
+ * a pool of this name before: a disk that is not mounted looks just like that, and a new pool in its place would answer
+ * "no such volume" for every volume there is.
+ * @returns undefined if a new pool can be made here
+ * @throws HoldfastError if the driver will not use the home
+ */
+export async function readPoolFile(options: PoolPlace): Promise<PoolFile | undefined> {
+  const { dataDirectory, lane, layout, poolName } = options;
+  const markerPath = markerPathOf(dataDirectory, poolName);
+  const knownId = await readMarker(lane, markerPath);
   const text = await readIfThere(lane, layout.poolFile);
   if (text === undefined) {
     await refuseUnlessNew(options, knownId, markerPath);
-    await makeDirectories(options);
-    const created: PoolFile = {
-      format: 1,
-      id: randomUUID(),
-      blockSizeBytes: await options.blockSizeBytes(),
-      createdAt: new Date().toISOString(),
-    };
-    await step('open/identity', () =>
-      replaceFile(lane, syncs, layout.poolFile, `${JSON.stringify(created, null, 2)}\n`),
-    );
-    await remember(options, markerPath, created.id);
-    return created;
+    return undefined;
   }
   const opened = parsePoolFile(text, layout.poolFile);
   if (knownId !== undefined && knownId !== opened.id) {
@@ -67,9 +82,16 @@ export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> 
       `pool ${poolName}: ${layout.root} holds pool ${opened.id}, but on this node the pool was ${knownId}. Is the right disk mounted? If the change is meant, remove ${markerPath}.`,
     );
   }
-  await makeDirectories(options);
-  if (knownId === undefined) await remember(options, markerPath, opened.id);
   return opened;
+}
+
+/** Says which pool this node had under the name. */
+export function markerPathOf(dataDirectory: string, poolName: string): string {
+  return join(poolsDirectory(dataDirectory), `${poolName}.id`);
+}
+
+async function readMarker(lane: Lane, path: string): Promise<string | undefined> {
+  return (await readIfThere(lane, path))?.trim();
 }
 
 function parsePoolFile(text: string, path: string): PoolFile {
@@ -87,7 +109,7 @@ function parsePoolFile(text: string, path: string): PoolFile {
 }
 
 async function refuseUnlessNew(
-  { lane, layout, poolName }: PoolFileOptions,
+  { lane, layout, poolName }: PoolPlace,
   knownId: string | undefined,
   markerPath: string,
 ): Promise<void> {
