@@ -3,6 +3,7 @@ import type { Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { claimOf } from '../volume/claim.ts';
 import { HoldfastError, NotFound } from '../volume/errors.ts';
+import { finishAll } from '../volume/finish-all.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type SingleFlight, volumeNameKey } from '../volume/single-flight.ts';
 import type { HolderList, PoolList, Purged, Restored, TrashedVolumeSight, TrashList } from './protocol.ts';
@@ -60,7 +61,7 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
         call.note({ pool: pool.name });
         return { ids: await purgeOne(pool, flights, id) };
       }
-      const lists = await Promise.all(pools.all().map((pool) => purgeAll(pool, flights)));
+      const lists = await finishAll(pools.all().map((pool) => purgeAll(pool, flights)));
       const ids = lists.flat();
       call.note({ volumes: ids.length });
       return { ids };
@@ -82,7 +83,7 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
 
 async function purgeAll(pool: Pool, flights: SingleFlight): Promise<VolumeId[]> {
   const ids = new Set((await pool.trash()).map(({ record }) => record.id));
-  return (await Promise.all([...ids].map((id) => purgeOne(pool, flights, id)))).flat();
+  return (await finishAll([...ids].map((id) => purgeOne(pool, flights, id)))).flat();
 }
 
 /** One id can have been deleted several times. */

@@ -1,6 +1,7 @@
 import type { DeviceNumber } from '../kernel/device.ts';
 import { Lane } from '../kernel/lane.ts';
 import { InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
+import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
@@ -221,6 +222,6 @@ export class Pools {
   }
 
   async close(): Promise<void> {
-    await Promise.all(Array.from(this.#keepers.values(), (keeper) => keeper.stop()));
+    await finishAll(Array.from(this.#keepers.values(), (keeper) => keeper.stop()));
   }
 }

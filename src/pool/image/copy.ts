@@ -15,6 +15,8 @@ export interface ImageCopy {
   readonly fromPath: string;
   /** The draft's directory, the same for each try: `data` and `copy.json` lie in it. */
   readonly directory: string;
+  /** Aborted when nobody waits for it: it stops after the piece that it is at, and can go on later. */
+  readonly signal: AbortSignal | undefined;
   readonly onProgress: (doneBytes: bigint, totalBytes: bigint) => void;
 }
 
@@ -39,6 +41,7 @@ export async function copyImage(lane: Lane, syncs: DirectorySync, copy: ImageCop
   {
     await using to = await openFile(lane, data, constants.O_WRONLY | constants.O_CREAT, 0o600);
     for (;;) {
+      copy.signal?.throwIfAborted();
       const next = await nextData(lane, from, doneBytes);
       if (next === undefined) break;
       const lengthBytes = smaller(next.lengthBytes, pieceBytes);

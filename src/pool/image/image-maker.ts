@@ -85,14 +85,18 @@ export class ImageMaker {
     });
   }
 
-  /** The source's content as it is at this moment. The caller keeps the source at rest, and syncs the clone. */
-  async clone(source: ImageSource, path: string): Promise<void> {
+  /**
+   * The source's content as it is at this moment. The caller keeps the source at rest, and syncs the clone.
+   * @param signal aborted when nobody wants the clone any more
+   */
+  async clone(source: ImageSource, path: string, signal?: AbortSignal): Promise<void> {
     const { lane, log, snapshots, syncs } = this.#options;
     if (snapshots === 'reflink') return reflink(lane, source.path, path);
     const draft = basename(dirname(path));
     await copyImage(lane, syncs, {
       fromPath: source.path,
       directory: dirname(path),
+      signal,
       onProgress: (doneBytes, totalBytes) => {
         log.info({ draft, done_bytes: `${doneBytes}`, total_bytes: `${totalBytes}` }, 'copying an image');
       },

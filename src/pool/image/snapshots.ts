@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { ignoreMissing } from '../../kernel/errno.ts';
 import { syncFile } from '../../kernel/file.ts';
 import { AlreadyExists, FailedPrecondition, InternalError, NotFound } from '../../volume/errors.ts';
+import { finishAll, finishAllOrStop } from '../../volume/finish-all.ts';
 import { type GroupId, memberIdFor, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import {
@@ -165,7 +166,7 @@ export class ImageSnapshots {
     for (const { source } of drafts) {
       log.info({ volume_id: source.id, frozen_ms: Math.round(frozenMs * 10) / 10 }, 'cut a snapshot');
     }
-    return Promise.all(
+    return finishAll(
       drafts.map(async ({ spec, source, directory }) => {
         const record: SnapshotRecord = {
           id: spec.id,
@@ -194,11 +195,11 @@ export class ImageSnapshots {
     const { lane, layout, maker } = this.#parts;
     // What a raw block volume's users have written but the kernel not yet passed on; a filesystem's freeze did that.
     const raw = drafts.filter(({ source }) => source.content.type === 'block').flatMap(({ target }) => target.devices);
-    await Promise.all(raw.map(({ devicePath }) => syncFile(lane, devicePath)));
+    await finishAll(raw.map(({ devicePath }) => syncFile(lane, devicePath)));
     const createdAt = new Date().toISOString();
-    await Promise.all(
-      drafts.map(({ source, directory }) =>
-        step('snapshot/cut', () => maker.clone({ ...source, path: layout.data(source.id) }, join(directory, 'data'))),
+    await finishAllOrStop(drafts, undefined, ({ source, directory }, signal) =>
+      step('snapshot/cut', () =>
+        maker.clone({ ...source, path: layout.data(source.id) }, join(directory, 'data'), signal),
       ),
     );
     return createdAt;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import { syncFile } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { finishAll } from '../../volume/finish-all.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { copySuffix, type Layout } from './layout.ts';
@@ -101,7 +102,7 @@ export class Trash {
   /** Ends the time of kept volumes: of all, or those deleted under one id. @throws what keeps it from being noted */
   async purgeKept(id?: VolumeId): Promise<VolumeId[]> {
     const purged = this.entries().filter(({ record }) => id === undefined || record.id === id);
-    await Promise.all(
+    await finishAll(
       purged.map(async (entry) => {
         await this.#unmark(entry);
         this.purge(entry.path);
@@ -188,7 +189,7 @@ export class Trash {
 
   async #unlink(path: string): Promise<void> {
     try {
-      await Promise.all(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
+      await finishAll(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
       await this.#lane.run(() => rmdir(path)).catch(ignoreMissing);
     } catch (error) {
       // More than a volume has: half a copy, a snapshot. Or a plain file in tmp/, with which a start tried the disk out.

@@ -5,6 +5,7 @@ import { trim } from '../../kernel/filesystem.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
 import { AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted } from '../../volume/errors.ts';
+import { finishAll } from '../../volume/finish-all.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { type Publication, serializeRecord, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
 import { formatBytes, granularityBytes } from '../../volume/size.ts';
@@ -79,7 +80,7 @@ export class ImageVolumes {
         });
       if (from === undefined) await this.#makeBlank(spec, directory, writeRecord);
       else {
-        await finishAll(this.#cloneInto(spec, from, data), writeRecord());
+        await finishAll([this.#cloneInto(spec, from, data), writeRecord()]);
         await syncs.sync(lane, directory);
       }
       await step('create/commit', async () => {
@@ -206,10 +207,10 @@ export class ImageVolumes {
     const { blockSizeBytes, lane, maker, syncs } = this.#parts;
     const image = await step('create/data', () => maker.create(join(directory, 'data'), spec));
     try {
-      await finishAll(
+      await finishAll([
         maker.complete(spec, image, blockSizeBytes),
         writeRecord().then(() => syncs.sync(lane, directory)),
-      );
+      ]);
     } finally {
       image.closeLater();
     }
@@ -241,9 +242,4 @@ export class ImageVolumes {
     }
     return error;
   }
-}
-
-/** Waits for all to end, also if one fails: who cleans up then must not meet the others at work. */
-async function finishAll(...works: readonly Promise<void>[]): Promise<void> {
-  for (const outcome of await Promise.allSettled(works)) if (outcome.status === 'rejected') throw outcome.reason;
 }
