@@ -1,8 +1,12 @@
-import { type Descriptor, type Openable, openReadOnly } from './descriptor.ts';
+import { constants } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Descriptor, type Openable, openFile, openReadOnly } from './descriptor.ts';
+import { isErrno } from './errno.ts';
 import { type IoctlRequest, ioctlNow } from './ioctl.ts';
 import type { Lane } from './lane.ts';
 
 const BLKGETSIZE64: IoctlRequest = { name: 'BLKGETSIZE64', number: 0x80081272 };
+const BLKSSZGET: IoctlRequest = { name: 'BLKSSZGET', number: 0x1268 };
 const BLKROSET: IoctlRequest = { name: 'BLKROSET', number: 0x125d };
 const BLKROGET: IoctlRequest = { name: 'BLKROGET', number: 0x125e };
 
@@ -34,4 +38,35 @@ export function setRefusesWrites(device: Descriptor, refuses: boolean): void {
   const flag = Buffer.alloc(4);
   flag.writeInt32LE(refuses ? 1 : 0);
   ioctlNow(device, BLKROSET, flag);
+}
+
+/** What an open block device takes: all numbers that the kernel has in memory. */
+export interface DeviceLimits {
+  readonly sizeBytes: bigint;
+  /** The smallest piece that it reads and writes: no filesystem on it may have smaller sectors. */
+  readonly sectorBytes: number;
+  readonly isReadonly: boolean;
+}
+
+export function limitsOfDevice(device: Descriptor): DeviceLimits {
+  const sector = Buffer.alloc(4);
+  ioctlNow(device, BLKSSZGET, sector);
+  return { sizeBytes: sizeOfDevice(device), sectorBytes: sector.readInt32LE(), isReadonly: refusesWrites(device) };
+}
+
+/**
+ * Opens a block device so that nobody mounts or formats it meanwhile, if nobody has it for himself: a mounted filesystem,
+ * a volume manager, a program that formats (open(2), O_EXCL without O_CREAT). One that ends lets go a moment later.
+ * @returns undefined if somebody has it
+ */
+export async function openDeviceAlone(lane: Lane, path: string): Promise<Descriptor | undefined> {
+  for (const pauseMs of [1, 10, 100, 1000, 0]) {
+    try {
+      return await openFile(lane, path, constants.O_RDWR | constants.O_EXCL);
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+    }
+    if (pauseMs > 0) await delay(pauseMs);
+  }
+  return undefined;
 }

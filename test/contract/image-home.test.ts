@@ -95,24 +95,6 @@ describe('the home of an image pool', () => {
     }
   });
 
-  test('a format that was cut short is done again, since the disk was blank before it', async () => {
-    using scratch = new Scratch('home');
-    const path = scratch.join('disk');
-    writeFileSync(path, '');
-    truncateSync(path, 400 << 20);
-    execFileSync('mkfs.xfs', ['-q', path]);
-    // A torn superblock: the magic number is there, the rest is not.
-    writeFileSync(path, Buffer.concat([Buffer.from('XFSB'), Buffer.alloc(508)]), { flag: 'r+' });
-    mkdirSync(scratch.join('data/pools'), { recursive: true });
-    const home = { type: 'file', path, sizeBytes: 400n << 20n } as const;
-    await assert.rejects(openTestPool(scratch, { home }), FailedPrecondition);
-    writeFileSync(scratch.join('data/pools/test.formatting'), path);
-    const pool = await openTestPool(scratch, { home });
-    await pool.create(volumeSpec('works'));
-    await pool.close();
-    assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false);
-  });
-
   test('a directory with somebody else in it is refused', async () => {
     using scratch = new Scratch('home');
     mkdirSync(scratch.join('pool'));

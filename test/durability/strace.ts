@@ -81,6 +81,9 @@ export function diskEvents(calls: readonly SystemCall[]): DiskEvent[] {
           if (path !== undefined) events.push({ ...at, kind: 'sync', path });
           break;
         }
+        // A second name: the first one goes a moment later.
+        case 'link':
+        case 'linkat':
         case 'rename':
         case 'renameat':
         case 'renameat2': {

@@ -1,14 +1,29 @@
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { isErrno } from '../../kernel/errno.ts';
+import { z } from 'zod';
+import type { DiskIdentity } from '../../kernel/disk-identity.ts';
+import { ignoreMissing } from '../../kernel/errno.ts';
 import { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { storedBytes } from '../../volume/stored-json.ts';
 import { replaceFile } from './durable-file.ts';
 
+/** A format that was begun: of which disk, and the UUID that mkfs was told, which all that it writes carries. */
+export interface BegunFormat {
+  readonly disk: DiskIdentity;
+  readonly uuid: string;
+}
+
+const markerFile = z.strictObject({
+  format: z.literal(1),
+  disk: z.strictObject({ name: z.string(), sizeBytes: storedBytes }),
+  uuid: z.uuid(),
+});
+
 /**
- * Says that a source was blank and is being formatted. mkfs is no single step: cut short, it leaves something that is
- * neither blank nor whole. With the marker the next start knows that there was nothing, and formats again; the marker
- * is durably gone before the filesystem is used for the first time.
+ * Says that a disk was blank and is being formatted. mkfs is no single step: cut short, it leaves something that is
+ * neither blank nor whole. With the marker the next start can tell that this is ours, and formats again; the marker is
+ * durably gone before the filesystem is used for the first time, and when the format fails.
  */
 export class FormatMarker {
   readonly #lane: Lane;
@@ -20,21 +35,34 @@ export class FormatMarker {
     this.#path = join(directory, `${poolName}.formatting`);
   }
 
-  async names(source: string): Promise<boolean> {
-    try {
-      return (await this.#lane.run(() => readFile(this.#path, 'utf8'))) === source;
-    } catch (error) {
-      if (isErrno(error, 'ENOENT')) return false;
-      throw error;
-    }
+  /**
+   * undefined: none was begun. Older drivers wrote the device's path, and formatted whatever had that path later: such a
+   * marker says too little, and goes.
+   */
+  async read(): Promise<BegunFormat | undefined> {
+    const text = await this.#lane.run(() => readFile(this.#path, 'utf8')).catch(ignoreMissing);
+    if (text === undefined) return undefined;
+    const marker = parse(text);
+    if (marker === undefined) await this.clear();
+    return marker && { uuid: marker.uuid, disk: { ...marker.disk, sizeBytes: BigInt(marker.disk.sizeBytes) } };
   }
 
-  async set(source: string): Promise<void> {
-    await replaceFile(this.#lane, this.#syncs, this.#path, source);
+  async set({ disk, uuid }: BegunFormat): Promise<void> {
+    const marker = { format: 1, disk: { ...disk, sizeBytes: disk.sizeBytes.toString() }, uuid };
+    await replaceFile(this.#lane, this.#syncs, this.#path, `${JSON.stringify(marker)}\n`);
   }
 
+  /** No marker is as good. */
   async clear(): Promise<void> {
-    await this.#lane.run(() => rm(this.#path));
+    await this.#lane.run(() => rm(this.#path, { force: true }));
     await this.#syncs.sync(this.#lane, dirname(this.#path));
+  }
+}
+
+function parse(text: string): z.infer<typeof markerFile> | undefined {
+  try {
+    return markerFile.parse(JSON.parse(text));
+  } catch {
+    return undefined;
   }
 }

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Descriptor } from '../../kernel/descriptor.ts';
+import { sameDevice } from '../../kernel/device.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { lockExclusively, lockHolders } from '../../kernel/lock.ts';
+import { statusBehind, statusOf } from '../../kernel/path.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 
 const retryMs = 100;
@@ -19,7 +21,7 @@ export async function takeLock(
   const { poolName, lane, lockTimeoutMs } = options;
   const giveUpAt = Date.now() + lockTimeoutMs;
   for (;;) {
-    const lock = await lockExclusively(lane, path);
+    const lock = await lockNow(lane, path);
     if (lock !== undefined) return lock;
     if (Date.now() >= giveUpAt) {
       const holders = await lockHolders(lane, path);
@@ -29,6 +31,21 @@ export async function takeLock(
       );
     }
     await delay(retryMs);
+  }
+}
+
+/** A lock on something that has lost its name since, or was replaced, keeps nobody out: then it is not held. */
+async function lockNow(lane: Lane, path: string): Promise<Descriptor | undefined> {
+  const lock = await lockExclusively(lane, path);
+  if (lock === undefined) return undefined;
+  try {
+    const [held, named] = [await statusOf(lane, lock), await statusBehind(lane, path)];
+    if (held.inode === named.inode && sameDevice(held.device, named.device)) return lock;
+    await lock[Symbol.asyncDispose]();
+    return undefined;
+  } catch (error) {
+    await lock[Symbol.asyncDispose]();
+    throw error;
   }
 }
 

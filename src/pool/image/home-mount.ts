@@ -1,16 +1,10 @@
-import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { format } from '../../command/mkfs.ts';
-import { type Content, probeContent } from '../../kernel/blkid.ts';
-import { deviceSizeBytes } from '../../kernel/block.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { isErrno, KernelError } from '../../kernel/errno.ts';
-import { resizeFile, syncFile } from '../../kernel/file.ts';
 import { thaw } from '../../kernel/freeze.ts';
-import { growMounted } from '../../kernel/grow.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { isOpenElsewhere } from '../../kernel/lock.ts';
-import { attachLoop, holdLoop, listLoops, refreshLoopSize } from '../../kernel/loop.ts';
+import { attachLoop, holdLoop, listLoops } from '../../kernel/loop.ts';
 import { mountFilesystem, unmount } from '../../kernel/mount.ts';
 import { type FileStatus, openDirectory, statusOf } from '../../kernel/path.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
@@ -18,8 +12,9 @@ import { step } from '../../volume/step.ts';
 import { sicknessOf } from '../quarantine.ts';
 import type { Ballast } from './ballast.ts';
 import { detachFromDead } from './devices-by-path.ts';
-import { FormatMarker } from './format-marker.ts';
 import { writeHealthFile } from './health-file.ts';
+import { ensureFilesystem } from './home-format.ts';
+import { growToDevice, growToFile } from './home-growth.ts';
 
 export interface HomeMount {
   readonly lane: Lane;
@@ -42,8 +37,11 @@ interface SourceDevice extends AsyncDisposable {
   readonly number?: number;
 }
 
-/** Sees to it that the source's filesystem is mounted at the root: made first if, and only if, the source is blank. */
-export async function mountHome(home: HomeMount): Promise<void> {
+/**
+ * Sees to it that the source's filesystem is mounted at the root: made first if, and only if, the source is blank.
+ * @returns how large the device is that it fills
+ */
+export async function mountHome(home: HomeMount): Promise<bigint> {
   const { poolName, root } = home;
   const status = await usableMount(home);
   await using attached = await findDevice(home);
@@ -53,12 +51,21 @@ export async function mountHome(home: HomeMount): Promise<void> {
         `pool ${poolName}: something else is mounted at ${root}, which is the pool's own place. Unmount it.`,
       );
     }
-  } else {
-    if (attached === undefined || home.fileSizeBytes === undefined) await formatIfBlank(home);
-    await using device = attached ?? (await attachFile(home));
-    await step('open/mount', () => mountSource(home, device.devicePath));
+    return await growHome(home, attached);
   }
-  if (home.fileSizeBytes !== undefined) await growBackingFile(home, home.fileSizeBytes);
+  await using device = attached ?? (await attachFile(home));
+  await ensureFilesystem({ ...home, ...device, markerDirectory: dirname(root) });
+  await step('open/mount', () => mountSource(home, device.devicePath));
+  return await growHome(home, device);
+}
+
+async function growHome(
+  { fileSizeBytes, lane, root, source }: HomeMount,
+  { devicePath, number }: SourceDevice,
+): Promise<bigint> {
+  const home = { lane, root, devicePath };
+  if (fileSizeBytes === undefined || number === undefined) return growToDevice(home);
+  return growToFile(home, { path: source, loopNumber: number, wantedBytes: fileSizeBytes });
 }
 
 /** Unmounts the pool's filesystem. In use by volumes: it stays, and the next start finds it. */
@@ -126,47 +133,6 @@ async function attachFile({ lane, poolName, source }: HomeMount): Promise<Source
   return { ...loop, [Symbol.asyncDispose]: () => descriptor[Symbol.asyncDispose]() };
 }
 
-async function formatIfBlank({ lane, poolName, source, root }: HomeMount): Promise<void> {
-  const marker = new FormatMarker(lane, dirname(root), poolName);
-  const content = await probeContent(lane, source);
-  const unfinished = await marker.names(source);
-  if (!unfinished) {
-    if (content.kind === 'filesystem' && content.type === 'xfs') return;
-    const found = await describeContent(lane, source, content);
-    if (found !== undefined) {
-      throw new FailedPrecondition(
-        `pool ${poolName}: ${source} is not blank: it holds ${found}. Holdfast formats blank disks only. If nothing on it is needed, clear it with: wipefs --all ${source} && dd if=/dev/zero of=${source} bs=1M count=1 conv=notrunc`,
-      );
-    }
-  }
-  await step('open/mark', () => marker.set(source));
-  await step('open/format', () => format({ path: source, fsType: 'xfs', blockSizeBytes: 512, extraArguments: [] }));
-  await step('open/unmark', () => marker.clear());
-}
-
-/** No signature is not yet blank: a database on a raw disk has none either. */
-async function describeContent(lane: Lane, source: string, content: Content): Promise<string | undefined> {
-  switch (content.kind) {
-    case 'blank':
-      return (await startsWithZeros(lane, source)) ? undefined : 'data of an unknown kind';
-    case 'ambivalent':
-      return 'signatures of several kinds';
-    default:
-      return `${content.kind} (${content.type})`;
-  }
-}
-
-const blankBytes = 1 << 20;
-
-async function startsWithZeros(lane: Lane, path: string): Promise<boolean> {
-  const start = Buffer.alloc(blankBytes);
-  await lane.run(async () => {
-    await using file = await open(path, 'r');
-    await file.read(start, 0, blankBytes, 0);
-  });
-  return start.every((byte) => byte === 0);
-}
-
 async function mountSource(
   { lane, poolName, source, root, fileSizeBytes, hostBallast }: HomeMount,
   devicePath: string,
@@ -197,27 +163,4 @@ async function mountSource(
     }
     throw error;
   }
-}
-
-/**
- * A larger size in the configuration takes effect at the next start. It never shrinks. File, device and filesystem are
- * each looked at by themselves: a crash may have come after any of them had grown.
- */
-async function growBackingFile(home: HomeMount, wantedBytes: bigint): Promise<void> {
-  const { lane, source, root } = home;
-  if ((await statusOf(lane, source)).sizeBytes < wantedBytes) {
-    await step('open/extend', async () => {
-      await resizeFile(lane, source, wantedBytes);
-      await syncFile(lane, source);
-    });
-  }
-  await using loop = await findDevice(home);
-  const { device } = await statusOf(lane, root);
-  if (loop?.number === undefined || !sameDevice(loop.device, device)) return;
-  const { devicePath, number } = loop;
-  const deviceBytes = (await statusOf(lane, source)).sizeBytes;
-  if ((await deviceSizeBytes(lane, devicePath)) !== deviceBytes) {
-    await step('open/resize', () => refreshLoopSize(lane, number));
-  }
-  await step('open/grow', () => growMounted(lane, { fsType: 'xfs', directory: root, devicePath, deviceBytes }));
 }

@@ -1,11 +1,11 @@
 import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Descriptor } from '../../kernel/descriptor.ts';
 import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
-import { ensureBackingFile } from './backing-file.ts';
+import { makeBackingFile, removeDrafts } from './backing-file.ts';
 import { Ballast, hostBallastPath } from './ballast.ts';
+import { DiskFollower } from './home-growth.ts';
 import { takeLock } from './home-lock.ts';
 import { mountHome, unmountHome } from './home-mount.ts';
 import { canReflink } from './reflink.ts';
@@ -38,6 +38,8 @@ export interface OpenHome {
   readonly backingFile: string | undefined;
   /** Room that is held beside it. */
   readonly hostBallast: Ballast | undefined;
+  /** Lets the pool's filesystem follow a disk that has been enlarged. */
+  followDisk(): Promise<void>;
   /** Gives up the lock, and leaves the rest as it is; waits for nothing. */
   abandon(): void;
   /** Lets go: unmounts what was mounted unless volumes are in use, and gives up the lock. */
@@ -51,10 +53,9 @@ export async function openHome(options: HomeOptions): Promise<OpenHome> {
     case 'directory':
       return openDirectoryHome(options, home.path);
     case 'file':
-      await ensureBackingFile(options.lane, home.path, home.sizeBytes);
-      return openMountedHome(options, home.path, home.sizeBytes);
+      return openFileHome(options, home.path, home.sizeBytes);
     case 'device':
-      return openMountedHome(options, await realDevice(options, home.path), undefined);
+      return openDeviceHome(options, await realDevice(options, home.path));
   }
 }
 
@@ -95,46 +96,77 @@ async function openDirectoryHome(options: HomeOptions, path: string): Promise<Op
   const lock = await takeLock(options, path);
   const unlock = () => lock[Symbol.asyncDispose]();
   const abandon = () => void unlock();
-  return { root: path, backingFile: undefined, hostBallast: undefined, abandon, close: unlock };
+  const followDisk = async () => undefined;
+  return { root: path, backingFile: undefined, hostBallast: undefined, followDisk, abandon, close: unlock };
 }
 
-async function openMountedHome(
-  options: HomeOptions,
-  source: string,
-  fileSizeBytes: bigint | undefined,
-): Promise<OpenHome> {
-  const { lane, dataDirectory, poolName } = options;
-  const root = poolRoot(dataDirectory, poolName);
-  await makeMountPoint(lane, root);
-  const lock: Descriptor = await takeLock(options, source);
-  const hostBallast = fileSizeBytes === undefined ? undefined : new Ballast(hostBallastPath(source));
+async function openFileHome(options: HomeOptions, path: string, sizeBytes: bigint): Promise<OpenHome> {
+  const { dataDirectory, lane, poolName } = options;
+  const root = await makeMountPoint(lane, poolRoot(dataDirectory, poolName));
+  const made = await makeBackingFile(lane, path, sizeBytes);
+  const lock = made ?? (await takeLock(options, path));
+  const unlock = () => lock[Symbol.asyncDispose]();
+  const hostBallast = new Ballast(hostBallastPath(path));
   try {
-    await hostBallast?.takeIn(lane);
-    await mountHome({ lane, poolName, source, root, fileSizeBytes, hostBallast });
+    await removeDrafts(lane, path);
+    await hostBallast.takeIn(lane);
+    // Loop devices are told by their file's own name.
+    const source = await lane.run(() => realpath(path));
+    await mountHome({ lane, poolName, source, root, fileSizeBytes: sizeBytes, hostBallast });
+    return {
+      root,
+      backingFile: source,
+      hostBallast,
+      followDisk: async () => undefined,
+      abandon: () => void unlock(),
+      close: async () => {
+        await unmountHome(lane, root);
+        await unlock();
+      },
+    };
   } catch (error) {
-    await lock[Symbol.asyncDispose]();
+    await unlock();
     throw error;
   }
-  return {
-    root,
-    backingFile: fileSizeBytes === undefined ? undefined : source,
-    hostBallast,
-    abandon: () => void lock[Symbol.asyncDispose](),
-    close: async () => {
-      await unmountHome(lane, root);
-      await lock[Symbol.asyncDispose]();
-    },
-  };
+}
+
+async function openDeviceHome(options: HomeOptions, devicePath: string): Promise<OpenHome> {
+  const { dataDirectory, lane, poolName } = options;
+  const root = await makeMountPoint(lane, poolRoot(dataDirectory, poolName));
+  const lock = await takeLock(options, devicePath);
+  const unlock = () => lock[Symbol.asyncDispose]();
+  try {
+    const source = { source: devicePath, fileSizeBytes: undefined, hostBallast: undefined };
+    const sizeBytes = await mountHome({ lane, poolName, root, ...source });
+    const follower = new DiskFollower({ lane, root, devicePath }, sizeBytes);
+    return {
+      root,
+      backingFile: undefined,
+      hostBallast: undefined,
+      followDisk: () => follower.look(),
+      abandon: () => void unlock(),
+      close: async () => {
+        // Or it would still be in use.
+        await follower.rest();
+        await unmountHome(lane, root);
+        await unlock();
+      },
+    };
+  } catch (error) {
+    await unlock();
+    throw error;
+  }
 }
 
 /** Does not look into the directory: a filesystem that is dead may be mounted there. */
-async function makeMountPoint(lane: Lane, root: string): Promise<void> {
+async function makeMountPoint(lane: Lane, root: string): Promise<string> {
   await lane.run(() => mkdir(dirname(root), { recursive: true, mode: 0o700 }));
   try {
     await lane.run(() => mkdir(root, { mode: 0o700 }));
   } catch (error) {
     if (!isErrno(error, 'EEXIST')) throw error;
   }
+  return root;
 }
 
 async function realDevice(options: HomeOptions, path: string): Promise<string> {

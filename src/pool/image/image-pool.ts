@@ -265,6 +265,18 @@ export class ImagePool implements Pool {
   async checkHealth(lane: Lane): Promise<void> {
     await writeHealthFile(lane, this.#parts.layout.root);
     await this.#parts.ballast.takeIn(lane);
+    // Behind the answer: to write what a much larger filesystem needs takes longer than a sick disk is waited for.
+    void this.#followDisk();
+  }
+
+  async #followDisk(): Promise<void> {
+    const { lane, log, name } = this.#parts;
+    try {
+      await this.#home.followDisk();
+    } catch (error) {
+      if (lane.closedFor !== undefined) return;
+      log.error({ pool: name, err: error }, 'the disk of a pool has been enlarged, but its filesystem cannot follow');
+    }
   }
 
   abandon(): void {

@@ -31,7 +31,7 @@ export const openings: readonly Opening[] = [
   {
     name: 'first start, disk',
     pool: 'disk',
-    steps: ['open/mark', 'open/format', 'open/unmark', 'open/mount', 'open/identity', 'open/remember'],
+    steps: ['open/mark', 'open/format', 'open/unmark', 'open/mount', 'open/grow', 'open/identity', 'open/remember'],
   },
   { name: 'first start, directory', pool: 'directory', steps: ['open/identity', 'open/remember'] },
   {

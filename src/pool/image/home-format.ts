@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { format } from '../../command/mkfs.ts';
+import { probeContent } from '../../kernel/blkid.ts';
+import { limitsOfDevice, openDeviceAlone } from '../../kernel/block.ts';
+import { type Descriptor, openReadOnly } from '../../kernel/descriptor.ts';
+import type { DeviceNumber } from '../../kernel/device.ts';
+import { identifyDisk, isSameDisk } from '../../kernel/disk-identity.ts';
+import { readAt } from '../../kernel/file.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import { formatBytes, smaller } from '../../volume/size.ts';
+import { step } from '../../volume/step.ts';
+import { type BegunFormat, FormatMarker } from './format-marker.ts';
+import { beginningBytes, isFreshLog, isOwnFormat, judgeHome, logPlace } from './home-content.ts';
+
+/** mkfs.xfs makes none that is smaller. */
+export const minimumHomeBytes = 300n << 20n;
+
+export interface HomeDisk {
+  readonly lane: Lane;
+  readonly poolName: string;
+  /** What the operator named, for messages: the disk, or the file that it shows. */
+  readonly source: string;
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+  /** Of the driver's own. */
+  readonly markerDirectory: string;
+}
+
+/**
+ * Makes XFS on a disk if, and only if, it is blank, or holds nothing but what a format that was cut short has left: one
+ * that the marker says was of this very disk, and that wrote what is there. An XFS stays as it is.
+ * @throws FailedPrecondition if there is anything else on the disk, or it cannot be formatted
+ */
+export async function ensureFilesystem(home: HomeDisk): Promise<void> {
+  const { lane, devicePath, markerDirectory, poolName, source } = home;
+  await using device = await openReadOnly(lane, devicePath);
+  const disk = await identifyDisk(lane, device, home.device);
+  const marker = new FormatMarker(lane, markerDirectory, poolName);
+  const begun = await marker.read();
+  const begunUuid = begun !== undefined && isSameDisk(begun.disk, disk) ? begun.uuid : undefined;
+  const beginning = await readBeginning(lane, device);
+  const verdict = judgeHome({
+    content: await probeContent(lane, devicePath),
+    beginning,
+    begunUuid,
+  });
+  switch (verdict.kind) {
+    case 'mount':
+      // More than a format has left: it was used since.
+      if (begunUuid !== undefined) await step('open/unmark', () => marker.clear());
+      return;
+    case 'foreign':
+      throw new FailedPrecondition(
+        `pool ${poolName}: ${source} is not blank: it holds ${verdict.what}. Holdfast formats blank disks only. If nothing on it is needed, clear it with: wipefs --all ${source} && dd if=/dev/zero of=${source} bs=1M count=1 conv=notrunc`,
+      );
+    case 'finished':
+      // The marker goes before the first use, so this can be true only of one that was put back with a backup, say.
+      if (await wasUsed(lane, device, beginning)) return await step('open/unmark', () => marker.clear());
+      return await makeFilesystem(home, { device, disk, marker });
+    case 'format':
+      return await makeFilesystem(home, { device, disk, marker });
+  }
+}
+
+async function makeFilesystem(
+  home: HomeDisk,
+  {
+    device,
+    disk,
+    marker,
+  }: { readonly device: Descriptor; readonly disk: BegunFormat['disk']; readonly marker: FormatMarker },
+): Promise<void> {
+  const { devicePath, lane } = home;
+  const { sectorBytes } = limitsOfDevice(device);
+  await refuseUnusable(home, device);
+  const uuid = randomUUID();
+  await step('open/mark', () => marker.set({ disk, uuid }));
+  try {
+    const extraArguments = ['-m', `uuid=${uuid}`];
+    await step('open/format', () =>
+      format({ path: devicePath, fsType: 'xfs', blockSizeBytes: sectorBytes, extraArguments }),
+    );
+  } catch (error) {
+    // If that fails too, the marker stays, and says the truth: what is there is of this disk and this UUID.
+    await takeBack(lane, devicePath, uuid, marker).catch(() => undefined);
+    throw error;
+  }
+  await step('open/unmark', () => marker.clear());
+}
+
+/** What mkfs would refuse, in our words, and before anything is noted. */
+async function refuseUnusable({ devicePath, lane, poolName, source }: HomeDisk, device: Descriptor): Promise<void> {
+  const { isReadonly, sizeBytes } = limitsOfDevice(device);
+  if (isReadonly) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: ${source} is a read-only disk. Make it writable (a switch, or blockdev --setrw), or name another.`,
+    );
+  }
+  if (sizeBytes < minimumHomeBytes) throw tooSmall(poolName, source, sizeBytes);
+  await using alone = await openDeviceAlone(lane, devicePath);
+  if (alone !== undefined) return;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${source} is in use: it is mounted elsewhere, part of a volume group or RAID, or being formatted (see lsblk). Name another disk, or end that.`,
+  );
+}
+
+export function tooSmall(poolName: string, source: string, sizeBytes: bigint): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: ${source} has ${sizeBytes} bytes (${formatBytes(sizeBytes)}), too few for XFS: a pool needs at least ${formatBytes(minimumHomeBytes)}. Name a larger one.`,
+  );
+}
+
+/** Makes the disk blank again, of what a mkfs that failed may have written, and nothing else; then the marker goes. */
+async function takeBack(lane: Lane, devicePath: string, uuid: string, marker: FormatMarker): Promise<void> {
+  await using device = await openDeviceAlone(lane, devicePath);
+  // One that is still at work, as nobody can end it while its disk hangs.
+  if (device === undefined) return;
+  const beginning = await readBeginning(lane, device);
+  if (!isOwnFormat(await probeContent(lane, devicePath), beginning, uuid)) return;
+  await step('open/unmark', async () => {
+    await lane.run(async () => {
+      await using file = await open(devicePath, 'r+');
+      await file.write(Buffer.alloc(beginning.length), 0, beginning.length, 0);
+      await file.sync();
+    });
+    await marker.clear();
+  });
+}
+
+/** Whether the filesystem has been mounted since it was made, by its log. */
+async function wasUsed(lane: Lane, device: Descriptor, beginning: Buffer): Promise<boolean> {
+  const place = logPlace(beginning);
+  if (place === undefined) return true;
+  const lengthBytes = Number(smaller(place.lengthBytes, BigInt(beginningBytes)));
+  return !isFreshLog(await readAt(lane, device, { lengthBytes, offsetBytes: Number(place.offsetBytes) }));
+}
+
+function readBeginning(lane: Lane, device: Descriptor): Promise<Buffer> {
+  return readAt(lane, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
+}

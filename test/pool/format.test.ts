@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { openReadOnly } from '../../src/kernel/descriptor.ts';
+import { deviceNumber } from '../../src/kernel/device.ts';
+import { identifyDisk } from '../../src/kernel/disk-identity.ts';
+import { Lane } from '../../src/kernel/lane.ts';
+import { FormatMarker } from '../../src/pool/image/format-marker.ts';
+import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { SeededRandom } from '../crash/seeded-random.ts';
+import { attachDisk, digestOf, nameDisk, pieces, replaceProgram, sparseFile } from '../support/disk.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const lane = new Lane('test', 4);
+
+/** A disk with somebody's files on it. */
+function foreignDisk(scratch: Scratch, name = 'foreign.img'): string {
+  const image = sparseFile(scratch.join(name), 400);
+  execFileSync('mkfs.ext4', ['-q', image]);
+  return image;
+}
+
+describe('a format that fails', () => {
+  test('ST09: another disk under the same name is not formatted, and not changed', async () => {
+    for (const failure of ['mkfs fails', 'the disk is too small', 'mkfs is not installed'] as const) {
+      using scratch = new Scratch('format');
+      const blank = attachDisk(sparseFile(scratch.join('blank.img'), failure === 'the disk is too small' ? 100 : 400));
+      const home = { type: 'device', path: nameDisk(scratch, 'sdb', blank) } as const;
+      const script = failure === 'mkfs is not installed' ? 'exit 127' : 'exit 1';
+      {
+        using _broken = failure === 'the disk is too small' ? undefined : replaceProgram(scratch, 'mkfs.xfs', script);
+        await assert.rejects(openTestPool(scratch, { home }));
+      }
+      const foreign = foreignDisk(scratch);
+      const before = digestOf(foreign);
+      nameDisk(scratch, 'sdb', attachDisk(foreign));
+      await assert.rejects(openTestPool(scratch, { home }), (error) => {
+        assert.ok(error instanceof FailedPrecondition, `${failure}: ${error}`);
+        assert.match(error.message, /not blank: it holds filesystem \(ext4\)/);
+        return true;
+      });
+      assert.equal(digestOf(foreign), before);
+      assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false, `${failure}: the marker goes`);
+      // The blank one is still a pool to be.
+      if (failure === 'the disk is too small') continue;
+      nameDisk(scratch, 'sdb', blank);
+      const pool = await openTestPool(scratch, { home });
+      await pool.create(volumeSpec('works'));
+      await pool.close();
+    }
+  });
+});
+
+describe('a format that was cut short', () => {
+  test('is done again, whatever a power cut has left of it', async () => {
+    using scratch = new Scratch('format');
+    const whole = wholeFormat(scratch);
+    const random = new SeededRandom(20261122);
+    const isOneOf = (blocks: readonly number[]) => (block: number) => blocks.includes(block);
+    const keeps: readonly ((block: number) => boolean)[] = [
+      isOneOf([0]),
+      (block) => block !== 0,
+      // Complete as it says itself, and yet without what was still on its way: headers, the log, the root directory.
+      ...[1, 16, 25600, 51206].map((lost) => (block: number) => block !== lost),
+      () => true,
+      ...Array.from({ length: 6 }, () => () => random.below(2) === 0),
+    ];
+    for (const [index, keep] of keeps.entries()) {
+      for (const inProgress of index < 3 ? [1, 0] : [index % 2]) {
+        using place = new Scratch('format');
+        const image = copyBlocks(whole, place.join('disk.img'), keep, inProgress);
+        const path = attachDisk(image);
+        await setMarker(place, path, formatUuid);
+        const pool = await openTestPool(place, { home: { type: 'device', path } });
+        await pool.create(volumeSpec('works'));
+        await pool.close();
+        assert.equal(existsSync(place.join('data/pools/test.formatting')), false);
+        execFileSync('xfs_repair', ['-n', path], { stdio: 'ignore' });
+        assert.notEqual(uuidOf(path), formatUuid, `case ${index}: made anew`);
+      }
+    }
+  });
+
+  test('ST09: what cannot be shown to be left of it is not formatted, and not changed', async () => {
+    using scratch = new Scratch('format');
+    const whole = wholeFormat(scratch);
+    const half = (block: number) => block !== 0;
+    const cases: Readonly<Record<string, (scratch: Scratch) => Promise<string>>> = {
+      'no marker': async (place) => attachDisk(copyBlocks(whole, place.join('disk.img'), half, 1)),
+      'a marker of an older driver, which has no more than the path': async (place) => {
+        const path = attachDisk(copyBlocks(whole, place.join('disk.img'), half, 1));
+        mkdirSync(place.join('data/pools'), { recursive: true });
+        writeFileSync(place.join('data/pools/test.formatting'), path);
+        return path;
+      },
+      'the marker is of another disk': async (place) => {
+        await setMarker(place, attachDisk(sparseFile(place.join('other.img'), 400)), formatUuid);
+        return attachDisk(copyBlocks(whole, place.join('disk.img'), half, 1));
+      },
+      'the disk has another size now': async (place) => {
+        const image = copyBlocks(whole, place.join('disk.img'), half, 1);
+        const path = attachDisk(image);
+        await setMarker(place, path, formatUuid);
+        sparseFile(image, 500);
+        execFileSync('losetup', ['--set-capacity', path]);
+        return path;
+      },
+      'mkfs was told another UUID': async (place) => {
+        const path = attachDisk(copyBlocks(whole, place.join('disk.img'), half, 1));
+        await setMarker(place, path, '99999999-2222-4333-8444-555555555555');
+        return path;
+      },
+      'one block is of somebody else': async (place) => {
+        const path = attachDisk(copyBlocks(whole, place.join('disk.img'), half, 1));
+        await setMarker(place, path, formatUuid);
+        overwrite(path, Buffer.from('a database'), 600 << 10);
+        return path;
+      },
+      ...Object.fromEntries(
+        (['mkfs.ext4 -q -F', 'mkfs.btrfs -q -f', 'mkswap --force'] as const).map((command) => [
+          `somebody used it since: ${command}`,
+          async (place: Scratch) => {
+            const path = attachDisk(copyBlocks(whole, place.join('disk.img'), half, 1));
+            await setMarker(place, path, formatUuid);
+            const [program = '', ...args] = command.split(' ');
+            execFileSync(program, [...args, path], { stdio: 'ignore' });
+            return path;
+          },
+        ]),
+      ),
+    };
+    for (const [name, prepare] of Object.entries(cases)) {
+      using place = new Scratch('format');
+      const path = await prepare(place);
+      execFileSync('sync', [path]);
+      const before = digestOf(place.join('disk.img'));
+      await assert.rejects(openTestPool(place, { home: { type: 'device', path } }), (error) => {
+        assert.ok(error instanceof FailedPrecondition, `${name}: ${error}`);
+        assert.match(error.message, /not blank.*wipefs/, name);
+        return true;
+      });
+      assert.equal(digestOf(place.join('disk.img')), before, name);
+    }
+  });
+
+  test('a pool that was used is kept, though a marker says that its format was cut short', async () => {
+    using scratch = new Scratch('format');
+    const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
+    const home = { type: 'device', path } as const;
+    const first = await openTestPool(scratch, { home });
+    const { id } = await first.create(volumeSpec('kept'));
+    await first.close();
+    // As after the node's own disk was put back from a backup.
+    await setMarker(scratch, path, uuidOf(path));
+    const second = await openTestPool(scratch, { home });
+    assert.equal((await second.find(id))?.name, 'kept');
+    await second.close();
+    assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false);
+  });
+
+  test('an XFS that somebody made on the disk since stays as it is', async () => {
+    using scratch = new Scratch('format');
+    const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
+    await setMarker(scratch, path, formatUuid);
+    execFileSync('mkfs.xfs', ['-q', path]);
+    const uuid = uuidOf(path);
+    mkdirSync(scratch.join('mnt'));
+    execFileSync('mount', [path, scratch.join('mnt')]);
+    writeFileSync(scratch.join('mnt/letters.txt'), 'dear');
+    execFileSync('umount', [scratch.join('mnt')]);
+    await assert.rejects(openTestPool(scratch, { home: { type: 'device', path } }), /not empty.*letters\.txt/);
+    assert.equal(uuidOf(path), uuid);
+  });
+
+  test('one that was mounted and used since, if only once, stays as it is', async () => {
+    using scratch = new Scratch('format');
+    const path = attachDisk(wholeFormat(scratch));
+    await setMarker(scratch, path, formatUuid);
+    mkdirSync(scratch.join('mnt'));
+    execFileSync('mount', [path, scratch.join('mnt')]);
+    writeFileSync(scratch.join('mnt/x'), '');
+    execFileSync('umount', [scratch.join('mnt')]);
+    await assert.rejects(openTestPool(scratch, { home: { type: 'device', path } }), /not empty.*'x'/);
+    assert.equal(uuidOf(path), formatUuid);
+    assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false);
+  });
+});
+
+const formatUuid = '11111111-2222-4333-8444-555555555555';
+const blockBytes = 4096;
+
+/** All that mkfs.xfs writes to a disk of 400 MiB when it is told this UUID. */
+function wholeFormat(scratch: Scratch): string {
+  const image = sparseFile(scratch.join('whole.img'), 400);
+  const device = attachDisk(image);
+  execFileSync('mkfs.xfs', ['-q', '-K', '-s', 'size=512', '-m', `uuid=${formatUuid}`, device]);
+  execFileSync('sync', [device]);
+  return image;
+}
+
+/** Some of the blocks of an image in a new one, and in its superblock whether mkfs has come to its end. */
+function copyBlocks(from: string, to: string, keep: (block: number) => boolean, inProgress: number): string {
+  sparseFile(to, statSync(from).size / (1 << 20));
+  const target = openSync(to, 'r+');
+  for (const { at, bytes } of pieces(from)) {
+    for (let offset = 0; offset < bytes.length; offset += blockBytes) {
+      const block = bytes.subarray(offset, offset + blockBytes);
+      const number = (at + offset) / blockBytes;
+      if (block.every((byte) => byte === 0) || !keep(number)) continue;
+      if (number === 0) block[126] = inProgress;
+      writeSync(target, block, 0, blockBytes, at + offset);
+    }
+  }
+  closeSync(target);
+  return to;
+}
+
+function overwrite(path: string, bytes: Buffer, at: number): void {
+  const file = openSync(path, 'r+');
+  writeSync(file, bytes, 0, bytes.length, at);
+  closeSync(file);
+}
+
+function uuidOf(device: string): string {
+  return execFileSync('blkid', ['--probe', '--match-tag', 'UUID', '--output', 'value', device], {
+    encoding: 'utf8',
+  }).trim();
+}
+
+async function setMarker(scratch: Scratch, path: string, uuid: string): Promise<void> {
+  mkdirSync(scratch.join('data/pools'), { recursive: true });
+  await using device = await openReadOnly(lane, path);
+  const disk = await identifyDisk(lane, device, deviceNumber(statSync(path, { bigint: true }).rdev));
+  await new FormatMarker(lane, scratch.join('data/pools'), 'test').set({ disk, uuid });
+}
+
+describe('a disk with sectors of 4096 bytes', () => {
+  test('a blank one becomes a pool, and its volumes can be used', async () => {
+    using scratch = new Scratch('format');
+    const path = attachDisk(sparseFile(scratch.join('disk.img'), 1024), '--sector-size', '4096');
+    const pool = await openTestPool(scratch, { home: { type: 'device', path } });
+    const { blockSizeBytes, id } = await pool.create(volumeSpec('v'));
+    assert.equal(blockSizeBytes, 4096);
+    const { devicePath, release } = await pool.attach(id, { lasting: false });
+    execFileSync('e2fsck', ['-f', '-n', devicePath], { stdio: 'ignore' });
+    await release();
+    await pool.close();
+  });
+});
