@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { opendirSync, readdirSync, symlinkSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { Lane } from '../../src/kernel/lane.ts';
 import { PoolHeld } from '../../src/pool/image/home-lock.ts';
@@ -13,7 +13,7 @@ const gibibyte = 1n << 30n;
 
 describe('two first starts on one backing file', () => {
   test('one gets the pool, the other is told who has it', async () => {
-    for (let round = 0; round < 40; round++) {
+    for (let round = 0; round < 20; round++) {
       using scratch = new Scratch('first');
       const home = round % 2 === 0 ? { type: 'file', path: scratch.join('pool.img') } : { type: 'auto' };
       const options = { home: { ...home, sizeBytes: gibibyte } as never };
@@ -26,6 +26,21 @@ describe('two first starts on one backing file', () => {
       const place = round % 2 === 0 ? scratch.path : scratch.join('data/pools');
       assert.deepEqual(leftovers(place), []);
     }
+  });
+
+  test('a file that is named by a symlink is found again while it is mounted', async () => {
+    using scratch = new Scratch('first');
+    const path = scratch.join('link.img');
+    const home = { type: 'file', path, sizeBytes: gibibyte } as const;
+    await (await openTestPool(scratch, { home: { ...home, path: scratch.join('pool.img') } })).close();
+    symlinkSync('pool.img', path);
+    const first = await openTestPool(scratch, { home });
+    {
+      using _user = opendirSync(scratch.join('data/pools/test'));
+      await first.close();
+      await (await openTestPool(scratch, { home })).close();
+    }
+    await (await openTestPool(scratch, { home })).close();
   });
 
   test('one that stalls anywhere never replaces what the other one uses', async () => {
