@@ -1,4 +1,5 @@
 import { CommandError } from '../command/run.ts';
+import { diskFaultOf } from '../kernel/disk-fault.ts';
 import { KernelError } from '../kernel/errno.ts';
 import { type ErrorCode, HoldfastError } from '../volume/errors.ts';
 
@@ -44,10 +45,9 @@ function fitting(message: string): string {
 }
 
 /** CV20: no space, the caller may try elsewhere. Of a disk that failed, nobody knows what it has done: he must not (T03). */
-function systemCode({ code }: KernelError): ErrorCode {
-  const remedy = remedies.get(code);
-  if (remedy === fullDisk) return 'RESOURCE_EXHAUSTED';
-  return remedy === sickDisk ? 'UNAVAILABLE' : 'INTERNAL';
+function systemCode(error: KernelError): ErrorCode {
+  if (remedies.get(error.code) === fullDisk) return 'RESOURCE_EXHAUSTED';
+  return diskFaultOf(error) === undefined ? 'INTERNAL' : 'UNAVAILABLE';
 }
 
 /** node:fs has the kernel's errors too, in an Error of its own, with the number negative. */
@@ -61,7 +61,8 @@ function kernelErrorOf(error: unknown): KernelError | undefined {
 
 /** What a filesystem said about a mount can quote a mount flag, so it stays out (X02). */
 function kernelMessage(error: KernelError): string {
-  const remedy = remedies.get(error.code) ?? 'see the log of the driver on the node.';
+  const usual = diskFaultOf(error) === undefined ? 'see the log of the driver on the node.' : sickDisk;
+  const remedy = remedies.get(error.code) ?? usual;
   if (error.detail === undefined) return `${error.message}: ${remedy}`;
   return `${error.syscall}${error.path === undefined ? '' : ` ${error.path}`}: refused (${error.code}): ${remedy}`;
 }
@@ -71,11 +72,6 @@ const missingRight = 'the driver lacks a right; run holdfast doctor on the node.
 const fullDisk = 'delete volumes or give the pool more space.';
 
 const remedies: ReadonlyMap<string, string> = new Map([
-  ['EIO', sickDisk],
-  ['EROFS', sickDisk],
-  ['EUCLEAN', sickDisk],
-  ['EBADMSG', sickDisk],
-  ['ENXIO', sickDisk],
   ['EPERM', missingRight],
   ['EACCES', missingRight],
   ['ENOSPC', fullDisk],

@@ -3,9 +3,15 @@ import { getSystemErrorMap } from 'node:util';
 /** Numbers that libuv has no name for, but filesystems and block devices answer with (errno(3), asm-generic/errno.h). */
 const beyondLibuv: ReadonlyMap<number, readonly [string, string]> = new Map([
   [15, ['ENOTBLK', 'block device required']],
+  [52, ['EBADE', 'the disk is reserved by another host']],
+  [62, ['ETIME', 'the disk took too long']],
+  [67, ['ENOLINK', 'the connection to the disk was lost']],
   [74, ['EBADMSG', 'bad message, or a checksum on the disk does not fit']],
-  // libuv has a name, but its words speak of sockets.
+  // These libuv has names for, but its words speak of sockets and networks.
   [95, ['ENOTSUP', 'operation not supported']],
+  [107, ['ENOTCONN', 'not connected']],
+  [108, ['ESHUTDOWN', 'it has shut down']],
+  [110, ['ETIMEDOUT', 'it timed out']],
   [116, ['ESTALE', 'stale file handle']],
   [117, ['EUCLEAN', 'the filesystem is damaged']],
   [122, ['EDQUOT', 'disk quota exceeded']],
@@ -43,7 +49,21 @@ export class KernelError extends Error {
 
 /** Whether `error` is one of the kernel's, ours or Node's own, with one of these names. */
 export function isErrno(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' && codes.includes(error.code);
+  const name = errnoName(error);
+  return name !== undefined && codes.includes(name);
+}
+
+/**
+ * The name of the number that the kernel refused a call with: `ENOENT`. Node's own errors have a name only of what libuv
+ * knows; `Unknown system error -117` is a damaged filesystem, and what they have of it is the number.
+ */
+export function errnoName(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if ('errno' in error && typeof error.errno === 'number') {
+    const name = beyondLibuv.get(Math.abs(error.errno))?.[0];
+    if (name !== undefined) return name;
+  }
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
 function describe(errno: number): readonly [string, string] {

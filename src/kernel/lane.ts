@@ -23,7 +23,7 @@ interface Job {
  */
 export class Lane {
   readonly name: string;
-  /** Hears of every failure, whoever it was of. */
+  /** Hears of every failure, whoever it was of, in lanes beside this one too. */
   onFailure: ((error: unknown) => void) | undefined;
   readonly #limit: number;
   readonly #running = new Set<Job>();
@@ -45,6 +45,7 @@ export class Lane {
   /** Another lane for the same disk, with places of its own, which closes with this one. */
   beside(name: string, limit: number): Lane {
     const lane = new Lane(`${this.name} ${name}`, limit);
+    lane.onFailure = (error) => this.onFailure?.(error);
     this.#beside.push(lane);
     if (this.#closedFor !== undefined) lane.close(this.#closedFor);
     return lane;

@@ -2,6 +2,7 @@ import { constants } from 'node:fs/promises';
 import { setRefusesWrites } from './block.ts';
 import { type Descriptor, openFile, openReadOnly } from './descriptor.ts';
 import { type DeviceNumber, sameDevice } from './device.ts';
+import { diskFaultOf } from './disk-fault.ts';
 import { isErrno } from './errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow, type LentMemory } from './ioctl.ts';
 import type { Lane } from './lane.ts';
@@ -218,7 +219,7 @@ export async function listLoops(
 
 /** For `loopStatus` of a device whose file's filesystem is dead, and answers the kernel's question with an error. */
 export function nothingIfSick(error: unknown): undefined {
-  if (!isErrno(error, 'EIO', 'EUCLEAN', 'ESTALE')) throw error;
+  if (diskFaultOf(error) === undefined) throw error;
 }
 
 /**

@@ -3,13 +3,21 @@ import { CommandError } from '../command/run.ts';
 import { probeContent } from '../kernel/blkid.ts';
 import { deviceSizeBytes, sizeOfDevice } from '../kernel/block.ts';
 import type { Descriptor } from '../kernel/descriptor.ts';
+import { diskFaultOf } from '../kernel/disk-fault.ts';
 import { KernelError } from '../kernel/errno.ts';
 import { readAt } from '../kernel/file.ts';
 import { growMounted } from '../kernel/grow.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { mountFilesystem } from '../kernel/mount.ts';
 import type { Pool } from '../pool/pool.ts';
-import { Aborted, DataLoss, type HoldfastError, InternalError, InvalidArgument } from '../volume/errors.ts';
+import {
+  Aborted,
+  DataLoss,
+  type HoldfastError,
+  InternalError,
+  InvalidArgument,
+  Unavailable,
+} from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
@@ -130,5 +138,6 @@ function refusal(error: KernelError, volumeId: VolumeId, fsType: string, hasPara
   }
   const message = `volume ${volumeId}: its ${fsType} cannot be mounted (${words}). It is left as it is; see the node's kernel log.`;
   if (['EUCLEAN', 'EBADMSG', 'EINVAL'].includes(error.code)) return new DamagedFilesystem(message);
-  return error.code === 'EIO' ? new DataLoss(message) : new InternalError(message);
+  if (error.code === 'EIO') return new DataLoss(message);
+  return diskFaultOf(error) === undefined ? new InternalError(message) : new Unavailable(message);
 }

@@ -1,7 +1,8 @@
+import { diskFaultOf } from '../kernel/disk-fault.ts';
 import { Lane } from '../kernel/lane.ts';
 import { Unavailable } from '../volume/errors.ts';
 import type { Pool } from './pool.ts';
-import { PoolQuarantined, sicknessOf } from './quarantine.ts';
+import { PoolQuarantined } from './quarantine.ts';
 
 /** Opens a configured pool; which kind it is, only the composition root knows. Its blocking calls take the lane. */
 export type PoolOpener = (lane: Lane) => Promise<Pool>;
@@ -119,7 +120,7 @@ export class PoolKeeper {
       await pool.checkHealth(this.#healthLane);
       this.#answeredMs = performance.now();
     } catch (error) {
-      const reason = sicknessOf(error);
+      const reason = diskFaultOf(error);
       if (reason !== undefined && this.#isAt(pool)) this.#giveUp(pool, reason);
       else this.#options.log.warn({ pool: this.#options.name, err: error }, 'cannot find out how a pool is');
       this.#answeredMs = performance.now();
@@ -152,7 +153,7 @@ export class PoolKeeper {
       this.#answeredMs = performance.now();
       this.#isSuspect = false;
       pool.lane.onFailure = (error) => {
-        this.#isSuspect ||= sicknessOf(error) !== undefined;
+        this.#isSuspect ||= diskFaultOf(error) !== undefined;
       };
       if (this.#isStopped) await pool.close();
       else this.#state = { state: 'open', pool };
@@ -176,7 +177,7 @@ export class PoolKeeper {
     const { name, log } = this.#options;
     const words = (error instanceof Error ? error.message : String(error)).replace(`pool ${name}: `, '');
     if (before.state === 'quarantined') {
-      const reason = sicknessOf(error) ?? words.replace(/\.$/, '');
+      const reason = diskFaultOf(error) ?? words.replace(/\.$/, '');
       if (reason === before.error.reason) return;
       this.#state = { ...before, error: new PoolQuarantined(name, before.error.since, reason) };
       log.error({ pool: name, reason }, 'a pool stays in quarantine');

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import type { DeviceNumber } from '../../kernel/device.ts';
+import { diskFaultOf } from '../../kernel/disk-fault.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { detachLoop, type LoopStatus } from '../../kernel/loop.ts';
 import { findLoops, loopBackingPath, loopNumber } from '../../kernel/loop-sight.ts';
@@ -7,7 +8,6 @@ import { readMountTable } from '../../kernel/mount-table.ts';
 import { type VolumeId, volumeIdInPath } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { AttachedDevice } from '../pool.ts';
-import { sicknessOf } from '../quarantine.ts';
 
 /*
  * The devices of volumes by what the kernel alone knows of them, for a pool whose disk cannot be asked: enough to undo
@@ -55,7 +55,7 @@ async function isDead(read: () => Promise<LoopStatus>): Promise<boolean> {
     await read();
     return false;
   } catch (error) {
-    if (sicknessOf(error) === undefined) throw error;
+    if (diskFaultOf(error) === undefined) throw error;
     return true;
   }
 }

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
+import { diskFaultOf } from '../../kernel/disk-fault.ts';
 import { isErrno, KernelError } from '../../kernel/errno.ts';
 import { thaw } from '../../kernel/freeze.ts';
 import type { Lane } from '../../kernel/lane.ts';
@@ -9,7 +10,6 @@ import { mountFilesystem, unmount } from '../../kernel/mount.ts';
 import { type FileStatus, openDirectory, statusOf } from '../../kernel/path.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
-import { sicknessOf } from '../quarantine.ts';
 import type { Ballast } from './ballast.ts';
 import { detachFromDead } from './devices-by-path.ts';
 import { writeHealthFile } from './health-file.ts';
@@ -87,7 +87,7 @@ async function usableMount({ lane, poolName, root }: HomeMount): Promise<FileSta
     await writeHealthFile(lane, root);
     return status;
   } catch (error) {
-    const sickness = sicknessOf(error);
+    const sickness = diskFaultOf(error);
     if (sickness === undefined) throw error;
     await detachFromDead(lane);
     await unmount(lane, root).catch((refusal) => {
