@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { isErrno } from '../../src/kernel/errno.ts';
 import { Lane } from '../../src/kernel/lane.ts';
+import { snapshotIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -55,6 +58,57 @@ describe('a disk that somebody else has filled to the last block', () => {
       await pool.close();
     });
   }
+});
+
+describe('a full disk whose reserve somebody removed', () => {
+  for (const fsType of ['xfs', 'ext4']) {
+    test(`${fsType}: a volume that cannot be marked as deleted is not unlinked; the reserve comes back`, async () => {
+      using scratch = new Scratch('full');
+      const directory = mountDisk(scratch, fsType);
+      const home = { type: 'directory', path: `${directory}/pool` } as const;
+      const pool = await openTestPool(scratch, { home, undeleteSeconds: 3600 });
+      const { id } = await pool.create(volumeSpec('v'));
+      const publication = { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false } as const;
+      execFileSync('rm', ['--recursive', `${directory}/pool/ballast`, `${directory}/pool/spares`]);
+      fill(`${directory}/foreign`);
+      useUpDirectories(`${directory}/pool/volumes/${id}`);
+      await assert.rejects(pool.remove(id), { code: 'ENOSPC' });
+      await assert.rejects(pool.setPublication(id, publication), { code: 'ENOSPC' });
+      assert.ok(existsSync(`${directory}/pool/volumes/${id}/data`));
+      assert.equal((await pool.find(id))?.id, id);
+
+      execFileSync('rm', ['--recursive', `${directory}/foreign`]);
+      await pool.checkHealth(new Lane('health', 1));
+      assert.equal(statSync(`${directory}/pool/ballast`).size, ballastBytes);
+      assert.equal(readdirSync(`${directory}/pool/spares`).length, spares);
+      await pool.remove(id);
+      await pool.restore(id);
+      await pool.close();
+    });
+  }
+});
+
+describe('a pool without its trash', () => {
+  test('forgets no volume and no snapshot that is there: neither can go', async () => {
+    using scratch = new Scratch('full');
+    const pool = await openTestPool(scratch);
+    const { id } = await pool.create(volumeSpec('v', { content: { type: 'block' } }));
+    const snapshotId = snapshotIdFor('node', 's');
+    // Now the driver has the directory open, and may not notice that it is gone.
+    await pool.remove((await pool.create(volumeSpec('first'))).id);
+    await eventually(() => assert.deepEqual(readdirSync(scratch.join('pool/trash')), []));
+    await pool.cut([{ id: snapshotId, name: 's', sourceId: id, parameters: {} }]);
+    execFileSync('rmdir', [scratch.join('pool/trash')]);
+    await assert.rejects(pool.remove(id), { code: 'ENOENT' });
+    await assert.rejects(pool.removeSnapshot(snapshotId), { code: 'ENOENT' });
+    mkdirSync(scratch.join('pool/trash'));
+    assert.equal((await pool.find(id))?.id, id);
+    assert.equal((await pool.findSnapshot(snapshotId))?.id, snapshotId);
+    await pool.removeSnapshot(snapshotId);
+    await pool.remove(id);
+    assert.equal(await pool.find(id), undefined);
+    await pool.close();
+  });
 });
 
 describe('the host of a backing file that somebody else has filled to the last block', () => {
@@ -163,6 +217,15 @@ function mountDisk(scratch: Scratch, fsType: string, options: readonly string[] 
   execFileSync(`mkfs.${fsType}`, ['-q', ...options, image]);
   execFileSync('mount', ['-o', 'loop', image, directory]);
   return directory;
+}
+
+/** A directory that has room for another name or two may take them although the disk is full. */
+function useUpDirectories(directory: string): void {
+  try {
+    for (let index = 0; index < 100_000; index++) writeFileSync(join(directory, `filler-${index}`), 'x');
+  } catch (error) {
+    if (!isErrno(error, 'ENOSPC')) throw error;
+  }
 }
 
 /** Whole blocks first, then the rest. */

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { statfs, truncate } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { openFile } from '../../kernel/descriptor.ts';
-import { isErrno } from '../../kernel/errno.ts';
+import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import { allocate } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { statusOf } from '../../kernel/path.ts';
@@ -55,7 +55,7 @@ export class Ballast {
   async takeIn(lane: Lane): Promise<void> {
     await this.#host?.takeIn(lane);
     await this.#spares?.takeIn(lane);
-    if (this.#bytes === wholeBytes) return;
+    if (this.#bytes === wholeBytes && (await this.#isThere(lane))) return;
     try {
       const { bavail, bsize } = await lane.run(() => statfs(dirname(this.#path), { bigint: true }));
       await using _made = await openFile(lane, this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
@@ -84,7 +84,18 @@ export class Ballast {
     const isLighter = (await this.#spares?.throwOut(lane)) === true || hostIsLighter;
     if (this.#bytes === 0n) return isLighter;
     this.#bytes = this.#bytes > pieceBytes ? this.#bytes - pieceBytes : 0n;
-    await lane.run(() => truncate(this.#path, Number(this.#bytes)));
-    return true;
+    try {
+      await lane.run(() => truncate(this.#path, Number(this.#bytes)));
+      return true;
+    } catch (error) {
+      // Removed by hand: somebody else has the room. Whoever throws it out must not think that his own file is missing.
+      ignoreMissing(error);
+      this.#bytes = 0n;
+      return isLighter;
+    }
+  }
+
+  async #isThere(lane: Lane): Promise<boolean> {
+    return (await statusOf(lane, this.#path).catch(ignoreMissing)) !== undefined;
   }
 }

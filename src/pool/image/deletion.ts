@@ -10,6 +10,7 @@ import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { TrashedVolume } from '../pool.ts';
 import { replaceFile } from './durable-file.ts';
+import { unlessGone } from './gone.ts';
 import { attachedHere } from './in-use.ts';
 import { isMountOf } from './mounted.ts';
 import type { ImageParts } from './parts.ts';
@@ -40,7 +41,8 @@ export class ImageDeletion {
     await unsettled.change([id], () =>
       step('remove/trash', async () => {
         // Removed by hand: what remains to be done is to forget it (DV05).
-        await ballast.afloat(lane, () => lane.run(() => rename(layout.volume(id), trashed))).catch(ignoreMissing);
+        const path = layout.volume(id);
+        await unlessGone(lane, path, () => ballast.afloat(lane, () => lane.run(() => rename(path, trashed))));
         await syncBoth(this.#parts);
       }),
     );
@@ -126,17 +128,13 @@ export class ImageDeletion {
   async #markDeletion(id: VolumeId, undeleteSeconds: number): Promise<Deletion | undefined> {
     const { ballast, lane, layout, syncs, trash } = this.#parts;
     const deletion = deletedNow(undeleteSeconds, trash.poolAgeMs);
-    const path = join(layout.volume(id), deletionFileName);
-    try {
-      await step('remove/mark', () =>
-        ballast.afloat(lane, () => replaceFile(lane, syncs, path, JSON.stringify(deletion))),
-      );
-      return deletion;
-    } catch (error) {
-      // Removed by hand: nothing is left to be kept.
-      ignoreMissing(error);
-      return undefined;
-    }
+    const volume = layout.volume(id);
+    const path = join(volume, deletionFileName);
+    const isMarked = await unlessGone(lane, volume, () =>
+      step('remove/mark', () => ballast.afloat(lane, () => replaceFile(lane, syncs, path, JSON.stringify(deletion)))),
+    );
+    // Removed by hand: nothing is left to be kept.
+    return isMarked ? deletion : undefined;
   }
 
   /** Of an earlier deletion: one that was cut short, or undone. */

@@ -18,6 +18,7 @@ import type { GroupSpec, SnapshotSpec } from '../pool.ts';
 import { freezeTarget } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import type { FreezeTarget } from './freezer.ts';
+import { unlessGone } from './gone.ts';
 import type { ImageParts } from './parts.ts';
 
 /** A snapshot on its way: what it is of, and where it is being made. */
@@ -133,7 +134,8 @@ export class ImageSnapshots {
       await unsettled.change([id], () =>
         step('snapshot/remove', async () => {
           // Removed by hand: what remains to be done is to forget it.
-          await ballast.afloat(lane, () => lane.run(() => rename(layout.snapshot(id), trashed))).catch(ignoreMissing);
+          const path = layout.snapshot(id);
+          await unlessGone(lane, path, () => ballast.afloat(lane, () => lane.run(() => rename(path, trashed))));
           await Promise.all([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);
         }),
       );

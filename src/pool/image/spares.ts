@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { mkdir, readdir, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openFile } from '../../kernel/descriptor.ts';
-import { isErrno } from '../../kernel/errno.ts';
+import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 
 /** Lies in the pool's own directory: empty files, each of which takes an inode that nobody else can take. */
@@ -24,10 +24,10 @@ export class Spares {
 
   /** Takes them, if there are enough; never fails for want of them. */
   async takeIn(lane: Lane): Promise<void> {
-    if (this.#paths.length === whole) return;
     try {
       await lane.run(() => mkdir(this.#directory, { recursive: true, mode: 0o700 }));
       this.#paths = (await lane.run(() => readdir(this.#directory))).map((name) => join(this.#directory, name));
+      if (this.#paths.length >= whole) return;
       // btrfs, which makes inodes as it needs them, says that none is free.
       const { ffree } = await lane.run(() => statfs(this.#directory));
       for (let index = 0; ffree >= plentyFactor * whole && index < whole; index++) {
@@ -43,9 +43,12 @@ export class Spares {
 
   /** @returns whether there was one left */
   async throwOut(lane: Lane): Promise<boolean> {
-    const path = this.#paths.pop();
-    if (path === undefined) return false;
-    await lane.run(() => unlink(path));
-    return true;
+    for (;;) {
+      const path = this.#paths.pop();
+      if (path === undefined) return false;
+      // Of one that was removed by hand somebody else has the inode.
+      const isUnlinked = await lane.run(() => unlink(path)).then(() => true, ignoreMissing);
+      if (isUnlinked === true) return true;
+    }
   }
 }

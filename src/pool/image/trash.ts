@@ -6,6 +6,7 @@ import type { Lane } from '../../kernel/lane.ts';
 import { finishAll } from '../../volume/finish-all.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
+import { unlessGone } from './gone.ts';
 import { copySuffix, type Layout } from './layout.ts';
 import { PoolAge } from './pool-age.ts';
 import { byDeletion, deletionFileName, isOriginal, readTrash, type TrashEntry, timeLeftMs } from './trash-entry.ts';
@@ -128,12 +129,8 @@ export class Trash {
 
   /** Takes a name away at once, so that it can be used anew, and queues what had it. Nothing there: nothing to do. */
   async discard(path: string, trashed: string): Promise<void> {
-    try {
-      await this.#lane.run(() => rename(path, trashed));
-    } catch (error) {
-      return ignoreMissing(error);
-    }
-    this.purge(trashed);
+    const isMoved = await unlessGone(this.#lane, path, () => this.#lane.run(() => rename(path, trashed)));
+    if (isMoved) this.purge(trashed);
   }
 
   /** Resolves when everything queued so far is gone. */

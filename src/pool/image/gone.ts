@@ -1,0 +1,28 @@
+import { lstat } from 'node:fs/promises';
+import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
+import type { Lane } from '../../kernel/lane.ts';
+
+/**
+ * Does something to a file or directory that somebody may have removed by hand: then there is nothing to be done. That
+ * something is missing says nothing of which: whoever takes every ENOENT for this one forgets what is there.
+ * @returns whether it was done
+ */
+export async function unlessGone(lane: Lane, path: string, work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT') || (await isThere(lane, path))) throw error;
+    return false;
+  }
+}
+
+async function isThere(lane: Lane, path: string): Promise<boolean> {
+  try {
+    await lane.run(() => lstat(path));
+    return true;
+  } catch (error) {
+    ignoreMissing(error);
+    return false;
+  }
+}
