@@ -252,7 +252,37 @@ describe('the file', () => {
       /:2:8: pools.a.colour: unknown key \(known: kind, /,
     ],
     ['a bad size', 'pools:\n  a:\n    size: 10 GB\n', /:3:5: pools.a.size: '10 GB' is no size/],
-    ['a size of nothing', 'pools:\n  a:\n    size: 0\n', /:3:5: pools.a.size: must be more than 0/],
+    ['a size of nothing', 'pools:\n  a:\n    size: 0\n', /:3:5: pools.a.size: must be at least 300Mi, not '0'/],
+    ['a size without its unit', 'pools:\n  a:\n    size: 1\n', /:3:5: pools.a.size: must be at least 300Mi/],
+    ['a size beyond any disk', 'pools:\n  a: { size: 9999999Pi }\n', /:2:8: pools.a.size: must be at most 1024Pi/],
+    ['a reserve without its unit', 'pools:\n  a: { reserve: 5 }\n', /:2:8: pools.a.reserve: must be at least 1Mi/],
+    ['a reserve of all', 'pools:\n  a: { size: 1Gi, reserve: 1Gi }\n', /:2:19: pools.a.reserve: must be less than/],
+    ['a patience of no time', 'pools:\n  a: { sickAfter: 0 }\n', /:2:8: pools.a.sickAfter: must be 1s to 1h/],
+    ['a key without a value', 'pools:\n  a: { size: }\n', /:2:8: pools.a.size: has no value/],
+    ['the root', 'pools:\n  a: { directory: / }\n', /:2:8: pools.a.directory: \/ is not for one pool alone/],
+    ['a directory of the system', 'pools:\n  a: { directory: /usr/x }\n', /pools.a.directory: \/usr\/x belongs to the/],
+    ['a file in the root', 'pools:\n  a: { file: //.. }\n', /:2:8: pools.a.file: \/ is not for one pool alone/],
+    ['a directory as a device', 'pools:\n  a: { device: /etc }\n', /:2:8: pools.a.device: \/etc belongs to the system/],
+    ["the driver's own", 'pools:\n  a: { directory: /var/lib/holdfast }\n', /HOLDFAST_DATA/],
+    ["the driver's notes", 'pools:\n  a: { directory: /var/lib/holdfast/node/a }\n', /has the driver's notes/],
+    ["what has the kubelet's", 'pools:\n  a: { directory: /var/lib/kubelet }\n', /HOLDFAST_KUBELET_DIR/],
+    ["another pool's automatic home", 'pools:\n  a:\n  b: { file: /var/lib/holdfast/pools/a.img }\n', /:3:3: /],
+    [
+      'a place that is written in two ways',
+      'pools:\n  a: { directory: /x/y }\n  b: { directory: /x//y/ }\n',
+      /:3:3: pools.b: pool 'a' is already at \/x\/y/,
+    ],
+    [
+      'a place in another one',
+      'pools:\n  a: { directory: /x/y }\n  b: { file: /x/y/z.img }\n',
+      /:3:3: pools.b: \/x\/y\/z.img lies in \/x\/y, and one of them is pool 'a'/,
+    ],
+    ['a list as a pool', 'pools:\n  a: [1]\n', /:2:3: pools.a: must be a section with keys and values, not a list/],
+    ['a flag as a section', 'pools: yes\n', /:1:1: pools: must be a section with a key for each, not 'yes'/],
+    ['a word that is nearly right', 'attach: require\n', /attach: must be one of none, required, .*mean 'required'\?/],
+    ['a default that is a number', 'defaultPool: 1\n', /:1:1: defaultPool: must be text, not '1': put it in quotes/],
+    ['a tab', 'pools:\n\ta: {}\n', /:2:1: is indented with a tab: YAML wants spaces/],
+    ['an endless alias', 'pools: &x\n  a: *x\n', /:2:3: pools.a.a: unknown key/],
     ['a size that is a list', 'pools:\n  a:\n    size: [1]\n', /:3:5: pools.a.size: must be a size/],
     [
       'a size for a directory',
@@ -300,7 +330,71 @@ describe('the file', () => {
     );
   });
 
-  test('no text makes it throw', async () => {
+  test('mistakes of every kind come at once: in values, between keys, between pools, and twice a key', async () => {
+    const found = problems(
+      await ofFile(
+        [
+          'defaultPool: fats',
+          'pools:',
+          '  Fast: { device: /dev/sdb, file: /srv/fast.img }',
+          '  big: { directory: /srv/big }',
+          '  inner: { directory: /srv/big/inner, overcommit: 0 }',
+          '  same: { directory: /srv//big }',
+          'attach: none',
+          'attach: none',
+        ].join('\n'),
+      ),
+    );
+    assert.deepEqual(
+      found.map((problem) => problem.replace(/^\/etc\/holdfast.yaml:(\d+):\d+: (\S+) .*$/, '$1 $2')),
+      [
+        '1 defaultPool:',
+        '3 pools.Fast:',
+        '3 pools.Fast.file:',
+        '5 pools.inner:',
+        '5 pools.inner.overcommit:',
+        '6 pools.same:',
+        '8 the',
+      ],
+    );
+    assert.match(found[1] ?? '', /such as fast$/);
+  });
+
+  test('a pool may name the very place that it would get by itself', async () => {
+    const own = 'pools:\n  default: { file: /var/lib/holdfast/pools/default.img, size: 50Gi }\n';
+    assert.equal(valid(await ofFile(own)).pools.length, 1);
+  });
+
+  test("YAML's merge keys and aliases mean what they say, and mistakes in them are found where they are written", async () => {
+    const text = (overcommit: string) =>
+      [
+        'pools:',
+        '  a: &usual',
+        `    overcommit: ${overcommit}`,
+        '    undelete: 24h',
+        '    directory: /srv/a',
+        '  b:',
+        '    <<: *usual',
+        '    directory: /srv/b',
+        'defaultPool: a',
+      ].join('\n');
+    const { pools } = valid(await ofFile(text('2')));
+    assert.deepEqual(
+      pools.map(({ home, overcommit, undeleteSeconds }) => ({ home, overcommit, undeleteSeconds })),
+      ['/srv/a', '/srv/b'].map((path) => ({
+        home: { type: 'directory', path },
+        overcommit: 2,
+        undeleteSeconds: 86_400,
+      })),
+    );
+    const found = problems(await ofFile(text('none')));
+    assert.deepEqual(
+      found.map((problem) => problem.split(' must')[0]),
+      ['a', 'b'].map((name) => `/etc/holdfast.yaml:3:5: pools.${name}.overcommit:`),
+    );
+  });
+
+  test('no text makes it throw, and all it says of a wrong one is a sentence of ours with a place', async () => {
     const words = fc.constantFrom(
       'pools',
       ': ',
@@ -311,6 +405,12 @@ describe('the file', () => {
       '- ',
       'size',
       '10Gi',
+      'device: /',
+      'directory: /x',
+      '__proto__: ',
+      'undelete: ',
+      'a: ',
+      '1',
       '&a ',
       '*a',
       '<<',
@@ -325,9 +425,14 @@ describe('the file', () => {
     await fc.assert(
       fc.asyncProperty(anything, async (text) => {
         const parsed = await ofFile(text);
-        assert.ok('config' in parsed || parsed.problems.length > 0);
+        if ('config' in parsed) return;
+        assert.ok(parsed.problems.length > 0);
+        for (const problem of parsed.problems) {
+          assert.match(problem, /^\/etc\/holdfast\.yaml:\d+:\d+: \S/);
+          assert.doesNotMatch(problem, /Invalid |Unrecognized |Too (big|small)|received |undefined|\n +at /);
+        }
       }),
-      { numRuns: 500 },
+      { numRuns: 1000 },
     );
   });
 });

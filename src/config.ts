@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { ConfigFile, PoolSection } from './config-file.ts';
+import type { HostPlaces } from './config-homes.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
 import type { FilesystemType } from './volume/filesystem.ts';
 import type { CrashPoint } from './volume/step.ts';
@@ -116,9 +117,9 @@ const driverNamePattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[
 async function readConfig(source: ConfigSource, reader: EnvironmentReader): Promise<Config> {
   reader.refuseMisspelled();
   const configFile = reader.path('HOLDFAST_CONFIG', undefined);
-  const file = await readFileSections(configFile, source, reader);
   const dataDirectory = reader.path('HOLDFAST_DATA', '/var/lib/holdfast');
   const kubeletDirectory = reader.path('HOLDFAST_KUBELET_DIR', '/var/lib/kubelet');
+  const file = await readFileSections(configFile, { dataDirectory, kubeletDirectory }, source, reader);
   const socketPath = reader.endpoint('CSI_ENDPOINT');
   const registrationSocketPath = reader.socketPath('HOLDFAST_REGISTRATION_SOCKET', undefined);
   const adminSocketPath = reader.socketPath('HOLDFAST_ADMIN_SOCKET', join(dataDirectory, 'admin.sock'));
@@ -126,7 +127,8 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     reader.problems.push('HOLDFAST_REGISTRATION_SOCKET is the socket of CSI_ENDPOINT: it needs one of its own');
   }
   refuseNeighbours(adminSocketPath, { socketPath, registrationSocketPath }, reader);
-  const pools = Object.entries(file.pools ?? { default: undefined }).map(([name, section]) => poolOf(name, section));
+  const sections = file?.pools ?? new Map<string, PoolSection | undefined>([['default', undefined]]);
+  const pools = Array.from(sections, ([name, section]) => poolOf(name, section));
   return {
     driverName: reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
       fits: (name) => name.length <= 63 && driverNamePattern.test(name),
@@ -149,11 +151,11 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     searchPath: reader.text('PATH') ?? defaultSearchPath,
     configFile,
     pools,
-    defaultPool: defaultPoolOf(file, pools, configFile, reader),
-    expansion: file.expansion,
-    attach: file.attach,
-    maxVolumesPerNode: file.maxVolumesPerNode,
-    lockTimeoutMs: file.lockTimeoutSeconds * 1000,
+    defaultPool: defaultPoolOf(file, pools),
+    expansion: file?.expansion ?? 'node',
+    attach: file?.attach ?? 'none',
+    maxVolumesPerNode: file?.maxVolumesPerNode ?? 0,
+    lockTimeoutMs: (file?.lockTimeoutSeconds ?? 30) * 1000,
   };
 }
 
@@ -182,28 +184,28 @@ function refuseNeighbours(
   }
 }
 
-const noFile: ConfigFile = { expansion: 'node', attach: 'none', maxVolumesPerNode: 0, lockTimeoutSeconds: 30 };
-
+/** undefined: there is none, or none that can be understood. */
 async function readFileSections(
   path: string | undefined,
+  places: HostPlaces,
   source: ConfigSource,
   reader: EnvironmentReader,
-): Promise<ConfigFile> {
-  if (path === undefined) return noFile;
+): Promise<ConfigFile | undefined> {
+  if (path === undefined) return undefined;
   let text: string;
   try {
     text = source.readFile(path);
   } catch (error) {
     reader.problems.push(`HOLDFAST_CONFIG: ${error instanceof Error ? error.message : String(error)}`);
-    return noFile;
+    return undefined;
   }
   // Without a file there is no need for a YAML parser.
   const { parseConfigFile } = await import('./config-file.ts');
-  const parsed = parseConfigFile(text);
+  const parsed = parseConfigFile(text, places);
   if ('file' in parsed) return parsed.file;
   for (const { line, column, message } of parsed.problems)
     reader.problems.push(`${path}:${line}:${column}: ${message}`);
-  return noFile;
+  return undefined;
 }
 
 function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
@@ -229,18 +231,7 @@ function homeOf(section: PoolSection | undefined): PoolHome {
 }
 
 /** The pool for requests that name none: the configured one, else the one called `default`, else the only one. */
-function defaultPoolOf(
-  file: ConfigFile,
-  pools: readonly PoolConfig[],
-  configFile: string | undefined,
-  reader: EnvironmentReader,
-): string {
-  const named = file.defaultPool ?? pools.find((pool) => pool.name === 'default')?.name;
-  const [first, second] = pools;
-  if (named !== undefined) return named;
-  if (second !== undefined) {
-    const names = pools.map((pool) => pool.name).join(', ');
-    reader.problems.push(`${configFile}: set defaultPool: with several pools (${names}) none is the default by itself`);
-  }
-  return first?.name ?? 'default';
+function defaultPoolOf(file: ConfigFile | undefined, pools: readonly PoolConfig[]): string {
+  const named = file?.defaultPool ?? pools.find((pool) => pool.name === 'default')?.name;
+  return named ?? pools[0]?.name ?? 'default';
 }

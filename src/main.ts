@@ -3,6 +3,7 @@ import { Argument, Command, CommanderError, Option } from 'commander';
 import type { Wanted } from './cli/inventory.ts';
 import { exitCodes, type Output } from './cli/output.ts';
 import type { ReclaimPolicy } from './cli/persistent-volume.ts';
+import { printable } from './cli/text.ts';
 import type { Config, ConfigSource, Parsed } from './config.ts';
 import { version } from './version.ts';
 
@@ -13,7 +14,8 @@ import { version } from './version.ts';
 
 const output: Output = {
   line: (text) => process.stdout.write(`${text}\n`),
-  problem: (text) => process.stderr.write(`holdfast: ${text}\n`),
+  // It may quote what others wrote: a key of the configuration, a name in a record.
+  problem: (text) => process.stderr.write(`holdfast: ${printable(text)}\n`),
   colours: process.stdout.isTTY === true && process.stdout.hasColors(),
 };
 

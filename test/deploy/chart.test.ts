@@ -12,6 +12,8 @@ import { type KubernetesObject, objectsOf } from './objects.ts';
 
 const deploy = fileURLToPath(new URL('../../deploy', import.meta.url));
 
+const places = { dataDirectory: '/var/lib/holdfast', kubeletDirectory: '/var/lib/kubelet' };
+
 /** All that is optional, and all that differs from place to place. */
 const everything: Values = {
   image: { repository: 'registry.example.org/storage/holdfast', tag: '1.2.3' },
@@ -102,9 +104,9 @@ describe('Helm chart', () => {
     ] as const) {
       const configMap = objectsOf(await helm.template(values)).get('ConfigMap holdfast');
       const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(configMap);
-      const parsed = parseConfigFile(data['holdfast.yaml'] ?? '');
+      const parsed = parseConfigFile(data['holdfast.yaml'] ?? '', places);
       assert.ok('file' in parsed, data['holdfast.yaml'] ?? 'there is no holdfast.yaml');
-      assert.deepEqual(Object.keys(parsed.file.pools ?? {}).sort(), pools);
+      assert.deepEqual([...(parsed.file.pools?.keys() ?? [])].sort(), pools);
     }
   });
 
@@ -185,7 +187,7 @@ function withoutKey<T>(value: T, key: string): T {
 }
 
 function knownKeys(text: string): string[] {
-  const parsed = parseConfigFile(text);
+  const parsed = parseConfigFile(text, places);
   assert.ok('problems' in parsed);
   return /\(known: (.*)\)/.exec(parsed.problems[0]?.message ?? '')?.[1]?.split(', ') ?? [];
 }

@@ -1,0 +1,83 @@
+import { nearest } from './nearest.ts';
+
+/** One mistake in a file of settings: where, by the keys that lead there, and what to do about it. */
+export interface Mistake {
+  readonly path: readonly string[];
+  readonly message: string;
+}
+
+/** What is wrong with one value; the message goes on from its key: `must be …`. */
+export class WrongValue extends Error {}
+
+/** Makes of a value what it means. @throws WrongValue */
+export type ReadValue<T> = (value: unknown) => T;
+
+/** Reads a section key by key, and keeps all that is wrong with it, instead of stopping at the first mistake. */
+export class SectionReader {
+  readonly #section: Readonly<Record<string, unknown>>;
+  readonly #path: readonly string[];
+  readonly #mistakes: Mistake[];
+
+  /** @param known what the keys of the section can be; all others are mistakes */
+  constructor(value: unknown, path: readonly string[], known: readonly string[], mistakes: Mistake[]) {
+    this.#path = path;
+    this.#mistakes = mistakes;
+    this.#section = isSection(value) ? value : {};
+    if (value !== undefined && value !== null && !isSection(value)) {
+      this.mistake([], `must be a section with keys and values, not ${shown(value)}`);
+    }
+    for (const key of Object.keys(this.#section)) {
+      if (known.includes(key)) continue;
+      const meant = nearest(key, known);
+      const hint = meant === undefined ? `known: ${known.join(', ')}` : `did you mean '${meant}'?`;
+      this.mistake([key], `unknown key (${hint})`);
+    }
+  }
+
+  /** The key's value; undefined if it is not there, or wrong. */
+  read<T>(key: string, readValue: ReadValue<T>): T | undefined {
+    const value = Object.hasOwn(this.#section, key) ? this.#section[key] : undefined;
+    if (value === undefined) return undefined;
+    try {
+      if (value === null) throw new WrongValue('has no value: write one, or leave the key out');
+      return readValue(value);
+    } catch (error) {
+      if (!(error instanceof WrongValue)) throw error;
+      this.mistake([key], error.message);
+      return undefined;
+    }
+  }
+
+  /** Whether anything is said about it, right or wrong. */
+  has(key: string): boolean {
+    return Object.hasOwn(this.#section, key);
+  }
+
+  /** The sections below a key, by their names; undefined if the key is not there. */
+  sections(key: string): ReadonlyMap<string, unknown> | undefined {
+    if (!this.has(key)) return undefined;
+    const value = this.#section[key];
+    if (value === null || isSection(value)) return new Map(Object.entries(value ?? {}));
+    this.mistake([key], `must be a section with a key for each, not ${shown(value)}`);
+    return undefined;
+  }
+
+  mistake(below: readonly string[], message: string): void {
+    this.#mistakes.push({ path: [...this.#path, ...below], message });
+  }
+}
+
+function isSection(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
+}
+
+const longestShown = 60;
+
+/** A value in a message. */
+export function shown(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'a section';
+  const text = String(value);
+  return `'${text.length > longestShown ? `${text.slice(0, longestShown)}…` : text}'`;
+}
