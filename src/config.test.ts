@@ -34,7 +34,7 @@ describe('the environment', () => {
       {
         name: 'default',
         kind: 'image',
-        home: { type: 'auto', sizeBytes: 10n << 30n },
+        home: { type: 'auto', sizeBytes: undefined },
         reserveBytes: undefined,
         overcommit: 1,
         defaultFilesystem: 'ext4',
@@ -221,7 +221,7 @@ describe('the file', () => {
         { type: 'device', path: '/dev/nvme1n1' },
         { type: 'file', path: '/srv/big.img', sizeBytes: 9007199254740993n },
         { type: 'directory', path: '/srv/pool' },
-        { type: 'auto', sizeBytes: 10n << 30n },
+        { type: 'auto', sizeBytes: undefined },
       ],
     );
     assert.equal(config.pools[0]?.reserveBytes, 1n << 30n);

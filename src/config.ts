@@ -8,12 +8,15 @@ import type { FilesystemType } from './volume/filesystem.ts';
 import type { CrashPoint } from './volume/step.ts';
 import type { Trimming } from './volume/trimming.ts';
 
-/** Where a pool lives. `auto`: under the data directory, in whatever way every feature works there. */
+/**
+ * Where a pool lives. `auto`: under the data directory, in whatever way every feature works there. A size that nobody has
+ * chosen follows the disk.
+ */
 export type PoolHome =
-  | { readonly type: 'auto'; readonly sizeBytes: bigint }
+  | { readonly type: 'auto'; readonly sizeBytes: bigint | undefined }
   | { readonly type: 'directory'; readonly path: string }
   | { readonly type: 'device'; readonly path: string }
-  | { readonly type: 'file'; readonly path: string; readonly sizeBytes: bigint };
+  | { readonly type: 'file'; readonly path: string; readonly sizeBytes: bigint | undefined };
 
 export interface PoolConfig {
   readonly name: string;
@@ -106,7 +109,6 @@ export async function parseServeConfig(source: ConfigSource): Promise<Parsed<Ser
 }
 
 const defaultSearchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const defaultPoolBytes = 10n << 30n;
 /** A disk at the end of a long queue takes seconds for a sync; one that takes this long is of no use. */
 const defaultSickAfterSeconds = 20;
 /** A Kubernetes label value, for it is this node's topology segment (Y01). */
@@ -223,7 +225,7 @@ function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
 }
 
 function homeOf(section: PoolSection | undefined): PoolHome {
-  const sizeBytes = section?.size ?? defaultPoolBytes;
+  const sizeBytes = section?.size;
   if (section?.directory !== undefined) return { type: 'directory', path: section.directory };
   if (section?.device !== undefined) return { type: 'device', path: section.device };
   if (section?.file !== undefined) return { type: 'file', path: section.file, sizeBytes };

@@ -12,7 +12,6 @@ import { Drain } from './drain.ts';
 import { Gate } from './gate.ts';
 import { groupControllerService } from './group-controller/service.ts';
 import { identityService } from './identity/service.ts';
-import { KernelError } from './kernel/errno.ts';
 import { Lane } from './kernel/lane.ts';
 import { workerThreads } from './kernel/workers.ts';
 import { laneSizes } from './lanes.ts';
@@ -170,8 +169,9 @@ async function openPools(pools: Pools, log: Logger): Promise<void> {
   const failures = await pools.open();
   for (const { name, error } of failures) {
     if (error instanceof PoolHeld) throw error;
-    // What we know by name needs no stack trace.
-    const isKnown = error instanceof HoldfastError || error instanceof CommandError || error instanceof KernelError;
+    // What we know by name needs no stack trace, nor what the kernel says.
+    const isTold = error instanceof Error && 'syscall' in error;
+    const isKnown = error instanceof HoldfastError || error instanceof CommandError || isTold;
     const cause = isKnown ? { reason: error.message } : { err: error };
     log.error({ pool: name, ...cause }, 'a pool could not be opened; the others work without it');
   }

@@ -40,18 +40,17 @@ export function setRefusesWrites(device: Descriptor, refuses: boolean): void {
   ioctlNow(device, BLKROSET, flag);
 }
 
-/** What an open block device takes: all numbers that the kernel has in memory. */
+/** What an open block device takes: numbers that the kernel has in memory. */
 export interface DeviceLimits {
   readonly sizeBytes: bigint;
   /** The smallest piece that it reads and writes: no filesystem on it may have smaller sectors. */
   readonly sectorBytes: number;
-  readonly isReadonly: boolean;
 }
 
 export function limitsOfDevice(device: Descriptor): DeviceLimits {
   const sector = Buffer.alloc(4);
   ioctlNow(device, BLKSSZGET, sector);
-  return { sizeBytes: sizeOfDevice(device), sectorBytes: sector.readInt32LE(), isReadonly: refusesWrites(device) };
+  return { sizeBytes: sizeOfDevice(device), sectorBytes: sector.readInt32LE() };
 }
 
 /**

@@ -9,6 +9,8 @@ import type { Lane } from '../../kernel/lane.ts';
 import { lockExclusively } from '../../kernel/lock.ts';
 import { InternalError } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
+import { minimumHomeBytes, tooSmall } from './home-format.ts';
+import type { Trouble } from './home-trouble.ts';
 
 /**
  * Makes a sparse file with XFS in it, unless the file is there already. It is made under a name of its own, locked, and
@@ -16,8 +18,10 @@ import { step } from '../../volume/step.ts';
  * see it. Of several who make it at a time one succeeds, however long another one stalls, and the others find it there.
  * @returns the lock on the file, if it was made here
  */
-export async function makeBackingFile(lane: Lane, path: string, sizeBytes: bigint): Promise<Descriptor | undefined> {
+export async function makeBackingFile(home: Trouble, sizeBytes: bigint): Promise<Descriptor | undefined> {
+  const { lane, path, poolName } = home;
   if (await isThere(lane, path)) return undefined;
+  if (sizeBytes < minimumHomeBytes) throw tooSmall(poolName, path, sizeBytes);
   const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
   try {
     const lock = await step('open/draft', () => makeDraft(lane, draft, sizeBytes));

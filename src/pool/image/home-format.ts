@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { format } from '../../command/mkfs.ts';
 import { probeContent } from '../../kernel/blkid.ts';
-import { limitsOfDevice, openDeviceAlone } from '../../kernel/block.ts';
+import { limitsOfDevice, openDeviceAlone, refusesWrites } from '../../kernel/block.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/descriptor.ts';
 import type { DeviceNumber } from '../../kernel/device.ts';
 import { identifyDisk, isSameDisk } from '../../kernel/disk-identity.ts';
@@ -36,6 +36,11 @@ export interface HomeDisk {
 export async function ensureFilesystem(home: HomeDisk): Promise<void> {
   const { lane, devicePath, markerDirectory, poolName, source } = home;
   await using device = await openReadOnly(lane, devicePath);
+  if (refusesWrites(device)) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: ${source} is a read-only disk. Make it writable (a switch, or blockdev --setrw), or name another.`,
+    );
+  }
   const disk = await identifyDisk(lane, device, home.device);
   const marker = new FormatMarker(lane, markerDirectory, poolName);
   const begun = await marker.read();
@@ -73,8 +78,9 @@ async function makeFilesystem(
   }: { readonly device: Descriptor; readonly disk: BegunFormat['disk']; readonly marker: FormatMarker },
 ): Promise<void> {
   const { devicePath, lane } = home;
-  const { sectorBytes } = limitsOfDevice(device);
-  await refuseUnusable(home, device);
+  const { sectorBytes, sizeBytes } = limitsOfDevice(device);
+  if (sizeBytes < minimumHomeBytes) throw tooSmall(home.poolName, home.source, sizeBytes);
+  await refuseInUse(home);
   const uuid = randomUUID();
   await step('open/mark', () => marker.set({ disk, uuid }));
   try {
@@ -91,14 +97,7 @@ async function makeFilesystem(
 }
 
 /** What mkfs would refuse, in our words, and before anything is noted. */
-async function refuseUnusable({ devicePath, lane, poolName, source }: HomeDisk, device: Descriptor): Promise<void> {
-  const { isReadonly, sizeBytes } = limitsOfDevice(device);
-  if (isReadonly) {
-    throw new FailedPrecondition(
-      `pool ${poolName}: ${source} is a read-only disk. Make it writable (a switch, or blockdev --setrw), or name another.`,
-    );
-  }
-  if (sizeBytes < minimumHomeBytes) throw tooSmall(poolName, source, sizeBytes);
+async function refuseInUse({ devicePath, lane, poolName, source }: HomeDisk): Promise<void> {
   await using alone = await openDeviceAlone(lane, devicePath);
   if (alone !== undefined) return;
   throw new FailedPrecondition(
@@ -108,7 +107,7 @@ async function refuseUnusable({ devicePath, lane, poolName, source }: HomeDisk, 
 
 export function tooSmall(poolName: string, source: string, sizeBytes: bigint): FailedPrecondition {
   return new FailedPrecondition(
-    `pool ${poolName}: ${source} has ${sizeBytes} bytes (${formatBytes(sizeBytes)}), too few for XFS: a pool needs at least ${formatBytes(minimumHomeBytes)}. Name a larger one.`,
+    `pool ${poolName}: ${source} has only ${formatBytes(sizeBytes)}: XFS, and so a pool, needs at least ${formatBytes(minimumHomeBytes)}. Give it more.`,
   );
 }
 

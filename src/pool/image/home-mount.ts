@@ -151,11 +151,8 @@ async function mountSource(
     // What the host had no room for when it was unmounted, XFS writes now.
     await (hostBallast === undefined ? mount() : hostBallast.afloat(lane, mount));
   } catch (error) {
-    if (isErrno(error, 'ENOSPC')) {
-      throw new FailedPrecondition(
-        `pool ${poolName}: the filesystem that ${source} lies in is full, so that it cannot be mounted: free some of it.`,
-      );
-    }
+    // Its host is full: whoever opens the pool tells of it.
+    if (isErrno(error, 'ENOSPC')) throw error;
     if (error instanceof KernelError) {
       throw new DataLoss(
         `pool ${poolName}: the filesystem on ${source} cannot be mounted (${error.message}). See the kernel's log (dmesg); check it with: xfs_repair -n ${source}`,

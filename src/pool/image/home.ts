@@ -8,18 +8,19 @@ import { Ballast, hostBallastPath } from './ballast.ts';
 import { DiskFollower } from './home-growth.ts';
 import { takeLock } from './home-lock.ts';
 import { mountHome, unmountHome } from './home-mount.ts';
+import { defaultSizeOf } from './home-size.ts';
 import { canReflink } from './reflink.ts';
 
 /** Where a pool lives. */
 export type Home =
   /** Under the data directory: a directory where the filesystem can reflink, else a backing file. */
-  | { readonly type: 'auto'; readonly sizeBytes: bigint }
+  | { readonly type: 'auto'; readonly sizeBytes: bigint | undefined }
   /** A directory of a filesystem that the operator looks after. */
   | { readonly type: 'directory'; readonly path: string }
   /** A whole disk or partition; XFS is made on it if, and only if, it is blank. */
   | { readonly type: 'device'; readonly path: string }
-  /** A sparse file with XFS in it. */
-  | { readonly type: 'file'; readonly path: string; readonly sizeBytes: bigint };
+  /** A sparse file with XFS in it; its size, unless given, follows the disk that it lies on. */
+  | { readonly type: 'file'; readonly path: string; readonly sizeBytes: bigint | undefined };
 
 export interface HomeOptions {
   readonly poolName: string;
@@ -100,10 +101,11 @@ async function openDirectoryHome(options: HomeOptions, path: string): Promise<Op
   return { root: path, backingFile: undefined, hostBallast: undefined, followDisk, abandon, close: unlock };
 }
 
-async function openFileHome(options: HomeOptions, path: string, sizeBytes: bigint): Promise<OpenHome> {
+async function openFileHome(options: HomeOptions, path: string, chosenBytes: bigint | undefined): Promise<OpenHome> {
   const { dataDirectory, lane, poolName } = options;
   const root = await makeMountPoint(lane, poolRoot(dataDirectory, poolName));
-  const made = await makeBackingFile(lane, path, sizeBytes);
+  const sizeBytes = chosenBytes ?? (await defaultSizeOf({ lane, poolName, path }));
+  const made = await makeBackingFile({ lane, poolName, path }, sizeBytes);
   const lock = made ?? (await takeLock(options, path));
   const unlock = () => lock[Symbol.asyncDispose]();
   const hostBallast = new Ballast(hostBallastPath(path));

@@ -10,6 +10,7 @@ import { ImageDeletion } from './deletion.ts';
 import { ImageDevices } from './devices.ts';
 import { Freezer } from './freezer.ts';
 import { type Home, type OpenHome, openHome } from './home.ts';
+import { explainTrouble } from './home-trouble.ts';
 import { ImageMaker } from './image-maker.ts';
 import { ImagePool } from './image-pool.ts';
 import { Layout } from './layout.ts';
@@ -55,6 +56,15 @@ const repairsAtOnce = 2;
  * that nobody can see go, everything else is as it was.
  */
 export async function openImagePool(options: ImagePoolOptions): Promise<ImagePool> {
+  try {
+    return await openPool(options);
+  } catch (error) {
+    const { dataDirectory, home, lane, name } = options;
+    throw await explainTrouble(error, { lane, poolName: name, path: 'path' in home ? home.path : dataDirectory });
+  }
+}
+
+async function openPool(options: ImagePoolOptions): Promise<ImagePool> {
   const { dataDirectory, lane, log, name } = options;
   const openedHome = await openHome({ ...options, poolName: name });
   const layout = new Layout(openedHome.root);

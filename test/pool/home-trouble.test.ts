@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, statfsSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import type { Home } from '../../src/pool/image/home.ts';
+import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { attachDisk, sparseFile } from '../support/disk.ts';
+import { openTestPool } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const gibibyte = 1n << 30n;
+
+/** A filesystem that is not ours, mounted at `disk` of the scratch directory. */
+function mountHost(scratch: Scratch): string {
+  const directory = scratch.join('disk');
+  mkdirSync(directory);
+  const device = attachDisk(sparseFile(scratch.join('disk.img'), 512));
+  execFileSync('mkfs.ext4', ['-q', device]);
+  execFileSync('mount', [device, directory]);
+  mkdirSync(`${directory}/data`);
+  return directory;
+}
+
+function homesOn(host: string): readonly { readonly home: Home; readonly dataDirectory: string }[] {
+  const dataDirectory = `${host}/../data`;
+  return [
+    { home: { type: 'directory', path: `${host}/pool` }, dataDirectory },
+    { home: { type: 'file', path: `${host}/pool.img`, sizeBytes: gibibyte }, dataDirectory },
+    { home: { type: 'auto', sizeBytes: gibibyte }, dataDirectory: `${host}/data` },
+    { home: { type: 'auto', sizeBytes: undefined }, dataDirectory: `${host}/data` },
+    { home: { type: 'auto', sizeBytes: gibibyte }, dataDirectory: `${host}/not/made/yet` },
+  ];
+}
+
+/** Asserts that the pool cannot be opened, and that its operator is told this. */
+async function assertTold(scratch: Scratch, options: Parameters<typeof openTestPool>[1], words: RegExp): Promise<void> {
+  await assert.rejects(openTestPool(scratch, options), (error) => {
+    assert.ok(error instanceof FailedPrecondition, `${JSON.stringify(options?.home, bigintText)}: ${error}`);
+    assert.match(error.message, words);
+    assert.ok(error.message.replaceAll(scratch.path, '').length <= 200, error.message);
+    return true;
+  });
+}
+
+function bigintText(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? `${value}` : value;
+}
+
+describe('a pool that cannot be made, or opened, tells why and what to do', () => {
+  test('its filesystem is read-only', async () => {
+    using scratch = new Scratch('trouble');
+    const host = mountHost(scratch);
+    const words = new RegExp(
+      `filesystem at ${host} \\(ext4 on /dev/loop\\d+\\) is mounted read-only.*remount,rw ${host}`,
+    );
+    execFileSync('mount', ['-o', 'remount,ro', host]);
+    for (const options of homesOn(host)) await assertTold(scratch, options, words);
+    // One that was there before.
+    for (const [index, options] of homesOn(host).slice(0, 2).entries()) {
+      execFileSync('mount', ['-o', 'remount,rw', host]);
+      const name = `pool${index}`;
+      await (await openTestPool(scratch, { ...options, name })).close();
+      execFileSync('mount', ['-o', 'remount,ro', host]);
+      await assertTold(scratch, { ...options, name }, words);
+    }
+  });
+
+  test('its filesystem is full', async () => {
+    using scratch = new Scratch('trouble');
+    const host = mountHost(scratch);
+    fill(`${host}/foreign`);
+    const words = new RegExp(`filesystem at ${host} \\(ext4 on /dev/loop\\d+\\) is full: \\w+ free\\. Free some`);
+    for (const options of homesOn(host)) await assertTold(scratch, options, words);
+  });
+
+  test('there is less room on its host than XFS needs', async () => {
+    using scratch = new Scratch('trouble');
+    const host = mountHost(scratch);
+    const { bavail, bsize } = statfsSync(host);
+    execFileSync('fallocate', ['--length', `${bavail * bsize - (30 << 20)}`, `${host}/foreign`]);
+    const dataDirectory = `${host}/data`;
+    const words = new RegExp(`filesystem at ${host} .* is full: .*Mi free\\. Free some`);
+    await assertTold(scratch, { home: { type: 'auto', sizeBytes: undefined }, dataDirectory }, words);
+    await assertTold(scratch, { home: { type: 'auto', sizeBytes: gibibyte }, dataDirectory }, words);
+  });
+
+  test('its disk is too small for XFS, or is read-only, or somebody has it', async () => {
+    using scratch = new Scratch('trouble');
+    const open = (path: string, words: RegExp) => assertTold(scratch, { home: { type: 'device', path } }, words);
+    await open(attachDisk(sparseFile(scratch.join('small.img'), 299)), /has only 299Mi: .*at least 300Mi/);
+    const file = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 100n << 20n } as const;
+    await assertTold(scratch, { home: file }, /pool\.img has only 100Mi: .*at least 300Mi/);
+    await open(attachDisk(sparseFile(scratch.join('ro.img'), 400), '--read-only'), /read-only disk/);
+    const used = attachDisk(sparseFile(scratch.join('used.img'), 400));
+    await (await openTestPool(scratch, { home: { type: 'device', path: used } })).close();
+    const readonly = attachDisk(scratch.join('used.img'), '--read-only');
+    await open(readonly, /read-only disk/);
+  });
+});
+
+/** Whole blocks first, then the rest. */
+function fill(path: string): void {
+  for (const size of ['1M', '4k', '512']) {
+    spawnSync('dd', ['if=/dev/zero', `of=${path}`, `bs=${size}`, 'oflag=append', 'conv=notrunc,fsync'], {
+      stdio: 'ignore',
+    });
+  }
+}
