@@ -1,8 +1,9 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { VolumeUsage } from '../pool/pool.ts';
 import { claimOf, persistentVolumeNameOf } from '../volume/claim.ts';
+import { chooseShown } from './shown-volumes.ts';
 
-/** Time series cost their keeper memory: more volumes than this in one pool are counted, not shown one by one. */
+/** Time series cost their keeper memory: of more volumes than this in one pool the others are summed up. */
 const mostVolumes = 1_000;
 
 const infoLabels = [
@@ -22,6 +23,8 @@ export class VolumeMetrics {
   readonly #used: Gauge<'volume_id'>;
   readonly #devices: Gauge<'volume_id'>;
   readonly #hidden: Gauge<'pool'>;
+  readonly #hiddenSize: Gauge<'pool'>;
+  readonly #hiddenUsed: Gauge<'pool'>;
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -39,21 +42,27 @@ export class VolumeMetrics {
       'What its data takes in the pool; deleted files count until they are trimmed.',
     );
     this.#devices = perVolume('devices', 'Loop devices of this node that show the volume; 0: it is not in use.');
-    this.#hidden = new Gauge({
-      name: 'holdfast_volumes_not_shown',
-      help: `Volumes beyond the ${mostVolumes} of a pool that are shown one by one.`,
-      labelNames: ['pool'],
-      registers,
-    });
+    const ofHidden = (name: string, help: string) =>
+      new Gauge({ name: `holdfast_volumes_not_shown${name}`, help, labelNames: ['pool'] as const, registers });
+    this.#hidden = ofHidden(
+      '',
+      `Volumes beyond the ${mostVolumes} of a pool that are shown: those that take the most.`,
+    );
+    this.#hiddenSize = ofHidden('_size_bytes', 'How large these volumes are together.');
+    this.#hiddenUsed = ofHidden('_used_bytes', 'What the data of these volumes takes in the pool.');
   }
 
   reset(): void {
-    for (const gauge of [this.#info, this.#size, this.#used, this.#devices, this.#hidden]) gauge.reset();
+    for (const gauge of [this.#info, this.#size, this.#used, this.#devices]) gauge.reset();
+    for (const gauge of [this.#hidden, this.#hiddenSize, this.#hiddenUsed]) gauge.reset();
   }
 
   show(pool: string, volumes: readonly VolumeUsage[]): void {
-    this.#hidden.set({ pool }, Math.max(0, volumes.length - mostVolumes));
-    for (const { devices, record, usedBytes } of volumes.slice(0, mostVolumes)) {
+    const { hidden, shown } = chooseShown(volumes, mostVolumes);
+    this.#hidden.set({ pool }, hidden.length);
+    this.#hiddenSize.set({ pool }, Number(hidden.reduce((sum, { record }) => sum + record.sizeBytes, 0n)));
+    this.#hiddenUsed.set({ pool }, Number(hidden.reduce((sum, { usedBytes }) => sum + usedBytes, 0n)));
+    for (const { devices, record, usedBytes } of shown) {
       const { content, id: volume_id, name } = record;
       const claim = claimOf(record);
       this.#info.set(
