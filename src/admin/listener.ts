@@ -1,6 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { toStatus } from '../csi/status.ts';
+import { httpServer } from '../http-server.ts';
 import { serveSocket } from '../unix-socket.ts';
 import type { ErrorCode } from '../volume/errors.ts';
 import { routeOf } from './routes.ts';
@@ -37,8 +38,12 @@ const httpStatus: Readonly<Partial<Record<ErrorCode, number>>> = {
  * @throws SocketTaken if another driver serves it
  */
 export async function serveAdmin({ handlers, log, socketPath }: AdminServerOptions): Promise<AdminServer> {
-  const server = createServer((request, response) => {
-    void answer(request, response, handlers, log);
+  const server = httpServer({
+    answer: (request, response) => void answer(request, response, handlers, log),
+    refuse: ({ reason: message }) => ({
+      contentType: 'application/json',
+      body: JSON.stringify({ code: 'INVALID_ARGUMENT', message }),
+    }),
   });
   const socket = await serveSocket(socketPath, (path) => listen(server, path));
   return {

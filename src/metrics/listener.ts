@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { httpServer } from '../http-server.ts';
 import { limitConnections } from './connections.ts';
 
 /** What is answered to a GET. */
@@ -30,14 +31,13 @@ export async function serveHttp(
   routes: ReadonlyMap<string, Route>,
   onError: (error: unknown) => void,
 ): Promise<HttpListener> {
-  const options = {
+  const server = httpServer({
     headersTimeout: requestTimeoutMs,
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: requestTimeoutMs,
     maxHeaderSize: 8 * 1024,
-  };
-  const server = createServer(options, (request, response) => {
-    void answer(routes, request, response, onError);
+    answer: (request, response) => void answer(routes, request, response, onError),
+    refuse: ({ reason }) => text(`${reason}\n`),
   });
   limitConnections(server, mostConnections);
   server.setTimeout(silenceTimeoutMs);

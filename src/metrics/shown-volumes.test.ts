@@ -17,6 +17,7 @@ const volume = fc
       accessModes: ['SINGLE_NODE_WRITER'],
       provisioning: 'thin',
       parameters: {},
+      blockSizeBytes: 512,
       createdAt: '2026-01-01T00:00:00.000Z',
     };
     return { record, usedBytes, devices: 0 };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { request } from 'node:http';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { dirname } from 'node:path';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
@@ -95,7 +95,43 @@ describe("the operator's socket", () => {
       assert.notEqual(answer.body.message, '');
     }
   });
+
+  test('what is no request it refuses as well, with a code and a message', async () => {
+    using scratch = new Scratch('admin');
+    await using driver = await DriverProcess.start(scratch, { config: directoryPool(scratch) });
+    await driver.logged('listening for the operator');
+    const host = 'HTTP/1.1\r\nhost: x\r\n';
+    for (const [words, status] of [
+      ['hello\r\n\r\n', 400],
+      [`GET /v1/trash and more ${host}\r\n`, 400],
+      [`GET /v1/trash ${host}no colon\r\n\r\n`, 400],
+      [`POST /v1/trash ${host}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n`, 400],
+      [`CONNECT x:1 ${host}\r\n`, 405],
+      [`GET /v1/trash ${host}x: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+      ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+      // These are requests, only unusual ones.
+      ['GET /v1/nothing HTTP/1.1\r\nconnection: close\r\n\r\n', 404],
+      [`GET /v1/nothing ${host}connection: close\r\nexpect: a miracle\r\n\r\n`, 404],
+      [`GET /v1/nothing ${host}connection: upgrade, close\r\nupgrade: websocket\r\n\r\n`, 404],
+    ] as const) {
+      const answer = await say(socketOf(scratch), words);
+      assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `), words.slice(0, 60));
+      const { code, message } = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')));
+      assert.match(code, /^[A-Z_]+$/);
+      assert.match(message, /^[A-Z].*[.?]$/);
+    }
+    assert.equal((await ask(socketOf(scratch), 'GET', '/v1/trash')).status, 200);
+  });
 });
+
+/** All that is answered to these words, until the server closes. */
+async function say(socketPath: string, words: string): Promise<string> {
+  const socket = connect(socketPath);
+  socket.write(words);
+  let answer = '';
+  for await (const chunk of socket.setEncoding('utf8')) answer += chunk;
+  return answer;
+}
 
 async function ask(socketPath: string, method: string, path: string) {
   const call = request({ socketPath, method, path, agent: false }).end();
