@@ -2,7 +2,7 @@ import { findHolders } from '../kernel/holders.ts';
 import type { Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { claimOf } from '../volume/claim.ts';
-import { HoldfastError, NotFound } from '../volume/errors.ts';
+import { AlreadyExists, HoldfastError, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type SingleFlight, volumeNameKey } from '../volume/single-flight.ts';
@@ -46,18 +46,22 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
     },
 
     async restore({ id }, call) {
-      const { name, pool } = await findTrashed(pools, id);
+      await refuseExisting(pools, id);
+      const { name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
       // The name first, as CreateVolume does: it may be about to make a volume of that name anew.
       await flights.run(volumeNameKey(name), 'restore', id, () =>
-        flights.claim([{ object: id }], 'restore', () => pool.restore(id)),
+        flights.claim([{ object: id }], 'restore', async () => {
+          await refuseTaken(pools, { id, name });
+          await pool.restore(id);
+        }),
       );
       return { id, name, pool: pool.name };
     },
 
     async purge({ id }, call) {
       if (id !== undefined) {
-        const { pool } = await findTrashed(pools, id);
+        const { pool } = await requireTrashed(pools, id);
         call.note({ pool: pool.name });
         return { ids: await purgeOne(pool, flights, id) };
       }
@@ -91,8 +95,13 @@ async function purgeOne(pool: Pool, flights: SingleFlight, id: VolumeId): Promis
   return [...new Set(await flights.run(id, 'purge', '', () => pool.purge(id)))];
 }
 
+interface Trashed {
+  readonly name: string;
+  readonly pool: Pool;
+}
+
 /** @throws NotFound, or Unavailable if a pool that is not open may have it */
-async function findTrashed(pools: Pools, id: VolumeId): Promise<{ readonly name: string; readonly pool: Pool }> {
+async function requireTrashed(pools: Pools, id: VolumeId): Promise<Trashed> {
   for (const pool of pools.all()) {
     const trashed = (await pool.trash()).find(({ record }) => record.id === id);
     if (trashed !== undefined) return { name: trashed.record.name, pool };
@@ -100,6 +109,39 @@ async function findTrashed(pools: Pools, id: VolumeId): Promise<{ readonly name:
   const [closed] = closedPools(pools);
   if (closed !== undefined) throw closed;
   throw new NotFound(`There is no volume ${id} in the trash of this node: holdfast trash shows what is.`);
+}
+
+/**
+ * Volumes of one name in two pools would be one to whoever asks for it: CreateVolume would answer with either.
+ * @throws AlreadyExists, or Unavailable if a pool that could not be opened may have one
+ */
+async function refuseTaken(
+  pools: Pools,
+  { id, name }: { readonly id: VolumeId; readonly name: string },
+): Promise<void> {
+  await refuseExisting(pools, id);
+  for (const pool of pools.known()) {
+    const other = (await pool.list(undefined, undefined)).find((record) => record.name === name);
+    if (other !== undefined) {
+      throw new AlreadyExists(
+        `volume ${other.id} in pool ${pool.name} has the name ${JSON.stringify(name)} by now: to restore ${id}, delete that one first.`,
+      );
+    }
+  }
+  const unknown = pools.names().find((poolName) => !pools.known().some((pool) => pool.name === poolName));
+  if (unknown !== undefined) {
+    throw new Unavailable(
+      `pool ${unknown} is not open, and may have a volume with the name ${JSON.stringify(name)} by now: restore ${id} when it is, or without that pool in the configuration.`,
+    );
+  }
+}
+
+/** @throws AlreadyExists */
+async function refuseExisting(pools: Pools, id: VolumeId): Promise<void> {
+  for (const pool of pools.known()) {
+    if ((await pool.find(id)) === undefined) continue;
+    throw new AlreadyExists(`pool ${pool.name}: volume ${id} exists: there is nothing to restore.`);
+  }
 }
 
 /** Why pools that are not open cannot be used. */

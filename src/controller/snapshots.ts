@@ -1,7 +1,7 @@
 import type { ControllerHandlers } from '../csi/generated/types.ts';
-import type { Found, Pools } from '../pool/pools.ts';
+import type { Found } from '../pool/pools.ts';
 import { AlreadyExists, InternalError, InvalidArgument, NotFound } from '../volume/errors.ts';
-import { parseSnapshotId, type SnapshotId, snapshotIdFor, type VolumeId } from '../volume/id.ts';
+import { parseSnapshotId, snapshotIdFor, type VolumeId } from '../volume/id.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { ControllerContext } from './context.ts';
 import { requireSnapshotId, requireVolumeId } from './find.ts';
@@ -77,7 +77,7 @@ async function createSnapshot(
   const { sourceId } = request;
   const id = snapshotIdFor(nodeId, request.name);
   return flights.run(id, 'CreateSnapshot', fingerprint(request), async () => {
-    const existing = await findCut(pools, id);
+    const existing = await pools.findMadeSnapshot(id);
     if (existing !== undefined) return replay(existing, request);
     const { pool } = await pools.require(sourceId);
     return flights.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot', async () => {
@@ -86,15 +86,6 @@ async function createSnapshot(
       return { pool, record };
     });
   });
-}
-
-/** In every pool that is open; one that is not is passed over, as when a volume is made. */
-async function findCut(pools: Pools, id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
-  for (const pool of pools.all()) {
-    const record = await pool.findSnapshot(id);
-    if (record !== undefined) return { pool, record };
-  }
-  return undefined;
 }
 
 /** Snapshots have no parameters of ours, so only the source can differ (CS04, CS05). */

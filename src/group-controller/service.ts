@@ -67,7 +67,7 @@ async function createGroup(
   const parameters = sortedParameters(request.parameters);
   const id = groupIdFor(nodeId, name);
   return flights.run(id, 'CreateVolumeGroupSnapshot', fingerprint({ sourceIds, parameters }), async () => {
-    const existing = await findCut(pools, id);
+    const existing = await findGroup(await pools.findMadeGroup(id));
     if (existing !== undefined) return replay(existing, request);
     const pool = await commonPool(pools, sourceIds);
     const specs = sourceIds.map((sourceId) => ({ id: memberIdFor(id, sourceId), name, sourceId, parameters }));
@@ -98,15 +98,6 @@ async function deleteGroup(
   // A member that a volume is being made from is waited for.
   const claims = group.members.map((member) => ({ object: member.id }));
   await flights.claim(claims, 'DeleteVolumeGroupSnapshot', () => group.pool.removeGroup(id));
-}
-
-/** In every pool that is open; one that is not is passed over, as when a volume is made. */
-async function findCut(pools: Pools, id: GroupId): Promise<FoundGroup | undefined> {
-  for (const pool of pools.all()) {
-    const record = await pool.findGroup(id);
-    if (record !== undefined) return findGroup({ pool, record });
-  }
-  return undefined;
 }
 
 /** Groups have no parameters of ours, so only the sources can differ (GR05, GR06). */

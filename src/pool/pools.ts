@@ -1,6 +1,6 @@
 import type { DeviceNumber } from '../kernel/device.ts';
 import { Lane } from '../kernel/lane.ts';
-import { InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
+import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
@@ -38,6 +38,8 @@ export interface Found<Kind> {
 }
 
 export type FoundVolume = Found<VolumeRecord>;
+
+type LookUp<Kind> = (pool: Pool) => Promise<Kind | undefined>;
 
 /** The configured pools of this node. Each has a keeper of its own: a sick one is reported and disturbs no other. */
 export class Pools {
@@ -155,20 +157,52 @@ export class Pools {
     return this.#search(`group ${id}`, (pool) => pool.findGroup(id));
   }
 
-  async #search<Kind>(
-    what: string,
-    lookUp: (pool: Pool) => Promise<Kind | undefined>,
-  ): Promise<Found<Kind> | undefined> {
-    for (const pool of this.known()) {
-      const record = await lookUp(pool);
-      if (record !== undefined) return { pool, record };
-    }
+  /**
+   * As `findSnapshot`, for who is about to make it. A pool that could not be opened is passed over, and what is at work
+   * in one that is in quarantine, too: one broken disk does not stop snapshots on the others.
+   * @throws Unavailable while a pool is being opened
+   */
+  findMadeSnapshot(id: SnapshotId): Promise<Found<SnapshotRecord> | undefined> {
+    return this.#searchMade(`snapshot ${id}`, (pool) => pool.findSnapshot(id));
+  }
+
+  /** As `findMadeSnapshot`, for groups. */
+  findMadeGroup(id: GroupId): Promise<Found<GroupRecord> | undefined> {
+    return this.#searchMade(`group ${id}`, (pool) => pool.findGroup(id));
+  }
+
+  async #search<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
+    const found = await this.#searchKnown(what, lookUp);
+    if (found !== undefined) return found;
     // In a pool that is in quarantine too: a call that was cut short may have made it.
     const closed = this.names().find((name) => this.#keepers.get(name)?.state.state !== 'open');
     if (closed !== undefined) {
       throw new Unavailable(`${what} is in no open pool, and pool ${closed} is not open; try again later.`);
     }
     return undefined;
+  }
+
+  async #searchMade<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
+    const found = await this.#searchKnown(what, lookUp);
+    const opening = this.names().find((name) => !this.#keeper(name).isSettled);
+    if (found === undefined && opening !== undefined) this.get(opening);
+    return found;
+  }
+
+  /** @throws FailedPrecondition if two pools have it: whatever is done could be done to the wrong one */
+  async #searchKnown<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
+    const found: Found<Kind>[] = [];
+    for (const pool of this.known()) {
+      const record = await lookUp(pool);
+      if (record !== undefined) found.push({ pool, record });
+    }
+    if (found.length > 1) {
+      const names = found.map(({ pool }) => pool.name).join(' and ');
+      throw new FailedPrecondition(
+        `${what} is in pools ${names}, under one id. Stop the driver, and move its directory out of the pool that should not have it.`,
+      );
+    }
+    return found[0];
   }
 
   #keeper(name: string): PoolKeeper {

@@ -155,6 +155,42 @@ describe('a pool whose filesystem has shut down after an error', () => {
   });
 });
 
+describe('what is asked for again while its pool is in quarantine', () => {
+  test('CS04 CS05 GR05 GR06: a snapshot or group is found and answered, and its name is not taken a second time', async () => {
+    using scratch = new Scratch('sick');
+    const disk = new Disk(scratch);
+    await using driver = await DriverProcess.start(scratch, { config: config(scratch, disk) });
+    using client = driver.connect();
+    const { controller, groupController } = client;
+    const source_volume_id = volumeIdOf(await create(client, 'a', 'sick'));
+    const elsewhere = volumeIdOf(await create(client, 'b', 'well'));
+    const cut = () => controller.CreateSnapshot({ source_volume_id, name: 's' });
+    const cutGroup = () =>
+      groupController.CreateVolumeGroupSnapshot({ source_volume_ids: [source_volume_id], name: 'g' });
+    const [snapshot, group] = [await cut(), await cutGroup()];
+    execFileSync('mount', ['-o', 'remount,ro', disk.directory]);
+    await eventually(async () => assert.match(await refusedOrIo(create(client, 'new', 'sick')), /quarantine/));
+
+    assert.deepEqual(await cut(), snapshot);
+    assert.deepEqual(await cutGroup(), group);
+    assert.match(
+      await refused(controller.CreateSnapshot({ source_volume_id, name: 't' })),
+      /pool sick is in quarantine/,
+    );
+    const taken = { code: 'ALREADY_EXISTS', message: new RegExp(`${source_volume_id}`) };
+    await assert.rejects(controller.CreateSnapshot({ source_volume_id: elsewhere, name: 's' }), taken);
+    await assert.rejects(
+      groupController.CreateVolumeGroupSnapshot({ source_volume_ids: [elsewhere], name: 'g' }),
+      taken,
+    );
+    await controller.CreateSnapshot({ source_volume_id: elsewhere, name: 'u' });
+
+    execFileSync('mount', ['-o', 'remount,rw', disk.directory]);
+    await eventually(async () => void (await controller.CreateSnapshot({ source_volume_id, name: 't' })));
+    assert.deepEqual(await cut(), snapshot);
+  });
+});
+
 const rawBlock = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
 
 /** A pool on a disk of its own, and one beside it. */
@@ -201,6 +237,11 @@ function create(client: DriverClient, name: string, pool: string) {
     volume_capabilities: [mountWith('ext4')],
     parameters: { pool },
   });
+}
+
+function volumeIdOf({ volume }: Awaited<ReturnType<typeof create>>): string {
+  assert.ok(volume);
+  return volume.volume_id;
 }
 
 async function capacityOf(client: DriverClient, pool: string): Promise<bigint> {
