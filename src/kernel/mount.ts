@@ -89,9 +89,9 @@ const readCall = libcCall<readonly [Lent, Uint8Array, number]>('long read(int fd
  * left. In an error, `detail` has the filesystem's own words without the options that were given (X02).
  */
 export async function mountFilesystem(lane: Lane, request: FilesystemMount): Promise<void> {
-  const { fsType, source, parameters, attributes, target } = request;
+  const { fsType, source, target } = request;
   await using context = await openContext(lane, fsType, source);
-  await using mount = await createMount(lane, context, parameters, attributes);
+  await using mount = await createMount(lane, context, request);
   await moveMount(lane, mount, target);
   // The mounted tree keeps the filesystem now; closing these two frees a little memory and waits for nothing.
   mount.closeNow();
@@ -104,7 +104,7 @@ export async function mountFilesystem(lane: Lane, request: FilesystemMount): Pro
  */
 export async function mountDetached(lane: Lane, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
   await using context = await openContext(lane, request.fsType, request.source);
-  return await createMount(lane, context, request.parameters, request.attributes);
+  return await createMount(lane, context, request);
 }
 
 /** Types whose module the kernel has loaded: then fsopen(2) only makes a structure in memory. */
@@ -122,8 +122,7 @@ async function openContext(lane: Lane, fsType: string, source: string): Promise<
 async function createMount(
   lane: Lane,
   context: Descriptor,
-  parameters: readonly MountParameter[],
-  attributes: MountAttributes,
+  { parameters, attributes }: Pick<FilesystemMount, 'parameters' | 'attributes'>,
 ): Promise<Descriptor> {
   const { path: source } = context;
   let command = 'FSCONFIG_SET_STRING';
@@ -167,11 +166,22 @@ function readMessages(context: Descriptor): string[] {
  * does not come along. Attributes hold before anybody can see the new mount.
  */
 export async function bindMount(lane: Lane, { from, target, attributes }: BindMount): Promise<void> {
+  await using tree = cloneMount(lane, from, {});
+  await placeMount(lane, tree, { target, attributes });
+}
+
+/** What is open here once more, as a mount that nobody else sees and that goes with its descriptor. */
+export function cloneMount(lane: Lane, from: Descriptor, attributes: MountAttributes): Descriptor {
   const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
   // What is open has its mount in memory, of which this makes a copy there.
-  const treeFd = invokeNow(openTreeCall, [from, '', flags], from.path);
-  await using tree = new Descriptor(treeFd, from.path, lane);
-  await placeMount(lane, tree, { target, attributes });
+  const tree = new Descriptor(invokeNow(openTreeCall, [from, '', flags], from.path), from.path, lane);
+  try {
+    setAttributes(tree, attributes, from.path);
+  } catch (error) {
+    tree.closeNow();
+    throw error;
+  }
+  return tree;
 }
 
 /** Makes a mount that nobody sees yet visible at `target`. Its attributes hold before that; the descriptor is closed. */
@@ -180,16 +190,19 @@ export async function placeMount(
   mount: Descriptor,
   { attributes, target }: Pick<BindMount, 'attributes' | 'target'>,
 ): Promise<void> {
-  const { set, clear } = attributeBits(attributes);
-  if (set !== 0n || clear !== 0n) {
-    const argument = Buffer.alloc(32);
-    argument.writeBigUInt64LE(set, 0);
-    argument.writeBigUInt64LE(clear, 8);
-    // Nobody else has this mount yet: there is nothing to wait for.
-    invokeNow(mountSetattrCall, [mount, '', AT_EMPTY_PATH, argument, argument.length], target.path);
-  }
+  setAttributes(mount, attributes, target.path);
   await moveMount(lane, mount, target);
   mount.closeNow();
+}
+
+/** Of a mount that nobody else has yet: there is nothing to wait for. */
+function setAttributes(mount: Descriptor, attributes: MountAttributes, path: string): void {
+  const { set, clear } = attributeBits(attributes);
+  if (set === 0n && clear === 0n) return;
+  const argument = Buffer.alloc(32);
+  argument.writeBigUInt64LE(set, 0);
+  argument.writeBigUInt64LE(clear, 8);
+  invokeNow(mountSetattrCall, [mount, '', AT_EMPTY_PATH, argument, argument.length], path);
 }
 
 async function moveMount(lane: Lane, mount: Descriptor, target: Descriptor): Promise<void> {

@@ -1,5 +1,6 @@
 import { findHolders } from '../kernel/holders.ts';
-import { FailedPrecondition } from '../volume/errors.ts';
+import type { AttachedDevice } from '../pool/pool.ts';
+import { Aborted, FailedPrecondition } from '../volume/errors.ts';
 import { describeHolders, type FoundHolders } from '../volume/holder.ts';
 import type { Mounted } from './observe.ts';
 
@@ -13,6 +14,31 @@ export function busyMount(volumeId: string, found: FoundHolders): FailedPrecondi
   return new FailedPrecondition(
     `volume ${volumeId} cannot be unmounted: it is in use ${describeHolders(found)}; end that first (see holdfast who).`,
   );
+}
+
+/** Why a filesystem cannot be mounted: its device is somebody's alone. */
+export async function busyDevice(volumeId: string, device: AttachedDevice): Promise<Aborted | FailedPrecondition> {
+  const found = await holdersOfDevice(device);
+  const holders = describeHolders(found);
+  // e2fsck and resize2fs outlive a driver that is killed, and are left to finish: cut short they could do harm.
+  if (found.holders.some((each) => each.kind === 'process' && ['e2fsck', 'resize2fs'].includes(each.command))) {
+    return new Aborted(`volume ${volumeId}: its ext4 is still being checked or grown ${holders}; try again.`);
+  }
+  return new FailedPrecondition(
+    `volume ${volumeId} cannot be mounted: it is in use ${holders}; end that first (see holdfast who).`,
+  );
+}
+
+/** Why it cannot be mounted with other parameters: it is mounted elsewhere, and keeps its own. */
+export async function mountedOtherwise(volumeId: string, device: AttachedDevice): Promise<FailedPrecondition> {
+  const holders = describeHolders(await holdersOfDevice(device));
+  return new FailedPrecondition(`volume ${volumeId} keeps its options while in use ${holders}; see holdfast who.`);
+}
+
+/** Besides this process, which has just attached it. */
+async function holdersOfDevice(device: AttachedDevice): Promise<FoundHolders> {
+  const { holders, isComplete } = await findHolders({ devices: [device] }, 'all');
+  return { holders: holders.filter((holder) => holder.kind !== 'process' || holder.pid !== process.pid), isComplete };
 }
 
 function devicesOf(mounted: Mounted | undefined) {

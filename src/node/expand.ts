@@ -1,9 +1,8 @@
 import { deviceSizeBytes } from '../kernel/block.ts';
-import type { Openable } from '../kernel/descriptor.ts';
-import { sameDevice } from '../kernel/device.ts';
 import { isErrno } from '../kernel/errno.ts';
 import { growMounted } from '../kernel/grow.ts';
 import type { Lane } from '../kernel/lane.ts';
+import { cloneMount } from '../kernel/mount.ts';
 import { mismatch, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
@@ -40,8 +39,8 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
 }
 
 async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
-  const directory = await writableDirectory(located);
-  if (directory === undefined) throw growsLater(id, 'it is mounted read-only');
+  // Through a mount of our own that may write: there may be no other.
+  await using directory = cloneMount(lane, located.look.descriptor, { readonly: false });
   const devicePath = located.mounted.mount.source;
   const deviceBytes = await deviceSizeBytes(lane, devicePath);
   try {
@@ -53,14 +52,6 @@ async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemTy
     if (isErrno(error, 'EROFS')) throw growsLater(id, 'its filesystem is read-only');
     throw error;
   }
-}
-
-/** A filesystem is told to grow through a mount that may write: this one, or another of the same volume. */
-async function writableDirectory({ look, mounted, mounts }: Located): Promise<Openable | undefined> {
-  if (mounted.mount.options.includes('rw')) return look.descriptor;
-  const table = await mounts.read();
-  return table.find(({ device, options }) => options.includes('rw') && sameDevice(device, mounted.mount.device))
-    ?.target;
 }
 
 /** The stage that comes next grows what is smaller than its device. */

@@ -4,23 +4,18 @@ import { probeContent } from '../kernel/blkid.ts';
 import { deviceSizeBytes, sizeOfDevice } from '../kernel/block.ts';
 import type { Descriptor } from '../kernel/descriptor.ts';
 import { diskFaultOf } from '../kernel/disk-fault.ts';
-import { KernelError } from '../kernel/errno.ts';
+import { isErrno, KernelError } from '../kernel/errno.ts';
 import { readAt } from '../kernel/file.ts';
 import { growMounted } from '../kernel/grow.ts';
 import type { Lane } from '../kernel/lane.ts';
-import { mountFilesystem } from '../kernel/mount.ts';
-import type { Pool } from '../pool/pool.ts';
-import {
-  Aborted,
-  DataLoss,
-  type HoldfastError,
-  InternalError,
-  InvalidArgument,
-  Unavailable,
-} from '../volume/errors.ts';
+import { mountDetached, mountFilesystem, placeMount } from '../kernel/mount.ts';
+import { isMountedAnywhere } from '../kernel/mounted-device.ts';
+import type { AttachedDevice, Pool } from '../pool/pool.ts';
+import { DataLoss, type HoldfastError, InternalError, InvalidArgument, Unavailable } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
+import { busyDevice, mountedOtherwise } from './busy.ts';
 import type { AttributeState, FilesystemParameter } from './mount-options.ts';
 import { canGrow, filesystemSize, hasErrors, superblockRange } from './superblock.ts';
 
@@ -33,15 +28,22 @@ export interface VolumeMount {
   readonly target: Descriptor;
   /** What must be done before anything is mounted; the volume is attached meanwhile. */
   readonly beforehand: () => Promise<void>;
+  /** It was last mounted with others: if it is mounted still, it keeps those, whatever this mount asks for. */
+  readonly hasNewParameters: boolean;
+}
+
+/** What came of a mount. */
+export interface MountOutcome {
+  /** Why the filesystem is still smaller than its volume; undefined: it is not. */
+  readonly notGrown: string | undefined;
 }
 
 /**
  * Attaches the volume and mounts its filesystem. Nothing is ever formatted here: every volume was formatted when it was
  * created, so what cannot be mounted is damaged or foreign (ST09). What is damaged is repaired, once, where nothing can be
- * lost by that; otherwise it is reported.
- * @returns whether the filesystem is smaller than its device and grows only now that it is mounted
+ * lost by that; otherwise it is reported. A filesystem that is smaller than its device has grown before anybody sees it.
  */
-export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<boolean> {
+export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
   try {
     return await tryToMount(pool, mount);
   } catch (error) {
@@ -55,36 +57,60 @@ export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<boole
 class DamagedFilesystem extends DataLoss {}
 
 /** @throws DamagedFilesystem */
-async function tryToMount(pool: Pool, mount: VolumeMount): Promise<boolean> {
-  const { attributes, beforehand, fsType, parameters, target, volumeId } = mount;
+async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
+  const { beforehand, fsType, volumeId } = mount;
   const { lane } = pool;
   const [attached, prepared] = await Promise.allSettled([pool.attach(volumeId, { lasting: false }), beforehand()]);
   if (attached.status === 'rejected') throw attached.reason;
   const attachment = attached.value;
-  const { devicePath } = attachment;
   try {
     if (prepared.status === 'rejected') throw prepared.reason;
+    if (mount.hasNewParameters && isMountedAnywhere(fsType, attachment.devicePath)) {
+      throw await mountedOtherwise(volumeId, attachment);
+    }
     const superblock = await readAt(lane, attachment.descriptor, superblockRange[fsType]);
     if (hasErrors(fsType, superblock)) throw new DamagedFilesystem(`volume ${volumeId}: its ${fsType} has errors.`);
     const size = filesystemSize(fsType, superblock);
     // Not a superblock: the mount fails, and says why better.
     const isTooSmall = size !== undefined && canGrow(size, sizeOfDevice(attachment.descriptor));
-    if (isTooSmall && fsType === 'ext4') await growBeforeMount(lane, volumeId, devicePath);
-    await step('stage/mount', () =>
-      mountFilesystem(lane, { fsType, source: devicePath, parameters, attributes, target }),
-    ).catch(async (error) => {
-      throw await explainMountFailure(error, lane, mount, devicePath);
-    });
+    const outcome = isTooSmall
+      ? await growAndMount(pool, mount, attachment)
+      : await mountAsItIs(pool, mount, attachment);
     // The device lives as long as the mount now, whenever this is done.
     void attachment.release();
-    return isTooSmall && fsType !== 'ext4';
+    return outcome;
   } catch (error) {
+    const explained = await explainMountFailure(error, lane, mount, attachment);
     await attachment.release();
-    throw error;
+    throw explained;
   }
 }
 
-/** Grows a filesystem with this directory to the size of its device, which an expansion left behind (PB19). */
+async function mountAsItIs({ lane }: Pool, mount: VolumeMount, { devicePath }: AttachedDevice): Promise<MountOutcome> {
+  await step('stage/mount', () => mountFilesystem(lane, { ...mount, source: devicePath }));
+  return { notGrown: undefined };
+}
+
+/** Grows the filesystem to the size of its device, which an expansion left behind, or a larger clone (PB19). */
+async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevice): Promise<MountOutcome> {
+  const { attributes, fsType, target, volumeId } = mount;
+  const { lane } = pool;
+  if (fsType === 'ext4' && (await growUnmounted(lane, volumeId, device))) return mountAsItIs(pool, mount, device);
+  // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
+  await using draft = await mountDetached(lane, { ...mount, attributes: {}, source: device.devicePath });
+  const notGrown = await growStaged(pool, fsType, draft, device.devicePath).then(
+    () => undefined,
+    (error) => {
+      // Mounted elsewhere, where it goes on with the size that it has. So it can here.
+      if (fsType === 'ext4' && isErrno(error, 'EPERM')) return 'its ext4 is mounted elsewhere, too (see holdfast who)';
+      throw error;
+    },
+  );
+  await step('stage/mount', () => placeMount(lane, draft, { target, attributes }));
+  return { notGrown };
+}
+
+/** Grows a mounted filesystem, of which this is a directory, to the size of its device. */
 export async function growStaged(
   pool: Pool,
   fsType: FilesystemType,
@@ -95,16 +121,18 @@ export async function growStaged(
   await step('stage/grow', () => growMounted(pool.lane, { fsType, directory, devicePath, deviceBytes }));
 }
 
-async function growBeforeMount(lane: Lane, volumeId: VolumeId, devicePath: string): Promise<void> {
+/** @returns whether it has grown; false: it is mounted somewhere, and can only grow there */
+async function growUnmounted(lane: Lane, volumeId: VolumeId, device: AttachedDevice): Promise<boolean> {
   try {
-    await step('stage/grow', () => lane.watch(() => growUnmountedExt4(devicePath)));
+    await step('stage/grow', () => lane.watch(() => growUnmountedExt4(device.devicePath)));
+    return true;
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    // e2fsck and resize2fs outlive a driver that is killed, and are left to finish: cut short they could do harm.
-    if (/ is (in use|mounted)\./.test(error.stdout)) {
-      throw new Aborted(`volume ${volumeId}: its ext4 is still being checked or grown by an earlier call; try again.`);
+    if (!/ is (in use|mounted)\./.test(error.stdout)) {
+      throw new DataLoss(`volume ${volumeId}: its ext4 cannot be grown, run e2fsck on it: ${error.message}`);
     }
-    throw new DataLoss(`volume ${volumeId}: its ext4 cannot be grown, run e2fsck on it: ${error.message}`);
+    if (!isMountedAnywhere('ext4', device.devicePath)) throw await busyDevice(volumeId, device);
+    return false;
   }
 }
 
@@ -113,7 +141,7 @@ export async function explainMountFailure(
   error: unknown,
   lane: Lane,
   { fsType, parameters, volumeId }: Pick<VolumeMount, 'fsType' | 'parameters' | 'volumeId'>,
-  devicePath: string,
+  device: AttachedDevice,
 ): Promise<unknown> {
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
   if (!error.syscall.includes('CMD_CREATE')) {
@@ -121,7 +149,8 @@ export async function explainMountFailure(
       `volume ${volumeId}: mount_flags has an option that ${fsType} does not take (${error.code}): correct mountOptions.`,
     );
   }
-  const content = await probeContent(lane, devicePath);
+  if (error.code === 'EBUSY') return await busyDevice(volumeId, device);
+  const content = await probeContent(lane, device.devicePath);
   const what = content.kind === 'filesystem' || content.kind === 'other' ? content.type : content.kind;
   if (what !== fsType) {
     return new DataLoss(

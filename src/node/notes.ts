@@ -7,6 +7,7 @@ import type { Lane } from '../kernel/lane.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
+import type { FilesystemParameter } from './mount-options.ts';
 
 /*
  * The kernel shows what is mounted where, but not which capability it was staged with. That much is kept beside it, so
@@ -22,9 +23,17 @@ export interface StageNote {
   readonly digest: string;
 }
 
+/** What a volume's file says. */
+interface Note {
+  readonly staging?: StageNote | undefined;
+  /** Stands for the options that its filesystem was mounted with; it may live on elsewhere after it was unstaged. */
+  readonly options?: string | undefined;
+}
+
 const storedNote = z.strictObject({
   bootId: z.string(),
-  staging: z.strictObject({ path: z.string(), digest: z.string() }),
+  staging: z.strictObject({ path: z.string(), digest: z.string() }).optional(),
+  options: z.string().optional(),
 });
 
 const bootIdFile = '/proc/sys/kernel/random/boot_id';
@@ -39,7 +48,7 @@ export class Notes {
   readonly #lane: Lane;
   readonly #bootId: string;
   /** All there are: this process is the only one that writes them. */
-  readonly #notes = new Map<VolumeId, StageNote>();
+  readonly #notes = new Map<VolumeId, Note>();
   #latest: { readonly text: string; readonly digest: string } | undefined;
 
   private constructor(directory: string, lane: Lane, bootId: string) {
@@ -60,25 +69,36 @@ export class Notes {
 
   /** undefined: there is none, or none that can be understood. */
   read(id: VolumeId): StageNote | undefined {
-    return this.#notes.get(id);
+    return this.#notes.get(id)?.staging;
+  }
+
+  /** What stands for the options that the volume's filesystem was mounted with last; undefined: nobody knows. */
+  optionsOf(id: VolumeId): string | undefined {
+    return this.#notes.get(id)?.options;
+  }
+
+  /** The volume is staged, or about to be. */
+  async write(id: VolumeId, staging: StageNote, options?: string): Promise<void> {
+    await this.#write(id, { staging, options });
   }
 
   /** Whole or not at all: written beside its place, then renamed. */
-  async write(id: VolumeId, staging: StageNote): Promise<void> {
+  async #write(id: VolumeId, note: Note): Promise<void> {
     const path = this.#path(id);
     const draft = `${path}.draft`;
-    const stored: z.infer<typeof storedNote> = { bootId: this.#bootId, staging };
+    const stored: z.infer<typeof storedNote> = { bootId: this.#bootId, ...note };
     await step('note/write', () =>
       this.#lane.run(async () => {
         await writeFile(draft, JSON.stringify(stored), { mode: 0o600 });
         await rename(draft, path);
       }),
     );
-    this.#notes.set(id, staging);
+    this.#notes.set(id, note);
   }
 
-  /** Removes what was kept of the volume. */
-  async forget(id: VolumeId): Promise<void> {
+  /** The volume is not staged any more. Nothing is kept of it but the options of a filesystem that may live on. */
+  async forget(id: VolumeId, options?: string): Promise<void> {
+    if (options !== undefined) return this.#write(id, { options });
     if (!this.#notes.has(id)) return;
     await step('note/write', () => this.#lane.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
     this.#notes.delete(id);
@@ -94,10 +114,17 @@ export class Notes {
     const flags = access.type === 'mount' ? access.mountFlags.join(',') : '';
     const text = JSON.stringify([mode, content.type === 'mount' ? content.fsType : 'block', flags]);
     // Most volumes of a node are used in the same way.
-    if (this.#latest?.text !== text) {
-      this.#latest = { text, digest: createHmac('sha256', this.#bootId).update(text).digest('base64url') };
-    }
+    if (this.#latest?.text !== text) this.#latest = { text, digest: this.#hash(text) };
     return this.#latest.digest;
+  }
+
+  /** The same for the options of a filesystem alone: those of the mount are each mount's own. */
+  digestOfOptions(parameters: readonly FilesystemParameter[]): string {
+    return this.#hash(JSON.stringify(parameters));
+  }
+
+  #hash(text: string): string {
+    return createHmac('sha256', this.#bootId).update(text).digest('base64url');
   }
 
   #path(id: VolumeId): string {
@@ -112,9 +139,11 @@ export class Notes {
     else await this.#lane.run(() => rm(path, { force: true }));
   }
 
-  #parse(text: string): StageNote | undefined {
+  #parse(text: string): Note | undefined {
     const parsed = storedNote.safeParse(parseJson(text));
-    return parsed.success && parsed.data.bootId === this.#bootId ? parsed.data.staging : undefined;
+    if (!parsed.success || parsed.data.bootId !== this.#bootId) return undefined;
+    const { options, staging } = parsed.data;
+    return { options, staging };
   }
 }
 

@@ -56,11 +56,12 @@ export function nodeService(options: NodeOptions): NodeHandlers {
   const publishedId = (text: string) => parseVolumeId(text) ?? ephemeralIdFor(nodeId, text);
 
   return {
-    async NodeStageVolume(request) {
+    async NodeStageVolume(request, call) {
       const parsed = parseStageRequest(request, targetRoots);
-      await flights.run(parsed.volumeId, 'NodeStageVolume', fingerprint(parsed), () =>
+      const notGrown = await flights.run(parsed.volumeId, 'NodeStageVolume', fingerprint(parsed), () =>
         onPath(context, parsed.staging, parsed.volumeId, () => stageVolume(context, parsed)),
       );
+      if (notGrown !== undefined) call.note({ not_grown: notGrown });
       return {};
     },
 
@@ -150,12 +151,7 @@ function nodeContext({ attachRequired, lane, nodeId, notesDirectory, pools, targ
 }
 
 /** One call at a time for one path, whichever volumes they are about: mounts must not be stacked (PB18). */
-function onPath(
-  context: NodeContext,
-  { path }: TargetPath,
-  volumeId: string,
-  work: () => Promise<void>,
-): Promise<void> {
+function onPath<T>(context: NodeContext, { path }: TargetPath, volumeId: string, work: () => Promise<T>): Promise<T> {
   return context.paths.claim([{ object: path }], `a call for ${volumeId}`, () =>
     work().catch((error) => {
       throw movedUnderUs(error, path);

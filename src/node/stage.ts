@@ -1,3 +1,4 @@
+import { cloneMount } from '../kernel/mount.ts';
 import { statusOf } from '../kernel/path.ts';
 import type { Pool } from '../pool/pool.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
@@ -7,14 +8,17 @@ import { requireAttached } from './attachment.ts';
 import { stageDevice } from './block.ts';
 import type { NodeContext } from './context.ts';
 import { type Look, lookAt, type Place } from './look.ts';
-import { growStaged, mountVolume, type VolumeMount } from './mount-volume.ts';
+import { growStaged, mountVolume } from './mount-volume.ts';
 import { identify, LazyMountTable, type Sight } from './observe.ts';
 import { planStage } from './plan.ts';
 import { requireFit, type StageRequest } from './request.ts';
 import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from './staging.ts';
 
-/** What NodeStageVolume does: observe, plan, apply. */
-export async function stageVolume(context: NodeContext, request: StageRequest): Promise<void> {
+/**
+ * What NodeStageVolume does: observe, plan, apply.
+ * @returns why the filesystem is still smaller than its volume; undefined: it is not
+ */
+export async function stageVolume(context: NodeContext, request: StageRequest): Promise<string | undefined> {
   const { demand, staging, volumeId } = request;
   const { pool, record } = await context.pools.require(volumeId);
   requireFit(record, demand);
@@ -30,50 +34,55 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   const wanted = wantedWhenStaged(content, demand);
   const sight = await identify(context, new LazyMountTable(context.lane), look, volumeId);
   if (content.type === 'mount') requireDirectory(sight, staging.path);
+  const noted = notedStage(note, staging.path, digest);
   const plan = planStage({
     volumeId,
     path: place.path,
     wanted,
     at: sight.occupant,
-    noted: notedStage(note, staging.path, digest),
+    noted,
     stagedElsewhere: await stagedElsewhere(context, record, note, staging.path),
   });
-  // Written before anything is mounted: a mount beside an older call's note would look like that call's work.
-  const writeNote = () => notes.write(volumeId, { path: staging.path, digest });
+  // If it is mounted elsewhere, its filesystem has the options of before.
+  const earlierOptions = notes.optionsOf(volumeId);
+  const write = (options?: string) => notes.write(volumeId, { path: staging.path, digest }, options);
   // Nothing is staged then, and nobody has to come and unstage it: the kubelet does not, after a plain refusal.
   const withdrawNote = async (error: unknown): Promise<never> => {
-    await notes.forget(volumeId).catch(() => undefined);
+    await notes.forget(volumeId, earlierOptions).catch(() => undefined);
     throw error;
   };
   if (content.type === 'block') {
-    if (plan === 'nothing') return;
-    await writeNote();
+    if (plan === 'nothing') return undefined;
+    await write();
     const device = { volumeId, place, look, isStale: plan === 'restore' };
-    return await stageDevice(context.lane, pool, device).catch(withdrawNote);
+    await stageDevice(context.lane, pool, device).catch(withdrawNote);
+    return undefined;
   }
   if (look === undefined) throw missing(staging.path);
   const { fsType } = content;
   const { parameters } = demand.options;
-  if (plan === 'nothing') return await growAgain(pool, fsType, sight, look);
+  const options = notes.digestOfOptions(parameters);
+  if (plan === 'nothing') {
+    // Noted as staged like this, by a try that died before it could note the options.
+    if (noted === 'same' && earlierOptions !== options) await write(options);
+    return await growAgain(pool, fsType, sight, look);
+  }
   const { attributes } = wanted;
-  const mount = { volumeId, fsType, parameters, attributes, target: look.descriptor, beforehand: writeNote };
+  const hasNewParameters = earlierOptions !== undefined && earlierOptions !== options;
+  // Before anything is mounted: a mount beside an older call's note would look like that call's work.
+  const beforehand = () => write(hasNewParameters ? earlierOptions : options);
+  const mount = { volumeId, fsType, parameters, attributes, target: look.descriptor, beforehand, hasNewParameters };
   // Awaited here: the place and the look are held open until then.
-  const grows = await mountVolume(pool, mount).catch(withdrawNote);
-  if (grows && !attributes.readonly) await growMountedRoot(context, pool, mount, place);
+  const { notGrown } = await mountVolume(pool, mount).catch(withdrawNote);
+  if (hasNewParameters) await write(options);
+  return notGrown;
 }
 
-async function growMountedRoot(context: NodeContext, pool: Pool, mount: VolumeMount, place: Place): Promise<void> {
-  // The mounted root; the look that came before has the directory below it.
-  using root = await lookAt(context.lane, place);
-  const { mounted } = await identify(context, new LazyMountTable(context.lane), root, mount.volumeId);
-  if (root === undefined || mounted === undefined) throw missing(place.path);
-  await growStaged(pool, mount.fsType, root.descriptor, mounted.mount.source);
-}
-
-/** An earlier try may have died between the mount and its growth. ext4 grows before it is mounted. */
-async function growAgain(pool: Pool, fsType: FilesystemType, { mounted }: Sight, look: Look): Promise<void> {
-  if (fsType === 'ext4' || mounted === undefined || mounted.mount.options.includes('ro')) return;
-  await growStaged(pool, fsType, look.descriptor, mounted.mount.source);
+/** It may have grown since it was staged. ext4 grows before it is mounted, or by NodeExpandVolume. */
+async function growAgain(pool: Pool, fsType: FilesystemType, { mounted }: Sight, look: Look): Promise<undefined> {
+  if (fsType === 'ext4' || mounted === undefined) return;
+  await using directory = cloneMount(pool.lane, look.descriptor, { readonly: false });
+  await growStaged(pool, fsType, directory, mounted.mount.source);
 }
 
 /** The caller makes the directory, also for a block volume (ST08). */

@@ -1,5 +1,6 @@
 import { sameDevice } from '../kernel/device.ts';
 import type { Mount } from '../kernel/mount-table.ts';
+import { isMountedAnywhere } from '../kernel/mounted-device.ts';
 import { removeFileAt, statusOf } from '../kernel/path.ts';
 import { FailedPrecondition } from '../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
@@ -9,6 +10,7 @@ import { detachUnseen } from './block.ts';
 import type { NodeContext } from './context.ts';
 import { findIfPossible } from './find.ts';
 import { openPlace, openPlaceIn, type Place } from './look.ts';
+import type { Notes } from './notes.ts';
 import { LazyMountTable, type Mounted, mountsOfDevices, type Owner, otherPaths } from './observe.ts';
 import { planUnstage } from './plan.ts';
 import type { TargetPath } from './target.ts';
@@ -31,9 +33,20 @@ export async function unstageVolume(context: NodeContext, { volumeId, staging }:
   const isUndone = (await unstageFilesystem(context, staging, id)) || (await unstageDevice(context, staging, id));
   const notes = await context.notes();
   const note = notes.read(id);
-  const stagedElsewhere = note?.path === staging.path ? undefined : note?.path;
-  if (!isUndone) await tidyUp(context, id, staging.path, stagedElsewhere);
-  if (stagedElsewhere === undefined) await notes.forget(id);
+  // Never staged here, so there is nothing to undo, whatever is done with it there (US04).
+  if (note !== undefined && note.path !== staging.path) return;
+  if (!isUndone) await tidyUp(context, id, staging.path);
+  await notes.forget(id, await optionsThatLiveOn(context, id, notes));
+}
+
+/** A filesystem that is mounted elsewhere on the node lives on with the options that it has. */
+async function optionsThatLiveOn(context: NodeContext, id: VolumeId, notes: Notes): Promise<string | undefined> {
+  const options = notes.optionsOf(id);
+  const found = options === undefined ? undefined : await findIfPossible(context, id);
+  if (found?.record.content.type !== 'mount') return undefined;
+  const { fsType } = found.record.content;
+  const devices = await found.pool.devices(id);
+  return devices.some(({ devicePath }) => isMountedAnywhere(fsType, devicePath)) ? options : undefined;
 }
 
 async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
@@ -101,15 +114,14 @@ async function removeStagedFile({ lane }: NodeContext, { name, parent, path }: P
  * Nothing is mounted at the staging path. If somebody else unmounted it while the volume was published, it still is
  * (US06); if the driver died on its way, a device may be left (T04).
  */
-async function tidyUp(context: NodeContext, id: VolumeId, path: string, stagedAt: string | undefined): Promise<void> {
+async function tidyUp(context: NodeContext, id: VolumeId, path: string): Promise<void> {
   const found = await findIfPossible(context, id);
   if (found === undefined) return;
   const { pool, record } = found;
   const devices = await pool.devices(id);
   if (devices.length === 0) return;
   const shows = await mountsOfDevices(context.lane, devices);
-  const known = stagedAt === undefined ? [] : [stagedAt, `${stagedAt}/${id}`];
-  const publishedAt = otherPaths(await new LazyMountTable(context.lane).read(), shows, { paths: known });
+  const publishedAt = otherPaths(await new LazyMountTable(context.lane).read(), shows, {});
   planUnstage({ volumeId: id, path, at: { kind: 'nothing' }, publishedAt });
   if (record.content.type === 'block') await detachUnseen(context.lane, pool, id);
 }

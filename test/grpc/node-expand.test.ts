@@ -51,19 +51,23 @@ describe('NodeExpandVolume', () => {
     await volume.down();
   });
 
-  test('NE11: block: its devices grow, writable and read-only', async () => {
+  test('NE11: block: its device grows, writable and read-only', async () => {
     const volume = await harness.volume('block', { type: 'block' });
     const volume_capability = blockCapability('SINGLE_NODE_MULTI_WRITER');
-    const reader = `${volume.target}-reader`;
+    const second = `${volume.target}-second`;
     await volume.stage({ volume_capability });
     await volume.publish({ volume_capability });
-    await volume.publish({ volume_capability, target_path: reader, readonly: true });
+    await volume.publish({ volume_capability, target_path: second });
     assert.deepEqual(await volume.expand(gibibyte), { capacity_bytes: gibibyte });
-    for (const path of [volume.target, reader, join(volume.staging, volume.id)]) {
+    for (const path of [volume.target, second, join(volume.staging, volume.id)]) {
       assert.equal(run('blockdev', '--getsize64', path), `${gibibyte}`);
     }
     assert.deepEqual(await volume.expand(2n * gibibyte, volume.staging), { capacity_bytes: 2n * gibibyte });
-    await volume.unpublish(reader);
+    await volume.unpublish(second);
+    await volume.unpublish();
+    await volume.publish({ volume_capability, readonly: true });
+    assert.deepEqual(await volume.expand(3n * gibibyte), { capacity_bytes: 3n * gibibyte });
+    assert.equal(run('blockdev', '--getsize64', volume.target), `${3n * gibibyte}`);
     await volume.down();
   });
 
@@ -95,12 +99,33 @@ describe('NodeExpandVolume', () => {
     await volume.expand(gibibyte);
     assert.ok(sizeKiB(volume.target) > 900 * 1024);
     await volume.down();
-    const readerOnly = { volume_capability: mountCapability('SINGLE_NODE_READER_ONLY') };
-    await volume.stage(readerOnly);
-    await volume.publish(readerOnly);
-    await rejects(volume.expand(2n * gibibyte), 'FAILED_PRECONDITION', /read-only/);
-    await volume.down();
   });
+
+  for (const { fsType, sizeBytes } of filesystems) {
+    test(`PB19 NE05: ${fsType}: a volume that is mounted read-only everywhere grows too`, async () => {
+      const content = { type: 'mount', fsType } as const;
+      const volume = await harness.volume(`reader-${fsType}`, content, { sizeBytes });
+      const readerOnly = { volume_capability: mountCapability('SINGLE_NODE_READER_ONLY') };
+      await harness.pool.grow(volume.id, gibibyte / 2n);
+      await volume.stage(readerOnly);
+      assert.ok(sizeKiB(volume.staging) > 440 * 1024, `${sizeKiB(volume.staging)}`);
+      assert.ok(harness.mountsAt(volume.staging)[0]?.options.includes('ro'));
+      await volume.publish(readerOnly);
+      // A mounted ext4 cannot grow here, however it is mounted.
+      if (fsType === 'ext4') await rejects(volume.expand(gibibyte), 'FAILED_PRECONDITION', /CAP_SYS_RESOURCE/);
+      else {
+        assert.deepEqual(await volume.expand(gibibyte), { capacity_bytes: gibibyte });
+        assert.ok(sizeKiB(volume.target) > 900 * 1024);
+        await harness.pool.grow(volume.id, 2n * gibibyte);
+        await volume.stage(readerOnly);
+        assert.ok(sizeKiB(volume.target) > 1900 * 1024);
+      }
+      for (const path of [volume.target, volume.staging]) {
+        assert.throws(() => writeFileSync(join(path, 'file'), ''), { code: 'EROFS' });
+      }
+      await volume.down();
+    });
+  }
 
   test('NE03: an unknown volume, with a relative path too', async () => {
     for (const volume_id of ['x', '../x', 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa']) {

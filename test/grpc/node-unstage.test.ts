@@ -51,6 +51,26 @@ describe('NodeUnstageVolume', () => {
     await volume.down();
   });
 
+  test('US04: where it was never staged: fine, and nothing is torn down, although it is staged and published elsewhere', async () => {
+    for (const content of [ext4, { type: 'block' } as const]) {
+      const volume = await harness.volume(`elsewhere-${content.type}`, content);
+      const other = `${volume.staging}-other`;
+      mkdirSync(other);
+      await volume.stage();
+      await volume.publish();
+      const before = harness.mounts();
+      for (const forgetNotes of [undefined, false]) {
+        if (forgetNotes !== undefined) await harness.restart({ forgetNotes });
+        await volume.unstage(other);
+        await volume.unstage(join(harness.kubelet, 'staging', 'nothing'));
+        assert.deepEqual(harness.mounts(), before);
+      }
+      await rejects(volume.unstage(), 'FAILED_PRECONDITION');
+      await volume.down();
+      await harness.hasLoops(volume, 0);
+    }
+  });
+
   test('US06: also if somebody has unmounted the staging path', async () => {
     const volume = await harness.volume('published-unmounted', ext4);
     await volume.stage();

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { SingleFlight } from '../../src/volume/single-flight.ts';
+import { startNamespace } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { mountWith } from '../support/life.ts';
 import { ClaimedVolume, type Stage, uid } from './claimed-volume.ts';
@@ -74,6 +75,17 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
     const mount = { fs_type: 'ext4', mount_flags: ['nonsense'] };
     const capability = { mount, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
     await always(volume.stage(capability), () => volume.remove());
+  },
+  'its filesystem lives on elsewhere with other options': async (stage) => {
+    const volume = await (await new ClaimedVolume(stage).create()).stage();
+    const user = await startNamespace(volume.staging);
+    await volume.unstage();
+    const mount = { fs_type: 'ext4', mount_flags: ['noauto_da_alloc'] };
+    const capability = { mount, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+    await always(volume.stage(capability), async () => {
+      await user[Symbol.asyncDispose]();
+      await eventually(() => volume.remove());
+    });
   },
   'the volume is not staged': async (stage) => {
     const volume = await new ClaimedVolume(stage).create();

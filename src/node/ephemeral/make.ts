@@ -6,7 +6,7 @@ import { isErrno } from '../../kernel/errno.ts';
 import { Lane } from '../../kernel/lane.ts';
 import { mountDetached, placeMount } from '../../kernel/mount.ts';
 import { removeDirectoryAt } from '../../kernel/path.ts';
-import type { Pool, VolumeSpec } from '../../pool/pool.ts';
+import type { AttachedDevice, Pool, VolumeSpec } from '../../pool/pool.ts';
 import { InternalError } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { step } from '../../volume/step.ts';
@@ -38,7 +38,7 @@ export async function makeAt(lane: Lane, pool: Pool, spec: VolumeSpec, making: M
     const attachment = await pool.attach(spec.id, { lasting: false });
     try {
       await fill(spec, attachment.devicePath, making);
-      await using mount = await step('ephemeral/prepare', () => prepare(pool, spec, attachment.devicePath, making));
+      await using mount = await step('ephemeral/prepare', () => prepare(pool, spec, attachment, making));
       await withTarget(lane, { ...making, isDirectory: true }, (target) =>
         step('publish/mount', () => placeMount(pool.lane, mount, { target, attributes: making.attributes })),
       );
@@ -62,13 +62,13 @@ async function fill(spec: VolumeSpec, devicePath: string, { source }: Making): P
 async function prepare(
   { lane }: Pool,
   spec: VolumeSpec,
-  devicePath: string,
+  device: AttachedDevice,
   { parameters }: Making,
 ): Promise<Descriptor> {
   const fsType = filesystemOf(spec);
-  const request = { fsType, source: devicePath, parameters, attributes: {} };
+  const request = { fsType, source: device.devicePath, parameters, attributes: {} };
   const mount = await mountDetached(lane, request).catch(async (error) => {
-    throw await explainMountFailure(error, lane, { fsType, parameters, volumeId: spec.id }, devicePath);
+    throw await explainMountFailure(error, lane, { fsType, parameters, volumeId: spec.id }, device);
   });
   try {
     await lane.run(() => mount.during((path) => chmod(path, rootMode)));

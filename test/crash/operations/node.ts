@@ -19,7 +19,7 @@ export const nodeOperations: readonly Operation[] = [
     ['attach/loop', 'note/write', 'stage/grow', 'stage/mount'],
     outgrown,
   ),
-  staging('NodeStageVolume that grows xfs', xfs, ['attach/loop', 'note/write', 'stage/mount', 'stage/grow'], outgrown),
+  staging('NodeStageVolume that grows xfs', xfs, ['attach/loop', 'note/write', 'stage/grow', 'stage/mount'], outgrown),
   {
     ...staging(
       'NodeStageVolume that repairs ext4',
