@@ -171,8 +171,11 @@ async function readContents(
     trash: {
       entries: () => trash.kept,
       expendable: () => trash.kept.filter((entry) => !isOriginal(entry)),
-      purgeOldest: async () => false,
+      purgeEarly: async () => undefined,
+      drained: async () => undefined,
     },
+    devices: { countByVolume: async () => new Map() },
+    snapshots: 'reflink',
     ballast: {
       bytes: await allocatedBytes(lane, layout.ballast),
       hostBytes: backingFile === undefined ? 0n : await allocatedBytes(lane, hostBallastPath(backingFile)),

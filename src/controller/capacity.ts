@@ -46,9 +46,8 @@ async function capacityIn(
 ): Promise<Draft<wire.GetCapacityResponse>> {
   const minimum = smallestVolume(pool, capabilities);
   if (!pool.capabilities.provisioning.includes(provisioning)) return nothing;
-  const { availableBytes, totalBytes, usedBytes } = await pool.capacity();
-  // Overcommit promises more than there is, but a thick volume takes its blocks at once.
-  const promisable = provisioning === 'thick' ? smaller(availableBytes, totalBytes - usedBytes) : availableBytes;
+  const { availableBytes, thickAvailableBytes } = await pool.capacity();
+  const promisable = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
   const maximum = smaller(promisable - (promisable % granularityBytes), maximumVolumeBytes);
   if (maximum < minimum) return nothing;
   return {

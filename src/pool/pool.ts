@@ -119,6 +119,8 @@ export interface PoolCapacity {
   readonly usedBytes: bigint;
   /** What can still be promised (GC04): the same figure that `create` measures a request by. */
   readonly availableBytes: bigint;
+  /** The same for thick volumes, which take their blocks at once: less, where more is promised than there is. */
+  readonly thickAvailableBytes: bigint;
 }
 
 /** What a pool holds, for whoever watches over it. */

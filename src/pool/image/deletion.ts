@@ -6,7 +6,6 @@ import { statusOf } from '../../kernel/path.ts';
 import { AlreadyExists, NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { TrashedVolume } from '../pool.ts';
 import { replaceFile } from './durable-file.ts';
@@ -102,9 +101,7 @@ export class ImageDeletion {
     if (entry === undefined) throw new NotFound(`There is no volume ${id} in the trash of pool ${this.#parts.name}.`);
     trash.forget(entry);
     try {
-      // What it has written it still has.
-      const { allocatedBytes } = await statusOf(lane, join(entry.path, 'data'));
-      using _space = await space.reserve(larger(0n, entry.record.sizeBytes - allocatedBytes), 'thin');
+      using _space = await space.holdAgain(entry);
       await step('restore/commit', async () => {
         await lane.run(() => rename(entry.path, layout.volume(id)));
         await syncBoth(this.#parts);

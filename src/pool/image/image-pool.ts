@@ -182,7 +182,9 @@ export class ImagePool implements Pool {
 
   async attach(id: VolumeId, options: { lasting: boolean }): Promise<Attachment> {
     await this.#parts.unsettled.settle(id);
-    return this.#parts.devices.attach(this.#volumes.require(id), options);
+    const record = this.#volumes.require(id);
+    this.#parts.space.willWrite(id);
+    return this.#parts.devices.attach(record, options);
   }
 
   async devices(id: VolumeId): Promise<AttachedDevice[]> {
@@ -210,11 +212,10 @@ export class ImagePool implements Pool {
   }
 
   async usage(): Promise<PoolUsage> {
-    const { devices, index, snapshotIndex, space } = this.#parts;
-    const [{ allocatedBytes, capacity }, isNearlyFull, trashed, deviceCounts] = await Promise.all([
-      space.measureVolumes(),
+    const { devices, index, snapshotIndex, space, trash } = this.#parts;
+    const [{ allocatedBytes, capacity, trashedBytes }, isNearlyFull, deviceCounts] = await Promise.all([
+      space.survey(),
       space.isNearlyFull(),
-      this.trash(),
       devices.countByVolume(),
     ]);
     return {
@@ -222,11 +223,11 @@ export class ImagePool implements Pool {
       isNearlyFull,
       volumes: Array.from(index.all(), (record) => ({
         record,
-        usedBytes: allocatedBytes.get(record.id) ?? 0n,
+        usedBytes: allocatedBytes(record.id),
         devices: deviceCounts.get(record.id) ?? 0,
       })),
       snapshots: snapshotIndex.size,
-      trash: { volumes: trashed.length, usedBytes: trashed.reduce((sum, { usedBytes }) => sum + usedBytes, 0n) },
+      trash: { volumes: trash.entries().length, usedBytes: trashedBytes },
       damagedRecords: index.damagedCount + snapshotIndex.damagedCount,
     };
   }

@@ -113,8 +113,12 @@ async function openPool(options: ImagePoolOptions): Promise<ImagePool> {
       index,
       snapshotIndex,
       trash,
+      devices,
+      snapshots: maker.cloning,
       backingFile: openedHome.backingFile,
     });
+    trash.isShared = (path) => space.mayBeShared(path);
+    trash.onGone = (path) => space.gone(path);
     const parts = {
       ...{ ballast, name, lane, log, layout, syncs },
       programs: lane.beside('repair', repairsAtOnce),

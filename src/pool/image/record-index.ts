@@ -10,6 +10,8 @@ import type { Damaged, ReadRecords } from './records.ts';
 export class RecordIndex {
   readonly #records = new Map<VolumeId, VolumeRecord>();
   readonly #damaged = new Map<VolumeId, string>();
+  /** Hears of each change before anybody else can see it; undefined: it is gone. */
+  onChange: ((id: VolumeId, record: VolumeRecord | undefined) => void) | undefined;
 
   constructor(records: readonly VolumeRecord[], damaged: readonly Damaged<VolumeId>[]) {
     for (const record of records) this.#records.set(record.id, record);
@@ -30,10 +32,12 @@ export class RecordIndex {
 
   put(record: VolumeRecord): void {
     this.#records.set(record.id, record);
+    this.onChange?.(record.id, record);
   }
 
   delete(id: VolumeId): void {
     this.#records.delete(id);
+    this.onChange?.(id, undefined);
   }
 
   /** What the disk says now. */

@@ -45,7 +45,7 @@ export class ImageRepair {
     if (device !== undefined) throw await attachedHere(id, device);
     if (maker.cloning !== 'reflink') throw notHere(id, fsType, name, layout.data(id));
     log.warn({ pool: name, volume_id: id, filesystem: fsType }, 'a filesystem is damaged: it is checked on a clone');
-    using _space = await space.reserveSharing([id], 0n);
+    using _space = await space.hold({ newBytes: 0n, sourceIds: [id] });
     const directory = layout.newDraft(id);
     const image = { path: join(directory, 'data'), fsType, blockSizeBytes: record.blockSizeBytes };
     try {
@@ -123,7 +123,7 @@ export class ImageRepair {
 
   /** The record first: cut short in between, the next stage repairs again, and never goes without a word. */
   async #replace(repaired: VolumeRecord, imagePath: string): Promise<void> {
-    const { index, lane, layout, syncs, unsettled } = this.#parts;
+    const { index, lane, layout, space, syncs, unsettled } = this.#parts;
     const { id } = repaired;
     await unsettled.change([id], () =>
       step('repair/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(repaired))),
@@ -133,6 +133,7 @@ export class ImageRepair {
       await lane.run(() => rename(imagePath, layout.data(id)));
       await syncs.sync(lane, layout.volume(id));
     });
+    space.hasChanged(id);
   }
 }
 

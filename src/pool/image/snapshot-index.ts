@@ -8,6 +8,8 @@ export class SnapshotIndex {
   readonly #snapshots = new Map<SnapshotId, SnapshotRecord>();
   readonly #groups = new Map<GroupId, GroupRecord>();
   readonly #damaged = new Map<string, string>();
+  /** Hears of each snapshot that comes or goes. */
+  onChange: ((id: SnapshotId, record: SnapshotRecord | undefined) => void) | undefined;
 
   constructor(
     snapshots: readonly SnapshotRecord[],
@@ -27,10 +29,12 @@ export class SnapshotIndex {
 
   put(record: SnapshotRecord): void {
     this.#snapshots.set(record.id, record);
+    this.onChange?.(record.id, record);
   }
 
   delete(id: SnapshotId): void {
     this.#snapshots.delete(id);
+    this.onChange?.(id, undefined);
   }
 
   /** @throws DataLoss for a group that is there but whose record is damaged */

@@ -6,6 +6,7 @@ import { AlreadyExists, FailedPrecondition, InternalError, NotFound } from '../.
 import { finishAll, finishAllOrStop } from '../../volume/finish-all.ts';
 import { type GroupId, memberIdFor, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
+import { larger } from '../../volume/size.ts';
 import {
   type GroupRecord,
   type SnapshotRecord,
@@ -17,9 +18,11 @@ import { frozen } from '../events.ts';
 import type { GroupSpec, SnapshotSpec } from '../pool.ts';
 import { freezeTarget } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
+import { allocatedBytesOf } from './filesystem-space.ts';
 import type { FreezeTarget } from './freezer.ts';
 import { unlessGone } from './gone.ts';
 import type { ImageParts } from './parts.ts';
+import type { SpaceRequest } from './space-ledger.ts';
 
 /** A snapshot on its way: what it is of, and where it is being made. */
 interface Draft {
@@ -45,8 +48,7 @@ export class ImageSnapshots {
     const { space } = this.#parts;
     const drafts = await Promise.all(specs.map((spec) => this.#draft(spec)));
     if (drafts.length > 1) refuseUnfreezable(drafts);
-    const sourceIds = specs.map(({ sourceId }) => sourceId);
-    using _space = await space.reserveSharing(sourceIds, 0n);
+    using _space = await space.hold(await this.#neededSpace(drafts));
     try {
       const records = await this.#make(drafts, group);
       await this.#commit(drafts, records, group);
@@ -69,6 +71,18 @@ export class ImageSnapshots {
       if (!isCut) await trash.discard(layout.snapshot(spec.id), layout.newTrash(spec.id)).catch(() => undefined);
     }
     await unsettled.recheck(drafts.map(({ spec }) => spec.id));
+  }
+
+  /** A clone takes nothing yet, but its source will have to write anew what it has written; a copy takes all of it at once. */
+  async #neededSpace(drafts: readonly Draft[]): Promise<SpaceRequest> {
+    const { lane, layout, maker } = this.#parts;
+    if (maker.cloning === 'reflink') return { newBytes: 0n, sourceIds: drafts.map(({ source }) => source.id) };
+    const copies = drafts.map(async ({ directory, source }) => {
+      const wholeBytes = await allocatedBytesOf(lane, layout.data(source.id));
+      // What a try that was cut short has copied it need not ask for again.
+      return larger(0n, wholeBytes - (await allocatedBytesOf(lane, join(directory, 'data'))));
+    });
+    return { newBytes: (await Promise.all(copies)).reduce((sum, bytes) => sum + bytes, 0n) };
   }
 
   async remove(id: SnapshotId): Promise<void> {

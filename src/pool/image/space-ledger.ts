@@ -1,118 +1,182 @@
-import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isErrno } from '../../kernel/errno.ts';
-import type { Lane } from '../../kernel/lane.ts';
 import { ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
-import { formatBytes, larger, smaller } from '../../volume/size.ts';
+import { formatBytes, larger } from '../../volume/size.ts';
 import type { PoolCapacity } from '../pool.ts';
-import type { Ballast } from './ballast.ts';
-import { type FilesystemSpace, readFilesystemSpace, statBlockBytes } from './filesystem-space.ts';
-import type { Layout } from './layout.ts';
-import type { RecordIndex } from './record-index.ts';
-import type { SnapshotIndex } from './snapshot-index.ts';
-import { computeCapacity, defaultReserveBytes, sharingVolumes } from './space.ts';
+import type { FilesystemSpace } from './filesystem-space.ts';
+import {
+  chooseToPurge,
+  computeCapacity,
+  defaultReserveBytes,
+  ownedBytes,
+  type SpaceUse,
+  slackBytes,
+  writableBytes,
+} from './space.ts';
+import { type Observation, SpaceObserver, type SpaceSources } from './space-observer.ts';
 import type { Trash } from './trash.ts';
+import type { TrashEntry } from './trash-entry.ts';
 
 /** Fewer are gone in a moment. */
 const leastFreeBytes = 4n << 20n;
 
-export interface SpaceOptions {
+export interface SpaceOptions extends SpaceSources {
   readonly poolName: string;
-  readonly lane: Lane;
-  readonly layout: Layout;
-  readonly index: RecordIndex;
-  readonly snapshotIndex: SnapshotIndex;
-  readonly trash: Pick<Trash, 'entries' | 'expendable' | 'purgeOldest'>;
-  /** The sparse file that the pool's filesystem lies in, if it does. */
-  readonly backingFile: string | undefined;
+  readonly trash: SpaceSources['trash'] & Pick<Trash, 'purgeEarly' | 'drained'>;
   readonly reserveBytes: bigint | undefined;
   readonly overcommit: number;
-  /** Part of the reserve: it goes when the records need it. */
-  readonly ballast: Pick<Ballast, 'bytes' | 'hostBytes'>;
 }
 
-/** Measures the pool, and holds space for volumes that are being made so that two of them never get the same. */
+/** What an operation is going to need. */
+export interface SpaceRequest {
+  /** What it makes, or adds. */
+  readonly newBytes: bigint;
+  /** thick: the blocks are taken at once, so they must be there, whatever may be promised. */
+  readonly provisioning?: Provisioning;
+  /** Promised already, but taken at once. */
+  readonly takenBytes?: bigint;
+  /** Volumes whose blocks it is going to share: they own nothing afterwards, and may have to write all of it anew. */
+  readonly sourceIds?: readonly VolumeId[];
+}
+
+/** Measures the pool, and holds space for operations under way so that two of them never get the same. */
 export class SpaceLedger {
   readonly #options: SpaceOptions;
-  #reservedBytes = 0n;
+  readonly #observer: SpaceObserver;
+  #makingRoom: Promise<unknown> = Promise.resolve();
   #fullness = { measuredMs: Number.NEGATIVE_INFINITY, isFull: Promise.resolve(false) };
 
   constructor(options: SpaceOptions) {
     this.#options = options;
+    this.#observer = new SpaceObserver(options);
   }
 
   /**
-   * Holds space until disposed of. Dispose after the volume's record is in the index (or the work has failed).
-   * @param provisioning thick: the blocks are taken at once, so they must be there, whatever may be promised
+   * Holds space until disposed of. Dispose after the record of what was made is in its index, or the work has failed.
    * @throws ResourceExhausted (CV20, GC04)
    */
-  reserve(sizeBytes: bigint, provisioning: Provisioning): Promise<Disposable> {
-    return this.#hold({ newBytes: sizeBytes, provisioning, sourceIds: [] });
+  async hold(request: SpaceRequest): Promise<Disposable> {
+    return this.#tryHold(await this.#observer.look('known'), request) ?? this.#makeRoom(request);
+  }
+
+  /** Holds what a volume from the trash is going to need: what it alone owns it can write over. */
+  async holdAgain({ path, record }: TrashEntry): Promise<Disposable> {
+    const use = await this.#observer.lookAt(join(path, 'data'), record);
+    return this.hold({ newBytes: record.sizeBytes - ownedBytes(record.sizeBytes, use) });
+  }
+
+  /** The volume's image is about to be shown by a device, or changed: from now on it is looked at for every figure. */
+  willWrite(id: VolumeId): void {
+    this.#observer.volumes.use(id);
+  }
+
+  /** The volume's image is another one now. */
+  hasChanged(id: VolumeId): void {
+    this.#observer.volumes.unsee(id);
+  }
+
+  /** Whether other files may share blocks with what was removed. */
+  mayBeShared(removedPath: string): boolean {
+    return this.#observer.mayBeShared(removedPath);
+  }
+
+  /** Something was unlinked. */
+  gone(removedPath: string): void {
+    this.#observer.gone(removedPath);
+  }
+
+  /** What can be promised: as a request would be measured that is made now. */
+  async measure(): Promise<PoolCapacity> {
+    return this.#compute(await this.#observer.look('maps'));
+  }
+
+  /** The same for whoever watches, with what lies in the trash. Opens no image. */
+  async survey(): Promise<SpaceSurvey> {
+    const look = await this.#observer.look('known');
+    return {
+      capacity: this.#compute(look),
+      trashedBytes: this.#observer.trashedBytes,
+      allocatedBytes: (id) => this.#observer.volumes.allocatedBytes(id),
+    };
   }
 
   /**
-   * Holds the space of a new volume or snapshot, and what its sources may come to need when their blocks are shared:
-   * what they have written they may write again. Those that share already have been counted.
+   * Whether the disk is nearly full, whoever filled it: half of what is never promised is gone, or only a few MiB are
+   * left beside the ballast. Measured once a second at most, whoever asks.
    */
-  reserveSharing(
-    sourceIds: readonly VolumeId[],
-    newBytes: bigint,
-    provisioning: Provisioning = 'thin',
-  ): Promise<Disposable> {
-    return this.#hold({ newBytes, provisioning, sourceIds });
+  async isNearlyFull(): Promise<boolean> {
+    const nowMs = performance.now();
+    if (nowMs - this.#fullness.measuredMs > 1_000) {
+      const isFull = this.#observer.readFilesystem().then((filesystem) => this.#isFull(filesystem, 0n));
+      this.#fullness = { measuredMs: nowMs, isFull };
+    }
+    return this.#fullness.isFull;
   }
 
-  async #hold(request: SpaceRequest): Promise<Disposable> {
-    // Mostly there is room even if nothing had been written yet: then no image needs to be looked at.
-    const filesystem = await this.#observeFilesystem();
-    const held = this.#tryHold({ ...filesystem, allocatedBytes: nothingKnown, reclaimableBytes: 0n }, request);
-    if (held !== undefined) return held;
+  /** One at a time, so that two requests never empty the trash for each other's sake. */
+  async #makeRoom(request: SpaceRequest): Promise<Disposable> {
+    const turn = this.#makingRoom.then(() => this.#holdExactly(request));
+    this.#makingRoom = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #holdExactly(request: SpaceRequest): Promise<Disposable> {
+    const { trash } = this.#options;
+    // What is being unlinked already may be enough.
+    await trash.drained();
     for (;;) {
-      const observation = await this.#observe();
-      if (this.#isOutOfInodes(observation)) throw this.#outOfInodes();
-      const exactly = this.#tryHold({ ...observation, reclaimableBytes: 0n }, request);
-      if (exactly !== undefined) return exactly;
-      const availableBytes = this.#availableFor(request.provisioning, observation);
-      const sizeBytes = this.#sizeOf(observation, request);
-      if (sizeBytes > availableBytes) throw this.#exhausted(sizeBytes, availableBytes);
-      await this.#options.trash.purgeOldest();
+      const look = await this.#observer.look('exact');
+      const held = this.#tryHold(look, request);
+      if (held !== undefined) return held;
+      if (this.#isOutOfInodes(look)) throw this.#outOfInodes();
+      const needed = this.#missing(look, request);
+      if (needed > this.#reclaimableBytes()) throw this.#exhausted(look, request);
+      const oldestFirst = trash.expendable().reverse();
+      const givers = oldestFirst.map((entry) => ({ entry, givesBytes: this.#observer.givesBytes(entry) }));
+      const chosen = look.isOutOfInodes ? oldestFirst.slice(0, 1) : chooseToPurge(givers, needed);
+      if (chosen.length === 0) throw this.#exhausted(look, request);
+      await trash.purgeEarly(chosen);
     }
   }
 
   /** Nothing waits in here, so two calls at once cannot be promised the same space. */
-  #tryHold(observation: Observation, request: SpaceRequest): Disposable | undefined {
-    if (observation.isOutOfInodes) return undefined;
-    const sizeBytes = this.#sizeOf(observation, request);
-    if (sizeBytes > this.#availableFor(request.provisioning, observation)) return undefined;
-    this.#reservedBytes += sizeBytes;
+  #tryHold(look: Observation, request: SpaceRequest): Disposable | undefined {
+    if (look.isOutOfInodes || this.#missing(look, request) > 0n) return undefined;
+    const { volumes } = this.#observer;
+    const holds = [
+      volumes.hold(request.newBytes + (request.takenBytes ?? 0n)),
+      ...(request.sourceIds ?? []).map((id) => volumes.pin(id)),
+    ];
     return {
       [Symbol.dispose]: () => {
-        this.#reservedBytes -= sizeBytes;
+        for (const each of holds) each[Symbol.dispose]();
       },
     };
   }
 
-  /** Of a source that was not looked at, all may be written. */
-  #sizeOf({ allocatedBytes }: Observation, { newBytes, sourceIds }: SpaceRequest): bigint {
-    const { index } = this.#options;
-    const sharing = this.#sharing();
-    const sources = sourceIds.filter((id) => !sharing.has(id));
-    return sources.reduce((sum, id) => sum + (allocatedBytes.get(id) ?? index.get(id)?.sizeBytes ?? 0n), newBytes);
+  /** How much has to become free before the request can be granted, the trash left as it is. */
+  #missing(look: Observation, request: SpaceRequest): bigint {
+    const use = this.#use(look, 0n);
+    const neededBytes = this.#neededBytes(request);
+    const takenBytes = request.provisioning === 'thick' ? request.newBytes : (request.takenBytes ?? 0n);
+    // What asks for nothing is granted also where promises cannot be kept any more: it makes nothing worse.
+    const missing = neededBytes > 0n ? larger(neededBytes - slackBytes(use), this.#fullBytes(look)) : 0n;
+    const unwritable = takenBytes > 0n ? takenBytes - writableBytes(use) : 0n;
+    return larger(0n, larger(missing, unwritable));
   }
 
-  #availableFor(provisioning: Provisioning, observation: Observation): bigint {
-    const { availableBytes } = this.#compute(observation);
-    if (provisioning === 'thin') return availableBytes;
-    const { freeBytes, reclaimableBytes } = observation;
-    const writableBytes = freeBytes + reclaimableBytes - this.#reserveBytes(observation) - this.#reservedBytes;
-    return larger(0n, smaller(availableBytes, writableBytes));
+  #neededBytes({ newBytes, sourceIds = [] }: SpaceRequest): bigint {
+    const { volumes } = this.#observer;
+    return [...new Set(sourceIds)].reduce((sum, id) => sum + volumes.ownedBytes(id), newBytes);
   }
 
-  #exhausted(sizeBytes: bigint, availableBytes: bigint): ResourceExhausted {
+  #exhausted(look: Observation, request: SpaceRequest): ResourceExhausted {
+    const { availableBytes, thickAvailableBytes } = this.#compute(look);
+    const needed = this.#neededBytes(request);
+    const available = request.provisioning === 'thick' ? thickAvailableBytes : availableBytes;
     return new ResourceExhausted(
-      `pool ${this.#options.poolName} cannot promise ${sizeBytes} bytes (${formatBytes(sizeBytes)}), only ${availableBytes} (${formatBytes(availableBytes)}): delete volumes or give the pool more space.`,
+      `pool ${this.#options.poolName} cannot promise ${needed} bytes (${formatBytes(needed)}), only ${available} (${formatBytes(available)}): delete volumes or give the pool more space.`,
     );
   }
 
@@ -127,116 +191,51 @@ export class SpaceLedger {
     );
   }
 
-  async measure(): Promise<PoolCapacity> {
-    return (await this.measureVolumes()).capacity;
+  #isFull(filesystem: FilesystemSpace, reclaimableBytes: bigint): boolean {
+    return this.#fullBytes(filesystem) > reclaimableBytes;
   }
 
-  /** The same, with what each volume's data takes on disk. */
-  async measureVolumes(): Promise<VolumesMeasured> {
-    const observation = await this.#observe();
-    return { capacity: this.#compute(observation), allocatedBytes: observation.allocatedBytes };
-  }
-
-  /**
-   * Whether the disk is nearly full, whoever filled it: half of what is never promised is gone, or only a few MiB are
-   * left beside the ballast. Measured once a second at most, whoever asks.
-   */
-  async isNearlyFull(): Promise<boolean> {
-    const nowMs = performance.now();
-    if (nowMs - this.#fullness.measuredMs > 1_000) {
-      this.#fullness = { measuredMs: nowMs, isFull: this.#observeFilesystem().then((use) => this.#isFull(use)) };
-    }
-    return this.#fullness.isFull;
-  }
-
-  #isFull(filesystem: FilesystemSpace): boolean {
+  /** What has to become free before the disk is no longer nearly full. */
+  #fullBytes({ filesystemBytes, freeBytes }: FilesystemSpace): bigint {
     const ballastBytes = this.#options.ballast.bytes;
-    const reserveBytes = this.#reserveBytes({ ...filesystem, allocatedBytes: nothingKnown, reclaimableBytes: 0n });
-    return filesystem.freeBytes - ballastBytes < larger(leastFreeBytes, (reserveBytes - ballastBytes) / 2n);
+    const leastBytes = larger(leastFreeBytes, (this.#reserveBytes(filesystemBytes) - ballastBytes) / 2n);
+    return larger(0n, leastBytes - (freeBytes - ballastBytes));
   }
 
-  #compute(observation: Observation): PoolCapacity {
-    const { index, overcommit } = this.#options;
-    const sharing = this.#sharing();
-    const volumes = Array.from(index.all(), ({ id, sizeBytes }) => ({
-      sizeBytes,
-      isSharing: sharing.has(id),
-      // Made since we looked: as if nothing of it were written, so never too optimistic.
-      allocatedBytes: smaller(sizeBytes, observation.allocatedBytes.get(id) ?? 0n),
-    }));
-    const reserveBytes = this.#reserveBytes(observation);
-    const use = { ...observation, reserveBytes, overcommit, volumes, reservedBytes: this.#reservedBytes };
-    const capacity = computeCapacity(use);
+  #compute(look: Observation): PoolCapacity {
+    const reclaimableBytes = this.#reclaimableBytes();
+    const capacity = computeCapacity(this.#use(look, reclaimableBytes));
     // However often it may be promised, what is not there cannot be written.
-    const freeBytes = observation.freeBytes + observation.reclaimableBytes;
-    const isFull = this.#isOutOfInodes(observation) || this.#isFull({ ...observation, freeBytes });
-    return isFull ? { ...capacity, availableBytes: 0n } : capacity;
+    const isFull = this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);
+    return isFull ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;
   }
 
-  #reserveBytes({ filesystemBytes }: Observation): bigint {
+  #reclaimableBytes(): bigint {
+    return this.#options.trash.expendable().reduce((sum, entry) => sum + this.#observer.givesBytes(entry), 0n);
+  }
+
+  #use(look: Observation, reclaimableBytes: bigint): SpaceUse {
+    const { volumes } = this.#observer;
+    return {
+      filesystemBytes: look.filesystemBytes,
+      freeBytes: look.freeBytes,
+      reserveBytes: this.#reserveBytes(look.filesystemBytes),
+      overcommit: this.#options.overcommit,
+      promisedBytes: volumes.sums.promisedBytes,
+      ownedBytes: volumes.ownedSince(look.then),
+      usedBytes: this.#observer.usedBytes(look),
+      reclaimableBytes,
+      heldBytes: volumes.heldSince(look.then),
+    };
+  }
+
+  #reserveBytes(filesystemBytes: bigint): bigint {
     return this.#options.reserveBytes ?? defaultReserveBytes(filesystemBytes);
   }
-
-  #sharing(): ReadonlySet<VolumeId> {
-    const { index, snapshotIndex, trash } = this.#options;
-    // A volume shares with its clones, and with what it was before a repair, until those are out of the trash, too.
-    const volumes = [...index.all(), ...trash.entries().map(({ record }) => record)];
-    return sharingVolumes(volumes, snapshotIndex.all());
-  }
-
-  /** The images first: what is written meanwhile then makes the answer smaller, not larger. */
-  async #observe(): Promise<Observation> {
-    const images = await this.#observeImages();
-    return { ...images, ...(await this.#observeFilesystem()) };
-  }
-
-  #observeFilesystem(): Promise<FilesystemSpace> {
-    const { backingFile, ballast, lane, layout } = this.#options;
-    return readFilesystemSpace(lane, { root: layout.root, backingFile, ballast });
-  }
-
-  async #observeImages(): Promise<Pick<Observation, 'allocatedBytes' | 'reclaimableBytes'>> {
-    const { index, lane, layout, trash } = this.#options;
-    const allocatedBytes = new Map<VolumeId, bigint>();
-    const volumes = Array.from(index.all(), async ({ id }) => {
-      allocatedBytes.set(id, await allocatedBytesOf(lane, layout.data(id)));
-    });
-    const sharing = this.#sharing();
-    const trashed = trash
-      .expendable()
-      // What it shares with a snapshot or clone stays when it goes.
-      .filter(({ record }) => record.source === undefined && !sharing.has(record.id))
-      .map(({ path }) => allocatedBytesOf(lane, join(path, 'data')));
-    await Promise.all(volumes);
-    const reclaimableBytes = (await Promise.all(trashed)).reduce((sum, bytes) => sum + bytes, 0n);
-    return { allocatedBytes, reclaimableBytes };
-  }
 }
 
-export interface VolumesMeasured {
+export interface SpaceSurvey {
   readonly capacity: PoolCapacity;
-  readonly allocatedBytes: ReadonlyMap<VolumeId, bigint>;
-}
-
-/** What a new volume or snapshot is going to need. */
-interface SpaceRequest {
-  readonly newBytes: bigint;
-  readonly provisioning: Provisioning;
-  readonly sourceIds: readonly VolumeId[];
-}
-
-const nothingKnown: ReadonlyMap<VolumeId, bigint> = new Map();
-
-interface Observation extends FilesystemSpace {
-  readonly allocatedBytes: ReadonlyMap<VolumeId, bigint>;
-  readonly reclaimableBytes: bigint;
-}
-
-async function allocatedBytesOf(lane: Lane, path: string): Promise<bigint> {
-  try {
-    return (await lane.run(() => stat(path, { bigint: true }))).blocks * statBlockBytes;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return 0n;
-    throw error;
-  }
+  readonly trashedBytes: bigint;
+  readonly allocatedBytes: (id: VolumeId) => bigint;
 }

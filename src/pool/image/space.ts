@@ -1,8 +1,25 @@
-import type { VolumeId } from '../../volume/id.ts';
-import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, smaller } from '../../volume/size.ts';
-import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { PoolCapacity } from '../pool.ts';
+
+/*
+ * The model of a pool's space; docs/space.md tells it. What a volume alone owns it can write over in place. Everything
+ * else that it may still write takes new blocks: holes, and blocks that it shares with a snapshot or clone. So the free
+ * space must be at least the sum, over all volumes, of size less what the volume alone owns. A write of a volume takes
+ * as much of what is free as it adds to what the volume owns, so no write changes whether that is so, and no trim.
+ */
+
+/** What one image takes. */
+export interface ImageUse {
+  /** Its blocks, shared or not. */
+  readonly allocatedBytes: bigint;
+  /** Of those, what other files share. */
+  readonly sharedBytes: bigint;
+}
+
+/** How much of its size a volume can write without new blocks. */
+export function ownedBytes(sizeBytes: bigint, { allocatedBytes, sharedBytes }: ImageUse): bigint {
+  return larger(0n, smaller(sizeBytes, allocatedBytes - sharedBytes));
+}
 
 /** What the filesystem and the records say at one moment. All in bytes. */
 export interface SpaceUse {
@@ -14,57 +31,78 @@ export interface SpaceUse {
   readonly reserveBytes: bigint;
   /** 1: never promise more than there is. 2: promise twice as much. */
   readonly overcommit: number;
-  /** Every volume. */
-  readonly volumes: readonly VolumeUse[];
+  /** The sizes of all volumes. */
+  readonly promisedBytes: bigint;
+  /** Of that, what volumes alone own. */
+  readonly ownedBytes: bigint;
+  /** What all images take: of volumes, of snapshots, and in the trash. */
+  readonly usedBytes: bigint;
   /** What the trash would give back: it goes as soon as its space is needed. */
   readonly reclaimableBytes: bigint;
-  /** Sizes of volumes that are being made or grown now. */
-  readonly reservedBytes: bigint;
-}
-
-export interface VolumeUse {
-  readonly sizeBytes: bigint;
-  /** What its image takes now. */
-  readonly allocatedBytes: bigint;
-  /** Whether a snapshot or clone may share these blocks: then overwriting them takes new ones. */
-  readonly isSharing: boolean;
-}
-
-/** The volumes whose blocks a snapshot or another volume may share. */
-export function sharingVolumes(
-  volumes: Iterable<VolumeRecord>,
-  snapshots: Iterable<SnapshotRecord>,
-): ReadonlySet<VolumeId> {
-  const sharing = new Set<VolumeId>();
-  for (const { sourceId } of snapshots) sharing.add(sourceId);
-  for (const { id, source } of volumes) {
-    if (source === undefined) continue;
-    sharing.add(id);
-    if (source.type === 'volume') sharing.add(source.id);
-  }
-  return sharing;
+  /** What operations under way are going to need. */
+  readonly heldBytes: bigint;
 }
 
 /**
- * What the pool can still promise. A thin volume may yet claim all that it has not written; so the free space that
- * existing volumes may claim is not available, however empty the disk looks (GC04).
+ * What the pool can still promise. A thin volume may yet claim all that it does not own; so the free space that existing
+ * volumes may claim is not available, however empty the disk looks (GC04).
  */
 export function computeCapacity(use: SpaceUse): PoolCapacity {
-  let promisedBytes = use.reservedBytes;
-  let usedBytes = 0n;
-  let claimableBytes = use.reservedBytes;
-  for (const { sizeBytes, allocatedBytes, isSharing } of use.volumes) {
-    promisedBytes += sizeBytes;
-    usedBytes += allocatedBytes;
-    claimableBytes += isSharing ? sizeBytes : larger(0n, sizeBytes - allocatedBytes);
+  const slack = slackBytes(use);
+  return {
+    totalBytes: totalBytes(use),
+    promisedBytes: use.promisedBytes + use.heldBytes,
+    usedBytes: use.usedBytes,
+    availableBytes: larger(0n, slack),
+    thickAvailableBytes: larger(0n, smaller(slack, writableBytes(use))),
+  };
+}
+
+/** What could be promised, if it is positive; what is missing, if not. */
+export function slackBytes(use: SpaceUse): bigint {
+  const outstandingBytes = use.promisedBytes - use.ownedBytes + use.heldBytes;
+  const total = totalBytes(use);
+  const overcommittedBytes = scale(total, use.overcommit) - total;
+  return use.freeBytes + use.reclaimableBytes - use.reserveBytes - outstandingBytes + overcommittedBytes;
+}
+
+/** What can be written at once, whatever is promised. */
+export function writableBytes(use: SpaceUse): bigint {
+  return use.freeBytes + use.reclaimableBytes - use.reserveBytes - use.heldBytes;
+}
+
+/** What others have on the same filesystem is not the pool's. */
+function totalBytes(use: SpaceUse): bigint {
+  return larger(0n, smaller(use.filesystemBytes, use.freeBytes + use.usedBytes) - use.reserveBytes);
+}
+
+/** Something in the trash, and what its end would give back. */
+export interface Expendable<T> {
+  readonly entry: T;
+  readonly givesBytes: bigint;
+}
+
+/**
+ * What has to go from the trash to make room for so much: what was deleted first goes first, but nothing that can stay.
+ * What gives nothing, as others share all of it, stays in any case.
+ * @param oldestFirst in the order in which they were deleted
+ */
+export function chooseToPurge<T>(oldestFirst: readonly Expendable<T>[], neededBytes: bigint): T[] {
+  const chosen: Expendable<T>[] = [];
+  let sum = 0n;
+  for (const each of oldestFirst) {
+    if (sum >= neededBytes) break;
+    if (each.givesBytes === 0n) continue;
+    chosen.push(each);
+    sum += each.givesBytes;
   }
-  const totalBytes = larger(0n, smaller(use.filesystemBytes, use.freeBytes + usedBytes) - use.reserveBytes);
-  const overcommittedBytes = scale(totalBytes, use.overcommit) - totalBytes;
-  const availableBytes = larger(
-    0n,
-    use.freeBytes + use.reclaimableBytes - use.reserveBytes - claimableBytes + overcommittedBytes,
-  );
-  return { totalBytes, promisedBytes, usedBytes, availableBytes };
+  // The last one can make some of those before it needless; the smallest are tried first, so that most can stay.
+  for (const each of chosen.toSorted((a, b) => (a.givesBytes < b.givesBytes ? -1 : 1))) {
+    if (sum - each.givesBytes < neededBytes) break;
+    sum -= each.givesBytes;
+    chosen.splice(chosen.indexOf(each), 1);
+  }
+  return chosen.map(({ entry }) => entry);
 }
 
 const mebibyte = 1n << 20n;

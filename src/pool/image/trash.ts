@@ -34,6 +34,10 @@ export class Trash {
   readonly #age: PoolAge;
   #notedMs = Number.NEGATIVE_INFINITY;
   #last: Promise<void> = Promise.resolve();
+  /** Whether other files may share blocks with an image here: then it is truncated before it is unlinked. */
+  isShared: (path: string) => boolean = () => false;
+  /** Hears what has been unlinked. */
+  onGone: ((path: string) => void) | undefined;
 
   constructor(lane: Lane, layout: Layout, onError: (path: string, error: unknown) => void) {
     this.#lane = lane;
@@ -112,14 +116,13 @@ export class Trash {
     return purged.map(({ record }) => record.id);
   }
 
-  /** Makes room: unlinks what has been kept longest. @returns false if there is nothing that may go */
-  async purgeOldest(): Promise<boolean> {
-    const oldest = this.expendable().at(-1);
-    if (oldest === undefined) return false;
-    await this.#unmark(oldest);
-    this.#enqueue(oldest.path, () => step('remove/purge', () => this.#truncateAndUnlink(oldest.path)));
+  /** Makes room: unlinks these, as their space is needed. */
+  async purgeEarly(entries: readonly TrashEntry[]): Promise<void> {
+    for (const entry of entries) {
+      await this.#unmark(entry);
+      this.#enqueue(entry.path, () => step('remove/purge', () => this.#unlink(entry.path, true)));
+    }
     await this.drained();
-    return true;
   }
 
   /** Queues a directory that nobody keeps. Never throws: what cannot be unlinked now is tried again at the next start. */
@@ -178,14 +181,13 @@ export class Trash {
     }
   }
 
-  /** XFS frees the blocks of an unlinked file later, those of a truncated one at once. */
-  async #truncateAndUnlink(path: string): Promise<void> {
-    await this.#lane.run(() => truncate(join(path, 'data'))).catch(() => undefined);
-    await this.#unlink(path);
-  }
-
-  async #unlink(path: string): Promise<void> {
+  /** @param isNeeded somebody waits for its space */
+  async #unlink(path: string, isNeeded = false): Promise<void> {
     try {
+      // XFS lets go of an unlinked file's blocks later, of a truncated one's at once: until then they are not free, and
+      // count as shared.
+      if (isNeeded || this.isShared(path))
+        await this.#lane.run(() => truncate(join(path, 'data'))).catch(ignoreMissing);
       await finishAll(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
       await this.#lane.run(() => rmdir(path)).catch(ignoreMissing);
     } catch (error) {
@@ -193,6 +195,7 @@ export class Trash {
       if (!isErrno(error, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw error;
       await this.#lane.run(() => rm(path, { recursive: true, force: true }));
     }
+    this.onGone?.(path);
   }
 
   /** Less work than rm(), which looks at everything before it unlinks it. */

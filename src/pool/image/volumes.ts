@@ -1,6 +1,7 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
+import { resizeFile } from '../../kernel/file.ts';
 import { trim } from '../../kernel/filesystem.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
@@ -8,11 +9,12 @@ import { AlreadyExists, FailedPrecondition, NotFound, ResourceExhausted } from '
 import { finishAll } from '../../volume/finish-all.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { type Publication, serializeRecord, type VolumeRecord, type VolumeSource } from '../../volume/record.ts';
-import { formatBytes, granularityBytes } from '../../volume/size.ts';
+import { formatBytes, granularityBytes, larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeChanges, VolumeSpec } from '../pool.ts';
 import { freezeTarget } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
+import { allocatedBytesOf } from './filesystem-space.ts';
 import type { ImageSource } from './image-maker.ts';
 import { attachedHere } from './in-use.ts';
 import { openMounted } from './mounted.ts';
@@ -67,8 +69,13 @@ export class ImageVolumes {
     const directory = isCopy ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
     const data = join(directory, 'data');
     let place = directory;
-    const shared = source?.type === 'volume' ? [source.id] : [];
-    using _space = await space.reserveSharing(shared, spec.sizeBytes, spec.provisioning);
+    // What a try that was cut short has copied it need not ask for again.
+    const copiedBytes = isCopy ? await allocatedBytesOf(lane, data) : 0n;
+    using _space = await space.hold({
+      newBytes: larger(0n, spec.sizeBytes - copiedBytes),
+      provisioning: spec.provisioning,
+      sourceIds: source?.type === 'volume' && !isCopy ? [source.id] : [],
+    });
     try {
       await step('create/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
       const writeRecord = () =>
@@ -103,13 +110,14 @@ export class ImageVolumes {
 
   /** The image grows before the record says so; cut short in between, it is finished by the next start. */
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
-    const { devices, index, layout, maker, space } = this.#parts;
+    const { devices, index, layout, space } = this.#parts;
     const record = this.require(id);
     const grown = { ...record, sizeBytes };
     if (sizeBytes > record.sizeBytes) {
-      using _space = await space.reserve(sizeBytes - record.sizeBytes, record.provisioning);
+      const newBytes = sizeBytes - record.sizeBytes;
+      using _space = await space.hold({ newBytes, provisioning: record.provisioning });
       try {
-        await step('grow/data', () => maker.enlarge(layout.data(id), grown));
+        await step('grow/data', () => this.#enlarge(grown));
         await step('grow/record', () => this.#record(grown));
       } catch (error) {
         throw this.#explain(error, sizeBytes);
@@ -146,14 +154,17 @@ export class ImageVolumes {
   }
 
   async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
-    const { index, layout, maker } = this.#parts;
+    const { index, space } = this.#parts;
     const record = this.require(id);
     const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } = changes;
     const modified = { ...record, provisioning, ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }) };
     try {
       // Also if the record says so already: a first try may have died in between.
-      if (changes.provisioning === 'thick') await step('modify/data', () => maker.enlarge(layout.data(id), modified));
-      if (changes.provisioning === 'thin') await step('modify/data', () => this.#releaseUnwritten(record));
+      if (changes.provisioning === 'thick') await this.#makeThick(record);
+      if (changes.provisioning === 'thin') {
+        space.willWrite(id);
+        await step('modify/data', () => this.#releaseUnwritten(record));
+      }
       await step('modify/record', () => this.#record(modified));
     } catch (error) {
       throw this.#explain(error, record.sizeBytes);
@@ -178,6 +189,38 @@ export class ImageVolumes {
     await unsettled.change([record.id], () =>
       replaceFile(lane, syncs, layout.record(record.id), serializeRecord(record)),
     );
+  }
+
+  /** All or nothing: some filesystems keep what they have allocated before they ran full, and make the file longer. */
+  async #enlarge(grown: VolumeRecord): Promise<void> {
+    const { lane, layout, maker } = this.#parts;
+    const path = layout.data(grown.id);
+    const { sizeBytes } = await statusOf(lane, path);
+    try {
+      await maker.enlarge(path, grown);
+    } catch (error) {
+      // No device shows what lies behind the old end yet. Blocks there go when a longer file is cut off.
+      await resizeFile(lane, path, larger(sizeBytes, grown.sizeBytes)).catch(() => undefined);
+      await resizeFile(lane, path, sizeBytes).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Its size was promised before; now it takes all of it, which must be there however much is promised. */
+  async #makeThick(record: VolumeRecord): Promise<void> {
+    const { lane, layout, maker, space } = this.#parts;
+    const { id, sizeBytes } = record;
+    const takenBytes = larger(0n, sizeBytes - (await allocatedBytesOf(lane, layout.data(id))));
+    using _space = await space.hold({ newBytes: 0n, takenBytes });
+    try {
+      await step('modify/data', () => maker.enlarge(layout.data(id), { sizeBytes, provisioning: 'thick' }));
+    } catch (error) {
+      // What a refused call has taken so far it gives back, unless its blocks may be in use by now.
+      if (record.provisioning === 'thin') await this.#releaseUnwritten(record).catch(() => undefined);
+      throw error;
+    } finally {
+      space.hasChanged(id);
+    }
   }
 
   /**

@@ -1,0 +1,233 @@
+import { basename, join } from 'node:path';
+import { openReadOnly } from '../../kernel/descriptor.ts';
+import { isErrno } from '../../kernel/errno.ts';
+import { readSharedBytes } from '../../kernel/fiemap.ts';
+import { syncFilesystem } from '../../kernel/filesystem.ts';
+import type { Lane } from '../../kernel/lane.ts';
+import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import { maximumVolumeBytes, smaller } from '../../volume/size.ts';
+import type { Ballast } from './ballast.ts';
+import type { ImageDevices } from './devices.ts';
+import { allocatedBytesOf, type FilesystemSpace, readFilesystemSpace } from './filesystem-space.ts';
+import type { Layout } from './layout.ts';
+import type { RecordIndex } from './record-index.ts';
+import type { SnapshotIndex } from './snapshot-index.ts';
+import type { ImageUse } from './space.ts';
+import { type StillImage, StillSpace } from './still-space.ts';
+import type { Trash } from './trash.ts';
+import type { TrashEntry } from './trash-entry.ts';
+import { type SumsThen, VolumeSpace } from './volume-space.ts';
+
+export interface SpaceSources {
+  readonly lane: Lane;
+  readonly layout: Layout;
+  readonly index: RecordIndex;
+  readonly snapshotIndex: SnapshotIndex;
+  readonly trash: Pick<Trash, 'entries' | 'expendable'>;
+  readonly devices: Pick<ImageDevices, 'countByVolume'>;
+  readonly snapshots: 'reflink' | 'copy';
+  /** The sparse file that the pool's filesystem lies in, if it does. */
+  readonly backingFile: string | undefined;
+  /** Part of the reserve: it goes when the records need it. */
+  readonly ballast: Pick<Ballast, 'bytes' | 'hostBytes'>;
+}
+
+/** What was there to be seen at a moment. */
+export interface Observation extends FilesystemSpace {
+  readonly then: SumsThen;
+}
+
+/**
+ * known: what has changed is looked at, and no image is opened. maps: so are maps of extents that may have become untrue,
+ * if they were not just now. exact: those in any case.
+ */
+export type Depth = 'known' | 'maps' | 'exact';
+
+/** What is on its way out is named after what it was (`Layout.newTrash`). */
+const volumeIdLength = 'vol-'.length + 26;
+
+/** Which volumes are no longer in use is looked up so often at most. */
+const restIntervalMs = 10_000;
+/** Who only asks reads maps for a tenth of the time at most. */
+const mapPauseFactor = 9;
+
+/** Looks at the images of a pool, and knows what it saw: see `VolumeSpace`. */
+export class SpaceObserver {
+  readonly volumes = new VolumeSpace();
+  readonly #sources: SpaceSources;
+  readonly #snapshots = new StillSpace();
+  readonly #trashed = new StillSpace();
+  /** Deleted volumes whose blocks others may share. */
+  readonly #onceShared = new Set<VolumeId>();
+  /** undefined: nothing was looked at yet. */
+  #hadClones: boolean | undefined;
+  #restLookedAtMs = Number.NEGATIVE_INFINITY;
+  #mapsDueMs = Number.NEGATIVE_INFINITY;
+  #isCountedLate = false;
+
+  constructor(sources: SpaceSources) {
+    this.#sources = sources;
+  }
+
+  /** At the first look, as what is in the trash is known only then. */
+  async #begin(): Promise<void> {
+    const { devices, index, snapshotIndex, snapshots, trash } = this.#sources;
+    const counts = await devices.countByVolume();
+    if (this.#hadClones !== undefined) return;
+    // What was cloned and is gone leaves no record, and its clones may share blocks: only their maps tell.
+    this.#hadClones = snapshots === 'reflink' && hasClones(this.#sources);
+    for (const record of index.all()) {
+      this.volumes.put(record, this.#hadClones);
+      if (counts.has(record.id)) this.volumes.use(record.id);
+    }
+    for (const { record } of this.#hadClones ? trash.entries() : []) this.#onceShared.add(record.id);
+    for (const { id } of snapshotIndex.all()) this.#putSnapshot(id);
+    index.onChange = (id, record) => {
+      if (record !== undefined) return this.volumes.put(record, this.#mayShare(record));
+      if (this.volumes.mayShare(id)) this.#onceShared.add(id);
+      this.volumes.delete(id);
+    };
+    snapshotIndex.onChange = (id, record) => {
+      if (record === undefined) this.#snapshots.delete(id);
+      else this.#putSnapshot(record.id);
+    };
+  }
+
+  /** What all images take. Blocks that several share count for each, but never more than there is. */
+  usedBytes({ takenBytes }: FilesystemSpace): bigint {
+    const allocated = this.volumes.sums.allocatedBytes + this.#snapshots.allocatedBytes + this.#trashed.allocatedBytes;
+    return this.#sources.snapshots === 'reflink' ? smaller(allocated, takenBytes) : allocated;
+  }
+
+  get trashedBytes(): bigint {
+    return this.#trashed.allocatedBytes;
+  }
+
+  /** What the end of something in the trash would give back for certain. */
+  givesBytes({ path }: TrashEntry): bigint {
+    return this.#trashed.ownedBytes(path);
+  }
+
+  /** Something was unlinked. What it shared blocks with may own them now. */
+  gone(path: string): void {
+    if (this.mayBeShared(path)) this.volumes.outdateMaps();
+  }
+
+  /** Whether others may share blocks of what is on its way out. */
+  mayBeShared(path: string): boolean {
+    if (this.#sources.snapshots === 'copy') return false;
+    const id = parseVolumeId(basename(path).slice(0, volumeIdLength));
+    return this.#hadClones !== false || id === undefined || this.#onceShared.has(id) || this.volumes.mayShare(id);
+  }
+
+  /** What an image takes that lies in the trash. */
+  async lookAt(path: string, record: VolumeRecord): Promise<ImageUse> {
+    const sharedBytes = this.#mayShare(record) ? await this.#sharedBytes(path) : 0n;
+    return { sharedBytes, allocatedBytes: await this.#allocatedBytes(path) };
+  }
+
+  /** What is free is asked last: what is written meanwhile makes the answer smaller, not larger. */
+  async look(depth: Depth): Promise<Observation> {
+    if (depth === 'exact' && this.#isCountedLate) await this.#sync();
+    if (this.#hadClones === undefined) await this.#begin();
+    await this.#see(depth);
+    if (depth === 'exact' || (depth === 'maps' && performance.now() >= this.#mapsDueMs)) await this.#map(depth);
+    const then = this.volumes.now();
+    const filesystem = await this.readFilesystem();
+    this.#isCountedLate = filesystem.isCountedLate;
+    return { ...filesystem, then };
+  }
+
+  readFilesystem(): Promise<FilesystemSpace> {
+    const { backingFile, ballast, lane, layout } = this.#sources;
+    return readFilesystemSpace(lane, { root: layout.root, backingFile, ballast });
+  }
+
+  async #see(depth: Depth): Promise<void> {
+    const canRaise = depth === 'exact' || !this.#isCountedLate;
+    if (canRaise) await this.#rest();
+    const { layout, trash } = this.#sources;
+    this.#trashed.keepOnly(trash.entries().map((entry) => this.#trashedImage(entry)));
+    const volumes = this.volumes.toSee().map(async (id) => {
+      const tell = this.volumes.beginLook(id);
+      tell(await this.#allocatedBytes(layout.data(id)), canRaise || !this.volumes.live.has(id));
+    });
+    const still = [this.#snapshots, this.#trashed].flatMap((space) =>
+      space.toSee().map(async ({ key, path }) => space.saw(key, await this.#allocatedBytes(path))),
+    );
+    await Promise.all([...volumes, ...still]);
+  }
+
+  /** What has no device any more is not written to. */
+  async #rest(): Promise<void> {
+    const { devices } = this.#sources;
+    if (this.volumes.live.size === 0 || performance.now() - this.#restLookedAtMs < restIntervalMs) return;
+    this.#restLookedAtMs = performance.now();
+    const live = [...this.volumes.live];
+    const counts = await devices.countByVolume();
+    for (const [id, since] of live) if (!counts.has(id)) this.volumes.rest(id, since);
+  }
+
+  /** Before what a volume takes is asked: what is written anew between the two then counts as shared, not as owned. */
+  async #map(depth: Depth): Promise<void> {
+    const { layout } = this.#sources;
+    const startedMs = performance.now();
+    await Promise.all([
+      ...this.volumes.toMap().map(async (id) => {
+        const tell = this.volumes.beginMap(id);
+        const sharedBytes = await this.#sharedBytes(layout.data(id));
+        const allocatedBytes = await this.#allocatedBytes(layout.data(id));
+        tell(sharedBytes);
+        this.volumes.saw(id, allocatedBytes, depth === 'exact' || !this.#isCountedLate);
+      }),
+      ...this.#trashed.toMap().map(async ({ key, path }) => this.#trashed.mapped(key, await this.#sharedBytes(path))),
+    ]);
+    const endedMs = performance.now();
+    this.#mapsDueMs = endedMs + mapPauseFactor * (endedMs - startedMs);
+  }
+
+  async #sync(): Promise<void> {
+    const { lane, layout } = this.#sources;
+    await using root = await openReadOnly(lane, layout.root);
+    await syncFilesystem(lane, root);
+  }
+
+  #putSnapshot(id: Parameters<Layout['snapshotData']>[0]): void {
+    const { layout, snapshots } = this.#sources;
+    this.#snapshots.put({ key: id, path: layout.snapshotData(id), mayShare: snapshots === 'reflink' });
+  }
+
+  #trashedImage({ path, record }: TrashEntry): StillImage {
+    return { key: path, path: join(path, 'data'), mayShare: this.#mayShare(record) };
+  }
+
+  /** Whether others may share blocks of a volume that comes, or comes back, or is gone. */
+  #mayShare({ id, source }: VolumeRecord): boolean {
+    return this.#sources.snapshots === 'reflink' && (source !== undefined || this.#onceShared.has(id));
+  }
+
+  #allocatedBytes(path: string): Promise<bigint> {
+    return allocatedBytesOf(this.#sources.lane, path);
+  }
+
+  /** Of an image that may have been removed by hand, or may be on its way out. */
+  async #sharedBytes(path: string): Promise<bigint> {
+    try {
+      await using image = await openReadOnly(this.#sources.lane, path);
+      return await readSharedBytes(this.#sources.lane, image);
+    } catch (error) {
+      if (isErrno(error, 'ENOENT')) return 0n;
+      // A filesystem that does not tell: all may be shared.
+      if (isErrno(error, 'ENOTSUP', 'ENOTTY')) return maximumVolumeBytes;
+      throw error;
+    }
+  }
+}
+
+/** Two files share blocks only if one of them was made from the other, or both from a third. */
+function hasClones({ index, snapshotIndex, trash }: SpaceSources): boolean {
+  if (snapshotIndex.size > 0) return true;
+  const records = [...index.all(), ...trash.entries().map(({ record }) => record)];
+  return records.some(({ repair, source }) => source !== undefined || repair !== undefined);
+}

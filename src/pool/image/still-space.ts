@@ -1,0 +1,81 @@
+/** What is known of an image that nobody writes to. */
+interface Figure {
+  readonly path: string;
+  readonly mayShare: boolean;
+  /** undefined: it was not looked at yet. */
+  allocatedBytes: bigint | undefined;
+  /** undefined: no map of it was read yet. */
+  sharedBytes: bigint | undefined;
+}
+
+/** Something that lies still, and where its image is. */
+export interface StillImage {
+  readonly key: string;
+  readonly path: string;
+  /** Whether anything may share its blocks. */
+  readonly mayShare: boolean;
+}
+
+/** What images take that nobody writes to: snapshots, and what is in the trash. Each is looked at once. */
+export class StillSpace {
+  readonly #figures = new Map<string, Figure>();
+  readonly #unseen = new Set<string>();
+  #allocatedBytes = 0n;
+
+  /** What all of them take, with what they share. */
+  get allocatedBytes(): bigint {
+    return this.#allocatedBytes;
+  }
+
+  put({ key, mayShare, path }: StillImage): void {
+    if (this.#figures.has(key)) return;
+    this.#figures.set(key, { path, mayShare, allocatedBytes: undefined, sharedBytes: mayShare ? undefined : 0n });
+    this.#unseen.add(key);
+  }
+
+  delete(key: string): void {
+    const figure = this.#figures.get(key);
+    if (figure === undefined) return;
+    this.#allocatedBytes -= figure.allocatedBytes ?? 0n;
+    this.#figures.delete(key);
+    this.#unseen.delete(key);
+  }
+
+  /** Forgets what is not among these, and learns what is new. */
+  keepOnly(images: readonly StillImage[]): void {
+    const keys = new Set(images.map(({ key }) => key));
+    for (const key of this.#figures.keys()) if (!keys.has(key)) this.delete(key);
+    for (const image of images) this.put(image);
+  }
+
+  toSee(): Pick<StillImage, 'key' | 'path'>[] {
+    return [...this.#unseen].flatMap((key) => {
+      const figure = this.#figures.get(key);
+      return figure === undefined ? [] : [{ key, path: figure.path }];
+    });
+  }
+
+  saw(key: string, allocatedBytes: bigint): void {
+    const figure = this.#figures.get(key);
+    if (figure === undefined) return;
+    this.#allocatedBytes += allocatedBytes - (figure.allocatedBytes ?? 0n);
+    figure.allocatedBytes = allocatedBytes;
+    this.#unseen.delete(key);
+  }
+
+  /** Those whose blocks others may share: how many, only their maps tell. */
+  toMap(): Pick<StillImage, 'key' | 'path'>[] {
+    return Array.from(this.#figures).flatMap(([key, { mayShare, path }]) => (mayShare ? [{ key, path }] : []));
+  }
+
+  mapped(key: string, sharedBytes: bigint): void {
+    const figure = this.#figures.get(key);
+    if (figure !== undefined) figure.sharedBytes = sharedBytes;
+  }
+
+  /** What its end would give back for certain. */
+  ownedBytes(key: string): bigint {
+    const { allocatedBytes = 0n, sharedBytes } = this.#figures.get(key) ?? {};
+    return sharedBytes === undefined || sharedBytes > allocatedBytes ? 0n : allocatedBytes - sharedBytes;
+  }
+}

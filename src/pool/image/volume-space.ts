@@ -1,0 +1,228 @@
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import { ownedBytes } from './space.ts';
+
+/** What is known of one volume's image. */
+interface Figure {
+  readonly id: VolumeId;
+  sizeBytes: bigint;
+  allocatedBytes: bigint;
+  /** As the map of its extents told; it may have become less since, but not more. undefined: no map was read yet. */
+  sharedBytes: bigint | undefined;
+  /** Whether anything may share its blocks at all. */
+  mayShare: boolean;
+  /** How many operations are about to share its blocks. */
+  pins: number;
+  /** As many maps of others had become untrue when its own was read. */
+  mapAge: number;
+  /** A map that was begun at another one is of no use: its blocks have been shared since. */
+  version: number;
+  ownedBytes: bigint;
+}
+
+export interface VolumeSums {
+  readonly promisedBytes: bigint;
+  readonly ownedBytes: bigint;
+  readonly allocatedBytes: bigint;
+}
+
+/** The sums at a moment, to be used with what was free just after it. */
+export interface SumsThen {
+  readonly ownedBytes: bigint;
+  readonly loweredBytes: bigint;
+  readonly releasedBytes: bigint;
+}
+
+/**
+ * What each volume's image takes and owns, as it was seen last, in running sums. It changes where the driver is told: only
+ * a volume that is in use, or that an operation has changed, has to be looked at again. What a volume owns is never put
+ * too high: of blocks whose sharing is not known, all are shared.
+ */
+export class VolumeSpace {
+  readonly #figures = new Map<VolumeId, Figure>();
+  /** Those that have changed since they were looked at, and when. */
+  readonly #unseen = new Map<VolumeId, number>();
+  /** Those of which others may share blocks. */
+  readonly #sharing = new Set<VolumeId>();
+  /** Those that may be written at any moment, and when they became so. */
+  readonly #live = new Map<VolumeId, number>();
+  #sums = { promisedBytes: 0n, ownedBytes: 0n, allocatedBytes: 0n };
+  /** All by which what volumes own was ever put lower. */
+  #loweredBytes = 0n;
+  #heldBytes = 0n;
+  /** All that was ever held and is not any more. */
+  #releasedBytes = 0n;
+  #mapAge = 0;
+  #changeCount = 0;
+
+  get sums(): VolumeSums {
+    return this.#sums;
+  }
+
+  now(): SumsThen {
+    return {
+      ownedBytes: this.#sums.ownedBytes,
+      loweredBytes: this.#loweredBytes,
+      releasedBytes: this.#releasedBytes,
+    };
+  }
+
+  /**
+   * What volumes own, to be added to what was free a moment ago. What has been written since was free then, so nothing
+   * that came to be owned since counts; what is no longer owned does not count either.
+   */
+  ownedSince({ loweredBytes, ownedBytes: then }: SumsThen): bigint {
+    return then - (this.#loweredBytes - loweredBytes);
+  }
+
+  /** What is held, to be set against what was free then: what was held at that moment may have been taken since. */
+  heldSince({ releasedBytes }: SumsThen): bigint {
+    return this.#heldBytes + this.#releasedBytes - releasedBytes;
+  }
+
+  /** Of no volume yet. */
+  hold(bytes: bigint): Disposable {
+    this.#heldBytes += bytes;
+    return {
+      [Symbol.dispose]: () => {
+        this.#heldBytes -= bytes;
+        this.#releasedBytes += bytes;
+      },
+    };
+  }
+
+  /** A volume was made or changed, and has to be looked at. */
+  put({ id, sizeBytes, source }: Pick<VolumeRecord, 'id' | 'sizeBytes' | 'source'>, mayShare = source !== undefined) {
+    const before = this.#figures.get(id);
+    this.unsee(id);
+    if (before !== undefined) {
+      this.#change(before, { sizeBytes });
+      return;
+    }
+    const nothing = { sizeBytes: 0n, allocatedBytes: 0n, sharedBytes: undefined, ownedBytes: 0n };
+    const figure = { id, ...nothing, mayShare, pins: 0, mapAge: 0, version: 0 };
+    this.#figures.set(id, figure);
+    this.#change(figure, { sizeBytes });
+  }
+
+  delete(id: VolumeId): void {
+    const figure = this.#figures.get(id);
+    if (figure === undefined) return;
+    this.#change(figure, { sizeBytes: 0n, allocatedBytes: 0n, mayShare: false });
+    this.#figures.delete(id);
+    this.#unseen.delete(id);
+    this.#live.delete(id);
+  }
+
+  mayShare(id: VolumeId): boolean {
+    return this.#figures.get(id)?.mayShare ?? false;
+  }
+
+  allocatedBytes(id: VolumeId): bigint {
+    return this.#figures.get(id)?.allocatedBytes ?? 0n;
+  }
+
+  ownedBytes(id: VolumeId): bigint {
+    return this.#figures.get(id)?.ownedBytes ?? 0n;
+  }
+
+  /** From here on until it is disposed of the volume owns nothing, and after that only what a new map tells. */
+  pin(id: VolumeId): Disposable {
+    const figure = this.#figures.get(id);
+    if (figure === undefined) return { [Symbol.dispose]: () => undefined };
+    const share = (pins: number) => {
+      figure.version++;
+      if (this.#figures.get(id) === figure) this.#change(figure, { pins, mayShare: true, sharedBytes: undefined });
+    };
+    share(figure.pins + 1);
+    return { [Symbol.dispose]: () => share(figure.pins - 1) };
+  }
+
+  /** It is being written to from now on, by a device or an operation. */
+  use(id: VolumeId): void {
+    this.#live.set(id, ++this.#changeCount);
+  }
+
+  get live(): ReadonlyMap<VolumeId, number> {
+    return this.#live;
+  }
+
+  /** Nobody uses it any more, unless somebody has begun to since: it is looked at a last time. */
+  rest(id: VolumeId, since: number): void {
+    if (this.#live.get(id) !== since) return;
+    this.#live.delete(id);
+    this.unsee(id);
+  }
+
+  /** Something has changed it, so it has to be looked at again. */
+  unsee(id: VolumeId): void {
+    this.#unseen.set(id, ++this.#changeCount);
+  }
+
+  toSee(): VolumeId[] {
+    return [...new Set([...this.#unseen.keys(), ...this.#live.keys()])].filter((id) => this.#figures.has(id));
+  }
+
+  /** To be called before a volume is looked at; what it returns, with what it takes. */
+  beginLook(id: VolumeId): (allocatedBytes: bigint, isWritten: boolean) => void {
+    const stamp = this.#unseen.get(id);
+    return (allocatedBytes, isWritten) => {
+      this.saw(id, allocatedBytes, isWritten);
+      // It may have changed since.
+      if (stamp !== undefined && this.#unseen.get(id) === stamp) this.#unseen.delete(id);
+    };
+  }
+
+  /** What its image takes. @param isWritten false: it may yet have to be taken from what is free, so it is no more than it was */
+  saw(id: VolumeId, allocatedBytes: bigint, isWritten: boolean): void {
+    const figure = this.#figures.get(id);
+    if (figure === undefined) return;
+    if (isWritten || allocatedBytes < figure.allocatedBytes) this.#change(figure, { allocatedBytes });
+  }
+
+  /** Something that shared blocks is gone: what it shared may be owned now. */
+  outdateMaps(): void {
+    this.#mapAge++;
+  }
+
+  /** The volumes whose maps may tell that they own more than is known. */
+  toMap(): VolumeId[] {
+    return [...this.#sharing].filter((id) => {
+      const figure = this.#figures.get(id);
+      if (figure === undefined || figure.pins > 0 || figure.allocatedBytes === 0n) return false;
+      return figure.sharedBytes === undefined || figure.mapAge !== this.#mapAge || this.#live.has(id);
+    });
+  }
+
+  /** To be called before a map is read; what it returns, with what the map told. */
+  beginMap(id: VolumeId): (sharedBytes: bigint) => void {
+    const figure = this.#figures.get(id);
+    const { version } = figure ?? {};
+    const mapAge = this.#mapAge;
+    return (sharedBytes) => {
+      if (figure === undefined || figure.version !== version || this.#figures.get(id) !== figure) return;
+      figure.mapAge = mapAge;
+      this.#change(figure, { sharedBytes, mayShare: sharedBytes > 0n });
+    };
+  }
+
+  #change(figure: Figure, changes: Partial<Figure>): void {
+    const { allocatedBytes, ownedBytes: owned, sizeBytes } = figure;
+    Object.assign(figure, changes);
+    figure.ownedBytes = ownedNow(figure);
+    this.#sums = {
+      promisedBytes: this.#sums.promisedBytes + figure.sizeBytes - sizeBytes,
+      ownedBytes: this.#sums.ownedBytes + figure.ownedBytes - owned,
+      allocatedBytes: this.#sums.allocatedBytes + figure.allocatedBytes - allocatedBytes,
+    };
+    if (figure.mayShare) this.#sharing.add(figure.id);
+    else this.#sharing.delete(figure.id);
+    if (figure.ownedBytes < owned) this.#loweredBytes += owned - figure.ownedBytes;
+  }
+}
+
+function ownedNow({ allocatedBytes, mayShare, pins, sharedBytes, sizeBytes }: Figure): bigint {
+  if (pins > 0) return 0n;
+  if (!mayShare) return ownedBytes(sizeBytes, { allocatedBytes, sharedBytes: 0n });
+  return sharedBytes === undefined ? 0n : ownedBytes(sizeBytes, { allocatedBytes, sharedBytes });
+}
