@@ -234,6 +234,10 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       const source = await pool.create(
         volumeSpec('thick', { content: { type: 'block' }, provisioning: 'thick', sizeBytes: 256n * mebibyte }),
       );
+      const { device, devicePath, release } = await pool.attach(source.id, { lasting: true });
+      await release();
+      writeFileSync(devicePath, Buffer.alloc(256 << 20, 1), { flag: 'r+', flush: true });
+      await pool.detach(device);
       const before = await pool.capacity();
       const [snapshot] = await pool.cut([snapshotSpec('snap', source.id)]);
       const after = await pool.capacity();

@@ -48,9 +48,10 @@ export class ImageSnapshots {
     const { space } = this.#parts;
     const drafts = await Promise.all(specs.map((spec) => this.#draft(spec)));
     if (drafts.length > 1) refuseUnfreezable(drafts);
-    using _space = await space.hold(await this.#neededSpace(drafts));
+    using held = await space.hold(await this.#neededSpace(drafts));
     try {
       const records = await this.#make(drafts, group);
+      if (this.#parts.maker.cloning === 'reflink') await held.confirm();
       await this.#commit(drafts, records, group);
       return records;
     } catch (error) {

@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
-import { formatBytes, larger } from '../../volume/size.ts';
+import { formatBytes, larger, smaller } from '../../volume/size.ts';
+import { unlessLate } from '../../volume/unless-late.ts';
 import type { PoolCapacity } from '../pool.ts';
 import type { FilesystemSpace } from './filesystem-space.ts';
 import {
@@ -20,6 +21,14 @@ import type { TrashEntry } from './trash-entry.ts';
 
 /** Fewer are gone in a moment. */
 const leastFreeBytes = 4n << 20n;
+
+/** What is made meanwhile takes a few blocks for itself. */
+const toleratedBytes = 1n << 20n;
+
+const patienceMs = 1_000;
+
+/** What the maps of fragmented images may take beside the images themselves, and their writes for a moment. */
+const overheadBytes = 16n << 20n;
 
 export interface SpaceOptions extends SpaceSources {
   readonly poolName: string;
@@ -40,6 +49,16 @@ export interface SpaceRequest {
   readonly sourceIds?: readonly VolumeId[];
 }
 
+/** Space that is held until it is disposed of: once the record of what was made is in its index, or the work has failed. */
+export interface HeldSpace extends Disposable {
+  /**
+   * To be called when sources share their blocks, while that can still be undone: they may have been written to until
+   * then, and what they came to own they own no more.
+   * @throws ResourceExhausted if there is too little now
+   */
+  confirm(): Promise<void>;
+}
+
 /** Measures the pool, and holds space for operations under way so that two of them never get the same. */
 export class SpaceLedger {
   readonly #options: SpaceOptions;
@@ -52,16 +71,13 @@ export class SpaceLedger {
     this.#observer = new SpaceObserver(options);
   }
 
-  /**
-   * Holds space until disposed of. Dispose after the record of what was made is in its index, or the work has failed.
-   * @throws ResourceExhausted (CV20, GC04)
-   */
-  async hold(request: SpaceRequest): Promise<Disposable> {
+  /** @throws ResourceExhausted (CV20, GC04) */
+  async hold(request: SpaceRequest): Promise<HeldSpace> {
     return this.#tryHold(await this.#observer.look('known'), request) ?? this.#makeRoom(request);
   }
 
   /** Holds what a volume from the trash is going to need: what it alone owns it can write over. */
-  async holdAgain({ path, record }: TrashEntry): Promise<Disposable> {
+  async holdAgain({ path, record }: TrashEntry): Promise<HeldSpace> {
     const use = await this.#observer.lookAt(join(path, 'data'), record);
     return this.hold({ newBytes: record.sizeBytes - ownedBytes(record.sizeBytes, use) });
   }
@@ -88,6 +104,8 @@ export class SpaceLedger {
 
   /** What can be promised: as a request would be measured that is made now. */
   async measure(): Promise<PoolCapacity> {
+    // A request that needs it would wait for what is being unlinked; who only asks does not wait long.
+    await unlessLate(patienceMs, this.#options.trash.drained());
     return this.#compute(await this.#observer.look('maps'));
   }
 
@@ -115,13 +133,13 @@ export class SpaceLedger {
   }
 
   /** One at a time, so that two requests never empty the trash for each other's sake. */
-  async #makeRoom(request: SpaceRequest): Promise<Disposable> {
+  async #makeRoom(request: SpaceRequest): Promise<HeldSpace> {
     const turn = this.#makingRoom.then(() => this.#holdExactly(request));
     this.#makingRoom = turn.catch(() => undefined);
     return turn;
   }
 
-  async #holdExactly(request: SpaceRequest): Promise<Disposable> {
+  async #holdExactly(request: SpaceRequest): Promise<HeldSpace> {
     const { trash } = this.#options;
     // What is being unlinked already may be enough.
     await trash.drained();
@@ -141,18 +159,30 @@ export class SpaceLedger {
   }
 
   /** Nothing waits in here, so two calls at once cannot be promised the same space. */
-  #tryHold(look: Observation, request: SpaceRequest): Disposable | undefined {
+  #tryHold(look: Observation, request: SpaceRequest): HeldSpace | undefined {
     if (look.isOutOfInodes || this.#missing(look, request) > 0n) return undefined;
     const { volumes } = this.#observer;
     const holds = [
       volumes.hold(request.newBytes + (request.takenBytes ?? 0n)),
       ...(request.sourceIds ?? []).map((id) => volumes.pin(id)),
     ];
+    const slack = slackBytes(this.#use(look, 0n));
     return {
+      confirm: () => this.#confirm(slack),
       [Symbol.dispose]: () => {
         for (const each of holds) each[Symbol.dispose]();
       },
     };
+  }
+
+  async #confirm(slackThen: bigint): Promise<void> {
+    const leastSlack = smaller(0n, slackThen) - toleratedBytes;
+    for (const depth of ['known', 'exact'] as const) {
+      if (slackBytes(this.#use(await this.#observer.look(depth), 0n)) >= leastSlack) return;
+    }
+    throw new ResourceExhausted(
+      `pool ${this.#options.poolName} has too little space left for what was to be cloned: more was written to it meanwhile than can be promised once more. Delete volumes or give the pool more space.`,
+    );
   }
 
   /** How much has to become free before the request can be granted, the trash left as it is. */
@@ -160,8 +190,10 @@ export class SpaceLedger {
     const use = this.#use(look, 0n);
     const neededBytes = this.#neededBytes(request);
     const takenBytes = request.provisioning === 'thick' ? request.newBytes : (request.takenBytes ?? 0n);
-    // What asks for nothing is granted also where promises cannot be kept any more: it makes nothing worse.
-    const missing = neededBytes > 0n ? larger(neededBytes - slackBytes(use), this.#fullBytes(look)) : 0n;
+    // What asks for nothing is granted also where promises cannot be kept any more: it makes nothing worse. But that it
+    // asks for nothing only maps tell.
+    const isFree = neededBytes === 0n && look.depth === 'exact';
+    const missing = isFree ? 0n : larger(neededBytes - slackBytes(use), this.#fullBytes(look));
     const unwritable = takenBytes > 0n ? takenBytes - writableBytes(use) : 0n;
     return larger(0n, larger(missing, unwritable));
   }
@@ -229,8 +261,10 @@ export class SpaceLedger {
     };
   }
 
+  /** What the ballast holds no volume can write, and to note where blocks lie the filesystem needs some of its own. */
   #reserveBytes(filesystemBytes: bigint): bigint {
-    return this.#options.reserveBytes ?? defaultReserveBytes(filesystemBytes);
+    const { ballast, reserveBytes = defaultReserveBytes(filesystemBytes) } = this.#options;
+    return larger(reserveBytes, ballast.bytes + overheadBytes);
   }
 }
 

@@ -36,6 +36,7 @@ export interface SpaceSources {
 /** What was there to be seen at a moment. */
 export interface Observation extends FilesystemSpace {
   readonly then: SumsThen;
+  readonly depth: Depth;
 }
 
 /**
@@ -49,8 +50,7 @@ const volumeIdLength = 'vol-'.length + 26;
 
 /** Which volumes are no longer in use is looked up so often at most. */
 const restIntervalMs = 10_000;
-/** Who only asks reads maps for a tenth of the time at most. */
-const mapPauseFactor = 9;
+const pauseFactor = 9;
 
 /** Looks at the images of a pool, and knows what it saw: see `VolumeSpace`. */
 export class SpaceObserver {
@@ -63,7 +63,7 @@ export class SpaceObserver {
   /** undefined: nothing was looked at yet. */
   #hadClones: boolean | undefined;
   #restLookedAtMs = Number.NEGATIVE_INFINITY;
-  #mapsDueMs = Number.NEGATIVE_INFINITY;
+  #thoroughDueMs = Number.NEGATIVE_INFINITY;
   #isCountedLate = false;
 
   constructor(sources: SpaceSources) {
@@ -129,14 +129,24 @@ export class SpaceObserver {
 
   /** What is free is asked last: what is written meanwhile makes the answer smaller, not larger. */
   async look(depth: Depth): Promise<Observation> {
-    if (depth === 'exact' && this.#isCountedLate) await this.#sync();
     if (this.#hadClones === undefined) await this.#begin();
-    await this.#see(depth);
-    if (depth === 'exact' || (depth === 'maps' && performance.now() >= this.#mapsDueMs)) await this.#map(depth);
+    if (depth === 'known') await this.#see(!this.#isCountedLate);
+    else await this.#seeAndMap(depth);
     const then = this.volumes.now();
     const filesystem = await this.readFilesystem();
     this.#isCountedLate = filesystem.isCountedLate;
-    return { ...filesystem, then };
+    return { ...filesystem, then, depth };
+  }
+
+  /** Who only asks has maps of volumes in use read, and data written back, for a tenth of the time at most. */
+  async #seeAndMap(depth: Depth): Promise<void> {
+    const startedMs = performance.now();
+    const isThorough = depth === 'exact' || startedMs >= this.#thoroughDueMs;
+    if (isThorough && this.#isCountedLate) await this.#sync();
+    await this.#see(isThorough || !this.#isCountedLate);
+    await this.#map(isThorough);
+    const endedMs = performance.now();
+    if (isThorough) this.#thoroughDueMs = endedMs + pauseFactor * (endedMs - startedMs);
   }
 
   readFilesystem(): Promise<FilesystemSpace> {
@@ -144,8 +154,8 @@ export class SpaceObserver {
     return readFilesystemSpace(lane, { root: layout.root, backingFile, ballast });
   }
 
-  async #see(depth: Depth): Promise<void> {
-    const canRaise = depth === 'exact' || !this.#isCountedLate;
+  /** @param canRaise whether all that is told to be taken has been taken from what is free */
+  async #see(canRaise: boolean): Promise<void> {
     if (canRaise) await this.#rest();
     const { layout, trash } = this.#sources;
     this.#trashed.keepOnly(trash.entries().map((entry) => this.#trashedImage(entry)));
@@ -170,21 +180,20 @@ export class SpaceObserver {
   }
 
   /** Before what a volume takes is asked: what is written anew between the two then counts as shared, not as owned. */
-  async #map(depth: Depth): Promise<void> {
+  async #map(evenInUse: boolean): Promise<void> {
     const { layout } = this.#sources;
-    const startedMs = performance.now();
     await Promise.all([
-      ...this.volumes.toMap().map(async (id) => {
+      ...this.volumes.toMap(evenInUse).map(async (id) => {
         const tell = this.volumes.beginMap(id);
         const sharedBytes = await this.#sharedBytes(layout.data(id));
         const allocatedBytes = await this.#allocatedBytes(layout.data(id));
         tell(sharedBytes);
-        this.volumes.saw(id, allocatedBytes, depth === 'exact' || !this.#isCountedLate);
+        this.volumes.saw(id, allocatedBytes, evenInUse || !this.#isCountedLate);
       }),
-      ...this.#trashed.toMap().map(async ({ key, path }) => this.#trashed.mapped(key, await this.#sharedBytes(path))),
+      ...this.#trashed
+        .toMap(evenInUse)
+        .map(async ({ key, path }) => this.#trashed.mapped(key, await this.#sharedBytes(path))),
     ]);
-    const endedMs = performance.now();
-    this.#mapsDueMs = endedMs + mapPauseFactor * (endedMs - startedMs);
   }
 
   async #sync(): Promise<void> {

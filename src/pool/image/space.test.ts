@@ -170,7 +170,10 @@ describe('the model: what is free covers all that volumes may yet write', () => 
           if (block !== undefined && --block.sharers === 0) free++;
         };
         const share = (volume: Volume) =>
-          volume.map((block) => (block === undefined ? block : (block.sharers++, block)));
+          volume.map((block) => {
+            if (block !== undefined) block.sharers++;
+            return block;
+          });
         for (const { what, volume: index, block: at } of actions) {
           const volume = volumes[index % Math.max(1, volumes.length)];
           const before = slack();

@@ -63,9 +63,14 @@ export class StillSpace {
     this.#unseen.delete(key);
   }
 
-  /** Those whose blocks others may share: how many, only their maps tell. */
-  toMap(): Pick<StillImage, 'key' | 'path'>[] {
-    return Array.from(this.#figures).flatMap(([key, { mayShare, path }]) => (mayShare ? [{ key, path }] : []));
+  /**
+   * Those whose blocks others may share: how many, only their maps tell.
+   * @param again those too whose maps were read before
+   */
+  toMap(again: boolean): Pick<StillImage, 'key' | 'path'>[] {
+    return Array.from(this.#figures).flatMap(([key, { mayShare, path, sharedBytes }]) =>
+      mayShare && (again || sharedBytes === undefined) ? [{ key, path }] : [],
+    );
   }
 
   mapped(key: string, sharedBytes: bigint): void {

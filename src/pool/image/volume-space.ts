@@ -185,12 +185,15 @@ export class VolumeSpace {
     this.#mapAge++;
   }
 
-  /** The volumes whose maps may tell that they own more than is known. */
-  toMap(): VolumeId[] {
+  /**
+   * The volumes whose maps may tell that they own more than is known.
+   * @param evenInUse those too of which it is only because they are written to
+   */
+  toMap(evenInUse: boolean): VolumeId[] {
     return [...this.#sharing].filter((id) => {
       const figure = this.#figures.get(id);
       if (figure === undefined || figure.pins > 0 || figure.allocatedBytes === 0n) return false;
-      return figure.sharedBytes === undefined || figure.mapAge !== this.#mapAge || this.#live.has(id);
+      return figure.sharedBytes === undefined || figure.mapAge !== this.#mapAge || (evenInUse && this.#live.has(id));
     });
   }
 

@@ -71,7 +71,7 @@ export class ImageVolumes {
     let place = directory;
     // What a try that was cut short has copied it need not ask for again.
     const copiedBytes = isCopy ? await allocatedBytesOf(lane, data) : 0n;
-    using _space = await space.hold({
+    using held = await space.hold({
       newBytes: larger(0n, spec.sizeBytes - copiedBytes),
       provisioning: spec.provisioning,
       sourceIds: source?.type === 'volume' && !isCopy ? [source.id] : [],
@@ -89,6 +89,7 @@ export class ImageVolumes {
       else {
         await finishAll([this.#cloneInto(spec, from, data), writeRecord()]);
         await syncs.sync(lane, directory);
+        if (!isCopy) await held.confirm();
       }
       await step('create/commit', async () => {
         await lane.run(() => rename(directory, layout.volume(spec.id)));
