@@ -249,7 +249,7 @@ export interface Pool {
   trim(id: VolumeId, options: TrimOptions): Promise<bigint | undefined>;
 
   capacity(): Promise<PoolCapacity>;
-  /** Opens no device and no image, so it is in nobody's way. */
+  /** Opens no device, so it is in nobody's way. */
   usage(): Promise<PoolUsage>;
   condition(id: VolumeId): Promise<Condition>;
   /** Writes a little to the pool's disk, durably; fails or hangs as the disk does. Runs in this lane, not in the pool's. */

@@ -6,7 +6,7 @@ import { statusOf } from '../../kernel/path.ts';
 import type { Ballast } from './ballast.ts';
 import { freeInBackingFile } from './space.ts';
 
-const statBlockBytes = 512n;
+export const statBlockBytes = 512n;
 /** statfs(2). */
 const BTRFS_SUPER_MAGIC = 0x9123683en;
 

@@ -109,9 +109,9 @@ export class SpaceLedger {
     return this.#compute(await this.#observer.look('maps'));
   }
 
-  /** The same for whoever watches, with what lies in the trash. Opens no image. */
+  /** The same for whoever watches, with what lies in the trash. */
   async survey(): Promise<SpaceSurvey> {
-    const look = await this.#observer.look('known');
+    const look = await this.#observer.look('maps');
     return {
       capacity: this.#compute(look),
       trashedBytes: this.#observer.trashedBytes,

@@ -40,8 +40,8 @@ export interface Observation extends FilesystemSpace {
 }
 
 /**
- * known: what has changed is looked at, and no image is opened. maps: so are maps of extents that may have become untrue,
- * if they were not just now. exact: those in any case.
+ * known: what has changed is looked at, and no image is opened. maps: maps of extents are read as well that operations have
+ * made untrue, and now and then of volumes that are written to. exact: those in any case.
  */
 export type Depth = 'known' | 'maps' | 'exact';
 

@@ -111,7 +111,7 @@ export class ImageVolumes {
 
   /** The image grows before the record says so; cut short in between, it is finished by the next start. */
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
-    const { devices, index, layout, space } = this.#parts;
+    const { devices, index, space } = this.#parts;
     const record = this.require(id);
     const grown = { ...record, sizeBytes };
     if (sizeBytes > record.sizeBytes) {
