@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import type { Home } from '../../src/pool/image/home.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
+import { DriverProcess } from '../support/driver.ts';
 import { openTestPool } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -95,6 +96,19 @@ describe('a pool that cannot be made, or opened, tells why and what to do', () =
     await (await openTestPool(scratch, { home: { type: 'device', path: used } })).close();
     const readonly = attachDisk(scratch.join('used.img'), '--read-only');
     await open(readonly, /read-only disk/);
+  });
+});
+
+describe('the log of a driver that cannot open a pool', () => {
+  test('has the reason and what to do, and no stack', async () => {
+    using scratch = new Scratch('trouble');
+    const host = mountHost(scratch);
+    execFileSync('mount', ['-o', 'remount,ro', host]);
+    const config = `pools: { default: { directory: ${scratch.join('pool')} }, gone: { directory: ${host}/pool } }`;
+    await using driver = await DriverProcess.start(scratch, { config });
+    const lines = driver.log().filter(({ pool }) => pool === 'gone');
+    assert.ok(lines.some(({ reason }) => /mounted read-only.*remount,rw/.test(`${reason}`)));
+    assert.ok(!driver.output().includes('"stack"'), driver.output());
   });
 });
 

@@ -37,7 +37,12 @@ export async function copyImage(lane: Lane, syncs: DirectorySync, copy: ImageCop
   const source = await lane.run(() => stat(copy.fromPath, { bigint: true }));
   const identity = `${source.dev}:${source.ino} ${source.size} ${source.mtimeNs}`;
   let doneBytes = await readProgress(lane, state, identity);
-  if (doneBytes === 0n) await lane.run(() => rm(data, { force: true }));
+  if (doneBytes === 0n) {
+    // Durably, before anything of this source is in the data: whoever goes on with what another one left would mix them.
+    await lane.run(() => rm(state, { force: true }));
+    await syncs.sync(lane, copy.directory);
+    await lane.run(() => rm(data, { force: true }));
+  }
   {
     await using to = await openFile(lane, data, constants.O_WRONLY | constants.O_CREAT, 0o600);
     for (;;) {

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { DirectorySync } from '../../src/kernel/file.ts';
+import { Lane } from '../../src/kernel/lane.ts';
+import { copyImage } from '../../src/pool/image/copy.ts';
+import { digestOf, sparseFile } from '../support/disk.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const never = new AbortController().signal;
+
+describe('a copy of an image that is cut short', () => {
+  test('T04: the next one goes on only with what is of its own source, whatever was tried in between', async () => {
+    for (let call = 1; ; call++) {
+      using scratch = new Scratch('copy');
+      const first = image(scratch, 'first', 1);
+      const second = image(scratch, 'second', 2);
+      const directory = scratch.join('draft');
+      mkdirSync(directory);
+      const copy = (fromPath: string, lane: Lane, onProgress: () => void = () => undefined) =>
+        copyImage(lane, new DirectorySync(), { fromPath, directory, onProgress, signal: never });
+      const stop = () => {
+        throw new Error('cut short');
+      };
+      await assert.rejects(copy(first, new Lane('test', 4), stop), /cut short/);
+      const isCutShort = await copy(second, new FailingLane(call)).then(
+        () => false,
+        () => true,
+      );
+      if (!isCutShort) return;
+      await copy(first, new Lane('test', 4));
+      assert.equal(digestOf(`${directory}/data`), digestOf(first), `the second one failed at its call ${call}`);
+    }
+  });
+});
+
+/** Fails at one call, and at all after it. */
+class FailingLane extends Lane {
+  #callsLeft: number;
+
+  constructor(call: number) {
+    super('failing', 4);
+    this.#callsLeft = call;
+  }
+
+  override run<T>(work: () => Promise<T>, onLate?: (result: T) => void): Promise<T> {
+    if (--this.#callsLeft <= 0) return Promise.reject(new Error('the disk is gone'));
+    return super.run(work, onLate);
+  }
+}
+
+/** Two stretches of data, so that its copy is noted in between. */
+function image(scratch: Scratch, name: string, byte: number): string {
+  const path = sparseFile(scratch.join(name), 16);
+  const file = openSync(path, 'r+');
+  for (const at of [0, 8 << 20]) writeSync(file, Buffer.alloc(1 << 20, byte), 0, 1 << 20, at);
+  closeSync(file);
+  return path;
+}
