@@ -1,6 +1,6 @@
 import type * as wire from '../csi/generated/types.ts';
 import { parseCapability } from '../csi/parse.ts';
-import { type Access, mismatch } from '../volume/capability.ts';
+import { excess, type VolumeCapability } from '../volume/capability.ts';
 import { InvalidArgument, OutOfRange } from '../volume/errors.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { type CapacityRange, granularityBytes, larger, maximumVolumeBytes, roundUp } from '../volume/size.ts';
@@ -27,12 +27,12 @@ export function targetSize(record: Pick<VolumeRecord, 'id' | 'sizeBytes'>, range
 }
 
 /** How the caller means to use the volume, if it says so. @throws InvalidArgument if no volume of ours can (CE06) */
-export function parseUse(capability: wire.VolumeCapability | null): Access | undefined {
-  return capability === null ? undefined : parseCapability(capability, (why) => new InvalidArgument(why)).access;
+export function parseUse(capability: wire.VolumeCapability | null): VolumeCapability | undefined {
+  return capability === null ? undefined : parseCapability(capability, (why) => new InvalidArgument(why));
 }
 
 /** @throws InvalidArgument if this volume cannot be used that way (CE06) */
-export function requireUse(record: VolumeRecord, access: Access | undefined): void {
-  const reason = access === undefined ? undefined : mismatch(record.content, access);
+export function requireUse(record: VolumeRecord, use: VolumeCapability | undefined): void {
+  const reason = use === undefined ? undefined : excess(record, use);
   if (reason !== undefined) throw new InvalidArgument(`Volume ${record.id}: ${reason}.`);
 }

@@ -1,6 +1,6 @@
 import type * as wire from '../csi/generated/types.ts';
 import { parseCapability } from '../csi/parse.ts';
-import { mismatch, type VolumeCapability } from '../volume/capability.ts';
+import { excess, type VolumeCapability } from '../volume/capability.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted } from '../volume/errors.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import type { Publication, VolumeRecord } from '../volume/record.ts';
@@ -27,7 +27,7 @@ export function publishHandlers(controller: ControllerContext) {
         const { pool, record } = await pools.require(id);
         context.note({ pool: pool.name });
         requireThisNode(controller, request.node_id);
-        const reason = mismatch(record.content, access);
+        const reason = excess(record, capability);
         if (reason !== undefined) throw new InvalidArgument(`Volume ${id}: ${reason}.`);
         if (!isPublished(record, asked)) {
           await withRoom(controller, async () => void (await pool.setPublication(id, asked)));

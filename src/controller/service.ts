@@ -79,12 +79,12 @@ export function controllerService(controller: ControllerContext): ControllerHand
 function expandVolume({ pools, flights }: ControllerContext): ControllerHandlers['ControllerExpandVolume'] {
   return async ({ volume_id, capacity_range, volume_capability }, context) => {
     const range = parseCapacityRange(capacity_range);
-    const access = parseUse(volume_capability);
+    const use = parseUse(volume_capability);
     const id = requireVolumeId(volume_id);
-    return flights.run(id, 'ControllerExpandVolume', fingerprint({ range, access }), async () => {
+    return flights.run(id, 'ControllerExpandVolume', fingerprint({ range, use }), async () => {
       const { pool, record } = await pools.require(id);
       context.note({ pool: pool.name });
-      requireUse(record, access);
+      requireUse(record, use);
       const { sizeBytes, content } = await pool.grow(id, targetSize(record, range));
       // true also on a replay: to grow a filesystem that has its size already does no harm (CE09).
       return { capacity_bytes: sizeBytes, node_expansion_required: content.type === 'mount' };

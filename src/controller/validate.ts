@@ -2,7 +2,7 @@ import type * as wire from '../csi/generated/types.ts';
 import type { Draft } from '../csi/handler.ts';
 import { parseCapability } from '../csi/parse.ts';
 import type { FoundVolume } from '../pool/pools.ts';
-import { type Access, mismatch } from '../volume/capability.ts';
+import { excess, type VolumeCapability } from '../volume/capability.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { parseMutable, parseMutableParameters, parseParameters } from './parameters.ts';
@@ -16,24 +16,24 @@ const kubernetesContextKeys = /^(csi\.storage\.k8s\.io\/|storage\.kubernetes\.io
 
 /** What a caller wants to do with a volume. */
 export interface Uses {
-  readonly accesses: readonly Access[];
+  readonly capabilities: readonly VolumeCapability[];
   /** What no volume of ours can do. */
   readonly unsupported: string | undefined;
 }
 
 /** @throws InvalidArgument for a capability that is wrong in itself (L13, L14) */
 export function parseUses(capabilities: readonly wire.VolumeCapability[]): Uses {
-  const accesses: Access[] = [];
+  const parsed: VolumeCapability[] = [];
   let unsupported: string | undefined;
   for (const capability of capabilities) {
     try {
-      accesses.push(parseCapability(capability, (message) => new Unsupported(message)).access);
+      parsed.push(parseCapability(capability, (message) => new Unsupported(message)));
     } catch (error) {
       if (!(error instanceof Unsupported)) throw error;
       unsupported ??= error.message;
     }
   }
-  return { accesses, unsupported };
+  return { capabilities: parsed, unsupported };
 }
 
 /**
@@ -42,13 +42,13 @@ export function parseUses(capabilities: readonly wire.VolumeCapability[]): Uses 
  */
 export function validate(
   volume: FoundVolume,
-  { accesses, unsupported }: Uses,
+  { capabilities, unsupported }: Uses,
   request: wire.ValidateVolumeCapabilitiesRequest,
 ): Draft<wire.ValidateVolumeCapabilitiesResponse> {
   const { volume_capabilities, volume_context, parameters, mutable_parameters } = request;
   const reason =
     unsupported ??
-    accesses.map((access) => mismatch(volume.record.content, access)).find((found) => found !== undefined) ??
+    capabilities.map((each) => excess(volume.record, each)).find((found) => found !== undefined) ??
     whyNotContext(volume_context) ??
     whyNotParameters(volume, parameters) ??
     whyNotMutable(volume.record, mutable_parameters);

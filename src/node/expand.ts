@@ -3,7 +3,7 @@ import { isErrno } from '../kernel/errno.ts';
 import { growMounted } from '../kernel/grow.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { cloneMount } from '../kernel/mount.ts';
-import { mismatch, type VolumeCapability } from '../volume/capability.ts';
+import { excess, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
@@ -26,7 +26,7 @@ export interface ExpandRequest {
 export async function expandVolume(context: NodeContext, request: ExpandRequest): Promise<bigint> {
   const { capability, path, range, volumeId } = request;
   const { pool, record } = await context.pools.require(volumeId);
-  const reason = capability === undefined ? undefined : mismatch(record.content, capability.access);
+  const reason = capability === undefined ? undefined : excess(record, capability);
   if (reason !== undefined) throw new InvalidArgument(`volume ${volumeId}: ${reason}.`);
   requireVolumePath(context, path, volumeId);
   using located = await locate(context, path, volumeId);

@@ -1,6 +1,6 @@
 import type * as wire from '../csi/generated/types.ts';
 import { parseCapability } from '../csi/parse.ts';
-import { isReaderOnly, mismatch, type VolumeCapability } from '../volume/capability.ts';
+import { excess, isReaderOnly, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument, NotFound } from '../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
@@ -80,7 +80,7 @@ function checkVolumeContext(context: Readonly<Record<string, string>>): void {
 
 /** @throws FailedPrecondition if the volume cannot be used as asked for (ST07, PB12) */
 export function requireFit(record: VolumeRecord, { capability }: Demand): void {
-  const reason = mismatch(record.content, capability.access);
+  const reason = excess(record, capability);
   if (reason !== undefined) throw new FailedPrecondition(`volume ${record.id}: ${reason}.`);
 }
 

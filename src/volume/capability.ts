@@ -57,3 +57,26 @@ export function mismatch(content: VolumeContent, access: Access): string | undef
   }
   return undefined;
 }
+
+/**
+ * The modes that a volume made for this one can be used in: none that allows more. SINGLE_NODE_WRITER is what older
+ * sidecars say where newer ones say SINGLE_NODE_MULTI_WRITER, so it stands for both.
+ */
+const usableAs: Readonly<Record<AccessMode, readonly AccessMode[]>> = {
+  SINGLE_NODE_WRITER: accessModes,
+  SINGLE_NODE_MULTI_WRITER: accessModes,
+  SINGLE_NODE_SINGLE_WRITER: ['SINGLE_NODE_WRITER', 'SINGLE_NODE_SINGLE_WRITER', 'SINGLE_NODE_READER_ONLY'],
+  SINGLE_NODE_READER_ONLY: ['SINGLE_NODE_READER_ONLY'],
+};
+
+/** What a volume was made as. */
+export interface Made {
+  readonly content: VolumeContent;
+  readonly accessModes: readonly AccessMode[];
+}
+
+/** As `mismatch`, for the whole capability: an access mode must not allow more than the volume was made for (A01). */
+export function excess(made: Made, { access, mode }: VolumeCapability): string | undefined {
+  if (made.accessModes.some((each) => usableAs[each].includes(mode))) return mismatch(made.content, access);
+  return mismatch(made.content, access) ?? `it was made for ${made.accessModes.join(', ')}, and ${mode} is more`;
+}

@@ -105,6 +105,20 @@ describe('ValidateVolumeCapabilities', () => {
     });
   }
 
+  test('VC05: a mode that allows more than the volume was made for is not confirmed', async () => {
+    await using driver = await TestDriver.start();
+    const volume_id = await madeVolume(
+      driver,
+      create('a', { volume_capabilities: [mount('ext4', 'SINGLE_NODE_SINGLE_WRITER')] }),
+    );
+    const ask = (mode: wire.VolumeCapabilityAccessModeMode) =>
+      driver.controller.ValidateVolumeCapabilities({ volume_id, volume_capabilities: [mount('ext4', mode)] });
+    assert.notEqual((await ask('SINGLE_NODE_SINGLE_WRITER')).confirmed, null);
+    const { confirmed, message } = await ask('SINGLE_NODE_MULTI_WRITER');
+    assert.equal(confirmed, null);
+    assert.match(message, /made for SINGLE_NODE_SINGLE_WRITER/);
+  });
+
   const denied: Record<string, Request> = {
     'A04: another filesystem': { volume_capabilities: [mount('xfs')] },
     'A04: an unknown filesystem with a long name': { volume_capabilities: [mount('🗻'.repeat(32))] },

@@ -93,6 +93,28 @@ describe('NodeStageVolume refuses', () => {
     }
   });
 
+  test('ST07 PB12 NE07: an access mode that allows more than the volume was made for', async () => {
+    const alone = { volume_capability: mountCapability('SINGLE_NODE_SINGLE_WRITER') };
+    const reader = { volume_capability: mountCapability('SINGLE_NODE_READER_ONLY') };
+    const many = { volume_capability: mountCapability('SINGLE_NODE_MULTI_WRITER') };
+    for (const { made, less, more } of [
+      { made: 'SINGLE_NODE_SINGLE_WRITER', less: reader, more: many },
+      { made: 'SINGLE_NODE_READER_ONLY', less: reader, more: alone },
+    ] as const) {
+      const volume = await harness.volume(`mode-${made}`, ext4, { accessModes: [made] });
+      await rejects(volume.stage(more), 'FAILED_PRECONDITION', new RegExp(`made for ${made}`));
+      assert.deepEqual(harness.mountsAt(volume.staging), []);
+      await volume.stage(less);
+      await harness.restart({ forgetNotes: true });
+      await rejects(volume.publish(more), 'FAILED_PRECONDITION', new RegExp(`made for ${made}`));
+      const { volume_capability } = more;
+      const expand = { volume_id: volume.id, volume_path: volume.staging, volume_capability };
+      await rejects(harness.node.NodeExpandVolume(expand), 'INVALID_ARGUMENT');
+      await volume.publish(less);
+      await volume.down();
+    }
+  });
+
   describe('ST08: the staging path', () => {
     test('a missing directory is not made for the caller', async () => {
       const volume = await harness.volume('path-missing', ext4);

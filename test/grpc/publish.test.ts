@@ -90,6 +90,16 @@ describe('attach: required', () => {
     assert.ok(!record.includes('noatime'));
   });
 
+  test('CP13: a mode that allows more than the volume was made for', async () => {
+    await using driver = await TestDriver.start(required);
+    const alone = mount('ext4', 'SINGLE_NODE_SINGLE_WRITER');
+    const id = await makeVolume(driver, create('a', { ...ext4, volume_capabilities: [alone] }));
+    const more = { volume_capability: mount('ext4', 'SINGLE_NODE_MULTI_WRITER') };
+    await fails(publish(driver, id, more), 'INVALID_ARGUMENT', /made for SINGLE_NODE_SINGLE_WRITER/);
+    assert.deepEqual(await publishedTo(driver, id), []);
+    await publish(driver, id, { volume_capability: alone });
+  });
+
   test('CP09: published to another node is FAILED_PRECONDITION that names it, until it is unpublished there', async () => {
     await using elsewhere = await TestDriver.start({ ...required, nodeId: 'node-2' });
     const id = await makeVolume(elsewhere, create('a', ext4));

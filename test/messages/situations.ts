@@ -76,6 +76,12 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
     const capability = { mount, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
     await always(volume.stage(capability), () => volume.remove());
   },
+  'the claim asks for a mode that it was not made for': async (stage) => {
+    const alone = { mount: { fs_type: 'ext4' }, access_mode: { mode: 'SINGLE_NODE_SINGLE_WRITER' } } as const;
+    const volume = await new ClaimedVolume(stage).create({ volume_capabilities: [alone] });
+    const shared = { mount: { fs_type: 'ext4' }, access_mode: { mode: 'SINGLE_NODE_MULTI_WRITER' } } as const;
+    await always(volume.stage(shared), () => volume.remove());
+  },
   'its filesystem lives on elsewhere with other options': async (stage) => {
     const volume = await (await new ClaimedVolume(stage).create()).stage();
     const user = await startNamespace(volume.staging);

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type AccessMode, accessModes, excess } from './capability.ts';
+
+const content = { type: 'mount', fsType: 'ext4' } as const;
+const access = { type: 'mount', fsType: undefined, mountFlags: [] } as const;
+
+describe('ST07 PB12: the modes that a volume can be used in', () => {
+  const usable: Readonly<Record<AccessMode, readonly AccessMode[]>> = {
+    SINGLE_NODE_WRITER: accessModes,
+    SINGLE_NODE_MULTI_WRITER: accessModes,
+    SINGLE_NODE_SINGLE_WRITER: ['SINGLE_NODE_WRITER', 'SINGLE_NODE_READER_ONLY', 'SINGLE_NODE_SINGLE_WRITER'],
+    SINGLE_NODE_READER_ONLY: ['SINGLE_NODE_READER_ONLY'],
+  };
+  for (const made of accessModes) {
+    test(made, () => {
+      for (const mode of accessModes) {
+        const reason = excess({ content, accessModes: [made] }, { access, mode });
+        if (usable[made].includes(mode)) assert.equal(reason, undefined);
+        else assert.equal(reason, `it was made for ${made}, and ${mode} is more`);
+      }
+    });
+  }
+
+  test('of several that it was made for, any will do', () => {
+    const made = { content, accessModes: ['SINGLE_NODE_SINGLE_WRITER', 'SINGLE_NODE_MULTI_WRITER'] } as const;
+    for (const mode of accessModes) assert.equal(excess(made, { access, mode }), undefined);
+  });
+
+  test('the access type is looked at first', () => {
+    const made = { content, accessModes: ['SINGLE_NODE_READER_ONLY'] } as const;
+    const reason = excess(made, { access: { type: 'block' }, mode: 'SINGLE_NODE_WRITER' });
+    assert.match(`${reason}`, /raw block volume/);
+  });
+});
