@@ -124,3 +124,23 @@ function decodeExtent(map: Buffer, at: number): Extent {
     physicalBytes: (flags & ~flagsWithAddress) === 0 ? map.readBigUInt64LE(at + 8) : undefined,
   };
 }
+
+/**
+ * Where the `count`-th extent ends from an offset on; undefined if there are fewer. What waits to be written back is
+ * left to wait, and may have a place elsewhere later.
+ */
+export async function endOfExtents(
+  lane: Lane,
+  file: Descriptor,
+  fromBytes: bigint,
+  count: number,
+): Promise<bigint | undefined> {
+  const map = Buffer.alloc(headerBytes + count * extentBytes);
+  map.writeBigUInt64LE(fromBytes, 0);
+  map.writeBigUInt64LE((1n << 63n) - 1n - fromBytes, 8);
+  map.writeUInt32LE(count, 24);
+  await ioctl(lane, file, FS_IOC_FIEMAP, map);
+  if (map.readUInt32LE(20) < count) return undefined;
+  const last = headerBytes + (count - 1) * extentBytes;
+  return map.readBigUInt64LE(last) + map.readBigUInt64LE(last + 16);
+}

@@ -1,11 +1,13 @@
 import { constants } from 'node:fs';
 import { statfs, unlink } from 'node:fs/promises';
 import { type Descriptor, type Openable, openFile, openReadOnly } from './descriptor.ts';
-import { type IoctlRequest, ioctl } from './ioctl.ts';
+import { type IoctlRequest, ioctl, type LentMemory } from './ioctl.ts';
 import type { Lane } from './lane.ts';
 import { invoke, type Lent, libcCall } from './libc.ts';
+import type { ByteRange } from './sparse.ts';
 
 const FICLONE: IoctlRequest = { name: 'FICLONE', number: 0x40049409 };
+const FICLONERANGE: IoctlRequest = { name: 'FICLONERANGE', number: 0x4020940d };
 const FITRIM: IoctlRequest = { name: 'FITRIM', number: 0xc0185879 };
 
 const syncfsCall = libcCall<readonly [Lent]>('int syncfs(int fd)');
@@ -48,11 +50,36 @@ export async function reflink(lane: Lane, fromPath: string, toPath: string): Pro
   await using from = await openReadOnly(lane, fromPath);
   await using to = await openFile(lane, toPath, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
   try {
-    await ioctl(lane, to, FICLONE, from);
+    await reflinkWhole(lane, from, to);
   } catch (error) {
     await lane.run(() => unlink(toPath));
     throw error;
   }
+}
+
+/**
+ * Makes a range of an open file share the blocks of the same range of another (ioctl_ficlonerange(2)): what they share
+ * already stays, and holes become holes. Until it is done nobody can write to either.
+ */
+export async function reflinkRange(lane: Lane, from: Descriptor, to: Descriptor, range: ByteRange): Promise<void> {
+  // struct file_clone_range: source, its offset, length, offset in the destination.
+  const argument = Buffer.alloc(32);
+  argument.writeBigUInt64LE(range.offsetBytes, 8);
+  argument.writeBigUInt64LE(range.lengthBytes, 16);
+  argument.writeBigUInt64LE(range.offsetBytes, 24);
+  const lent: LentMemory = {
+    lend() {
+      argument.writeBigInt64LE(BigInt(from.lend()), 0);
+      return argument;
+    },
+    giveBack: () => from.giveBack(),
+  };
+  await ioctl(lane, to, FICLONERANGE, lent);
+}
+
+/** The same for all of two open files, at one instant. */
+export async function reflinkWhole(lane: Lane, from: Descriptor, to: Descriptor): Promise<void> {
+  await ioctl(lane, to, FICLONE, from);
 }
 
 /** xfs_fs.h: XFS_IOC_FSGEOMETRY, what it fills in, and the flag in that. */

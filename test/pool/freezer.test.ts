@@ -1,34 +1,227 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { openReadOnly } from '../../src/kernel/descriptor.ts';
 import { Lane } from '../../src/kernel/lane.ts';
-import { Freezer } from '../../src/pool/image/freezer.ts';
+import { type Cut, Freezer, type FreezeTarget } from '../../src/pool/image/freezer.ts';
+import type { ImagePool } from '../../src/pool/image/image-pool.ts';
+import { Standstill } from '../../src/pool/image/standstill.ts';
+import { Aborted, FailedPrecondition } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
+import { gate } from '../grpc/controller-driver.ts';
+import { Child } from '../support/child.ts';
+import { soon } from '../support/eventually.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { mounted } from '../support/mounted-volume.ts';
+import { Scratch } from '../support/scratch.ts';
 
-const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const lane = new Lane('test', 4);
+const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const parts = { lane, log, name: 'test' };
+const nothing = async () => undefined;
 
-describe('the watchdog of a freeze', () => {
+/** Starts to write to a file. */
+function writer(path: string): Promise<Child> {
+  return Child.start(['dd', 'if=/dev/zero', `of=${path}/file`, 'bs=4096', 'count=1', 'conv=fsync', 'status=none']);
+}
+
+/** It hangs where a filesystem is frozen. */
+async function assertWritable(path: string): Promise<void> {
+  await using child = await writer(path).catch(() => undefined);
+  if (child !== undefined) await soon(child.ended(), `nobody can write to ${path}`);
+}
+
+function thawByHand(path: string): boolean {
+  return spawnSync('fsfreeze', ['--unfreeze', path], { stdio: 'ignore' }).status === 0;
+}
+
+/** A clock on which more time passes than on ours. */
+function slowClock(t: TestContext): { passMs(ms: number): void } {
+  const real = performance.now.bind(performance);
+  let passedMs = 0;
+  t.mock.method(performance, 'now', () => real() + passedMs);
+  return {
+    passMs(ms) {
+      passedMs += ms;
+    },
+  };
+}
+
+/** Mounted volumes, which are writable again when the test has ended, however it has. */
+class InUse implements AsyncDisposable {
+  readonly targets: FreezeTarget[] = [];
+  readonly paths: string[] = [];
+  readonly #scratch = new Scratch('freezer');
+  readonly #undo = new AsyncDisposableStack();
+
+  static async start(...names: string[]): Promise<InUse> {
+    const inUse = new InUse();
+    const pool = inUse.#undo.adopt(await openTestPool(inUse.#scratch), (each) => each.close());
+    for (const name of names) await inUse.#mount(pool, name);
+    return inUse;
+  }
+
+  async #mount(pool: ImagePool, name: string): Promise<void> {
+    const { id } = await pool.create(volumeSpec(name));
+    const volume = this.#undo.use(await mounted(pool, id, this.#scratch));
+    this.paths.push(volume.path);
+    this.targets.push({ volumeId: id, devices: await pool.devices(id), hasFilesystem: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    using _scratch = this.#scratch;
+    for (const path of this.paths) thawByHand(path);
+    await this.#undo.disposeAsync();
+  }
+}
+
+describe('a freeze', () => {
   test('K05: work on volumes that nobody has mounted may take as long as it likes', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    const freezer = new Freezer({ lane: new Lane('test', 4), log: quiet, name: 'test' });
-    let finish = () => {};
-    const work = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
-    let hasBegun = () => {};
-    const begun = new Promise<void>((resolve) => {
-      hasBegun = resolve;
-    });
-    const copying = freezer.whileFrozen(
-      [{ volumeId: volumeIdFor('node', 'pool', 'a'), devices: [], hasFilesystem: true }],
-      async () => {
-        hasBegun();
-        await work;
+    const freezer = new Freezer(parts);
+    const [work, begun] = [gate(), gate()];
+    const target = { volumeId: volumeIdFor('node', 'pool', 'a'), devices: [], hasFilesystem: true };
+    const copying = freezer.whileFrozen([target], {
+      ahead: () => assert.fail('there is nothing to be done ahead'),
+      async work() {
+        begun.open();
+        await work.opened;
         return 'copied';
       },
-    );
-    await begun;
+    });
+    await begun.opened;
     t.mock.timers.tick(3_600_000);
-    finish();
+    work.open();
     assert.deepEqual(await copying, { result: 'copied', frozenMs: 0 });
+  });
+
+  test('GR07 GR10: all stand still while the work is done, and none when it is done or has failed', async () => {
+    await using inUse = await InUse.start('a', 'b');
+    const freezer = new Freezer(parts);
+    const seen = await freezer.whileFrozen(inUse.targets, {
+      ahead: nothing,
+      async work() {
+        // Frozen: else thawing it by hand would fail. And that is noticed.
+        return inUse.paths.map((path) => spawnSync('fsfreeze', ['--freeze', path], { encoding: 'utf8' }).stderr);
+      },
+    });
+    for (const said of seen.result) assert.match(said, /busy/);
+    const failing = { ahead: nothing, work: () => Promise.reject(new Error('no room, say')) };
+    await assert.rejects(freezer.whileFrozen(inUse.targets, failing), /no room, say/);
+    for (const path of inUse.paths) await assertWritable(path);
+  });
+
+  test('GR07: who thaws one meanwhile spoils the cut', async () => {
+    await using inUse = await InUse.start('a', 'b');
+    const cut: Cut<boolean> = { ahead: nothing, work: async () => thawByHand(inUse.paths[0] ?? '') };
+    await assert.rejects(new Freezer(parts).whileFrozen(inUse.targets, cut), (error) => {
+      return error instanceof Aborted && /somebody else thawed/.test(error.message);
+    });
+    for (const path of inUse.paths) await assertWritable(path);
+  });
+
+  test('K05: writers who have waited for too long go on while the work is still at it, and what it makes is given up', async (t) => {
+    await using inUse = await InUse.start('a', 'b');
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const cutting = new Freezer(parts).whileFrozen(inUse.targets, {
+      ahead: nothing,
+      async work(late) {
+        t.mock.timers.tick(10_000);
+        t.mock.timers.reset();
+        assert.ok(late.aborted);
+        for (const path of inUse.paths) await assertWritable(path);
+        return 'a clone of what is written to';
+      },
+    });
+    await assert.rejects(cutting, (error) => error instanceof Aborted && /took longer than 10 s/.test(error.message));
+  });
+
+  test('what takes long is done ahead, and the time for it is not counted', async (t) => {
+    await using inUse = await InUse.start('a');
+    const clock = slowClock(t);
+    let rounds = 0;
+    const cut = {
+      async ahead() {
+        await assertWritable(inUse.paths[0] ?? '');
+        if (rounds++ === 0) clock.passMs(60_000);
+      },
+      work: async () => 'cut',
+    };
+    assert.equal((await new Freezer(parts).whileFrozen(inUse.targets, cut)).result, 'cut');
+    assert.ok(rounds > 1);
+  });
+
+  test('if writers would have to wait for too long it is said before they do', async (t) => {
+    await using inUse = await InUse.start('a');
+    const clock = slowClock(t);
+    const cut: Cut<never> = {
+      ahead: async () => clock.passMs(60_000),
+      work: () => assert.fail('it was frozen'),
+    };
+    const id = inUse.targets[0]?.volumeId ?? '';
+    await assert.rejects(new Freezer(parts).whileFrozen(inUse.targets, cut), (error) => {
+      assert.ok(error instanceof FailedPrecondition && error.message.length <= 200, `${error}`);
+      assert.match(error.message, new RegExp(`${id}.*so many pieces.* 60 s.*Stop`));
+      return true;
+    });
+  });
+
+  test('CS13: a filesystem that nothing leads to is not cloned unfrozen', async () => {
+    await using inUse = await InUse.start('a');
+    const [path = ''] = inUse.paths;
+    const [target] = inUse.targets;
+    assert.ok(target);
+    // As if its device could not be opened.
+    const devices = target.devices.map((device) => ({ ...device, devicePath: join(path, 'no-such-device') }));
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', path]);
+    try {
+      const cut = { ahead: nothing, work: () => assert.fail('it was not frozen') };
+      await assert.rejects(new Freezer(parts).whileFrozen([{ ...target, devices }], cut), (error) => {
+        return error instanceof FailedPrecondition && /hidden by another mount/.test(error.message);
+      });
+    } finally {
+      execFileSync('umount', [path]);
+    }
+  });
+});
+
+describe('a pool that is opened', () => {
+  test('K05: leaves alone what another pool on the same filesystem has frozen', async () => {
+    await using inUse = await InUse.start('a');
+    const [path = ''] = inUse.paths;
+    execFileSync('fsfreeze', ['--freeze', path]);
+    using scratch = new Scratch('freezer');
+    const other = await openTestPool(scratch);
+    await other.close();
+    assert.ok(thawByHand(path), 'it was thawed');
+  });
+});
+
+describe('filesystems that stand still', () => {
+  const options = { lane, thawLane: lane.beside('thaw', 1), log };
+
+  test('one that cannot be thawed keeps no other frozen', async () => {
+    await using inUse = await InUse.start('a', 'b', 'c');
+    const directories = await Promise.all(inUse.paths.map((path) => openReadOnly(lane, path)));
+    const standstill = new Standstill(options);
+    await standstill.begin(directories);
+    await directories[0]?.[Symbol.asyncDispose]();
+    await assert.rejects(standstill.end(), /EBADF/);
+    const [first = '', ...others] = inUse.paths;
+    for (const path of others) await assertWritable(path);
+    assert.ok(thawByHand(first));
+    for (const directory of directories) await directory[Symbol.asyncDispose]();
+  });
+
+  test('what is frozen only after the end is thawed at once', async () => {
+    await using inUse = await InUse.start('a', 'b');
+    const directories = await Promise.all(inUse.paths.map((path) => openReadOnly(lane, path)));
+    const standstill = new Standstill(options);
+    const begun = standstill.begin(directories);
+    await standstill.end();
+    await begun;
+    for (const path of inUse.paths) assert.equal(thawByHand(path), false);
+    for (const directory of directories) await directory[Symbol.asyncDispose]();
   });
 });

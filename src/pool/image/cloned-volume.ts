@@ -23,3 +23,8 @@ export async function freezeTarget(
   if (!table.some((mount) => isMountOf(mount, writable))) throw await attachedHere(id, writable);
   return target;
 }
+
+/** Whether nothing writes to its image while it is cloned: a filesystem is frozen, a raw device cannot be. */
+export function isAtRest({ devices, hasFilesystem }: FreezeTarget): boolean {
+  return hasFilesystem || devices.every(({ readonly }) => readonly);
+}

@@ -112,11 +112,14 @@ export class ImageDevices {
     return (await this.#loops(id)).map(({ devicePath, device, readonly }) => ({ devicePath, device, readonly }));
   }
 
-  /** The devices of all volumes of the pool. */
+  /**
+   * The devices of all volumes of the pool. Not of those whose image is gone: another pool may lie on the same
+   * filesystem, and what is done to its devices here it would not know.
+   */
   async listAll(): Promise<AttachedDevice[]> {
     const loops = await listLoops(this.#lane, isOfVolume);
     const owners = await Promise.all(loops.map((loop) => this.#owner(loop)));
-    return loops.filter((_, index) => owners[index] !== undefined);
+    return loops.filter((_, index) => owners[index]?.isImageGone === false);
   }
 
   /**

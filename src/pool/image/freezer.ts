@@ -1,20 +1,24 @@
 import type { Descriptor } from '../../kernel/descriptor.ts';
-import { isErrno } from '../../kernel/errno.ts';
+import { syncFile } from '../../kernel/file.ts';
 import { syncFilesystem } from '../../kernel/filesystem.ts';
-import { freeze, thaw } from '../../kernel/freeze.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { readMountTable } from '../../kernel/mount-table.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
+import { finishAll } from '../../volume/finish-all.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { AttachedDevice } from '../pool.ts';
 import type { PoolLog } from './log.ts';
 import { openMounted } from './mounted.ts';
 import type { ImageParts } from './parts.ts';
+import { repeatWhileItHelps } from './rounds.ts';
+import { Standstill, thawUnlessSick } from './standstill.ts';
 
 /** A writer that waits longer than this for a snapshot has been wronged: thaw, and give the snapshot up. */
 const longestFreezeMs = 10_000;
+/** Writers hardly notice so much. */
+const shortFreezeMs = 500;
+const roundsAtMost = 10;
 
 /** A volume that may be mounted. */
 export interface FreezeTarget {
@@ -24,59 +28,111 @@ export interface FreezeTarget {
   readonly hasFilesystem: boolean;
 }
 
+/** What is done to volumes at one instant. */
+export interface Cut<T> {
+  /** What can be done while they are written to. Done again, as long as that leaves less for the end. */
+  readonly ahead: () => Promise<void>;
+  /** @param signal aborted when writers have waited for too long */
+  readonly work: (signal: AbortSignal) => Promise<T>;
+}
+
 /**
  * Brings filesystems to rest together for the moment in which their images are cloned. Whatever happens, they are
  * thawed: on success, on failure, when it takes too long, and after a kill -9 by the next start (`thawAll`).
  */
 export class Freezer {
   readonly #lane: Lane;
-  /** Of its own: a thaw never waits for a worker thread that waits for the thaw. */
   readonly #thawLane: Lane;
-
   readonly #log: PoolLog;
   readonly #poolName: string;
+  readonly #longestMs: number;
 
-  constructor({ lane, log, name }: Pick<ImageParts, 'lane' | 'log' | 'name'>) {
+  /** @param longestMs how long writers may have to wait */
+  constructor({ lane, log, name }: Pick<ImageParts, 'lane' | 'log' | 'name'>, longestMs = longestFreezeMs) {
     this.#lane = lane;
     this.#log = log;
     this.#poolName = name;
+    this.#longestMs = longestMs;
     this.#thawLane = lane.beside('thaw', 1);
   }
 
   /**
-   * Runs `work` while the filesystems of all targets that are mounted are frozen. They are written back before, so
-   * that writers wait only for what has come since.
-   * @returns what `work` returned, and how long writers had to wait
-   * @throws Aborted if the freeze had to be ended before `work` was done: what it made is no cut at one instant
+   * Does the work while the filesystems of all targets that are mounted are frozen. Before that as much as possible is
+   * done and written back, so that writers wait only for what has come since.
+   * @returns what the work returned, and how long writers had to wait
+   * @throws Aborted if the freeze had to be ended before the work was done: what it made is no cut at one instant
+   * @throws Aborted, FailedPrecondition if writers would have to wait for too long; then they have not waited at all
    */
   async whileFrozen<T>(
     targets: readonly FreezeTarget[],
-    work: () => Promise<T>,
+    cut: Cut<T>,
   ): Promise<{ readonly result: T; readonly frozenMs: number }> {
     const mounted = await this.#mounted(targets);
-    // Nobody writes, so nobody has to wait, however long the work takes: it may be a copy.
-    if (mounted.length === 0) return { result: await work(), frozenMs: 0 };
-    const frozen: Descriptor[] = [];
-    let isLate = false;
-    const watchdog = setTimeout(() => {
-      isLate = true;
-      void this.#thaw(frozen);
-    }, longestFreezeMs);
     try {
-      await Promise.all(mounted.map((directory) => syncFilesystem(this.#lane, directory)));
+      const isWritten = targets.some(({ devices }) => devices.some(({ readonly }) => !readonly));
+      // Where nobody writes nobody has to wait, however long the work takes: it may be a copy.
+      if (isWritten) await this.#goAhead(targets, mounted, cut);
+      if (mounted.length > 0) return await this.#freeze(targets, mounted, cut);
+      await this.#syncRaw(targets);
+      return { result: await cut.work(new AbortController().signal), frozenMs: 0 };
+    } finally {
+      for (const directory of mounted) await directory[Symbol.asyncDispose]();
+    }
+  }
+
+  /** The rest takes as long as the last round did, or less. */
+  async #goAhead(
+    targets: readonly FreezeTarget[],
+    mounted: readonly Descriptor[],
+    { ahead }: Pick<Cut<unknown>, 'ahead'>,
+  ): Promise<void> {
+    let syncedMs = 0;
+    const round = async () => {
       const startedAt = performance.now();
-      watchdog.refresh();
-      await this.#freezeAll(mounted, frozen);
-      if (isLate) throw tooLong();
-      const result = await work();
-      await this.#thaw(frozen);
-      if (isLate) throw tooLong();
+      await finishAll(mounted.map((directory) => syncFilesystem(this.#lane, directory)));
+      await this.#syncRaw(targets);
+      syncedMs = performance.now() - startedAt;
+      await ahead();
+    };
+    const now = () => performance.now();
+    const lastMs = await repeatWhileItHelps(round, { enoughMs: shortFreezeMs, atMost: roundsAtMost, now });
+    if (lastMs <= this.#longestMs) return;
+    throw tooMuch(targets, { aheadMs: lastMs - syncedMs, syncedMs, longestMs: this.#longestMs });
+  }
+
+  async #freeze<T>(
+    targets: readonly FreezeTarget[],
+    mounted: readonly Descriptor[],
+    { work }: Cut<T>,
+  ): Promise<{ readonly result: T; readonly frozenMs: number }> {
+    const standstill = new Standstill({ lane: this.#lane, thawLane: this.#thawLane, log: this.#log });
+    const late = new AbortController();
+    const startedAt = performance.now();
+    const watchdog = setTimeout(() => {
+      late.abort(tooLong(this.#longestMs));
+      // What it says is asked for below.
+      standstill.end().catch(() => undefined);
+    }, this.#longestMs);
+    try {
+      await standstill.begin(mounted);
+      late.signal.throwIfAborted();
+      await this.#syncRaw(targets);
+      const result = await work(late.signal);
+      const wasHeld = await standstill.end();
+      late.signal.throwIfAborted();
+      if (!wasHeld)
+        throw new Aborted('The snapshot was given up: somebody else thawed a filesystem meanwhile. Try again.');
       return { result, frozenMs: performance.now() - startedAt };
     } finally {
       clearTimeout(watchdog);
-      await this.#thaw(frozen);
-      for (const directory of mounted) await directory[Symbol.asyncDispose]();
+      await standstill.end();
     }
+  }
+
+  /** What users of raw block volumes have written but the kernel not yet passed on. */
+  async #syncRaw(targets: readonly FreezeTarget[]): Promise<void> {
+    const raw = targets.filter(({ hasFilesystem }) => !hasFilesystem).flatMap(({ devices }) => devices);
+    await finishAll(raw.map(({ devicePath }) => syncFile(this.#lane, devicePath)));
   }
 
   /** After a start: a driver that was killed while it had filesystems frozen left them so. */
@@ -87,7 +143,7 @@ export class Freezer {
       try {
         await using directory = await openMounted(this.#lane, table, device);
         if (directory === undefined) continue;
-        if (await step('open/thaw', () => this.#thawOne(directory))) thawed++;
+        if (await step('open/thaw', () => thawUnlessSick(this.#thawLane, directory))) thawed++;
       } catch (error) {
         if (this.#lane.closedFor !== undefined) throw error;
         // One that cannot be thawed must not keep the others frozen.
@@ -123,48 +179,31 @@ export class Freezer {
     }
     return directories;
   }
-
-  /** Together: who writes to several of them waits for the slowest, not for the sum. */
-  async #freezeAll(directories: readonly Descriptor[], frozen: Descriptor[]): Promise<void> {
-    const outcomes = await Promise.allSettled(
-      directories.map(async (directory) => {
-        await this.#freeze(directory);
-        frozen.push(directory);
-      }),
-    );
-    // Only when none is on its way any more: what is frozen after the failure has to be thawed as well.
-    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
-  }
-
-  async #freeze(directory: Descriptor): Promise<void> {
-    try {
-      await freeze(this.#lane, directory);
-    } catch (error) {
-      if (!isErrno(error, 'EBUSY')) throw error;
-      throw new FailedPrecondition(
-        `The filesystem at ${shortPath(directory.path)} is frozen by somebody else: thaw it first (fsfreeze --unfreeze).`,
-      );
-    }
-  }
-
-  async #thaw(directories: readonly Descriptor[]): Promise<void> {
-    for (const directory of directories) await this.#thawOne(directory);
-  }
-
-  /** @returns whether it was frozen */
-  async #thawOne(directory: Descriptor): Promise<boolean> {
-    try {
-      return await thaw(this.#thawLane, directory);
-    } catch (error) {
-      // Of a disk that is sick. When its pool is opened anew, whatever is frozen is thawed.
-      if (this.#thawLane.closedFor !== undefined) return false;
-      throw error;
-    }
-  }
 }
 
-function tooLong(): Aborted {
+function tooLong(longestMs: number): Aborted {
   return new Aborted(
-    `The snapshot was given up: cloning took longer than ${longestFreezeMs / 1000} s and writers would have waited for it. Try again.`,
+    `The snapshot was given up: cloning took longer than ${longestMs / 1000} s and writers would have waited for it. Try again.`,
   );
+}
+
+/** Said before anything is frozen. */
+function tooMuch(
+  targets: readonly FreezeTarget[],
+  { aheadMs, longestMs, syncedMs }: { readonly aheadMs: number; readonly longestMs: number; readonly syncedMs: number },
+): Aborted | FailedPrecondition {
+  const [first] = targets;
+  const whose = targets.length === 1 ? `volume ${first?.volumeId}` : `one of ${targets.length} volumes`;
+  const longest = `longer than ${longestMs / 1000} s`;
+  return aheadMs > syncedMs
+    ? new FailedPrecondition(
+        `Writers would wait ${longest}: the image of ${whose} lies in so many pieces that to clone it takes ${seconds(aheadMs)}. Stop its pod for that time.`,
+      )
+    : new Aborted(
+        `Writers would wait ${longest}: what is written to ${whose} takes its disk ${seconds(syncedMs)} at a time. Try again when less is written.`,
+      );
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 1000)} s`;
 }

@@ -4,7 +4,6 @@ import { CommandError } from '../../command/run.ts';
 import type { Descriptor } from '../../kernel/descriptor.ts';
 import { KernelError } from '../../kernel/errno.ts';
 import { allocate, createFile, type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
-import { reflink } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { statusOf } from '../../kernel/path.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
@@ -16,7 +15,9 @@ import type { VolumeSpec } from '../pool.ts';
 import { mountBriefly, type PrivateImage, withDevice } from './brief-mount.ts';
 import { copyImage } from './copy.ts';
 import { giveNewIdentity } from './identity.ts';
+import type { ImageClone } from './image-clone.ts';
 import type { PoolLog } from './log.ts';
+import { ReflinkClone } from './reflink-clone.ts';
 
 /** An image that a new volume or snapshot is made from. */
 export interface ImageSource {
@@ -85,22 +86,24 @@ export class ImageMaker {
     });
   }
 
-  /**
-   * The source's content as it is at this moment. The caller keeps the source at rest, and syncs the clone.
-   * @param signal aborted when nobody wants the clone any more
-   */
-  async clone(source: ImageSource, path: string, signal?: AbortSignal): Promise<void> {
+  /** A clone of a source that the caller keeps at rest for its end, and that the caller syncs. */
+  clone(source: ImageSource, path: string): ImageClone {
     const { lane, log, snapshots, syncs } = this.#options;
-    if (snapshots === 'reflink') return reflink(lane, source.path, path);
+    if (snapshots === 'reflink') return new ReflinkClone(lane, source.path, path);
     const draft = basename(dirname(path));
-    await copyImage(lane, syncs, {
-      fromPath: source.path,
-      directory: dirname(path),
-      signal,
-      onProgress: (doneBytes, totalBytes) => {
-        log.info({ draft, done_bytes: `${doneBytes}`, total_bytes: `${totalBytes}` }, 'copying an image');
-      },
-    });
+    return {
+      // What is in use is not copied.
+      goAhead: async () => undefined,
+      complete: ({ signal }) =>
+        copyImage(lane, syncs, {
+          fromPath: source.path,
+          directory: dirname(path),
+          signal,
+          onProgress: (doneBytes, totalBytes) => {
+            log.info({ draft, done_bytes: `${doneBytes}`, total_bytes: `${totalBytes}` }, 'copying an image');
+          },
+        }),
+    };
   }
 
   /**

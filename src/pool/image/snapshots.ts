@@ -16,10 +16,10 @@ import {
 import { step } from '../../volume/step.ts';
 import { frozen } from '../events.ts';
 import type { GroupSpec, SnapshotSpec } from '../pool.ts';
-import { freezeTarget } from './cloned-volume.ts';
+import { freezeTarget, isAtRest } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import { allocatedBytesOf } from './filesystem-space.ts';
-import type { FreezeTarget } from './freezer.ts';
+import type { Cut, FreezeTarget } from './freezer.ts';
 import { unlessGone } from './gone.ts';
 import type { ImageParts } from './parts.ts';
 import type { SpaceRequest } from './space-ledger.ts';
@@ -178,7 +178,7 @@ export class ImageSnapshots {
       await step('snapshot/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: true })));
     }
     const targets = drafts.map(({ target }) => target);
-    const { result: createdAt, frozenMs } = await freezer.whileFrozen(targets, () => this.#cloneAll(drafts));
+    const { result: createdAt, frozenMs } = await freezer.whileFrozen(targets, this.#cutOf(drafts));
     if (frozenMs > 0) frozen.publish({ pool: name, ms: frozenMs });
     for (const { source } of drafts) {
       log.info({ volume_id: source.id, frozen_ms: Math.round(frozenMs * 10) / 10 }, 'cut a snapshot');
@@ -208,18 +208,27 @@ export class ImageSnapshots {
     );
   }
 
-  async #cloneAll(drafts: readonly Draft[]): Promise<string> {
-    const { lane, layout, maker } = this.#parts;
-    // What a raw block volume's users have written but the kernel not yet passed on; a filesystem's freeze did that.
-    const raw = drafts.filter(({ source }) => source.content.type === 'block').flatMap(({ target }) => target.devices);
-    await finishAll(raw.map(({ devicePath }) => syncFile(lane, devicePath)));
-    const createdAt = new Date().toISOString();
-    await finishAllOrStop(drafts, undefined, ({ source, directory }, signal) =>
-      step('snapshot/cut', () =>
-        maker.clone({ ...source, path: layout.data(source.id) }, join(directory, 'data'), signal),
-      ),
-    );
-    return createdAt;
+  /** How all images are cloned; its result is when that was. */
+  #cutOf(drafts: readonly Draft[]): Cut<string> {
+    const { layout, maker } = this.#parts;
+    const clones = drafts.map(({ directory, source, target }) => ({
+      clone: maker.clone({ ...source, path: layout.data(source.id) }, join(directory, 'data')),
+      isAtRest: isAtRest(target),
+    }));
+    return {
+      async ahead() {
+        await finishAllOrStop(clones, undefined, ({ clone }, signal) =>
+          step('snapshot/ahead', () => clone.goAhead(signal)),
+        );
+      },
+      async work(late) {
+        const createdAt = new Date().toISOString();
+        await finishAllOrStop(clones, late, ({ clone, isAtRest }, signal) =>
+          step('snapshot/cut', () => clone.complete({ isAtRest, signal })),
+        );
+        return createdAt;
+      },
+    };
   }
 
   async #commit(

@@ -12,7 +12,7 @@ import { type Publication, serializeRecord, type VolumeRecord, type VolumeSource
 import { formatBytes, granularityBytes, larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { VolumeChanges, VolumeSpec } from '../pool.ts';
-import { freezeTarget } from './cloned-volume.ts';
+import { freezeTarget, isAtRest } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import { allocatedBytesOf } from './filesystem-space.ts';
 import type { ImageSource } from './image-maker.ts';
@@ -263,8 +263,13 @@ export class ImageVolumes {
   async #cloneInto(spec: VolumeSpec, from: CloneSource, data: string): Promise<void> {
     const { freezer, maker } = this.#parts;
     const { volumeId } = from;
-    const targets = volumeId === undefined ? [] : [await freezeTarget(this.#parts, this.require(volumeId))];
-    await freezer.whileFrozen(targets, () => step('create/clone', () => maker.clone(from, data)));
+    const target = volumeId === undefined ? undefined : await freezeTarget(this.#parts, this.require(volumeId));
+    const clone = maker.clone(from, data);
+    await freezer.whileFrozen(target === undefined ? [] : [target], {
+      ahead: () => step('create/ahead', () => clone.goAhead()),
+      work: (signal) =>
+        step('create/clone', () => clone.complete({ isAtRest: target === undefined || isAtRest(target), signal })),
+    });
     await step('create/identity', () => maker.adopt(spec, from, data));
   }
 

@@ -5,6 +5,8 @@ import { TestGroup, TestSnapshot } from '../test-snapshot.ts';
 import { TestVolume } from '../test-volume.ts';
 
 const cutting: readonly StepName[] = ['snapshot/directory', 'snapshot/cut', 'snapshot/record', 'snapshot/commit'];
+/** The same of one that is written to meanwhile. */
+const cuttingInUse: readonly StepName[] = ['snapshot/ahead', ...cutting];
 const cloning: readonly StepName[] = [
   'create/directory',
   'create/clone',
@@ -17,7 +19,7 @@ const cloning: readonly StepName[] = [
 export const snapshotOperations: readonly Operation[] = [
   {
     ...snapshot('CreateSnapshot of a volume in use'),
-    steps: cutting,
+    steps: cuttingInUse,
     prelude: publishedWithData,
     async checkDone(volume) {
       // Not left frozen; and what is written after the cut is no part of it.
@@ -64,7 +66,7 @@ export const snapshotOperations: readonly Operation[] = [
   {
     ...clone('CreateVolume xfs from a volume in use'),
     content: xfs,
-    steps: cloning,
+    steps: ['create/ahead', ...cloning],
     async prelude(volume) {
       const source = sourceOf(volume);
       await publishedWithData(source);
@@ -90,7 +92,7 @@ export const snapshotOperations: readonly Operation[] = [
     cleanUp: (volume) => sourceOf(volume).delete(),
   },
   {
-    ...group('CreateVolumeGroupSnapshot', [...cutting, 'group/commit']),
+    ...group('CreateVolumeGroupSnapshot', [...cuttingInUse, 'group/commit']),
     prelude: twoVolumes,
     run: (volume) => groupOf(volume).create(),
     checkDone: checkGroup,
