@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, statfsSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { KernelError } from '../../src/kernel/errno.ts';
+import { Lane } from '../../src/kernel/lane.ts';
 import type { Home } from '../../src/pool/image/home.ts';
+import { explainTrouble } from '../../src/pool/image/home-trouble.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { DriverProcess } from '../support/driver.ts';
@@ -72,6 +75,15 @@ describe('a pool that cannot be made, or opened, tells why and what to do', () =
     fill(`${host}/foreign`);
     const words = new RegExp(`filesystem at ${host} \\(ext4 on /dev/loop\\d+\\) is full: \\w+ free\\. Free some`);
     for (const options of homesOn(host)) await assertTold(scratch, options, words);
+  });
+
+  test('its host is so full that it cannot be mounted', async () => {
+    using scratch = new Scratch('trouble');
+    const host = mountHost(scratch);
+    const error = new KernelError({ syscall: 'fsconfig(FSCONFIG_CMD_CREATE)', errno: 28, path: '/dev/loop0' });
+    const trouble = { lane: new Lane('test', 4), poolName: 'test', path: `${host}/pool.img` };
+    assert.match(`${await explainTrouble(error, trouble)}`, new RegExp(`filesystem at ${host} .* is full`));
+    assert.equal(await explainTrouble(error, { ...trouble, path: '/dev/loop0' }), error);
   });
 
   test('there is less room on its host than XFS needs', async () => {

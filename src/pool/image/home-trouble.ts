@@ -27,7 +27,9 @@ export async function explainTrouble(error: unknown, trouble: Trouble): Promise<
   // Node makes an ENOENT of what the kernel says of a directory below others that cannot be made either.
   if (lane.closedFor !== undefined || !(isReadonly || isFull || isErrno(error, 'ENOENT'))) return error;
   const failed = error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : path;
-  const mount = await mountOf(lane, failed.startsWith('/proc/') ? path : failed);
+  // What failed at a device, or at something that is open, says nothing of where that lies.
+  const place = [failed, path].find((each) => !/^\/(dev|proc)\//.test(each));
+  const mount = place === undefined ? undefined : await mountOf(lane, place);
   if (mount === undefined) return error;
   if (isFull) return full(poolName, mount, await freeBytesAt(lane, mount.target));
   if (!isReadonly && ![...mount.options, ...mount.superOptions].includes('ro')) return error;
