@@ -31,6 +31,8 @@ import { unlessLate } from './volume/unless-late.ts';
 const openingPatienceMs = 5_000;
 /** How long calls that run when the driver is told to stop may take; Kubernetes kills it 30 s after the signal. */
 const callGraceMs = 20_000;
+/** How long clients may take to read what was answered to them. */
+const readingGraceMs = 2_000;
 /** How long the pools may take to let go after that. */
 const poolGraceMs = 5_000;
 /** The kubelet's connection is short-lived; nothing is lost if it is cut. */
@@ -57,26 +59,27 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
     log,
   });
   const drain = new Drain();
-  let stopping = false;
+  const stopping = new AbortController();
+  const isStopping = () => stopping.signal.aborted;
 
   const server = newServer();
   const flights = new SingleFlight();
   const kubeletLane = new Lane('kubelet', sizes.kubelet);
   const gate = new Gate();
   const { admin: adminHandlers, ...handlers } = services(config, { pools, flights, kubeletLane, drain, gate });
-  addServices(server, handlers, { log, ready: () => !stopping });
+  addServices(server, handlers, { log, ready: () => !isStopping(), stopping: stopping.signal });
   await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 
   // Before the pools open: what they find half done is counted too.
-  const monitoring = await monitor(config, { pools, kubeletLane, isStopping: () => stopping, log });
-  const opened = openPools(pools, log);
+  const monitoring = await monitor(config, { pools, kubeletLane, isStopping, log });
+  const opened = openPools(pools, isStopping, log);
   const trimTimer = new TrimTimer({ pools, flights, log });
-  const registered = register(config, opened, log);
+  const registered = register(config, { opened, stopping: stopping.signal, log });
   const administered = import('./admin/administer.ts').then(({ administer }) => {
     const { adminSocketPath: socketPath } = config;
-    return administer({ socketPath, handlers: adminHandlers, opened, isStopping: () => stopping, log });
+    return administer({ socketPath, handlers: adminHandlers, opened, isStopping, log });
   });
   // Who waits for these hears of it; nobody has to.
   opened.catch(() => undefined);
@@ -86,17 +89,19 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
     opened,
     calls: () => drain.begun,
     async stop() {
-      stopping = true;
+      stopping.abort();
+      pools.stopOpening();
+      // Whoever waits for a pool that is not opened any more is told so.
+      gate.open();
       const registration = await registered;
       await registration?.close(registrationGraceMs);
-      const deadlineMs = performance.now() + callGraceMs;
-      await Promise.all([
-        listener.close(callGraceMs),
-        // One that still waits for another driver to go takes no calls, and closes by itself.
-        Promise.race([administered, undefined]).then((admin) => admin?.close(callGraceMs)),
-      ]);
-      const isIdle = await drain.idle(Math.max(0, deadlineMs - performance.now()));
+      await listener.hide();
+      // One that still waits for another driver to go takes no calls, and closes by itself.
+      const adminClosed = Promise.race([administered, undefined]).then((admin) => admin?.close(callGraceMs));
+      const isIdle = await drain.idle(callGraceMs);
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
+      // A call that has ended waits for nothing but its client, who may have stopped reading.
+      await Promise.all([listener.close(isIdle ? readingGraceMs : 0), unlessLate(readingGraceMs, adminClosed)]);
       await monitoring?.close();
       const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
       if ((await unlessLate(poolGraceMs, closed)) === 'late') {
@@ -111,10 +116,10 @@ function poolOpeners(config: Config, log: Logger): ReadonlyMap<string, PoolOpene
   const { dataDirectory, lockTimeoutMs } = config;
   const opener =
     (pool: PoolConfig): PoolOpener =>
-    async (lane) => {
+    async (lane, stopping) => {
       // Loaded while the driver already listens: the first Probe does not wait for it.
       const { openImagePool } = await import('./pool/image/open.ts');
-      return openImagePool({ ...pool, dataDirectory, lockTimeoutMs, lane, log });
+      return openImagePool({ ...pool, dataDirectory, lockTimeoutMs, stopping, lane, log });
     };
   return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
@@ -165,8 +170,10 @@ async function monitor(
 }
 
 /** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the one too many */
-async function openPools(pools: Pools, log: Logger): Promise<void> {
+async function openPools(pools: Pools, isStopping: () => boolean, log: Logger): Promise<void> {
   const failures = await pools.open();
+  // What was not finished says nothing of the pools.
+  if (isStopping()) return;
   for (const { name, error } of failures) {
     if (error instanceof PoolHeld) throw error;
     // What we know by name needs no stack trace, nor what the kernel says.
@@ -177,17 +184,29 @@ async function openPools(pools: Pools, log: Logger): Promise<void> {
   }
 }
 
-/** Once its pools are open the kubelet may know of the driver: it sends calls at once. */
-async function register(config: ServeConfig, opened: Promise<void>, log: Logger): Promise<Listener | undefined> {
+interface Registration {
+  readonly opened: Promise<void>;
+  readonly stopping: AbortSignal;
+  readonly log: Logger;
+}
+
+/**
+ * Once its pools are open the kubelet may know of the driver: it sends calls at once. It never hears of one that is
+ * stopping: it would take its calls there.
+ */
+async function register(config: ServeConfig, { log, opened, stopping }: Registration): Promise<Listener | undefined> {
   const { driverName, registrationSocketPath, socketPath } = config;
   if (registrationSocketPath === undefined) return undefined;
   try {
-    if ((await unlessLate(registrationPatienceMs, opened)) === 'late') {
-      log.warn('registering although a pool is still being opened');
-    }
+    const stopped = new Promise<'stopped'>((resolve) => {
+      stopping.addEventListener('abort', () => resolve('stopped'), { once: true });
+    });
+    const outcome = await Promise.race([stopped, unlessLate(registrationPatienceMs, opened)]);
+    if (outcome === 'stopped' || stopping.aborted) return undefined;
+    if (outcome === 'late') log.warn('registering although a pool is still being opened');
     const options = { socketPath: registrationSocketPath, driverName, endpointPath: socketPath, log };
     const listener = await serveRegistration(options);
-    log.info({ socket: registrationSocketPath }, 'listening for the kubelet');
+    if (!stopping.aborted) log.info({ socket: registrationSocketPath }, 'listening for the kubelet');
     return listener;
   } catch (error) {
     if (!(error instanceof PoolHeld)) log.error({ err: error }, 'cannot serve the registration socket');

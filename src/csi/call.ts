@@ -31,6 +31,8 @@ export interface CallOptions {
   readonly log: Logger;
   /** While it answers false, all services but Identity answer UNAVAILABLE: the driver is starting or stopping. */
   readonly ready?: () => boolean;
+  /** Aborted when the driver stops: streams end then, which can be gone on with, also if a client does not read. */
+  readonly stopping?: AbortSignal | undefined;
 }
 
 /** A handler of any RPC; which one its request is for is known where it is registered. */
@@ -153,13 +155,25 @@ async function answerAll<Q extends object>(
 ): Promise<void> {
   if (handler === undefined) throw new Unimplemented(`${method.name} is not offered by this driver.`);
   const request = accept<Q>(method, call, line, options);
-  const gone = new AbortController();
-  call.once('cancelled', () => gone.abort());
-  const context = { ...contextOf(call, line), signal: gone.signal };
-  await sendAll(call, gone.signal, handler(request, context), (response) => {
+  const end = new AbortController();
+  const endIt = () => end.abort();
+  call.once('cancelled', endIt);
+  options.stopping?.addEventListener('abort', endIt);
+  const context = { ...contextOf(call, line), signal: end.signal };
+  const mayGoOn = () => {
     if (options.ready?.() === false) throw new Unavailable('The driver is stopping; go on from where it was later.');
-    return encode(method.responseType, response);
-  });
+  };
+  try {
+    await sendAll(call, end.signal, handler(request, context), (response) => {
+      mayGoOn();
+      return encode(method.responseType, response);
+    });
+  } catch (error) {
+    if (!call.cancelled && isAbort(error)) mayGoOn();
+    throw error;
+  } finally {
+    options.stopping?.removeEventListener('abort', endIt);
+  }
 }
 
 /** @throws Unavailable, InvalidArgument */

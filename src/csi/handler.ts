@@ -13,7 +13,7 @@ export type Handler<Q, R> = (request: Q, context: CallContext) => Promise<Draft<
 
 /** What the handler of a stream may know beside. */
 export interface StreamContext extends CallContext {
-  /** Aborted when the client is gone: nobody wants the rest, and a stream has nothing that must be finished. */
+  /** Aborted when the client is gone or the driver stops: a stream has nothing that must be finished. */
   readonly signal: AbortSignal;
 }
 

@@ -1,5 +1,6 @@
 import * as grpc from '@grpc/grpc-js';
 import { type ServedSocket, serveSocket } from '../unix-socket.ts';
+import { unlessLate } from '../volume/unless-late.ts';
 
 /**
  * A request has a few KiB (L02-L04), or a list of all nodes of a large cluster. Decoded, one that consists of nothing but
@@ -9,6 +10,9 @@ const longestRequestBytes = 1024 * 1024;
 
 /** Of one connection; who sends more at once waits. The busiest sidecar has 100. */
 const mostCallsAtOnce = 1000;
+
+/** Who has lost his connection closes his side of it in less. */
+const noticeMs = 500;
 
 /** A gRPC server without the parts that we have no use for. */
 export function newServer(): grpc.Server {
@@ -21,6 +25,8 @@ export function newServer(): grpc.Server {
 
 /** A server at work on a socket. */
 export interface Listener {
+  /** Removes the socket: nobody new comes. Who is connected may go on. */
+  hide(): Promise<void>;
   /** Removes the socket, and lets running calls finish; what still runs after `graceMs` loses its connection. */
   close(graceMs: number): Promise<void>;
 }
@@ -28,7 +34,7 @@ export interface Listener {
 /** Serves on a unix socket that root alone may use. */
 export async function listen(server: grpc.Server, socketPath: string): Promise<Listener> {
   const socket = await serveSocket(socketPath, (path) => bind(server, path));
-  return { close: (graceMs) => close(server, socket, graceMs) };
+  return { hide: () => socket.remove(), close: (graceMs) => close(server, socket, graceMs) };
 }
 
 function bind(server: grpc.Server, socketPath: string): Promise<void> {
@@ -44,7 +50,9 @@ async function close(server: grpc.Server, socket: ServedSocket, graceMs: number)
   await socket.remove();
   // tryShutdown alone waits as long as the slowest call, and forceShutdown knows no connections while channelz is off.
   server.drain(addressOf(socket.boundPath), graceMs);
-  await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  const closed = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  // A client that has stopped reading does not notice that it has lost its connection, and never closes its side.
+  await unlessLate(graceMs + noticeMs, closed);
 }
 
 function addressOf(socketPath: string): string {

@@ -4,8 +4,11 @@ import { Unavailable } from '../volume/errors.ts';
 import type { Pool } from './pool.ts';
 import { PoolQuarantined } from './quarantine.ts';
 
-/** Opens a configured pool; which kind it is, only the composition root knows. Its blocking calls take the lane. */
-export type PoolOpener = (lane: Lane) => Promise<Pool>;
+/**
+ * Opens a configured pool; which kind it is, only the composition root knows. Its blocking calls take the lane. Once
+ * `stopping` is aborted nobody wants the pool any more, and nothing is waited for.
+ */
+export type PoolOpener = (lane: Lane, stopping: AbortSignal) => Promise<Pool>;
 
 /** Where a keeper says what became of its pool. Structurally a pino logger. */
 export interface KeeperLog {
@@ -58,7 +61,7 @@ export class PoolKeeper {
   #isSuspect = false;
   #isOpening = false;
   #triedMs = 0;
-  #isStopped = false;
+  readonly #stopping = new AbortController();
 
   constructor(options: KeeperOptions) {
     this.#options = options;
@@ -80,9 +83,14 @@ export class PoolKeeper {
     return this.#tryToOpen();
   }
 
+  /** The driver is stopping: a pool that is not open yet need not be. One that is open is watched until the end. */
+  stopOpening(): void {
+    this.#stopping.abort();
+  }
+
   /** Lets the pool go: of one that is sick, nothing is waited for. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
+    this.stopOpening();
     clearInterval(this.#timer);
     if (this.#state.state === 'open') await this.#state.pool.close();
   }
@@ -107,7 +115,8 @@ export class PoolKeeper {
 
   /** Only when nothing of what was begun before is at work: it might still do what it was to do. */
   #tryAgain(nowMs: number): void {
-    if (this.#isOpening || nowMs - this.#triedMs < this.#options.sickAfterMs / 4) return;
+    if (this.#isOpening || this.#stopping.signal.aborted || nowMs - this.#triedMs < this.#options.sickAfterMs / 4)
+      return;
     this.#leftLanes = this.#leftLanes.filter(({ isIdle }) => !isIdle);
     if (this.#leftLanes.length === 0 && this.#healthLane.isIdle) void this.#tryToOpen();
   }
@@ -148,14 +157,14 @@ export class PoolKeeper {
     let pool: Pool | undefined;
     this.#isOpening = true;
     try {
-      pool = await opener(lane);
+      pool = await opener(lane, this.#stopping.signal);
       if (before.state === 'quarantined') await pool.checkHealth(this.#healthLane);
       this.#answeredMs = performance.now();
       this.#isSuspect = false;
       pool.lane.onFailure = (error) => {
         this.#isSuspect ||= diskFaultOf(error) !== undefined;
       };
-      if (this.#isStopped) await pool.close();
+      if (this.#stopping.signal.aborted) await pool.close();
       else this.#state = { state: 'open', pool };
       if (before.state !== 'opening') log.info({ pool: name }, 'the disk of a pool is well again: the pool is open');
       return undefined;
@@ -175,6 +184,8 @@ export class PoolKeeper {
 
   #fail(before: PoolState, error: unknown): void {
     const { name, log } = this.#options;
+    // It says nothing of the pool.
+    if (this.#stopping.signal.aborted) return;
     const words = (error instanceof Error ? error.message : String(error)).replace(`pool ${name}: `, '');
     if (before.state === 'quarantined') {
       const reason = diskFaultOf(error) ?? words.replace(/\.$/, '');

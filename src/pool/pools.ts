@@ -255,6 +255,11 @@ export class Pools {
     return undefined;
   }
 
+  /** The driver is stopping: what is not open yet need not be. */
+  stopOpening(): void {
+    for (const keeper of this.#keepers.values()) keeper.stopOpening();
+  }
+
   async close(): Promise<void> {
     await finishAll(Array.from(this.#keepers.values(), (keeper) => keeper.stop()));
   }

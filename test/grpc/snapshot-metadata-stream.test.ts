@@ -216,6 +216,19 @@ describe('SM13: a slow client', () => {
     assert.deepEqual({ code, client, level }, { code: 'CANCELLED', client: 'gone', level: 30 });
   });
 
+  test('that does not read is left when the driver stops, and the log says why', async (t) => {
+    const stop = new AbortController();
+    const options = { ready: () => !stop.signal.aborted, stopping: stop.signal };
+    const { server, seen } = await serverFor(endless, options);
+    await using _server = server;
+    openRaw(t, server);
+    await until(() => seen.sent > 0);
+    await stalled(seen);
+    stop.abort();
+    await until(() => seen.ended && server.callLines.length > 0);
+    assert.equal(server.callLines[0]?.code, 'UNAVAILABLE');
+  });
+
   test('whose connection breaks ends the work', async (t) => {
     const { server, seen } = await serverFor(endless);
     await using _server = server;

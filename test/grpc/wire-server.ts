@@ -17,6 +17,7 @@ export interface LogLine {
 export interface WireServerOptions {
   readonly level?: string;
   readonly ready?: () => boolean;
+  readonly stopping?: AbortSignal;
 }
 
 /** The five services over handlers that a test brings, on a socket: the wire without a driver behind it. */

@@ -4,7 +4,8 @@ import { sameDevice } from '../../kernel/device.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { lockExclusively, lockHolders } from '../../kernel/lock.ts';
 import { statusBehind, statusOf } from '../../kernel/path.ts';
-import { FailedPrecondition } from '../../volume/errors.ts';
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import type { HomeOptions } from './home.ts';
 
 const retryMs = 100;
 
@@ -12,15 +13,16 @@ const retryMs = 100;
  * Takes the lock that makes this process the pool's only owner: a flock(2) on the directory, device or file itself,
  * so that two drivers meet even if nothing else of their configuration is the same. A driver that is being replaced
  * needs a moment to finish, so this waits.
- * @throws FailedPrecondition naming the holder
+ * @throws FailedPrecondition naming the holder, Unavailable once this driver itself is stopping
  */
 export async function takeLock(
-  options: { readonly poolName: string; readonly lane: Lane; readonly lockTimeoutMs: number },
+  options: Pick<HomeOptions, 'lane' | 'lockTimeoutMs' | 'poolName' | 'stopping'>,
   path: string,
 ): Promise<Descriptor> {
-  const { poolName, lane, lockTimeoutMs } = options;
+  const { poolName, lane, lockTimeoutMs, stopping } = options;
   const giveUpAt = Date.now() + lockTimeoutMs;
   for (;;) {
+    if (stopping?.aborted) throw new Unavailable(`pool ${poolName} is not opened any more: the driver is stopping.`);
     const lock = await lockNow(lane, path);
     if (lock !== undefined) return lock;
     if (Date.now() >= giveUpAt) {
@@ -30,7 +32,7 @@ export async function takeLock(
         `pool ${poolName}: ${path} is held by ${names || 'a process outside this namespace'}. Only one driver can run a pool: stop the other one, or give this one another pool.`,
       );
     }
-    await delay(retryMs);
+    await delay(retryMs, undefined, { signal: stopping }).catch(() => undefined);
   }
 }
 

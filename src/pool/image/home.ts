@@ -28,6 +28,7 @@ export interface HomeOptions {
   /** The driver's own directory: default homes, mount points and markers are in its `pools/`. */
   readonly dataDirectory: string;
   readonly lockTimeoutMs: number;
+  readonly stopping?: AbortSignal | undefined;
   readonly lane: Lane;
 }
 

@@ -43,6 +43,8 @@ export interface ImagePoolOptions {
   readonly trimming: Trimming;
   /** How long to wait for another driver to let the pool go. */
   readonly lockTimeoutMs: number;
+  /** Once aborted, nobody waits for the lock any more. */
+  readonly stopping?: AbortSignal | undefined;
   readonly lane: Lane;
   readonly log: PoolLog;
 }
