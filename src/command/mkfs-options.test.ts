@@ -10,6 +10,7 @@ describe('mkfsOptions', () => {
     assert.deepEqual(parseMkfsOptions('ext4', '-O ^has_journal  -m 1'), ['-O', '^has_journal', '-m', '1']);
     assert.deepEqual(parseMkfsOptions('xfs', '-m crc=1,reflink=1 -K'), ['-m', 'crc=1,reflink=1', '-K']);
     assert.deepEqual(parseMkfsOptions('btrfs', '--csum xxhash'), ['--csum', 'xxhash']);
+    assert.deepEqual(parseMkfsOptions('ext4', '-O ^bigalloc'), ['-O', '^bigalloc']);
     assert.deepEqual(parseMkfsOptions('ext4', ' '), []);
   });
 
@@ -26,6 +27,13 @@ describe('mkfsOptions', () => {
     ['ext4', '-b'],
     ['ext4', '-b -O'],
     ['ext4', '-L $(reboot)'],
+    ['ext4', '-O journal_dev'],
+    ['ext4', '-O Journal_Dev'],
+    ['ext4', '-O bigalloc'],
+    ['ext4', '-O ^has_journal,bigalloc'],
+    ['ext4', '-O +BigAlloc'],
+    ['ext4', '-O FEATURE_R9'],
+    ['ext4', '-C 65536'],
     ['btrfs', '--rootdir /etc'],
     ['btrfs', '-f'],
   ] as const) {

@@ -8,7 +8,7 @@ import type { FilesystemType } from '../volume/filesystem.ts';
 interface OptionRules {
   /**
    * Options with a value, `-b 4096`; the list names what must not stand before `=` in it, since it reaches outside the
-   * image or is the driver's to decide.
+   * image, is the driver's to decide, or makes a filesystem that cannot grow. With `_` at its end: what begins so.
    */
   readonly valued: Readonly<Record<string, readonly string[]>>;
   /** Options without a value. */
@@ -19,7 +19,6 @@ const rules: Readonly<Record<FilesystemType, OptionRules>> = {
   ext4: {
     valued: {
       '-b': [],
-      '-C': [],
       '-E': ['offset', 'resize', 'root_owner', 'root_selinux', 'discard'],
       '-e': [],
       '-G': [],
@@ -29,7 +28,8 @@ const rules: Readonly<Record<FilesystemType, OptionRules>> = {
       '-J': ['device', 'location'],
       '-m': [],
       '-N': [],
-      '-O': ['journal_dev'],
+      // bigalloc: resize2fs does not grow it, nor does the kernel. feature_: any feature, by its number.
+      '-O': ['journal_dev', 'bigalloc', 'feature_'],
     },
     flags: [],
   },
@@ -74,12 +74,17 @@ export function parseMkfsOptions(fsType: FilesystemType, text: string): string[]
     if (forbiddenKeys === undefined) throw refused(fsType, word, `allowed are ${known}`);
     const value = words[++index] ?? '';
     if (!harmlessValue.test(value) || value.startsWith('-')) throw refused(fsType, `${word} ${value}`, 'bad value');
-    const keys = value.split(',').map((part) => part.split('=')[0] ?? '');
-    const forbidden = keys.find((key) => forbiddenKeys.includes(key));
-    if (forbidden !== undefined) throw refused(fsType, word, `'${forbidden}' is the driver's to decide`);
+    const forbidden = value.split(',').find((part) => isForbidden(part, forbiddenKeys));
+    if (forbidden !== undefined) throw refused(fsType, word, `'${forbidden}' cannot be chosen`);
     args.push(word, value);
   }
   return args;
+}
+
+/** mke2fs does not tell small letters from capitals, and takes a plus before what is to be set. */
+function isForbidden(part: string, forbiddenKeys: readonly string[]): boolean {
+  const key = part.replace(/^\+/, '').replace(/=.*$/, '').toLowerCase();
+  return forbiddenKeys.some((each) => (each.endsWith('_') ? key.startsWith(each) : key === each));
 }
 
 function refused(fsType: FilesystemType, option: string, reason: string): InvalidArgument {

@@ -1,5 +1,7 @@
 import { deviceSizeBytes } from '../kernel/block.ts';
+import { openReadOnly } from '../kernel/descriptor.ts';
 import { isErrno } from '../kernel/errno.ts';
+import { readAt } from '../kernel/file.ts';
 import { growMounted } from '../kernel/grow.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { cloneMount } from '../kernel/mount.ts';
@@ -11,6 +13,7 @@ import { type CapacityRange, chooseSize } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
 import { type Located, locate, requireVolumePath } from './locate.ts';
+import { superblockRange, whyOfFixedSize } from './superblock.ts';
 
 export interface ExpandRequest {
   readonly volumeId: VolumeId;
@@ -33,9 +36,20 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   // Without a size: as large as the device is (NE06). Never smaller than it is now.
   const requiredBytes = range?.requiredBytes ?? record.sizeBytes;
   const sizeBytes = chooseSize({ requiredBytes, limitBytes: range?.limitBytes }, record.sizeBytes);
+  if (record.content.type === 'mount' && sizeBytes > record.sizeBytes) {
+    await requireGrowable(pool.lane, located, record.content.fsType, volumeId);
+  }
   const grown = await pool.grow(volumeId, sizeBytes);
   if (record.content.type === 'mount') await growFilesystem(pool.lane, located, record.content.fsType, volumeId);
   return grown.sizeBytes;
+}
+
+/** @throws FailedPrecondition (NE08) before anything has grown */
+async function requireGrowable(lane: Lane, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
+  await using device = await openReadOnly(lane, located.mounted.mount.source);
+  const reason = whyOfFixedSize(fsType, await readAt(lane, device, superblockRange[fsType]));
+  if (reason !== undefined)
+    throw new FailedPrecondition(`volume ${id} keeps its size: ${reason}. Copy its data to another.`);
 }
 
 async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
@@ -46,6 +60,7 @@ async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemTy
   try {
     await step('expand/filesystem', () => growMounted(lane, { fsType, directory, devicePath, deviceBytes }));
   } catch (error) {
+    await requireGrowable(lane, located, fsType, id);
     if (isErrno(error, 'EPERM')) {
       throw growsLater(id, `mounted ${fsType} grows only if the driver has CAP_SYS_RESOURCE`);
     }

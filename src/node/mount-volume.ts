@@ -17,7 +17,7 @@ import type { VolumeId } from '../volume/id.ts';
 import { step } from '../volume/step.ts';
 import { busyDevice, mountedOtherwise } from './busy.ts';
 import type { AttributeState, FilesystemParameter } from './mount-options.ts';
-import { canGrow, filesystemSize, hasErrors, superblockRange } from './superblock.ts';
+import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize } from './superblock.ts';
 
 /** A filesystem volume that is to be mounted. */
 export interface VolumeMount {
@@ -73,9 +73,11 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome>
     const size = filesystemSize(fsType, superblock);
     // Not a superblock: the mount fails, and says why better.
     const isTooSmall = size !== undefined && canGrow(size, sizeOfDevice(attachment.descriptor));
-    const outcome = isTooSmall
-      ? await growAndMount(pool, mount, attachment)
-      : await mountAsItIs(pool, mount, attachment);
+    const fixed = isTooSmall ? whyOfFixedSize(fsType, superblock) : undefined;
+    const outcome =
+      isTooSmall && fixed === undefined
+        ? await growAndMount(pool, mount, attachment)
+        : await mountAsItIs(pool, mount, attachment, fixed);
     // The device lives as long as the mount now, whenever this is done.
     void attachment.release();
     return outcome;
@@ -86,9 +88,14 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome>
   }
 }
 
-async function mountAsItIs({ lane }: Pool, mount: VolumeMount, { devicePath }: AttachedDevice): Promise<MountOutcome> {
+async function mountAsItIs(
+  { lane }: Pool,
+  mount: VolumeMount,
+  { devicePath }: AttachedDevice,
+  notGrown?: string,
+): Promise<MountOutcome> {
   await step('stage/mount', () => mountFilesystem(lane, { ...mount, source: devicePath }));
-  return { notGrown: undefined };
+  return { notGrown };
 }
 
 /** Grows the filesystem to the size of its device, which an expansion left behind, or a larger clone (PB19). */

@@ -44,6 +44,18 @@ export function hasErrors(fsType: FilesystemType, superblock: Uint8Array): boole
   return view.getUint16(0x38, true) === ext4Magic && (view.getUint16(0x3a, true) & ext4HasErrors) !== 0;
 }
 
+/**
+ * Why no program and no kernel grows this filesystem; undefined: it can grow.
+ * @param superblock the bytes of `superblockRange`
+ */
+export function whyOfFixedSize(fsType: FilesystemType, superblock: Uint8Array): string | undefined {
+  if (fsType !== 'ext4' || superblock.byteLength < superblockRange.ext4.lengthBytes) return undefined;
+  const view = new DataView(superblock.buffer, superblock.byteOffset, superblock.byteLength);
+  const hasBigalloc =
+    view.getUint16(0x38, true) === ext4Magic && (view.getUint32(0x64, true) & ext4RoCompatBigalloc) !== 0;
+  return hasBigalloc ? 'an ext4 that was made with bigalloc cannot grow' : undefined;
+}
+
 const readers: Readonly<Record<FilesystemType, (view: DataView) => FilesystemSize | undefined>> = {
   ext4: ext4Size,
   xfs: xfsSize,
@@ -54,6 +66,7 @@ const ext4Magic = 0xef53;
 /** EXT4_ERROR_FS in s_state. */
 const ext4HasErrors = 0x2;
 const ext4Incompat64bit = 0x80;
+const ext4RoCompatBigalloc = 0x200;
 /** resize2fs(8) wants this many blocks for data in a last group, beside the group's own tables. */
 const ext4SmallestGroupDataBlocks = 50n;
 
