@@ -28,7 +28,13 @@ export const poolList = z.object({
   pools: z.array(z.object({ name: z.string(), state: z.string(), reason: z.string().optional() })),
 });
 
-export const restored = z.object({ id: z.string(), name: z.string(), pool: z.string() });
+export const restored = z.object({
+  id: z.string(),
+  name: z.string(),
+  pool: z.string(),
+  /** What its condition says, if that is abnormal: it is back as it was. */
+  problem: z.string().optional(),
+});
 
 export const purged = z.object({ ids: z.array(z.string()) });
 

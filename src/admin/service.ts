@@ -1,4 +1,5 @@
 import { findHolders } from '../kernel/holders.ts';
+import { conditionIn } from '../pool/condition.ts';
 import type { Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { claimOf } from '../volume/claim.ts';
@@ -56,7 +57,8 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
           await pool.restore(id);
         }),
       );
-      return { id, name, pool: pool.name };
+      const { abnormal, message } = await conditionIn(pool, id);
+      return { id, name, pool: pool.name, ...(abnormal ? { problem: message } : {}) };
     },
 
     async purge({ id }, call) {

@@ -54,6 +54,7 @@ export async function restoreCommand(
     output.line(toJson(restored));
   } else {
     output.line(`${restored.id} (${printable(restored.name)}) is back in pool ${restored.pool}.`);
+    if (restored.problem !== undefined) output.problem(restored.problem);
     output.line(`If its PersistentVolume is gone too: holdfast export ${restored.id} | kubectl create -f -`);
   }
   return exitCodes.ok;

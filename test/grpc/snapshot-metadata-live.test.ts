@@ -8,6 +8,7 @@ import { decode, encode, methodsOf } from '../../src/csi/contract.ts';
 import type { GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import { DriverProcess } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { fails } from './controller-driver.ts';
 import {
@@ -74,9 +75,12 @@ describe('a stream that is on its way', () => {
     await stalled();
     session.destroy();
     while (openImages() > 0) await delay(5);
-    assert.deepEqual(
-      driver.server.callLines.map(({ code, rpc }) => ({ code, rpc })),
-      [{ code: 'CANCELLED', rpc: 'GetMetadataDelta' }],
+    // The line comes when the stream is done, which is after its images.
+    await eventually(() =>
+      assert.deepEqual(
+        driver.server.callLines.map(({ code, rpc }) => ({ code, rpc })),
+        [{ code: 'CANCELLED', rpc: 'GetMetadataDelta' }],
+      ),
     );
   });
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { rmSync, truncateSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { describe, test } from 'node:test';
 import type { BlockMetadata } from '../../src/csi/generated/types.ts';
 import { groupIdFor, memberIdFor, type SnapshotId, snapshotIdFor } from '../../src/volume/id.ts';
@@ -224,9 +225,11 @@ describe('SnapshotMetadata refuses', () => {
     await using _driver = driver;
     const path = driver.imageOf(base.id);
     truncateSync(path, mebibyte);
-    await fails(driver.client.GetMetadataAllocated({ snapshot_id: base.id }), 'DATA_LOSS', /shorter/);
-    await fails(driver.client.GetMetadataDelta(ids), 'DATA_LOSS', /shorter/);
+    await fails(driver.client.GetMetadataAllocated({ snapshot_id: base.id }), 'DATA_LOSS', /has only/);
+    await fails(driver.client.GetMetadataDelta(ids), 'DATA_LOSS', /has only/);
     rmSync(path);
+    await fails(driver.client.GetMetadataDelta(ids), 'DATA_LOSS', /is missing/);
+    rmSync(dirname(path), { recursive: true });
     await fails(driver.client.GetMetadataDelta(ids), 'NOT_FOUND', /no snapshot/);
     assert.equal(openImages(), 0);
   });

@@ -1,16 +1,17 @@
 import { statfs } from 'node:fs/promises';
-import { type Descriptor, openReadOnly } from '../../kernel/descriptor.ts';
+import type { Descriptor } from '../../kernel/descriptor.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
-import { ignoreMissing } from '../../kernel/errno.ts';
 import { type ExtentPage, readExtents } from '../../kernel/fiemap.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { statusOf } from '../../kernel/path.ts';
 import { type ByteRange, nextData } from '../../kernel/sparse.ts';
-import { DataLoss, FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import { FailedPrecondition, NotFound } from '../../volume/errors.ts';
 import type { SnapshotId } from '../../volume/id.ts';
 import { smaller } from '../../volume/size.ts';
 import type { ChangedRangesRequest, PoolCapabilities } from '../pool.ts';
 import { changedRanges, type ReadPage } from './changed-ranges.ts';
+import { isThere } from './gone.ts';
+import { openImage } from './image-file.ts';
 import type { Layout } from './layout.ts';
 import type { ImageParts } from './parts.ts';
 
@@ -43,10 +44,10 @@ export async function* changedBlocks(
     ({ file }: SnapshotImage): ReadPage =>
     (from, to) =>
       readPage(parts.lane, file, from, to);
-  await using target = await openImage(parts, request.target);
+  await using target = await openSnapshot(parts, request.target);
   const comparison = { readTarget: pagesOf(target), fromBytes, toBytes: target.sizeBytes, signal };
   if (request.base === undefined) return yield* changedRanges({ ...comparison, base: undefined });
-  await using base = await openImage(parts, request.base);
+  await using base = await openSnapshot(parts, request.base);
   // Places on two devices are not comparable; one pool has but one, unless somebody mounted something into it.
   if (!sameDevice(base.device, target.device)) {
     throw new FailedPrecondition(`snapshots ${request.base} and ${request.target} lie on different filesystems.`);
@@ -62,15 +63,16 @@ interface SnapshotImage extends AsyncDisposable {
   readonly device: DeviceNumber;
 }
 
-async function openImage({ lane, layout, name, snapshotIndex }: ImageParts, id: SnapshotId): Promise<SnapshotImage> {
+async function openSnapshot({ lane, layout, name, snapshotIndex }: ImageParts, id: SnapshotId): Promise<SnapshotImage> {
   const record = snapshotIndex.get(id);
-  const file = await openReadOnly(lane, layout.snapshotData(id)).catch(ignoreMissing);
-  if (record === undefined || file === undefined) throw new NotFound(`There is no snapshot ${id} in pool ${name}.`);
-  const { device, sizeBytes } = await statusOf(lane, file);
-  const image = { file, sizeBytes: record.sizeBytes, device, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
-  if (sizeBytes >= record.sizeBytes) return image;
-  await using _closed = image;
-  throw new DataLoss(`the image of snapshot ${id} is shorter than its volume was: data is missing.`);
+  const notFound = new NotFound(`There is no snapshot ${id} in pool ${name}.`);
+  if (record === undefined) throw notFound;
+  const file = await openImage(lane, layout.snapshotImage(record), 'read').catch(async (error) => {
+    // Not damaged, but just being removed.
+    throw (await isThere(lane, layout.snapshot(id))) ? error : notFound;
+  });
+  const { device } = await statusOf(lane, file);
+  return { file, sizeBytes: record.sizeBytes, device, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
 }
 
 /** A page of one stretch of data, wherever on the disk it is: for filesystems whose maps we do not rely on. */

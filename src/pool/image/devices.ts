@@ -58,7 +58,7 @@ export class ImageDevices {
    */
   async attach(record: VolumeRecord, options: { lasting: boolean }): Promise<Attachment> {
     const { id } = record;
-    const image = await openImage(this.#lane, this.#layout, record);
+    const image = await openImage(this.#lane, this.#layout.image(record), 'write');
     // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
     if (isSoleOpener(image)) return this.#attachNew(record, image, options);
     await image[Symbol.asyncDispose]();

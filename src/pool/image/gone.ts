@@ -17,7 +17,7 @@ export async function unlessGone(lane: Lane, path: string, work: () => Promise<u
   }
 }
 
-async function isThere(lane: Lane, path: string): Promise<boolean> {
+export async function isThere(lane: Lane, path: string): Promise<boolean> {
   try {
     await lane.run(() => lstat(path));
     return true;

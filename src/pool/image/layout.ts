@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { ballastFileName } from './ballast.ts';
+import type { RecordedImage } from './image-file.ts';
 import { ageFileName } from './pool-age.ts';
 import { sparesName } from './spares.ts';
 
@@ -49,6 +52,14 @@ export class Layout {
 
   volume(id: VolumeId): string {
     return join(this.volumes, id);
+  }
+
+  image({ id, sizeBytes }: Pick<VolumeRecord, 'id' | 'sizeBytes'>): RecordedImage {
+    return { kind: 'volume', id, path: this.data(id), sizeBytes };
+  }
+
+  snapshotImage({ id, sizeBytes }: Pick<SnapshotRecord, 'id' | 'sizeBytes'>): RecordedImage {
+    return { kind: 'snapshot', id, path: this.snapshotData(id), sizeBytes };
   }
 
   data(id: VolumeId): string {

@@ -21,6 +21,7 @@ import { replaceFile, writeNewFile } from './durable-file.ts';
 import { allocatedBytesOf } from './filesystem-space.ts';
 import type { Cut, FreezeTarget } from './freezer.ts';
 import { unlessGone } from './gone.ts';
+import { requireWhole } from './image-file.ts';
 import type { ImageParts } from './parts.ts';
 import type { SpaceRequest } from './space-ledger.ts';
 
@@ -160,10 +161,11 @@ export class ImageSnapshots {
   }
 
   async #draft(spec: SnapshotSpec): Promise<Draft> {
-    const { devices, index, layout, maker, name, snapshotIndex } = this.#parts;
+    const { devices, index, lane, layout, maker, name, snapshotIndex } = this.#parts;
     if (snapshotIndex.get(spec.id) !== undefined) throw new AlreadyExists(`snapshot ${spec.id} exists already.`);
     const source = index.get(spec.sourceId);
     if (source === undefined) throw new NotFound(`There is no volume ${spec.sourceId} in pool ${name}.`);
+    await requireWhole(lane, layout.image(source));
     if (maker.cloning === 'copy' && (await devices.holder(spec.sourceId)) !== undefined) {
       throw copyInUse(spec.sourceId, name);
     }

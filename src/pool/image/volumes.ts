@@ -15,6 +15,7 @@ import type { VolumeChanges, VolumeSpec } from '../pool.ts';
 import { freezeTarget, isAtRest } from './cloned-volume.ts';
 import { replaceFile, writeNewFile } from './durable-file.ts';
 import { allocatedBytesOf } from './filesystem-space.ts';
+import { requireWhole } from './image-file.ts';
 import type { ImageSource } from './image-maker.ts';
 import { attachedHere } from './in-use.ts';
 import { openMounted } from './mounted.ts';
@@ -46,7 +47,7 @@ export class ImageVolumes {
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
     const { devices, index, lane, layout, maker, space, syncs, trash, unsettled } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
-    const from = source === undefined ? undefined : this.#imageOf(source);
+    const from = source === undefined ? undefined : await this.#imageOf(source);
     const record: VolumeRecord = {
       id: spec.id,
       name: spec.name,
@@ -111,9 +112,10 @@ export class ImageVolumes {
 
   /** The image grows before the record says so; cut short in between, it is finished by the next start. */
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
-    const { devices, index, space } = this.#parts;
+    const { devices, index, lane, layout, space } = this.#parts;
     const record = this.require(id);
     const grown = { ...record, sizeBytes };
+    await requireWhole(lane, layout.image(record));
     if (sizeBytes > record.sizeBytes) {
       const newBytes = sizeBytes - record.sizeBytes;
       using _space = await space.hold({ newBytes, provisioning: record.provisioning });
@@ -155,8 +157,9 @@ export class ImageVolumes {
   }
 
   async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
-    const { index, space } = this.#parts;
+    const { index, lane, layout, space } = this.#parts;
     const record = this.require(id);
+    if (changes.provisioning !== undefined) await requireWhole(lane, layout.image(record));
     const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } = changes;
     const modified = { ...record, provisioning, ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }) };
     try {
@@ -273,13 +276,17 @@ export class ImageVolumes {
     await step('create/identity', () => maker.adopt(spec, from, data));
   }
 
-  #imageOf(source: VolumeSource): CloneSource {
-    const { layout, snapshotIndex } = this.#parts;
+  /** @throws NotFound, DataLoss */
+  async #imageOf(source: VolumeSource): Promise<CloneSource> {
+    const { lane, layout, snapshotIndex } = this.#parts;
     if (source.type === 'volume') {
-      return { ...this.require(source.id), path: layout.data(source.id), volumeId: source.id };
+      const volume = this.require(source.id);
+      await requireWhole(lane, layout.image(volume));
+      return { ...volume, path: layout.data(source.id), volumeId: source.id };
     }
     const snapshot = snapshotIndex.get(source.id);
     if (snapshot === undefined) throw new NotFound(`There is no snapshot ${source.id} in pool ${this.#parts.name}.`);
+    await requireWhole(lane, layout.snapshotImage(snapshot));
     return { ...snapshot, path: layout.snapshotData(source.id), volumeId: undefined };
   }
 
