@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   opendirSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -15,6 +16,7 @@ import { Lane } from '../../src/kernel/lane.ts';
 import { canReflink } from '../../src/pool/image/reflink.ts';
 import { DataLoss, FailedPrecondition } from '../../src/volume/errors.ts';
 import { startNamespace } from '../support/child.ts';
+import { digestOf, sparseFile } from '../support/disk.ts';
 import { assertNothingLeft } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -84,14 +86,14 @@ describe('the home of an image pool', () => {
       writeFileSync(path, '');
       truncateSync(path, 120 << 20);
       make(path);
-      const before = execFileSync('sha256sum', [path], { encoding: 'utf8' });
+      const before = digestOf(path);
       const home = { type: 'file', path, sizeBytes: 120n << 20n } as const;
       await assert.rejects(openTestPool(scratch, { home }), (error) => {
         assert.ok(error instanceof FailedPrecondition);
         assert.match(error.message, /not blank.*wipefs/s);
         return true;
       });
-      assert.equal(execFileSync('sha256sum', [path], { encoding: 'utf8' }), before);
+      assert.equal(digestOf(path), before);
     }
   });
 
@@ -147,6 +149,21 @@ describe('the home of an image pool', () => {
       await first.close();
       await (await second).close();
     }
+  });
+
+  test("what somebody else mounted in the pool's place is refused, and nothing is written to it", async () => {
+    using scratch = new Scratch('home');
+    const root = scratch.join('data/pools/test');
+    mkdirSync(root, { recursive: true });
+    const image = sparseFile(scratch.join('foreign.img'), 64);
+    execFileSync('mkfs.ext4', ['-q', image]);
+    execFileSync('mount', ['-o', 'loop', image, root]);
+    const before = readdirSync(root);
+    execFileSync('fsfreeze', ['--freeze', root]);
+    await assert.rejects(openTestPool(scratch, auto()), /something else is mounted/);
+    // Thawed by nobody else.
+    execFileSync('fsfreeze', ['--unfreeze', root]);
+    assert.deepEqual(readdirSync(root), before);
   });
 
   test('T04: a pool whose mount lives on in another mount namespace is not attached twice', async () => {

@@ -29,7 +29,7 @@ export function nameDisk(scratch: Scratch, name: string, device: string): string
 
 /** What a sparse file holds, to see that nothing has changed it. */
 export function digestOf(path: string): string {
-  const hash = createHash('sha256');
+  const hash = createHash('sha256').update(`${statSync(path).size}`);
   for (const { at, bytes } of pieces(path)) hash.update(`${at}`).update(bytes);
   return hash.digest('hex');
 }

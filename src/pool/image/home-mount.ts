@@ -1,7 +1,8 @@
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type DeviceNumber, sameDevice } from '../../kernel/device.ts';
 import { diskFaultOf } from '../../kernel/disk-fault.ts';
-import { isErrno, KernelError } from '../../kernel/errno.ts';
+import { ignoreMissing, isErrno, KernelError } from '../../kernel/errno.ts';
 import { thaw } from '../../kernel/freeze.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { isOpenElsewhere } from '../../kernel/lock.ts';
@@ -15,6 +16,7 @@ import { detachFromDead } from './devices-by-path.ts';
 import { writeHealthFile } from './health-file.ts';
 import { ensureFilesystem } from './home-format.ts';
 import { growToDevice, growToFile } from './home-growth.ts';
+import { Layout } from './layout.ts';
 
 export interface HomeMount {
   readonly lane: Lane;
@@ -42,15 +44,11 @@ interface SourceDevice extends AsyncDisposable {
  * @returns how large the device is that it fills
  */
 export async function mountHome(home: HomeMount): Promise<bigint> {
-  const { poolName, root } = home;
+  const { root } = home;
   const status = await usableMount(home);
   await using attached = await findDevice(home);
   if (status !== undefined) {
-    if (attached === undefined || !sameDevice(status.device, attached.device)) {
-      throw new FailedPrecondition(
-        `pool ${poolName}: something else is mounted at ${root}, which is the pool's own place. Unmount it.`,
-      );
-    }
+    if (!isOn(status, attached)) throw foreignMount(home);
     return await growHome(home, attached);
   }
   await using device = attached ?? (await attachFile(home));
@@ -68,6 +66,32 @@ async function growHome(
   return growToFile(home, { path: source, loopNumber: number, wantedBytes: fileSizeBytes });
 }
 
+function isOn(status: FileStatus, device: SourceDevice | undefined): device is SourceDevice {
+  return device !== undefined && sameDevice(status.device, device.device);
+}
+
+function foreignMount({ poolName, root }: HomeMount): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: something else is mounted at ${root}, which is the pool's own place. Unmount it.`,
+  );
+}
+
+/**
+ * Whether what is mounted at the root is alive, and not the pool's: then it is left alone. No pool of ours is without its
+ * file for longer than a moment of its first start.
+ */
+async function isForeign(home: HomeMount, status: FileStatus): Promise<boolean> {
+  const { lane, root } = home;
+  try {
+    await lane.run(() => stat(new Layout(root).poolFile));
+    return false;
+  } catch (error) {
+    ignoreMissing(error);
+  }
+  await using attached = await findDevice(home);
+  return !isOn(status, attached);
+}
+
 /** Unmounts the pool's filesystem. In use by volumes: it stays, and the next start finds it. */
 export async function unmountHome(lane: Lane, root: string): Promise<void> {
   try {
@@ -78,10 +102,12 @@ export async function unmountHome(lane: Lane, root: string): Promise<void> {
 }
 
 /** What is mounted at the root; undefined if nothing is, or was until now: a filesystem that is dead is of no use. */
-async function usableMount({ lane, poolName, root }: HomeMount): Promise<FileStatus | undefined> {
+async function usableMount(home: HomeMount): Promise<FileStatus | undefined> {
+  const { lane, poolName, root } = home;
   try {
     const status = await statusOf(lane, root);
     if (!status.isMountRoot) return undefined;
+    if (await isForeign(home, status)) throw foreignMount(home);
     // A driver that was killed while it grew left it frozen: then whoever writes waits for ever.
     await step('open/thaw', () => thaw(lane, root));
     await writeHealthFile(lane, root);
