@@ -56,6 +56,15 @@ describe('quantities', () => {
     assert.equal(parseQuantity('4096'), 4096n);
   });
 
+  test('every unit is its own: of ten, or of two', () => {
+    for (const [index, letter] of ['k', 'M', 'G', 'T', 'P'].entries()) {
+      assert.equal(parseQuantity(`3${letter}`), 3n * 1000n ** BigInt(index + 1), letter);
+    }
+    for (const [index, letter] of ['K', 'M', 'G', 'T', 'P'].entries()) {
+      assert.equal(parseQuantity(`3${letter}i`), 3n * 1024n ** BigInt(index + 1), letter);
+    }
+  });
+
   for (const text of ['', '1.5Gi', '-1', 'Gi', '10 Gi', '10gi', '0x10', '1e3']) {
     test(`'${text}' is refused`, () => assert.throws(() => parseQuantity(text), InvalidArgument));
   }

@@ -168,4 +168,22 @@ export function describeTrashUnderPressure(kind: string, { open }: PoolWithOptio
     assert.equal((await pool.trash()).length, 1);
     await pool.close();
   });
+
+  test(`${kind}: what is restored asks for its space again, and stays in the trash if there is none`, async () => {
+    using scratch = new Scratch('trash');
+    const pool = await open(scratch, { undeleteSeconds: day });
+    const half = ((await pool.capacity()).availableBytes / 2n / 4096n) * 4096n;
+    const sparse = { content: { type: 'block' }, provisioning: 'thin' } as const;
+    const { id } = await pool.create(volumeSpec('deleted', { ...sparse, sizeBytes: half }));
+    await pool.remove(id);
+    const other = await pool.create(volumeSpec('other', { ...sparse, sizeBytes: half + 64n * mebibyte }));
+    await assert.rejects(pool.restore(id), ResourceExhausted);
+    assert.deepEqual(
+      (await pool.trash()).map(({ record }) => record.id),
+      [id],
+    );
+    await pool.remove(other.id);
+    assert.equal((await pool.restore(id)).id, id);
+    await pool.close();
+  });
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { shortPath } from '../../src/volume/short-path.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
+import { mountCapability } from '../support/node-volume.ts';
 
 let harness: NodeHarness;
 before(async () => {
@@ -38,6 +39,19 @@ describe('NodeUnstageVolume', () => {
     assert.deepEqual(readdirSync(volume.staging), []);
     await harness.hasLoops(volume, 0);
     await harness.pool.remove(volume.id);
+  });
+
+  test('ST06: of another path than the staged one it forgets nothing that is known of the stage', async () => {
+    const volume = await harness.volume('elsewhere', ext4);
+    const another = `${volume.staging}-another`;
+    mkdirSync(another);
+    await volume.stage();
+    await volume.unstage(another);
+    assert.match(readFileSync(harness.noteOf(volume), 'utf8'), /"staging"/);
+    const otherwise = { volume_capability: mountCapability('SINGLE_NODE_WRITER', ['noatime']) };
+    await rejects(volume.stage(otherwise), 'ALREADY_EXISTS');
+    await volume.stage();
+    await volume.unstage();
   });
 
   test('US06: refuses while published, and nothing is torn down', async () => {

@@ -1,0 +1,91 @@
+/**
+ * npm run test:mutants -- [--list] [word of a name, file or test]...
+ * Takes one safeguard after another out of a copy of the sources, and runs the test that must notice. It takes long, and
+ * is no part of npm test. The outcome is written to docs/mutants.md.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { transform } from 'esbuild';
+import { documentPath, type Outcome, readOutcomes, renderTable } from './document.ts';
+import { type Mutant, mutate } from './mutant.ts';
+import { mutants } from './table.ts';
+
+const project = fileURLToPath(new URL('../..', import.meta.url));
+/** What is needed to run a test. */
+const copied = ['src', 'test', 'scripts', 'proto', 'docs', 'deploy', 'package.json', 'tsconfig.json', 'LICENSE'];
+/** A test that hangs over a mutant has noticed it, too. */
+const patienceMs = 10 * 60_000;
+
+const { positionals, values } = parseArgs({ options: { list: { type: 'boolean' } }, allowPositionals: true });
+const chosen = mutants.filter(
+  ({ file, killer, name }) =>
+    positionals.length === 0 || positionals.some((word) => `${name} ${file} ${killer}`.includes(word)),
+);
+if (values.list === true) {
+  for (const { file, killer, name } of chosen) console.log(`${name}\n    ${file}, killed by ${killer}`);
+} else {
+  process.exitCode = await runAll();
+}
+
+async function runAll(): Promise<number> {
+  const copy = mkdtempSync('/var/tmp/holdfast-mutants-');
+  process.once('SIGINT', () => {
+    rmSync(copy, { recursive: true, force: true });
+    process.exit(1);
+  });
+  try {
+    for (const name of copied) cpSync(join(project, name), join(copy, name), { recursive: true });
+    symlinkSync(join(project, 'node_modules'), join(copy, 'node_modules'));
+    const outcomes = readOutcomes(readFileSync(join(project, documentPath), 'utf8'));
+    let survivors = 0;
+    for (const [index, mutant] of chosen.entries()) {
+      const startedMs = performance.now();
+      const outcome = await judge(copy, mutant);
+      if (outcome !== 'killed') survivors++;
+      outcomes.set(mutant.name, outcome);
+      const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
+      console.log(`${index + 1} of ${chosen.length}, ${seconds} s: ${outcome.padEnd(9)} ${mutant.name}`);
+    }
+    writeFileSync(join(project, documentPath), renderTable(mutants, outcomes));
+    console.log(`${chosen.length - survivors} killed, ${survivors} not`);
+    return survivors === 0 ? 0 : 1;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+/** Tests of the sources as they are: each run once. */
+const whole = new Map<string, boolean>();
+
+async function judge(copy: string, mutant: Mutant): Promise<Outcome> {
+  const key = `${mutant.killer} ${mutant.only}`;
+  if (!whole.has(key)) whole.set(key, passes(copy, mutant));
+  // A test that fails anyway kills nothing.
+  if (whole.get(key) !== true) return 'no test';
+  const path = join(copy, mutant.file);
+  const source = readFileSync(path, 'utf8');
+  const mutated = mutate(source, mutant);
+  // Throws for what is no program: its tests would fail for that.
+  if (path.endsWith('.ts')) await transform(mutated, { loader: 'ts' });
+  writeFileSync(path, mutated);
+  try {
+    return passes(copy, mutant) ? 'SURVIVED' : 'killed';
+  } finally {
+    writeFileSync(path, source);
+  }
+}
+
+function passes(copy: string, { killer, only }: Mutant): boolean {
+  const pattern = only === undefined ? [] : [`--test-name-pattern=${only}`];
+  const { status } = spawnSync(process.execPath, ['--test', '--test-concurrency=1', ...pattern, killer], {
+    cwd: copy,
+    stdio: 'ignore',
+    timeout: patienceMs,
+    // In order, so that a test's own handler puts the machine back.
+    killSignal: 'SIGTERM',
+  });
+  return status === 0;
+}
