@@ -26,6 +26,18 @@ describe('one call at a time for one volume', () => {
     assert.equal(flights.busy('vol'), false);
   });
 
+  test('K01 T01: the same RPC that asks for something else has a run and a result of its own', async () => {
+    const flights = new SingleFlight();
+    const first = gate();
+    const a = flights.run('vol', 'ControllerExpandVolume', 'to 1Gi', async () => {
+      await first.opened;
+      return 1;
+    });
+    const b = flights.run('vol', 'ControllerExpandVolume', 'to 2Gi', async () => 2);
+    first.open();
+    assert.deepEqual(await Promise.all([a, b]), [1, 2]);
+  });
+
   test('K01: a different call waits its turn', async () => {
     const flights = new SingleFlight();
     const order: string[] = [];

@@ -92,6 +92,22 @@ describe('what a power cut at the answer could take', () => {
     assert.equal(lostByPowerCut(trashed, rules).length, 2);
   });
 
+  test('the mark in the trash is gone before what it keeps, and a copy is as far as its note says', () => {
+    const [mark, data] = ['/pool/trash/v.1/deleted.json', '/pool/trash/v.1/data'];
+    assert.deepEqual(
+      lostByPowerCut(story(remove(mark), sync('/pool/trash/v.1'), write(data), remove(data)), rules),
+      [],
+    );
+    assert.match(
+      `${lostByPowerCut(story(remove(mark), write(data)), rules)}`,
+      /before a write of .*remove of .*deleted/,
+    );
+    const copy = (...between: Told[]) =>
+      story(write('/pool/tmp/v.copy/data'), ...between, rename('/pool/tmp/v.copy/n', '/pool/tmp/v.copy/copy.json'));
+    assert.equal(lostByPowerCut(copy(), rules).length, 1);
+    assert.deepEqual(lostByPowerCut(copy(sync('/pool/tmp/v.copy/data')), rules), []);
+  });
+
   test('room that is held, and what is not in the pool, is nobody’s loss', () => {
     const paths = ['/pool/ballast', '/pool/health', '/pool/spares/1', '/pool/tmp/v.1/data', '/elsewhere'];
     assert.deepEqual(lostByPowerCut(story(...paths.flatMap((path) => [open(path), write(path)]), answer), rules), []);

@@ -7,6 +7,8 @@ export interface Rules {
   readonly matters: (path: string) => boolean;
   /** Whether somebody relies on the directory entry of this name. Others may come and go. */
   readonly isRelevantEntry: (path: string, change: 'make' | 'remove' | 'rename') => boolean;
+  /** What else must be durable before this is changed, or before something is renamed to it. */
+  readonly mustComeBefore: (path: string, change: 'write' | 'remove' | 'rename') => readonly string[];
 }
 
 /** A file or directory: when it last changed, and since when what it had is on the disk; as places in the trace. */
@@ -28,12 +30,11 @@ const never = -1;
  */
 export function lostByPowerCut(events: readonly DiskEvent[], rules: Rules): string[] {
   const model = new DiskModel(rules);
-  // What a call does counts from its return. What must be there before a rename must be there as it begins.
-  const turns = events.flatMap((event) => {
-    const effect = { at: event.end, take: () => model.take(event) };
-    if (event.kind !== 'rename') return [effect];
-    return [{ at: event.start, take: () => model.aboutToRename(event.from, event.to) }, effect];
-  });
+  // What a call does counts from its return. What must be there before it must be there as it begins.
+  const turns = events.flatMap((event) => [
+    { at: event.start, take: () => model.isAboutTo(event) },
+    { at: event.end, take: () => model.take(event) },
+  ]);
   for (const { take } of turns.sort((a, b) => a.at - b.at)) take();
   return model.complaints;
 }
@@ -47,9 +48,16 @@ class DiskModel {
     this.#rules = rules;
   }
 
-  aboutToRename(from: string, to: string): void {
-    if (!this.#rules.matters(to)) return;
-    for (const path of this.#below(from)) this.#check(path, `when it was renamed to ${to}`);
+  isAboutTo(event: DiskEvent): void {
+    if (event.kind === 'rename') {
+      const { from, to } = event;
+      const moved = this.#rules.matters(to) ? this.#below(from) : [];
+      for (const path of [...moved, ...this.#rules.mustComeBefore(to, event.kind)])
+        this.#check(path, `when it was renamed to ${to}`);
+    } else if (event.kind === 'write' || event.kind === 'remove') {
+      for (const path of this.#rules.mustComeBefore(event.path, event.kind))
+        this.#check(path, `before a ${event.kind} of ${event.path}`);
+    }
   }
 
   take(event: DiskEvent): void {

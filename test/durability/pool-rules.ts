@@ -1,3 +1,4 @@
+import { basename, dirname, join } from 'node:path';
 import type { Rules } from './disk-model.ts';
 
 /** What is on its way, or on its way out: a start clears it away, whatever became of it. */
@@ -18,8 +19,16 @@ export function poolRules(root: string): Rules {
       const name = inside(path);
       if (name === undefined) return false;
       if (dispensable.test(name)) return false;
-      // What comes to the trash, or back, moves between two directories; what is unlinked there may stay.
-      return !name.startsWith('trash/') || change === 'rename';
+      // What comes to the trash, or back, moves between two directories; what is unlinked there may stay, but not the
+      // mark that it can be brought back.
+      return !name.startsWith('trash/') || change === 'rename' || basename(name) === 'deleted.json';
+    },
+    mustComeBefore(path, change) {
+      const name = inside(path) ?? '';
+      // Says how much of the copy is durable.
+      if (change === 'rename' && basename(name) === 'copy.json') return [join(dirname(path), 'data')];
+      // What can be brought back is whole.
+      return change !== 'rename' && /^trash\/[^/]+\/(data|volume\.json)$/.test(name) ? [dirname(path)] : [];
     },
   };
 }
@@ -31,5 +40,6 @@ export function homeRules(directory: string, { home }: { readonly home: string }
   return {
     matters: (path) => isKept(path) || path === directory || path === pools,
     isRelevantEntry: isKept,
+    mustComeBefore: () => [],
   };
 }

@@ -24,6 +24,9 @@ const chosen = mutants.filter(
   ({ file, killer, name }) =>
     positionals.length === 0 || positionals.some((word) => `${name} ${file} ${killer}`.includes(word)),
 );
+/** Tests of the sources as they are: each run once. */
+const whole = new Map<string, boolean>();
+
 if (values.list === true) {
   for (const { file, killer, name } of chosen) console.log(`${name}\n    ${file}, killed by ${killer}`);
 } else {
@@ -56,9 +59,6 @@ async function runAll(): Promise<number> {
     rmSync(copy, { recursive: true, force: true });
   }
 }
-
-/** Tests of the sources as they are: each run once. */
-const whole = new Map<string, boolean>();
 
 async function judge(copy: string, mutant: Mutant): Promise<Outcome> {
   const key = `${mutant.killer} ${mutant.only}`;

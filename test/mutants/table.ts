@@ -1,0 +1,7 @@
+import type { Mutant } from './mutant.ts';
+import { checkMutants } from './table/checks.ts';
+import { durabilityMutants } from './table/durability.ts';
+import { lockMutants } from './table/locks.ts';
+import { redactionMutants } from './table/redaction.ts';
+
+export const mutants: readonly Mutant[] = [...durabilityMutants, ...lockMutants, ...checkMutants, ...redactionMutants];
