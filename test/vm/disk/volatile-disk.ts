@@ -57,6 +57,14 @@ export class VolatileDisk implements Disposable {
     this.#server = createServer((socket) => this.#serve(socket)).listen(this.socketPath);
   }
 
+  /** Cuts the power of the disk alone, in the worst way: nothing that was not flushed until now survives. */
+  loseAll(): Loss {
+    for (const socket of this.#sockets) socket.destroy();
+    const lostSectors = this.#cache.size;
+    this.#cache.clear();
+    return { lostSectors, keptSectors: 0 };
+  }
+
   /** Cuts the power: each write, or each sector, that was not flushed survives or does not. */
   losePower(random: SeededRandom): Loss {
     for (const socket of this.#sockets) socket.destroy();

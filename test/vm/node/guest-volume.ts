@@ -21,11 +21,11 @@ export class GuestVolume {
   readonly pool: string;
   readonly stagingPath: string;
   readonly targetPath: string;
-  readonly #node: GuestNode;
+  readonly node: GuestNode;
   readonly id: string;
 
   constructor(node: GuestNode, id: string, { content, name, pool }: GuestVolumeOptions) {
-    this.#node = node;
+    this.node = node;
     this.id = id;
     this.name = name;
     this.content = content;
@@ -35,7 +35,7 @@ export class GuestVolume {
   }
 
   async create(sizeBytes: bigint, snapshotId?: string): Promise<void> {
-    const { volume } = await this.#node.client.controller.CreateVolume(
+    const { volume } = await this.node.client.controller.CreateVolume(
       {
         name: this.name,
         capacity_range: { required_bytes: sizeBytes },
@@ -49,22 +49,22 @@ export class GuestVolume {
   }
 
   async delete(): Promise<void> {
-    await this.#node.client.controller.DeleteVolume({ volume_id: this.id }, { deadlineMs });
+    await this.node.client.controller.DeleteVolume({ volume_id: this.id }, { deadlineMs });
   }
 
   /** Staged and published. */
   async use(): Promise<void> {
     const { stagingPath, targetPath } = this;
-    await this.#node.vm.task('makeDirectories', [stagingPath, targetPath.slice(0, targetPath.lastIndexOf('/'))]);
+    await this.node.vm.task('makeDirectories', [stagingPath, targetPath.slice(0, targetPath.lastIndexOf('/'))]);
     const request = { volume_id: this.id, staging_target_path: stagingPath, volume_capability: this.#capability };
-    await this.#node.client.node.NodeStageVolume(request, { deadlineMs });
-    await this.#node.client.node.NodePublishVolume({ ...request, target_path: targetPath }, { deadlineMs });
+    await this.node.client.node.NodeStageVolume(request, { deadlineMs });
+    await this.node.client.node.NodePublishVolume({ ...request, target_path: targetPath }, { deadlineMs });
   }
 
   async leave(): Promise<void> {
     const { id: volume_id, stagingPath, targetPath } = this;
-    await this.#node.client.node.NodeUnpublishVolume({ volume_id, target_path: targetPath }, { deadlineMs });
-    await this.#node.client.node.NodeUnstageVolume({ volume_id, staging_target_path: stagingPath }, { deadlineMs });
+    await this.node.client.node.NodeUnpublishVolume({ volume_id, target_path: targetPath }, { deadlineMs });
+    await this.node.client.node.NodeUnstageVolume({ volume_id, staging_target_path: stagingPath }, { deadlineMs });
   }
 
   /** As it is used. */
@@ -76,18 +76,18 @@ export class GuestVolume {
       capacity_range: { required_bytes: sizeBytes },
       volume_capability: this.#capability,
     };
-    await this.#node.client.node.NodeExpandVolume(request, { deadlineMs });
+    await this.node.client.node.NodeExpandVolume(request, { deadlineMs });
   }
 
   async modify(mutable_parameters: Record<string, string>): Promise<void> {
-    await this.#node.client.controller.ControllerModifyVolume(
+    await this.node.client.controller.ControllerModifyVolume(
       { volume_id: this.id, mutable_parameters },
       { deadlineMs },
     );
   }
 
   async snapshot(name: string): Promise<void> {
-    await this.#node.client.controller.CreateSnapshot({ name, source_volume_id: this.id }, { deadlineMs });
+    await this.node.client.controller.CreateSnapshot({ name, source_volume_id: this.id }, { deadlineMs });
   }
 
   get #capability(): Draft<wire.VolumeCapability> {

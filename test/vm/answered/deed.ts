@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import type { AdminClient } from '../../../src/admin/client.ts';
+import { groupIdFor, memberIdFor, snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
+import { checksumOf, contentOf } from '../machine/content.ts';
+import { type GuestNode, nodeId } from '../node/guest-node.ts';
+import { type Content, GuestVolume } from '../node/guest-volume.ts';
+
+const mebibyte = 1n << 20n;
+const sizeBytes = 32n * mebibyte;
+const file = { seed: 1, sizeBytes: 300_000 };
+const checksum = checksumOf(contentOf(file.seed, file.sizeBytes));
+
+/** Where a deed is done: a pool, and a disk for it alone. */
+export interface Place {
+  readonly node: GuestNode;
+  readonly pool: string;
+  readonly admin: AdminClient;
+}
+
+/** Something that is done to a pool, and looked at after a power cut. */
+export interface Deed {
+  readonly name: string;
+  /** A directory on ext4, where snapshots are copies; otherwise the pool has its disk. */
+  readonly isCopying?: boolean;
+  /** What is there before, and durable. */
+  readonly prepare?: (place: Place) => Promise<unknown>;
+  readonly act: (place: Place) => Promise<unknown>;
+  readonly check: (place: Place) => Promise<void>;
+}
+
+function volumeIn({ node, pool }: Place, content: Content = 'ext4', suffix = ''): GuestVolume {
+  const name = `${pool}${suffix}`;
+  return new GuestVolume(node, volumeIdFor(nodeId, pool, name), { name, content, pool });
+}
+
+function made(volume: GuestVolume): Promise<void> {
+  return volume.create(sizeBytes);
+}
+
+async function withFile(volume: GuestVolume): Promise<void> {
+  await made(volume);
+  await volume.use();
+  await volume.node.vm.task('write', { ...file, path: `${volume.targetPath}/file` });
+  await volume.leave();
+}
+
+async function hasFile(volume: GuestVolume): Promise<void> {
+  await volume.use();
+  const path = `${volume.targetPath}/file`;
+  assert.deepEqual(await volume.node.vm.task('checksums', [{ path, sizeBytes: file.sizeBytes }]), [checksum], path);
+  await volume.leave();
+}
+
+async function usable(volume: GuestVolume): Promise<void> {
+  await volume.use();
+  await volume.leave();
+}
+
+async function listed({ node }: Place, id: string): Promise<bigint | undefined> {
+  const { entries } = await node.client.controller.ListVolumes({});
+  return entries.find(({ volume }) => volume?.volume_id === id)?.volume?.capacity_bytes;
+}
+
+/** A volume made from a snapshot has what the source had. */
+async function restores(place: Place, snapshotId: string): Promise<void> {
+  const copy = volumeIn(place, 'ext4', '-restored');
+  await copy.create(sizeBytes, snapshotId);
+  await hasFile(copy);
+}
+
+const keeping = { undelete: '1h' };
+const snapshotOf = (place: Place) => `${place.pool}-snapshot`;
+
+function snapshotting(name: string, isCopying: boolean): Deed {
+  return {
+    name,
+    isCopying,
+    prepare: (place) => withFile(volumeIn(place)),
+    act: (place) => volumeIn(place).snapshot(snapshotOf(place)),
+    check: (place) => restores(place, snapshotIdFor(nodeId, snapshotOf(place))),
+  };
+}
+
+function cloning(name: string, isCopying: boolean): Deed {
+  const snapshotId = (place: Place) => snapshotIdFor(nodeId, snapshotOf(place));
+  return {
+    name,
+    isCopying,
+    async prepare(place) {
+      await withFile(volumeIn(place));
+      await volumeIn(place).snapshot(snapshotOf(place));
+    },
+    act: (place) => volumeIn(place, 'ext4', '-clone').create(sizeBytes, snapshotId(place)),
+    check: (place) => hasFile(volumeIn(place, 'ext4', '-clone')),
+  };
+}
+
+function creating(name: string, content: Content, isCopying = false): Deed {
+  return {
+    name,
+    isCopying,
+    act: (place) => made(volumeIn(place, content)),
+    check: (place) => usable(volumeIn(place, content)),
+  };
+}
+
+export const deeds: readonly Deed[] = [
+  creating('create', 'ext4'),
+  creating('create-block', 'block'),
+  creating('create-plain', 'block', true),
+  snapshotting('snapshot', false),
+  snapshotting('snapshot-copied', true),
+  cloning('clone', false),
+  cloning('clone-copied', true),
+  {
+    name: 'group',
+    prepare: (place) => withFile(volumeIn(place)),
+    act: (place) =>
+      place.node.client.groupController.CreateVolumeGroupSnapshot(
+        { name: place.pool, source_volume_ids: [volumeIn(place).id] },
+        { deadlineMs: 300_000 },
+      ),
+    check: (place) =>
+      restores(place, memberIdFor(groupIdFor(nodeId, place.pool), volumeIdFor(nodeId, place.pool, place.pool))),
+  },
+  {
+    name: 'delete',
+    prepare: (place) => made(volumeIn(place)),
+    act: (place) => volumeIn(place).delete(),
+    check: async (place) =>
+      assert.equal(await listed(place, volumeIn(place).id), undefined, 'a deleted volume is there'),
+  },
+  {
+    name: 'delete-kept',
+    async prepare(place) {
+      await withFile(volumeIn(place));
+      await volumeIn(place).modify(keeping);
+    },
+    act: (place) => volumeIn(place).delete(),
+    async check(place) {
+      await place.admin.restore(volumeIn(place).id);
+      await hasFile(volumeIn(place));
+    },
+  },
+  {
+    name: 'restore',
+    async prepare(place) {
+      await withFile(volumeIn(place));
+      await volumeIn(place).modify(keeping);
+      await volumeIn(place).delete();
+    },
+    act: (place) => place.admin.restore(volumeIn(place).id),
+    check: (place) => hasFile(volumeIn(place)),
+  },
+  {
+    name: 'grow',
+    prepare: (place) => withFile(volumeIn(place)),
+    async act(place) {
+      await volumeIn(place).use();
+      await volumeIn(place).expand(2n * sizeBytes);
+    },
+    async check(place) {
+      assert.equal(await listed(place, volumeIn(place).id), 2n * sizeBytes);
+      await hasFile(volumeIn(place));
+    },
+  },
+  {
+    name: 'modify',
+    prepare: (place) => made(volumeIn(place)),
+    act: (place) => volumeIn(place).modify(keeping),
+    async check(place) {
+      await volumeIn(place).delete();
+      await place.admin.restore(volumeIn(place).id);
+    },
+  },
+];
