@@ -6,7 +6,7 @@ export interface Goal {
   readonly met: boolean;
 }
 
-/** What the driver is meant to reach, held against what was measured. A goal that is missed fails nothing. */
+/** What the driver is meant to reach, held against what was measured. */
 export function judge(result: BenchResult): Goal[] {
   const { lifecycles, startup, memory } = result;
   return [
@@ -26,6 +26,12 @@ export function judge(result: BenchResult): Goal[] {
       met: memory.after.descriptors <= memory.warm.descriptors,
     },
   ];
+}
+
+/** What `--check` fails for: also a goal that nothing could be said of. */
+export function missedGoals({ snapshots }: Pick<BenchResult, 'snapshots'>, goals: readonly Goal[]): string[] {
+  const missed = goals.filter(({ met }) => !met).map(({ measured, name }) => `${name}: ${measured}`);
+  return typeof snapshots === 'string' ? [...missed, `snapshots were not measured: ${snapshots}`] : missed;
 }
 
 function snapshotGoals(snapshots: BenchResult['snapshots']): Goal[] {

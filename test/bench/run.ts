@@ -8,7 +8,7 @@ import { Scratch } from '../support/scratch.ts';
 import { connectCaller } from './caller.ts';
 import { hasFio, measureDataPath } from './data-path.ts';
 import { DriverPlaces, DriverProcess, pools } from './driver-process.ts';
-import { judge } from './goals.ts';
+import { judge, missedGoals } from './goals.ts';
 import { type LifecyclePlan, type LifecycleResult, measureLifecycles } from './lifecycles.ts';
 import { measureMemory } from './memory.ts';
 import { describeResult } from './report.ts';
@@ -54,6 +54,7 @@ const usage = `Measures the driver beside the raw system calls. As root: npm run
   --quick      a minute, for a first look
   --full       long: more rounds, 5000 lives for the memory
   --data       the data path as well, with fio (part of --full)
+  --check      ends with 1 if a goal is missed, or could not be measured
   --json FILE  the result for programs
 `;
 
@@ -107,6 +108,7 @@ async function main(): Promise<void> {
       quick: { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
       data: { type: 'boolean', default: false },
+      check: { type: 'boolean', default: false },
       json: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -125,6 +127,10 @@ async function main(): Promise<void> {
   const goals = judge(result);
   process.stdout.write(`${describeResult(result, goals)}\n`);
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ ...result, goals }, null, 2)}\n`);
+  if (!values.check) return;
+  const missed = missedGoals(result, goals);
+  for (const words of missed) process.stderr.write(`bench: missed: ${words}\n`);
+  if (missed.length > 0) process.exitCode = 1;
 }
 
 try {
