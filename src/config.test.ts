@@ -193,6 +193,11 @@ describe('the environment', () => {
     for (const step of stepNames) {
       const config = valid(await parseConfig(source({ HOLDFAST_TEST_CRASH_AT: `after ${step}` })));
       assert.deepEqual(config.crashPoint, { when: 'after', step });
+      const second = valid(await parseConfig(source({ HOLDFAST_TEST_CRASH_AT: `before ${step} 2` })));
+      assert.deepEqual(second.crashPoint, { when: 'before', step, pass: 2 });
+    }
+    for (const wrong of ['after create/commit 0', 'after create/commit two', 'after create/commit 2 3']) {
+      assert.match(problems(await parseConfig(source({ HOLDFAST_TEST_CRASH_AT: wrong }))).join(), /which pass of it/);
     }
   });
 });

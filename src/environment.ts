@@ -120,10 +120,15 @@ export class EnvironmentReader {
   crashPoint(name: VariableName): CrashPoint | undefined {
     const value = this.text(name);
     if (value === undefined) return undefined;
-    const [when, stepName, ...rest] = value.split(' ');
+    const [when, stepName, pass = '1', ...rest] = value.split(' ');
     const step = stepNames.find((known) => known === stepName);
-    if ((when === 'before' || when === 'after') && step !== undefined && rest.length === 0) return { when, step };
-    this.problems.push(`${name}: '${value}' must be 'before' or 'after' and one of ${stepNames.join(', ')}`);
+    const isWhole = /^[1-9][0-9]?$/.test(pass) && rest.length === 0;
+    if ((when === 'before' || when === 'after') && step !== undefined && isWhole) {
+      return pass === '1' ? { when, step } : { when, step, pass: Number(pass) };
+    }
+    this.problems.push(
+      `${name}: '${value}' must be 'before' or 'after', one of ${stepNames.join(', ')}, and perhaps which pass of it`,
+    );
     return undefined;
   }
 

@@ -70,13 +70,16 @@ export const stepNames = [
 
 export type StepName = (typeof stepNames)[number];
 
-/** Where a test wants the process to die: `before create/commit`. */
+/** Where a test wants the process to die: `before create/commit`; or `after snapshot/cut 2`, at its second pass. */
 export interface CrashPoint {
   readonly when: 'before' | 'after';
   readonly step: StepName;
+  /** The first one unless told otherwise. */
+  readonly pass?: number;
 }
 
 let armed: CrashPoint | undefined;
+let passes = 0;
 
 /** Test only, set once from the configuration: die at this point, as from kill -9. */
 export function armCrashPoint(point: CrashPoint): void {
@@ -96,5 +99,6 @@ export async function step<T>(name: StepName, work: () => Promise<T>): Promise<T
 }
 
 function dieIfArmed(when: CrashPoint['when'], name: StepName): void {
-  if (armed?.step === name && armed.when === when) process.kill(process.pid, 'SIGKILL');
+  if (armed?.step !== name || armed.when !== when) return;
+  if (++passes === (armed.pass ?? 1)) process.kill(process.pid, 'SIGKILL');
 }

@@ -120,7 +120,7 @@ export class CrashNode implements AsyncDisposable {
   spawn({ at, traced = false }: { readonly at?: CrashPoint; readonly traced?: boolean } = {}): void {
     const { command, scratch } = this.#options;
     const environment: Record<string, string> = { ...command.environment, STEP_TRACE: this.#trace };
-    if (at !== undefined) environment['HOLDFAST_TEST_CRASH_AT'] = `${at.when} ${at.step}`;
+    if (at !== undefined) environment['HOLDFAST_TEST_CRASH_AT'] = `${at.when} ${at.step} ${at.pass ?? 1}`;
     this.#driver = DriverProcess.spawn(scratch, {
       command: traced ? command.traced : command.plain,
       config: this.#config(),

@@ -1,10 +1,10 @@
-import type { CrashPoint, StepName } from '../../src/volume/step.ts';
+import type { CrashPoint } from '../../src/volume/step.ts';
 
 type Outcome = 'ok' | 'FAILED';
 
 interface Row {
   readonly operation: string;
-  readonly step: StepName;
+  readonly step: string;
   /** By the way that was gone after the crash. */
   readonly outcomes: Map<string, Outcome>;
 }
@@ -15,7 +15,8 @@ export class CrashTable {
   readonly #startedMs = performance.now();
 
   /** @param way what was done once the driver was back */
-  add(operation: string, { step, when }: CrashPoint, way: string, outcome: Outcome): void {
+  add(operation: string, { pass, step: name, when }: CrashPoint, way: string, outcome: Outcome): void {
+    const step = pass === undefined ? name : `${name} ${pass}`;
     const key = `${operation}\n${step}`;
     const row = this.#rows.get(key) ?? { operation, step, outcomes: new Map<string, Outcome>() };
     row.outcomes.set(`${when}, ${way}`, outcome);

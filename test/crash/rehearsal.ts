@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { CrashPoint } from '../../src/volume/step.ts';
+import { type CrashPoint, type StepName, stepNames } from '../../src/volume/step.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import type { DriverCommand } from './bundle.ts';
@@ -13,6 +13,12 @@ import { TestVolume } from './test-volume.ts';
 export const ways = ['replay', 'opposite'] as const;
 export type Way = (typeof ways)[number];
 
+/** What a start after a crash at this point had to do. */
+export interface Recovery {
+  readonly point: CrashPoint;
+  readonly steps: ReadonlySet<StepName>;
+}
+
 /** One operation on a node of its own, to be interrupted again and again. A volume is there only during one try. */
 export class Rehearsal implements AsyncDisposable {
   readonly #operation: Operation;
@@ -20,6 +26,10 @@ export class Rehearsal implements AsyncDisposable {
   readonly #node: CrashNode;
   /** Of the empty pools. */
   readonly #capacities: Capacities;
+  /** How often the operation passes each of its steps. */
+  readonly passes = new Map<StepName, number>();
+  /** Of the crashes so far. */
+  readonly recoveries: Recovery[] = [];
   #tries = 0;
 
   private constructor(operation: Operation, scratch: Scratch, node: CrashNode, capacities: Capacities) {
@@ -48,12 +58,13 @@ export class Rehearsal implements AsyncDisposable {
     await operation.prelude(volume);
     await checkConsistent(this.#node);
     this.#node.takeSteps();
-    const passed = new Set<string>();
+    const passes = new Map<string, number>();
     await operation.run(volume);
     await eventually(() => {
-      for (const step of this.#node.takeSteps()) passed.add(step);
-      assert.deepEqual([...passed].sort(), [...operation.steps].sort());
+      for (const step of this.#node.takeSteps()) passes.set(step, (passes.get(step) ?? 0) + 1);
+      assert.deepEqual([...passes.keys()].sort(), [...operation.steps].sort());
     });
+    for (const step of operation.steps) this.passes.set(step, passes.get(step) ?? 0);
     await operation.checkDone?.(volume);
     await this.#finish(volume);
   }
@@ -61,12 +72,37 @@ export class Rehearsal implements AsyncDisposable {
   /** Kills the driver at the point, starts it again, goes the way, and lives the volume's life to its end. */
   async crash(point: CrashPoint, way: Way): Promise<void> {
     const { operation, volume } = this.#begin();
+    await this.#interrupt(operation, volume, point);
     const node = this.#node;
-    await operation.prelude(volume);
+    node.takeSteps();
+    await node.start({ traced: true });
     await checkConsistent(node);
-    await interrupt(node, point, () => operation.run(volume));
+    const recovered = new Set<string>(node.takeSteps());
+    this.recoveries.push({ point, steps: new Set(stepNames.filter((name) => recovered.has(name))) });
+    await this.#goOn(operation, volume, point, way);
+  }
+
+  /** Kills the driver at the point, and the next one in what it does about that; goes on with the one after. */
+  async crashTwice(point: CrashPoint, inRecovery: CrashPoint, way: Way): Promise<void> {
+    const { operation, volume } = this.#begin();
+    await this.#interrupt(operation, volume, point);
+    const node = this.#node;
+    node.spawn({ at: inRecovery });
+    await node.died();
     await node.start();
     await checkConsistent(node);
+    await this.#goOn(operation, volume, point, way);
+  }
+
+  async #interrupt(operation: Operation, volume: TestVolume, point: CrashPoint): Promise<void> {
+    await operation.prelude(volume);
+    await checkConsistent(this.#node);
+    await interrupt(this.#node, point, () => operation.run(volume));
+  }
+
+  /** After a crash at the point, with a driver that works. */
+  async #goOn(operation: Operation, volume: TestVolume, point: CrashPoint, way: Way): Promise<void> {
+    const node = this.#node;
     const isThere = (await listIds(node)).includes(volume.id);
     assert.equal(isThere, operation.isThereAfter?.(point) ?? true, 'whether the volume is there');
     await (way === 'replay' ? operation.run(volume) : operation.opposite(volume));

@@ -7,7 +7,7 @@ import { OpeningRehearsal } from './opening-rehearsal.ts';
 import type { Operation } from './operation.ts';
 import { operations } from './operations/all.ts';
 import { type Opening, openings } from './operations/openings.ts';
-import { Rehearsal, ways } from './rehearsal.ts';
+import { type Recovery, Rehearsal, ways } from './rehearsal.ts';
 
 test('T04: every step is passed by an operation that is interrupted at it', () => {
   const covered = new Set([...operations, ...openings].flatMap(({ steps }) => steps));
@@ -44,12 +44,21 @@ describe('T01 T02 T04 T05: kill -9 before and after every step', { concurrency: 
     };
     try {
       await t.test('passes its steps and no others', () => onNode((node) => node.checkSteps()));
-      for (const point of crashPoints(operation.steps)) {
+      const passes = rehearsal?.passes ?? new Map<StepName, number>();
+      const recoveries: Recovery[] = [];
+      for (const point of [...crashPoints(operation.steps), ...laterPasses(passes)]) {
         for (const way of ways) {
-          await t.test(`killed ${point.when} ${point.step}, then ${way}`, () =>
+          await t.test(`killed ${describePoint(point)}, then ${way}`, () =>
             noted(operation.name, point, way, () => onNode((node) => node.crash(point, way))),
           );
+          recoveries.push(...(rehearsal?.recoveries.splice(0) ?? []));
         }
+      }
+      for (const [point, inRecovery] of secondCrashes(recoveries)) {
+        const way = `killed again ${inRecovery.when} ${inRecovery.step}`;
+        await t.test(`killed ${describePoint(point)}, ${way}, then replay`, () =>
+          noted(operation.name, point, way, () => onNode((node) => node.crashTwice(point, inRecovery, 'replay'))),
+        );
       }
       await t.test('stops in order, and nothing is left', () => onNode((node) => node.end()));
     } finally {
@@ -81,6 +90,34 @@ describe('T01 T02 T04 T05: kill -9 before and after every step', { concurrency: 
     }
   }
 });
+
+/** Steps that an operation passes several times: the last of them, when others have come true. */
+function laterPasses(passes: ReadonlyMap<StepName, number>): CrashPoint[] {
+  const repeated = [...passes].filter(([, count]) => count > 1);
+  return repeated.flatMap(([step, pass]) => (['before', 'after'] as const).map((when) => ({ when, step, pass })));
+}
+
+function describePoint({ pass, step, when }: CrashPoint): string {
+  return `${when} ${step}${pass === undefined ? '' : `, pass ${pass}`}`;
+}
+
+/** Pairs of steps that have been met by a second crash, by whatever operation. */
+const metTwice = new Set<string>();
+/** Every start passes them, so they are met once for all. */
+const everyStart: readonly StepName[] = ['open/grow', 'open/thaw'];
+
+/** A crash, and one at each step of what a start does about it: each pair once among all operations. */
+function secondCrashes(recoveries: readonly Recovery[]): [CrashPoint, CrashPoint][] {
+  return recoveries.flatMap(({ point, steps }) =>
+    crashPoints([...steps]).flatMap((inRecovery): [CrashPoint, CrashPoint][] => {
+      const { step, when } = inRecovery;
+      const key = `${everyStart.includes(step) ? 'any' : `${point.when} ${point.step}`}, ${when} ${step}`;
+      if (metTwice.has(key)) return [];
+      metTwice.add(key);
+      return [[point, inRecovery]];
+    }),
+  );
+}
 
 function crashPoints(steps: readonly StepName[]): CrashPoint[] {
   return steps.flatMap((step) => (['before', 'after'] as const).map((when) => ({ when, step })));

@@ -108,6 +108,20 @@ describe('what a power cut at the answer could take', () => {
     assert.deepEqual(lostByPowerCut(copy(sync('/pool/tmp/v.copy/data')), rules), []);
   });
 
+  test('what is put into the trash to be kept is durable before', () => {
+    const kept = (...between: Told[]) =>
+      story(
+        make('/pool/tmp/v.1'),
+        open('/pool/tmp/v.1/data'),
+        write('/pool/tmp/v.1/data'),
+        open('/pool/tmp/v.1/deleted.json'),
+        ...between,
+        rename('/pool/tmp/v.1', '/pool/trash/v.1'),
+      );
+    assert.equal(lostByPowerCut(kept(), rules).length, 2);
+    assert.deepEqual(lostByPowerCut(kept(sync('/pool/tmp/v.1/data'), sync('/pool/tmp/v.1')), rules), []);
+  });
+
   test('room that is held, and what is not in the pool, is nobody’s loss', () => {
     const paths = ['/pool/ballast', '/pool/health', '/pool/spares/1', '/pool/tmp/v.1/data', '/elsewhere'];
     assert.deepEqual(lostByPowerCut(story(...paths.flatMap((path) => [open(path), write(path)]), answer), rules), []);

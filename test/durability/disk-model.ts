@@ -7,6 +7,8 @@ export interface Rules {
   readonly matters: (path: string) => boolean;
   /** Whether somebody relies on the directory entry of this name. Others may come and go. */
   readonly isRelevantEntry: (path: string, change: 'make' | 'remove' | 'rename') => boolean;
+  /** Whether somebody may rely on what has this in it, wherever it is put. */
+  readonly isPrecious: (paths: readonly string[]) => boolean;
   /** What else must be durable before this is changed, or before something is renamed to it. */
   readonly mustComeBefore: (path: string, change: 'write' | 'remove' | 'rename') => readonly string[];
 }
@@ -51,7 +53,8 @@ class DiskModel {
   isAboutTo(event: DiskEvent): void {
     if (event.kind === 'rename') {
       const { from, to } = event;
-      const moved = this.#rules.matters(to) ? this.#below(from) : [];
+      const all = this.#below(from);
+      const moved = this.#rules.matters(to) || this.#rules.isPrecious(all) ? all : [];
       for (const path of [...moved, ...this.#rules.mustComeBefore(to, event.kind)])
         this.#check(path, `when it was renamed to ${to}`);
     } else if (event.kind === 'write' || event.kind === 'remove') {

@@ -23,6 +23,8 @@ export function poolRules(root: string): Rules {
       // mark that it can be brought back.
       return !name.startsWith('trash/') || change === 'rename' || basename(name) === 'deleted.json';
     },
+    // What can be brought back from the trash.
+    isPrecious: (paths) => paths.some((path) => inside(path) !== undefined && basename(path) === 'deleted.json'),
     mustComeBefore(path, change) {
       const name = inside(path) ?? '';
       // Says how much of the copy is durable.
@@ -40,6 +42,7 @@ export function homeRules(directory: string, { home }: { readonly home: string }
   return {
     matters: (path) => isKept(path) || path === directory || path === pools,
     isRelevantEntry: isKept,
+    isPrecious: () => false,
     mustComeBefore: () => [],
   };
 }

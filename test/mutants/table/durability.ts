@@ -128,9 +128,16 @@ export const durabilityMutants: readonly Mutant[] = [
     killer,
   },
   {
-    name: 'fsync of an image that was repaired',
+    name: 'fsync of the original that a repair keeps',
     file: file('repair'),
-    text: '      await syncFile(lane, path);\n',
+    text: "      await syncFile(lane, join(draft, 'data'));\n",
+    replacement: '',
+    killer,
+  },
+  {
+    name: "sync of the draft of a repair's original",
+    file: file('repair'),
+    text: '      await syncs.sync(lane, draft);\n',
     replacement: '',
     killer,
   },
