@@ -12,7 +12,7 @@ export const checkMutants: readonly Mutant[] = [
   {
     name: 'trash restore asks for the space',
     file: 'src/pool/image/deletion.ts',
-    text: "      using _space = await space.reserve(larger(0n, entry.record.sizeBytes - allocatedBytes), 'thin');\n",
+    text: '      using _space = await space.holdAgain(entry);\n',
     replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'restored asks for its space',
@@ -55,8 +55,8 @@ export const checkMutants: readonly Mutant[] = [
   {
     name: 'a note of another staging path is kept',
     file: 'src/node/unstage.ts',
-    text: 'if (stagedElsewhere === undefined) await notes.forget(id);',
-    replacement: 'await notes.forget(id);',
+    text: '  if (note !== undefined && note.path !== staging.path) return;\n',
+    replacement: '',
     killer: 'test/grpc/node-unstage.test.ts',
   },
   {

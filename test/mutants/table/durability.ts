@@ -65,16 +65,16 @@ export const durabilityMutants: readonly Mutant[] = [
   {
     name: 'sync of the directories after delete',
     file: file('deletion'),
-    text: `catch(ignoreMissing);
-      await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);`,
-    replacement: 'catch(ignoreMissing);',
+    text: `afloat(lane, () => lane.run(() => rename(path, trashed))));
+        await syncBoth(this.#parts);`,
+    replacement: 'afloat(lane, () => lane.run(() => rename(path, trashed))));',
     killer,
   },
   {
     name: 'sync of the directories after trash restore',
     file: file('deletion'),
     text: `layout.volume(id)));
-        await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);`,
+        await syncBoth(this.#parts);`,
     replacement: 'layout.volume(id)));',
     killer,
   },
@@ -158,7 +158,7 @@ export const durabilityMutants: readonly Mutant[] = [
   {
     name: 'sync of the directory after the backing file is made',
     file: file('backing-file'),
-    text: '    await new DirectorySync().sync(lane, directory);\n',
+    text: '        await new DirectorySync().sync(lane, dirname(path));\n',
     replacement: '',
     killer: openings,
   },
