@@ -81,9 +81,10 @@ failed_tests() {
     print "    { " substr($0, RSTART, RLENGTH) " }" }' "$results"/*.tap 2>/dev/null
 }
 
-# By themselves, one after the other: they measure memory or the share of a processor that a writer gets, or count what
-# the whole machine has one of. Everything else bears company.
+# By themselves, one after the other: they measure memory or the share of a processor that a writer gets, or run a driver
+# in a mount namespace of its own, which keeps alive whatever other tests have mounted. Everything else bears company.
 alone=(
+  test/cli/closed-pool.test.ts
   test/grpc/group-cut.test.ts
   test/hostile/frames.test.ts
   test/hostile/large-requests.test.ts

@@ -35,10 +35,12 @@ if (values.list === true) {
 
 async function runAll(): Promise<number> {
   const copy = mkdtempSync('/var/tmp/holdfast-mutants-');
-  process.once('SIGINT', () => {
-    rmSync(copy, { recursive: true, force: true });
-    process.exit(1);
-  });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      rmSync(copy, { recursive: true, force: true });
+      process.exit(1);
+    });
+  }
   try {
     for (const name of copied) cpSync(join(project, name), join(copy, name), { recursive: true });
     symlinkSync(join(project, 'node_modules'), join(copy, 'node_modules'));
@@ -49,10 +51,10 @@ async function runAll(): Promise<number> {
       const outcome = await judge(copy, mutant);
       if (outcome !== 'killed') survivors++;
       outcomes.set(mutant.name, outcome);
+      writeFileSync(join(project, documentPath), renderTable(mutants, outcomes));
       const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
       console.log(`${index + 1} of ${chosen.length}, ${seconds} s: ${outcome.padEnd(9)} ${mutant.name}`);
     }
-    writeFileSync(join(project, documentPath), renderTable(mutants, outcomes));
     console.log(`${chosen.length - survivors} killed, ${survivors} not`);
     return survivors === 0 ? 0 : 1;
   } finally {
