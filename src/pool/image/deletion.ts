@@ -4,6 +4,7 @@ import { ignoreMissing } from '../../kernel/errno.ts';
 import { type Mount, readMountTable } from '../../kernel/mount-table.ts';
 import { statusOf } from '../../kernel/path.ts';
 import { AlreadyExists, NotFound } from '../../volume/errors.ts';
+import { finishAll } from '../../volume/finish-all.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
@@ -33,7 +34,8 @@ export class ImageDeletion {
     }
     const { undeleteSeconds = this.#parts.undeleteSeconds } = record;
     // Nobody asks for the mark before the volume is in the trash, so an old one can go while we look who has the volume.
-    const [device] = await Promise.all([devices.holder(id), undeleteSeconds === 0 && this.#removeMark(id)]);
+    const unmarked = undeleteSeconds === 0 ? this.#removeMark(id) : Promise.resolve();
+    const [device] = await finishAll([devices.holder(id), unmarked.then(() => undefined)]);
     if (device !== undefined) throw await attachedHere(id, device);
     const deletion = undeleteSeconds === 0 ? undefined : await this.#markDeletion(id, undeleteSeconds);
     const trashed = layout.newTrash(id);

@@ -152,7 +152,7 @@ export class ImageSnapshots {
           // Removed by hand: what remains to be done is to forget it.
           const path = layout.snapshot(id);
           await unlessGone(lane, path, () => ballast.afloat(lane, () => lane.run(() => rename(path, trashed))));
-          await Promise.all([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);
+          await finishAll([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);
         }),
       );
       snapshotIndex.delete(id);
