@@ -1,3 +1,4 @@
+import { realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { PoolConfig } from '../config.ts';
 import { isErrno } from '../kernel/errno.ts';
@@ -23,6 +24,8 @@ export function isUsable(state: HomeState): boolean {
 /** Where a pool is, found without changing anything. */
 export interface HomeSight extends Place {
   readonly state: HomeState;
+  /** Its path without symlinks: what its lock is on. */
+  readonly source: string;
   /** What to know, and what to do about it, if it is not open. */
   readonly advice: string | undefined;
   /** The driver that runs the pool now, if any does. */
@@ -41,19 +44,18 @@ export interface Place {
 /** Looks for a pool as the driver would, but makes, mounts and locks nothing, and does not look into it. */
 export async function findHome(lane: Lane, dataDirectory: string, pool: PoolConfig): Promise<HomeSight> {
   const place = await placeOf(lane, dataDirectory, pool);
+  const isDirectory = place.type === 'directory';
   try {
-    const isDirectory = place.type === 'directory';
-    const { isMountRoot, kind } = await statusOf(lane, isDirectory ? place.path : place.root).catch(ifMissing);
-    if (kind !== 'directory')
-      return { ...place, state: 'broken', advice: `${place.root} is no directory.`, holders: [] };
-    const holders = await lockHolders(lane, place.path);
-    if (isDirectory || isMountRoot) return { ...place, state: 'open', advice: undefined, holders };
-    return { ...place, state: 'closed', advice: undefined, holders };
+    const source = await lane.run(() => realpath(place.path));
+    const { isMountRoot, kind } = await statusOf(lane, isDirectory ? source : place.root).catch(ifMissing);
+    const sight = { ...place, source, holders: await lockHolders(lane, source) };
+    if (kind !== 'directory') return { ...sight, state: 'broken', advice: `${place.root} is no directory.` };
+    return { ...sight, state: isDirectory || isMountRoot ? 'open' : 'closed', advice: undefined };
   } catch (error) {
     const sight = isErrno(error, 'ENOENT', 'ENOTDIR')
       ? await missing(lane, dataDirectory, pool.name, place)
       : ({ state: 'broken', advice: explain(error) } as const);
-    return { ...place, ...sight, holders: [] };
+    return { ...place, ...sight, source: place.path, holders: [] };
   }
 }
 
@@ -88,7 +90,7 @@ async function missing(
   if (await exists(lane, markerPathOf(dataDirectory, poolName))) {
     return { state: 'broken', advice: `this node had a pool at ${path}, but there is none now. Is its disk mounted?` };
   }
-  if (type === 'device') return { state: 'broken', advice: `${path} is no device of this node.` };
+  if (type === 'device') return { state: 'broken', advice: `${path} is not a block device of this node.` };
   if (type !== 'auto' && !(await exists(lane, dirname(path)))) {
     return { state: 'broken', advice: `${dirname(path)} does not exist. Is its disk mounted?` };
   }

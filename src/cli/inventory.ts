@@ -1,10 +1,11 @@
-import { access, constants, realpath } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import type { Config, PoolConfig } from '../config.ts';
 import { isErrno } from '../kernel/errno.ts';
 import { seesReflink } from '../kernel/filesystem.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { statusOf } from '../kernel/path.ts';
 import { hostBallastPath } from '../pool/image/ballast.ts';
+import { poolsDirectory } from '../pool/image/home.ts';
 import { Layout } from '../pool/image/layout.ts';
 import { readPoolFile } from '../pool/image/pool-file.ts';
 import { RecordIndex } from '../pool/image/record-index.ts';
@@ -64,7 +65,7 @@ export async function lookAtPool(config: Config, pool: PoolConfig, options: Look
   // It is known what its disk is like, and to ask it could take for ever.
   if (word?.state === 'quarantined') {
     const place = configuredPlace(config.dataDirectory, pool);
-    const home = { ...place, state: 'quarantined', advice: word.reason, holders: [] } as const;
+    const home = { ...place, source: place.path, state: 'quarantined', advice: word.reason, holders: [] } as const;
     return { config: pool, home, contents: undefined };
   }
   try {
@@ -89,7 +90,7 @@ async function readPool(lane: Lane, config: Config, pool: PoolConfig, wanted: Wa
       case 'open':
         return await read(home.root);
       case 'closed':
-        return asMounted(await readPrivately(lane, await lane.run(() => realpath(home.path)), read), home);
+        return await readClosed(lane, config, { config: pool, home }, read);
       default:
         return { config: pool, home, contents: undefined };
     }
@@ -98,6 +99,20 @@ async function readPool(lane: Lane, config: Config, pool: PoolConfig, wanted: Wa
     const advice = explain(error).replaceAll(readFrom, home.root).replace(`pool ${pool.name}: `, '');
     return { config: pool, home: { ...home, state, advice }, contents: undefined };
   }
+}
+
+async function readClosed(
+  lane: Lane,
+  { dataDirectory }: Config,
+  { config, home }: Omit<PoolSight, 'contents'>,
+  read: (root: string) => Promise<PoolSight>,
+): Promise<PoolSight> {
+  const type = home.type === 'device' ? 'device' : 'file';
+  const markerDirectory = poolsDirectory(dataDirectory);
+  const closed = { poolName: config.name, source: home.source, type, markerDirectory } as const;
+  const sight = await readPrivately(lane, closed, read);
+  if (sight === undefined) return { config, home: { ...home, ...absent(home.path) }, contents: undefined };
+  return asMounted(sight, home);
 }
 
 /** What was read from a mount that nobody else sees, with the paths that it has where the driver mounts it. */

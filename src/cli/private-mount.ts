@@ -1,16 +1,29 @@
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sameDevice } from '../kernel/device.ts';
-import { isErrno } from '../kernel/errno.ts';
+import { type DeviceNumber, sameDevice } from '../kernel/device.ts';
+import { isErrno, KernelError } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { isOpenElsewhere, lockExclusively } from '../kernel/lock.ts';
 import { attachLoop, holdLoop, type LoopDevice, listLoops } from '../kernel/loop.ts';
 import { isAttached } from '../kernel/loop-sight.ts';
 import { type MountAttributes, type MountParameter, mountDetached } from '../kernel/mount.ts';
 import { statusOf } from '../kernel/path.ts';
+import { noDevice } from '../pool/image/home.ts';
+import { filesystemIsToBeMade } from '../pool/image/home-format.ts';
+import { cannotBeMounted } from '../pool/image/home-mount.ts';
 
 /** The pool's filesystem cannot be read without writing to its disk, or not now. The message is for the operator. */
 export class NotReadable extends Error {}
+
+/** A device or backing file that is a pool's home, and is not mounted in this mount namespace. */
+export interface ClosedHome {
+  readonly poolName: string;
+  /** What its lock is on. */
+  readonly source: string;
+  readonly type: 'device' | 'file';
+  /** The driver's own: whether a format was begun says a file in there. */
+  readonly markerDirectory: string;
+}
 
 /**
  * Reads the XFS of a device or backing file that is not mounted in this mount namespace: through a mount that nobody else
@@ -20,17 +33,32 @@ export class NotReadable extends Error {}
  * what its driver sees. Else it is mounted read-only over a read-only device, with the driver's own lock. That the
  * kernel refuses if the log has to be replayed: what was acknowledged last is only there, and a look past it
  * (`norecovery`) could miss volumes or show half of a change.
- * @throws NotReadable
+ * @returns undefined if the driver will make a filesystem there
+ * @throws HoldfastError what the driver says, if it will not use it; NotReadable
  */
-export async function readPrivately<T>(lane: Lane, source: string, read: (root: string) => Promise<T>): Promise<T> {
+export async function readPrivately<T>(
+  lane: Lane,
+  home: ClosedHome,
+  read: (root: string) => Promise<T>,
+): Promise<T | undefined> {
+  const { poolName, source } = home;
   const lock = await lockExclusively(lane, source);
   try {
-    const shared = await readShared(lane, source, read);
-    if (shared !== undefined) return shared.result;
-    if (lock === undefined) {
-      throw new NotReadable(`${source} is held by a driver that has not mounted it yet: try again.`);
+    await using attached = await deviceOf(lane, home);
+    if (attached !== undefined) {
+      const isToBeMade = await filesystemIsToBeMade({ ...home, ...attached, lane });
+      if (!isToBeMade && (await isMounted(lane, attached.devicePath))) {
+        return await readMounted(lane, attached.devicePath, [], read);
+      }
+      if (isToBeMade && lock !== undefined) return undefined;
     }
-    return await readAlone(lane, source, read);
+    if (lock === undefined)
+      throw new NotReadable(`${source} is held by a driver that has not mounted it yet: try again.`);
+    return await readAlone(lane, home, read);
+  } catch (error) {
+    throw error instanceof KernelError && error.syscall.startsWith('fsconfig')
+      ? cannotBeMounted({ poolName, source }, error)
+      : error;
   } finally {
     await lock?.[Symbol.asyncDispose]();
   }
@@ -38,30 +66,24 @@ export async function readPrivately<T>(lane: Lane, source: string, read: (root: 
 
 const attributes: MountAttributes = { readonly: true, nosuid: true, nodev: true, noexec: true, atime: 'noatime' };
 
-async function readShared<T>(
-  lane: Lane,
-  source: string,
-  read: (root: string) => Promise<T>,
-): Promise<{ readonly result: T } | undefined> {
-  const device = await deviceOf(lane, source);
-  if (device === undefined) return undefined;
-  await using _hold = device;
-  if (!(await isMounted(lane, device.path))) return undefined;
-  return { result: await readMounted(lane, device.path, [], read) };
+interface Device extends AsyncDisposable {
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
 }
 
 /** The block device that shows the source already: itself, or a loop device over the file. */
-async function deviceOf(
-  lane: Lane,
-  source: string,
-): Promise<({ readonly path: string } & AsyncDisposable) | undefined> {
-  const status = await statusOf(lane, source);
-  if (status.kind === 'block') return { path: source, [Symbol.asyncDispose]: async () => undefined };
+async function deviceOf(lane: Lane, { poolName, source, type }: ClosedHome): Promise<Device | undefined> {
+  const { device, inode, represents } = await statusOf(lane, source);
+  if (type === 'device') {
+    if (represents === undefined) throw noDevice(poolName, source);
+    return { devicePath: source, device: represents, [Symbol.asyncDispose]: async () => undefined };
+  }
   if (!(await isOpenElsewhere(lane, source))) return undefined;
   for (const loop of await listLoops(lane, (path) => basename(path) === basename(source))) {
-    if (!sameDevice(loop.backingDevice, status.device) || loop.backingInode !== status.inode) continue;
+    if (!sameDevice(loop.backingDevice, device) || loop.backingInode !== inode) continue;
     const hold = await holdLoop(lane, loop);
-    if (hold !== undefined) return { path: loop.devicePath, [Symbol.asyncDispose]: () => hold[Symbol.asyncDispose]() };
+    if (hold === undefined) continue;
+    return { ...loop, [Symbol.asyncDispose]: () => hold[Symbol.asyncDispose]() };
   }
   return undefined;
 }
@@ -84,20 +106,21 @@ async function isMounted(lane: Lane, devicePath: string): Promise<boolean> {
 /** Writes nothing, not even what the log has. */
 const passive: readonly MountParameter[] = [['ro'], ['norecovery']];
 
-async function readAlone<T>(lane: Lane, source: string, read: (root: string) => Promise<T>): Promise<T> {
+async function readAlone<T>(lane: Lane, home: ClosedHome, read: (root: string) => Promise<T>): Promise<T | undefined> {
   const loop = await attachLoop(lane, {
-    backing: source,
+    backing: home.source,
     label: 'holdfast look',
     readonly: true,
     autoclear: true,
     blockSizeBytes: 512,
   });
   try {
+    if (home.type === 'file' && (await filesystemIsToBeMade({ ...home, ...loop, lane }))) return undefined;
     return await readMounted(lane, loop.devicePath, [['ro']], read);
   } catch (error) {
     if (!isErrno(error, 'EROFS')) throw error;
     throw new NotReadable(
-      `${source} was not unmounted in order, by a power cut say: before it can be read its log has to be replayed, and this command writes nothing. Start the driver (holdfast serve), which does that.`,
+      `${home.source} was not unmounted in order, by a power cut say: before it can be read its log has to be replayed, and this command writes nothing. Start the driver (holdfast serve), which does that.`,
     );
   } finally {
     await detached(loop);

@@ -40,7 +40,8 @@ export async function unlessSilent<T>(pool: PoolConfig, places: number, work: (l
 /** A pool of which nothing is known but that its disk does not answer. */
 export function silentSight(config: PoolConfig, { dataDirectory }: Config, afterMs: number): PoolSight {
   const place = configuredPlace(dataDirectory, config);
-  return { config, home: { ...place, state: 'silent', advice: advice(afterMs), holders: [] }, contents: undefined };
+  const home = { ...place, source: place.path, state: 'silent', advice: advice(afterMs), holders: [] } as const;
+  return { config, home, contents: undefined };
 }
 
 function advice(afterMs: number): string {

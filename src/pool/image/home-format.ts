@@ -34,38 +34,69 @@ export interface HomeDisk {
  * @throws FailedPrecondition if there is anything else on the disk, or it cannot be formatted
  */
 export async function ensureFilesystem(home: HomeDisk): Promise<void> {
+  await using device = await openReadOnly(home.lane, home.devicePath);
+  refuseReadonly(home, device);
+  const found = await examine(home, device);
+  if (found.isToBeMade) return await makeFilesystem(home, { device, ...found });
+  // The marker goes before the first use, so it can be there only if it was put back with a backup, say.
+  if (found.isMarked) await step('open/unmark', () => found.marker.clear());
+}
+
+/**
+ * What `ensureFilesystem` is going to do, for who only looks: nothing is changed.
+ * @throws FailedPrecondition as it would
+ */
+export async function filesystemIsToBeMade(home: HomeDisk): Promise<boolean> {
+  await using device = await openReadOnly(home.lane, home.devicePath);
+  // A file is shown to who only looks by a device that nobody can write to.
+  const isDisk = home.devicePath === home.source;
+  if (isDisk) refuseReadonly(home, device);
+  const { isToBeMade } = await examine(home, device);
+  if (isToBeMade) refuseSmall(home, device);
+  if (isToBeMade && isDisk) await refuseInUse(home);
+  return isToBeMade;
+}
+
+function refuseReadonly({ poolName, source }: HomeDisk, device: Descriptor): void {
+  if (!refusesWrites(device)) return;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${source} is a read-only disk. Make it writable (a switch, or blockdev --setrw), or name another.`,
+  );
+}
+
+function refuseSmall({ poolName, source }: HomeDisk, device: Descriptor): void {
+  const { sizeBytes } = limitsOfDevice(device);
+  if (sizeBytes < minimumHomeBytes) throw tooSmall(poolName, source, sizeBytes);
+}
+
+interface Examined {
+  readonly disk: BegunFormat['disk'];
+  readonly marker: FormatMarker;
+  /** A format of this very disk was begun. */
+  readonly isMarked: boolean;
+  readonly isToBeMade: boolean;
+}
+
+async function examine(home: HomeDisk, device: Descriptor): Promise<Examined> {
   const { lane, devicePath, markerDirectory, poolName, source } = home;
-  await using device = await openReadOnly(lane, devicePath);
-  if (refusesWrites(device)) {
-    throw new FailedPrecondition(
-      `pool ${poolName}: ${source} is a read-only disk. Make it writable (a switch, or blockdev --setrw), or name another.`,
-    );
-  }
   const disk = await identifyDisk(lane, device, home.device);
   const marker = new FormatMarker(lane, markerDirectory, poolName);
   const begun = await marker.read();
   const begunUuid = begun !== undefined && isSameDisk(begun.disk, disk) ? begun.uuid : undefined;
   const beginning = await readBeginning(lane, device);
-  const verdict = judgeHome({
-    content: await probeContent(lane, devicePath),
-    beginning,
-    begunUuid,
-  });
+  const verdict = judgeHome({ content: await probeContent(lane, devicePath), beginning, begunUuid });
+  const examined = { disk, marker, isMarked: begunUuid !== undefined };
   switch (verdict.kind) {
     case 'mount':
-      // More than a format has left: it was used since.
-      if (begunUuid !== undefined) await step('open/unmark', () => marker.clear());
-      return;
+      return { ...examined, isToBeMade: false };
     case 'foreign':
       throw new FailedPrecondition(
         `pool ${poolName}: ${source} is not blank: it holds ${verdict.what}. Holdfast formats blank disks only. If nothing on it is needed, clear it with: wipefs --all ${source} && dd if=/dev/zero of=${source} bs=1M count=1 conv=notrunc`,
       );
     case 'finished':
-      // The marker goes before the first use, so this can be true only of one that was put back with a backup, say.
-      if (await wasUsed(lane, device, beginning)) return await step('open/unmark', () => marker.clear());
-      return await makeFilesystem(home, { device, disk, marker });
+      return { ...examined, isToBeMade: !(await wasUsed(lane, device, beginning)) };
     case 'format':
-      return await makeFilesystem(home, { device, disk, marker });
+      return { ...examined, isToBeMade: true };
   }
 }
 
@@ -78,8 +109,8 @@ async function makeFilesystem(
   }: { readonly device: Descriptor; readonly disk: BegunFormat['disk']; readonly marker: FormatMarker },
 ): Promise<void> {
   const { devicePath, lane } = home;
-  const { sectorBytes, sizeBytes } = limitsOfDevice(device);
-  if (sizeBytes < minimumHomeBytes) throw tooSmall(home.poolName, home.source, sizeBytes);
+  refuseSmall(home, device);
+  const { sectorBytes } = limitsOfDevice(device);
   await refuseInUse(home);
   const uuid = randomUUID();
   await step('open/mark', () => marker.set({ disk, uuid }));

@@ -179,11 +179,15 @@ async function mountSource(
   } catch (error) {
     // Its host is full: whoever opens the pool tells of it.
     if (isErrno(error, 'ENOSPC')) throw error;
-    if (error instanceof KernelError) {
-      throw new DataLoss(
-        `pool ${poolName}: the filesystem on ${source} cannot be mounted (${error.message}). See the kernel's log (dmesg); check it with: xfs_repair -n ${source}`,
-      );
-    }
-    throw error;
+    throw error instanceof KernelError ? cannotBeMounted({ poolName, source }, error) : error;
   }
+}
+
+export function cannotBeMounted(
+  { poolName, source }: Pick<HomeMount, 'poolName' | 'source'>,
+  why: KernelError,
+): DataLoss {
+  return new DataLoss(
+    `pool ${poolName}: the filesystem on ${source} cannot be mounted (${why.message}). See the kernel's log (dmesg); check it with: xfs_repair -n ${source}`,
+  );
 }

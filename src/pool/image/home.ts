@@ -176,10 +176,12 @@ async function realDevice(options: HomeOptions, path: string): Promise<string> {
   const { lane, poolName } = options;
   const device = await lane.run(() => realpath(path)).catch(() => undefined);
   const status = device === undefined ? undefined : await lane.run(() => stat(device));
-  if (device === undefined || !status?.isBlockDevice()) {
-    throw new FailedPrecondition(`pool ${poolName}: ${path} is not a block device of this node.`);
-  }
+  if (device === undefined || !status?.isBlockDevice()) throw noDevice(poolName, path);
   return device;
+}
+
+export function noDevice(poolName: string, path: string): FailedPrecondition {
+  return new FailedPrecondition(`pool ${poolName}: ${path} is not a block device of this node.`);
 }
 
 async function exists(lane: Lane, path: string): Promise<boolean> {
