@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import type { z } from 'zod';
 import { isErrno } from '../kernel/errno.ts';
+import { parseJsonInput } from '../volume/parse-input.ts';
 import {
   type HolderList,
   holderList,
@@ -49,13 +50,12 @@ export class AdminClient {
 
   async #call<T>(method: string, path: string, schema: z.ZodType<T>): Promise<T> {
     const { status, text } = await this.#exchange(method, path);
-    const answer = parseJson(text);
     if (status !== 200) {
-      const { data } = refusal.safeParse(answer);
-      throw new AdminError(data?.message ?? `the driver answered with HTTP status ${status}`);
+      const refused = parseJsonInput(refusal, text);
+      throw new AdminError('data' in refused ? refused.data.message : `the driver answered with HTTP status ${status}`);
     }
-    const result = schema.safeParse(answer);
-    if (result.success) return result.data;
+    const answer = parseJsonInput(schema, text);
+    if ('data' in answer) return answer.data;
     throw new AdminError('the driver answered in words that this command does not know: are both of one version?');
   }
 
@@ -84,13 +84,5 @@ export class AdminClient {
     return new AdminError(
       `no driver answers at ${this.#socketPath}: start it (holdfast serve), or run this in its container.`,
     );
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { InvalidArgument } from '../volume/errors.ts';
 import { parseVolumeId } from '../volume/id.ts';
+import { inOneSentence, parseInput } from '../volume/parse-input.ts';
 import type { AdminCall, AdminHandlers } from './service.ts';
 
 /** A request, found in the table. */
@@ -85,7 +86,7 @@ function decode(text: string | undefined): string | undefined {
 
 /** @throws InvalidArgument */
 function parse<T>(schema: z.ZodType<T>, input: unknown): T {
-  const parsed = schema.safeParse(input);
-  if (parsed.success) return parsed.data;
-  throw new InvalidArgument(parsed.error.issues.map(({ message }) => message).join('; '));
+  const parsed = parseInput(schema, input);
+  if ('data' in parsed) return parsed.data;
+  throw new InvalidArgument(inOneSentence(parsed.mistakes));
 }

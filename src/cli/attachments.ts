@@ -10,6 +10,7 @@ import { statusOf } from '../kernel/path.ts';
 import { isReadonlyDevice } from '../node/sysfs.ts';
 import type { Layout } from '../pool/image/layout.ts';
 import { type VolumeId, volumeIdInPath } from '../volume/id.ts';
+import { parseJsonInput } from '../volume/parse-input.ts';
 
 export type VolumeState = 'detached' | 'attached' | 'staged' | 'published';
 
@@ -81,12 +82,14 @@ async function loopsOf({ lane, layout, loops }: KernelView, id: VolumeId): Promi
   }
 }
 
+const noteFile = z.object({ staging: z.object({ path: z.string() }).optional() });
+
 /** Which of the mounts is the staging one, only the driver's note can tell. */
 async function stagingPathOf({ lane, notesDirectory }: KernelView, id: VolumeId): Promise<string | undefined> {
   try {
     const text = await lane.run(() => readFile(join(notesDirectory, `${id}.json`), 'utf8'));
-    const note = z.object({ staging: z.object({ path: z.string() }).optional() }).safeParse(JSON.parse(text));
-    return note.success ? note.data.staging?.path : undefined;
+    const note = parseJsonInput(noteFile, text);
+    return 'data' in note ? note.data.staging?.path : undefined;
   } catch {
     return undefined;
   }

@@ -6,6 +6,7 @@ import type { Lane } from '../kernel/lane.ts';
 import { statusOf } from '../kernel/path.ts';
 import { hostBallastPath } from '../pool/image/ballast.ts';
 import { poolsDirectory } from '../pool/image/home.ts';
+import { explainTrouble } from '../pool/image/home-trouble.ts';
 import { Layout } from '../pool/image/layout.ts';
 import { readPoolFile } from '../pool/image/pool-file.ts';
 import { RecordIndex } from '../pool/image/record-index.ts';
@@ -96,7 +97,7 @@ async function readPool(lane: Lane, config: Config, pool: PoolConfig, wanted: Wa
     }
   } catch (error) {
     const state = error instanceof NotReadable ? home.state : 'broken';
-    const advice = explain(error).replaceAll(readFrom, home.root).replace(`pool ${pool.name}: `, '');
+    const advice = withoutName(explain(error).replaceAll(readFrom, home.root), pool.name);
     return { config: pool, home: { ...home, state, advice }, contents: undefined };
   }
 }
@@ -140,26 +141,28 @@ async function readRoot(
   const contents = await readContents(lane, config, home, wanted);
   const ids = wanted === 'attachments' ? contents.records.map(({ id }) => id) : [];
   const attachments = await attachmentsOf(lane, { ids, layout, notesDirectory });
-  const isReadonly = home.state === 'open' && (await isMountedReadonly(lane, home.root));
+  const advice = home.state === 'open' ? await whyNotWritable(lane, config.name, home.root) : undefined;
   return {
     config,
-    home: isReadonly ? { ...home, state: 'broken', advice: readonlyAdvice(home.root) } : home,
+    home: advice === undefined ? home : { ...home, state: 'broken', advice },
     contents: { ...contents, attachments },
   };
 }
 
-async function isMountedReadonly(lane: Lane, root: string): Promise<boolean> {
+/** Its driver has to write; who only looks can read it all the same. */
+async function whyNotWritable(lane: Lane, poolName: string, root: string): Promise<string | undefined> {
   try {
     await lane.run(() => access(root, constants.W_OK));
-    return false;
+    return undefined;
   } catch (error) {
-    if (isErrno(error, 'EROFS')) return true;
-    throw error;
+    if (!isErrno(error, 'EROFS')) throw error;
+    return withoutName(explain(await explainTrouble(error, { lane, poolName, path: root })), poolName);
   }
 }
 
-function readonlyAdvice(root: string): string {
-  return `the filesystem of ${root} is mounted read-only, and its driver has to write: see dmesg, check the disk, and mount it writable.`;
+/** Who prints it puts the pool's name before it. */
+function withoutName(text: string, poolName: string): string {
+  return text.replace(`pool ${poolName}: `, '');
 }
 
 async function readContents(

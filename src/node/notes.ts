@@ -6,6 +6,7 @@ import { ignoreMissing } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { parseJsonInput } from '../volume/parse-input.ts';
 import { step } from '../volume/step.ts';
 import type { FilesystemParameter } from './mount-options.ts';
 
@@ -140,17 +141,9 @@ export class Notes {
   }
 
   #parse(text: string): Note | undefined {
-    const parsed = storedNote.safeParse(parseJson(text));
-    if (!parsed.success || parsed.data.bootId !== this.#bootId) return undefined;
+    const parsed = parseJsonInput(storedNote, text);
+    if (!('data' in parsed) || parsed.data.bootId !== this.#bootId) return undefined;
     const { options, staging } = parsed.data;
     return { options, staging };
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

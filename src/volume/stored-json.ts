@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { accessModes } from './capability.ts';
 import { DataLoss } from './errors.ts';
 import { filesystemTypes } from './filesystem.ts';
+import { inOneSentence, parseJsonInput } from './parse-input.ts';
 
 /** The parts that the records on disk have in common. Sizes are decimal strings: JSON numbers end at 2^53 (L12). */
 
@@ -21,19 +22,11 @@ export const storedParameters = z.record(z.string(), z.string());
  * @throws DataLoss naming the file
  */
 export function parseStored<T>(schema: z.ZodType<T>, text: string, where: string): T {
-  const parsed = schema.safeParse(parseJson(text));
-  if (parsed.success) return parsed.data;
-  throw unreadable(where, z.prettifyError(parsed.error));
+  const parsed = parseJsonInput(schema, text);
+  if ('data' in parsed) return parsed.data;
+  throw unreadable(where, inOneSentence(parsed.mistakes));
 }
 
 export function unreadable(where: string, reason: string): DataLoss {
   return new DataLoss(`The record ${where} cannot be read (${reason}). Its data is left as it is.`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -32,7 +32,7 @@ const situations: Readonly<Record<string, { readonly make: (scratch: Scratch) =>
       execFileSync('truncate', ['--size=100M', scratch.join('disk.img')]);
       return `device: ${attached(scratch)}`;
     },
-    says: /too few for XFS: a pool needs at least 300Mi/,
+    says: /has only 100Mi: XFS, and so a pool, needs at least 300Mi/,
   },
   'a file with a damaged XFS': {
     make: (scratch) => {

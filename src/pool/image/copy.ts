@@ -7,6 +7,7 @@ import { isErrno } from '../../kernel/errno.ts';
 import { type DirectorySync, resizeFile, syncFile } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { copyRange, nextData } from '../../kernel/sparse.ts';
+import { parseJsonInput } from '../../volume/parse-input.ts';
 import { smaller } from '../../volume/size.ts';
 import { storedBytes } from '../../volume/stored-json.ts';
 import { replaceFile } from './durable-file.ts';
@@ -64,11 +65,11 @@ export async function copyImage(lane: Lane, syncs: DirectorySync, copy: ImageCop
 async function readProgress(lane: Lane, path: string, identity: string): Promise<bigint> {
   try {
     const text = await lane.run(() => readFile(path, 'utf8'));
-    const progress = progressFile.parse(JSON.parse(text));
-    return progress.source === identity ? BigInt(progress.doneBytes) : 0n;
+    const progress = parseJsonInput(progressFile, text);
+    // Not noted readably, or of another source: from the start.
+    return 'data' in progress && progress.data.source === identity ? BigInt(progress.data.doneBytes) : 0n;
   } catch (error) {
-    // No progress was noted, or not readably: from the start.
-    if (isErrno(error, 'ENOENT') || error instanceof z.ZodError || error instanceof SyntaxError) return 0n;
+    if (isErrno(error, 'ENOENT')) return 0n;
     throw error;
   }
 }

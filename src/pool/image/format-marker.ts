@@ -5,6 +5,7 @@ import type { DiskIdentity } from '../../kernel/disk-identity.ts';
 import { ignoreMissing } from '../../kernel/errno.ts';
 import { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { parseJsonInput } from '../../volume/parse-input.ts';
 import { storedBytes } from '../../volume/stored-json.ts';
 import { replaceFile } from './durable-file.ts';
 
@@ -35,16 +36,20 @@ export class FormatMarker {
     this.#path = join(directory, `${poolName}.formatting`);
   }
 
-  /**
-   * undefined: none was begun. Older drivers wrote the device's path, and formatted whatever had that path later: such a
-   * marker says too little, and goes.
-   */
+  /** undefined: none was begun, or what is there says too little. */
   async read(): Promise<BegunFormat | undefined> {
-    const text = await this.#lane.run(() => readFile(this.#path, 'utf8')).catch(ignoreMissing);
-    if (text === undefined) return undefined;
-    const marker = parse(text);
-    if (marker === undefined) await this.clear();
+    const text = await this.#text();
+    const marker = text === undefined ? undefined : parse(text);
     return marker && { uuid: marker.uuid, disk: { ...marker.disk, sizeBytes: BigInt(marker.disk.sizeBytes) } };
+  }
+
+  /**
+   * Removes a marker that says too little. Older drivers wrote the device's path, and formatted whatever had that path
+   * later.
+   */
+  async removeVoid(): Promise<void> {
+    const text = await this.#text();
+    if (text !== undefined && parse(text) === undefined) await this.clear();
   }
 
   async set({ disk, uuid }: BegunFormat): Promise<void> {
@@ -57,12 +62,13 @@ export class FormatMarker {
     await this.#lane.run(() => rm(this.#path, { force: true }));
     await this.#syncs.sync(this.#lane, dirname(this.#path));
   }
+
+  #text(): Promise<string | undefined> {
+    return this.#lane.run(() => readFile(this.#path, 'utf8')).catch(ignoreMissing);
+  }
 }
 
 function parse(text: string): z.infer<typeof markerFile> | undefined {
-  try {
-    return markerFile.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+  const parsed = parseJsonInput(markerFile, text);
+  return 'data' in parsed ? parsed.data : undefined;
 }

@@ -34,6 +34,7 @@ export interface HomeDisk {
  * @throws FailedPrecondition if there is anything else on the disk, or it cannot be formatted
  */
 export async function ensureFilesystem(home: HomeDisk): Promise<void> {
+  await new FormatMarker(home.lane, home.markerDirectory, home.poolName).removeVoid();
   await using device = await openReadOnly(home.lane, home.devicePath);
   refuseReadonly(home, device);
   const found = await examine(home, device);

@@ -6,6 +6,7 @@ import { isErrno } from '../../kernel/errno.ts';
 import type { DirectorySync } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import { step } from '../../volume/step.ts';
 import { ballastFileName } from './ballast.ts';
 import { replaceFile } from './durable-file.ts';
@@ -20,7 +21,7 @@ const poolFile = z.strictObject({
   format: z.literal(1),
   id: z.uuid(),
   /** The logical block size of its volumes' devices. */
-  blockSizeBytes: z.union([z.literal(512), z.literal(4096)]),
+  blockSizeBytes: z.literal([512, 4096]),
   createdAt: z.iso.datetime(),
 });
 
@@ -95,16 +96,10 @@ async function readMarker(lane: Lane, path: string): Promise<string | undefined>
 }
 
 function parsePoolFile(text: string, path: string): PoolFile {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    json = undefined;
-  }
-  const parsed = poolFile.safeParse(json);
-  if (parsed.success) return parsed.data;
+  const parsed = parseJsonInput(poolFile, text);
+  if ('data' in parsed) return parsed.data;
   throw new DataLoss(
-    `${path} cannot be read as a pool of this version (${z.prettifyError(parsed.error)}). Nothing was changed.`,
+    `${path} cannot be read as a pool of this version (${inOneSentence(parsed.mistakes)}). Nothing was changed.`,
   );
 }
 
