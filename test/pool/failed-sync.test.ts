@@ -60,6 +60,8 @@ describe('a sync that fails after what it was to make durable', () => {
       (await pool.trash()).map(({ record }) => record).sort(byId),
       kept.map(({ record }) => record).sort(byId),
     );
+    const promisedBytes = volumes.records.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0n);
+    assert.equal((await pool.capacity()).promisedBytes, promisedBytes);
     for (const { memberIds } of groups.records) {
       for (const id of memberIds) assert.ok(await pool.findSnapshot(id), `${id} is in a group, and is not there`);
     }

@@ -42,10 +42,11 @@ export class RecordIndex {
 
   /** What the disk says now. */
   restate(id: VolumeId, { records, damaged }: ReadRecords<VolumeId, VolumeRecord>): void {
-    this.#records.delete(id);
     this.#damaged.delete(id);
-    for (const record of records) this.#records.set(id, record);
     for (const { reason } of damaged) this.#damaged.set(id, reason);
+    const [record] = records;
+    if (record === undefined) this.delete(id);
+    else this.put(record);
   }
 
   get size(): number {

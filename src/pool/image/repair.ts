@@ -129,11 +129,15 @@ export class ImageRepair {
       step('repair/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(repaired))),
     );
     index.put(repaired);
-    await step('repair/commit', async () => {
-      await lane.run(() => rename(imagePath, layout.data(id)));
-      await syncs.sync(lane, layout.volume(id));
-    });
-    space.hasChanged(id);
+    try {
+      await step('repair/commit', async () => {
+        await lane.run(() => rename(imagePath, layout.data(id)));
+        await syncs.sync(lane, layout.volume(id));
+      });
+    } finally {
+      // Also if it is the sync that failed.
+      space.hasChanged(id);
+    }
   }
 }
 

@@ -70,10 +70,11 @@ export class SnapshotIndex {
 
   /** What the disk says now. */
   restateSnapshot(id: SnapshotId, { records, damaged }: ReadRecords<SnapshotId, SnapshotRecord>): void {
-    this.#snapshots.delete(id);
     this.#damaged.delete(id);
-    for (const record of records) this.#snapshots.set(id, record);
     for (const { reason } of damaged) this.#damaged.set(id, reason);
+    const [record] = records;
+    if (record === undefined) this.delete(id);
+    else this.put(record);
   }
 
   restateGroup(id: GroupId, { records, damaged }: ReadRecords<GroupId, GroupRecord>): void {
