@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { sameDevice } from '../kernel/device.ts';
 import { isErrno } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { type LoopStatus, listLoops } from '../kernel/loop.ts';
-import { type Mount, readMountTable } from '../kernel/mount-table.ts';
+import { isNodeOf, type Mount, readMountTable } from '../kernel/mount-table.ts';
 import { statusOf } from '../kernel/path.ts';
 import { isReadonlyDevice } from '../node/sysfs.ts';
 import type { Layout } from '../pool/image/layout.ts';
@@ -98,12 +98,11 @@ async function stagingPathOf({ lane, notesDirectory }: KernelView, id: VolumeId)
 /** A filesystem on the device, or the device's node on a file. btrfs has a device number of its own (major 0). */
 function shows(mount: Mount, loop: LoopStatus): boolean {
   if (sameDevice(mount.device, loop.device)) return true;
-  if (mount.device.major !== 0) return false;
-  return mount.source === loop.devicePath || basename(mount.root) === basename(loop.devicePath);
+  return (mount.device.major === 0 && mount.source === loop.devicePath) || isNodeOf(mount, loop.devicePath);
 }
 
 function isReadonly(mount: Mount, loops: readonly LoopStatus[]): boolean {
-  const node = loops.find((loop) => basename(mount.root) === basename(loop.devicePath));
+  const node = loops.find((loop) => isNodeOf(mount, loop.devicePath));
   return node === undefined ? mount.options.includes('ro') : node.readonly;
 }
 

@@ -13,6 +13,10 @@ import { CommandError, type CommandResult, run } from './run.ts';
 /** The kubelet waits two minutes for a publish; so that it hears why, this is less. */
 const patienceMs = 60_000;
 
+/** A host that sends fewer bytes a second than this, for so long, is given up. */
+const slowestBytes = 1000;
+const longestStallSeconds = 20;
+
 /**
  * The user that git runs as: one that nobody else is. So a repository on this node can be used only if everybody may
  * read it, and whatever a repository makes git do, it can write to the volume and to nothing else.
@@ -62,6 +66,8 @@ export interface Population {
   readonly volume: UnmountedVolume;
   readonly source: GitSource;
   readonly timeoutMs?: number;
+  /** How long a host may send next to nothing. */
+  readonly stallSeconds?: number;
 }
 
 /**
@@ -69,7 +75,8 @@ export interface Population {
  * all that a volume begins with. Hooks, submodules and filters of the repository do not run.
  * @throws HoldfastError in words that are for who wrote the attributes
  */
-export async function populateFromGit({ source, timeoutMs = patienceMs, volume }: Population): Promise<void> {
+export async function populateFromGit(population: Population): Promise<void> {
+  const { source, stallSeconds = longestStallSeconds, timeoutMs = patienceMs, volume } = population;
   const { directory, repository, revision = 'HEAD' } = source;
   const deadlineMs = performance.now() + timeoutMs;
   const inVolume = (place: string, command: readonly string[]) =>
@@ -77,7 +84,9 @@ export async function populateFromGit({ source, timeoutMs = patienceMs, volume }
       environment,
       timeoutMs: Math.max(1, Math.ceil(deadlineMs - performance.now())),
     });
-  const git = (...args: string[]) => inVolume(directory, withoutPrivileges(userId, ['git', ...configuration, ...args]));
+  const stall = ['-c', `http.lowSpeedLimit=${slowestBytes}`, '-c', `http.lowSpeedTime=${stallSeconds}`];
+  const git = (...args: string[]) =>
+    inVolume(directory, withoutPrivileges(userId, ['git', ...configuration, ...stall, ...args]));
   await requireGit();
   try {
     await inVolume('.', ['install', '-d', '-m', '0755', '-o', `${userId}`, '-g', `${userId}`, '--', directory]);
@@ -100,7 +109,8 @@ async function checkOut(git: Git, revision: string): Promise<void> {
   const fetch = ['fetch', '--quiet', '--no-recurse-submodules', '--upload-pack', uploadPack];
   let fetched = 'FETCH_HEAD';
   try {
-    await git(...fetch, '--depth=1', '--no-tags', 'origin', revision);
+    // The plus changes nothing, but that a revision with the name `tag` is no keyword (git-fetch(1)).
+    await git(...fetch, '--depth=1', '--no-tags', 'origin', `+${revision}`);
   } catch (error) {
     if (!hexadecimal.test(revision) || !(error instanceof CommandError) || !isUnknownRevision(error)) throw error;
     await git(...fetch, '--tags', 'origin');

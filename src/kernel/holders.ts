@@ -1,9 +1,8 @@
-import { basename } from 'node:path';
 import type { FoundHolders, Holder, NamespaceMember } from '../volume/holder.ts';
 import { unlessLate } from '../volume/unless-late.ts';
 import { type DeviceNumber, sameDevice } from './device.ts';
 import { Lane } from './lane.ts';
-import type { Mount } from './mount-table.ts';
+import { isNodeOf, type Mount } from './mount-table.ts';
 import type { FileStatus } from './path.ts';
 import {
   heldFiles,
@@ -140,9 +139,8 @@ class Search {
     );
   }
 
-  /** A device's node that is mounted on a file: then the filesystem is that of all device nodes. */
-  #isNodeOfVolume({ device, root }: Mount): boolean {
-    return device.major === 0 && this.#sought.devices.some(({ devicePath }) => root === `/${basename(devicePath)}`);
+  #isNodeOfVolume(mount: Mount): boolean {
+    return this.#sought.devices.some(({ devicePath }) => isNodeOf(mount, devicePath));
   }
 
   #remember(mount: Mount): void {

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import koffi from 'koffi';
 import type { DeviceNumber } from './device.ts';
 import { KernelError } from './errno.ts';
@@ -25,6 +26,14 @@ export interface Mount {
   readonly peerGroup: number | undefined;
   /** The peer group that this mount is handed mounts by. */
   readonly masterGroup: number | undefined;
+}
+
+/**
+ * Whether this is a device's node, mounted on a file. What is seen of its filesystem is the node: `/loop3` where /dev is a
+ * filesystem of its own, `/dev/loop3` where it is a directory of another one.
+ */
+export function isNodeOf({ root }: Pick<Mount, 'root'>, devicePath: string): boolean {
+  return root !== '/' && basename(root) === basename(devicePath);
 }
 
 const path = '/proc/self/mountinfo';

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { findHolders } from '../kernel/holders.ts';
 import type { AttachedDevice } from '../pool/pool.ts';
 import { Aborted, FailedPrecondition } from '../volume/errors.ts';
@@ -45,5 +46,5 @@ function devicesOf(mounted: Mounted | undefined) {
   if (mounted?.device === undefined) return [];
   const { access, device, mount } = mounted;
   // Of a device node that is mounted on a file, the mount table has the name that it has in /dev.
-  return [{ device, devicePath: access === 'block' ? `/dev${mount.root}` : mount.source }];
+  return [{ device, devicePath: access === 'block' ? `/dev/${basename(mount.root)}` : mount.source }];
 }

@@ -1,6 +1,7 @@
 import type { Lane } from '../kernel/lane.ts';
 import type { Pools } from '../pool/pools.ts';
 import type { SingleFlight } from '../volume/single-flight.ts';
+import type { LateRemovals } from './ephemeral/late-removals.ts';
 import type { Notes } from './notes.ts';
 
 /** What every operation of the node service works with. */
@@ -14,5 +15,6 @@ export interface NodeContext {
   readonly paths: SingleFlight;
   /** With `attach: required`, this node's id: what is staged must have been published to it. */
   readonly attachedTo: string | undefined;
+  readonly lateRemovals: LateRemovals;
   notes(): Promise<Notes>;
 }

@@ -3,7 +3,7 @@ import { type DeviceNumber, sameDevice } from '../kernel/device.ts';
 import { isErrno } from '../kernel/errno.ts';
 import type { Lane } from '../kernel/lane.ts';
 import { loopBackingPath } from '../kernel/loop-sight.ts';
-import { type Mount, readMountTable } from '../kernel/mount-table.ts';
+import { isNodeOf, type Mount, readMountTable } from '../kernel/mount-table.ts';
 import { statusOf } from '../kernel/path.ts';
 import type { AttachedDevice, Pool } from '../pool/pool.ts';
 import { Aborted } from '../volume/errors.ts';
@@ -149,7 +149,7 @@ export function mountsBelow(table: readonly Mount[], top: Mount): Mount[] {
 
 /** A device node that is bind-mounted but hidden: its name in /dev is all that the mount table has of it. */
 async function nodeBelow({ lane }: NodeContext, { root }: Mount): Promise<DeviceNumber | undefined> {
-  return root === '/' ? undefined : representedBy(lane, `/dev${root}`);
+  return root === '/' ? undefined : representedBy(lane, `/dev/${basename(root)}`);
 }
 
 /** Places where a volume can be seen, for `shows` tells its mounts, besides the ones that are known. */
@@ -193,6 +193,6 @@ export async function mountsOfDevices(
     nodes.some(({ device, devicePath, filesystem }) => {
       if (sameDevice(mount.device, device)) return true;
       if (mount.device.major === 0 && mount.source === devicePath) return true;
-      return sameDevice(mount.device, filesystem) && basename(mount.root) === basename(devicePath);
+      return sameDevice(mount.device, filesystem) && isNodeOf(mount, devicePath);
     });
 }

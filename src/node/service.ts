@@ -7,6 +7,7 @@ import { ephemeralIdFor, parseVolumeId } from '../volume/id.ts';
 import { SingleFlight } from '../volume/single-flight.ts';
 import type { NodeContext } from './context.ts';
 import { isEphemeral } from './ephemeral/attributes.ts';
+import { LateRemovals } from './ephemeral/late-removals.ts';
 import { publishEphemeral } from './ephemeral/publish.ts';
 import { parseEphemeralRequest } from './ephemeral/request.ts';
 import { expandVolume } from './expand.ts';
@@ -131,13 +132,22 @@ export function nodeService(options: NodeOptions): NodeHandlers {
   };
 }
 
-function nodeContext({ attachRequired, lane, nodeId, notesDirectory, pools, targetRoots }: NodeOptions): NodeContext {
+function nodeContext({
+  attachRequired,
+  flights,
+  lane,
+  nodeId,
+  notesDirectory,
+  pools,
+  targetRoots,
+}: NodeOptions): NodeContext {
   let notes: Promise<Notes> | undefined;
   return {
     pools,
     lane,
     targetRoots: targetRoots.map(normalizeRoot),
     paths: new SingleFlight(),
+    lateRemovals: new LateRemovals(pools, flights),
     attachedTo: attachRequired === true ? nodeId : undefined,
     notes() {
       notes ??= Notes.open(notesDirectory, lane).catch((error) => {

@@ -28,13 +28,14 @@ async function volume(t: TestContext, directory: string, fsType: FilesystemType 
   const { descriptor, devicePath } = loop;
   t.after(() => descriptor[Symbol.asyncDispose]());
   return {
-    populate: (attributes: GitAttributes, timeoutMs?: number) => {
+    populate: (attributes: GitAttributes, timeoutMs?: number, stallSeconds?: number) => {
       const source = parseGitSource(attributes);
       assert.ok(source !== undefined);
       return populateFromGit({
         volume: { devicePath, fsType },
         source,
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        ...(stallSeconds === undefined ? {} : { stallSeconds }),
       });
     },
     async look(): Promise<string> {
@@ -95,6 +96,14 @@ describe('populateFromGit', () => {
     'a commit that is no tip': ({ first }) => [first, 'one'],
     'an abbreviated commit': ({ first }) => [first.slice(0, 8), 'one'],
     HEAD: () => ['HEAD', 'two'],
+    'a branch with the name tag': (repository) => {
+      repository.git('branch', 'tag', 'v1');
+      return ['tag', 'one'];
+    },
+    'a tag with the name tag': (repository) => {
+      repository.git('tag', 'tag', 'v1');
+      return ['tag', 'one'];
+    },
   };
   for (const [what, revisionOf] of Object.entries(revisions)) {
     test(`gitRevision: ${what}`, async (t) => {
@@ -317,6 +326,16 @@ describe('populateFromGit', () => {
       await assert.rejects(populate({ gitRepository: `${server.url}/${place}/repository/.git` }), fails(code, words));
     });
   }
+
+  test('https: a host that takes the question and sends nothing is given up', async (t) => {
+    const directory = await scratch(t);
+    new GitRepository(directory);
+    await using server = await GitServer.start(directory);
+    setVariables(t, { GIT_SSL_CAINFO: server.certificatePath });
+    const { populate } = await volume(t, directory);
+    const stalled = populate({ gitRepository: `${server.url}/stalled/x` }, 60_000, 1);
+    await assert.rejects(stalled, fails('UNAVAILABLE', /reached: .*too slow/i));
+  });
 
   test('https: a certificate that nobody vouches for, and nobody there', async (t) => {
     const directory = await scratch(t);

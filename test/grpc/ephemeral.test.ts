@@ -18,6 +18,7 @@ import { ephemeralIdFor, volumeIdFor } from '../../src/volume/id.ts';
 import { shortPath } from '../../src/volume/short-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { GitRepository } from '../support/git-repository.ts';
+import { SilentServer } from '../support/git-server.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { blockCapability, filesystems, mountCapability } from '../support/node-volume.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -433,11 +434,30 @@ describe('an inline volume', () => {
     await harness.start();
     assert.notEqual(await harness.pool.find(volume.id), undefined);
     await rejects(volume.publish(), 'FAILED_PRECONDITION', /mount at .* for process \d+ \(sleep\)/);
-    // Its target is removed here, and with it the kernel takes the mount there away; the process stays.
-    await rejects(volume.unpublish(), 'FAILED_PRECONDITION', /process \d+ \(sleep\) at /);
+    await volume.unpublish();
+    assert.ok(!existsSync(volume.target));
     await user[Symbol.asyncDispose]();
-    await eventually(async () => void (await volume.unpublish()));
-    await assertGone(volume);
+    await eventually(() => assertGone(volume));
+  });
+
+  test('UP06 UP08: with a file open in another mount namespace its pod can end; its data goes when it is free', async () => {
+    const volume = new InlineVolume();
+    await volume.publish();
+    writeFileSync(volume.file('file'), 'x');
+    await using user = await harness.workElsewhereIn(volume.target);
+    for (let i = 0; i < 2; i++) {
+      await volume.unpublish();
+      assert.ok(!existsSync(volume.target));
+      assert.notEqual(await harness.pool.find(volume.id), undefined);
+      assert.deepEqual(await harness.pool.list(undefined, undefined), []);
+      await rejects(volume.stats(), 'NOT_FOUND');
+    }
+    // A driver that dies meanwhile finds it again.
+    await harness.restart();
+    assert.notEqual(await harness.pool.find(volume.id), undefined);
+    await volume.unpublish();
+    await user[Symbol.asyncDispose]();
+    await eventually(() => assertGone(volume));
   });
 
   test('unmounted behind our back, the next publish makes a fresh one', async () => {
@@ -499,6 +519,27 @@ describe('an inline volume from a git repository', () => {
       await volume.unpublish();
     });
   }
+
+  test('hosts that never answer hold up neither another host nor a local repository', async () => {
+    const silent = await SilentServer.start();
+    const gitRepository = silent.url;
+    const waiting = Array.from({ length: 6 }, () => new InlineVolume({ size: '32Mi', gitRepository }));
+    const publishes = waiting.map((volume) => rejects(volume.publish(), 'UNAVAILABLE'));
+    try {
+      await silent.asked();
+      const other = new InlineVolume({ size: '32Mi', gitRepository: 'https://localhost:1/x' });
+      await rejects(other.publish(), 'UNAVAILABLE', /cannot be reached/);
+      const local = new InlineVolume({ size: '32Mi', gitRepository: repository.path });
+      await local.publish();
+      assert.equal(local.read('file'), 'two');
+      await local.unpublish();
+    } finally {
+      // All of them, and whoever comes then.
+      silent.refuse();
+      await Promise.all(publishes);
+    }
+    for (const volume of waiting) await assertGone(volume);
+  });
 
   test('PB17: too much for the volume: nothing is left', async () => {
     const large = new GitRepository(repositories.path, 'large');

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { findHolders } from '../../src/kernel/holders.ts';
 import { Lane } from '../../src/kernel/lane.ts';
 import { attachLoop, type LoopDevice } from '../../src/kernel/loop.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -60,5 +65,40 @@ describe('whose a device is', () => {
     }
     for (const { id } of volumes) await pool.remove(id);
     await pool.close();
+  });
+});
+
+describe('a device that is published', () => {
+  test('stays when the driver starts anew, also where /dev is a directory of another filesystem', async () => {
+    using scratch = new Scratch('devices');
+    const pool = await openTestPool(scratch);
+    const { id } = await pool.create(volumeSpec('published', { content: { type: 'block' } }));
+    const attachment = await pool.attach(id, { lasting: true });
+    const { device, devicePath } = attachment;
+    await attachment.release();
+    // Its node, in a directory of a filesystem with much else in it.
+    mkdirSync(scratch.join('dev'));
+    const node = scratch.join('dev', basename(devicePath));
+    const target = scratch.join('target');
+    execFileSync('mknod', [node, 'b', `${device.major}`, `${device.minor}`]);
+    writeFileSync(target, '');
+    execFileSync('mount', ['--bind', node, target]);
+    await pool.close();
+    const again = await openTestPool(scratch);
+    assert.deepEqual(
+      (await again.devices(id)).map((each) => each.devicePath),
+      [devicePath],
+    );
+    const found = await findHolders({ devices: [{ device, devicePath }] }, 'mounts');
+    assert.deepEqual(
+      found.holders.map(({ path }) => path),
+      [target],
+    );
+    execFileSync('umount', [target]);
+    await again.close();
+    // Seen nowhere any more it goes with the next start.
+    const last = await openTestPool(scratch);
+    await eventually(async () => assert.deepEqual(await last.devices(id), []));
+    await last.close();
   });
 });

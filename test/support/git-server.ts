@@ -20,7 +20,7 @@ export class GitServer implements AsyncDisposable {
 
   /**
    * Serves `<url>/repositories/…`. `<url>/private/…` asks for a password, `<url>/insecure/…` leads to a server without
-   * encryption, and `<url>/local/…` to a path.
+   * encryption, and `<url>/local/…` to a path. `<url>/stalled/…` is never answered.
    */
   static async start(directory: string): Promise<GitServer> {
     const key = join(directory, 'key.pem');
@@ -59,6 +59,9 @@ function answer(directory: string, request: IncomingMessage, response: ServerRes
       return;
     case 'insecure':
       response.writeHead(302, { location: `http://localhost:1${pathname}${search}` }).end();
+      return;
+    case 'stalled':
+      // No answer ever comes.
       return;
     case 'local':
       response.writeHead(302, { location: `file://${directory}${pathname.slice('/local'.length)}` }).end();
@@ -111,10 +114,12 @@ function runBackend(
 /** Takes connections, and says nothing. */
 export class SilentServer implements Disposable {
   readonly #server = createTcpServer();
+  readonly #connections: Socket[] = [];
   readonly #asked: Promise<Socket[]> = once(this.#server, 'connection');
 
   static async start(): Promise<SilentServer> {
     const silent = new SilentServer();
+    silent.#server.on('connection', (connection) => silent.#connections.push(connection));
     silent.#server.listen(0, 'localhost');
     await once(silent.#server, 'listening');
     return silent;
@@ -134,6 +139,12 @@ export class SilentServer implements Disposable {
   async hangUp(): Promise<void> {
     const [connection] = await this.#asked;
     connection?.destroy();
+  }
+
+  /** Gives up all who have asked, and takes nobody any more. */
+  refuse(): void {
+    for (const connection of this.#connections) connection.destroy();
+    this.#server.close();
   }
 
   [Symbol.dispose](): void {

@@ -3,7 +3,7 @@ import { populateFromGit } from '../../command/git.ts';
 import type { GitSource } from '../../command/git-source.ts';
 import type { Descriptor } from '../../kernel/descriptor.ts';
 import { isErrno } from '../../kernel/errno.ts';
-import { Lane } from '../../kernel/lane.ts';
+import type { Lane } from '../../kernel/lane.ts';
 import { mountDetached, placeMount } from '../../kernel/mount.ts';
 import { removeDirectoryAt } from '../../kernel/path.ts';
 import type { AttachedDevice, Pool, VolumeSpec } from '../../pool/pool.ts';
@@ -14,6 +14,7 @@ import type { Look, Place } from '../look.ts';
 import type { AttributeState, FilesystemParameter } from '../mount-options.ts';
 import { explainMountFailure } from '../mount-volume.ts';
 import { withTarget } from '../show.ts';
+import { inTurn } from './git-turns.ts';
 
 /** Where and how a new volume is to be seen, and what is to be in it. */
 export interface Making {
@@ -24,9 +25,6 @@ export interface Making {
   readonly parameters: readonly FilesystemParameter[];
   readonly source: GitSource | undefined;
 }
-
-/** Git takes memory and the node's network; more at once would only make each of them later. */
-const gitLane = new Lane('git', 4);
 
 /** A pod's user is not known here: like an emptyDir, the volume is everybody's who gets to it. */
 const rootMode = 0o777;
@@ -55,7 +53,7 @@ export async function makeAt(lane: Lane, pool: Pool, spec: VolumeSpec, making: M
 async function fill(spec: VolumeSpec, devicePath: string, { source }: Making): Promise<void> {
   if (source === undefined) return;
   const volume = { devicePath, fsType: filesystemOf(spec) };
-  await step('ephemeral/populate', () => gitLane.run(() => populateFromGit({ volume, source })));
+  await step('ephemeral/populate', () => inTurn(source, () => populateFromGit({ volume, source })));
 }
 
 /** Mounts the volume where nobody sees it, and gives it the look of an empty directory. */

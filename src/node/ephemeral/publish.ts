@@ -38,8 +38,9 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
     noted: isSame ? 'same' : 'different',
   });
   if (plan === 'nothing') return;
-  // Refused if it is in use: then it is mounted at another target.
+  // Refused if it is in use: then it is mounted at another target, or somebody elsewhere still has it.
   await existing?.pool.remove(volumeId);
+  context.lateRemovals.drop(volumeId);
   await makeAt(context.lane, pool, specFor(request, pool, notes), {
     place,
     look,

@@ -1,6 +1,10 @@
-import { HoldfastError, Unavailable } from '../../volume/errors.ts';
+import { readMountTable } from '../../kernel/mount-table.ts';
+import type { Pool } from '../../pool/pool.ts';
+import type { FoundVolume } from '../../pool/pools.ts';
+import { FailedPrecondition, HoldfastError, Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { NodeContext } from '../context.ts';
+import { mountsOfDevices } from '../observe.ts';
 
 /**
  * Removes the volume, as the end of its unpublish. In a pool that could not be opened it goes when that is opened, for
@@ -8,10 +12,25 @@ import type { NodeContext } from '../context.ts';
  */
 export async function removeEphemeral(context: NodeContext, id: VolumeId): Promise<void> {
   const found = await context.pools.findEphemeral(id).catch(undefinedIfDamaged);
-  await found?.pool.remove(id);
+  if (found !== undefined) await removeNowOrLater(context, found, id);
   if (!context.pools.ready()) {
     throw new Unavailable(`volume ${id} is unmounted, but a pool that may have it is still being opened; try again.`);
   }
+}
+
+/** What nobody sees here any more is unpublished, whoever has it elsewhere: a pod need not wait for that to end. */
+async function removeNowOrLater(context: NodeContext, { pool }: FoundVolume, id: VolumeId): Promise<void> {
+  try {
+    await pool.remove(id);
+  } catch (error) {
+    if (!(error instanceof FailedPrecondition) || (await isSeenHere(context, pool, id))) throw error;
+    context.lateRemovals.add(id);
+  }
+}
+
+async function isSeenHere({ lane }: NodeContext, pool: Pool, id: VolumeId): Promise<boolean> {
+  const shows = await mountsOfDevices(lane, await pool.devices(id));
+  return (await readMountTable(lane)).some(shows);
 }
 
 /** A record that cannot be read is for a person to look at; who unpublishes can do nothing about it (UP08). */

@@ -1,10 +1,9 @@
-import { basename } from 'node:path';
 import type { DeviceNumber } from '../../kernel/device.ts';
 import { diskFaultOf } from '../../kernel/disk-fault.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { detachLoop, type LoopStatus } from '../../kernel/loop.ts';
 import { findLoops, loopBackingPath, loopNumber } from '../../kernel/loop-sight.ts';
-import { readMountTable } from '../../kernel/mount-table.ts';
+import { isNodeOf, readMountTable } from '../../kernel/mount-table.ts';
 import { type VolumeId, volumeIdInPath } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { AttachedDevice } from '../pool.ts';
@@ -40,11 +39,10 @@ export async function detachFromDead(lane: Lane): Promise<void> {
     (each) => !each.autoclear,
   );
   if (lasting.length === 0) return;
-  // A device node bind-mounted onto a file: the mount's root is the node's name in devtmpfs.
-  const shown = new Set((await readMountTable(lane)).map(({ root }) => root));
+  const table = await readMountTable(lane);
   for (const { device, devicePath } of lasting) {
     const number = loopNumber(device);
-    if (number === undefined || shown.has(`/${basename(devicePath)}`)) continue;
+    if (number === undefined || table.some((mount) => isNodeOf(mount, devicePath))) continue;
     await step('detach/loop', () => detachLoop(lane, number, isDead));
   }
 }

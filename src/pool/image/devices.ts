@@ -15,7 +15,7 @@ import {
   refreshLoopSize,
 } from '../../kernel/loop.ts';
 import { diskSequence, loopBackingPaths, loopNumber } from '../../kernel/loop-sight.ts';
-import { readMountTable } from '../../kernel/mount-table.ts';
+import { isNodeOf, readMountTable } from '../../kernel/mount-table.ts';
 import { type FileStatus, statusOf } from '../../kernel/path.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
@@ -179,11 +179,10 @@ export class ImageDevices {
   async detachOrphans(): Promise<VolumeId[]> {
     const lasting = (await listLoops(this.#lane, isOfVolume)).filter((loop) => !loop.autoclear);
     if (lasting.length === 0) return [];
-    // A device node bind-mounted onto a file: the mount's root is the node's name in devtmpfs.
-    const shown = new Set((await readMountTable(this.#lane)).map((mount) => mount.root));
+    const table = await readMountTable(this.#lane);
     const detached: VolumeId[] = [];
     for (const loop of lasting) {
-      if (shown.has(`/loop${loop.number}`)) continue;
+      if (table.some((mount) => isNodeOf(mount, loop.devicePath))) continue;
       const owner = await this.#owner(loop);
       if (owner === undefined || owner.isImageGone) continue;
       const isStill = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read()))?.id === owner.id;
