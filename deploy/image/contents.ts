@@ -3,7 +3,7 @@
  * a pool or a volume from inside the container. The libraries they load come along; nothing else does.
  */
 export const programs: Readonly<Record<string, readonly string[]>> = {
-  'btrfs-progs': ['btrfs', 'btrfstune', 'mkfs.btrfs'],
+  'btrfs-progs': ['btrfs', 'mkfs.btrfs'],
   // For git's confined shell, for xfs_admin (a shell script), and for `holdfast` itself, which starts with env.
   coreutils: ['cat', 'chown', 'env', 'expr', 'install', 'ls'],
   dash: ['sh'],

@@ -79,7 +79,7 @@ describe('Container image', { timeout: 600_000 }, () => {
     ],
     ['xfs_admin, a script', ['xfs_admin', '-V']],
     ['xfs_repair', ['xfs_repair', '-V']],
-    ['btrfstune', ['btrfstune', '--help']],
+    ['btrfs', ['btrfs', '--version']],
     ['chown', ['chown', '--version']],
   ];
   for (const [what, command] of programs) {
