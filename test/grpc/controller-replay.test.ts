@@ -17,6 +17,7 @@ import {
   TestDriver,
   volumeOf,
 } from './controller-driver.ts';
+import { until } from './wire-server.ts';
 
 type Request = Draft<wire.CreateVolumeRequest>;
 
@@ -113,7 +114,7 @@ describe('CreateVolume again', () => {
     const hangUp = new AbortController();
     const abandoned = driver.controller.CreateVolume(first, { signal: hangUp.signal });
     // The driver has begun: it holds the name.
-    while (!driver.flights.busy('volume name "a"')) await new Promise(setImmediate);
+    await until(() => driver.flights.busy('volume name "a"'));
     hangUp.abort();
     await fails(abandoned, 'CANCELLED');
     const made = volumeOf(await driver.controller.CreateVolume(first));

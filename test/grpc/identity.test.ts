@@ -3,6 +3,7 @@ import { symlinkSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { Scratch } from '../support/scratch.ts';
 import { fails, TestDriver } from './controller-driver.ts';
+import { until } from './wire-server.ts';
 
 describe('Identity', () => {
   test('I01 I02 I03: a name, a version, no manifest', async () => {
@@ -48,7 +49,7 @@ describe('Probe', () => {
     assert.deepEqual(await driver.client.identity.Probe({}), { ready: { value: false } });
     await fails(driver.controller.GetCapacity({ parameters: { pool: 'slow' } }), 'UNAVAILABLE', /being opened/);
     finish();
-    while (!driver.pools.ready()) await new Promise(setImmediate);
+    await until(() => driver.pools.ready());
     assert.deepEqual(await driver.client.identity.Probe({}), { ready: { value: true } });
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { constants as http2Constants, type OutgoingHttpHeaders } from 'node:http2';
 import { describe, type TestContext, test } from 'node:test';
-import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import * as grpc from '@grpc/grpc-js';
 import { decode, encode, methodsOf } from '../../src/csi/contract.ts';
 import type { GetMetadataAllocatedResponse, SnapshotMetadataHandlers } from '../../src/csi/generated/types.ts';
@@ -11,7 +11,7 @@ import { Unavailable } from '../../src/volume/errors.ts';
 import { CallError } from '../support/client.ts';
 import { fails } from './controller-driver.ts';
 import { framed, openSession, startRequest } from './wire-http2.ts';
-import { WireServer, type WireServerOptions } from './wire-server.ts';
+import { until, WireServer, type WireServerOptions } from './wire-server.ts';
 
 const request = { snapshot_id: 'snap-1' };
 const [method] = methodsOf('csi.v1.SnapshotMetadata').filter(({ name }) => name === 'GetMetadataAllocated');
@@ -90,10 +90,6 @@ function unframed(bytes: Buffer): GetMetadataAllocatedResponse[] {
     at = endsAt;
   }
   return messages;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await nextTurn();
 }
 
 /** Waits until the handler is not asked for more any more. */

@@ -86,9 +86,16 @@ export async function detached({ number }: { readonly number: number }, director
   await eventually(async () => !(await loopStatus(lane, number))?.label.startsWith(label));
 }
 
-/** Waits for what must come, for as long as the test may run. */
+/** Only a failure takes this long. */
+const patienceMs = 30_000;
+
+/** Waits for what must come. */
 export async function eventually(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await setTimeout(5);
+  const giveUpAt = performance.now() + patienceMs;
+  while (!(await isSo())) {
+    if (performance.now() > giveUpAt) throw new Error(`still not so after ${patienceMs} ms: ${isSo}`);
+    await setTimeout(5);
+  }
 }
 
 /** The descriptors of this process, apart from the one that reads the list. */

@@ -35,6 +35,9 @@ export interface Ending {
 /** Longer than the driver gives its calls and pools. */
 const stopPatienceMs = 30_000;
 
+/** Only a failure takes this long. */
+const waitPatienceMs = 120_000;
+
 /**
  * A driver in a process of its own, with all its files in a scratch directory. Disposing of it stops it in order; a
  * driver that was killed can be followed by another one in the same directory.
@@ -102,7 +105,7 @@ export class DriverProcess implements AsyncDisposable {
   /** Waits for the socket. */
   async listening(): Promise<void> {
     while (!existsSync(this.socketPath)) {
-      if (this.hasEnded) throw new Error(`the driver ended by itself:\n${this.output().slice(-4000)}`);
+      this.#assertHopeful('does not listen');
       await delay(2);
     }
   }
@@ -113,7 +116,7 @@ export class DriverProcess implements AsyncDisposable {
     using client = this.connect();
     let firstProbeMs: number | undefined;
     for (;;) {
-      if (this.hasEnded) throw new Error(`the driver ended by itself:\n${this.output().slice(-4000)}`);
+      this.#assertHopeful('does not get ready');
       const isReady = await probe(client);
       const elapsedMs = performance.now() - this.startedMs;
       if (isReady !== undefined) firstProbeMs ??= elapsedMs;
@@ -135,11 +138,19 @@ export class DriverProcess implements AsyncDisposable {
 
   /** Waits for a line with this message. */
   async logged(message: string): Promise<void> {
+    const since = performance.now();
     while (!this.log().some(({ msg }) => msg === message)) {
-      if (this.hasEnded)
-        throw new Error(`the driver ended without saying '${message}':\n${this.output().slice(-4000)}`);
+      this.#assertHopeful(`does not say '${message}'`, since);
       await delay(5);
     }
+  }
+
+  /** What is waited for can still come. */
+  #assertHopeful(complaint: string, sinceMs = this.startedMs): void {
+    const isLate = performance.now() - sinceMs > waitPatienceMs;
+    if (!this.hasEnded && !isLate) return;
+    const fate = this.hasEnded ? `ended by itself, and ${complaint}` : complaint;
+    throw new Error(`the driver ${fate}:\n${this.output().slice(-4000)}`);
   }
 
   signal(name: NodeJS.Signals): void {
