@@ -14,7 +14,7 @@ import { type Damaged, readGroups, readSnapshots, readVolumes } from '../pool/im
 import { SnapshotIndex } from '../pool/image/snapshot-index.ts';
 import { SpaceLedger } from '../pool/image/space-ledger.ts';
 import { isOriginal, readTrash } from '../pool/image/trash-entry.ts';
-import type { PoolCapacity } from '../pool/pool.ts';
+import type { DiskUsage, PoolCapacity } from '../pool/pool.ts';
 import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
@@ -45,6 +45,7 @@ export interface PoolContents {
   readonly damaged: readonly Damaged<VolumeId | SnapshotId | GroupId>[];
   /** If wanted. */
   readonly capacity: PoolCapacity | undefined;
+  readonly disk: DiskUsage | undefined;
   /** Whether its files can share blocks, if that can be told without writing. */
   readonly canShareBlocks: boolean | undefined;
   /** If wanted: of each volume. */
@@ -179,6 +180,7 @@ async function readContents(
   const damagedCuts = [...snapshots.damaged, ...groups.damaged];
   const snapshotIndex = new SnapshotIndex(snapshots.records, groups.records, damagedCuts);
   const trash = await readTrash(lane, layout);
+  const canShareBlocks = await seesReflink(lane, layout.root);
   const space = new SpaceLedger({
     ...config,
     poolName: config.name,
@@ -193,20 +195,22 @@ async function readContents(
       drained: async () => undefined,
     },
     devices: { countByVolume: async () => new Map() },
-    snapshots: 'reflink',
+    snapshots: canShareBlocks === false ? 'copy' : 'reflink',
     ballast: {
       bytes: await allocatedBytes(lane, layout.ballast),
       hostBytes: backingFile === undefined ? 0n : await allocatedBytes(lane, hostBallastPath(backingFile)),
     },
     backingFile,
   });
+  const survey = wanted === 'capacity' ? await space.survey() : undefined;
   return {
     records: records.toSorted(byAge),
     // A snapshot without the group that it names was never cut.
     snapshots: snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
     damaged: [...damaged, ...damagedCuts],
-    capacity: wanted === 'capacity' ? await space.measure() : undefined,
-    canShareBlocks: await seesReflink(lane, layout.root),
+    capacity: survey?.capacity,
+    disk: survey?.disk,
+    canShareBlocks,
   };
 }
 

@@ -32,14 +32,17 @@ const columns = [
   { title: 'SIZE', align: 'right' },
   { title: 'PROMISED', align: 'right' },
   { title: 'USED', align: 'right' },
+  { title: 'SNAPSHOTS', align: 'right' },
   { title: 'AVAILABLE', align: 'right' },
+  { title: 'FREE', align: 'right' },
   { title: 'DRIVER' },
   { title: 'HOME' },
 ] as const;
 
 function forPeople({ config, home, contents }: PoolSight, defaultPool: string): string[] {
   const { totalBytes, promisedBytes, usedBytes, availableBytes } = contents?.capacity ?? {};
-  const sizes = [totalBytes, promisedBytes, usedBytes, availableBytes];
+  const { freeBytes, snapshotBytes } = contents?.disk ?? {};
+  const sizes = [totalBytes, promisedBytes, usedBytes, snapshotBytes, availableBytes, freeBytes];
   return [
     config.name === defaultPool ? `${config.name} (default)` : config.name,
     config.kind,
@@ -63,5 +66,6 @@ function forPrograms({ config, home, contents }: PoolSight, defaultPool: string)
     volumes: contents?.records.length,
     damaged: contents?.damaged,
     capacity: contents?.capacity,
+    disk: contents?.disk,
   };
 }

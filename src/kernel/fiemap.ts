@@ -58,47 +58,64 @@ export async function readExtents(
   return decodeExtents(map, toBytes);
 }
 
-/** A longer page: nothing but a sum is made of it. */
-const sharedExtentsPerCall = 2_048;
+/** A longer page: only numbers are made of it. */
+const placesPerCall = 2_048;
+const maximumFileBytes = (1n << 63n) - 1n;
+
+/** An extent by its place on the disk. */
+export interface Place {
+  readonly physicalBytes: number;
+  readonly lengthBytes: number;
+  /** Whether other files have it, too (FIEMAP_EXTENT_SHARED). */
+  readonly isShared: boolean;
+}
 
 /**
- * How many bytes of a file's extents other files share with it (FIEMAP_EXTENT_SHARED). Nothing is written back for it:
- * what waits to be written to a shared block still counts as shared. Each call takes its turn in the lane, so that a file
- * of very many extents holds nobody up.
+ * All extents of a file, a page at a time. Nothing is written back for it: what waits to be written to a shared block
+ * still counts as shared. Each call takes its turn in the lane, so that a file of very many extents holds nobody up.
  */
-export async function readSharedBytes(lane: Lane, file: Descriptor): Promise<bigint> {
-  const map = Buffer.alloc(headerBytes + sharedExtentsPerCall * extentBytes);
-  let sharedBytes = 0n;
+export async function* readPlaces(lane: Lane, file: Descriptor): AsyncGenerator<readonly Place[], void, void> {
+  const map = Buffer.alloc(headerBytes + placesPerCall * extentBytes);
   for (let fromBytes = 0n; ; ) {
     map.fill(0, 0, headerBytes);
     map.writeBigUInt64LE(fromBytes, 0);
     map.writeBigUInt64LE(maximumFileBytes - fromBytes, 8);
-    map.writeUInt32LE(sharedExtentsPerCall, 24);
+    map.writeUInt32LE(placesPerCall, 24);
     await ioctl(lane, file, FS_IOC_FIEMAP, map);
-    const page = sumShared(map);
-    sharedBytes += page.sharedBytes;
-    if (page.nextBytes === undefined || page.nextBytes <= fromBytes) return sharedBytes;
-    fromBytes = page.nextBytes;
+    const { nextBytes, places } = decodePlaces(map);
+    yield places;
+    if (nextBytes === undefined || nextBytes <= fromBytes) return;
+    fromBytes = nextBytes;
   }
 }
 
-const maximumFileBytes = (1n << 63n) - 1n;
+/** How many bytes of a file's extents other files share with it. */
+export async function readSharedBytes(lane: Lane, file: Descriptor): Promise<bigint> {
+  let sharedBytes = 0;
+  for await (const places of readPlaces(lane, file)) {
+    for (const { isShared, lengthBytes } of places) if (isShared) sharedBytes += lengthBytes;
+  }
+  return BigInt(sharedBytes);
+}
 
-/** What a page of a map says of sharing, and where the next page begins; undefined: it was the last. */
-export function sumShared(map: Buffer): { readonly sharedBytes: bigint; readonly nextBytes: bigint | undefined } {
+/** What a page tells, and where the next page begins; undefined: it was the last. */
+export function decodePlaces(map: Buffer): { readonly places: Place[]; readonly nextBytes: bigint | undefined } {
   const count = map.readUInt32LE(20);
-  let shared = 0;
+  const places: Place[] = [];
   let nextBytes: bigint | undefined;
   for (let index = 0; index < count; index++) {
     const at = headerBytes + index * extentBytes;
     const flags = map.readUInt32LE(at + 40);
-    // A page of extents is far below 2^53 bytes, and plain numbers are ten times as fast.
-    if ((flags & FIEMAP_EXTENT_SHARED) !== 0) shared += Number(map.readBigUInt64LE(at + 16));
-    if (index < count - 1) continue;
-    const isLast = (flags & FIEMAP_EXTENT_LAST) !== 0;
-    nextBytes = isLast ? undefined : map.readBigUInt64LE(at) + map.readBigUInt64LE(at + 16);
+    const length = map.readBigUInt64LE(at + 16);
+    // No disk has 2^53 bytes, and plain numbers are ten times as fast.
+    places.push({
+      physicalBytes: Number(map.readBigUInt64LE(at + 8)),
+      lengthBytes: Number(length),
+      isShared: (flags & FIEMAP_EXTENT_SHARED) !== 0,
+    });
+    nextBytes = (flags & FIEMAP_EXTENT_LAST) !== 0 ? undefined : map.readBigUInt64LE(at) + length;
   }
-  return { sharedBytes: BigInt(shared), nextBytes };
+  return { places, nextBytes };
 }
 
 /** Decodes what the kernel made of a struct fiemap with room for `extentsPerCall` extents. */

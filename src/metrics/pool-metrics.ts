@@ -42,7 +42,23 @@ export class PoolMetrics {
         gauge: gauge('promised_bytes', 'What existing volumes have been promised.'),
         of: (use) => use.capacity.promisedBytes,
       },
-      { gauge: gauge('used_bytes', 'What the data of volumes takes on disk.'), of: (use) => use.capacity.usedBytes },
+      {
+        gauge: gauge('used_bytes', 'What volumes, snapshots and the trash take on disk, each block once.'),
+        of: (use) => use.capacity.usedBytes,
+      },
+      {
+        gauge: gauge('snapshot_bytes', 'What only snapshots have: what would be free without them.'),
+        of: (use) => use.disk.snapshotBytes,
+      },
+      { gauge: gauge('disk_bytes', 'How large its disk is.'), of: (use) => use.disk.diskBytes },
+      {
+        gauge: gauge('disk_free_bytes', 'What is free on its disk, whoever uses that.'),
+        of: (use) => use.disk.freeBytes,
+      },
+      {
+        gauge: gauge('claimable_bytes', 'What volumes may yet take of what is free.'),
+        of: (use) => use.disk.claimableBytes,
+      },
       {
         gauge: gauge('available_bytes', 'What can still be promised to volumes.'),
         of: (use) => use.capacity.availableBytes,

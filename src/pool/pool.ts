@@ -115,7 +115,7 @@ export interface PoolCapacity {
   readonly totalBytes: bigint;
   /** What existing volumes have been promised. */
   readonly promisedBytes: bigint;
-  /** What their data takes on disk now. */
+  /** What volumes, snapshots and the trash take on disk now, each block once. */
   readonly usedBytes: bigint;
   /** What can still be promised (GC04): the same figure that `create` measures a request by. */
   readonly availableBytes: bigint;
@@ -123,9 +123,21 @@ export interface PoolCapacity {
   readonly thickAvailableBytes: bigint;
 }
 
+/** How full the disk is, whoever filled it, and with what. */
+export interface DiskUsage {
+  readonly diskBytes: bigint;
+  /** What can be written to it. */
+  readonly freeBytes: bigint;
+  /** What volumes may yet take of that: without overcommit, and unless others fill the disk, it is free. */
+  readonly claimableBytes: bigint;
+  /** What only snapshots have: without them it would be free. */
+  readonly snapshotBytes: bigint;
+}
+
 /** What a pool holds, for whoever watches over it. */
 export interface PoolUsage {
   readonly capacity: PoolCapacity;
+  readonly disk: DiskUsage;
   /** Whether its disk is about to run full, whoever fills it: then writes to volumes may fail. */
   readonly isNearlyFull: boolean;
   /** All of them, ephemeral ones too. */

@@ -19,7 +19,7 @@ describe('holdfast pools', () => {
     assert.equal(stderr, '');
     assert.equal(code, 0);
     const [titles, a, b] = stdout.split('\n').map((line) => line.split(/ {2,}/));
-    assert.equal(titles?.join(' '), 'NAME KIND STATE VOLUMES SIZE PROMISED USED AVAILABLE DRIVER HOME');
+    assert.equal(titles?.join(' '), 'NAME KIND STATE VOLUMES SIZE PROMISED USED SNAPSHOTS AVAILABLE FREE DRIVER HOME');
     assert.deepEqual([a?.[0], a?.[2], a?.[3], a?.at(-1)], ['a', 'open', '0', `directory ${scratch.join('a')}`]);
     assert.deepEqual([b?.[0], b?.[2], b?.[3], b?.[5]], ['b (default)', 'open', '1', '64Mi']);
     assert.equal(b?.at(-2), `pid ${driver.pid}`);

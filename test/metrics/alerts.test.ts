@@ -22,7 +22,11 @@ const healthy: Readonly<Record<string, string>> = {
   [`holdfast_pool_state{${pool}, state="failed"}`]: '0x60',
   [`holdfast_pool_measured{${pool}}`]: '1x60',
   [`holdfast_pool_total_bytes{${pool}}`]: '1000x60',
-  [`holdfast_pool_used_bytes{${pool}}`]: '100x60',
+  // 15 % full: with clones, what their images take together may be more than all there is.
+  [`holdfast_pool_used_bytes{${pool}}`]: '950x60',
+  [`holdfast_pool_disk_bytes{${pool}}`]: '1000x60',
+  [`holdfast_pool_disk_free_bytes{${pool}}`]: '850x60',
+  [`holdfast_pool_claimable_bytes{${pool}}`]: '300x60',
   [`holdfast_pool_available_bytes{${pool}}`]: '500x60',
   [`holdfast_pool_nearly_full{${pool}}`]: '0x60',
   [`holdfast_pool_damaged_records{${pool}}`]: '0x60',
@@ -49,7 +53,12 @@ const sicknesses: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   HoldfastPoolSilent: { [`holdfast_pool_measured{${pool}}`]: '0x60' },
   HoldfastPoolNearlyFull: { [`holdfast_pool_nearly_full{${pool}}`]: '1x60' },
-  HoldfastPoolAlmostFull: { [`holdfast_pool_used_bytes{${pool}}`]: '950x60' },
+  // No more than 10 minutes, so that it is not yet the slow alert's turn.
+  HoldfastPoolAlmostFull: { [`holdfast_pool_disk_free_bytes{${pool}}`]: '850x45 50x15' },
+  HoldfastPoolFilling: {
+    [`holdfast_pool_disk_free_bytes{${pool}}`]: '160x60',
+    [`holdfast_pool_claimable_bytes{${pool}}`]: '10x60',
+  },
   HoldfastPoolAlmostPromised: { [`holdfast_pool_available_bytes{${pool}}`]: '50x60' },
   HoldfastDamagedRecords: { [`holdfast_pool_damaged_records{${pool}}`]: '1x60' },
   HoldfastCallsFail: { [`holdfast_csi_calls_total{${target}, rpc="CreateVolume", code="INTERNAL"}`]: '0+1x60' },

@@ -213,13 +213,14 @@ export class ImagePool implements Pool {
 
   async usage(): Promise<PoolUsage> {
     const { devices, index, snapshotIndex, space, trash } = this.#parts;
-    const [{ allocatedBytes, capacity, trashedBytes }, isNearlyFull, deviceCounts] = await Promise.all([
+    const [{ allocatedBytes, capacity, disk, trashedBytes }, isNearlyFull, deviceCounts] = await Promise.all([
       space.survey(),
       space.isNearlyFull(),
       devices.countByVolume(),
     ]);
     return {
       capacity,
+      disk,
       isNearlyFull,
       volumes: Array.from(index.all(), (record) => ({
         record,

@@ -4,7 +4,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
 import { unlessLate } from '../../volume/unless-late.ts';
-import type { PoolCapacity } from '../pool.ts';
+import type { DiskUsage, PoolCapacity } from '../pool.ts';
 import type { FilesystemSpace } from './filesystem-space.ts';
 import {
   chooseToPurge,
@@ -111,10 +111,22 @@ export class SpaceLedger {
 
   /** The same for whoever watches, with what lies in the trash. */
   async survey(): Promise<SpaceSurvey> {
-    const look = await this.#observer.look('maps');
+    const observer = this.#observer;
+    const look = await observer.look('maps');
+    await unlessLate(
+      patienceMs,
+      observer.findShared().catch(() => undefined),
+    );
+    const { ownedBytes: owned, promisedBytes } = this.#use(look, 0n);
     return {
       capacity: this.#compute(look),
-      trashedBytes: this.#observer.trashedBytes,
+      disk: {
+        diskBytes: look.filesystemBytes,
+        freeBytes: look.freeBytes,
+        claimableBytes: promisedBytes - owned,
+        snapshotBytes: observer.snapshotBytes,
+      },
+      trashedBytes: observer.trashedBytes,
       allocatedBytes: (id) => this.#observer.volumes.allocatedBytes(id),
     };
   }
@@ -270,6 +282,7 @@ export class SpaceLedger {
 
 export interface SpaceSurvey {
   readonly capacity: PoolCapacity;
+  readonly disk: DiskUsage;
   readonly trashedBytes: bigint;
   readonly allocatedBytes: (id: VolumeId) => bigint;
 }

@@ -1,17 +1,18 @@
 import { basename, join } from 'node:path';
 import { openReadOnly } from '../../kernel/descriptor.ts';
-import { isErrno } from '../../kernel/errno.ts';
-import { readSharedBytes } from '../../kernel/fiemap.ts';
+import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
+import { type Place, readPlaces, readSharedBytes } from '../../kernel/fiemap.ts';
 import { syncFilesystem } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import { maximumVolumeBytes, smaller } from '../../volume/size.ts';
+import { larger, maximumVolumeBytes, smaller } from '../../volume/size.ts';
 import type { Ballast } from './ballast.ts';
 import type { ImageDevices } from './devices.ts';
 import { allocatedBytesOf, type FilesystemSpace, readFilesystemSpace } from './filesystem-space.ts';
 import type { Layout } from './layout.ts';
 import type { RecordIndex } from './record-index.ts';
+import { findSharedBlocks, type SharedBlocks, type SharingImage } from './shared-blocks.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
 import type { ImageUse } from './space.ts';
 import { type StillImage, StillSpace } from './still-space.ts';
@@ -65,6 +66,12 @@ export class SpaceObserver {
   #restLookedAtMs = Number.NEGATIVE_INFINITY;
   #thoroughDueMs = Number.NEGATIVE_INFINITY;
   #isCountedLate = false;
+  #shared: SharedBlocks | undefined;
+  #sharedAt: number | undefined;
+  #sharedDueMs = Number.NEGATIVE_INFINITY;
+  #finding: Promise<void> = Promise.resolve();
+  /** How often something that is not written came or went. */
+  #revision = 0;
 
   constructor(sources: SpaceSources) {
     this.#sources = sources;
@@ -89,15 +96,57 @@ export class SpaceObserver {
       this.volumes.delete(id);
     };
     snapshotIndex.onChange = (id, record) => {
+      this.#revision++;
       if (record === undefined) this.#snapshots.delete(id);
       else this.#putSnapshot(record.id);
     };
   }
 
-  /** What all images take. Blocks that several share count for each, but never more than there is. */
+  /** What all images take, each block counted once as far as `findShared` has told; never more than there is. */
   usedBytes({ takenBytes }: FilesystemSpace): bigint {
     const allocated = this.volumes.sums.allocatedBytes + this.#snapshots.allocatedBytes + this.#trashed.allocatedBytes;
-    return this.#sources.snapshots === 'reflink' ? smaller(allocated, takenBytes) : allocated;
+    if (this.#sources.snapshots === 'copy') return allocated;
+    return larger(0n, smaller(takenBytes, allocated - (this.#shared?.duplicateBytes ?? 0n)));
+  }
+
+  /** What would be free without snapshots, likewise. */
+  get snapshotBytes(): bigint {
+    return this.#shared?.snapshotBytes ?? this.#snapshots.allocatedBytes;
+  }
+
+  /** Looks for blocks that several images have, if that may have changed. Takes its time: one look at a time. */
+  findShared(): Promise<void> {
+    const isIdle = this.volumes.sharing.every((id) => !this.volumes.live.has(id));
+    const revision = this.volumes.revision + this.#revision;
+    const isKnown = revision === this.#sharedAt && isIdle;
+    if (this.#sources.snapshots === 'copy' || isKnown || performance.now() < this.#sharedDueMs) return this.#finding;
+    this.#sharedDueMs = Number.POSITIVE_INFINITY;
+    this.#finding = this.#findShared(revision);
+    return this.#finding;
+  }
+
+  async #findShared(revision: number): Promise<void> {
+    const { layout } = this.#sources;
+    const startedMs = performance.now();
+    try {
+      const written = [...this.volumes.sharing.map((id) => layout.data(id)), ...this.#trashed.sharingPaths()];
+      this.#shared = await findSharedBlocks([
+        ...written.map((path): SharingImage => ({ isSnapshot: false, places: this.#places(path) })),
+        ...this.#snapshots.sharingPaths().map((path) => ({ isSnapshot: true, places: this.#places(path) })),
+      ]);
+      this.#sharedAt = revision;
+    } finally {
+      const endedMs = performance.now();
+      this.#sharedDueMs = endedMs + pauseFactor * (endedMs - startedMs);
+    }
+  }
+
+  async *#places(path: string): AsyncGenerator<readonly Place[], void, void> {
+    const { lane } = this.#sources;
+    const file = await openReadOnly(lane, path).catch(ignoreMissing);
+    if (file === undefined) return;
+    await using image = file;
+    yield* readPlaces(lane, image);
   }
 
   get trashedBytes(): bigint {
@@ -111,6 +160,7 @@ export class SpaceObserver {
 
   /** Something was unlinked. What it shared blocks with may own them now. */
   gone(path: string): void {
+    this.#revision++;
     if (this.mayBeShared(path)) this.volumes.outdateMaps();
   }
 

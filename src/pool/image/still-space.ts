@@ -73,6 +73,10 @@ export class StillSpace {
     );
   }
 
+  sharingPaths(): string[] {
+    return Array.from(this.#figures.values()).flatMap(({ mayShare, path }) => (mayShare ? [path] : []));
+  }
+
   mapped(key: string, sharedBytes: bigint): void {
     const figure = this.#figures.get(key);
     if (figure !== undefined) figure.sharedBytes = sharedBytes;

@@ -114,6 +114,16 @@ export class VolumeSpace {
     this.#live.delete(id);
   }
 
+  /** Changes whenever something is done to a volume. */
+  get revision(): number {
+    return this.#changeCount;
+  }
+
+  /** Those whose blocks others may share. */
+  get sharing(): readonly VolumeId[] {
+    return [...this.#sharing];
+  }
+
   mayShare(id: VolumeId): boolean {
     return this.#figures.get(id)?.mayShare ?? false;
   }
@@ -132,6 +142,7 @@ export class VolumeSpace {
     if (figure === undefined) return { [Symbol.dispose]: () => undefined };
     const share = (pins: number) => {
       figure.version++;
+      this.#changeCount++;
       if (this.#figures.get(id) === figure) this.#change(figure, { pins, mayShare: true, sharedBytes: undefined });
     };
     share(figure.pins + 1);
