@@ -23,7 +23,7 @@ import type { Cut, FreezeTarget } from './freezer.ts';
 import { unlessGone } from './gone.ts';
 import { requireWhole } from './image-file.ts';
 import type { ImageParts } from './parts.ts';
-import type { SpaceRequest } from './space-ledger.ts';
+import type { SpaceRequest } from './space-holds.ts';
 
 /** A snapshot on its way: what it is of, and where it is being made. */
 interface Draft {

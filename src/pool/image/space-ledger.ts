@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { Provisioning } from '../../volume/record.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
 import { unlessLate } from '../../volume/unless-late.ts';
 import type { DiskUsage, PoolCapacity } from '../pool.ts';
@@ -15,6 +14,7 @@ import {
   slackBytes,
   writableBytes,
 } from './space.ts';
+import { SpaceHolds, type SpaceRequest } from './space-holds.ts';
 import { type Observation, SpaceObserver, type SpaceSources } from './space-observer.ts';
 import type { Trash } from './trash.ts';
 import type { TrashEntry } from './trash-entry.ts';
@@ -26,6 +26,7 @@ const leastFreeBytes = 4n << 20n;
 const toleratedBytes = 1n << 20n;
 
 const patienceMs = 1_000;
+const takingPatienceMs = 2_000;
 
 /** What the maps of fragmented images may take beside the images themselves, and their writes for a moment. */
 const overheadBytes = 16n << 20n;
@@ -35,18 +36,6 @@ export interface SpaceOptions extends SpaceSources {
   readonly trash: SpaceSources['trash'] & Pick<Trash, 'purgeEarly' | 'drained'>;
   readonly reserveBytes: bigint | undefined;
   readonly overcommit: number;
-}
-
-/** What an operation is going to need. */
-export interface SpaceRequest {
-  /** What it makes, or adds. */
-  readonly newBytes: bigint;
-  /** thick: the blocks are taken at once, so they must be there, whatever may be promised. */
-  readonly provisioning?: Provisioning;
-  /** Promised already, but taken at once. */
-  readonly takenBytes?: bigint;
-  /** Volumes whose blocks it is going to share: they own nothing afterwards, and may have to write all of it anew. */
-  readonly sourceIds?: readonly VolumeId[];
 }
 
 /** Space that is held until it is disposed of: once the record of what was made is in its index, or the work has failed. */
@@ -63,12 +52,14 @@ export interface HeldSpace extends Disposable {
 export class SpaceLedger {
   readonly #options: SpaceOptions;
   readonly #observer: SpaceObserver;
+  readonly #holds: SpaceHolds;
   #makingRoom: Promise<unknown> = Promise.resolve();
   #fullness = { measuredMs: Number.NEGATIVE_INFINITY, isFull: Promise.resolve(false) };
 
   constructor(options: SpaceOptions) {
     this.#options = options;
     this.#observer = new SpaceObserver(options);
+    this.#holds = new SpaceHolds(this.#observer.volumes);
   }
 
   /** @throws ResourceExhausted (CV20, GC04) */
@@ -106,6 +97,7 @@ export class SpaceLedger {
   async measure(): Promise<PoolCapacity> {
     // A request that needs it would wait for what is being unlinked; who only asks does not wait long.
     await unlessLate(patienceMs, this.#options.trash.drained());
+    await this.#holds.noteTaken();
     return this.#compute(await this.#observer.look('maps'));
   }
 
@@ -155,12 +147,19 @@ export class SpaceLedger {
     const { trash } = this.#options;
     // What is being unlinked already may be enough.
     await trash.drained();
-    for (;;) {
+    for (let isFirst = true; ; isFirst = false) {
+      await this.#holds.noteTaken();
       const look = await this.#observer.look('exact');
       const held = this.#tryHold(look, request);
       if (held !== undefined) return held;
       if (this.#isOutOfInodes(look)) throw this.#outOfInodes();
       const needed = this.#missing(look, request);
+      const others = isFirst ? this.#holds.ended : undefined;
+      if (others !== undefined) {
+        // What they take just now has counted twice. Some, a copy say, take too long to be waited for.
+        await unlessLate(takingPatienceMs, others);
+        continue;
+      }
       if (needed > this.#reclaimableBytes()) throw this.#exhausted(look, request);
       const oldestFirst = trash.expendable().reverse();
       const givers = oldestFirst.map((entry) => ({ entry, givesBytes: this.#observer.givesBytes(entry) }));
@@ -173,18 +172,9 @@ export class SpaceLedger {
   /** Nothing waits in here, so two calls at once cannot be promised the same space. */
   #tryHold(look: Observation, request: SpaceRequest): HeldSpace | undefined {
     if (look.isOutOfInodes || this.#missing(look, request) > 0n) return undefined;
-    const { volumes } = this.#observer;
-    const holds = [
-      volumes.hold(request.newBytes + (request.takenBytes ?? 0n)),
-      ...(request.sourceIds ?? []).map((id) => volumes.pin(id)),
-    ];
+    const held = this.#holds.add(request);
     const slack = slackBytes(this.#use(look, 0n));
-    return {
-      confirm: () => this.#confirm(slack),
-      [Symbol.dispose]: () => {
-        for (const each of holds) each[Symbol.dispose]();
-      },
-    };
+    return { confirm: () => this.#confirm(slack), [Symbol.dispose]: () => held[Symbol.dispose]() };
   }
 
   async #confirm(slackThen: bigint): Promise<void> {

@@ -1,5 +1,6 @@
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
+import { smaller } from '../../volume/size.ts';
 import { ownedBytes } from './space.ts';
 
 /** What is known of one volume's image. */
@@ -24,6 +25,12 @@ export interface VolumeSums {
   readonly promisedBytes: bigint;
   readonly ownedBytes: bigint;
   readonly allocatedBytes: bigint;
+}
+
+/** Bytes that are held. */
+export interface Hold extends Disposable {
+  /** So much of them has been taken in all, and is not free any more. */
+  took(takenBytes: bigint): void;
 }
 
 /** The sums at a moment, to be used with what was free just after it. */
@@ -81,13 +88,20 @@ export class VolumeSpace {
   }
 
   /** Of no volume yet. */
-  hold(bytes: bigint): Disposable {
+  hold(bytes: bigint): Hold {
     this.#heldBytes += bytes;
+    let restBytes = bytes;
+    const release = (released: bigint) => {
+      restBytes -= released;
+      this.#heldBytes -= released;
+      this.#releasedBytes += released;
+    };
     return {
-      [Symbol.dispose]: () => {
-        this.#heldBytes -= bytes;
-        this.#releasedBytes += bytes;
+      took: (takenBytes) => {
+        const newly = takenBytes - (bytes - restBytes);
+        if (newly > 0n) release(smaller(newly, restBytes));
       },
+      [Symbol.dispose]: () => release(restBytes),
     };
   }
 

@@ -75,6 +75,7 @@ export class ImageVolumes {
     using held = await space.hold({
       newBytes: larger(0n, spec.sizeBytes - copiedBytes),
       provisioning: spec.provisioning,
+      taken: async () => (await allocatedBytesOf(lane, data)) - copiedBytes,
       sourceIds: source?.type === 'volume' && !isCopy ? [source.id] : [],
     });
     try {
@@ -214,8 +215,9 @@ export class ImageVolumes {
   async #makeThick(record: VolumeRecord): Promise<void> {
     const { lane, layout, maker, space } = this.#parts;
     const { id, sizeBytes } = record;
-    const takenBytes = larger(0n, sizeBytes - (await allocatedBytesOf(lane, layout.data(id))));
-    using _space = await space.hold({ newBytes: 0n, takenBytes });
+    const beforeBytes = await allocatedBytesOf(lane, layout.data(id));
+    const taken = async () => (await allocatedBytesOf(lane, layout.data(id))) - beforeBytes;
+    using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, sizeBytes - beforeBytes), taken });
     try {
       await step('modify/data', () => maker.enlarge(layout.data(id), { sizeBytes, provisioning: 'thick' }));
     } catch (error) {

@@ -1,0 +1,57 @@
+import type { VolumeId } from '../../volume/id.ts';
+import type { Provisioning } from '../../volume/record.ts';
+import type { VolumeSpace } from './volume-space.ts';
+
+/** What an operation is going to need. */
+export interface SpaceRequest {
+  /** What it makes, or adds. */
+  readonly newBytes: bigint;
+  /** thick: the blocks are taken at once, so they must be there, whatever may be promised. */
+  readonly provisioning?: Provisioning;
+  /** Promised already, but taken at once. */
+  readonly takenBytes?: bigint;
+  /** How much of that it has taken so far. */
+  readonly taken?: () => Promise<bigint>;
+  /** Volumes whose blocks it is going to share: they own nothing afterwards, and may have to write all of it anew. */
+  readonly sourceIds?: readonly VolumeId[];
+}
+
+/** Space that is held for operations under way. */
+export class SpaceHolds {
+  readonly #volumes: VolumeSpace;
+  /** Asks the operations what they have taken of what is held for them; and when they end. */
+  readonly #taking = new Map<() => Promise<void>, Promise<void>>();
+
+  constructor(volumes: VolumeSpace) {
+    this.#volumes = volumes;
+  }
+
+  /** Until it is disposed of. */
+  add({ newBytes, sourceIds = [], taken, takenBytes = 0n }: SpaceRequest): Disposable {
+    const space = this.#volumes.hold(newBytes + takenBytes);
+    const holds = [space, ...sourceIds.map((id) => this.#volumes.pin(id))];
+    const noteTaken = async () => space.took((await taken?.()) ?? 0n);
+    let end: () => void = () => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    if (taken !== undefined) this.#taking.set(noteTaken, ended);
+    return {
+      [Symbol.dispose]: () => {
+        this.#taking.delete(noteTaken);
+        for (const each of holds) each[Symbol.dispose]();
+        end();
+      },
+    };
+  }
+
+  /** What has been taken is not free any more: held as well it would count twice, and the trash be emptied for nothing. */
+  async noteTaken(): Promise<void> {
+    await Promise.all(Array.from(this.#taking.keys(), (note) => note()));
+  }
+
+  /** Resolves when all have ended that take space now; undefined: there are none. */
+  get ended(): Promise<unknown> | undefined {
+    return this.#taking.size === 0 ? undefined : Promise.all(this.#taking.values());
+  }
+}

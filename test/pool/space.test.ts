@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { Lane } from '../../src/kernel/lane.ts';
+import type { Pool } from '../../src/pool/pool.ts';
+import { ResourceExhausted } from '../../src/volume/errors.ts';
+import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const mebibyte = 1n << 20n;
+const block = { content: { type: 'block' } } as const;
+
+/** XFS in a file of 512 MiB. */
+function sharing(scratch: Scratch, options: { readonly overcommit?: number } = {}) {
+  const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 512n * mebibyte } as const;
+  return openTestPool(scratch, { home, undeleteSeconds: 3600, ...options });
+}
+
+/** An ext4 of 512 MiB, where snapshots are copies. */
+function copying(scratch: Scratch, options: { readonly overcommit?: number } = {}) {
+  const disk = scratch.join('disk');
+  mkdirSync(disk);
+  execFileSync('truncate', ['--size=512M', `${disk}.img`]);
+  execFileSync('mkfs.ext4', ['-q', `${disk}.img`]);
+  execFileSync('mount', ['-o', 'loop', `${disk}.img`, disk]);
+  return openTestPool(scratch, {
+    home: { type: 'directory', path: `${disk}/pool` },
+    undeleteSeconds: 3600,
+    ...options,
+  });
+}
+
+async function write(pool: Pool, id: VolumeId, megabytes: number): Promise<void> {
+  const { device, devicePath, release } = await pool.attach(id, { lasting: true });
+  await release();
+  writeFileSync(devicePath, Buffer.alloc(megabytes << 20, 1), { flag: 'r+', flush: true });
+  await pool.detach(device);
+}
+
+async function snapshot(pool: Pool, name: string, sourceId: VolumeId): Promise<void> {
+  await pool.cut([{ id: snapshotIdFor('node', name), name, sourceId, parameters: {} }]);
+}
+
+const available = async (pool: Pool) => (await pool.capacity()).availableBytes;
+
+describe('GC04 CS10: space that could be promised twice', () => {
+  test('a second snapshot asks for what its source has written since; of one that nobody wrote to it asks nothing', async () => {
+    using scratch = new Scratch('space');
+    const pool = await sharing(scratch);
+    const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 160n * mebibyte }));
+    await write(pool, id, 160);
+    await snapshot(pool, 'first', id);
+    const before = await available(pool);
+    for (let index = 0; index < 10; index++) await snapshot(pool, `same ${index}`, id);
+    assert.ok(before - (await available(pool)) < mebibyte);
+    await write(pool, id, 160);
+    await assert.rejects(snapshot(pool, 'second', id), ResourceExhausted);
+    await write(pool, id, 160);
+    await pool.close();
+  });
+
+  test('each snapshot in a pool that copies asks for what it takes', async () => {
+    using scratch = new Scratch('space');
+    const pool = await copying(scratch);
+    const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 120n * mebibyte }));
+    await write(pool, id, 120);
+    const neighbour = await pool.create(volumeSpec('w', { ...block, sizeBytes: 120n * mebibyte }));
+    await snapshot(pool, 'first', id);
+    await assert.rejects(snapshot(pool, 'second', id), ResourceExhausted);
+    await write(pool, neighbour.id, 120);
+    await pool.close();
+  });
+
+  test('a volume that comes back from the trash asks for all that its snapshots share', async () => {
+    using scratch = new Scratch('space');
+    const pool = await sharing(scratch);
+    const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 160n * mebibyte }));
+    await write(pool, id, 160);
+    await snapshot(pool, 'kept', id);
+    await pool.remove(id);
+    const before = await available(pool);
+    // It gives nothing back, so it is not purged for others, and what it will need is promised to none but itself.
+    const rest = await pool.create(
+      volumeSpec('w', { ...block, sizeBytes: before - (before % 4096n) - 100n * mebibyte }),
+    );
+    assert.equal((await pool.trash()).length, 1);
+    await assert.rejects(pool.restore(id), ResourceExhausted);
+    await pool.remove(rest.id);
+    await pool.purge(rest.id);
+    await pool.restore(id);
+    assert.ok(before - (await available(pool)) > 150n * mebibyte);
+    await pool.close();
+  });
+
+  test('blocks shared in a chain count although the record between its ends is gone, also after a restart', async () => {
+    using scratch = new Scratch('space');
+    let pool = await sharing(scratch);
+    const source = await pool.create(volumeSpec('v', { ...block, sizeBytes: 100n * mebibyte, undeleteSeconds: 0 }));
+    await write(pool, source.id, 100);
+    await snapshot(pool, 's', source.id);
+    const clone = await pool.create(volumeSpec('w', { ...block, sizeBytes: 100n * mebibyte }), {
+      type: 'snapshot',
+      id: snapshotIdFor('node', 's'),
+    });
+    await pool.removeSnapshot(snapshotIdFor('node', 's'));
+    await pool.close();
+    pool = await sharing(scratch);
+    const shared = await available(pool);
+    await pool.remove(source.id);
+    await pool.purge(source.id);
+    // The source's promise is free, and the clone has all blocks for itself.
+    const gained = (await available(pool)) - shared;
+    assert.ok(gained > 195n * mebibyte && gained < 205n * mebibyte, `${gained}`);
+    await write(pool, clone.id, 100);
+    await pool.close();
+  });
+
+  test('two that need room at once take no more from the trash than both need', async () => {
+    using scratch = new Scratch('space');
+    const pool = await sharing(scratch);
+    const empty = await available(pool);
+    const sizeBytes = (empty / 4n / 4096n) * 4096n - mebibyte;
+    const thick = { ...block, sizeBytes, provisioning: 'thick' } as const;
+    for (const name of ['a', 'b', 'c', 'd']) {
+      const { id } = await pool.create(volumeSpec(name, thick));
+      await pool.remove(id);
+    }
+    assert.ok(empty - (await available(pool)) < 8n * mebibyte);
+    await Promise.all(['e', 'f'].map((name) => pool.create(volumeSpec(name, thick))));
+    assert.equal((await pool.trash()).length, 2);
+    await pool.close();
+  });
+
+  test('a volume is made thick only of blocks that are there, and what a refused call took is free again', async () => {
+    using scratch = new Scratch('space');
+    const pool = await copying(scratch, { overcommit: 3 });
+    const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 600n * mebibyte }));
+    const image = scratch.join('disk/pool/volumes', id, 'data');
+    const before = statSync(image).blocks;
+    await assert.rejects(pool.modify(id, { provisioning: 'thick' }), ResourceExhausted);
+    assert.equal(statSync(image).blocks, before);
+    assert.equal((await pool.find(id))?.provisioning, 'thin');
+    await pool.close();
+  });
+});
+
+describe('what a pool tells of its disk', () => {
+  test('its size stays as it is when snapshots take space; a block counts once; snapshots are told', async () => {
+    using scratch = new Scratch('space');
+    const pool = await sharing(scratch);
+    const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 64n * mebibyte }));
+    await write(pool, id, 64);
+    const before = await pool.usage();
+    await snapshot(pool, 's', id);
+    await pool.create(volumeSpec('w', { ...block, sizeBytes: 64n * mebibyte }), { type: 'volume', id });
+    const shared = await pool.usage();
+    assert.ok(shared.capacity.usedBytes - before.capacity.usedBytes < 4n * mebibyte);
+    assert.ok(shared.disk.snapshotBytes < mebibyte);
+    await write(pool, id, 32);
+    await pool.remove(volumeSpec('w').id);
+    await pool.purge();
+    const rewritten = await pool.usage();
+    const held = rewritten.disk.snapshotBytes;
+    assert.ok(held > 31n * mebibyte && held < 33n * mebibyte, `${held}`);
+    const difference = rewritten.capacity.totalBytes - before.capacity.totalBytes;
+    assert.ok(difference < 4n * mebibyte && difference > -4n * mebibyte, `${difference}`);
+    assert.ok(before.disk.freeBytes - rewritten.disk.freeBytes > 30n * mebibyte);
+    await pool.close();
+  });
+});
+
+/** Counts what goes through it. */
+class CountingLane extends Lane {
+  count = 0;
+
+  override run<T>(work: () => Promise<T>, onLate?: (result: T) => void): Promise<T> {
+    this.count++;
+    return super.run(work, onLate);
+  }
+}
+
+describe('what it costs to ask', () => {
+  test('GetCapacity and a scrape look at no image that nobody uses, however many there are', async () => {
+    const counts: number[] = [];
+    for (const volumes of [4, 64]) {
+      using scratch = new Scratch('space');
+      const lane = new CountingLane('test', 4);
+      const pool = await openTestPool(scratch, { lane });
+      const ids: VolumeId[] = [];
+      for (let index = 0; index < volumes; index++) {
+        ids.push((await pool.create(volumeSpec(`v${index}`, { ...block, sizeBytes: mebibyte }))).id);
+      }
+      const before = await pool.usage();
+      // Behind the driver's back: who looked at the images would see it.
+      for (const id of ids) truncateSync(scratch.join('pool/volumes', id, 'data'), 0);
+      for (const id of ids) writeFileSync(scratch.join('pool/volumes', id, 'data'), Buffer.alloc(1 << 20, 1));
+      lane.count = 0;
+      await pool.capacity();
+      const after = await pool.usage();
+      counts.push(lane.count);
+      assert.equal(after.capacity.usedBytes, before.capacity.usedBytes);
+      await pool.close();
+    }
+    assert.equal(counts[0], counts[1]);
+  });
+});
