@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/descriptor.ts';
@@ -10,6 +10,7 @@ import { FormatMarker } from '../../src/pool/image/format-marker.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { SeededRandom } from '../crash/seeded-random.ts';
 import { attachDisk, digestOf, nameDisk, pieces, replaceProgram, sparseFile } from '../support/disk.ts';
+import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -51,6 +52,21 @@ describe('a format that fails', () => {
       await pool.close();
     }
   });
+
+  test('what it has written goes, and the marker; the disk is blank again for the next try', async () => {
+    using scratch = new Scratch('format');
+    const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
+    const home = { type: 'device', path } as const;
+    {
+      using _failing = replaceProgram(scratch, 'mkfs.xfs', '$real "$@"; echo no more >&2; exit 1');
+      await assert.rejects(openTestPool(scratch, { home }), /no more/);
+    }
+    assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false);
+    assert.equal(uuidOf(path), '');
+    const pool = await openTestPool(scratch, { home });
+    await pool.create(volumeSpec('works'));
+    await pool.close();
+  });
 });
 
 describe('a format that was cut short', () => {
@@ -77,7 +93,12 @@ describe('a format that was cut short', () => {
         await pool.create(volumeSpec('works'));
         await pool.close();
         assert.equal(existsSync(place.join('data/pools/test.formatting')), false);
-        execFileSync('xfs_repair', ['-n', path], { stdio: 'ignore' });
+        // Whoever looks at all loop devices of the machine may have kept it mounted.
+        await eventually(() => {
+          for (const mount of place.mounts()) execFileSync('umount', [mount]);
+        });
+        const checked = spawnSync('xfs_repair', ['-n', path], { encoding: 'utf8' });
+        assert.equal(checked.status, 0, `case ${index}: ${checked.stderr}${checked.stdout} ${place.mounts()}`);
         assert.notEqual(uuidOf(path), formatUuid, `case ${index}: made anew`);
       }
     }
@@ -224,9 +245,11 @@ function overwrite(path: string, bytes: Buffer, at: number): void {
 }
 
 function uuidOf(device: string): string {
-  return execFileSync('blkid', ['--probe', '--match-tag', 'UUID', '--output', 'value', device], {
+  // It has an exit code of its own for a disk without any.
+  const { stdout } = spawnSync('blkid', ['--probe', '--match-tag', 'UUID', '--output', 'value', device], {
     encoding: 'utf8',
-  }).trim();
+  });
+  return stdout.trim();
 }
 
 async function setMarker(scratch: Scratch, path: string, uuid: string): Promise<void> {
