@@ -12,8 +12,9 @@ export function parseInput<T>(schema: z.ZodType<T>, input: unknown): ParsedInput
   const parsed = schema.safeParse(input, { error: (issue) => wordsOf(issue) });
   if (parsed.success) return { data: parsed.data };
   return {
-    mistakes: parsed.error.issues.map(({ message, path }) =>
-      path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`,
+    // What a schema of ours says by itself is a whole sentence.
+    mistakes: parsed.error.issues.map(({ code, message, path }) =>
+      code === 'custom' || path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`,
     ),
   };
 }
