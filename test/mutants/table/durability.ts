@@ -109,7 +109,7 @@ export const durabilityMutants: readonly Mutant[] = [
   {
     name: 'sync of the directories after a snapshot is deleted',
     file: file('snapshots'),
-    text: '        await Promise.all([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);\n',
+    text: '          await finishAll([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);\n',
     replacement: '',
     killer,
   },
