@@ -97,12 +97,16 @@ export class Notes {
     this.#notes.set(id, note);
   }
 
-  /** The volume is not staged any more. Nothing is kept of it but the options of a filesystem that may live on. */
+  /**
+   * The volume is not staged any more. Of a filesystem that lives on elsewhere the options are remembered by this process
+   * alone: nobody would come to remove a file about them when it has ended.
+   */
   async forget(id: VolumeId, options?: string): Promise<void> {
-    if (options !== undefined) return this.#write(id, { options });
-    if (!this.#notes.has(id)) return;
-    await step('note/write', () => this.#lane.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
-    this.#notes.delete(id);
+    if (this.#notes.get(id)?.staging !== undefined) {
+      await step('note/write', () => this.#lane.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
+    }
+    if (options === undefined) this.#notes.delete(id);
+    else this.#notes.set(id, { options });
   }
 
   /**
