@@ -6,15 +6,19 @@ import { openReadOnly } from '../../src/kernel/descriptor.ts';
 import { deviceNumber } from '../../src/kernel/device.ts';
 import { identifyDisk } from '../../src/kernel/disk-identity.ts';
 import { Lane } from '../../src/kernel/lane.ts';
+import { isMountedAnywhere } from '../../src/kernel/mounted-device.ts';
 import { FormatMarker } from '../../src/pool/image/format-marker.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { SeededRandom } from '../crash/seeded-random.ts';
+import { Child } from '../support/child.ts';
 import { attachDisk, digestOf, nameDisk, pieces, replaceProgram, sparseFile } from '../support/disk.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const lane = new Lane('test', 4);
+/** For programs in other mount namespaces to let go of what is mounted here: on a busy machine it takes them long to begin. */
+const namespacePatienceMs = 60_000;
 
 /** A disk with somebody's files on it. */
 function foreignDisk(scratch: Scratch, name = 'foreign.img'): string {
@@ -69,6 +73,33 @@ describe('a format that fails', () => {
   });
 });
 
+describe('a blank disk that another program is formatting', () => {
+  test('ST09: is not formatted when that program has come to its end', async () => {
+    using scratch = new Scratch('format');
+    const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
+    const foreign = foreignDisk(scratch);
+    // As mkfs does: it has the disk for itself, and writes while the driver waits for it to let go.
+    await using _other = await Child.start(['python3', '-c', slowFormat, path, foreign], { tells: true });
+    await assert.rejects(
+      openTestPool(scratch, { home: { type: 'device', path } }),
+      /not blank: it holds filesystem \(ext4\)/,
+    );
+    const beginningOf = (image: string) => execFileSync('head', ['--bytes', '1M', image], { encoding: 'latin1' });
+    assert.ok(beginningOf(path) === beginningOf(foreign));
+  });
+});
+
+const slowFormat = `
+import os, sys, time
+disk = os.open(sys.argv[1], os.O_RDWR | os.O_EXCL)
+print('ready', flush=True)
+time.sleep(0.4)
+os.write(disk, open(sys.argv[2], 'rb').read(1 << 20))
+os.fsync(disk)
+os.close(disk)
+time.sleep(600)
+`;
+
 describe('a format that was cut short', () => {
   test('is done again, whatever a power cut has left of it', async () => {
     using scratch = new Scratch('format');
@@ -93,10 +124,12 @@ describe('a format that was cut short', () => {
         await pool.create(volumeSpec('works'));
         await pool.close();
         assert.equal(existsSync(place.join('data/pools/test.formatting')), false);
-        // Whoever looks at all loop devices of the machine may have kept it mounted.
+        // Whoever looks at all loop devices of the machine may have kept it mounted. And a program that is started in a mount
+        // namespace of its own beside this test has a copy of the mount for a moment: until that goes the log is not empty.
         await eventually(() => {
           for (const mount of place.mounts()) execFileSync('umount', [mount]);
-        });
+          assert.ok(!isMountedAnywhere('xfs', path), `case ${index}: mounted in another mount namespace`);
+        }, namespacePatienceMs);
         const checked = spawnSync('xfs_repair', ['-n', path], { encoding: 'utf8' });
         assert.equal(checked.status, 0, `case ${index}: ${checked.stderr}${checked.stdout} ${place.mounts()}`);
         assert.notEqual(uuidOf(path), formatUuid, `case ${index}: made anew`);

@@ -37,10 +37,17 @@ export async function ensureFilesystem(home: HomeDisk): Promise<void> {
   await new FormatMarker(home.lane, home.markerDirectory, home.poolName).removeVoid();
   await using device = await openReadOnly(home.lane, home.devicePath);
   refuseReadonly(home, device);
-  const found = await examine(home, device);
+  let found = await examine(home, device);
+  if (found.isToBeMade) {
+    refuseSmall(home, device);
+    await refuseInUse(home);
+    // Whoever had it until now, a program that formats say, may have written to it since we looked.
+    found = await examine(home, device);
+  }
   if (found.isToBeMade) return await makeFilesystem(home, { device, ...found });
   // The marker goes before the first use, so it can be there only if it was put back with a backup, say.
-  if (found.isMarked) await step('open/unmark', () => found.marker.clear());
+  const { isMarked, marker } = found;
+  if (isMarked) await step('open/unmark', () => marker.clear());
 }
 
 /**
@@ -110,9 +117,7 @@ async function makeFilesystem(
   }: { readonly device: Descriptor; readonly disk: BegunFormat['disk']; readonly marker: FormatMarker },
 ): Promise<void> {
   const { devicePath, lane } = home;
-  refuseSmall(home, device);
   const { sectorBytes } = limitsOfDevice(device);
-  await refuseInUse(home);
   const uuid = randomUUID();
   await step('open/mark', () => marker.set({ disk, uuid }));
   try {

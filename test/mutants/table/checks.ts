@@ -3,6 +3,14 @@ import type { Mutant } from '../mutant.ts';
 /** What is looked at before something is done, or said. */
 export const checkMutants: readonly Mutant[] = [
   {
+    name: 'a disk that somebody had for himself is looked at again before it is formatted',
+    file: 'src/pool/image/home-format.ts',
+    text: '    found = await examine(home, device);\n',
+    replacement: '',
+    killer: 'test/pool/format.test.ts',
+    only: 'come to its end',
+  },
+  {
     name: 'a volume in use is not deleted',
     file: 'src/pool/image/deletion.ts',
     text: '    if (device !== undefined) throw await attachedHere(id, device);\n',
