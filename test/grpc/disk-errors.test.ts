@@ -1,33 +1,15 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { CallError, type DriverClient } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
+import { inject } from '../support/injection.ts';
 import { mountWith } from '../support/life.ts';
 import { ask, monitored } from '../support/monitoring.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /** Some of what a sick disk answers, or the filesystem on it; src/kernel/disk-fault.ts has all. */
 const answers = ['EIO', 'ENODEV', 'ENOLINK', 'EREMOTEIO', 'ETIMEDOUT', 'EUCLEAN', 'ESHUTDOWN', 'ESTALE', 'ENOTCONN'];
-
-/** From now on the kernel answers each fsync(2) of these files with an error, until disposed of. */
-async function failSyncs(pid: number, paths: readonly string[], error: string): Promise<AsyncDisposable> {
-  const options = ['-f', '-p', `${pid}`, '-e', `inject=fsync:error=${error}`, ...paths.flatMap((path) => ['-P', path])];
-  const strace = spawn('strace', options, { stdio: ['ignore', 'ignore', 'pipe'] });
-  for await (const line of createInterface(strace.stderr)) if (line.includes('attached')) break;
-  // What it says from now on is nobody's business, but it must be able to say it.
-  strace.stderr.resume();
-  return {
-    async [Symbol.asyncDispose]() {
-      const ended = once(strace, 'exit');
-      strace.kill('SIGINT');
-      await ended;
-    },
-  };
-}
 
 function create(client: DriverClient, name: string, pool: string) {
   return client.controller.CreateVolume({
@@ -49,7 +31,7 @@ describe('an error of the disk of a pool', () => {
     for (const error of answers) {
       await t.test(error, async () => {
         {
-          await using _sick = await failSyncs(driver.pid, [`${pool}/volumes`, `${pool}/health`], error);
+          await using _sick = await inject(driver.pid, `fsync:error=${error}`, [`${pool}/volumes`, `${pool}/health`]);
           const refusal = await create(client, error, 'sick').catch((reason: unknown) => reason);
           assert.ok(refusal instanceof CallError, `${refusal}`);
           assert.equal(refusal.code, 'UNAVAILABLE', refusal.message);

@@ -1,0 +1,40 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { findPromtool } from '../support/promtool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const file = fileURLToPath(new URL('../../deploy/monitoring/alerts.yaml', import.meta.url));
+const rule = z.looseObject({ alert: z.string() });
+const rules = z.object({
+  spec: z.looseObject({ groups: z.array(z.looseObject({ rules: z.array(rule) })) }),
+});
+const { spec } = rules.parse(parse(readFileSync(file, 'utf8')));
+
+/** The alerts of deploy/monitoring, in their order. */
+export const alertNames: readonly string[] = spec.groups.flatMap((group) => group.rules.map(({ alert }) => alert));
+
+/** One of promtool's tests of rules: what was scraped, and what has to follow. */
+export interface RulesTest {
+  readonly interval: '1m';
+  readonly input_series: readonly { readonly series: string; readonly values: string }[];
+  readonly promql_expr_test: readonly {
+    readonly expr: string;
+    readonly eval_time: string;
+    readonly exp_samples: readonly { readonly labels: string; readonly value: number }[];
+  }[];
+}
+
+/** Has promtool run them; what it says, and its exit code. */
+export function testRules(tests: readonly RulesTest[]): { readonly status: number | null; readonly said: string } {
+  using scratch = new Scratch('alerts');
+  writeFileSync(scratch.join('alerts.yaml'), JSON.stringify(spec));
+  const suite = { rule_files: ['alerts.yaml'], evaluation_interval: '1m', tests };
+  writeFileSync(scratch.join('test.yaml'), JSON.stringify(suite));
+  const { status, stdout, stderr } = spawnSync(findPromtool(), ['test', 'rules', scratch.join('test.yaml')], {
+    encoding: 'utf8',
+  });
+  return { status, said: `${stdout}${stderr}` };
+}
