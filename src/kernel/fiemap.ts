@@ -89,13 +89,20 @@ export async function* readPlaces(lane: Lane, file: Descriptor): AsyncGenerator<
   }
 }
 
-/** How many bytes of a file's extents other files share with it. */
-export async function readSharedBytes(lane: Lane, file: Descriptor): Promise<bigint> {
+/** How many bytes of a file's extents other files share with it, and how many it has for itself. */
+export async function readSharing(
+  lane: Lane,
+  file: Descriptor,
+): Promise<{ readonly sharedBytes: bigint; readonly unsharedBytes: bigint }> {
   let sharedBytes = 0;
+  let unsharedBytes = 0;
   for await (const places of readPlaces(lane, file)) {
-    for (const { isShared, lengthBytes } of places) if (isShared) sharedBytes += lengthBytes;
+    for (const { isShared, lengthBytes } of places) {
+      if (isShared) sharedBytes += lengthBytes;
+      else unsharedBytes += lengthBytes;
+    }
   }
-  return BigInt(sharedBytes);
+  return { sharedBytes: BigInt(sharedBytes), unsharedBytes: BigInt(unsharedBytes) };
 }
 
 /** What a page tells, and where the next page begins; undefined: it was the last. */

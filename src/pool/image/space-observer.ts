@@ -1,7 +1,7 @@
 import { basename, join } from 'node:path';
 import { openReadOnly } from '../../kernel/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
-import { type Place, readPlaces, readSharedBytes } from '../../kernel/fiemap.ts';
+import { type Place, readPlaces, readSharing } from '../../kernel/fiemap.ts';
 import { syncFilesystem } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
@@ -173,8 +173,8 @@ export class SpaceObserver {
 
   /** What an image takes that lies in the trash. */
   async lookAt(path: string, record: VolumeRecord): Promise<ImageUse> {
-    const sharedBytes = this.#mayShare(record) ? await this.#sharedBytes(path) : 0n;
-    return { sharedBytes, allocatedBytes: await this.#allocatedBytes(path) };
+    if (this.#mayShare(record)) return this.#readMap(path, false);
+    return { sharedBytes: 0n, allocatedBytes: await this.#allocatedBytes(path) };
   }
 
   /** What is free is asked last: what is written meanwhile makes the answer smaller, not larger. */
@@ -229,21 +229,34 @@ export class SpaceObserver {
     for (const [id, since] of live) if (!counts.has(id)) this.volumes.rest(id, since);
   }
 
-  /** Before what a volume takes is asked: what is written anew between the two then counts as shared, not as owned. */
   async #map(evenInUse: boolean): Promise<void> {
     const { layout } = this.#sources;
     await Promise.all([
       ...this.volumes.toMap(evenInUse).map(async (id) => {
         const tell = this.volumes.beginMap(id);
-        const sharedBytes = await this.#sharedBytes(layout.data(id));
-        const allocatedBytes = await this.#allocatedBytes(layout.data(id));
+        const { allocatedBytes, sharedBytes } = await this.#readMap(layout.data(id), this.volumes.live.has(id));
         tell(sharedBytes);
         this.volumes.saw(id, allocatedBytes, evenInUse || !this.#isCountedLate);
       }),
-      ...this.#trashed
-        .toMap(evenInUse)
-        .map(async ({ key, path }) => this.#trashed.mapped(key, await this.#sharedBytes(path))),
+      ...this.#trashed.toMap(evenInUse).map(async ({ key, path }) => {
+        const { allocatedBytes, sharedBytes } = await this.#readMap(path, false);
+        this.#trashed.mapped(key, sharedBytes);
+        this.#trashed.saw(key, allocatedBytes);
+      }),
     ]);
+  }
+
+  /**
+   * What a volume takes is asked last: what is written anew meanwhile then counts as shared, not as owned.
+   *
+   * When shared blocks are written, XFS takes more than it writes, for what may be written next, and gives the rest back
+   * minutes later (xfs(5), speculative preallocation). The file takes them, but its map does not have them.
+   * @param isLive false: nobody will look when they go, so they count as shared
+   */
+  async #readMap(path: string, isLive: boolean): Promise<ImageUse> {
+    const { sharedBytes, unsharedBytes } = await this.#sharing(path);
+    const allocatedBytes = await this.#allocatedBytes(path);
+    return { allocatedBytes, sharedBytes: isLive ? sharedBytes : larger(sharedBytes, allocatedBytes - unsharedBytes) };
   }
 
   async #sync(): Promise<void> {
@@ -271,14 +284,14 @@ export class SpaceObserver {
   }
 
   /** Of an image that may have been removed by hand, or may be on its way out. */
-  async #sharedBytes(path: string): Promise<bigint> {
+  async #sharing(path: string): ReturnType<typeof readSharing> {
     try {
       await using image = await openReadOnly(this.#sources.lane, path);
-      return await readSharedBytes(this.#sources.lane, image);
+      return await readSharing(this.#sources.lane, image);
     } catch (error) {
-      if (isErrno(error, 'ENOENT')) return 0n;
+      if (isErrno(error, 'ENOENT')) return { sharedBytes: 0n, unsharedBytes: 0n };
       // A filesystem that does not tell: all may be shared.
-      if (isErrno(error, 'ENOTSUP', 'ENOTTY')) return maximumVolumeBytes;
+      if (isErrno(error, 'ENOTSUP', 'ENOTTY')) return { sharedBytes: maximumVolumeBytes, unsharedBytes: 0n };
       throw error;
     }
   }

@@ -12,6 +12,8 @@ interface Figure {
   sharedBytes: bigint | undefined;
   /** Whether anything may share its blocks at all. */
   mayShare: boolean;
+  /** Whether anything may have shared them since a map was read of it at rest: it may take blocks that it gives back. */
+  hasShared: boolean;
   /** How many operations are about to share its blocks. */
   pins: number;
   /** As many maps of others had become untrue when its own was read. */
@@ -114,7 +116,7 @@ export class VolumeSpace {
       return;
     }
     const nothing = { sizeBytes: 0n, allocatedBytes: 0n, sharedBytes: undefined, ownedBytes: 0n };
-    const figure = { id, ...nothing, mayShare, pins: 0, mapAge: 0, version: 0 };
+    const figure = { id, ...nothing, mayShare, hasShared: mayShare, pins: 0, mapAge: 0, version: 0 };
     this.#figures.set(id, figure);
     this.#change(figure, { sizeBytes });
   }
@@ -139,7 +141,7 @@ export class VolumeSpace {
   }
 
   mayShare(id: VolumeId): boolean {
-    return this.#figures.get(id)?.mayShare ?? false;
+    return this.#figures.get(id)?.hasShared ?? false;
   }
 
   allocatedBytes(id: VolumeId): bigint {
@@ -157,7 +159,7 @@ export class VolumeSpace {
     const share = (pins: number) => {
       figure.version++;
       this.#changeCount++;
-      if (this.#figures.get(id) === figure) this.#change(figure, { pins, mayShare: true, sharedBytes: undefined });
+      if (this.#figures.get(id) === figure) this.#change(figure, { pins, ...unknownSharing });
     };
     share(figure.pins + 1);
     return { [Symbol.dispose]: () => share(figure.pins - 1) };
@@ -172,11 +174,18 @@ export class VolumeSpace {
     return this.#live;
   }
 
-  /** Nobody uses it any more, unless somebody has begun to since: it is looked at a last time. */
+  /**
+   * Nobody uses it any more, unless somebody has begun to since: it is looked at a last time. What a map told while it
+   * was in use was true only with what it took at that moment.
+   */
   rest(id: VolumeId, since: number): void {
     if (this.#live.get(id) !== since) return;
     this.#live.delete(id);
     this.unsee(id);
+    const figure = this.#figures.get(id);
+    if (figure === undefined || !figure.hasShared) return;
+    figure.version++;
+    this.#change(figure, unknownSharing);
   }
 
   /** Something has changed it, so it has to be looked at again. */
@@ -230,7 +239,9 @@ export class VolumeSpace {
     return (sharedBytes) => {
       if (figure === undefined || figure.version !== version || this.#figures.get(id) !== figure) return;
       figure.mapAge = mapAge;
-      this.#change(figure, { sharedBytes, mayShare: sharedBytes > 0n });
+      const mayShare = sharedBytes > 0n;
+      const hasShared = mayShare || (figure.hasShared && this.#live.has(id));
+      this.#change(figure, { sharedBytes, mayShare, hasShared });
     };
   }
 
@@ -248,6 +259,9 @@ export class VolumeSpace {
     if (figure.ownedBytes < owned) this.#loweredBytes += owned - figure.ownedBytes;
   }
 }
+
+/** All may be shared, until a map tells. */
+const unknownSharing = { mayShare: true, hasShared: true, sharedBytes: undefined } as const;
 
 function ownedNow({ allocatedBytes, mayShare, pins, sharedBytes, sizeBytes }: Figure): bigint {
   if (pins > 0) return 0n;
