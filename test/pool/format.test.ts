@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, statfsSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/descriptor.ts';
 import { deviceNumber } from '../../src/kernel/device.ts';
@@ -226,6 +226,27 @@ describe('a format that was cut short', () => {
     execFileSync('umount', [scratch.join('mnt')]);
     await assert.rejects(openTestPool(scratch, { home: { type: 'device', path } }), /not empty.*letters\.txt/);
     assert.equal(uuidOf(path), uuid);
+  });
+
+  test("an XFS with somebody else's files is not made larger, nor is its file", async () => {
+    for (const type of ['device', 'file'] as const) {
+      using scratch = new Scratch('format');
+      const image = sparseFile(scratch.join('disk.img'), 1024);
+      execFileSync('mkfs.xfs', ['-q', '-d', 'size=400m', image]);
+      mkdirSync(scratch.join('mnt'));
+      execFileSync('mount', ['-o', 'loop', image, scratch.join('mnt')]);
+      writeFileSync(scratch.join('mnt/letters.txt'), 'dear');
+      const { blocks } = statfsSync(scratch.join('mnt'));
+      execFileSync('umount', [scratch.join('mnt')]);
+      const home = type === 'device' ? { type, path: attachDisk(image) } : { type, path: image, sizeBytes: 2n << 30n };
+      await assert.rejects(openTestPool(scratch, { home }), /not empty.*letters\.txt/);
+      assert.equal(statSync(image).size, 1 << 30, type);
+      execFileSync(
+        'mount',
+        type === 'device' ? [home.path, scratch.join('mnt')] : ['-o', 'loop', image, scratch.join('mnt')],
+      );
+      assert.equal(statfsSync(scratch.join('mnt')).blocks, blocks, type);
+    }
   });
 
   test('one that was mounted and used since, if only once, stays as it is', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import type { ImagePool } from '../../src/pool/image/image-pool.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
@@ -77,6 +77,34 @@ describe('the time in the trash', () => {
     const right = await open(scratch);
     await right.restore(id);
     await right.close();
+  });
+
+  test('of what a driver deleted that knows of no age begins when it is seen, however old the pool is, and goes on', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await openTestPool(scratch, { undeleteSeconds: day });
+    const { id } = await pool.create(volumeSpec('kept'));
+    await pool.remove(id);
+    await pool.close();
+    const mark = scratch.join('pool/trash', readdirSync(scratch.join('pool/trash'))[0] ?? '', 'deleted.json');
+    const { deletedAt, purgeAt } = JSON.parse(readFileSync(mark, 'utf8'));
+    // A newer driver ran here for ten days, was rolled back, and comes again.
+    writeFileSync(mark, JSON.stringify({ deletedAt, purgeAt }));
+    const setAge = (days: number) => {
+      const text = `${`${days * day * 1000}`.padStart(15)} ${new Date().toISOString()}\n`;
+      writeFileSync(scratch.join('pool/age'), text);
+    };
+    setAge(10);
+    const newer = await openTestPool(scratch, { undeleteSeconds: day });
+    assert.deepEqual(await trashedIds(newer), [id]);
+    await newer.close();
+    setAge(10.9);
+    const again = await openTestPool(scratch, { undeleteSeconds: day });
+    assert.deepEqual(await trashedIds(again), [id]);
+    await again.close();
+    setAge(11.1);
+    const late = await openTestPool(scratch, { undeleteSeconds: day });
+    assert.deepEqual(await trashedIds(late), []);
+    await late.close();
   });
 
   test('does not end at once because the clock was behind when the volume was deleted', async () => {

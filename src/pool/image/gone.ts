@@ -1,4 +1,5 @@
 import { lstat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 
@@ -17,12 +18,18 @@ export async function unlessGone(lane: Lane, path: string, work: () => Promise<u
   }
 }
 
+/**
+ * Whether a file or directory is in its place. A place that is missing itself says nothing of it: the pool's filesystem
+ * has been unmounted, or something else mounted over it.
+ * @throws ENOENT then
+ */
 export async function isThere(lane: Lane, path: string): Promise<boolean> {
   try {
     await lane.run(() => lstat(path));
     return true;
   } catch (error) {
     ignoreMissing(error);
+    await lane.run(() => lstat(dirname(path)));
     return false;
   }
 }

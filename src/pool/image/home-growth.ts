@@ -1,8 +1,10 @@
 import { deviceSizeBytes } from '../../kernel/block.ts';
+import type { DeviceNumber } from '../../kernel/device.ts';
 import { resizeFile, syncFile } from '../../kernel/file.ts';
 import { growMounted } from '../../kernel/grow.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { refreshLoopSize } from '../../kernel/loop.ts';
+import { loopNumber } from '../../kernel/loop-sight.ts';
 import { statusOf } from '../../kernel/path.ts';
 import { step } from '../../volume/step.ts';
 
@@ -14,7 +16,7 @@ export interface GrowingHome {
 }
 
 /** Makes a mounted home as large as its device has become. It never shrinks. @returns how large that is */
-export async function growToDevice({ devicePath, lane, root }: GrowingHome): Promise<bigint> {
+async function growToDevice({ devicePath, lane, root }: GrowingHome): Promise<bigint> {
   const deviceBytes = await deviceSizeBytes(lane, devicePath);
   await step('open/grow', () => growMounted(lane, { fsType: 'xfs', directory: root, devicePath, deviceBytes }));
   return deviceBytes;
@@ -23,7 +25,7 @@ export async function growToDevice({ devicePath, lane, root }: GrowingHome): Pro
 /** The sparse file that a home is in, the loop device that shows it, and how large it is to be. */
 export interface GrowingFile {
   readonly path: string;
-  readonly loopNumber: number;
+  readonly device: DeviceNumber;
   readonly wantedBytes: bigint;
 }
 
@@ -31,7 +33,7 @@ export interface GrowingFile {
  * A larger size in the configuration takes effect at the next start. It never shrinks. File, device and filesystem are
  * each looked at by themselves: a crash may have come after any of them had grown.
  */
-export async function growToFile(home: GrowingHome, file: GrowingFile): Promise<bigint> {
+export async function growToFile(home: GrowingHome, file: GrowingFile): Promise<void> {
   const { devicePath, lane } = home;
   if ((await statusOf(lane, file.path)).sizeBytes < file.wantedBytes) {
     await step('open/extend', async () => {
@@ -39,22 +41,25 @@ export async function growToFile(home: GrowingHome, file: GrowingFile): Promise<
       await syncFile(lane, file.path);
     });
   }
-  if ((await deviceSizeBytes(lane, devicePath)) !== (await statusOf(lane, file.path)).sizeBytes) {
-    await step('open/resize', () => refreshLoopSize(lane, file.loopNumber));
+  const number = loopNumber(file.device);
+  if (
+    number !== undefined &&
+    (await deviceSizeBytes(lane, devicePath)) !== (await statusOf(lane, file.path)).sizeBytes
+  ) {
+    await step('open/resize', () => refreshLoopSize(lane, number));
   }
-  return growToDevice(home);
+  await growToDevice(home);
 }
 
 /** Sees that a disk has been enlarged while the pool on it is open, and lets the filesystem follow. */
 export class DiskFollower {
   readonly #home: GrowingHome;
-  #knownBytes: bigint;
+  /** The size of the disk that the filesystem has followed so far. */
+  #knownBytes = 0n;
   #growing: Promise<void> | undefined;
 
-  /** @param knownBytes the size of the disk that the filesystem has followed so far */
-  constructor(home: GrowingHome, knownBytes: bigint) {
+  constructor(home: GrowingHome) {
     this.#home = home;
-    this.#knownBytes = knownBytes;
   }
 
   /** One look at a time: who comes meanwhile waits for the same. */

@@ -15,7 +15,6 @@ import type { Ballast } from './ballast.ts';
 import { detachFromDead } from './devices-by-path.ts';
 import { writeHealthFile } from './health-file.ts';
 import { ensureFilesystem } from './home-format.ts';
-import { growToDevice, growToFile } from './home-growth.ts';
 import { Layout } from './layout.ts';
 
 export interface HomeMount {
@@ -25,45 +24,37 @@ export interface HomeMount {
   readonly source: string;
   /** An existing directory of the driver's own. */
   readonly root: string;
-  /** The size asked for, for a backing file; undefined for a device. */
-  readonly fileSizeBytes: bigint | undefined;
+  /** Whether the source is a backing file. */
+  readonly isFile: boolean;
   /** Room on the host of a backing file. */
   readonly hostBallast: Ballast | undefined;
 }
 
-/** Held open, so that it cannot go before it is mounted. */
-interface SourceDevice extends AsyncDisposable {
+/** The device that shows the source. */
+export interface MountedDevice {
   readonly devicePath: string;
   readonly device: DeviceNumber;
-  /** For a backing file: the loop device's number. */
-  readonly number?: number;
 }
 
+/** Held open, so that it cannot go before it is mounted. */
+interface SourceDevice extends MountedDevice, AsyncDisposable {}
+
 /**
- * Sees to it that the source's filesystem is mounted at the root: made first if, and only if, the source is blank.
- * @returns how large the device is that it fills
+ * Sees to it that the source's filesystem is mounted at the root: made first if, and only if, the source is blank. Whose
+ * it is, is not known yet, so nothing else about it is changed.
  */
-export async function mountHome(home: HomeMount): Promise<bigint> {
+export async function mountHome(home: HomeMount): Promise<MountedDevice> {
   const { root } = home;
   const status = await usableMount(home);
   await using attached = await findDevice(home);
   if (status !== undefined) {
     if (!isOn(status, attached)) throw foreignMount(home);
-    return await growHome(home, attached);
+    return attached;
   }
   await using device = attached ?? (await attachFile(home));
   await ensureFilesystem({ ...home, ...device, markerDirectory: dirname(root) });
   await step('open/mount', () => mountSource(home, device.devicePath));
-  return await growHome(home, device);
-}
-
-async function growHome(
-  { fileSizeBytes, lane, root, source }: HomeMount,
-  { devicePath, number }: SourceDevice,
-): Promise<bigint> {
-  const home = { lane, root, devicePath };
-  if (fileSizeBytes === undefined || number === undefined) return growToDevice(home);
-  return growToFile(home, { path: source, loopNumber: number, wantedBytes: fileSizeBytes });
+  return device;
 }
 
 function isOn(status: FileStatus, device: SourceDevice | undefined): device is SourceDevice {
@@ -131,9 +122,9 @@ async function usableMount(home: HomeMount): Promise<FileStatus | undefined> {
  * two filesystems on the same blocks, each sure to be alone. One may exist although nothing is mounted here, when the
  * mount of a driver before us lives on in another mount namespace.
  */
-async function findDevice({ lane, source, fileSizeBytes }: HomeMount): Promise<SourceDevice | undefined> {
+async function findDevice({ lane, source, isFile }: HomeMount): Promise<SourceDevice | undefined> {
   const status = await statusOf(lane, source);
-  if (fileSizeBytes === undefined) {
+  if (!isFile) {
     const device = status.represents;
     return device === undefined
       ? undefined
@@ -160,7 +151,7 @@ async function attachFile({ lane, poolName, source }: HomeMount): Promise<Source
 }
 
 async function mountSource(
-  { lane, poolName, source, root, fileSizeBytes, hostBallast }: HomeMount,
+  { lane, poolName, source, root, isFile, hostBallast }: HomeMount,
   devicePath: string,
 ): Promise<void> {
   try {
@@ -170,7 +161,7 @@ async function mountSource(
         fsType: 'xfs',
         source: devicePath,
         // A sparse file gives what is deleted inside back to its host at once.
-        parameters: fileSizeBytes === undefined ? [] : [['discard']],
+        parameters: isFile ? [['discard']] : [],
         attributes: { nosuid: true, nodev: true, noexec: true, atime: 'noatime' },
         target,
       });

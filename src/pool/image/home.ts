@@ -5,7 +5,7 @@ import type { Lane } from '../../kernel/lane.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { makeBackingFile, removeDrafts } from './backing-file.ts';
 import { Ballast, hostBallastPath } from './ballast.ts';
-import { DiskFollower } from './home-growth.ts';
+import { DiskFollower, growToFile } from './home-growth.ts';
 import { takeLock } from './home-lock.ts';
 import { mountHome, unmountHome } from './home-mount.ts';
 import { defaultSizeOf } from './home-size.ts';
@@ -40,7 +40,12 @@ export interface OpenHome {
   readonly backingFile: string | undefined;
   /** Room that is held beside it. */
   readonly hostBallast: Ballast | undefined;
-  /** Lets the pool's filesystem follow a disk that has been enlarged. */
+  /**
+   * Makes the filesystem as large as its disk is, or its file is to be. Nothing makes it smaller again, so this is for a
+   * home that is known to be the pool's.
+   */
+  grow(): Promise<void>;
+  /** Lets the pool's filesystem follow a disk that has been enlarged since. */
   followDisk(): Promise<void>;
   /** Gives up the lock, and leaves the rest as it is; waits for nothing. */
   abandon(): void;
@@ -98,8 +103,8 @@ async function openDirectoryHome(options: HomeOptions, path: string): Promise<Op
   const lock = await takeLock(options, path);
   const unlock = () => lock[Symbol.asyncDispose]();
   const abandon = () => void unlock();
-  const followDisk = async () => undefined;
-  return { root: path, backingFile: undefined, hostBallast: undefined, followDisk, abandon, close: unlock };
+  const grow = async () => undefined;
+  return { root: path, backingFile: undefined, hostBallast: undefined, grow, followDisk: grow, abandon, close: unlock };
 }
 
 async function openFileHome(options: HomeOptions, path: string, chosenBytes: bigint | undefined): Promise<OpenHome> {
@@ -115,11 +120,12 @@ async function openFileHome(options: HomeOptions, path: string, chosenBytes: big
     await hostBallast.takeIn(lane);
     // Loop devices are told by their file's own name.
     const source = await lane.run(() => realpath(path));
-    await mountHome({ lane, poolName, source, root, fileSizeBytes: sizeBytes, hostBallast });
+    const { device, devicePath } = await mountHome({ lane, poolName, source, root, isFile: true, hostBallast });
     return {
       root,
       backingFile: source,
       hostBallast,
+      grow: () => growToFile({ lane, root, devicePath }, { path: source, device, wantedBytes: sizeBytes }),
       followDisk: async () => undefined,
       abandon: () => void unlock(),
       close: async () => {
@@ -139,13 +145,13 @@ async function openDeviceHome(options: HomeOptions, devicePath: string): Promise
   const lock = await takeLock(options, devicePath);
   const unlock = () => lock[Symbol.asyncDispose]();
   try {
-    const source = { source: devicePath, fileSizeBytes: undefined, hostBallast: undefined };
-    const sizeBytes = await mountHome({ lane, poolName, root, ...source });
-    const follower = new DiskFollower({ lane, root, devicePath }, sizeBytes);
+    await mountHome({ lane, poolName, root, source: devicePath, isFile: false, hostBallast: undefined });
+    const follower = new DiskFollower({ lane, root, devicePath });
     return {
       root,
       backingFile: undefined,
       hostBallast: undefined,
+      grow: () => follower.look(),
       followDisk: () => follower.look(),
       abandon: () => void unlock(),
       close: async () => {

@@ -91,6 +91,7 @@ async function openPool(options: ImagePoolOptions): Promise<ImagePool> {
       dataDirectory,
       blockSizeBytes: () => findBlockSizeBytes(lane, layout.root),
     });
+    await openedHome.grow();
     const index = await readIndex(options, layout);
     const snapshotIndex = await readSnapshotIndex(options, layout);
     const ballast = new Ballast(layout.ballast, { host: openedHome.hostBallast, spares: new Spares(layout.spares) });

@@ -1,6 +1,6 @@
-import { lstat, readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
+import { isErrno } from '../../kernel/errno.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { DataLoss } from '../../volume/errors.ts';
 import {
@@ -13,6 +13,7 @@ import {
 } from '../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type GroupRecord, parseGroup, parseSnapshot, type SnapshotRecord } from '../../volume/snapshot-record.ts';
+import { isThere } from './gone.ts';
 import type { Layout } from './layout.ts';
 
 /** Something whose record cannot be read. It is left as it is, and calls for it answer with an error. */
@@ -72,12 +73,7 @@ async function readOne<Id extends string, Kind extends { readonly id: Id }>(
   lane: Lane,
   { id, parse, path, place }: RecordFile<Id, Kind>,
 ): Promise<ReadRecords<Id, Kind>> {
-  try {
-    await lane.run(() => lstat(place));
-  } catch (error) {
-    ignoreMissing(error);
-    return { records: [], damaged: [] };
-  }
+  if (!(await isThere(lane, place))) return { records: [], damaged: [] };
   try {
     return { records: [await readRecord(lane, id, path, parse)], damaged: [] };
   } catch (error) {

@@ -31,6 +31,8 @@ interface Draft {
   readonly source: VolumeRecord;
   readonly target: FreezeTarget;
   readonly directory: string;
+  /** What lies in the snapshot's place is what was made here, and not what somebody has put back there by hand. */
+  isInPlace: boolean;
 }
 
 /** Snapshots as clones of images. */
@@ -66,11 +68,12 @@ export class ImageSnapshots {
     const { layout, maker, snapshotIndex, trash, unsettled } = this.#parts;
     if (group !== undefined) await unsettled.recheck([group.id]);
     const isCut = group !== undefined && (unsettled.has(group.id) || snapshotIndex.hasGroup(group.id));
-    for (const { directory, spec } of drafts) {
+    for (const { directory, isInPlace, spec } of drafts) {
       // A copy is kept: the retry goes on with it.
       if (maker.cloning === 'reflink') trash.purge(directory);
       // Under another name: what is queued is unlinked later, when the retry's snapshot may have this one.
-      if (!isCut) await trash.discard(layout.snapshot(spec.id), layout.newTrash(spec.id)).catch(() => undefined);
+      if (isInPlace && !isCut)
+        await trash.discard(layout.snapshot(spec.id), layout.newTrash(spec.id)).catch(() => undefined);
     }
     await unsettled.recheck(drafts.map(({ spec }) => spec.id));
   }
@@ -120,8 +123,9 @@ export class ImageSnapshots {
     if (maker.cloning !== 'copy') return;
     const names = new Set(await lane.run(() => readdir(layout.drafts)));
     for (const volume of index.all()) {
-      const draft = layout.copyDraft(memberIdFor(id, volume.id));
-      if (names.has(basename(draft))) trash.purge(draft);
+      const memberId = memberIdFor(id, volume.id);
+      const draft = layout.copyDraft(memberId);
+      if (names.has(basename(draft))) await trash.discard(draft, layout.newTrash(memberId));
     }
   }
 
@@ -171,7 +175,7 @@ export class ImageSnapshots {
     }
     const target = await freezeTarget(this.#parts, source);
     const directory = maker.cloning === 'copy' ? layout.copyDraft(spec.id) : layout.newDraft(spec.id);
-    return { spec, source, target, directory };
+    return { spec, source, target, directory, isInPlace: false };
   }
 
   async #make(drafts: readonly Draft[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
@@ -240,7 +244,10 @@ export class ImageSnapshots {
   ): Promise<void> {
     const { lane, layout, snapshotIndex, syncs } = this.#parts;
     await step('snapshot/commit', async () => {
-      for (const { spec, directory } of drafts) await lane.run(() => rename(directory, layout.snapshot(spec.id)));
+      for (const draft of drafts) {
+        await lane.run(() => rename(draft.directory, layout.snapshot(draft.spec.id)));
+        draft.isInPlace = true;
+      }
       await syncs.sync(lane, layout.snapshots);
     });
     if (group !== undefined) {

@@ -19,8 +19,8 @@ const storedDeletion = z.strictObject({
 
 /**
  * When a volume was deleted, and when it goes for good; RFC 3339, UTC. Both are for people: the clock may have been
- * wrong. What counts is how old the pool was then, and how long the volume is to be kept. Without its age, of a driver
- * that did not know of it, the time begins when the pool's age does.
+ * wrong. What counts is how old the pool was then, and how long the volume is to be kept. Drivers that do not know of its
+ * age note none: then the time has not begun.
  */
 export type Deletion = Readonly<z.infer<typeof storedDeletion>>;
 
@@ -41,8 +41,8 @@ export function deletedNow(keptSeconds: number, poolAgeMs: number): Deletion {
 }
 
 /** How much of its time it still has; none: it is to go. */
-export function timeLeftMs({ deletedAt, poolAgeMs = 0, purgeAt }: Deletion, nowAgeMs: number): number {
-  return poolAgeMs + Date.parse(purgeAt) - Date.parse(deletedAt) - nowAgeMs;
+export function timeLeftMs({ deletedAt, poolAgeMs, purgeAt }: Deletion, nowAgeMs: number): number {
+  return (poolAgeMs ?? nowAgeMs) + Date.parse(purgeAt) - Date.parse(deletedAt) - nowAgeMs;
 }
 
 /** The clock by which the time was told has been put right since, or stood still while the pool was not open. */

@@ -1,11 +1,12 @@
 import { lstat, readdir, rename, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
-import { syncFile } from '../../kernel/file.ts';
+import { DirectorySync, syncFile } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { finishAll } from '../../volume/finish-all.ts';
-import type { SnapshotId, VolumeId } from '../../volume/id.ts';
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
+import { replaceFile } from './durable-file.ts';
 import { unlessGone } from './gone.ts';
 import { copySuffix, type Layout } from './layout.ts';
 import { PoolAge } from './pool-age.ts';
@@ -30,6 +31,8 @@ export class Trash {
   readonly #layout: Layout;
   readonly #onError: (path: string, error: unknown) => void;
   readonly #kept = new Map<string, TrashEntry>();
+  /** Whose time has ended, and that are not gone yet: nobody keeps them again, whatever mark they still have. */
+  readonly #ending = new Set<string>();
   readonly #expiry: NodeJS.Timeout;
   readonly #age: PoolAge;
   #notedMs = Number.NEGATIVE_INFINITY;
@@ -55,14 +58,14 @@ export class Trash {
     const { drafts } = this.#layout;
     const { kept, unkept, unreadable } = await readTrash(this.#lane, this.#layout);
     await this.#age.takeUp(this.#lane, Math.max(0, ...kept.map(({ poolAgeMs = 0 }) => poolAgeMs)));
-    for (const entry of kept) this.keep(entry);
+    for (const entry of kept) this.keep(await this.#begin(entry));
     for (const path of unkept) this.purge(path);
     for (const { path, error } of unreadable) this.#onError(path, error);
     let queued = unkept.length;
     for (const name of await this.#lane.run(() => readdir(drafts))) {
       const path = join(drafts, name);
       if (name.endsWith(copySuffix) && !(await this.#isForgotten(path))) continue;
-      this.purge(path);
+      await this.#purgeDraft(path);
       queued++;
     }
     this.#expire();
@@ -100,7 +103,7 @@ export class Trash {
   async reread(id: VolumeId | SnapshotId): Promise<readonly string[]> {
     const { kept, unkept } = await readTrash(this.#lane, this.#layout, id);
     for (const entry of this.entries()) if (entry.record.id === id) this.forget(entry);
-    for (const entry of kept) this.keep(entry);
+    for (const entry of kept) if (!this.#ending.has(entry.path)) this.keep(entry);
     return unkept;
   }
 
@@ -116,9 +119,10 @@ export class Trash {
     return purged.map(({ record }) => record.id);
   }
 
-  /** Makes room: unlinks these, as their space is needed. */
+  /** Makes room: unlinks these, as their space is needed. Who was brought back meanwhile, or is going already, is left. */
   async purgeEarly(entries: readonly TrashEntry[]): Promise<void> {
     for (const entry of entries) {
+      if (!this.#kept.has(entry.path)) continue;
       await this.#unmark(entry);
       this.#enqueue(entry.path, () => step('remove/purge', () => this.#unlink(entry.path, true)));
     }
@@ -134,6 +138,14 @@ export class Trash {
   async discard(path: string, trashed: string): Promise<void> {
     const isMoved = await unlessGone(this.#lane, path, () => this.#lane.run(() => rename(path, trashed)));
     if (isMoved) this.purge(trashed);
+  }
+
+  /** A copy's draft has a lasting name: whoever goes on with it must not meet what is queued. */
+  async #purgeDraft(path: string): Promise<void> {
+    const name = basename(path, copySuffix);
+    const id = parseVolumeId(name) ?? parseSnapshotId(name);
+    if (id === undefined) this.purge(path);
+    else await this.discard(path, this.#layout.newTrash(id));
   }
 
   /** Resolves when everything queued so far is gone. */
@@ -163,12 +175,31 @@ export class Trash {
   }
 
   /**
+   * Begins the time of what a driver deleted that does not know of the pool's age, and notes it, so that it goes on after
+   * a restart. What cannot be noted costs nothing but that it begins anew then.
+   */
+  async #begin(entry: TrashEntry): Promise<TrashEntry> {
+    if (entry.poolAgeMs !== undefined) return entry;
+    const { deletedAt, path, purgeAt } = entry;
+    const deletion = { deletedAt, purgeAt, poolAgeMs: this.#age.ms };
+    const text = JSON.stringify(deletion);
+    await replaceFile(this.#lane, new DirectorySync(), join(path, deletionFileName), text).catch(() => undefined);
+    return { ...entry, ...deletion };
+  }
+
+  /** From now on it is nobody's to bring back. */
+  #end(entry: TrashEntry): void {
+    this.forget(entry);
+    this.#ending.add(entry.path);
+  }
+
+  /**
    * Ends the time of a kept volume, durably, before anything of it goes: what still has its mark after a crash is whole.
    * From here on nobody can bring it back.
    */
   async #unmark(entry: TrashEntry): Promise<void> {
     const mark = join(entry.path, deletionFileName);
-    this.forget(entry);
+    this.#end(entry);
     try {
       await step('remove/unmark', async () => {
         await this.#unlinkFile(mark);
@@ -176,7 +207,10 @@ export class Trash {
       });
     } catch (error) {
       // If it still has its mark nothing has changed. Otherwise it goes at the next start.
-      if (await this.#isThere(mark)) this.keep(entry);
+      if (await this.#isThere(mark)) {
+        this.#ending.delete(entry.path);
+        this.keep(entry);
+      }
       throw error;
     }
   }
@@ -195,6 +229,7 @@ export class Trash {
       if (!isErrno(error, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw error;
       await this.#lane.run(() => rm(path, { recursive: true, force: true }));
     }
+    this.#ending.delete(path);
     this.onGone?.(path);
   }
 
@@ -208,8 +243,8 @@ export class Trash {
       this.#enqueue(this.#layout.age, () => this.#noteAge());
     }
     for (const entry of this.entries().filter((kept) => timeLeftMs(kept, this.#age.ms) <= 0)) {
-      // From now on it is nobody's to bring back, however long the queue is.
-      this.forget(entry);
+      // At once, however long the queue is.
+      this.#end(entry);
       this.#enqueue(entry.path, async () => {
         await this.#unmark(entry);
         await step('remove/purge', () => this.#unlink(entry.path));

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { Lane } from '../../src/kernel/lane.ts';
+import { Layout } from '../../src/pool/image/layout.ts';
+import { Trash } from '../../src/pool/image/trash.ts';
+import type { TrashEntry } from '../../src/pool/image/trash-entry.ts';
+import { groupIdFor, memberIdFor } from '../../src/volume/id.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
+
+/** The way to a disk that lets one call wait, if it is told to, until it is told to go on. */
+class StallingLane extends Lane {
+  #isNextStalled = false;
+  #goOn: () => void = () => undefined;
+
+  override async run<T>(work: () => Promise<T>, onLate?: (result: T) => void): Promise<T> {
+    if (this.#isNextStalled) {
+      this.#isNextStalled = false;
+      await new Promise<void>((resolve) => {
+        this.#goOn = resolve;
+      });
+    }
+    return super.run(work, onLate);
+  }
+
+  stallNext(): void {
+    this.#isNextStalled = true;
+  }
+
+  goOn(): void {
+    this.#goOn();
+  }
+}
+
+/** A pool's trash with two deleted volumes, and nothing else of a pool. */
+async function keepTwo(scratch: Scratch, lane = new Lane('test', 4)) {
+  const pool = await openTestPool(scratch, { undeleteSeconds: 3600 });
+  for (const name of ['older', 'newer']) await pool.remove((await pool.create(volumeSpec(name))).id);
+  await pool.close();
+  const layout = new Layout(scratch.join('pool'));
+  const trash = new Trash(lane, layout, (path, error) => assert.fail(`${path}: ${error}`));
+  await trash.sweep();
+  const [newer, older] = trash.entries() as [TrashEntry, TrashEntry];
+  return { layout, newer, older, trash };
+}
+
+describe('what two do with the trash at a time', () => {
+  test('a volume that is being brought back is not purged for its space', async () => {
+    using scratch = new Scratch('meetings');
+    const { newer, older, trash } = await keepTwo(scratch);
+    const purging = trash.purgeEarly([older, newer]);
+    // As `restore` does it, before it renames.
+    trash.forget(newer);
+    await purging;
+    assert.deepEqual(readdirSync(newer.path).sort(), ['data', 'deleted.json', 'volume.json']);
+    assert.equal(existsSync(older.path), false);
+    await trash.close();
+  });
+
+  test('two who make room with the same volume both come to their end', async () => {
+    using scratch = new Scratch('meetings');
+    const { newer, older, trash } = await keepTwo(scratch);
+    await Promise.all([trash.purgeEarly([older, newer]), trash.purgeKept()]);
+    await trash.drained();
+    assert.deepEqual([existsSync(older.path), existsSync(newer.path)], [false, false]);
+    await trash.close();
+  });
+
+  test('a volume whose time ends is not kept again by who reads the trash meanwhile', async () => {
+    using scratch = new Scratch('meetings');
+    const lane = new StallingLane('test', 4);
+    const { newer, trash } = await keepTwo(scratch, lane);
+    const { id } = newer.record;
+    lane.stallNext();
+    const purging = trash.purgeKept(id);
+    await trash.reread(id);
+    lane.goOn();
+    await purging;
+    assert.ok(!trash.entries().some(({ record }) => record.id === id));
+    await trash.drained();
+    assert.equal(existsSync(newer.path), false);
+    await trash.close();
+  });
+});
+
+describe('a copy that nobody goes on with', () => {
+  /** Keeps the trash busy for a while. */
+  function fillDrafts(layout: Layout): void {
+    mkdirSync(`${layout.drafts}/busy`, { recursive: true });
+    for (let count = 0; count < 5000; count++) writeFileSync(`${layout.drafts}/busy/${count}`, '');
+  }
+
+  test('has lost its name when its group is removed: a new try never meets what is being unlinked', async () => {
+    using scratch = new Scratch('meetings');
+    const layout = new Layout(scratch.join('pool'));
+    const first = await openTestPool(scratch);
+    assert.equal(first.capabilities.snapshots, 'copy');
+    const source = await first.create(volumeSpec('source'));
+    await first.close();
+    const groupId = groupIdFor('node', 'group');
+    const draft = layout.copyDraft(memberIdFor(groupId, source.id));
+    mkdirSync(draft);
+    fillDrafts(layout);
+    const pool = await openTestPool(scratch);
+    assert.ok(existsSync(draft));
+    await pool.removeGroup(groupId);
+    assert.equal(existsSync(draft), false);
+    await pool.close();
+  });
+
+  test('has lost its name when the pool is open: the same', async () => {
+    using scratch = new Scratch('meetings');
+    const layout = new Layout(scratch.join('pool'));
+    await (await openTestPool(scratch)).close();
+    const draft = layout.copyDraft(volumeSpec('copied').id);
+    mkdirSync(draft);
+    utimesSync(draft, 0, 0);
+    fillDrafts(layout);
+    const pool = await openTestPool(scratch);
+    assert.equal(existsSync(draft), false);
+    await pool.close();
+    assert.deepEqual(readdirSync(layout.trash), []);
+  });
+});
