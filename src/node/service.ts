@@ -142,12 +142,14 @@ function nodeContext({
   targetRoots,
 }: NodeOptions): NodeContext {
   let notes: Promise<Notes> | undefined;
+  const lateRemovals = new LateRemovals(pools, flights);
+  lateRemovals.resume(lane);
   return {
     pools,
     lane,
     targetRoots: targetRoots.map(normalizeRoot),
     paths: new SingleFlight(),
-    lateRemovals: new LateRemovals(pools, flights),
+    lateRemovals,
     attachedTo: attachRequired === true ? nodeId : undefined,
     notes() {
       notes ??= Notes.open(notesDirectory, lane).catch((error) => {

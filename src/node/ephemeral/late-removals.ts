@@ -1,13 +1,18 @@
+import type { Lane } from '../../kernel/lane.ts';
+import { readMountTable } from '../../kernel/mount-table.ts';
+import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { SingleFlight } from '../../volume/single-flight.ts';
+import { mountsOfDevices } from '../observe.ts';
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
 
 /**
  * Ephemeral volumes that are unpublished but still in use elsewhere on the node, in another mount namespace say: tried
- * again until they can be removed. Nothing is kept of this list: the next start removes what is mounted nowhere.
+ * again until they can be removed. Nothing is kept of this list: the next start removes what is mounted nowhere, and finds
+ * the others again. Nobody else would come for them, as their unpublish has been answered.
  */
 export class LateRemovals {
   readonly #pools: Pools;
@@ -30,6 +35,31 @@ export class LateRemovals {
     this.#waiting.delete(id);
   }
 
+  /** Finds what a driver before this one has left, once the pools are open. */
+  resume(lane: Lane): void {
+    const look = () => (this.#pools.ready() ? void this.#find(lane) : this.resume(lane));
+    setTimeout(look, firstPauseMs).unref();
+  }
+
+  async #find(lane: Lane): Promise<void> {
+    for (const pool of this.#pools.all()) {
+      // A pool that cannot tell now has a start before it.
+      const { volumes } = await pool.usage().catch(() => ({ volumes: [] }));
+      const ephemeral = volumes.filter(({ record }) => record.ephemeral !== undefined);
+      for (const { record } of ephemeral) await this.#addUnlessSeen(lane, pool, record.id);
+    }
+  }
+
+  async #addUnlessSeen(lane: Lane, pool: Pool, id: VolumeId): Promise<void> {
+    try {
+      await this.#flights.claim([{ object: id }], 'a look at what is left', async () => {
+        if (!(await isSeenHere(lane, pool, id))) this.add(id);
+      });
+    } catch {
+      // A call is at work on it, and will do what is right.
+    }
+  }
+
   #later(id: VolumeId, pauseMs: number): void {
     setTimeout(() => void this.#try(id, pauseMs), pauseMs).unref();
   }
@@ -47,4 +77,10 @@ export class LateRemovals {
       this.#later(id, Math.min(2 * pauseMs, longestPauseMs));
     }
   }
+}
+
+/** Whether anything of the volume is mounted in this mount namespace. */
+export async function isSeenHere(lane: Lane, pool: Pool, id: VolumeId): Promise<boolean> {
+  const shows = await mountsOfDevices(lane, await pool.devices(id));
+  return (await readMountTable(lane)).some(shows);
 }

@@ -1,10 +1,8 @@
-import { readMountTable } from '../../kernel/mount-table.ts';
-import type { Pool } from '../../pool/pool.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { FailedPrecondition, HoldfastError, Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { NodeContext } from '../context.ts';
-import { mountsOfDevices } from '../observe.ts';
+import { isSeenHere } from './late-removals.ts';
 
 /**
  * Removes the volume, as the end of its unpublish. In a pool that could not be opened it goes when that is opened, for
@@ -23,14 +21,9 @@ async function removeNowOrLater(context: NodeContext, { pool }: FoundVolume, id:
   try {
     await pool.remove(id);
   } catch (error) {
-    if (!(error instanceof FailedPrecondition) || (await isSeenHere(context, pool, id))) throw error;
+    if (!(error instanceof FailedPrecondition) || (await isSeenHere(context.lane, pool, id))) throw error;
     context.lateRemovals.add(id);
   }
-}
-
-async function isSeenHere({ lane }: NodeContext, pool: Pool, id: VolumeId): Promise<boolean> {
-  const shows = await mountsOfDevices(lane, await pool.devices(id));
-  return (await readMountTable(lane)).some(shows);
 }
 
 /** A record that cannot be read is for a person to look at; who unpublishes can do nothing about it (UP08). */
