@@ -87,7 +87,14 @@ describe('the environment', () => {
     assert.equal(valid(await parseConfig(source({}))).socketPath, undefined);
   });
 
-  for (const endpoint of ['tcp://127.0.0.1:1', '/run/csi.sock', 'unix://csi.sock', 'unix:///run/csi', 'unix:///']) {
+  for (const endpoint of [
+    'tcp://127.0.0.1:1',
+    'file:///run/csi.sock',
+    '/run/csi.sock',
+    'unix://csi.sock',
+    'unix:///run/csi',
+    'unix:///',
+  ]) {
     test(`O01: CSI_ENDPOINT ${endpoint} is refused`, async () => {
       const found = problems(await parseServeConfig(source({ CSI_ENDPOINT: endpoint })));
       assert.ok(found.some((problem) => problem.startsWith('CSI_ENDPOINT: ')));
@@ -265,6 +272,7 @@ describe('the file', () => {
     ['a patience of no time', 'pools:\n  a: { sickAfter: 0 }\n', /:2:8: pools.a.sickAfter: must be 1s to 1h/],
     ['a key without a value', 'pools:\n  a: { size: }\n', /:2:8: pools.a.size: has no value/],
     ['the root', 'pools:\n  a: { directory: / }\n', /:2:8: pools.a.directory: \/ is not for one pool alone/],
+    ['a directory among the devices', 'pools:\n  a: { directory: /dev/shm/a }\n', /\/dev\/shm\/a is among the devices/],
     ['a directory of the system', 'pools:\n  a: { directory: /usr/x }\n', /pools.a.directory: \/usr\/x belongs to the/],
     ['a file in the root', 'pools:\n  a: { file: //.. }\n', /:2:8: pools.a.file: \/ is not for one pool alone/],
     ['a directory as a device', 'pools:\n  a: { device: /etc }\n', /:2:8: pools.a.device: \/etc belongs to the system/],

@@ -63,6 +63,7 @@ describe('what capabilities ask of one volume', () => {
 describe('CreateVolumeRequest', () => {
   const refused: Record<string, Partial<wire.CreateVolumeRequest>> = {
     'CV13: mutable_parameters': { mutable_parameters: { iops: '1' } },
+    'CV12: a parameter that is not mutable, among those that are': { mutable_parameters: { pool: 'other' } },
     'CV13: a parameter overridden, but wrong in itself': {
       parameters: { provisioning: 'fat' },
       mutable_parameters: { provisioning: 'thin' },

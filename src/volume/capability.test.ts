@@ -32,4 +32,13 @@ describe('ST07 PB12: the modes that a volume can be used in', () => {
     const reason = excess(made, { access: { type: 'block' }, mode: 'SINGLE_NODE_WRITER' });
     assert.match(`${reason}`, /raw block volume/);
   });
+
+  test('it is used as what it holds', () => {
+    const made = { content: { type: 'block' }, accessModes } as const;
+    assert.match(`${excess(made, { access, mode: 'SINGLE_NODE_WRITER' })}`, /cannot be mounted/);
+    assert.equal(excess(made, { access: { type: 'block' }, mode: 'SINGLE_NODE_WRITER' }), undefined);
+    const xfs = { ...access, fsType: 'xfs' } as const;
+    const reason = excess({ content, accessModes }, { access: xfs, mode: 'SINGLE_NODE_WRITER' });
+    assert.equal(reason, 'it holds ext4, not xfs');
+  });
 });

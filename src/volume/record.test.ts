@@ -46,6 +46,7 @@ describe('the record', () => {
 
   test('a torn, foreign or newer record is DATA_LOSS that names the file, never a guess', () => {
     const whole = serializeRecord(record);
+    const copied = serializeRecord({ ...record, source: { type: 'snapshot', id: snapshotIdFor('node', 'snap') } });
     for (const text of [
       '',
       whole.slice(0, -20),
@@ -53,6 +54,8 @@ describe('the record', () => {
       whole.replace('"format": 1', '"format": 2'),
       whole.replace('vol-', '../'),
       whole.replace('"ext4"', '"ntfs"'),
+      copied.replace('snap-', '../'),
+      copied.replace('"snapshot"', '"volume"'),
       whole.replace('"name": "name"', '"name": "name", "surprise": 1'),
     ]) {
       assert.throws(

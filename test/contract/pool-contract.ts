@@ -98,13 +98,14 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       await again.close();
     });
 
-    test('DV06: an attached volume is not removed, and its data stays', async () => {
+    test('DV06: an attached volume is neither removed nor repaired, and its data stays', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('busy', { content: { type: 'block' } }));
       const attachment = await pool.attach(id, { lasting: true });
       await attachment.release();
       await assert.rejects(pool.remove(id), FailedPrecondition);
+      await assert.rejects(pool.repair(id, 'ext4'), FailedPrecondition);
       assert.ok(await pool.find(id));
       await pool.detach(attachment.device);
       await pool.remove(id);

@@ -333,10 +333,12 @@ describe('an inline volume', () => {
     assert.equal(volume_condition?.abnormal, false);
     const bytes = usage.find(({ unit }) => unit === 'BYTES');
     assert.ok(bytes !== undefined && bytes.total > 16n << 20n && bytes.total <= 32n << 20n);
-    const { handle: volume_id, target } = volume;
-    await rejects(harness.node.NodeExpandVolume({ volume_id, volume_path: target }), 'NOT_FOUND');
-    const staging = { volume_id, staging_target_path: target, volume_capability: mountCapability() };
-    await rejects(harness.node.NodeStageVolume(staging), 'NOT_FOUND');
+    const { target } = volume;
+    for (const volume_id of [volume.handle, volume.id]) {
+      await rejects(harness.node.NodeExpandVolume({ volume_id, volume_path: target }), 'NOT_FOUND');
+      const staging = { volume_id, staging_target_path: target, volume_capability: mountCapability() };
+      await rejects(harness.node.NodeStageVolume(staging), 'NOT_FOUND');
+    }
     await volume.unpublish();
     await rejects(volume.stats(), 'NOT_FOUND');
   });

@@ -1,10 +1,19 @@
 /**
- * npm run test:mutants -- [--list] [word of a name, file or test]...
+ * npm run test:mutants -- [--list] [--new] [word of a name, file or test]...
  * Takes one safeguard after another out of a copy of the sources, and runs the test that must notice. It takes long, and
- * is no part of npm test. The outcome is written to docs/mutants.md.
+ * is no part of npm test. The outcome is written to docs/mutants.md. With --new only those that were never killed.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -19,10 +28,15 @@ const copied = ['src', 'test', 'scripts', 'proto', 'docs', 'deploy', 'package.js
 /** A test that hangs over a mutant has noticed it, too. */
 const patienceMs = 10 * 60_000;
 
-const { positionals, values } = parseArgs({ options: { list: { type: 'boolean' } }, allowPositionals: true });
+const { positionals, values } = parseArgs({
+  options: { list: { type: 'boolean' }, new: { type: 'boolean' } },
+  allowPositionals: true,
+});
+const before = readOutcomes(readFileSync(join(project, documentPath), 'utf8'));
 const chosen = mutants.filter(
   ({ file, killer, name }) =>
-    positionals.length === 0 || positionals.some((word) => `${name} ${file} ${killer}`.includes(word)),
+    (positionals.length === 0 || positionals.some((word) => `${name} ${file} ${killer}`.includes(word))) &&
+    !(values.new === true && before.get(name) === 'killed'),
 );
 /** Tests of the sources as they are: each run once. */
 const whole = new Map<string, boolean>();
@@ -44,14 +58,16 @@ async function runAll(): Promise<number> {
   try {
     for (const name of copied) cpSync(join(project, name), join(copy, name), { recursive: true });
     symlinkSync(join(project, 'node_modules'), join(copy, 'node_modules'));
-    const outcomes = readOutcomes(readFileSync(join(project, documentPath), 'utf8'));
     let survivors = 0;
     for (const [index, mutant] of chosen.entries()) {
       const startedMs = performance.now();
       const outcome = await judge(copy, mutant);
       if (outcome !== 'killed') survivors++;
+      // Read anew: another run beside this one writes it, too.
+      const outcomes = readOutcomes(readFileSync(join(project, documentPath), 'utf8'));
       outcomes.set(mutant.name, outcome);
-      writeFileSync(join(project, documentPath), renderTable(mutants, outcomes));
+      writeFileSync(join(copy, documentPath), renderTable(mutants, outcomes));
+      replace(join(copy, documentPath), join(project, documentPath));
       const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
       console.log(`${index + 1} of ${chosen.length}, ${seconds} s: ${outcome.padEnd(9)} ${mutant.name}`);
     }
@@ -60,6 +76,12 @@ async function runAll(): Promise<number> {
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
+}
+
+/** Whoever reads it meanwhile finds all of it. */
+function replace(from: string, to: string): void {
+  copyFileSync(from, `${to}.new`);
+  renameSync(`${to}.new`, to);
 }
 
 async function judge(copy: string, mutant: Mutant): Promise<Outcome> {
@@ -82,7 +104,9 @@ async function judge(copy: string, mutant: Mutant): Promise<Outcome> {
 
 function passes(copy: string, { killer, only }: Mutant): boolean {
   const pattern = only === undefined ? [] : [`--test-name-pattern=${only}`];
-  const { status } = spawnSync(process.execPath, ['--test', '--test-concurrency=1', ...pattern, killer], {
+  // A test that has failed may have left a server behind, for which its process would wait.
+  const options = ['--test', '--test-concurrency=1', '--test-force-exit', ...pattern];
+  const { status } = spawnSync(process.execPath, [...options, killer], {
     cwd: copy,
     stdio: 'ignore',
     timeout: patienceMs,

@@ -1,9 +1,22 @@
 import type { Mutant } from './mutant.ts';
 import { checkMutants } from './table/checks.ts';
+import { configurationMutants } from './table/configuration.ts';
+import { connectionMutants } from './table/connections.ts';
+import { copyMutants } from './table/copies.ts';
+import { diskMutants } from './table/disks.ts';
 import { durabilityMutants } from './table/durability.ts';
 import { freezeMutants } from './table/freeze.ts';
+import { homeMutants } from './table/homes.ts';
+import { ledgerMutants } from './table/ledger.ts';
 import { lockMutants } from './table/locks.ts';
+import { nodeMutants } from './table/node.ts';
+import { planMutants } from './table/plans.ts';
 import { redactionMutants } from './table/redaction.ts';
+import { removalMutants } from './table/removals.ts';
+import { replayMutants } from './table/replays.ts';
+import { requestMutants } from './table/requests.ts';
+import { sicknessMutants } from './table/sickness.ts';
+import { spaceMutants } from './table/space.ts';
 
 export const mutants: readonly Mutant[] = [
   ...durabilityMutants,
@@ -11,4 +24,17 @@ export const mutants: readonly Mutant[] = [
   ...lockMutants,
   ...checkMutants,
   ...redactionMutants,
+  ...diskMutants,
+  ...spaceMutants,
+  ...removalMutants,
+  ...planMutants,
+  ...replayMutants,
+  ...requestMutants,
+  ...configurationMutants,
+  ...connectionMutants,
+  ...sicknessMutants,
+  ...homeMutants,
+  ...ledgerMutants,
+  ...copyMutants,
+  ...nodeMutants,
 ];

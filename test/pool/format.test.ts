@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, statfsSync, statSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/descriptor.ts';
 import { deviceNumber } from '../../src/kernel/device.ts';
@@ -19,6 +29,8 @@ import { Scratch } from '../support/scratch.ts';
 const lane = new Lane('test', 4);
 /** For programs in other mount namespaces to let go of what is mounted here: on a busy machine it takes them long to begin. */
 const namespacePatienceMs = 60_000;
+
+const marker = (scratch: Scratch) => scratch.join('data/pools/test.formatting');
 
 /** A disk with somebody's files on it. */
 function foreignDisk(scratch: Scratch, name = 'foreign.img'): string {
@@ -47,7 +59,7 @@ describe('a format that fails', () => {
         return true;
       });
       assert.equal(digestOf(foreign), before);
-      assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false, `${failure}: the marker goes`);
+      assert.equal(existsSync(marker(scratch)), false, `${failure}: the marker goes`);
       // The blank one is still a pool to be.
       if (failure === 'the disk is too small') continue;
       nameDisk(scratch, 'sdb', blank);
@@ -65,7 +77,7 @@ describe('a format that fails', () => {
       using _failing = replaceProgram(scratch, 'mkfs.xfs', '$real "$@"; echo no more >&2; exit 1');
       await assert.rejects(openTestPool(scratch, { home }), /no more/);
     }
-    assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false);
+    assert.equal(existsSync(marker(scratch)), false);
     assert.equal(uuidOf(path), '');
     const pool = await openTestPool(scratch, { home });
     await pool.create(volumeSpec('works'));
@@ -100,6 +112,32 @@ os.close(disk)
 time.sleep(600)
 `;
 
+describe('a format that begins', () => {
+  test('has been marked, with the UUID that mkfs is told', async () => {
+    using scratch = new Scratch('format');
+    const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
+    using _looking = replaceProgram(
+      scratch,
+      'mkfs.xfs',
+      `cat ${marker(scratch)} >${scratch.join('seen')}; exec $real "$@"`,
+    );
+    const pool = await openTestPool(scratch, { home: { type: 'device', path } });
+    await pool.close();
+    assert.equal(JSON.parse(readFileSync(scratch.join('seen'), 'utf8')).uuid, uuidOf(path));
+    assert.ok(!existsSync(marker(scratch)));
+  });
+
+  test('ST09: and fails takes nothing back but what it has written itself', async () => {
+    using scratch = new Scratch('format');
+    const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
+    const write = `printf 'a database' | dd of=${path} bs=4096 seek=150 conv=notrunc,fsync 2>/dev/null`;
+    using _failing = replaceProgram(scratch, 'mkfs.xfs', `$real "$@"; ${write}; exit 1`);
+    await assert.rejects(openTestPool(scratch, { home: { type: 'device', path } }));
+    const content = Array.from(pieces(scratch.join('disk.img')), ({ bytes }) => bytes.includes('a database'));
+    assert.ok(content.includes(true));
+  });
+});
+
 describe('a format that was cut short', () => {
   test('is done again, whatever a power cut has left of it', async () => {
     using scratch = new Scratch('format');
@@ -123,7 +161,7 @@ describe('a format that was cut short', () => {
         const pool = await openTestPool(place, { home: { type: 'device', path } });
         await pool.create(volumeSpec('works'));
         await pool.close();
-        assert.equal(existsSync(place.join('data/pools/test.formatting')), false);
+        assert.equal(existsSync(marker(place)), false);
         // Whoever looks at all loop devices of the machine may have kept it mounted. And a program that is started in a mount
         // namespace of its own beside this test has a copy of the mount for a moment: until that goes the log is not empty.
         await eventually(() => {
@@ -146,7 +184,7 @@ describe('a format that was cut short', () => {
       'a marker of an older driver, which has no more than the path': async (place) => {
         const path = attachDisk(copyBlocks(whole, place.join('disk.img'), half, 1));
         mkdirSync(place.join('data/pools'), { recursive: true });
-        writeFileSync(place.join('data/pools/test.formatting'), path);
+        writeFileSync(marker(place), path);
         return path;
       },
       'the marker is of another disk': async (place) => {
@@ -196,6 +234,9 @@ describe('a format that was cut short', () => {
         return true;
       });
       assert.equal(digestOf(place.join('disk.img')), before, name);
+      // By that an older driver would format whatever has the path by then.
+      const hasPath = existsSync(marker(place)) && !readFileSync(marker(place), 'utf8').startsWith('{');
+      assert.equal(hasPath, false, name);
     }
   });
 
@@ -211,7 +252,7 @@ describe('a format that was cut short', () => {
     const second = await openTestPool(scratch, { home });
     assert.equal((await second.find(id))?.name, 'kept');
     await second.close();
-    assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false);
+    assert.equal(existsSync(marker(scratch)), false);
   });
 
   test('an XFS that somebody made on the disk since stays as it is', async () => {
@@ -259,7 +300,7 @@ describe('a format that was cut short', () => {
     execFileSync('umount', [scratch.join('mnt')]);
     await assert.rejects(openTestPool(scratch, { home: { type: 'device', path } }), /not empty.*'x'/);
     assert.equal(uuidOf(path), formatUuid);
-    assert.equal(existsSync(scratch.join('data/pools/test.formatting')), false);
+    assert.equal(existsSync(marker(scratch)), false);
   });
 });
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, statfsSync } from 'node:fs';
+import { existsSync, mkdirSync, statfsSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { openDeviceAlone } from '../../src/kernel/block.ts';
 import { KernelError } from '../../src/kernel/errno.ts';
 import { Lane } from '../../src/kernel/lane.ts';
 import type { Home } from '../../src/pool/image/home.ts';
@@ -108,6 +109,10 @@ describe('a pool that cannot be made, or opened, tells why and what to do', () =
     await (await openTestPool(scratch, { home: { type: 'device', path: used } })).close();
     const readonly = attachDisk(scratch.join('used.img'), '--read-only');
     await open(readonly, /read-only disk/);
+    const held = attachDisk(sparseFile(scratch.join('held.img'), 400));
+    await using _somebody = await openDeviceAlone(new Lane('somebody', 1), held);
+    await open(held, /is in use: it is mounted elsewhere/);
+    assert.ok(!existsSync(scratch.join('data/pools/test.formatting')));
   });
 });
 

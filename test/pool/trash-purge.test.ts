@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import type { ImagePool } from '../../src/pool/image/image-pool.ts';
+import { parseAge } from '../../src/pool/image/pool-age.ts';
+import { ResourceExhausted } from '../../src/volume/errors.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { withMounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const day = 86_400;
@@ -38,6 +42,9 @@ describe('a purge of the trash', () => {
     const { id } = await pool.create(volumeSpec('repaired'));
     await pool.repair(id, 'ext4');
     const [original] = await trashedIds(pool);
+    // Longer than what was only deleted: somebody has to notice.
+    const [{ deletedAt = '', purgeAt = '' } = {}] = await pool.trash();
+    assert.equal(Date.parse(purgeAt) - Date.parse(deletedAt), 14 * day * 1000);
     const { sizeBytes } = await makeAndRemove(pool, 'kept', await threeQuarters(pool));
     await pool.create(volumeSpec('new', { ...thickBlock, sizeBytes }));
     assert.deepEqual(await trashedIds(pool), [original]);
@@ -54,7 +61,84 @@ describe('a purge of the trash', () => {
   });
 });
 
+describe('what is to be unlinked', () => {
+  test('has no mark of an earlier deletion, by which the next start would keep what is left of it', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await open(scratch);
+    const { id } = await pool.create(volumeSpec('v'));
+    await pool.remove(id);
+    await pool.restore(id);
+    await pool.modify(id, { undeleteSeconds: 0 });
+    let seen: string[] | undefined;
+    const look = (name: unknown) => {
+      if (name === 'remove/purge') seen ??= readdirSync(`${root(scratch)}/trash/${trashed(scratch, id)}`).sort();
+    };
+    subscribe('holdfast:step', look);
+    try {
+      await pool.remove(id);
+      await pool.close();
+    } finally {
+      unsubscribe('holdfast:step', look);
+    }
+    assert.deepEqual(seen, ['data', 'volume.json']);
+  });
+
+  test('is nothing whose mark cannot be read: that is left for a person to look at', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await open(scratch);
+    const { id } = await pool.create(volumeSpec('v'));
+    await pool.remove(id);
+    const directory = `${root(scratch)}/trash/${trashed(scratch, id)}`;
+    writeFileSync(`${directory}/deleted.json`, '{');
+    pool.abandon();
+    const again = await open(scratch);
+    assert.deepEqual(await trashedIds(again), []);
+    assert.deepEqual(await again.purge(), []);
+    assert.deepEqual(readdirSync(directory).sort(), ['data', 'deleted.json', 'volume.json']);
+    await again.close();
+  });
+
+  test('is never what a volume was before its repair, also when nothing else has its blocks any more', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await open(scratch);
+    const sizeBytes = ((await pool.capacity()).availableBytes / 3n / 8192n) * 8192n;
+    const { id } = await pool.create(volumeSpec('repaired', { sizeBytes }));
+    await withMounted(pool, id, scratch, (path) => writeFileSync(`${path}/data`, Buffer.alloc(400 << 20, 1)));
+    await pool.repair(id, 'ext4');
+    const [original] = await trashedIds(pool);
+    await pool.modify(id, { undeleteSeconds: 0 });
+    await pool.remove(id);
+    const tooLarge = volumeSpec('new', { ...thickBlock, sizeBytes: (sizeBytes * 5n) / 2n });
+    await assert.rejects(pool.create(tooLarge), ResourceExhausted);
+    assert.deepEqual(await trashedIds(pool), [original]);
+    await pool.close();
+  });
+});
+
 describe('the time in the trash', () => {
+  test('is counted from what the pool has noted when it was closed, or else from what lies in it', async () => {
+    using scratch = new Scratch('purge');
+    const pool = await open(scratch);
+    const { id } = await pool.create(volumeSpec('kept'));
+    await pool.remove(id);
+    await pool.close();
+    const mounted = await open(scratch);
+    const age = `${root(scratch)}/age`;
+    const deletion = `${root(scratch)}/trash/${trashed(scratch, id)}/deleted.json`;
+    const { poolAgeMs, ...told } = JSON.parse(readFileSync(deletion, 'utf8'));
+    assert.ok((parseAge(readFileSync(age, 'utf8'))?.ageMs ?? 0) >= poolAgeMs);
+    await mounted.close();
+    // The pool was ten days old, and its note is lost.
+    const again = await open(scratch);
+    writeFileSync(deletion, JSON.stringify({ ...told, poolAgeMs: 10 * day * 1000 }));
+    again.abandon();
+    rmSync(age);
+    const aged = await open(scratch);
+    const leftMs = Date.parse((await aged.trash())[0]?.purgeAt ?? '') - Date.now();
+    assert.ok(leftMs <= day * 1000, `${leftMs}`);
+    await aged.close();
+  });
+
   test('does not end because the clock is ahead when the pool is opened, or jumps ahead', async () => {
     using scratch = new Scratch('purge');
     const pool = await open(scratch);

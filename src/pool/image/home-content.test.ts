@@ -50,6 +50,11 @@ describe('what is to be done with a disk', () => {
       blank,
       beginning((bytes) => bytes.fill(7, 32, 48)),
     );
+    // As xfs_admin leaves it: the new UUID where it is looked for, the old one behind it.
+    foreign(
+      blank,
+      beginning((bytes) => uuidBytes.copy(bytes.fill(7, 32, 48), 248)),
+    );
     foreign({ kind: 'ambivalent' });
     foreign({ kind: 'filesystem', type: 'ext4', uuid });
     foreign({ kind: 'partitions', type: 'gpt' });

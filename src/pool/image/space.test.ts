@@ -80,6 +80,8 @@ describe('GC04: what a pool can promise', () => {
     const { availableBytes, thickAvailableBytes } = computeCapacity({ ...use, overcommit: 3, freeBytes: 30n * gib });
     assert.equal(thickAvailableBytes, 29n * gib);
     assert.ok(availableBytes > thickAvailableBytes);
+    const held = computeCapacity({ ...use, overcommit: 3, freeBytes: 30n * gib, heldBytes: 10n * gib });
+    assert.equal(held.thickAvailableBytes, 19n * gib);
   });
 
   test('the size of a pool is the same whoever of it takes the space; what others have is not its own', () => {
@@ -114,6 +116,7 @@ describe('what goes from the trash when its space is needed', () => {
   test('nothing goes that gives nothing, or that is not needed because another one has to go anyway', () => {
     assert.deepEqual(chooseToPurge(gives(0, 5, 0), 5n), [1]);
     assert.deepEqual(chooseToPurge(gives(1, 2, 100), 100n), [2]);
+    assert.deepEqual(chooseToPurge(gives(0, 5), 6n), [1]);
   });
 
   test('enough goes, and none of it could stay', () => {

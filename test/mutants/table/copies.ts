@@ -1,0 +1,155 @@
+import type { Mutant } from '../mutant.ts';
+
+const copy = { file: 'src/pool/image/copy.ts', killer: 'test/pool/copy.test.ts' } as const;
+const freezer = { file: 'src/pool/image/freezer.ts', killer: 'test/pool/freezer.test.ts' } as const;
+const standstill = { file: 'src/pool/image/standstill.ts', killer: 'test/pool/freezer.test.ts' } as const;
+const cuts = { file: 'src/pool/image/snapshots.ts', killer: 'test/grpc/clone-copy.test.ts' } as const;
+const group = { file: 'src/pool/image/snapshots.ts', killer: 'test/contract/image.test.ts' } as const;
+const source = { file: 'src/pool/image/cloned-volume.ts', killer: 'test/grpc/snapshot.test.ts' } as const;
+
+/** Copies that are whole, and cuts at one instant. */
+export const copyMutants: readonly Mutant[] = [
+  {
+    name: 'a copy goes on only with what is of its own source',
+    ...copy,
+    text: 'progress.data.source === identity ? BigInt',
+    replacement: 'identity ? BigInt',
+  },
+  {
+    name: 'a copy begins without what another one left',
+    ...copy,
+    text: '    await lane.run(() => rm(data, { force: true }));\n',
+    replacement: '',
+  },
+  {
+    name: 'the note of another copy goes before its data is written over',
+    ...copy,
+    text: '    await lane.run(() => rm(state, { force: true }));\n    await syncs.sync(lane, copy.directory);\n',
+    replacement: '',
+  },
+  {
+    name: 'a copy has the size of its source',
+    ...copy,
+    text: '  await resizeFile(lane, data, source.size);\n',
+    replacement: '',
+    killer: 'test/grpc/clone-copy.test.ts',
+    only: 'CV25 CV27',
+  },
+  {
+    name: 'a copy that nobody waits for stops',
+    ...copy,
+    text: '      copy.signal?.throwIfAborted();\n',
+    replacement: '',
+    killer: 'test/grpc/group-copy.test.ts',
+  },
+  {
+    name: 'a source that has changed is another one',
+    ...copy,
+    text: 'source.mtimeNs',
+    replacement: '0n',
+  },
+  {
+    name: 'a volume in use is not copied for a snapshot',
+    ...cuts,
+    text: "    if (maker.cloning === 'copy' && (await devices.holder(spec.sourceId)) !== undefined) {\n",
+    replacement: "    if (maker.cloning === 'copy' && devices === undefined) {\n",
+    only: 'a volume in use is FAILED_PRECONDITION',
+  },
+  {
+    name: 'a volume in use is not copied for a clone',
+    file: 'src/pool/image/volumes.ts',
+    text: "if (isCopy && source.type === 'volume' && (await devices.holder(source.id)) !== undefined) {",
+    replacement: "if (isCopy && source.type === 'volume' && devices === undefined) {",
+    killer: 'test/grpc/clone-copy.test.ts',
+    only: 'a volume in use is FAILED_PRECONDITION',
+  },
+  {
+    name: 'raw block volumes in use are not cut together',
+    ...group,
+    text: '    if (drafts.length > 1) refuseUnfreezable(drafts);\n',
+    replacement: '',
+    only: 'backing file.*raw block volumes in use cannot',
+  },
+  {
+    name: 'a cut that failed leaves no member',
+    ...group,
+    text: '      await this.#undo(drafts, group);\n',
+    replacement: '',
+    only: 'backing file.*one member that cannot be cut',
+  },
+  {
+    name: 'members of a group are there only with it',
+    ...group,
+    text: 'await this.#discard([...snapshotIndex.all()].filter(({ groupId }) => groupId === id).map((member) => member.id));',
+    replacement: 'await this.#discard([...snapshotIndex.all()].filter(() => false).map((member) => member.id));',
+    only: 'backing file.*members come and go with their group',
+  },
+  {
+    name: 'members whose group was never committed go at the start',
+    ...group,
+    text: '.filter((record) => !snapshotIndex.hasItsGroup(record))',
+    replacement: '.filter((record) => snapshotIndex.hasItsGroup(record) === undefined)',
+    killer: 'test/contract/image.test.ts',
+    only: 'backing file.*members come and go with their group',
+  },
+  {
+    name: 'a snapshot under the id of another is not cut',
+    ...group,
+    text: '    if (snapshotIndex.get(spec.id) !== undefined) throw',
+    replacement: '    if (snapshotIndex.get(spec.id) === null) throw',
+    only: 'backing file.*a snapshot is found and listed',
+  },
+  {
+    name: 'what cannot be frozen is not cloned',
+    ...source,
+    text: '  if (!table.some((mount) => isMountOf(mount, writable))) throw',
+    replacement: '  if (table.length === 0) throw',
+    only: 'lives on in another mount namespace',
+  },
+  {
+    name: 'a filesystem that nothing leads to is not cloned unfrozen',
+    ...freezer,
+    text: '          else if (hasFilesystem) throw',
+    replacement: '          else if (hasFilesystem && !volumeId) throw',
+    only: 'CS13',
+  },
+  {
+    name: 'writers are not held up for longer than it is said',
+    ...freezer,
+    text: '    if (lastMs <= this.#longestMs) return;\n',
+    replacement: '    if (lastMs) return;\n',
+    only: 'if writers would have to wait',
+  },
+  {
+    name: 'what takes long is done ahead',
+    ...freezer,
+    text: '      if (isWritten) await this.#goAhead(targets, mounted, cut);\n',
+    replacement: '',
+    only: 'what takes long is done ahead',
+  },
+  {
+    name: 'what was written to a raw block volume is in its snapshot',
+    ...freezer,
+    text: '      await this.#syncRaw(targets);\n      return { result: await cut.work',
+    replacement: '      return { result: await cut.work',
+    killer: 'test/grpc/cut-in-use.test.ts',
+    only: 'a raw block volume has in its snapshot',
+  },
+  {
+    name: 'filesystems that a killed driver left frozen are thawed at the start',
+    ...freezer,
+    text: "        if (await step('open/thaw', () => thawUnlessSick(this.#thawLane, directory))) thawed++;\n",
+    replacement: '',
+    killer: 'test/contract/image.test.ts',
+    only: 'backing file.*left frozen is thawed at the start',
+  },
+  {
+    name: 'what somebody else froze is left so',
+    ...standstill,
+    text: "      if (!isErrno(error, 'EBUSY')) throw error;\n      throw new FailedPrecondition(",
+    replacement:
+      "      if (!isErrno(error, 'EBUSY')) throw error;\n      if (error) return;\n      throw new FailedPrecondition(",
+    killer: 'test/contract/image.test.ts',
+    only: 'backing file.*somebody else froze',
+  },
+];

@@ -1,0 +1,92 @@
+import type { Mutant } from '../mutant.ts';
+
+const content = { file: 'src/pool/image/home-content.ts', killer: 'src/pool/image/home-content.test.ts' } as const;
+const identity = { file: 'src/kernel/disk-identity.ts', killer: 'src/kernel/disk-identity.test.ts' } as const;
+
+/** What a disk is, and whether it may be formatted. */
+export const diskMutants: readonly Mutant[] = [
+  {
+    name: 'a disk without a signature is formatted only if its beginning is zeros',
+    ...content,
+    text: "content.kind === 'blank' && isZeros(beginning)",
+    replacement: "content.kind === 'blank'",
+  },
+  {
+    name: 'a disk of which a format was begun holds nothing but that',
+    ...content,
+    text: 'if (begunUuid !== undefined && isOwnFormat(content, beginning, begunUuid)) {',
+    replacement: 'if (begunUuid !== undefined) {',
+  },
+  {
+    name: 'a signature of somebody else is not our format',
+    ...content,
+    text: "  if (content.kind !== 'blank' && !isOwnSignature) return false;\n",
+    replacement: '',
+  },
+  {
+    name: 'a superblock with another UUID is not our format',
+    ...content,
+    text: '  if (hasSuperblock(beginning) && !beginning.subarray(uuidAt, uuidAt + uuidBytes).equals(own)) return false;\n',
+    replacement: '',
+  },
+  {
+    name: 'a block that is neither zeros nor of our UUID is not our format',
+    ...content,
+    text: '    if (!block.includes(own) && !isZeros(block)) return false;\n',
+    replacement: '',
+  },
+  {
+    name: 'a filesystem of another kind is not mounted as a pool',
+    ...content,
+    text: "if (content.type === 'xfs') return { kind: 'mount' };",
+    replacement: "return { kind: 'mount' };",
+  },
+  {
+    name: 'signatures of several kinds are not formatted',
+    ...content,
+    text: "return { kind: 'foreign', what: 'signatures of several kinds' };",
+    replacement: "return { kind: 'format' };",
+  },
+  {
+    name: 'a format that came to its end is told from one that did not',
+    ...content,
+    text: "isMarkedComplete(beginning) ? 'finished' : 'format'",
+    replacement: "'format'",
+  },
+  {
+    name: 'a log in which something stands behind its first record was used',
+    ...content,
+    text: '  return isZeros(log.subarray(logBlockBytes + Math.ceil(log.readUInt32BE(12) / logBlockBytes) * logBlockBytes));',
+    replacement: '  return true;',
+  },
+  {
+    name: 'a log that does not begin with a record was used',
+    ...content,
+    text: '  if (log.readUInt32BE(0) !== recordMagic) return false;\n',
+    replacement: '',
+  },
+  {
+    name: 'a disk of another size is another disk',
+    ...identity,
+    text: '  if (a.sizeBytes !== b.sizeBytes) return false;\n',
+    replacement: '',
+  },
+  {
+    name: 'a disk of another name is another disk',
+    ...identity,
+    text: 'return a.name.startsWith(passingPrefix) && b.name.startsWith(passingPrefix) && bootOf(a) !== bootOf(b);',
+    replacement: 'return true;',
+  },
+  {
+    name: 'two disks that this kernel tells apart are two',
+    ...identity,
+    text: ' && bootOf(a) !== bootOf(b);',
+    replacement: ';',
+  },
+  {
+    name: 'a disk with a lasting name is known by it after a reboot',
+    ...identity,
+    text: 'a.name.startsWith(passingPrefix) && b.name.startsWith(passingPrefix) && ',
+    replacement: '',
+  },
+];

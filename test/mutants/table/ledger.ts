@@ -1,0 +1,242 @@
+import type { Mutant } from '../mutant.ts';
+
+const ledger = { file: 'src/pool/image/space-ledger.ts', killer: 'test/pool/space.test.ts' } as const;
+const holds = { file: 'src/pool/image/space-holds.ts', killer: 'test/pool/space.test.ts' } as const;
+const observer = { file: 'src/pool/image/space-observer.ts', killer: 'test/pool/space.test.ts' } as const;
+const volume = { file: 'src/pool/image/volume-space.ts', killer: 'test/pool/space.test.ts' } as const;
+const volumes = { file: 'src/pool/image/volumes.ts', killer: 'test/contract/image.test.ts' } as const;
+const cuts = { file: 'src/pool/image/snapshots.ts', killer: 'test/pool/space.test.ts' } as const;
+
+const second = 'a second snapshot asks';
+const comesBack = 'comes back from the trash asks';
+const twoAtOnce = 'two that need room at once';
+const thick = 'made thick only of blocks';
+const chain = 'shared in a chain';
+const atOnce = 'never promised the same space';
+const refused = 'more than is available is refused';
+
+/** Who asks for space, what is held for whom, and what goes for it. */
+export const ledgerMutants: readonly Mutant[] = [
+  {
+    name: 'a new volume asks for its space',
+    ...volumes,
+    text: '      newBytes: larger(0n, spec.sizeBytes - copiedBytes),\n',
+    replacement: '      newBytes: 0n * larger(0n, spec.sizeBytes - copiedBytes),\n',
+    only: refused,
+  },
+  {
+    name: 'a thick volume asks for its blocks',
+    ...volumes,
+    text: '      provisioning: spec.provisioning,\n      taken:',
+    replacement: '      taken:',
+    killer: 'test/grpc/controller-capacity.test.ts',
+    only: 'a thick volume that does not fit',
+  },
+  {
+    name: 'a volume that grows asks for the rest',
+    ...volumes,
+    text: '      using _space = await space.hold({ newBytes, provisioning: record.provisioning });\n',
+    replacement: '',
+    only: refused,
+  },
+  {
+    name: 'a volume that is made thick asks for its blocks',
+    ...volumes,
+    text: '    using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, sizeBytes - beforeBytes), taken });\n',
+    replacement: '    void taken;\n',
+    killer: 'test/grpc/modify.test.ts',
+    only: 'thick without room',
+  },
+  {
+    name: 'what a refused call took is free again',
+    ...volumes,
+    text: "      if (record.provisioning === 'thin') await this.#releaseUnwritten(record).catch(() => undefined);\n",
+    replacement: '',
+    killer: 'test/pool/space.test.ts',
+    only: thick,
+  },
+  {
+    name: 'a clone counts what its source may have to write anew',
+    ...volumes,
+    text: "sourceIds: source?.type === 'volume' && !isCopy ? [source.id] : [],",
+    replacement: 'sourceIds: [],',
+    killer: 'test/pool/space-meanwhile.test.ts',
+    only: 'a clone that shares',
+  },
+  {
+    name: 'a snapshot counts what its source may have to write anew',
+    ...cuts,
+    text: 'return { newBytes: 0n, sourceIds: drafts.map(({ source }) => source.id) };',
+    replacement: 'return { newBytes: 0n, sourceIds: [] };',
+    only: second,
+  },
+  {
+    name: 'a snapshot that is a copy asks for what it takes',
+    ...cuts,
+    text: 'return { newBytes: (await Promise.all(copies)).reduce((sum, bytes) => sum + bytes, 0n) };',
+    replacement: 'return { newBytes: 0n * BigInt((await Promise.all(copies)).length) };',
+    only: 'each snapshot in a pool that copies',
+  },
+  {
+    name: 'what is written while a snapshot is cut is asked for',
+    ...cuts,
+    text: "      if (this.#parts.maker.cloning === 'reflink') await held.confirm();\n",
+    replacement: '',
+    killer: 'test/pool/space-meanwhile.test.ts',
+  },
+  {
+    name: 'what is written while a clone is made is asked for',
+    ...volumes,
+    text: '        if (!isCopy) await held.confirm();\n',
+    replacement: '',
+    killer: 'test/pool/space-meanwhile.test.ts',
+  },
+  {
+    name: 'a volume from the trash asks for what it does not own',
+    ...ledger,
+    text: 'return this.hold({ newBytes: record.sizeBytes - ownedBytes(record.sizeBytes, use) });',
+    replacement: 'return this.hold({ newBytes: 0n * ownedBytes(record.sizeBytes, use) });',
+    only: comesBack,
+  },
+  {
+    name: 'space that is held is held for one',
+    ...holds,
+    text: 'const space = this.#volumes.hold(newBytes + takenBytes);',
+    replacement: 'const space = this.#volumes.hold(0n * (newBytes + takenBytes));',
+    killer: 'test/contract/image.test.ts',
+    only: atOnce,
+  },
+  {
+    name: 'a source that is about to share its blocks owns nothing',
+    ...holds,
+    text: 'const holds = [space, ...sourceIds.map((id) => this.#volumes.pin(id))];',
+    replacement: 'const holds = [space, ...sourceIds.slice(0, 0).map((id) => this.#volumes.pin(id))];',
+    only: second,
+  },
+  {
+    name: 'space that is held is let go',
+    ...holds,
+    text: '        for (const each of holds) each[Symbol.dispose]();\n',
+    replacement: '',
+    killer: 'test/contract/image.test.ts',
+    only: refused,
+  },
+  {
+    name: 'what an operation has taken does not count twice',
+    ...holds,
+    text: '    await Promise.all(Array.from(this.#taking.keys(), (note) => note()));\n',
+    replacement: '',
+    only: twoAtOnce,
+  },
+  {
+    name: 'those that need room take their turns',
+    ...ledger,
+    text: 'const turn = this.#makingRoom.then(() => this.#holdExactly(request));',
+    replacement: 'const turn = this.#holdExactly(request);',
+    only: twoAtOnce,
+  },
+  {
+    name: 'who takes space just now is waited for before the trash is emptied',
+    ...ledger,
+    text: 'const others = isFirst ? this.#holds.ended : undefined;',
+    replacement: 'const others = isFirst ? undefined : this.#holds.ended;',
+    only: twoAtOnce,
+  },
+  {
+    name: 'the trash is not emptied for what does not fit anyway',
+    ...ledger,
+    text: '      if (needed > this.#reclaimableBytes()) throw this.#exhausted(look, request);\n',
+    replacement: '',
+    killer: 'test/contract/image.test.ts',
+    only: 'backing file.*the trash counts as available',
+  },
+  {
+    name: 'what was deleted first goes first',
+    ...ledger,
+    text: 'const oldestFirst = trash.expendable().reverse();',
+    replacement: 'const oldestFirst = trash.expendable();',
+    killer: 'test/contract/image.test.ts',
+    only: 'backing file.*the trash counts as available',
+  },
+  {
+    name: 'a disk that is nearly full promises nothing',
+    ...ledger,
+    text: 'return isFull ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;',
+    replacement: 'return isFull ? capacity : capacity;',
+    killer: 'test/pool/full-disk.test.ts',
+    only: 'somebody else has filled to the last block',
+  },
+  {
+    name: 'what is unlinked is waited for before space is refused',
+    ...ledger,
+    text: '    await trash.drained();\n    for',
+    replacement: '    for',
+    killer: 'test/contract/image.test.ts',
+    only: 'backing file.*what a removed volume took is free again',
+  },
+  {
+    name: 'a filesystem without inodes promises nothing',
+    ...ledger,
+    text: 'const isFull = this.#isOutOfInodes(look) || this',
+    replacement: 'const isFull = this',
+    killer: 'test/pool/full-disk.test.ts',
+    only: 'whose inodes somebody else',
+  },
+  {
+    name: 'what can be written is asked for, too',
+    ...ledger,
+    text: 'const unwritable = takenBytes > 0n ? takenBytes - writableBytes(use) : 0n;',
+    replacement: 'const unwritable = takenBytes > 0n ? 0n * writableBytes(use) : 0n;',
+    only: thick,
+  },
+  {
+    name: 'what cannot be told of the sharing of blocks counts as shared',
+    ...volume,
+    text: 'return sharedBytes === undefined ? 0n : ownedBytes',
+    replacement: 'return ownedBytes',
+    only: second,
+  },
+  {
+    name: 'a map that was begun before blocks were shared is of no use',
+    ...volume,
+    text: 'figure === undefined || figure.version !== version || this',
+    replacement: 'figure === undefined || this',
+    killer: 'test/pool/space-sequences.test.ts',
+  },
+  {
+    name: 'what was held a moment ago may have been taken since',
+    ...volume,
+    text: 'return this.#heldBytes + this.#releasedBytes - releasedBytes;',
+    replacement: 'return this.#heldBytes + 0n * releasedBytes;',
+    killer: 'test/contract/image.test.ts',
+    only: atOnce,
+  },
+  {
+    name: 'when something that shared blocks is gone, others may own them',
+    ...observer,
+    text: '    if (this.mayBeShared(path)) this.volumes.outdateMaps();\n',
+    replacement: '',
+    only: chain,
+  },
+  {
+    name: 'blocks count as shared although the record between is gone',
+    ...observer,
+    text: "this.#hadClones = snapshots === 'reflink' && hasClones(this.#sources);",
+    replacement: "this.#hadClones = snapshots === 'reflink' && this.#sources.backingFile === '';",
+    only: chain,
+  },
+  {
+    name: 'what comes back from the trash may share blocks',
+    ...observer,
+    text: '    if (this.#mayShare(record)) return this.#readMap(path, false);\n',
+    replacement: '',
+    only: comesBack,
+  },
+  {
+    name: 'a volume that is about to be written to is looked at again',
+    ...ledger,
+    text: '    this.#observer.volumes.use(id);\n',
+    replacement: '',
+    only: second,
+  },
+];

@@ -1,0 +1,84 @@
+import type { Mutant } from '../mutant.ts';
+
+const faults = { file: 'src/kernel/disk-fault.ts', killer: 'src/kernel/disk-fault.test.ts' } as const;
+const keeper = { file: 'src/pool/keeper.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
+const lane = { file: 'src/kernel/lane.ts', killer: 'src/kernel/lane.test.ts' } as const;
+
+/** A sick disk hurts its own pool only, and no longer than it is sick. */
+export const sicknessMutants: readonly Mutant[] = [
+  {
+    name: 'an I/O error is a fault of the disk',
+    ...faults,
+    text: "['EIO', ",
+    replacement: "['EIO?', ",
+  },
+  {
+    name: 'a lost connection is a fault of the disk',
+    ...faults,
+    text: "  ['ENOLINK', 'its disk has lost its connection'],\n",
+    replacement: '',
+  },
+  {
+    name: 'a damaged filesystem is a fault of the disk',
+    ...faults,
+    text: "  ['EUCLEAN', 'its filesystem is damaged'],\n",
+    replacement: '',
+  },
+  {
+    name: 'a filesystem that is gone is a fault of the disk',
+    ...faults,
+    text: "  ['ESTALE', 'its filesystem is gone'],\n",
+    replacement: '',
+  },
+  {
+    name: 'a kernel without the filesystem is no fault of the disk',
+    ...faults,
+    text: ' || callsWithoutDisk.has(error.syscall)',
+    replacement: '',
+  },
+  {
+    name: "an error of the driver's own is no fault of the disk",
+    ...faults,
+    text: "return error instanceof Error && 'syscall' in error && typeof error.syscall === 'string';",
+    replacement: 'return error instanceof Error;',
+  },
+  {
+    name: 'a pool whose disk answers with an error goes into quarantine',
+    ...keeper,
+    text: 'if (reason !== undefined && this.#isAt(pool)) this',
+    replacement: "if (reason === '' && this.#isAt(pool)) this",
+    only: 'a directory: well again',
+  },
+  {
+    name: 'a disk is asked at once how it is when a call fails for it',
+    ...keeper,
+    text: 'this.#isSuspect ||= diskFaultOf(error) !== undefined;',
+    replacement: 'this.#isSuspect ||= error === undefined;',
+    only: 'a directory: well again',
+  },
+  {
+    name: 'a sick pool is opened again',
+    ...keeper,
+    text: "    else if (this.#state.state !== 'opening') this.#tryAgain(performance.now());\n",
+    replacement: '',
+    only: 'a directory: well again',
+  },
+  {
+    name: 'a pool never has more worker threads than its share',
+    ...lane,
+    text: 'if (this.#running.size < this.#limit) this.#begin',
+    replacement: 'if (this.#running.size < Infinity) this.#begin',
+  },
+  {
+    name: 'a lane has a place',
+    ...lane,
+    text: 'if (!Number.isInteger(limit) || limit < 1) throw',
+    replacement: 'if (!Number.isInteger(limit)) throw',
+  },
+  {
+    name: 'what waits in a lane gets its place',
+    ...lane,
+    text: '      if (next !== undefined) this.#begin(next, this.#running);\n',
+    replacement: '',
+  },
+];

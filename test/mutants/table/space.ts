@@ -1,0 +1,85 @@
+import type { Mutant } from '../mutant.ts';
+
+const model = { file: 'src/pool/image/space.ts', killer: 'src/pool/image/space.test.ts' } as const;
+
+/** What is promised can be written. */
+export const spaceMutants: readonly Mutant[] = [
+  {
+    name: 'what volumes may still claim is not promised again',
+    ...model,
+    text: 'const outstandingBytes = use.promisedBytes - use.ownedBytes + use.heldBytes;',
+    replacement: 'const outstandingBytes = use.heldBytes;',
+  },
+  {
+    name: 'what is held is not promised again',
+    ...model,
+    text: 'use.promisedBytes - use.ownedBytes + use.heldBytes;',
+    replacement: 'use.promisedBytes - use.ownedBytes;',
+  },
+  {
+    name: 'what is held is not written by somebody else',
+    ...model,
+    text: 'return use.freeBytes + use.reclaimableBytes - use.reserveBytes - use.heldBytes;',
+    replacement: 'return use.freeBytes + use.reclaimableBytes - use.reserveBytes;',
+  },
+  {
+    name: 'the reserve is not promised',
+    ...model,
+    text: 'use.reclaimableBytes - use.reserveBytes - outstandingBytes',
+    replacement: 'use.reclaimableBytes - outstandingBytes',
+  },
+  {
+    name: 'a thick volume asks whether its blocks are there',
+    ...model,
+    text: 'larger(0n, smaller(slack, writableBytes(use)))',
+    replacement: 'larger(0n, slack)',
+  },
+  {
+    name: 'shared blocks are not owned',
+    ...model,
+    text: 'smaller(sizeBytes, allocatedBytes - sharedBytes)',
+    replacement: 'smaller(sizeBytes, allocatedBytes + 0n * sharedBytes)',
+  },
+  {
+    name: 'what lies beyond the size of a volume is not owned',
+    ...model,
+    text: 'smaller(sizeBytes, allocatedBytes - sharedBytes)',
+    replacement: 'larger(0n * sizeBytes, allocatedBytes - sharedBytes)',
+  },
+  {
+    name: 'what can be promised is never negative',
+    ...model,
+    text: 'availableBytes: larger(0n, slack),',
+    replacement: 'availableBytes: slack,',
+  },
+  {
+    name: 'a backing file has no more room than its host',
+    ...model,
+    text: 'return larger(0n, inside.freeBytes - larger(0n, toBeTaken - inside.hostFreeBytes));',
+    replacement: 'return larger(0n, inside.freeBytes - 0n * toBeTaken);',
+  },
+  {
+    name: 'what gives nothing stays in the trash',
+    ...model,
+    text: '    if (each.givesBytes === 0n) continue;\n',
+    replacement: '',
+  },
+  {
+    name: 'no more goes from the trash than is needed',
+    ...model,
+    text: '    if (sum >= neededBytes) break;\n',
+    replacement: '',
+  },
+  {
+    name: 'what another one makes needless stays in the trash',
+    ...model,
+    text: '    chosen.splice(chosen.indexOf(each), 1);\n',
+    replacement: '',
+  },
+  {
+    name: 'enough goes from the trash',
+    ...model,
+    text: '    if (sum - each.givesBytes < neededBytes) break;\n',
+    replacement: '',
+  },
+];
