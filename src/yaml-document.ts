@@ -34,7 +34,7 @@ export class YamlDocument {
 
   /** The problem, at the key that the path leads to; at the nearest section above if it is not there. */
   place(path: readonly string[], message: string): PlacedProblem {
-    return this.#at(this.#offsetOf(path), path.length === 0 ? message : `${path.join('.')}: ${message}`);
+    return this.#at(this.#offsetOf(path), path.length === 0 ? message : `${path.map(readable).join('.')}: ${message}`);
   }
 
   #read(): { content?: unknown; problem?: PlacedProblem } {
@@ -112,4 +112,9 @@ function sentenceOf(code: string, message: string): string {
     sentences[code] ??
     `is no YAML: ${message.replaceAll(/\s+/g, ' ').replace(/^[A-Z]/, (letter) => letter.toLowerCase())}`
   );
+}
+
+/** A key as it is, unless it could not be told from what is around it: blanks, or several lines. */
+function readable(key: string): string {
+  return /^[^\p{C}\p{Z}]+( [^\p{C}\p{Z}]+)*$/u.test(key) ? key : JSON.stringify(key);
 }
