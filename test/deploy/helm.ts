@@ -5,12 +5,15 @@ import { fileURLToPath } from 'node:url';
 import { runToEnd } from '../cluster/harness/command.ts';
 
 const version = 'v4.3.1';
-const chart = fileURLToPath(new URL('../../deploy/charts/holdfast', import.meta.url));
+export const chart = fileURLToPath(new URL('../../deploy/charts/holdfast', import.meta.url));
+
+/** As docs/install.md has them. */
+export const [releaseName, namespace] = ['holdfast', 'holdfast-system'];
 
 /** Values that differ from the chart's own. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** helm, for the chart of this repository. Never talks to a cluster. */
+/** helm, for the chart of this repository. What talks to a cluster is a `Release`. */
 export class Helm {
   readonly #program: string;
 
@@ -36,15 +39,17 @@ export class Helm {
 
   /** The chart's objects, as YAML. @throws Error in helm's words */
   template(values: Values = {}): Promise<string> {
-    const place = ['--namespace', 'holdfast-system', '--kube-version', '1.36.3'];
-    return this.#run(['template', 'holdfast', chart, ...place], values);
+    const place = ['--namespace', namespace, '--kube-version', '1.36.3'];
+    return this.run(['template', releaseName, chart, ...place], values);
   }
 
   lint(values: Values = {}): Promise<string> {
-    return this.#run(['lint', '--strict', chart], values);
+    return this.run(['lint', '--strict', chart], values);
   }
 
-  #run(parameters: readonly string[], values: Values): Promise<string> {
+  /** Runs `helm …`, with a file of values for those of its commands that take one; what it printed. */
+  run(parameters: readonly string[], values?: Values): Promise<string> {
+    if (values === undefined) return runToEnd(this.#program, parameters);
     return runToEnd(this.#program, [...parameters, '--values', '-'], { input: JSON.stringify(values) });
   }
 }

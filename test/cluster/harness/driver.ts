@@ -35,12 +35,15 @@ export class Driver {
    * its own.
    */
   async install(nodes: Nodes = 'any number'): Promise<void> {
-    const overlay = this.#directory.makeDirectory('overlay');
-    writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(this.#overlay(nodes)));
-    const options = ['--load-restrictor=LoadRestrictionsNone'];
-    const input = await this.#kubectl.run(['kustomize', ...options, overlay]);
+    const input = await this.#objects(nodes);
     await this.#kubectl.run(['apply', '--server-side', '--validate=strict', '-f', '-'], { input });
     await this.ready();
+  }
+
+  /** `kubectl delete -k`, of whatever is there of them: the volumes stay. */
+  async uninstall(nodes: Nodes = 'any number'): Promise<void> {
+    const input = await this.#objects(nodes);
+    await this.#kubectl.run(['delete', '--ignore-not-found', '--timeout=120s', '-f', '-'], { input });
   }
 
   async ready(): Promise<void> {
@@ -95,6 +98,12 @@ export class Driver {
 
   #run(parameters: readonly string[]): Promise<string> {
     return this.#kubectl.run(['--namespace', namespace, ...parameters]);
+  }
+
+  #objects(nodes: Nodes): Promise<string> {
+    const overlay = this.#directory.makeDirectory('overlay');
+    writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(this.#overlay(nodes)));
+    return this.#kubectl.run(['kustomize', '--load-restrictor=LoadRestrictionsNone', overlay]);
   }
 
   #overlay(nodes: Nodes): object {
