@@ -257,7 +257,7 @@ describe('the file', () => {
     ['broken YAML', 'pools: {\n', /^\/etc\/holdfast.yaml:2:1: /],
     ['a key given twice', 'expansion: node\nexpansion: node\n', /:2:1: .*unique/],
     ['an unknown key', 'pool: {}\n', /:1:1: pool: unknown key \(did you mean 'pools'\?\)/],
-    ['a key of blanks', '"  ": 1\n', /:1:1: "  ": unknown key/],
+    ['a key of blanks', '"  ": 1\n', /:1:1: " {2}": unknown key/],
     ['a key of two lines', '"a\\nb": 1\n', /:1:1: "a\\nb": unknown key/],
     ['an unknown key of a pool', 'pools:\n  a:\n    overcomit: 2\n', /:3:5: pools.a.overcomit: .*'overcommit'/],
     [
