@@ -107,13 +107,6 @@ export const copyMutants: readonly Mutant[] = [
     only: 'lives on in another mount namespace',
   },
   {
-    name: 'a filesystem that nothing leads to is not cloned unfrozen',
-    ...freezer,
-    text: '          else if (hasFilesystem) throw',
-    replacement: '          else if (hasFilesystem && !volumeId) throw',
-    only: 'CS13',
-  },
-  {
     name: 'writers are not held up for longer than it is said',
     ...freezer,
     text: '    if (lastMs <= this.#longestMs) return;\n',
@@ -126,14 +119,6 @@ export const copyMutants: readonly Mutant[] = [
     text: '      if (isWritten) await this.#goAhead(targets, mounted, cut);\n',
     replacement: '',
     only: 'what takes long is done ahead',
-  },
-  {
-    name: 'what was written to a raw block volume is in its snapshot',
-    ...freezer,
-    text: '      await this.#syncRaw(targets);\n      return { result: await cut.work',
-    replacement: '      return { result: await cut.work',
-    killer: 'test/grpc/cut-in-use.test.ts',
-    only: 'a raw block volume has in its snapshot',
   },
   {
     name: 'filesystems that a killed driver left frozen are thawed at the start',
