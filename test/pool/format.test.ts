@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   statfsSync,
   statSync,
@@ -67,6 +68,15 @@ describe('a format that fails', () => {
       await pool.create(volumeSpec('works'));
       await pool.close();
     }
+  });
+
+  test('leaves no draft of a backing file', async () => {
+    using scratch = new Scratch('format');
+    const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 1n << 30n } as const;
+    using _broken = replaceProgram(scratch, 'mkfs.xfs', 'exit 1');
+    await assert.rejects(openTestPool(scratch, { home }));
+    const left = readdirSync(scratch.path).filter((name) => name.startsWith('pool.img'));
+    assert.deepEqual(left, []);
   });
 
   test('what it has written goes, and the marker; the disk is blank again for the next try', async () => {
