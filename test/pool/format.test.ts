@@ -79,6 +79,17 @@ describe('a format that fails', () => {
     assert.deepEqual(left, []);
   });
 
+  test('what others have left of a backing file goes when there is one, and nothing else', async () => {
+    using scratch = new Scratch('format');
+    const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 1n << 30n } as const;
+    for (const name of ['pool.img.0123456789ab.new', 'pool.img.new', 'pool.img.mine.new', 'other.new']) {
+      writeFileSync(scratch.join(name), '');
+    }
+    await (await openTestPool(scratch, { home })).close();
+    const left = readdirSync(scratch.path).filter((name) => name.endsWith('.new'));
+    assert.deepEqual(left.sort(), ['other.new', 'pool.img.mine.new']);
+  });
+
   test('what it has written goes, and the marker; the disk is blank again for the next try', async () => {
     using scratch = new Scratch('format');
     const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));

@@ -37,13 +37,6 @@ export const connectionMutants: readonly Mutant[] = [
     only: 'closing does not touch',
   },
   {
-    name: 'the kubelet meets no socket under its name before that is served',
-    ...sockets,
-    text: 'path.join(path.dirname(socketPath), `.',
-    replacement: 'path.join(path.dirname(socketPath), `_',
-    only: 'O02 a socket left by a killed process',
-  },
-  {
     name: 'of too many connections one gives way',
     ...crowd,
     text: '    if (present.size <= most) return;\n',

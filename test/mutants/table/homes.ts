@@ -153,13 +153,8 @@ export const homeMutants: readonly Mutant[] = [
     file: 'src/pool/image/home.ts',
     text: '    await removeDrafts(lane, path);\n',
     replacement: '',
-    killer: 'test/pool/first-start.test.ts',
-  },
-  {
-    name: 'a lock on a file that was replaced is none',
-    ...lock,
-    text: '    if (held.inode === named.inode && sameDevice(held.device, named.device)) return lock;\n',
-    replacement: '    if (held && named) return lock;\n',
+    killer: 'test/pool/format.test.ts',
+    only: 'what others have left',
   },
   {
     name: 'a driver that is stopping takes no lock',

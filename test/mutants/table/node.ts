@@ -157,28 +157,6 @@ export const nodeMutants: readonly Mutant[] = [
     only: 'PB14: read-only means the device',
   },
   {
-    name: 'a device is set before it is shown',
-    ...show,
-    text: '  if (isDevice) await setDevice(lane, staged, wanted.attributes.readonly);\n',
-    replacement: '',
-    only: 'PB14: the number of a device',
-  },
-  {
-    name: 'what a writer left is written back before a device refuses writes',
-    ...show,
-    text: '    if (isReadonly) await syncFile(lane, device);\n',
-    replacement: '',
-    only: 'PB14',
-  },
-  {
-    name: 'a target that was made for a publish that failed goes',
-    ...show,
-    text: '    if (look === undefined) await removeTarget(lane, place, isDirectory).catch(() => undefined);\n',
-    replacement: '',
-    killer: 'test/grpc/node-target.test.ts',
-    only: 'PB17',
-  },
-  {
     name: 'a volume seen elsewhere is published',
     ...publish,
     text: 'return placesBesides(scene, shows);',
