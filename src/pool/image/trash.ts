@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import { DirectorySync, syncFile } from '../../kernel/file.ts';
 import type { Lane } from '../../kernel/lane.ts';
+import { isOpenElsewhere } from '../../kernel/lock.ts';
 import { finishAll } from '../../volume/finish-all.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
@@ -220,7 +221,7 @@ export class Trash {
     try {
       // XFS lets go of an unlinked file's blocks later, of a truncated one's at once: until then they are not free, and
       // count as shared.
-      if (isNeeded || this.isShared(path))
+      if (isNeeded || (this.isShared(path) && !(await this.#isRead(path))))
         await this.#lane.run(() => truncate(join(path, 'data'))).catch(ignoreMissing);
       await finishAll(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
       await this.#lane.run(() => rmdir(path)).catch(ignoreMissing);
@@ -231,6 +232,11 @@ export class Trash {
     }
     this.#ending.delete(path);
     this.onGone?.(path);
+  }
+
+  /** Whether somebody reads the image: changed blocks are told to their end, also of a snapshot that is gone (SM14). */
+  async #isRead(path: string): Promise<boolean> {
+    return (await isOpenElsewhere(this.#lane, join(path, 'data')).catch(ignoreMissing)) ?? false;
   }
 
   /** Less work than rm(), which looks at everything before it unlinks it. */
