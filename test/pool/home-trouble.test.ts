@@ -10,6 +10,7 @@ import { explainTrouble } from '../../src/pool/image/home-trouble.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { DriverProcess } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
 import { openTestPool } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -123,8 +124,14 @@ describe('the log of a driver that cannot open a pool', () => {
     execFileSync('mount', ['-o', 'remount,ro', host]);
     const config = `pools: { default: { directory: ${scratch.join('pool')} }, gone: { directory: ${host}/pool } }`;
     await using driver = await DriverProcess.start(scratch, { config });
-    const lines = driver.log().filter(({ pool }) => pool === 'gone');
-    assert.ok(lines.some(({ reason }) => /mounted read-only.*remount,rw/.test(`${reason}`)));
+    // The driver answers before its pools have been tried.
+    await eventually(() => {
+      const lines = driver.log().filter(({ pool }) => pool === 'gone');
+      assert.ok(
+        lines.some(({ reason }) => /mounted read-only.*remount,rw/.test(`${reason}`)),
+        driver.output(),
+      );
+    });
     assert.ok(!driver.output().includes('"stack"'), driver.output());
   });
 });
