@@ -42,6 +42,24 @@ export async function trimRange(
   return range.readBigUInt64LE(8);
 }
 
+/** xfs_fs.h: its argument and the version of that. */
+const XFS_IOC_FREE_EOFBLOCKS: IoctlRequest = { name: 'XFS_IOC_FREE_EOFBLOCKS', number: 0x8080583a };
+const eofBlocksBytes = 128;
+const XFS_EOFBLOCKS_VERSION = 1;
+
+/**
+ * Waits until what was unlinked, or taken ahead and not used, is free. XFS gives it back behind the unlink, and statfs(2)
+ * does not wait for that; others give it back at once.
+ */
+export async function finishUnlinks(lane: Lane, directory: string): Promise<void> {
+  const { type } = await lane.run(() => statfs(directory, { bigint: true }));
+  if (type !== xfsMagic) return;
+  await using root = await openReadOnly(lane, directory);
+  const argument = Buffer.alloc(eofBlocksBytes);
+  argument.writeUInt32LE(XFS_EOFBLOCKS_VERSION, 0);
+  await ioctl(lane, root, XFS_IOC_FREE_EOFBLOCKS, argument);
+}
+
 /**
  * Makes `toPath` a copy of `fromPath` that shares its blocks, in constant time. `toPath` must not exist; if the
  * filesystem cannot do it (EOPNOTSUPP, EXDEV, EINVAL) it does not exist afterwards either.

@@ -173,7 +173,9 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       );
       assert.deepEqual(await pool.list(undefined, undefined), []);
       // Other users of the disk take a little in between.
-      const { id } = await pool.create(volumeSpec('large', { ...block, sizeBytes: wanted - 64n * mebibyte }));
+      const half = wanted / 2n - ((wanted / 2n) % 4096n);
+      await pool.create(volumeSpec('first', { ...block, sizeBytes: half }));
+      const { id } = await pool.create(volumeSpec('rest', { ...block, sizeBytes: wanted - half - 64n * mebibyte }));
       await assert.rejects(pool.grow(id, wanted * 2n), ResourceExhausted);
       await pool.close();
     });

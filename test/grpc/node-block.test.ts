@@ -16,6 +16,7 @@ import { after, before, describe, test } from 'node:test';
 import { Lane } from '../../src/kernel/lane.ts';
 import { attachLoop } from '../../src/kernel/loop.ts';
 import { shortPath } from '../../src/volume/short-path.ts';
+import { BeforeStep } from '../support/before-step.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 
@@ -228,6 +229,28 @@ describe('block volumes', () => {
     } finally {
       closeSync(held);
     }
+    await volume.down();
+  });
+
+  test('PB14: what a writer left is in the image, and the device refuses writes, before anybody sees it read-only', async () => {
+    const volume = await harness.volume('left', block);
+    await volume.stage(many);
+    await volume.publish(many);
+    const [device = assert.fail()] = harness.loopsOf(volume);
+    // As long as somebody has the device open the kernel writes nothing back by itself.
+    const held = openSync(device, 'r');
+    let seen: unknown;
+    try {
+      write(volume.target, 'left');
+      await volume.unpublish();
+      using _look = new BeforeStep('publish/mount', () => {
+        seen = { refusesWrites: run('blockdev', '--getro', device), image: read(harness.imageOf(volume)) };
+      });
+      await volume.publish({ ...many, readonly: true });
+    } finally {
+      closeSync(held);
+    }
+    assert.deepEqual(seen, { refusesWrites: '1', image: 'left' });
     await volume.down();
   });
 

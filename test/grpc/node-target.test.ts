@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { BeforeStep } from '../support/before-step.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { mountCapability } from '../support/node-volume.ts';
 
@@ -121,6 +122,20 @@ describe('the target of NodePublishVolume', () => {
     }
     assert.ok(!existsSync(volume.target));
     await volume.unpublish();
+    await volume.publish();
+    await volume.down();
+  });
+
+  test('PB17: a publish that fails at its last step takes away the target that it made', async () => {
+    const volume = await staged('fails-late');
+    {
+      // Somebody else unmounts what was staged.
+      using unmounting = new BeforeStep('publish/mount', () => void run('umount', '--lazy', volume.staging));
+      await rejects(volume.publish(), 'INTERNAL');
+      assert.ok(unmounting.hasHappened);
+    }
+    assert.ok(!existsSync(volume.target));
+    await volume.stage();
     await volume.publish();
     await volume.down();
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, statSync, watch, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
@@ -9,6 +9,7 @@ import { addServices, type ServiceHandlers } from '../../src/csi/call.ts';
 import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
 import { serveRegistration } from '../../src/csi/registration.ts';
 import { CallError, connectDriver } from '../support/client.ts';
+import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { type LogLine, until } from './wire-server.ts';
 
@@ -32,6 +33,12 @@ async function probe(socketPath: string): Promise<void> {
   await client.identity.Probe({});
 }
 
+/** Hears the name of whatever comes or goes in a directory. */
+function disposableWatch(directory: string, hear: (name: string) => void): Disposable {
+  const watcher = watch(directory, (_, name) => hear(`${name}`));
+  return { [Symbol.dispose]: () => watcher.close() };
+}
+
 /** Leaves a socket that nobody serves, as a process does that is killed. */
 async function leaveSocket(socketPath: string): Promise<void> {
   const program = `require('node:net').createServer().listen(${JSON.stringify(socketPath)}, () => console.log('up'))`;
@@ -52,6 +59,18 @@ describe('listen', () => {
     await probe(socketPath);
     await listener.close(1_000);
     assert.deepEqual(readdirSync(scratch.path), []);
+  });
+
+  test('O02 whoever watches the directory, as the kubelet does, sees hidden names until the socket is served', async () => {
+    using scratch = new Scratch('wire');
+    const seen: string[] = [];
+    using _watcher = disposableWatch(scratch.path, (name) => seen.push(name));
+    await using _listener = await serve(scratch.join('csi.sock'));
+    await eventually(() => assert.ok(seen.includes('csi.sock')));
+    assert.deepEqual(
+      seen.filter((name) => !name.startsWith('.')),
+      ['csi.sock'],
+    );
   });
 
   test('O02 a socket left by a killed process is replaced, also one it had not yet renamed', async () => {

@@ -1,32 +1,20 @@
 import assert from 'node:assert/strict';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import type { StepName } from '../../src/volume/step.ts';
+import { BeforeStep } from '../support/before-step.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const mebibyte = 1n << 20n;
 
 /** A user of a raw block volume who writes all of it just before a step of the driver. */
-class WriterBefore implements Disposable {
-  readonly #write: (name: unknown) => void;
-  hasWritten = false;
-
-  constructor(stepName: StepName, devicePath: string, bytes: bigint) {
-    this.#write = (name) => {
-      if (name !== stepName || this.hasWritten) return;
-      this.hasWritten = true;
-      writeFileSync(devicePath, Buffer.alloc(Number(bytes), 1), { flag: 'r+', flush: true });
-    };
-    subscribe('holdfast:step', this.#write);
-  }
-
-  [Symbol.dispose](): void {
-    unsubscribe('holdfast:step', this.#write);
-  }
+function writerBefore(stepName: StepName, devicePath: string, bytes: bigint): BeforeStep {
+  return new BeforeStep(stepName, () => {
+    writeFileSync(devicePath, Buffer.alloc(Number(bytes), 1), { flag: 'r+', flush: true });
+  });
 }
 
 /** XFS in a file of 512 MiB, and an empty raw block volume that is in use. */
@@ -46,9 +34,9 @@ describe('GC04 CS10: what is written to a source while it is cloned', () => {
     const { device, devicePath, id, pool } = await poolWith(scratch, sizeBytes);
     const spec = { id: snapshotIdFor('node', 's'), name: 's', sourceId: id, parameters: {} };
     {
-      using writer = new WriterBefore('snapshot/directory', devicePath, sizeBytes);
+      using writer = writerBefore('snapshot/directory', devicePath, sizeBytes);
       await assert.rejects(pool.cut([spec]), ResourceExhausted);
-      assert.ok(writer.hasWritten);
+      assert.ok(writer.hasHappened);
     }
     assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
     // Nothing shares its blocks, so all of them can be written again.
@@ -62,10 +50,10 @@ describe('GC04 CS10: what is written to a source while it is cloned', () => {
     const sizeBytes = 160n * mebibyte;
     const { device, devicePath, id, pool } = await poolWith(scratch, sizeBytes);
     {
-      using writer = new WriterBefore('create/directory', devicePath, sizeBytes);
+      using writer = writerBefore('create/directory', devicePath, sizeBytes);
       const clone = volumeSpec('clone', { content: { type: 'block' }, sizeBytes });
       await assert.rejects(pool.create(clone, { type: 'volume', id }), ResourceExhausted);
-      assert.ok(writer.hasWritten);
+      assert.ok(writer.hasHappened);
     }
     assert.equal((await pool.list(undefined, undefined)).length, 1);
     writeFileSync(devicePath, Buffer.alloc(Number(sizeBytes), 2), { flag: 'r+', flush: true });

@@ -6,6 +6,7 @@ import { Lane } from '../../src/kernel/lane.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
+import { HeldSync } from '../support/held-sync.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -69,8 +70,10 @@ describe('GC04 CS10: space that could be promised twice', () => {
     const pool = await sharing(scratch);
     const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 160n * mebibyte }));
     await write(pool, id, 160, 'direct');
+    const unshared = await available(pool);
     await snapshot(pool, 'first', id);
     const before = await available(pool);
+    assert.ok(unshared - before > 159n * mebibyte, `${unshared - before}`);
     for (let index = 0; index < 10; index++) await snapshot(pool, `same ${index}`, id);
     assert.ok(before - (await available(pool)) < mebibyte);
     await write(pool, id, 160, 'direct');
@@ -181,6 +184,63 @@ describe('GC04 CS10: space that could be promised twice', () => {
     await assert.rejects(pool.modify(id, { provisioning: 'thick' }), ResourceExhausted);
     assert.equal(statSync(image).blocks, before);
     assert.equal((await pool.find(id))?.provisioning, 'thin');
+    await pool.close();
+  });
+});
+
+describe('GC04 CV20: what is free only in a moment, or only on paper', () => {
+  test('what a call under way has taken already counts once', async () => {
+    using scratch = new Scratch('space');
+    const pool = await sharing(scratch);
+    const before = await available(pool);
+    const thick = { ...block, sizeBytes: 100n * mebibyte, provisioning: 'thick' } as const;
+    let creating: Promise<unknown>;
+    {
+      using held = new HeldSync(scratch.join('data/pools/test/tmp'));
+      creating = pool.create(volumeSpec('v', thick));
+      await held.reached;
+      const taken = before - (await available(pool));
+      assert.ok(taken > 99n * mebibyte && taken < 110n * mebibyte, `${taken}`);
+    }
+    await creating;
+    await pool.close();
+  });
+
+  test('what is being unlinked is waited for before a request is refused', async () => {
+    using scratch = new Scratch('space');
+    const pool = await sharing(scratch);
+    const spec = { ...block, undeleteSeconds: 0 } as const;
+    const large = { ...spec, sizeBytes: 300n * mebibyte, provisioning: 'thick' } as const;
+    const names = Array.from({ length: 40 }, (_, index) => `v${index}`);
+    for (const name of names) await pool.create(volumeSpec(name, { ...spec, sizeBytes: mebibyte }));
+    const { id } = await pool.create(volumeSpec('large', large));
+    await Promise.all([...names.map((name) => pool.remove(volumeSpec(name).id)), pool.remove(id)]);
+    await pool.create(volumeSpec('next', large));
+    await pool.close();
+  });
+
+  test('a volume is made thick at the cost of what lies in the trash, also where its size was promised', async () => {
+    using scratch = new Scratch('space');
+    const pool = await copying(scratch, { overcommit: 3 });
+    const old = await pool.create(volumeSpec('old', { ...block, sizeBytes: 200n * mebibyte, provisioning: 'thick' }));
+    await pool.remove(old.id);
+    const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 300n * mebibyte }));
+    assert.equal((await pool.trash()).length, 1);
+    await pool.modify(id, { provisioning: 'thick' });
+    assert.ok(statSync(scratch.join('disk/pool/volumes', id, 'data')).blocks * 512 >= 300 << 20);
+    assert.deepEqual(await pool.trash(), []);
+    await pool.close();
+  });
+
+  test('a disk that its own volumes have filled promises nothing, however much may be promised', async () => {
+    using scratch = new Scratch('space');
+    const pool = await sharing(scratch, { overcommit: 3 });
+    const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 600n * mebibyte }));
+    assert.ok((await available(pool)) > 0n);
+    await assert.rejects(write(pool, id, 600, 'direct'), /No space left|Input\/output error/);
+    const { availableBytes, thickAvailableBytes } = await pool.capacity();
+    assert.deepEqual([availableBytes, thickAvailableBytes], [0n, 0n]);
+    await assert.rejects(pool.create(volumeSpec('w', { ...block, sizeBytes: mebibyte })), ResourceExhausted);
     await pool.close();
   });
 });

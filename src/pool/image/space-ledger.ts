@@ -147,6 +147,7 @@ export class SpaceLedger {
     const { trash } = this.#options;
     // What is being unlinked already may be enough.
     await trash.drained();
+    await this.#observer.settle();
     for (let isFirst = true; ; isFirst = false) {
       await this.#holds.noteTaken();
       const look = await this.#observer.look('exact');

@@ -2,7 +2,7 @@ import { basename, join } from 'node:path';
 import { openReadOnly } from '../../kernel/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../kernel/errno.ts';
 import { type Place, readPlaces, readSharing } from '../../kernel/fiemap.ts';
-import { syncFilesystem } from '../../kernel/filesystem.ts';
+import { finishUnlinks, syncFilesystem } from '../../kernel/filesystem.ts';
 import type { Lane } from '../../kernel/lane.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
@@ -169,6 +169,12 @@ export class SpaceObserver {
     if (this.#sources.snapshots === 'copy') return false;
     const id = parseVolumeId(basename(path).slice(0, volumeIdLength));
     return this.#hadClones !== false || id === undefined || this.#onceShared.has(id) || this.volumes.mayShare(id);
+  }
+
+  /** Waits until what is unlinked is free. */
+  settle(): Promise<void> {
+    const { lane, layout } = this.#sources;
+    return finishUnlinks(lane, layout.root);
   }
 
   /** What an image takes that lies in the trash. */

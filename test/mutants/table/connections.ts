@@ -136,4 +136,11 @@ export const connectionMutants: readonly Mutant[] = [
     killer: 'test/grpc/server.test.ts',
     only: 'the second gives up',
   },
+  {
+    name: 'the kubelet meets no socket under its name before that is served',
+    ...sockets,
+    text: 'path.join(path.dirname(socketPath), `.',
+    replacement: 'path.join(path.dirname(socketPath), `_',
+    only: 'whoever watches the directory',
+  },
 ];

@@ -386,4 +386,27 @@ export const nodeMutants: readonly Mutant[] = [
     replacement: '  if (errors > 1_000_000) return',
     only: 'VS08',
   },
+  {
+    name: 'a device is set before it is shown',
+    ...show,
+    text: "  if (isDevice) await setDevice(lane, staged, wanted.attributes.readonly);\n  // Attributes of a mount mean nothing to a device.\n  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(lane, { from: staged, target, attributes }));\n",
+    replacement:
+      "  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(lane, { from: staged, target, attributes }));\n  if (isDevice) await setDevice(lane, staged, wanted.attributes.readonly);\n",
+    only: 'PB14: .* before anybody sees it',
+  },
+  {
+    name: 'what a writer left is written back before a device refuses writes',
+    ...show,
+    text: '    if (isReadonly) await syncFile(lane, device);\n',
+    replacement: '',
+    only: 'PB14: .* before anybody sees it',
+  },
+  {
+    name: 'a target that was made for a publish that failed goes',
+    ...show,
+    text: '    if (look === undefined) await removeTarget(lane, place, isDirectory).catch(() => undefined);\n',
+    replacement: '',
+    killer: 'test/grpc/node-target.test.ts',
+    only: 'PB17: .* at its last step',
+  },
 ];

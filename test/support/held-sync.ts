@@ -1,0 +1,32 @@
+import { DirectorySync } from '../../src/kernel/file.ts';
+
+/** Until it is disposed of, whoever syncs a directory below this one waits: the operation stands still there. */
+export class HeldSync implements Disposable {
+  readonly #working = DirectorySync.prototype.sync;
+  /** Resolves when somebody waits. */
+  readonly reached: Promise<void>;
+  #release: () => void = () => undefined;
+
+  constructor(below: string) {
+    const working = this.#working;
+    const released = new Promise<void>((resolve) => {
+      this.#release = resolve;
+    });
+    let reach: () => void = () => undefined;
+    this.reached = new Promise((resolve) => {
+      reach = resolve;
+    });
+    DirectorySync.prototype.sync = async function sync(lane, path) {
+      if (path.startsWith(`${below}/`)) {
+        reach();
+        await released;
+      }
+      return working.call(this, lane, path);
+    };
+  }
+
+  [Symbol.dispose](): void {
+    DirectorySync.prototype.sync = this.#working;
+    this.#release();
+  }
+}
