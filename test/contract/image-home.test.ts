@@ -18,7 +18,8 @@ import { DataLoss, FailedPrecondition } from '../../src/volume/errors.ts';
 import { startNamespace } from '../support/child.ts';
 import { digestOf, sparseFile } from '../support/disk.ts';
 import { assertNothingLeft } from '../support/driver.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, soon } from '../support/eventually.ts';
+import { Frozen } from '../support/frozen.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -203,9 +204,9 @@ describe('a hurt image pool', () => {
       // In use, it stays mounted.
       using _user = opendirSync(root);
       await first.close();
-      execFileSync('fsfreeze', ['--freeze', root]);
     }
-    const second = await openTestPool(scratch, home);
+    using _frozen = new Frozen(root);
+    const second = await soon(openTestPool(scratch, home), 'the pool is not opened: has it been left frozen?');
     await second.remove(id);
     await second.close();
     await assertNothingLeft(scratch);

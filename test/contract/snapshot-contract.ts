@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import type { SnapshotSpec } from '../../src/pool/pool.ts';
 import { AlreadyExists, FailedPrecondition, NotFound } from '../../src/volume/errors.ts';
 import { groupIdFor, memberIdFor, snapshotIdFor, type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
+import { Frozen } from '../support/frozen.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { mounted, withMounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -181,8 +182,9 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       const { id } = await pool.create(volumeSpec('frozen'));
       await using inUse = await mounted(pool, id, scratch);
       await pool.close();
-      execFileSync('fsfreeze', ['--freeze', inUse.path]);
+      using frozen = new Frozen(inUse.path);
       const again = await open(scratch);
+      frozen.assertThawed();
       writeFileSync(`${inUse.path}/file`, 'writable again');
       await again.close();
     });
@@ -192,13 +194,10 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('frozen'));
       await using inUse = await mounted(pool, id, scratch);
-      execFileSync('fsfreeze', ['--freeze', inUse.path]);
-      try {
-        await assert.rejects(pool.cut([snapshotSpec('snap', id)]), FailedPrecondition);
-      } finally {
-        // Fails if it is not frozen any more.
-        execFileSync('fsfreeze', ['--unfreeze', inUse.path]);
-      }
+      using frozen = new Frozen(inUse.path);
+      await assert.rejects(pool.cut([snapshotSpec('snap', id)]), FailedPrecondition);
+      // Fails if it is not frozen any more.
+      frozen.thaw();
       await pool.close();
     });
 

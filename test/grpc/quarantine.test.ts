@@ -5,7 +5,8 @@ import { describe, test } from 'node:test';
 import { CallError, type DriverClient } from '../support/client.ts';
 import { holdfast } from '../support/command.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, soon } from '../support/eventually.ts';
+import { Frozen } from '../support/frozen.ts';
 import { mountWith, TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -23,7 +24,7 @@ describe('a pool whose disk hangs', () => {
     const used = new TestVolume(scratch, 'used');
     const id = await used.bringUpIn(client, 'sick');
     writeFileSync(used.file('data'), 'kept');
-    disk.freeze();
+    using hanging = disk.freeze();
 
     const message = await refused(create(client, 'new', 'sick'));
     assert.match(message, /pool sick is in quarantine since 20.*has not answered for 2 s/);
@@ -46,13 +47,13 @@ describe('a pool whose disk hangs', () => {
 
     const well = new TestVolume(scratch, 'well');
     await well.tearDown(client, await well.bringUpIn(client, 'well'));
-    const pools = await holdfast(['pools'], driver.environment);
+    const pools = await soon(holdfast(['pools'], driver.environment), 'holdfast pools hangs', 60_000);
     assert.match(pools.stdout, /sick +image +quarantined/);
     assert.match(pools.stderr, /has not answered/);
     // What needs no disk works: a pod can end.
     await used.unpublish(client, id);
 
-    disk.thaw();
+    hanging.thaw();
     await eventually(async () => void (await create(client, 'new', 'sick')));
     await used.publish(client, id);
     assert.equal(readFileSync(used.file('data'), 'utf8'), 'kept');
@@ -72,14 +73,15 @@ describe('a pool whose disk hangs', () => {
     await using driver = await DriverProcess.start(scratch, { config: config(scratch, disk) });
     using client = driver.connect();
     const id = await volume.bringUpIn(client, 'sick');
-    disk.freeze();
+    using hanging = disk.freeze();
     await refused(create(client, 'new', 'sick'));
     driver.signal('SIGTERM');
     await driver.logged('stopped');
     assert.ok(!existsSync(driver.socketPath));
     // The kernel ends no process while one of its threads waits for a disk; but nothing else is waited for.
-    disk.thaw();
+    hanging.thaw();
     assert.deepEqual(await driver.ended(), { code: 0, signal: null });
+    assert.doesNotMatch(driver.output(), /takes too long to close/);
     await using next = await DriverProcess.start(scratch, { config: config(scratch, disk) });
     using again = next.connect();
     await volume.tearDown(again, id);
@@ -217,16 +219,13 @@ class Disk {
     execFileSync('mount', ['-o', 'loop', image, this.directory]);
   }
 
-  freeze(): void {
-    execFileSync('fsfreeze', ['--freeze', this.directory]);
+  /** It hangs until it is thawed, and no longer than the test runs. */
+  freeze(): Frozen {
+    return new Frozen(this.directory);
   }
 
   unmount(): void {
     execFileSync('umount', [this.directory]);
-  }
-
-  thaw(): void {
-    execFileSync('fsfreeze', ['--unfreeze', this.directory]);
   }
 }
 

@@ -19,14 +19,14 @@ export async function eventually(check: () => Promise<void> | void, limitMs = pa
 }
 
 /** For what may hang: fails if it takes longer than anything here should. */
-export async function soon(work: Promise<void>, complaint: string, limitMs = patienceMs): Promise<void> {
+export async function soon<T>(work: Promise<T>, complaint: string, limitMs = patienceMs): Promise<T> {
   const late = new AbortController();
-  const complain = async () => {
+  const complain = async (): Promise<never> => {
     await delay(limitMs, undefined, { signal: late.signal });
     throw new Error(complaint);
   };
   try {
-    await Promise.race([work, complain()]);
+    return await Promise.race([work, complain()]);
   } finally {
     late.abort();
   }

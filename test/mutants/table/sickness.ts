@@ -2,7 +2,11 @@ import type { Mutant } from '../mutant.ts';
 
 const faults = { file: 'src/kernel/disk-fault.ts', killer: 'src/kernel/disk-fault.test.ts' } as const;
 const keeper = { file: 'src/pool/keeper.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
+const capacity = { file: 'src/controller/capacity.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
+const condition = { file: 'src/pool/condition.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
 const lane = { file: 'src/kernel/lane.ts', killer: 'src/kernel/lane.test.ts' } as const;
+
+const hangs = 'design 3.7';
 
 /** A sick disk hurts its own pool only, and no longer than it is sick. */
 export const sicknessMutants: readonly Mutant[] = [
@@ -62,6 +66,63 @@ export const sicknessMutants: readonly Mutant[] = [
     text: "    else if (this.#state.state !== 'opening') this.#tryAgain(performance.now());\n",
     replacement: '',
     only: 'a directory: well again',
+  },
+  {
+    name: 'a pool whose disk does not answer is given up',
+    ...keeper,
+    text: 'if (isSick) this.#giveUp(',
+    replacement: 'if (isSick && sickAfterMs === 0) this.#giveUp(',
+    only: hangs,
+  },
+  {
+    name: 'who waits for a disk that hangs is let go when its pool is given up',
+    ...keeper,
+    text: '    pool.lane.close(error);\n',
+    replacement: '',
+    only: hangs,
+  },
+  {
+    name: 'a pool that was given up is not opened while something of before is still at work',
+    ...keeper,
+    text: 'if (this.#leftLanes.length === 0 && this.#healthLane.isIdle) void',
+    replacement: 'void',
+    only: hangs,
+  },
+  {
+    name: 'a pool that is opened anew is asked how it is before it is used',
+    ...keeper,
+    text: "      if (before.state === 'quarantined') await pool.checkHealth(this.#healthLane);\n",
+    replacement: '',
+    only: 'a directory: well again',
+  },
+  {
+    name: 'a stop waits for nothing of a pool that was given up',
+    ...keeper,
+    text: "if (this.#state.state === 'open') await",
+    replacement: "if ('pool' in this.#state) await",
+    only: 'O06',
+  },
+  {
+    name: 'what is mounted is undone also while its pool is in quarantine',
+    ...lane,
+    text: '    if (reason === undefined) return work(this);\n',
+    replacement: '    if (reason === undefined) return work(this);\n    if (reason !== null) throw reason;\n',
+    killer: 'test/grpc/quarantine.test.ts',
+    only: hangs,
+  },
+  {
+    name: 'of a volume whose pool is in quarantine the condition tells',
+    ...condition,
+    text: 'if (error instanceof PoolQuarantined) return',
+    replacement: "if (error instanceof PoolQuarantined && error.message === '') return",
+    only: hangs,
+  },
+  {
+    name: 'a pool in quarantine promises nothing',
+    ...capacity,
+    text: 'error instanceof Impossible || error instanceof PoolQuarantined',
+    replacement: 'error instanceof Impossible',
+    only: hangs,
   },
   {
     name: 'a pool never has more worker threads than its share',
