@@ -1,10 +1,10 @@
-import './memory.ts';
+import './server/memory.ts';
 import { Argument, Command, CommanderError, Option } from 'commander';
 import type { Wanted } from './cli/inventory.ts';
 import { exitCodes, type Output } from './cli/output.ts';
 import type { ReclaimPolicy } from './cli/persistent-volume.ts';
 import { printable } from './cli/text.ts';
-import type { Config, ConfigSource, Parsed } from './config.ts';
+import type { Config, ConfigSource, Parsed } from './config/config.ts';
 import { version } from './version.ts';
 
 /*
@@ -30,12 +30,12 @@ program
   .command('serve')
   .description('run the driver, on the socket that CSI_ENDPOINT names')
   .action(async () => {
-    const { parseServeConfig } = await import('./config.ts');
+    const { parseServeConfig } = await import('./config/config.ts');
     const config = await configured(parseServeConfig);
     if (config === undefined) return;
     const { serveCommand } = await import('./cli/serve.ts');
     const code = await serveCommand(config, output);
-    const { exitAtOnce } = await import('./kernel/exit.ts');
+    const { exitAtOnce } = await import('./kernel/process/exit.ts');
     exitAtOnce(code);
   });
 
@@ -171,13 +171,13 @@ function wantsJson(command: Command): boolean {
 
 /** Runs a command that looks, or asks the running driver. */
 async function look(command: (config: Config) => Promise<number>): Promise<void> {
-  const { parseConfig } = await import('./config.ts');
+  const { parseConfig } = await import('./config/config.ts');
   const config = await configured(parseConfig);
   if (config !== undefined) process.exitCode = await command(config);
 }
 
 async function configured<T>(parse: (source: ConfigSource) => Promise<Parsed<T>>): Promise<T | undefined> {
-  const { processSource } = await import('./config.ts');
+  const { processSource } = await import('./config/config.ts');
   const parsed = await parse(processSource());
   if ('config' in parsed) return parsed.config;
   for (const problem of parsed.problems) output.problem(problem);

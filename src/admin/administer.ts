@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { SocketTaken } from '../unix-socket.ts';
+import { SocketTaken } from '../sockets/unix-socket.ts';
 import { type AdminServer, type AdminServerOptions, serveAdmin } from './listener.ts';
 
 export interface AdministerOptions extends AdminServerOptions {

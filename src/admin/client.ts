@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import type { z } from 'zod';
-import { isErrno } from '../kernel/errno.ts';
+import { isErrno } from '../kernel/call/errno.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import {
   type HolderList,

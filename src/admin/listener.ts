@@ -1,8 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import { toStatus } from '../csi/status.ts';
-import { httpServer } from '../http-server.ts';
-import { serveSocket } from '../unix-socket.ts';
+import { httpServer } from '../sockets/http-server.ts';
+import { serveSocket } from '../sockets/unix-socket.ts';
 import type { ErrorCode } from '../volume/errors.ts';
 import { routeOf } from './routes.ts';
 import type { AdminHandlers } from './service.ts';

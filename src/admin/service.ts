@@ -1,4 +1,4 @@
-import { findHolders } from '../kernel/holders.ts';
+import { findHolders } from '../kernel/process/holders.ts';
 import { conditionIn } from '../pool/condition.ts';
 import type { Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
@@ -6,7 +6,7 @@ import { claimOf } from '../volume/claim.ts';
 import { AlreadyExists, HoldfastError, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { type SingleFlight, volumeNameKey } from '../volume/single-flight.ts';
+import { type SingleFlight, volumeNameKey } from '../volume/object-queue.ts';
 import type { HolderList, PoolList, Purged, Restored, TrashedVolumeSight, TrashList } from './protocol.ts';
 
 /** What an operation may know of its call. */

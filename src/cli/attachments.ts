@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { sameDevice } from '../kernel/device.ts';
-import { isErrno } from '../kernel/errno.ts';
-import type { Lane } from '../kernel/lane.ts';
-import { type LoopStatus, listLoops } from '../kernel/loop.ts';
-import { isNodeOf, type Mount, readMountTable } from '../kernel/mount-table.ts';
-import { statusOf } from '../kernel/path.ts';
-import { isReadonlyDevice } from '../node/sysfs.ts';
-import type { Layout } from '../pool/image/layout.ts';
+import { sameDevice } from '../kernel/block/device.ts';
+import { type LoopStatus, listLoops } from '../kernel/block/loop.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
+import { isErrno } from '../kernel/call/errno.ts';
+import { statusOf } from '../kernel/file/path.ts';
+import { isNodeOf, type Mount, readMountTable } from '../kernel/mount/mount-table.ts';
+import { isReadonlyDevice } from '../node/path/sysfs.ts';
+import type { Layout } from '../pool/records/layout.ts';
 import { type VolumeId, volumeIdInPath } from '../volume/id.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
-import type { Config } from '../config.ts';
-import { Lane } from '../kernel/lane.ts';
+import type { Config } from '../config/config.ts';
+import { Lane } from '../kernel/call/disk-queue.ts';
 import type { Finding } from './checks/check.ts';
 import { checkHost } from './checks/host.ts';
 import { checkKernel } from './checks/kernel.ts';

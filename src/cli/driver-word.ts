@@ -1,7 +1,7 @@
 import { AdminClient } from '../admin/client.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { silentAfterMs } from '../pool/condition.ts';
-import { unlessLate } from '../volume/unless-late.ts';
+import { unlessLate } from '../volume/with-timeout.ts';
 
 /** What the running driver says of a pool that it cannot use. */
 export interface DriverWord {

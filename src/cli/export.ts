@@ -1,5 +1,5 @@
 import { Document, Scalar, visit } from 'yaml';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { problemsOf } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';

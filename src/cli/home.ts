@@ -1,12 +1,12 @@
 import { realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { PoolConfig } from '../config.ts';
-import { isErrno } from '../kernel/errno.ts';
-import type { Lane } from '../kernel/lane.ts';
-import { type LockHolder, lockHolders } from '../kernel/lock.ts';
-import { type FileStatus, statusOf } from '../kernel/path.ts';
-import { poolRoot } from '../pool/image/home.ts';
-import { markerPathOf } from '../pool/image/pool-file.ts';
+import type { PoolConfig } from '../config/config.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
+import { isErrno } from '../kernel/call/errno.ts';
+import { type LockHolder, lockHolders } from '../kernel/file/lock.ts';
+import { type FileStatus, statusOf } from '../kernel/file/path.ts';
+import { poolRoot } from '../pool/location/location.ts';
+import { markerPathOf } from '../pool/records/pool-file.ts';
 import { explain } from './explain.ts';
 
 /**

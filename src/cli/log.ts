@@ -1,5 +1,5 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
-import type { LogLevel } from '../config.ts';
+import type { LogLevel } from '../config/config.ts';
 
 /** What is logged within this time is written in one go: each write is a trip to a worker thread. */
 const gatherMs = 20;

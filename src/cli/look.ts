@@ -1,5 +1,5 @@
 import { startAgain } from '../command/again.ts';
-import { type Config, processSource } from '../config.ts';
+import { type Config, processSource } from '../config/config.ts';
 import { type PoolSight, placesForPool, type Wanted } from './inventory.ts';
 import { silentSight } from './silence.ts';
 

@@ -1,5 +1,5 @@
-import type { Config } from '../config.ts';
-import { exitAtOnce } from '../kernel/exit.ts';
+import type { Config } from '../config/config.ts';
+import { exitAtOnce } from '../kernel/process/exit.ts';
 import { driverWords } from './driver-word.ts';
 import { explain } from './explain.ts';
 import { lookAtPool, type Wanted } from './inventory.ts';

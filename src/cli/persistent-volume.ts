@@ -1,8 +1,8 @@
-import { topologyKey } from '../topology.ts';
 import type { AccessMode } from '../volume/capability.ts';
 import { claimOf, persistentVolumeNameOf } from '../volume/claim.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { exactQuantity } from '../volume/size.ts';
+import { topologyKey } from '../volume/topology.ts';
 
 /** What a record cannot know of its PersistentVolume. */
 export interface ManifestOptions {

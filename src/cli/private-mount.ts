@@ -1,16 +1,16 @@
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DeviceNumber, sameDevice } from '../kernel/device.ts';
-import { isErrno, KernelError } from '../kernel/errno.ts';
-import type { Lane } from '../kernel/lane.ts';
-import { isOpenElsewhere, lockExclusively } from '../kernel/lock.ts';
-import { attachLoop, holdLoop, type LoopDevice, listLoops } from '../kernel/loop.ts';
-import { isAttached } from '../kernel/loop-sight.ts';
-import { type MountAttributes, type MountParameter, mountDetached } from '../kernel/mount.ts';
-import { statusOf } from '../kernel/path.ts';
-import { noDevice } from '../pool/image/home.ts';
-import { filesystemIsToBeMade } from '../pool/image/home-format.ts';
-import { cannotBeMounted } from '../pool/image/home-mount.ts';
+import { type DeviceNumber, sameDevice } from '../kernel/block/device.ts';
+import { attachLoop, holdLoop, type LoopDevice, listLoops } from '../kernel/block/loop.ts';
+import { isAttached } from '../kernel/block/loop-sysfs.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
+import { isErrno, KernelError } from '../kernel/call/errno.ts';
+import { isOpenElsewhere, lockExclusively } from '../kernel/file/lock.ts';
+import { statusOf } from '../kernel/file/path.ts';
+import { type MountAttributes, type MountParameter, mountDetached } from '../kernel/mount/mount.ts';
+import { filesystemIsToBeMade } from '../pool/location/format.ts';
+import { noDevice } from '../pool/location/location.ts';
+import { cannotBeMounted } from '../pool/location/mount.ts';
 
 /** The pool's filesystem cannot be read without writing to its disk, or not now. The message is for the operator. */
 export class NotReadable extends Error {}

@@ -1,11 +1,11 @@
-import type { ServeConfig } from '../config.ts';
-import { returnFreeMemory } from '../kernel/memory.ts';
-import { useWorkerThreads } from '../kernel/workers.ts';
-import { wantedThreads } from '../lanes.ts';
-import { collectGarbage, whenIdle } from '../memory.ts';
-import { startDriver } from '../server.ts';
+import type { ServeConfig } from '../config/config.ts';
+import { useWorkerThreads } from '../kernel/call/workers.ts';
+import { returnFreeMemory } from '../kernel/process/memory.ts';
+import { collectGarbage, whenIdle } from '../server/memory.ts';
+import { startDriver } from '../server/server.ts';
+import { wantedThreads } from '../server/threads.ts';
 import { armCrashPoint } from '../volume/step.ts';
-import { unlessLate } from '../volume/unless-late.ts';
+import { unlessLate } from '../volume/with-timeout.ts';
 import { explain } from './explain.ts';
 import { openLog } from './log.ts';
 import { exitCodes, type Output } from './output.ts';

@@ -1,5 +1,5 @@
-import type { Config, PoolConfig } from '../config.ts';
-import { Lane } from '../kernel/lane.ts';
+import type { Config, PoolConfig } from '../config/config.ts';
+import { Lane } from '../kernel/call/disk-queue.ts';
 import { configuredPlace } from './home.ts';
 import type { PoolSight } from './inventory.ts';
 

@@ -1,6 +1,6 @@
 import { AdminClient } from '../admin/client.ts';
 import type { TrashedVolumeSight, TrashList } from '../admin/protocol.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { formatBytes } from '../volume/size.ts';
 import { confirm } from './confirm.ts';
 import { exitCodes, type Output, toJson } from './output.ts';

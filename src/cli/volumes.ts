@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { VolumeContent } from '../volume/capability.ts';
 import { formatDuration } from '../volume/duration.ts';
 import type { VolumeRecord } from '../volume/record.ts';

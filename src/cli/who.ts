@@ -1,6 +1,6 @@
 import { AdminClient } from '../admin/client.ts';
 import type { HolderList } from '../admin/protocol.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';
 import { printable } from './text.ts';

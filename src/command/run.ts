@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
-import { isErrno, KernelError } from '../kernel/errno.ts';
-import { Lane } from '../kernel/lane.ts';
-import { type ProgramEnd, runProgram } from '../kernel/spawn.ts';
+import { Lane } from '../kernel/call/disk-queue.ts';
+import { isErrno, KernelError } from '../kernel/call/errno.ts';
+import { type ProgramEnd, runProgram } from '../kernel/process/spawn.ts';
 
 /** A program of the host failed, or could not be started. The message has its last words, not its arguments. */
 export class CommandError extends Error {
@@ -46,7 +46,7 @@ const starts = new Lane('programs', 2);
 
 /**
  * Runs a program to its end, without a shell, in the C locale. Not by Node's child_process: a volume's creation waits
- * for mkfs, and what Node does to start it takes as long as mkfs itself (src/kernel/spawn.ts).
+ * for mkfs, and what Node does to start it takes as long as mkfs itself (src/kernel/process/spawn.ts).
  * @throws CommandError
  */
 export async function run(

@@ -1,6 +1,6 @@
 import type { TopologySegments } from '../csi/parse.ts';
 import type { Pools } from '../pool/pools.ts';
-import type { SingleFlight } from '../volume/single-flight.ts';
+import type { SingleFlight } from '../volume/object-queue.ts';
 import type { Attach, Expansion } from './capabilities.ts';
 
 /** What the Controller service works with. */

@@ -3,7 +3,7 @@ import type { Draft } from '../csi/handler.ts';
 import type { TopologySegments } from '../csi/parse.ts';
 import type { VolumeRecord, VolumeSource } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
-import { restoreBytes } from './volume-spec.ts';
+import { restoreBytes } from './volumes/volume-spec.ts';
 
 /**
  * A volume as every RPC shows it, the same each time (CV31, Y06, LV04). volume_context stays empty: the id is enough

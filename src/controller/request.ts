@@ -9,9 +9,14 @@ import { type Access, type AccessMode, accessModes } from '../volume/capability.
 import { type HoldfastError, InvalidArgument } from '../volume/errors.ts';
 import type { VolumeSource } from '../volume/record.ts';
 import type { CapacityRange } from '../volume/size.ts';
+import { checkSegments } from './capacity/topology.ts';
 import { requireSnapshotId, requireVolumeId } from './find.ts';
-import { parseMutableParameters, parseParameters, sortedParameters, type VolumeParameters } from './parameters.ts';
-import { checkSegments } from './topology.ts';
+import {
+  parseMutableParameters,
+  parseParameters,
+  sortedParameters,
+  type VolumeParameters,
+} from './volumes/parameters.ts';
 
 /** What a list of capabilities asks of one volume: it must satisfy all of them (A03). */
 export interface Demand {

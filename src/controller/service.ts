@@ -2,20 +2,20 @@ import type { ControllerHandlers } from '../csi/generated/types.ts';
 import { parseCapacityRange } from '../csi/parse.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { controllerCapabilities } from './capabilities.ts';
-import { capacityFor } from './capacity.ts';
+import { capacityFor } from './capacity/capacity.ts';
 import type { ControllerContext } from './context.ts';
-import { parseUse, requireUse, targetSize } from './expand.ts';
 import { requireVolumeId } from './find.ts';
-import { listVolumes } from './listing.ts';
-import { modifyVolume } from './modify.ts';
-import { parsePageRequest } from './page.ts';
+import { listVolumes } from './listing/listing.ts';
+import { parsePageRequest } from './listing/page.ts';
+import { volumeById } from './listing/status.ts';
 import { presentVolume } from './present.ts';
-import { createVolume } from './provision.ts';
-import { publishHandlers, refusePublished } from './publish.ts';
+import { publishHandlers, refusePublished } from './publication/publish.ts';
 import { fingerprint, parseVolumeRequest } from './request.ts';
-import { snapshotHandlers } from './snapshots.ts';
-import { volumeById } from './status.ts';
-import { parseUses, validate } from './validate.ts';
+import { snapshotHandlers } from './snapshots/snapshots.ts';
+import { parseUse, requireUse, targetSize } from './volumes/expand.ts';
+import { modifyVolume } from './volumes/modify.ts';
+import { createVolume } from './volumes/provision.ts';
+import { parseUses, validate } from './volumes/validate.ts';
 
 /** The Controller service of one node, for the volumes of its own pools. */
 export function controllerService(controller: ControllerContext): ControllerHandlers {

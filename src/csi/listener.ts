@@ -1,6 +1,6 @@
 import * as grpc from '@grpc/grpc-js';
-import { type ServedSocket, serveSocket } from '../unix-socket.ts';
-import { unlessLate } from '../volume/unless-late.ts';
+import { type ServedSocket, serveSocket } from '../sockets/unix-socket.ts';
+import { unlessLate } from '../volume/with-timeout.ts';
 
 /**
  * A request has a few KiB (L02-L04), or a list of all nodes of a large cluster. Decoded, one that consists of nothing but

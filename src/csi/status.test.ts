@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { run } from '../command/run.ts';
-import { KernelError } from '../kernel/errno.ts';
+import { KernelError } from '../kernel/call/errno.ts';
 import * as errors from '../volume/errors.ts';
 import { toStatus } from './status.ts';
 

@@ -1,6 +1,6 @@
 import { CommandError } from '../command/run.ts';
-import { diskFaultOf } from '../kernel/disk-fault.ts';
-import { KernelError } from '../kernel/errno.ts';
+import { diskFaultOf } from '../kernel/block/disk-fault.ts';
+import { KernelError } from '../kernel/call/errno.ts';
 import { type ErrorCode, HoldfastError } from '../volume/errors.ts';
 
 /** What a call ends with when it fails: a gRPC status, and what the log should know beside it. */

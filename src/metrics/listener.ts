@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { httpServer } from '../http-server.ts';
+import { httpServer } from '../sockets/http-server.ts';
 import { limitConnections } from './connections.ts';
 
 /** What is answered to a GET. */

@@ -1,11 +1,11 @@
 import { Gauge, Registry } from 'prom-client';
-import type { Lane } from '../kernel/lane.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
 import type { Pools } from '../pool/pools.ts';
 import { CallMetrics } from './call-metrics.ts';
-import { addLaneMetrics } from './lane-metrics.ts';
 import type { Page } from './listener.ts';
 import { PoolMetrics } from './pool-metrics.ts';
 import { addProcessMetrics } from './process-metrics.ts';
+import { addLaneMetrics } from './queue-metrics.ts';
 
 export interface MetricsOptions {
   readonly pools: Pools;

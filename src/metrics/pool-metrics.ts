@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { frozen, leftovers, reconciled, trimmed } from '../pool/events.ts';
 import type { Pool, PoolUsage } from '../pool/pool.ts';
 import { type Pools, poolStates } from '../pool/pools.ts';
-import { unlessLate } from '../volume/unless-late.ts';
+import { unlessLate } from '../volume/with-timeout.ts';
 import { VolumeMetrics } from './volume-metrics.ts';
 
 /** A scrape waits no longer than this for a disk; Prometheus itself gives up after 10 s. */

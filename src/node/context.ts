@@ -1,6 +1,6 @@
-import type { Lane } from '../kernel/lane.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
 import type { Pools } from '../pool/pools.ts';
-import type { SingleFlight } from '../volume/single-flight.ts';
+import type { SingleFlight } from '../volume/object-queue.ts';
 import type { LateRemovals } from './ephemeral/late-removals.ts';
 import type { Notes } from './notes.ts';
 

@@ -1,10 +1,10 @@
-import { deviceSizeBytes } from '../kernel/block.ts';
-import { openReadOnly } from '../kernel/descriptor.ts';
-import { isErrno } from '../kernel/errno.ts';
-import { readAt } from '../kernel/file.ts';
-import { growMounted } from '../kernel/grow.ts';
-import type { Lane } from '../kernel/lane.ts';
-import { cloneMount } from '../kernel/mount.ts';
+import { deviceSizeBytes } from '../kernel/block/block.ts';
+import { openReadOnly } from '../kernel/call/descriptor.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
+import { isErrno } from '../kernel/call/errno.ts';
+import { readAt } from '../kernel/file/file.ts';
+import { growMounted } from '../kernel/mount/grow.ts';
+import { cloneMount } from '../kernel/mount/mount.ts';
 import { excess, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
@@ -12,8 +12,8 @@ import type { VolumeId } from '../volume/id.ts';
 import { type CapacityRange, chooseSize } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
-import { type Located, locate, requireVolumePath } from './locate.ts';
-import { superblockRange, whyOfFixedSize } from './superblock.ts';
+import { superblockRange, whyOfFixedSize } from './mount/superblock.ts';
+import { type Located, locate, requireVolumePath } from './path/locate.ts';
 
 export interface ExpandRequest {
   readonly volumeId: VolumeId;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { Lane } from '../kernel/lane.ts';
+import { Lane } from '../kernel/call/disk-queue.ts';
 import type { AccessMode, VolumeCapability } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import { volumeIdFor } from '../volume/id.ts';

@@ -2,13 +2,13 @@ import { createHmac } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing } from '../kernel/errno.ts';
-import type { Lane } from '../kernel/lane.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../kernel/call/errno.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import { step } from '../volume/step.ts';
-import type { FilesystemParameter } from './mount-options.ts';
+import type { FilesystemParameter } from './mount/mount-options.ts';
 
 /*
  * The kernel shows what is mounted where, but not which capability it was staged with. That much is kept beside it, so

@@ -2,7 +2,7 @@ import { allowsSeveralTargets, type VolumeCapability } from '../volume/capabilit
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { shortPath } from '../volume/short-path.ts';
-import { type AttributeState, sameAttributes } from './mount-options.ts';
+import { type AttributeState, sameAttributes } from './mount/mount-options.ts';
 
 /*
  * What to do, from what was seen. Pure: the same sight always gives the same decision, so every one of them can stand

@@ -4,8 +4,8 @@ import { excess, isReaderOnly, type VolumeCapability } from '../volume/capabilit
 import { FailedPrecondition, InvalidArgument, NotFound } from '../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
-import { type MountOptions, parseMountFlags } from './mount-options.ts';
-import { parseTargetPath, type TargetPath } from './target.ts';
+import { type MountOptions, parseMountFlags } from './mount/mount-options.ts';
+import { parseTargetPath, type TargetPath } from './path/target.ts';
 
 /** How a volume is asked for. */
 export interface Demand {

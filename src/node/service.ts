@@ -1,25 +1,25 @@
 import type { NodeHandlers } from '../csi/generated/types.ts';
 import { parseCapability, parseCapacityRange, type TopologySegments } from '../csi/parse.ts';
-import type { Lane } from '../kernel/lane.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
 import type { Pools } from '../pool/pools.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { ephemeralIdFor, parseVolumeId } from '../volume/id.ts';
-import { SingleFlight } from '../volume/single-flight.ts';
+import { SingleFlight } from '../volume/object-queue.ts';
 import type { NodeContext } from './context.ts';
 import { isEphemeral } from './ephemeral/attributes.ts';
 import { LateRemovals } from './ephemeral/late-removals.ts';
 import { publishEphemeral } from './ephemeral/publish.ts';
 import { parseEphemeralRequest } from './ephemeral/request.ts';
 import { expandVolume } from './expand.ts';
-import { movedUnderUs } from './moved.ts';
 import { Notes } from './notes.ts';
-import { publishVolume } from './publish.ts';
+import { movedUnderUs } from './path/concurrent-change.ts';
+import { StatsReader } from './path/stats.ts';
+import { normalizeRoot, parseTargetPath, type TargetPath } from './path/target.ts';
+import { publishVolume } from './publish/publish.ts';
+import { unpublishVolume } from './publish/unpublish.ts';
 import { fingerprint, parsePublishRequest, parseStageRequest, requireVolumeId } from './request.ts';
-import { stageVolume } from './stage.ts';
-import { StatsReader } from './stats.ts';
-import { normalizeRoot, parseTargetPath, type TargetPath } from './target.ts';
-import { unpublishVolume } from './unpublish.ts';
-import { unstageVolume } from './unstage.ts';
+import { stageVolume } from './stage/stage.ts';
+import { unstageVolume } from './stage/unstage.ts';
 
 export interface NodeOptions {
   readonly nodeId: string;

@@ -1,5 +1,5 @@
 import type { VolumeId } from '../volume/id.ts';
-import { unlessLate } from '../volume/unless-late.ts';
+import { unlessLate } from '../volume/with-timeout.ts';
 import type { Condition, Pool } from './pool.ts';
 import { PoolQuarantined } from './quarantine.ts';
 

@@ -1,7 +1,7 @@
-import type { Descriptor } from '../kernel/descriptor.ts';
-import type { DeviceNumber } from '../kernel/device.ts';
-import type { Lane } from '../kernel/lane.ts';
-import type { ByteRange } from '../kernel/sparse.ts';
+import type { DeviceNumber } from '../kernel/block/device.ts';
+import type { Descriptor } from '../kernel/call/descriptor.ts';
+import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';

@@ -1,14 +1,14 @@
-import type { DeviceNumber } from '../kernel/device.ts';
-import { Lane } from '../kernel/lane.ts';
+import type { DeviceNumber } from '../kernel/block/device.ts';
+import { Lane } from '../kernel/call/disk-queue.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
-import { type KeeperLog, PoolKeeper, type PoolOpener, type PoolState } from './keeper.ts';
 import type { Pool } from './pool.ts';
+import { type KeeperLog, PoolKeeper, type PoolOpener, type PoolState } from './supervisor/supervisor.ts';
 
-export type { PoolOpener } from './keeper.ts';
+export type { PoolOpener } from './supervisor/supervisor.ts';
 
 export const poolStates = ['opening', 'open', 'failed', 'quarantined'] as const;
 

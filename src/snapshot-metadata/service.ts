@@ -8,7 +8,7 @@ import type { StreamContext } from '../csi/handler.ts';
 import type { Found, Pools } from '../pool/pools.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, OutOfRange, Unavailable } from '../volume/errors.ts';
 import { parseSnapshotId } from '../volume/id.ts';
-import type { SingleFlight } from '../volume/single-flight.ts';
+import type { SingleFlight } from '../volume/object-queue.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 
 export interface SnapshotMetadataOptions {

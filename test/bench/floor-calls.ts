@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, type Stats } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import koffi from 'koffi';
-import { encodeLoopConfig, type LoopConfiguration, nameBackingFile } from '../../src/kernel/loop-layout.ts';
+import { encodeLoopConfig, type LoopConfiguration, nameBackingFile } from '../../src/kernel/block/loop-layout.ts';
 
 /**
  * The system calls of the floor: synchronous, in the order they are needed, nothing between them and the kernel. Only

@@ -12,8 +12,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
-import { canReflink } from '../../src/pool/image/reflink.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { canReflink } from '../../src/pool/location/reflink.ts';
 import { DataLoss, FailedPrecondition } from '../../src/volume/errors.ts';
 import { startNamespace } from '../support/child.ts';
 import { digestOf, sparseFile } from '../support/disk.ts';

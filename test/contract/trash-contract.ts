@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import type { ImagePoolOptions } from '../../src/pool/image/open.ts';
+import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { AlreadyExists, NotFound, ResourceExhausted } from '../../src/volume/errors.ts';
 import { volumeSpec } from '../support/image-pool.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { parseConfigFile } from '../../src/config-file.ts';
+import { parseConfigFile } from '../../src/config/file.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { buildPrograms } from '../cluster/harness/programs.ts';
 import { Helm, type Values } from './helm.ts';

@@ -8,7 +8,7 @@ import { mountWith } from '../support/life.ts';
 import { ask, monitored } from '../support/monitoring.ts';
 import { Scratch } from '../support/scratch.ts';
 
-/** Some of what a sick disk answers, or the filesystem on it; src/kernel/disk-fault.ts has all. */
+/** Some of what a sick disk answers, or the filesystem on it; src/kernel/block/disk-fault.ts has all. */
 const answers = ['EIO', 'ENODEV', 'ENOLINK', 'EREMOTEIO', 'ETIMEDOUT', 'EUCLEAN', 'ESHUTDOWN', 'ESTALE', 'ENOTCONN'];
 
 function create(client: DriverClient, name: string, pool: string) {

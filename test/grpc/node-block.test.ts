@@ -13,8 +13,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
-import { attachLoop } from '../../src/kernel/loop.ts';
+import { attachLoop } from '../../src/kernel/block/loop.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
 import { shortPath } from '../../src/volume/short-path.ts';
 import { BeforeStep } from '../support/before-step.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';

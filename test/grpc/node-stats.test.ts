@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool } from '../support/image-pool.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';

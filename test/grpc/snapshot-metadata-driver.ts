@@ -3,14 +3,14 @@ import { mkdirSync, readdirSync, readlinkSync, truncateSync, writeFileSync } fro
 import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
-import type { Home } from '../../src/pool/image/home.ts';
-import type { ImagePool } from '../../src/pool/image/image-pool.ts';
-import type { ImagePoolOptions } from '../../src/pool/image/open.ts';
+import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
+import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
+import type { Home } from '../../src/pool/location/location.ts';
 import type { VolumeSpec } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { snapshotMetadataService } from '../../src/snapshot-metadata/service.ts';
 import { type SnapshotId, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
-import { SingleFlight } from '../../src/volume/single-flight.ts';
+import { SingleFlight } from '../../src/volume/object-queue.ts';
 import type { SnapshotRecord } from '../../src/volume/snapshot-record.ts';
 import type { DriverClient } from '../support/client.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';

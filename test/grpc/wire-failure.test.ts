@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { describe, test } from 'node:test';
-import { KernelError } from '../../src/kernel/errno.ts';
+import { KernelError } from '../../src/kernel/call/errno.ts';
 import * as errors from '../../src/volume/errors.ts';
 import { failureOf, WireServer } from './wire-server.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { mkdir, open, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import type { Descriptor } from '../../src/kernel/descriptor.ts';
-import { unmount, unmountAt } from '../../src/kernel/mount.ts';
-import { readMountTable } from '../../src/kernel/mount-table.ts';
-import { openDirectory, statusOf } from '../../src/kernel/path.ts';
+import type { Descriptor } from '../../src/kernel/call/descriptor.ts';
+import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
+import { unmount, unmountAt } from '../../src/kernel/mount/mount.ts';
+import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import { attach, image, lane, run, scratch } from './fixture.ts';
 import { bind, mountAt, mountNew } from './mounting.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdir, open, readFile, truncate, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { probeContent } from '../../src/kernel/blkid.ts';
+import { probeContent } from '../../src/kernel/block/blkid.ts';
 import { attach, filesystems, image, lane, openDescriptors, run, scratch } from './fixture.ts';
 
 async function overwrite(path: string, offset: number, bytes: Buffer): Promise<void> {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { constants } from 'node:fs';
 import { mkdir, open, truncate, writeFile } from 'node:fs/promises';
 import { describe, type TestContext, test } from 'node:test';
-import { openReadOnly } from '../../src/kernel/descriptor.ts';
-import { type Extent, extentsPerCall, readExtents } from '../../src/kernel/fiemap.ts';
-import { allocate } from '../../src/kernel/file.ts';
-import { reflink } from '../../src/kernel/filesystem.ts';
-import { mountFilesystem } from '../../src/kernel/mount.ts';
-import { openDirectory } from '../../src/kernel/path.ts';
+import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { type Extent, extentsPerCall, readExtents } from '../../src/kernel/file/fiemap.ts';
+import { allocate } from '../../src/kernel/file/file.ts';
+import { reflink } from '../../src/kernel/file/filesystem.ts';
+import { openDirectory } from '../../src/kernel/file/path.ts';
+import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
 import { attach, filesystems, image, lane, run, scratch } from './fixture.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { allocate, DirectorySync, syncFile } from '../../src/kernel/file.ts';
-import { Lane } from '../../src/kernel/lane.ts';
-import { mountFilesystem } from '../../src/kernel/mount.ts';
-import { openDirectory, statusOf } from '../../src/kernel/path.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { allocate, DirectorySync, syncFile } from '../../src/kernel/file/file.ts';
+import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
+import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import { attach, image, lane, openDescriptors, scratch } from './fixture.ts';
 
 describe('allocate', () => {

@@ -4,7 +4,6 @@ import { basename, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Lane } from '../../src/kernel/lane.ts';
 import {
   attachLoop,
   detachLoop,
@@ -12,9 +11,10 @@ import {
   type LoopRequest,
   listLoops,
   loopStatus,
-} from '../../src/kernel/loop.ts';
-import { unmount } from '../../src/kernel/mount.ts';
-import { readMountTable } from '../../src/kernel/mount-table.ts';
+} from '../../src/kernel/block/loop.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { unmount } from '../../src/kernel/mount/mount.ts';
+import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
 
 export const lane = new Lane('test', 8);

@@ -3,11 +3,11 @@ import { writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { openFile } from '../../src/kernel/descriptor.ts';
-import { isErrno, KernelError } from '../../src/kernel/errno.ts';
-import { Lane } from '../../src/kernel/lane.ts';
-import { invoke, invokeNow, type Lent, libcCall } from '../../src/kernel/libc.ts';
-import { useWorkerThreads } from '../../src/kernel/workers.ts';
+import { openFile } from '../../src/kernel/call/descriptor.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { isErrno, KernelError } from '../../src/kernel/call/errno.ts';
+import { invoke, invokeNow, type Lent, libcCall } from '../../src/kernel/call/libc.ts';
+import { useWorkerThreads } from '../../src/kernel/call/workers.ts';
 import { scratch } from './fixture.ts';
 
 useWorkerThreads(16);

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { access, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { describe, test } from 'node:test';
-import { deviceSizeBytes, refusesWrites, setRefusesWrites } from '../../src/kernel/block.ts';
-import { openReadOnly } from '../../src/kernel/descriptor.ts';
-import { detachLoop, listLoops, loopStatus, refreshLoopSize } from '../../src/kernel/loop.ts';
-import { loopNumber } from '../../src/kernel/loop-sight.ts';
-import { statusOf } from '../../src/kernel/path.ts';
+import { deviceSizeBytes, refusesWrites, setRefusesWrites } from '../../src/kernel/block/block.ts';
+import { detachLoop, listLoops, loopStatus, refreshLoopSize } from '../../src/kernel/block/loop.ts';
+import { loopNumber } from '../../src/kernel/block/loop-sysfs.ts';
+import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { statusOf } from '../../src/kernel/file/path.ts';
 import { attach, detached, eventually, image, lane, openDescriptors, run, scratch } from './fixture.ts';
 
 describe('attachLoop', () => {
@@ -127,9 +127,9 @@ describe('attachLoop', () => {
       mount --move "$1/dev" /dev
       exec "$0" --input-type=module-typescript --eval "$2"`;
     const script = `
-      import { Lane } from '${import.meta.resolve('../../src/kernel/lane.ts')}';
-      import { attachLoop } from '${import.meta.resolve('../../src/kernel/loop.ts')}';
-      import { statusOf } from '${import.meta.resolve('../../src/kernel/path.ts')}';
+      import { Lane } from '${import.meta.resolve('../../src/kernel/call/disk-queue.ts')}';
+      import { attachLoop } from '${import.meta.resolve('../../src/kernel/block/loop.ts')}';
+      import { statusOf } from '${import.meta.resolve('../../src/kernel/file/path.ts')}';
       const lane = new Lane('test', 2);
       const label = '${basename(directory)}';
       const request = { backing: '${path}', label, readonly: false, autoclear: true, blockSizeBytes: 512 };

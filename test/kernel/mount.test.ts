@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { openFile, openFlags } from '../../src/kernel/descriptor.ts';
-import { KernelError } from '../../src/kernel/errno.ts';
-import { loopStatus } from '../../src/kernel/loop.ts';
-import { type MountParameter, mountFilesystem, unmount, unmountAt } from '../../src/kernel/mount.ts';
-import { openBeneath, openDirectory } from '../../src/kernel/path.ts';
+import { loopStatus } from '../../src/kernel/block/loop.ts';
+import { openFile, openFlags } from '../../src/kernel/call/descriptor.ts';
+import { KernelError } from '../../src/kernel/call/errno.ts';
+import { openBeneath, openDirectory } from '../../src/kernel/file/path.ts';
+import { type MountParameter, mountFilesystem, unmount, unmountAt } from '../../src/kernel/mount/mount.ts';
 import { attach, detached, filesystems, image, lane, openDescriptors, scratch } from './fixture.ts';
 import { mountAt, mountNew } from './mounting.ts';
 

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
-import { openFile, openFlags } from '../../src/kernel/descriptor.ts';
-import { bindMount, type MountAttributes, type MountParameter, mountFilesystem } from '../../src/kernel/mount.ts';
-import { type Mount, readMountTable } from '../../src/kernel/mount-table.ts';
-import { openDirectory } from '../../src/kernel/path.ts';
+import { openFile, openFlags } from '../../src/kernel/call/descriptor.ts';
+import { openDirectory } from '../../src/kernel/file/path.ts';
+import { bindMount, type MountAttributes, type MountParameter, mountFilesystem } from '../../src/kernel/mount/mount.ts';
+import { type Mount, readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
 import { attach, image, lane } from './fixture.ts';
 

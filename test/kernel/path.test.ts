@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { link, mkdir, readdir, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { Descriptor } from '../../src/kernel/descriptor.ts';
-import { readMountTable } from '../../src/kernel/mount-table.ts';
+import { Descriptor } from '../../src/kernel/call/descriptor.ts';
 import {
   makeDirectoryAt,
   makeFileAt,
@@ -11,7 +10,8 @@ import {
   removeDirectoryAt,
   removeFileAt,
   statusOf,
-} from '../../src/kernel/path.ts';
+} from '../../src/kernel/file/path.ts';
+import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import { attach, image, lane, openDescriptors, scratch } from './fixture.ts';
 
 describe('openBeneath', () => {

@@ -4,7 +4,7 @@ import { run } from './fixture.ts';
 
 const script = `
   import { readdirSync } from 'node:fs';
-  import { useWorkerThreads } from '${import.meta.resolve('../../src/kernel/workers.ts')}';
+  import { useWorkerThreads } from '${import.meta.resolve('../../src/kernel/call/workers.ts')}';
   const before = readdirSync('/proc/self/task').length;
   const first = useWorkerThreads(9);
   const again = useWorkerThreads(3);

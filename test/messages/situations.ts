@@ -3,7 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { SingleFlight } from '../../src/volume/single-flight.ts';
+import { SingleFlight } from '../../src/volume/object-queue.ts';
 import { startNamespace } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { mountWith } from '../support/life.ts';

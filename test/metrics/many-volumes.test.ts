@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';

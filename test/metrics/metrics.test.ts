@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { CallError } from '../support/client.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
-import { newBtrfsUuid } from '../../src/pool/image/btrfs-identity.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { newBtrfsUuid } from '../../src/pool/filesystem/btrfs-identity.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { DirectorySync } from '../../src/kernel/file.ts';
-import { Lane } from '../../src/kernel/lane.ts';
-import { copyImage } from '../../src/pool/image/copy.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DirectorySync } from '../../src/kernel/file/file.ts';
+import { copyImage } from '../../src/pool/kinds/image/copy.ts';
 import { digestOf, sparseFile } from '../support/disk.ts';
 import { Scratch } from '../support/scratch.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
-import type { ImagePool } from '../../src/pool/image/image-pool.ts';
-import { Layout } from '../../src/pool/image/layout.ts';
-import { readGroups, readSnapshots, readVolumes } from '../../src/pool/image/records.ts';
-import { readTrash } from '../../src/pool/image/trash-entry.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { readTrash } from '../../src/pool/catalog/trash-entry.ts';
+import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
+import { Layout } from '../../src/pool/records/layout.ts';
+import { readGroups, readSnapshots, readVolumes } from '../../src/pool/records/records.ts';
 import { AlreadyExists } from '../../src/volume/errors.ts';
 import { type GroupId, groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { serializeGroup } from '../../src/volume/snapshot-record.ts';

@@ -13,12 +13,12 @@ import {
   writeSync,
 } from 'node:fs';
 import { describe, test } from 'node:test';
-import { openReadOnly } from '../../src/kernel/descriptor.ts';
-import { deviceNumber } from '../../src/kernel/device.ts';
-import { identifyDisk } from '../../src/kernel/disk-identity.ts';
-import { Lane } from '../../src/kernel/lane.ts';
-import { isMountedAnywhere } from '../../src/kernel/mounted-device.ts';
-import { FormatMarker } from '../../src/pool/image/format-marker.ts';
+import { deviceNumber } from '../../src/kernel/block/device.ts';
+import { identifyDisk } from '../../src/kernel/block/disk-identity.ts';
+import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { isMountedAnywhere } from '../../src/kernel/mount/mounted-device.ts';
+import { FormatMarker } from '../../src/pool/location/format-marker.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { SeededRandom } from '../crash/seeded-random.ts';
 import { Child } from '../support/child.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Layout } from '../../src/pool/image/layout.ts';
+import { Layout } from '../../src/pool/records/layout.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';

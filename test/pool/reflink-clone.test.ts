@@ -12,10 +12,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { describe, test } from 'node:test';
-import { openReadOnly } from '../../src/kernel/descriptor.ts';
-import { endOfExtents, readExtents } from '../../src/kernel/fiemap.ts';
-import { Lane } from '../../src/kernel/lane.ts';
-import { ReflinkClone } from '../../src/pool/image/reflink-clone.ts';
+import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { endOfExtents, readExtents } from '../../src/kernel/file/fiemap.ts';
+import { ReflinkClone } from '../../src/pool/kinds/image/reflink-clone.ts';
 import { writeInPieces } from '../support/many-pieces.ts';
 import { Scratch } from '../support/scratch.ts';
 

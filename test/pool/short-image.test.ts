@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { rmSync, statSync, truncateSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
-import type { ImagePool } from '../../src/pool/image/image-pool.ts';
+import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
-import { SingleFlight } from '../../src/volume/single-flight.ts';
+import { SingleFlight } from '../../src/volume/object-queue.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, fsyncSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import type { ImagePoolOptions } from '../../src/pool/image/open.ts';
+import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor, volumeIdFor } from '../../src/volume/id.ts';

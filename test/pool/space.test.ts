@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, fsyncSync, mkdirSync, openSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';

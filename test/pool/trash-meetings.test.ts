@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/lane.ts';
-import { Layout } from '../../src/pool/image/layout.ts';
-import { Trash } from '../../src/pool/image/trash.ts';
-import type { TrashEntry } from '../../src/pool/image/trash-entry.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { Trash } from '../../src/pool/catalog/trash.ts';
+import type { TrashEntry } from '../../src/pool/catalog/trash-entry.ts';
+import { Layout } from '../../src/pool/records/layout.ts';
 import { groupIdFor, memberIdFor } from '../../src/volume/id.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';

@@ -1,5 +1,5 @@
-import { KernelError } from '../../src/kernel/errno.ts';
-import { DirectorySync } from '../../src/kernel/file.ts';
+import { KernelError } from '../../src/kernel/call/errno.ts';
+import { DirectorySync } from '../../src/kernel/file/file.ts';
 
 /** Until it is disposed of, a directory's next syncs fail, as they do on a sick disk: what they follow has been done. */
 export class FailingSync implements Disposable {

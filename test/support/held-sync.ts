@@ -1,4 +1,4 @@
-import { DirectorySync } from '../../src/kernel/file.ts';
+import { DirectorySync } from '../../src/kernel/file/file.ts';
 
 /** Until it is disposed of, whoever syncs a directory below this one waits: the operation stands still there. */
 export class HeldSync implements Disposable {

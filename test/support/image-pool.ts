@@ -1,6 +1,6 @@
-import { Lane } from '../../src/kernel/lane.ts';
-import type { ImagePool } from '../../src/pool/image/image-pool.ts';
-import { type ImagePoolOptions, openImagePool } from '../../src/pool/image/open.ts';
+import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
+import { type ImagePoolOptions, openImagePool } from '../../src/pool/kinds/image/open.ts';
 import type { VolumeSpec } from '../../src/pool/pool.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import type { Scratch } from './scratch.ts';

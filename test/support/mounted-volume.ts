@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
-import { mountFilesystem, unmount } from '../../src/kernel/mount.ts';
-import { openDirectory } from '../../src/kernel/path.ts';
+import { openDirectory } from '../../src/kernel/file/path.ts';
+import { mountFilesystem, unmount } from '../../src/kernel/mount/mount.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import type { Scratch } from './scratch.ts';

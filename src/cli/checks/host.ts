@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { missingTools, tools } from '../../command/tools.ts';
-import type { Config } from '../../config.ts';
-import { isErrno } from '../../kernel/errno.ts';
-import type { Lane } from '../../kernel/lane.ts';
-import { readMountTable } from '../../kernel/mount-table.ts';
-import { statusOf } from '../../kernel/path.ts';
+import type { Config } from '../../config/config.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { statusOf } from '../../kernel/file/path.ts';
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import { explain } from '../explain.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 

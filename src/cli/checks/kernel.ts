@@ -1,10 +1,10 @@
 import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { release, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Lane } from '../../kernel/lane.ts';
-import { attachLoop } from '../../kernel/loop.ts';
-import { bindMount, mountFilesystem, unmount } from '../../kernel/mount.ts';
-import { openBeneath, openDirectory } from '../../kernel/path.ts';
+import { attachLoop } from '../../kernel/block/loop.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { openBeneath, openDirectory } from '../../kernel/file/path.ts';
+import { bindMount, mountFilesystem, unmount } from '../../kernel/mount/mount.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
 import { explain } from '../explain.ts';
 import { type Finding, fail, ok, warn } from './check.ts';

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { formatBytes } from '../../volume/size.ts';
 import { explain } from '../explain.ts';
 import { isUsable } from '../home.ts';

@@ -1,5 +1,5 @@
 import type { GitSource } from '../../command/git-source.ts';
-import { Lane } from '../../kernel/lane.ts';
+import { Lane } from '../../kernel/call/disk-queue.ts';
 
 /** Git takes memory and the node's network; more at once would only make each of them later. */
 const atOnce = { onThisNode: 4, fromOneHost: 2 };

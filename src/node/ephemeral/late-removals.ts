@@ -1,10 +1,10 @@
-import type { Lane } from '../../kernel/lane.ts';
-import { readMountTable } from '../../kernel/mount-table.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { SingleFlight } from '../../volume/single-flight.ts';
-import { mountsOfDevices } from '../observe.ts';
+import type { SingleFlight } from '../../volume/object-queue.ts';
+import { mountsOfDevices } from '../path/observe.ts';
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;

@@ -1,19 +1,19 @@
 import { chmod } from 'node:fs/promises';
 import { populateFromGit } from '../../command/git.ts';
 import type { GitSource } from '../../command/git-source.ts';
-import type { Descriptor } from '../../kernel/descriptor.ts';
-import { isErrno } from '../../kernel/errno.ts';
-import type { Lane } from '../../kernel/lane.ts';
-import { mountDetached, placeMount } from '../../kernel/mount.ts';
-import { removeDirectoryAt } from '../../kernel/path.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { removeDirectoryAt } from '../../kernel/file/path.ts';
+import { mountDetached, placeMount } from '../../kernel/mount/mount.ts';
 import type { AttachedDevice, Pool, VolumeSpec } from '../../pool/pool.ts';
 import { InternalError } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { step } from '../../volume/step.ts';
-import type { Look, Place } from '../look.ts';
-import type { AttributeState, FilesystemParameter } from '../mount-options.ts';
-import { explainMountFailure } from '../mount-volume.ts';
-import { withTarget } from '../show.ts';
+import type { AttributeState, FilesystemParameter } from '../mount/mount-options.ts';
+import { explainMountFailure } from '../mount/mount-volume.ts';
+import type { Look, Place } from '../path/path-handle.ts';
+import { withTarget } from '../publish/bind-target.ts';
 import { inTurn } from './git-turns.ts';
 
 /** Where and how a new volume is to be seen, and what is to be in it. */

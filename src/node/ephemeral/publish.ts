@@ -3,12 +3,12 @@ import { InvalidArgument } from '../../volume/errors.ts';
 import { filesystemTraits } from '../../volume/filesystem.ts';
 import { chooseSize } from '../../volume/size.ts';
 import type { NodeContext } from '../context.ts';
-import { lookAt, openPlace } from '../look.ts';
-import { completeAttributes } from '../mount-options.ts';
+import { completeAttributes } from '../mount/mount-options.ts';
 import type { Notes } from '../notes.ts';
-import { identify, LazyMountTable } from '../observe.ts';
+import { identify, LazyMountTable } from '../path/observe.ts';
+import { lookAt, openPlace } from '../path/path-handle.ts';
 import { planEphemeral } from '../plan.ts';
-import { missingParent } from '../show.ts';
+import { missingParent } from '../publish/bind-target.ts';
 import { makeAt } from './make.ts';
 import { type EphemeralRequest, isSameRequest } from './request.ts';
 

@@ -5,8 +5,8 @@ import { InvalidArgument } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { ephemeralIdFor, parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { Notes } from '../notes.ts';
+import { parseTargetPath, type TargetPath } from '../path/target.ts';
 import { type Demand, parseDemand } from '../request.ts';
-import { parseTargetPath, type TargetPath } from '../target.ts';
 import { type EphemeralAttributes, keptParameters, parseEphemeralAttributes, sameAttributes } from './attributes.ts';
 
 /** A NodePublishVolume that makes its volume itself. */

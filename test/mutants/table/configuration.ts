@@ -1,14 +1,14 @@
 import type { Mutant } from '../mutant.ts';
 
-const killer = 'src/config.test.ts';
+const killer = 'src/config/config.test.ts';
 /** The property tests of the same file take long. */
 const only = 'refused|cannot be the CSI|O0[12]';
-const file = { file: 'src/config-file.ts', killer, only } as const;
-const homes = { file: 'src/config-homes.ts', killer, only } as const;
-const section = { file: 'src/config-section.ts', killer, only } as const;
-const values = { file: 'src/config-values.ts', killer, only } as const;
-const config = { file: 'src/config.ts', killer, only } as const;
-const environment = { file: 'src/environment.ts', killer, only } as const;
+const file = { file: 'src/config/file.ts', killer, only } as const;
+const homes = { file: 'src/config/locations.ts', killer, only } as const;
+const section = { file: 'src/config/section.ts', killer, only } as const;
+const values = { file: 'src/config/values.ts', killer, only } as const;
+const config = { file: 'src/config/config.ts', killer, only } as const;
+const environment = { file: 'src/config/environment.ts', killer, only } as const;
 
 /** What the configuration refuses, before anything is done to a disk. */
 export const configurationMutants: readonly Mutant[] = [

@@ -1,10 +1,10 @@
 import type { Mutant } from '../mutant.ts';
 
-const sockets = { file: 'src/unix-socket.ts', killer: 'test/grpc/wire-listener.test.ts' } as const;
+const sockets = { file: 'src/sockets/unix-socket.ts', killer: 'test/grpc/wire-listener.test.ts' } as const;
 const crowd = { file: 'src/metrics/connections.ts', killer: 'test/metrics/connections.test.ts' } as const;
 const health = { file: 'src/metrics/health.ts', killer: 'test/metrics/health.test.ts' } as const;
 const routes = { file: 'src/admin/routes.ts', killer: 'test/admin/socket.test.ts' } as const;
-const server = { file: 'src/server.ts', killer: 'test/grpc/stop.test.ts' } as const;
+const server = { file: 'src/server/server.ts', killer: 'test/grpc/stop.test.ts' } as const;
 
 /** Who may reach the driver, who is kept out, and how it goes. */
 export const connectionMutants: readonly Mutant[] = [
@@ -114,7 +114,7 @@ export const connectionMutants: readonly Mutant[] = [
   },
   {
     name: 'a call waits for the pools to open',
-    file: 'src/gate.ts',
+    file: 'src/server/startup-gate.ts',
     text: '      await this.#opened;\n',
     replacement: '',
     killer: 'test/grpc/server.test.ts',

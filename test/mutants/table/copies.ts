@@ -1,11 +1,11 @@
 import type { Mutant } from '../mutant.ts';
 
-const copy = { file: 'src/pool/image/copy.ts', killer: 'test/pool/copy.test.ts' } as const;
-const freezer = { file: 'src/pool/image/freezer.ts', killer: 'test/pool/freezer.test.ts' } as const;
-const standstill = { file: 'src/pool/image/standstill.ts', killer: 'test/pool/freezer.test.ts' } as const;
-const cuts = { file: 'src/pool/image/snapshots.ts', killer: 'test/grpc/clone-copy.test.ts' } as const;
-const group = { file: 'src/pool/image/snapshots.ts', killer: 'test/contract/image.test.ts' } as const;
-const source = { file: 'src/pool/image/cloned-volume.ts', killer: 'test/grpc/snapshot.test.ts' } as const;
+const copy = { file: 'src/pool/kinds/image/copy.ts', killer: 'test/pool/copy.test.ts' } as const;
+const freezer = { file: 'src/pool/freeze/freezer.ts', killer: 'test/pool/freezer.test.ts' } as const;
+const standstill = { file: 'src/pool/freeze/standstill.ts', killer: 'test/pool/freezer.test.ts' } as const;
+const cuts = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/grpc/clone-copy.test.ts' } as const;
+const group = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/contract/image.test.ts' } as const;
+const source = { file: 'src/pool/freeze/freeze-target.ts', killer: 'test/grpc/snapshot.test.ts' } as const;
 
 /** Copies that are whole, and cuts at one instant. */
 export const copyMutants: readonly Mutant[] = [
@@ -57,7 +57,7 @@ export const copyMutants: readonly Mutant[] = [
   },
   {
     name: 'a volume in use is not copied for a clone',
-    file: 'src/pool/image/volumes.ts',
+    file: 'src/pool/catalog/volumes.ts',
     text: "if (isCopy && source.type === 'volume' && (await devices.holder(source.id)) !== undefined) {",
     replacement: "if (isCopy && source.type === 'volume' && devices === undefined) {",
     killer: 'test/grpc/clone-copy.test.ts',

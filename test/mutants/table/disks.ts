@@ -1,7 +1,10 @@
 import type { Mutant } from '../mutant.ts';
 
-const content = { file: 'src/pool/image/home-content.ts', killer: 'src/pool/image/home-content.test.ts' } as const;
-const identity = { file: 'src/kernel/disk-identity.ts', killer: 'src/kernel/disk-identity.test.ts' } as const;
+const content = { file: 'src/pool/location/content.ts', killer: 'src/pool/location/content.test.ts' } as const;
+const identity = {
+  file: 'src/kernel/block/disk-identity.ts',
+  killer: 'src/kernel/block/disk-identity.test.ts',
+} as const;
 
 /** What a disk is, and whether it may be formatted. */
 export const diskMutants: readonly Mutant[] = [

@@ -6,7 +6,7 @@ const killer = 'test/pool/freezer.test.ts';
 export const freezeMutants: readonly Mutant[] = [
   {
     name: 'no snapshot is accepted after the watchdog has thawed',
-    file: 'src/pool/image/freezer.ts',
+    file: 'src/pool/freeze/freezer.ts',
     text: `      late.signal.throwIfAborted();
       if (!wasHeld)`,
     replacement: '      if (!wasHeld && !late.signal.aborted)',
@@ -14,14 +14,14 @@ export const freezeMutants: readonly Mutant[] = [
   },
   {
     name: 'no snapshot is accepted after somebody else has thawed',
-    file: 'src/pool/image/freezer.ts',
+    file: 'src/pool/freeze/freezer.ts',
     text: '      if (!wasHeld)',
     replacement: '      if (wasHeld === undefined)',
     killer,
   },
   {
     name: 'filesystems are thawed when the work has failed',
-    file: 'src/pool/image/freezer.ts',
+    file: 'src/pool/freeze/freezer.ts',
     text: `      clearTimeout(watchdog);
       await standstill.end();`,
     replacement: '      clearTimeout(watchdog);',
@@ -29,7 +29,7 @@ export const freezeMutants: readonly Mutant[] = [
   },
   {
     name: 'what is frozen only after the end is thawed',
-    file: 'src/pool/image/standstill.ts',
+    file: 'src/pool/freeze/standstill.ts',
     text: '        if (this.#isOver) await this.end();\n',
     replacement: '',
     killer,

@@ -1,11 +1,11 @@
 import type { Mutant } from '../mutant.ts';
 
-const format = { file: 'src/pool/image/home-format.ts', killer: 'test/pool/format.test.ts' } as const;
-const trouble = { file: 'src/pool/image/home-format.ts', killer: 'test/pool/home-trouble.test.ts' } as const;
-const backing = { file: 'src/pool/image/backing-file.ts', killer: 'test/pool/first-start.test.ts' } as const;
-const lock = { file: 'src/pool/image/home-lock.ts', killer: 'test/pool/first-start.test.ts' } as const;
-const mount = { file: 'src/pool/image/home-mount.ts', killer: 'test/contract/image-home.test.ts' } as const;
-const home = { file: 'src/pool/image/home.ts', killer: 'test/contract/image-home.test.ts' } as const;
+const format = { file: 'src/pool/location/format.ts', killer: 'test/pool/format.test.ts' } as const;
+const trouble = { file: 'src/pool/location/format.ts', killer: 'test/pool/home-trouble.test.ts' } as const;
+const backing = { file: 'src/pool/location/backing-file.ts', killer: 'test/pool/first-start.test.ts' } as const;
+const lock = { file: 'src/pool/location/lock.ts', killer: 'test/pool/first-start.test.ts' } as const;
+const mount = { file: 'src/pool/location/mount.ts', killer: 'test/contract/image-home.test.ts' } as const;
+const home = { file: 'src/pool/location/location.ts', killer: 'test/contract/image-home.test.ts' } as const;
 
 const anotherDisk = 'another disk under the same name';
 const cutShort = 'what cannot be shown to be left of it';
@@ -106,7 +106,7 @@ export const homeMutants: readonly Mutant[] = [
   },
   {
     name: 'a marker of a newer format says too little',
-    file: 'src/pool/image/format-marker.ts',
+    file: 'src/pool/location/format-marker.ts',
     text: "  return 'data' in parsed ? parsed.data : undefined;\n",
     replacement: "  return 'data' in parsed ? parsed.data : JSON.parse(text);\n",
     killer: 'test/pool/format.test.ts',
@@ -150,7 +150,7 @@ export const homeMutants: readonly Mutant[] = [
   },
   {
     name: 'drafts that others have left go',
-    file: 'src/pool/image/home.ts',
+    file: 'src/pool/location/location.ts',
     text: '    await removeDrafts(lane, path);\n',
     replacement: '',
     killer: 'test/pool/format.test.ts',
@@ -233,7 +233,7 @@ export const homeMutants: readonly Mutant[] = [
   },
   {
     name: 'a pool of a newer format is left alone',
-    file: 'src/pool/image/pool-file.ts',
+    file: 'src/pool/records/pool-file.ts',
     text: '  format: z.literal(1),\n  id: z.uuid(),',
     replacement: '  format: z.int(),\n  id: z.uuid(),',
     killer: 'test/contract/image-home.test.ts',
@@ -241,7 +241,7 @@ export const homeMutants: readonly Mutant[] = [
   },
   {
     name: 'which pool this node had is remembered',
-    file: 'src/pool/image/pool-file.ts',
+    file: 'src/pool/records/pool-file.ts',
     text: '  if ((await readMarker(lane, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);\n',
     replacement: '',
     killer: 'test/contract/image-home.test.ts',

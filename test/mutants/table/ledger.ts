@@ -1,11 +1,11 @@
 import type { Mutant } from '../mutant.ts';
 
-const ledger = { file: 'src/pool/image/space-ledger.ts', killer: 'test/pool/space.test.ts' } as const;
-const holds = { file: 'src/pool/image/space-holds.ts', killer: 'test/pool/space.test.ts' } as const;
-const observer = { file: 'src/pool/image/space-observer.ts', killer: 'test/pool/space.test.ts' } as const;
-const volume = { file: 'src/pool/image/volume-space.ts', killer: 'test/pool/space.test.ts' } as const;
-const volumes = { file: 'src/pool/image/volumes.ts', killer: 'test/contract/image.test.ts' } as const;
-const cuts = { file: 'src/pool/image/snapshots.ts', killer: 'test/pool/space.test.ts' } as const;
+const ledger = { file: 'src/pool/space/space-ledger.ts', killer: 'test/pool/space.test.ts' } as const;
+const holds = { file: 'src/pool/space/space-holds.ts', killer: 'test/pool/space.test.ts' } as const;
+const observer = { file: 'src/pool/space/space-observer.ts', killer: 'test/pool/space.test.ts' } as const;
+const volume = { file: 'src/pool/space/volume-space.ts', killer: 'test/pool/space.test.ts' } as const;
+const volumes = { file: 'src/pool/catalog/volumes.ts', killer: 'test/contract/image.test.ts' } as const;
+const cuts = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/pool/space.test.ts' } as const;
 
 const second = 'a second snapshot asks';
 const comesBack = 'comes back from the trash asks';

@@ -4,30 +4,30 @@ import type { Mutant } from '../mutant.ts';
 export const lockMutants: readonly Mutant[] = [
   {
     name: 'the lock on a pool is exclusive',
-    file: 'src/kernel/lock.ts',
+    file: 'src/kernel/file/lock.ts',
     text: '[descriptor, LOCK_EX | LOCK_NB]',
     replacement: '[descriptor, 1 | LOCK_NB]',
     killer: 'test/contract/image-home.test.ts',
   },
   {
     name: 'unequal calls on one volume wait for each other',
-    file: 'src/volume/single-flight.ts',
+    file: 'src/volume/object-queue.ts',
     text: 'const ahead = line.filter((flight) => !(entry.isShared && flight.isShared));',
     replacement: 'const ahead: Flight[] = [];',
-    killer: 'src/volume/single-flight.test.ts',
+    killer: 'src/volume/object-queue.test.ts',
   },
   {
     name: 'only equal calls share a result',
-    file: 'src/volume/single-flight.ts',
+    file: 'src/volume/object-queue.ts',
     text: 'last?.what === what && last.fingerprint === fingerprint',
     replacement: 'last?.what === what',
-    killer: 'src/volume/single-flight.test.ts',
+    killer: 'src/volume/object-queue.test.ts',
   },
   {
     name: 'a call that waited too long is refused',
-    file: 'src/volume/single-flight.ts',
+    file: 'src/volume/object-queue.ts',
     text: "=== 'late'",
     replacement: "=== ('never' as string)",
-    killer: 'src/volume/single-flight.test.ts',
+    killer: 'src/volume/object-queue.test.ts',
   },
 ];

@@ -1,23 +1,26 @@
 import type { Mutant } from '../mutant.ts';
 
-const stage = { file: 'src/node/stage.ts', killer: 'test/grpc/node-stage-refused.test.ts' } as const;
-const mountVolume = { file: 'src/node/mount-volume.ts', killer: 'test/grpc/node-elsewhere.test.ts' } as const;
+const stage = { file: 'src/node/stage/stage.ts', killer: 'test/grpc/node-stage-refused.test.ts' } as const;
+const mountVolume = { file: 'src/node/mount/mount-volume.ts', killer: 'test/grpc/node-elsewhere.test.ts' } as const;
 const service = { file: 'src/node/service.ts', killer: 'test/grpc/node-target.test.ts' } as const;
 const request = { file: 'src/node/request.ts', killer: 'test/grpc/node-stage-refused.test.ts' } as const;
-const show = { file: 'src/node/show.ts', killer: 'test/grpc/node-block.test.ts' } as const;
-const publish = { file: 'src/node/publish.ts', killer: 'test/grpc/node-publish.test.ts' } as const;
-const unstage = { file: 'src/node/unstage.ts', killer: 'test/grpc/node-unstage.test.ts' } as const;
-const block = { file: 'src/node/block.ts', killer: 'test/grpc/node-block.test.ts' } as const;
+const show = { file: 'src/node/publish/bind-target.ts', killer: 'test/grpc/node-block.test.ts' } as const;
+const publish = { file: 'src/node/publish/publish.ts', killer: 'test/grpc/node-publish.test.ts' } as const;
+const unstage = { file: 'src/node/stage/unstage.ts', killer: 'test/grpc/node-unstage.test.ts' } as const;
+const block = { file: 'src/node/stage/device.ts', killer: 'test/grpc/node-block.test.ts' } as const;
 const expand = { file: 'src/node/expand.ts', killer: 'test/grpc/node-expand.test.ts' } as const;
-const attachment = { file: 'src/node/attachment.ts', killer: 'test/grpc/publish.test.ts' } as const;
-const controller = { file: 'src/controller/publish.ts', killer: 'test/grpc/publish.test.ts' } as const;
-const superblock = { file: 'src/node/superblock.ts', killer: 'src/node/superblock.test.ts' } as const;
-const moved = { file: 'src/node/moved.ts', killer: 'src/node/moved.test.ts' } as const;
+const attachment = { file: 'src/node/publish/publication.ts', killer: 'test/grpc/publish.test.ts' } as const;
+const controller = { file: 'src/controller/publication/publish.ts', killer: 'test/grpc/publish.test.ts' } as const;
+const superblock = { file: 'src/node/mount/superblock.ts', killer: 'src/node/mount/superblock.test.ts' } as const;
+const moved = {
+  file: 'src/node/path/concurrent-change.ts',
+  killer: 'src/node/path/concurrent-change.test.ts',
+} as const;
 const descriptor = {
-  file: 'src/kernel/descriptor.ts',
+  file: 'src/kernel/call/descriptor.ts',
   killer: 'test/kernel/descriptor-in-use.test.ts',
 } as const;
-const condition = { file: 'src/node/condition.ts', killer: 'test/grpc/node-stats.test.ts' } as const;
+const condition = { file: 'src/node/path/condition.ts', killer: 'test/grpc/node-stats.test.ts' } as const;
 
 /** Where volumes are mounted, how, and by whom they are used. */
 export const nodeMutants: readonly Mutant[] = [
@@ -316,7 +319,7 @@ export const nodeMutants: readonly Mutant[] = [
   },
   {
     name: 'a volume in use is not unpublished',
-    file: 'src/pool/image/volumes.ts',
+    file: 'src/pool/catalog/volumes.ts',
     text: '    if (device !== undefined) throw await attachedHere(id, device);\n    const record = publication',
     replacement: '    const record = publication',
     killer: 'test/contract/image.test.ts',

@@ -1,13 +1,13 @@
 import type { Mutant } from '../mutant.ts';
 
-const age = { file: 'src/pool/image/pool-age.ts', killer: 'src/pool/image/pool-age.test.ts' } as const;
+const age = { file: 'src/pool/catalog/pool-age.ts', killer: 'src/pool/catalog/pool-age.test.ts' } as const;
 
-const deletion = { file: 'src/pool/image/deletion.ts', killer: 'test/contract/image.test.ts' } as const;
-const trash = { file: 'src/pool/image/trash.ts', killer: 'test/contract/image.test.ts' } as const;
-const unsettled = { file: 'src/pool/image/unsettled.ts', killer: 'test/pool/failed-sync.test.ts' } as const;
-const image = { file: 'src/pool/image/image-file.ts', killer: 'test/pool/short-image.test.ts' } as const;
-const volumes = { file: 'src/pool/image/volumes.ts', killer: 'test/pool/short-image.test.ts' } as const;
-const repair = { file: 'src/pool/image/repair.ts', killer: 'test/grpc/repair.test.ts' } as const;
+const deletion = { file: 'src/pool/catalog/deletion.ts', killer: 'test/contract/image.test.ts' } as const;
+const trash = { file: 'src/pool/catalog/trash.ts', killer: 'test/contract/image.test.ts' } as const;
+const unsettled = { file: 'src/pool/catalog/unsettled.ts', killer: 'test/pool/failed-sync.test.ts' } as const;
+const image = { file: 'src/pool/kinds/image/image-file.ts', killer: 'test/pool/short-image.test.ts' } as const;
+const volumes = { file: 'src/pool/catalog/volumes.ts', killer: 'test/pool/short-image.test.ts' } as const;
+const repair = { file: 'src/pool/catalog/repair.ts', killer: 'test/grpc/repair.test.ts' } as const;
 
 /** What is deleted waits for its time, and comes back whole. */
 export const removalMutants: readonly Mutant[] = [
@@ -73,7 +73,7 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'a deletion that failed half way is looked up',
-    file: 'src/pool/image/unsettled.ts',
+    file: 'src/pool/catalog/unsettled.ts',
     text: '      return await work();\n    } catch (error) {\n      await this.recheck(ids);\n',
     replacement: '      return await work();\n    } catch (error) {\n',
     killer: 'test/pool/failed-sync.test.ts',
@@ -181,14 +181,14 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'the time in the trash is told by the age of the pool',
-    file: 'src/pool/image/trash-entry.ts',
+    file: 'src/pool/catalog/trash-entry.ts',
     text: 'return (poolAgeMs ?? nowAgeMs) + Date.parse(purgeAt) - Date.parse(deletedAt) - nowAgeMs;',
     replacement: 'return Date.parse(purgeAt) - Date.now() + 0 * ((poolAgeMs ?? nowAgeMs) + Date.parse(deletedAt));',
     killer: 'test/pool/trash-purge.test.ts',
   },
   {
     name: 'the last one deleted is the first that comes back',
-    file: 'src/pool/image/trash-entry.ts',
+    file: 'src/pool/catalog/trash-entry.ts',
     text: 'return (b.poolAgeMs ?? 0) - (a.poolAgeMs ?? 0) || (a.deletedAt > b.deletedAt ? -1 : 1);',
     replacement: 'return (a.poolAgeMs ?? 0) - (b.poolAgeMs ?? 0) || (a.deletedAt > b.deletedAt ? 1 : -1);',
     killer: 'test/contract/image.test.ts',
@@ -196,7 +196,7 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'what cannot be read in the trash is left for a person',
-    file: 'src/pool/image/trash-entry.ts',
+    file: 'src/pool/catalog/trash-entry.ts',
     text: '      contents.unreadable.push({ path, error });\n',
     replacement: '      contents.unkept.push(path);\n',
     killer: 'test/pool/trash-purge.test.ts',
@@ -241,7 +241,7 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'not every missing file is one that was removed by hand',
-    file: 'src/pool/image/gone.ts',
+    file: 'src/pool/records/gone.ts',
     text: ' || (await isThere(lane, path))) throw error;',
     replacement: ') throw error;',
     killer: 'test/pool/full-disk.test.ts',
@@ -261,7 +261,7 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'no snapshot is cut of a short image',
-    file: 'src/pool/image/snapshots.ts',
+    file: 'src/pool/catalog/snapshots.ts',
     text: '    await requireWhole(lane, layout.image(source));\n',
     replacement: '',
     killer: 'test/pool/short-image.test.ts',

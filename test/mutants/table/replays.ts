@@ -1,11 +1,11 @@
 import type { Mutant } from '../mutant.ts';
 
-const replay = { file: 'src/controller/replay.ts', killer: 'src/controller/replay.test.ts' } as const;
+const replay = { file: 'src/controller/volumes/replay.ts', killer: 'src/controller/volumes/replay.test.ts' } as const;
 const ids = { file: 'src/volume/id.ts', killer: 'src/volume/id.test.ts' } as const;
 const pools = { file: 'src/pool/pools.ts', killer: 'test/grpc/several-pools.test.ts' } as const;
-const group = { file: 'src/group-controller/service.ts', killer: 'test/grpc/group.test.ts' } as const;
+const group = { file: 'src/controller/snapshots/group-service.ts', killer: 'test/grpc/group.test.ts' } as const;
 const admin = { file: 'src/admin/service.ts', killer: 'test/grpc/several-pools.test.ts' } as const;
-const cut = { file: 'src/controller/snapshots.ts', killer: 'test/grpc/snapshot.test.ts' } as const;
+const cut = { file: 'src/controller/snapshots/snapshots.ts', killer: 'test/grpc/snapshot.test.ts' } as const;
 
 /** One name, one thing: whoever asks again gets what was made, and nobody gets something else. */
 export const replayMutants: readonly Mutant[] = [
@@ -184,7 +184,7 @@ export const replayMutants: readonly Mutant[] = [
   },
   {
     name: 'all members of a group are named',
-    file: 'src/group-controller/group.ts',
+    file: 'src/controller/snapshots/group.ts',
     text: 'asked.length === ids.length && ids.every',
     replacement: 'ids.every',
     killer: 'test/grpc/group.test.ts',
@@ -192,7 +192,7 @@ export const replayMutants: readonly Mutant[] = [
   },
   {
     name: 'a volume of the name is looked for in every pool',
-    file: 'src/controller/provision.ts',
+    file: 'src/controller/volumes/provision.ts',
     text: '    ...pools.known().filter((other) => other !== likely),\n',
     replacement: '',
     killer: 'test/grpc/controller-replay.test.ts',
@@ -200,7 +200,7 @@ export const replayMutants: readonly Mutant[] = [
   },
   {
     name: 'the name of a volume is held while it is made',
-    file: 'src/controller/provision.ts',
+    file: 'src/controller/volumes/provision.ts',
     text: 'return flights.run(volumeNameKey(request.name)',
     replacement: 'return flights.run(volumeNameKey(request.name) + Math.random()',
     killer: 'test/grpc/controller-replay.test.ts',
@@ -208,7 +208,7 @@ export const replayMutants: readonly Mutant[] = [
   },
   {
     name: 'a volume made from another is in the same pool',
-    file: 'src/controller/provision.ts',
+    file: 'src/controller/volumes/provision.ts',
     text: '    requireSamePool(request, source, pool);\n',
     replacement: '',
     killer: 'test/grpc/clone.test.ts',
@@ -216,7 +216,7 @@ export const replayMutants: readonly Mutant[] = [
   },
   {
     name: 'a source is held while a volume is made from it',
-    file: 'src/controller/provision.ts',
+    file: 'src/controller/volumes/provision.ts',
     text: "const snapshotClaims = source.type === 'snapshot' ? [{ object: source.id, isShared: true }] : [];",
     replacement: "const snapshotClaims = source.type === 'snapshot' ? [{ object: '', isShared: true }] : [];",
     killer: 'test/grpc/clone.test.ts',

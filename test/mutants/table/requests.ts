@@ -1,20 +1,29 @@
 import type { Mutant } from '../mutant.ts';
 
-const parameters = { file: 'src/controller/parameters.ts', killer: 'src/controller/parameters.test.ts' } as const;
+const parameters = {
+  file: 'src/controller/volumes/parameters.ts',
+  killer: 'src/controller/volumes/parameters.test.ts',
+} as const;
 const request = { file: 'src/controller/request.ts', killer: 'src/controller/request.test.ts' } as const;
-const topology = { file: 'src/controller/topology.ts', killer: 'src/controller/topology.test.ts' } as const;
-const expand = { file: 'src/controller/expand.ts', killer: 'src/controller/expand.test.ts' } as const;
-const page = { file: 'src/controller/page.ts', killer: 'src/controller/page.test.ts' } as const;
+const topology = {
+  file: 'src/controller/capacity/topology.ts',
+  killer: 'src/controller/capacity/topology.test.ts',
+} as const;
+const expand = { file: 'src/controller/volumes/expand.ts', killer: 'src/controller/volumes/expand.test.ts' } as const;
+const page = { file: 'src/controller/listing/page.ts', killer: 'src/controller/listing/page.test.ts' } as const;
 const limits = { file: 'src/csi/limits.ts', killer: 'src/csi/limits.test.ts' } as const;
 const capability = { file: 'src/volume/capability.ts', killer: 'src/volume/capability.test.ts' } as const;
 const record = { file: 'src/volume/record.ts', killer: 'src/volume/record.test.ts' } as const;
-const changed = { file: 'src/pool/image/changed-ranges.ts', killer: 'src/pool/image/changed-ranges.test.ts' } as const;
+const changed = {
+  file: 'src/pool/kinds/image/changed-ranges.ts',
+  killer: 'src/pool/kinds/image/changed-ranges.test.ts',
+} as const;
 const metadata = {
   file: 'src/snapshot-metadata/service.ts',
   killer: 'test/grpc/snapshot-metadata.test.ts',
 } as const;
 const blocks = {
-  file: 'src/pool/image/changed-blocks.ts',
+  file: 'src/pool/kinds/image/changed-blocks.ts',
   killer: 'test/grpc/snapshot-metadata.test.ts',
 } as const;
 

@@ -1,10 +1,10 @@
 import type { Mutant } from '../mutant.ts';
 
-const faults = { file: 'src/kernel/disk-fault.ts', killer: 'src/kernel/disk-fault.test.ts' } as const;
-const keeper = { file: 'src/pool/keeper.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
-const capacity = { file: 'src/controller/capacity.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
+const faults = { file: 'src/kernel/block/disk-fault.ts', killer: 'src/kernel/block/disk-fault.test.ts' } as const;
+const keeper = { file: 'src/pool/supervisor/supervisor.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
+const capacity = { file: 'src/controller/capacity/capacity.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
 const condition = { file: 'src/pool/condition.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
-const lane = { file: 'src/kernel/lane.ts', killer: 'src/kernel/lane.test.ts' } as const;
+const lane = { file: 'src/kernel/call/disk-queue.ts', killer: 'src/kernel/call/disk-queue.test.ts' } as const;
 
 const hangs = 'design 3.7';
 

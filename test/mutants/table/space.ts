@@ -1,6 +1,6 @@
 import type { Mutant } from '../mutant.ts';
 
-const model = { file: 'src/pool/image/space.ts', killer: 'src/pool/image/space.test.ts' } as const;
+const model = { file: 'src/pool/space/space.ts', killer: 'src/pool/space/space.test.ts' } as const;
 
 /** What is promised can be written. */
 export const spaceMutants: readonly Mutant[] = [

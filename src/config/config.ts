@@ -1,0 +1,239 @@
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { FilesystemType } from '../volume/filesystem.ts';
+import type { CrashPoint } from '../volume/step.ts';
+import type { Trimming } from '../volume/trimming.ts';
+import { EnvironmentReader, type HttpAddress } from './environment.ts';
+import type { ConfigFile, PoolSection } from './file.ts';
+import type { HostPlaces } from './locations.ts';
+
+/**
+ * Where a pool lives. `auto`: under the data directory, in whatever way every feature works there. A size that nobody has
+ * chosen follows the disk.
+ */
+export type PoolHome =
+  | { readonly type: 'auto'; readonly sizeBytes: bigint | undefined }
+  | { readonly type: 'directory'; readonly path: string }
+  | { readonly type: 'device'; readonly path: string }
+  | { readonly type: 'file'; readonly path: string; readonly sizeBytes: bigint | undefined };
+
+export interface PoolConfig {
+  readonly name: string;
+  readonly kind: 'image';
+  readonly home: PoolHome;
+  /** What is never promised to volumes; undefined: the pool's own rule. */
+  readonly reserveBytes: bigint | undefined;
+  readonly overcommit: number;
+  readonly defaultFilesystem: FilesystemType;
+  /** How long deleted volumes can be brought back unless their class says otherwise; 0: not at all. */
+  readonly undeleteSeconds: number;
+  readonly trimming: Trimming;
+  /** A disk that has not answered for so long is sick, and its pool goes into quarantine. */
+  readonly sickAfterMs: number;
+}
+
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export interface Config {
+  readonly driverName: string;
+  readonly nodeId: string;
+  /** Where the driver listens; undefined only outside of `serve`. */
+  readonly socketPath: string | undefined;
+  readonly registrationSocketPath: string | undefined;
+  /** Where the operator's commands that change something reach the driver. */
+  readonly adminSocketPath: string;
+  /** Where metrics and health are served; undefined: nowhere. */
+  readonly httpAddress: HttpAddress | undefined;
+  readonly dataDirectory: string;
+  /** Where the node service keeps what each stage and publish was asked for. */
+  readonly notesDirectory: string;
+  readonly kubeletDirectory: string;
+  /** Below these, and nowhere else, may targets lie: the kubelet's directory first. */
+  readonly targetRoots: readonly string[];
+  readonly logLevel: LogLevel;
+  readonly crashPoint: CrashPoint | undefined;
+  /** Where programs such as mkfs.ext4 are looked for: the value of PATH. */
+  readonly searchPath: string;
+  /** The file the pools came from, for messages. */
+  readonly configFile: string | undefined;
+  readonly pools: readonly PoolConfig[];
+  readonly defaultPool: string;
+  readonly expansion: 'node' | 'controller';
+  /** required: a volume is published to its node before it is staged (ControllerPublishVolume). */
+  readonly attach: 'none' | 'required';
+  /** How many volumes may be used on this node at a time; 0: as many as the scheduler puts here. */
+  readonly maxVolumesPerNode: number;
+  readonly lockTimeoutMs: number;
+}
+
+export interface ServeConfig extends Config {
+  readonly socketPath: string;
+}
+
+/** What the configuration is made from. */
+export interface ConfigSource {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly hostName: string;
+  readonly readFile: (path: string) => string;
+}
+
+/** The configuration, or every mistake in it: one line each, with the variable's name or the file's line and column. */
+export type Parsed<T> = { readonly config: T } | { readonly problems: readonly string[] };
+
+/** The one place that reads the process's environment. */
+export function processSource(): ConfigSource {
+  return { environment: process.env, hostName: hostname(), readFile: (path) => readFileSync(path, 'utf8') };
+}
+
+/** For a command that only looks. */
+export async function parseConfig(source: ConfigSource): Promise<Parsed<Config>> {
+  const reader = new EnvironmentReader(source.environment);
+  const config = await readConfig(source, reader);
+  return reader.problems.length === 0 ? { config } : { problems: reader.problems };
+}
+
+/** For the driver itself: it must know where to listen (O01). */
+export async function parseServeConfig(source: ConfigSource): Promise<Parsed<ServeConfig>> {
+  const reader = new EnvironmentReader(source.environment);
+  const config = await readConfig(source, reader);
+  const { socketPath } = config;
+  if (reader.text('CSI_ENDPOINT') === undefined) {
+    reader.problems.unshift(
+      'CSI_ENDPOINT is not set: name the socket to listen on, such as unix:///run/holdfast/csi.sock',
+    );
+  }
+  if (reader.problems.length > 0 || socketPath === undefined) return { problems: reader.problems };
+  return { config: { ...config, socketPath } };
+}
+
+const defaultSearchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** A disk at the end of a long queue takes seconds for a sync; one that takes this long is of no use. */
+const defaultSickAfterSeconds = 20;
+/** A Kubernetes label value, for it is this node's topology segment (Y01). */
+const nodeIdPattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+/** I01, I02, and the name of a CSIDriver object, which must be lower case. */
+const driverNamePattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+
+async function readConfig(source: ConfigSource, reader: EnvironmentReader): Promise<Config> {
+  reader.refuseMisspelled();
+  const configFile = reader.path('HOLDFAST_CONFIG', undefined);
+  const dataDirectory = reader.path('HOLDFAST_DATA', '/var/lib/holdfast');
+  const kubeletDirectory = reader.path('HOLDFAST_KUBELET_DIR', '/var/lib/kubelet');
+  const file = await readFileSections(configFile, { dataDirectory, kubeletDirectory }, source, reader);
+  const socketPath = reader.endpoint('CSI_ENDPOINT');
+  const registrationSocketPath = reader.socketPath('HOLDFAST_REGISTRATION_SOCKET', undefined);
+  const adminSocketPath = reader.socketPath('HOLDFAST_ADMIN_SOCKET', join(dataDirectory, 'admin.sock'));
+  if (socketPath !== undefined && socketPath === registrationSocketPath) {
+    reader.problems.push('HOLDFAST_REGISTRATION_SOCKET is the socket of CSI_ENDPOINT: it needs one of its own');
+  }
+  refuseNeighbours(adminSocketPath, { socketPath, registrationSocketPath }, reader);
+  const sections = file?.pools ?? new Map<string, PoolSection | undefined>([['default', undefined]]);
+  const pools = Array.from(sections, ([name, section]) => poolOf(name, section));
+  return {
+    driverName: reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
+      fits: (name) => name.length <= 63 && driverNamePattern.test(name),
+      wants: 'a lower-case domain name of at most 63 characters, such as holdfast.csi.dev',
+    }),
+    nodeId: reader.matching('HOLDFAST_NODE_ID', source.hostName, {
+      fits: (id) => nodeIdPattern.test(id),
+      wants: "1 to 63 letters, digits, and inner '-', '_' or '.', for it becomes a label's value",
+    }),
+    socketPath,
+    registrationSocketPath,
+    adminSocketPath,
+    httpAddress: reader.httpAddress('HOLDFAST_HTTP_ADDRESS'),
+    dataDirectory,
+    notesDirectory: join(dataDirectory, 'node'),
+    kubeletDirectory,
+    targetRoots: [kubeletDirectory, ...reader.paths('HOLDFAST_TARGET_ROOTS')],
+    logLevel: reader.oneOf('HOLDFAST_LOG_LEVEL', logLevels, 'info'),
+    crashPoint: reader.crashPoint('HOLDFAST_TEST_CRASH_AT'),
+    searchPath: reader.text('PATH') ?? defaultSearchPath,
+    configFile,
+    pools,
+    defaultPool: defaultPoolOf(file, pools),
+    expansion: file?.expansion ?? 'node',
+    attach: file?.attach ?? 'none',
+    maxVolumesPerNode: file?.maxVolumesPerNode ?? 0,
+    lockTimeoutMs: (file?.lockTimeoutSeconds ?? 30) * 1000,
+  };
+}
+
+/**
+ * Nothing else of ours lies beside the CSI socket, unless it was itself put where our files are (O02), and the kubelet
+ * takes every socket beside the registration one for a plugin.
+ */
+function refuseNeighbours(
+  adminSocketPath: string,
+  others: { readonly socketPath: string | undefined; readonly registrationSocketPath: string | undefined },
+  reader: EnvironmentReader,
+): void {
+  const { registrationSocketPath, socketPath } = others;
+  if (socketPath === adminSocketPath) {
+    reader.problems.push(`HOLDFAST_ADMIN_SOCKET: ${adminSocketPath} is the socket of CSI_ENDPOINT: name another`);
+    return;
+  }
+  for (const [name, path] of [
+    ['CSI_ENDPOINT', reader.text('HOLDFAST_ADMIN_SOCKET') === undefined ? undefined : socketPath],
+    ['HOLDFAST_REGISTRATION_SOCKET', registrationSocketPath],
+  ] as const) {
+    if (path === undefined || dirname(path) !== dirname(adminSocketPath)) continue;
+    reader.problems.push(
+      `HOLDFAST_ADMIN_SOCKET: ${dirname(path)} is for the socket of ${name}: name another directory`,
+    );
+  }
+}
+
+/** undefined: there is none, or none that can be understood. */
+async function readFileSections(
+  path: string | undefined,
+  places: HostPlaces,
+  source: ConfigSource,
+  reader: EnvironmentReader,
+): Promise<ConfigFile | undefined> {
+  if (path === undefined) return undefined;
+  let text: string;
+  try {
+    text = source.readFile(path);
+  } catch (error) {
+    reader.problems.push(`HOLDFAST_CONFIG: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  }
+  // Without a file there is no need for a YAML parser.
+  const { parseConfigFile } = await import('./file.ts');
+  const parsed = parseConfigFile(text, places);
+  if ('file' in parsed) return parsed.file;
+  for (const { line, column, message } of parsed.problems)
+    reader.problems.push(`${path}:${line}:${column}: ${message}`);
+  return undefined;
+}
+
+function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
+  return {
+    name,
+    kind: 'image',
+    home: homeOf(section),
+    reserveBytes: section?.reserve,
+    overcommit: section?.overcommit ?? 1,
+    defaultFilesystem: section?.defaultFilesystem ?? 'ext4',
+    undeleteSeconds: section?.undelete ?? 0,
+    trimming: section?.trim ?? 'weekly',
+    sickAfterMs: (section?.sickAfter ?? defaultSickAfterSeconds) * 1000,
+  };
+}
+
+function homeOf(section: PoolSection | undefined): PoolHome {
+  const sizeBytes = section?.size;
+  if (section?.directory !== undefined) return { type: 'directory', path: section.directory };
+  if (section?.device !== undefined) return { type: 'device', path: section.device };
+  if (section?.file !== undefined) return { type: 'file', path: section.file, sizeBytes };
+  return { type: 'auto', sizeBytes };
+}
+
+/** The pool for requests that name none: the configured one, else the one called `default`, else the only one. */
+function defaultPoolOf(file: ConfigFile | undefined, pools: readonly PoolConfig[]): string {
+  const named = file?.defaultPool ?? pools.find((pool) => pool.name === 'default')?.name;
+  return named ?? pools[0]?.name ?? 'default';
+}

@@ -1,0 +1,150 @@
+import { isIP } from 'node:net';
+import { isAbsolute, normalize } from 'node:path';
+import { type CrashPoint, stepNames } from '../volume/step.ts';
+import { nearest } from './nearest.ts';
+
+/** Every variable that configures the driver; none of ours begins with CSI_, which is reserved (O03). */
+const variableNames = [
+  'CSI_ENDPOINT',
+  'HOLDFAST_ADMIN_SOCKET',
+  'HOLDFAST_CONFIG',
+  'HOLDFAST_DATA',
+  'HOLDFAST_DRIVER_NAME',
+  'HOLDFAST_HTTP_ADDRESS',
+  'HOLDFAST_KUBELET_DIR',
+  'HOLDFAST_LOG_LEVEL',
+  'HOLDFAST_NODE_ID',
+  'HOLDFAST_REGISTRATION_SOCKET',
+  'HOLDFAST_TARGET_ROOTS',
+  'HOLDFAST_TEST_CRASH_AT',
+] as const;
+
+export type VariableName = (typeof variableNames)[number] | 'PATH';
+
+/** sun_path of unix(7) without its final zero. */
+const maximumSocketPathBytes = 107;
+
+/** Where a TCP server listens. */
+export interface HttpAddress {
+  /** An IP address; undefined: all that the machine has. */
+  readonly host: string | undefined;
+  /** 0: any free one. */
+  readonly port: number;
+}
+
+/** `:9808`, `127.0.0.1:9808`, `[::1]:9808`. */
+const addressPattern = /^(?:(?<v4>[0-9.]+)|\[(?<v6>[0-9A-Fa-f:.]+)\])?:(?<port>[0-9]{1,5})$/;
+
+/** Reads variables one by one and keeps what is wrong with them. An empty variable counts as one that is not set. */
+export class EnvironmentReader {
+  readonly problems: string[] = [];
+  readonly #environment: Readonly<Record<string, string | undefined>>;
+
+  constructor(environment: Readonly<Record<string, string | undefined>>) {
+    this.#environment = environment;
+  }
+
+  /** Kubernetes sets variables such as HOLDFAST_SERVICE_HOST by itself, so only near misses are refused. */
+  refuseMisspelled(): void {
+    for (const name of Object.keys(this.#environment)) {
+      if (!name.startsWith('HOLDFAST_') || variableNames.some((known) => known === name)) continue;
+      const meant = nearest(name, variableNames);
+      if (meant !== undefined) this.problems.push(`${name} is no variable of ours: did you mean ${meant}?`);
+    }
+  }
+
+  text(name: VariableName): string | undefined {
+    const value = this.#environment[name];
+    return value === '' ? undefined : value;
+  }
+
+  matching(name: VariableName, fallback: string, rule: { fits: (text: string) => boolean; wants: string }): string {
+    const given = this.text(name);
+    const value = given ?? fallback;
+    if (!rule.fits(value)) {
+      const origin = given === undefined ? ' (the default: set another)' : '';
+      this.problems.push(`${name}: '${value}'${origin} must be ${rule.wants}`);
+    }
+    return value;
+  }
+
+  oneOf<T extends string>(name: VariableName, allowed: readonly T[], fallback: T): T {
+    const value = this.text(name);
+    const found = allowed.find((candidate) => candidate === value);
+    if (value !== undefined && found === undefined) {
+      this.problems.push(`${name}: '${value}' must be one of ${allowed.join(', ')}`);
+    }
+    return found ?? fallback;
+  }
+
+  path(name: VariableName, fallback: string): string;
+  path(name: VariableName, fallback: undefined): string | undefined;
+  path(name: VariableName, fallback: string | undefined): string | undefined {
+    const value = this.text(name);
+    return value === undefined ? fallback : this.#absolute(name, value);
+  }
+
+  paths(name: VariableName): string[] {
+    const entries = (this.text(name) ?? '').split(':').filter((entry) => entry !== '');
+    return entries.map((entry) => this.#absolute(name, entry));
+  }
+
+  socketPath(name: VariableName, fallback: string): string;
+  socketPath(name: VariableName, fallback: undefined): string | undefined;
+  socketPath(name: VariableName, fallback: string | undefined): string | undefined {
+    const value = this.text(name) ?? fallback;
+    return value === undefined ? undefined : this.#socket(name, value);
+  }
+
+  /** O01: a unix socket, written as a URL with an absolute path. */
+  endpoint(name: VariableName): string | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    if (!value.startsWith('unix:///')) {
+      this.problems.push(`${name}: '${value}' must be a unix socket, such as unix:///run/holdfast/csi.sock`);
+      return undefined;
+    }
+    return this.#socket(name, value.slice('unix://'.length));
+  }
+
+  httpAddress(name: VariableName): HttpAddress | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    const { v4, v6, port } = addressPattern.exec(value)?.groups ?? {};
+    const isHost = (v4 === undefined || isIP(v4) === 4) && (v6 === undefined || isIP(v6) === 6);
+    if (isHost && port !== undefined && Number(port) <= 65535) return { host: v4 ?? v6, port: Number(port) };
+    this.problems.push(`${name}: '${value}' must be a port, such as :9808, or an IP address and a port`);
+    return undefined;
+  }
+
+  crashPoint(name: VariableName): CrashPoint | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    const [when, stepName, pass = '1', ...rest] = value.split(' ');
+    const step = stepNames.find((known) => known === stepName);
+    const isWhole = /^[1-9][0-9]?$/.test(pass) && rest.length === 0;
+    if ((when === 'before' || when === 'after') && step !== undefined && isWhole) {
+      return pass === '1' ? { when, step } : { when, step, pass: Number(pass) };
+    }
+    this.problems.push(
+      `${name}: '${value}' must be 'before' or 'after', one of ${stepNames.join(', ')}, and perhaps which pass of it`,
+    );
+    return undefined;
+  }
+
+  #socket(name: VariableName, path: string): string {
+    const absolute = this.#absolute(name, path);
+    if (!absolute.endsWith('.sock')) this.problems.push(`${name}: '${path}' must end in .sock`);
+    if (Buffer.byteLength(absolute) > maximumSocketPathBytes) {
+      this.problems.push(`${name}: a socket's path has at most ${maximumSocketPathBytes} bytes, not '${path}'`);
+    }
+    return absolute;
+  }
+
+  #absolute(name: VariableName, path: string): string {
+    const clean = normalize(path).replace(/(?<=.)\/+$/, '');
+    if (!isAbsolute(clean)) this.problems.push(`${name}: '${path}' must be an absolute path`);
+    else if (clean === '/') this.problems.push(`${name}: '/' is too wide: name a directory below it`);
+    return clean;
+  }
+}

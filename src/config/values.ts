@@ -1,0 +1,90 @@
+import { posix } from 'node:path';
+import { formatDuration, parseDuration } from '../volume/duration.ts';
+import { InvalidArgument } from '../volume/errors.ts';
+import { formatBytes, parseQuantity } from '../volume/size.ts';
+import { nearest } from './nearest.ts';
+import { type ReadValue, shown, WrongValue } from './section.ts';
+
+/** What the values of the configuration file can be. The parser yields whole numbers as bigint, others as number. */
+
+/** Larger than any disk; the kernel counts a file's bytes up to eight times as many. */
+const largestBytes = 1n << 60n;
+
+export function size(minimumBytes: bigint): ReadValue<bigint> {
+  return (value) => {
+    const bytes = inWords(value, 'a size, such as 10Gi', parseQuantity);
+    if (bytes >= minimumBytes && bytes <= largestBytes) return bytes;
+    const bound =
+      bytes < minimumBytes ? `at least ${formatBytes(minimumBytes)}` : `at most ${formatBytes(largestBytes)}`;
+    throw new WrongValue(`must be ${bound}, not ${shown(value)}: write a number with a unit, such as 10Gi`);
+  };
+}
+
+export function duration({ minimumSeconds, maximumSeconds }: Bounds): ReadValue<number> {
+  return (value) => {
+    const seconds = inWords(value, 'a duration, such as 24h', parseDuration);
+    if (seconds >= minimumSeconds && seconds <= maximumSeconds) return seconds;
+    const bounds = `${formatDuration(minimumSeconds)} to ${formatDuration(maximumSeconds)}`;
+    throw new WrongValue(`must be ${bounds}, not ${shown(value)}`);
+  };
+}
+
+interface Bounds {
+  readonly minimumSeconds: number;
+  readonly maximumSeconds: number;
+}
+
+/** YAML has numbers and text for what is one notation to us. */
+function inWords<T>(value: unknown, what: string, parse: (text: string) => T): T {
+  if (typeof value !== 'string' && typeof value !== 'bigint') {
+    throw new WrongValue(`must be ${what}, not ${shown(value)}`);
+  }
+  try {
+    return parse(String(value));
+  } catch (error) {
+    if (error instanceof InvalidArgument) throw new WrongValue(error.message);
+    throw error;
+  }
+}
+
+export function number(bounds: {
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly whole?: true;
+}): ReadValue<number> {
+  const { maximum, minimum, whole } = bounds;
+  const what = `a ${whole === true ? 'whole ' : ''}number from ${minimum} to ${maximum}`;
+  return (value) => {
+    const given = typeof value === 'bigint' ? Number(value) : value;
+    const isRight = typeof given === 'number' && given >= minimum && given <= maximum;
+    if (isRight && (whole !== true || Number.isInteger(given))) return given;
+    throw new WrongValue(`must be ${what}, not ${shown(value)}`);
+  };
+}
+
+export function oneOf<T extends string>(allowed: readonly T[]): ReadValue<T> {
+  return (value) => {
+    const found = allowed.find((candidate) => candidate === value);
+    if (found !== undefined) return found;
+    const meant = typeof value === 'string' ? nearest(value, allowed) : undefined;
+    const hint = meant === undefined ? '' : ` (did you mean '${meant}'?)`;
+    throw new WrongValue(`must be ${listed(allowed)}, not ${shown(value)}${hint}`);
+  };
+}
+
+function listed(words: readonly string[]): string {
+  return words.length === 1 ? `'${words[0]}'` : `one of ${words.join(', ')}`;
+}
+
+export const text: ReadValue<string> = (value) => {
+  if (typeof value === 'string') return value;
+  throw new WrongValue(`must be text, not ${shown(value)}${typeof value === 'object' ? '' : ': put it in quotes'}`);
+};
+
+/** As the kernel takes it, without what changes nothing: `/x//y/` is `/x/y`. */
+export const absolutePath: ReadValue<string> = (value) => {
+  if (typeof value !== 'string' || !value.startsWith('/') || value.includes('\0')) {
+    throw new WrongValue(`must be an absolute path, such as /srv/holdfast, not ${shown(value)}`);
+  }
+  return posix.normalize(value).replace(/(?<=.)\/+$/, '');
+};

@@ -1,0 +1,44 @@
+import type * as wire from '../../csi/generated/types.ts';
+import type { Draft } from '../../csi/handler.ts';
+import type { Pools } from '../../pool/pools.ts';
+import { parseSnapshotId, parseVolumeId, type SnapshotId } from '../../volume/id.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
+import { presentSnapshot } from '../present.ts';
+import { type PageRequest, readPage } from './page.ts';
+
+/** What snapshots a caller wants to see; an empty text is no wish. Both together: what meets both (LS07). */
+type Filter = Pick<wire.ListSnapshotsRequest, 'snapshot_id' | 'source_volume_id'>;
+
+/**
+ * A page of all snapshots, or of those that the filter lets through. Ids that nothing has, or can have, are no error:
+ * the list is empty (LS03, LS05).
+ */
+export async function listSnapshots(
+  pools: Pools,
+  page: PageRequest<SnapshotId>,
+  filter: Filter,
+): Promise<Draft<wire.ListSnapshotsResponse>> {
+  if (filter.snapshot_id !== '') return { entries: entriesOf(await onlySnapshot(pools, page, filter)) };
+  const sourceId = parseVolumeId(filter.source_volume_id);
+  if (sourceId === undefined && filter.source_volume_id !== '') return {};
+  const { entries, nextToken } = await readPage(pools, page, (pool, after, limit) =>
+    pool.listSnapshots(after, limit, sourceId),
+  );
+  return { entries: entriesOf(entries.map(({ record }) => record)), next_token: nextToken };
+}
+
+async function onlySnapshot(
+  pools: Pools,
+  { after }: PageRequest<SnapshotId>,
+  filter: Filter,
+): Promise<SnapshotRecord[]> {
+  const id = parseSnapshotId(filter.snapshot_id);
+  if (id === undefined || (after !== undefined && id <= after)) return [];
+  const record = (await pools.findSnapshot(id))?.record;
+  const isWanted = filter.source_volume_id === '' || filter.source_volume_id === record?.sourceId;
+  return record !== undefined && isWanted ? [record] : [];
+}
+
+function entriesOf(records: readonly SnapshotRecord[]): Draft<wire.ListSnapshotsResponseEntry>[] {
+  return records.map((record) => ({ snapshot: presentSnapshot(record) }));
+}

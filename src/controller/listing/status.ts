@@ -1,0 +1,54 @@
+import type * as wire from '../../csi/generated/types.ts';
+import type { Draft } from '../../csi/handler.ts';
+import { conditionIn } from '../../pool/condition.ts';
+import type { Condition } from '../../pool/pool.ts';
+import type { FoundVolume } from '../../pool/pools.ts';
+import { DataLoss } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { ControllerContext } from '../context.ts';
+import { presentVolume, shortMessage } from '../present.ts';
+
+type VolumeWithStatus = Draft<wire.ControllerGetVolumeResponse>;
+
+/** A volume, its condition, and the node that it is published to, if that has to be (G04, G05). */
+export async function volumeWithStatus(controller: ControllerContext, volume: FoundVolume): Promise<VolumeWithStatus> {
+  const { abnormal, message } = await conditionOf(controller, volume);
+  return {
+    volume: presentVolume(volume.record, controller.topology),
+    status: {
+      volume_condition: { abnormal, message: shortMessage(message) },
+      published_node_ids: publishedNodeIds(controller, volume),
+    },
+  };
+}
+
+function publishedNodeIds({ attach }: ControllerContext, { record }: FoundVolume): string[] {
+  return attach === 'required' && record.publication !== undefined ? [record.publication.nodeId] : [];
+}
+
+/** A volume that is just being deleted looks damaged; so nothing is said of one that a call is at work on. */
+async function conditionOf({ flights }: ControllerContext, { pool, record }: FoundVolume): Promise<Condition> {
+  const condition = await conditionIn(pool, record.id);
+  if (!condition.abnormal || !flights.busy(record.id)) return condition;
+  return { abnormal: false, message: 'Another call is at work on the volume.' };
+}
+
+/**
+ * One volume, also one that is broken: to be asked about it is no error (GV04). Of one whose record cannot be read the
+ * size is not known, for which CSI has 0.
+ * @throws NotFound
+ */
+export async function volumeById(controller: ControllerContext, id: VolumeId): Promise<VolumeWithStatus> {
+  const { pools, topology } = controller;
+  let found: FoundVolume;
+  try {
+    found = await pools.require(id);
+  } catch (error) {
+    if (!(error instanceof DataLoss)) throw error;
+    return {
+      volume: { volume_id: id, capacity_bytes: 0n, accessible_topology: [{ segments: topology }] },
+      status: { volume_condition: { abnormal: true, message: shortMessage(error.message) } },
+    };
+  }
+  return volumeWithStatus(controller, found);
+}

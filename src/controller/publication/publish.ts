@@ -1,0 +1,121 @@
+import type * as wire from '../../csi/generated/types.ts';
+import { parseCapability } from '../../csi/parse.ts';
+import { excess, type VolumeCapability } from '../../volume/capability.ts';
+import {
+  AlreadyExists,
+  FailedPrecondition,
+  InvalidArgument,
+  NotFound,
+  ResourceExhausted,
+} from '../../volume/errors.ts';
+import { parseVolumeId } from '../../volume/id.ts';
+import type { Publication, VolumeRecord } from '../../volume/record.ts';
+import type { ControllerContext } from '../context.ts';
+import { requireVolumeId } from '../find.ts';
+import { fingerprint } from '../request.ts';
+import { whyNotContext } from '../volumes/validate.ts';
+
+/**
+ * With `attach: required` a volume is published to its node before it is staged there. Nothing is attached by that: it
+ * is a promise, kept in the volume's record, that no other node has it.
+ */
+export function publishHandlers(controller: ControllerContext) {
+  const { flights, pools } = controller;
+  return {
+    async ControllerPublishVolume(request, context) {
+      const capability = parseRequest(request);
+      const id = requireVolumeId(request.volume_id);
+      const asked = { nodeId: request.node_id, mode: capability.mode, readonly: request.readonly };
+      const { access } = capability;
+      // Without the mount flags, which are the node's: they may be secrets, and nothing here may keep them (X02).
+      const print = fingerprint({ ...asked, access: access.type === 'mount' ? access.fsType : access.type });
+      return flights.run(id, 'ControllerPublishVolume', print, async () => {
+        const { pool, record } = await pools.require(id);
+        context.note({ pool: pool.name });
+        requireThisNode(controller, request.node_id);
+        const reason = excess(record, capability);
+        if (reason !== undefined) throw new InvalidArgument(`Volume ${id}: ${reason}.`);
+        if (!isPublished(record, asked)) {
+          await withRoom(controller, async () => void (await pool.setPublication(id, asked)));
+        }
+        return {};
+      });
+    },
+
+    async ControllerUnpublishVolume({ node_id, volume_id }, context) {
+      const id = parseVolumeId(volume_id);
+      // No volume of ours has such an id, so none is published (CU02).
+      if (id === undefined) return {};
+      return flights.run(id, 'ControllerUnpublishVolume', node_id, async () => {
+        const found = await pools.find(id);
+        const nodeId = found?.record.publication?.nodeId;
+        // From this node, or from all (CU03). From one that it is not published to it is unpublished (CU04).
+        if (found === undefined || nodeId === undefined || (node_id !== '' && node_id !== nodeId)) return {};
+        context.note({ pool: found.pool.name });
+        await found.pool.setPublication(id, undefined);
+        return {};
+      });
+    },
+  } satisfies wire.ControllerHandlers;
+}
+
+/** @throws FailedPrecondition (DV06): what is published is about to be used */
+export function refusePublished({ attach }: ControllerContext, { id, publication }: VolumeRecord): void {
+  if (attach === 'none' || publication === undefined) return;
+  throw new FailedPrecondition(
+    `Volume ${id} is published to node ${publication.nodeId}: unpublish it first (ControllerUnpublishVolume).`,
+  );
+}
+
+/** @throws InvalidArgument for what no volume of ours can do, or a context that none of them has (CP13) */
+function parseRequest(request: wire.ControllerPublishVolumeRequest): VolumeCapability {
+  const { volume_capability: capability, volume_context } = request;
+  if (capability === null) throw new InvalidArgument('volume_capability is missing.');
+  const parsed = parseCapability(capability, (message) => new InvalidArgument(message));
+  const reason = whyNotContext(volume_context);
+  if (reason !== undefined) throw new InvalidArgument(`volume_context is not the volume's: ${reason}.`);
+  return parsed;
+}
+
+/** Volumes lie where they were made. @throws NotFound (CP05) */
+function requireThisNode({ nodeId }: ControllerContext, asked: string): void {
+  if (asked === nodeId) return;
+  throw new NotFound(
+    `There is no node ${JSON.stringify(asked)} that this driver could publish to: it serves ${nodeId} alone.`,
+  );
+}
+
+/** Two calls at once do not both get the last place. @throws ResourceExhausted (CP10, CP11) */
+function withRoom(controller: ControllerContext, publish: () => Promise<void>): Promise<void> {
+  const { flights, maxVolumesPerNode, nodeId, pools } = controller;
+  if (maxVolumesPerNode === 0) return publish();
+  return flights.claim([{ object: `publishing to node ${nodeId}` }], 'ControllerPublishVolume', async () => {
+    const lists = await Promise.all(pools.known().map((pool) => pool.list(undefined, undefined)));
+    const published = lists.flat().filter(({ publication }) => publication?.nodeId === nodeId);
+    if (published.length < maxVolumesPerNode) return publish();
+    throw new ResourceExhausted(
+      `${published.length} volumes are published to node ${nodeId}, and maxVolumesPerNode is ${maxVolumesPerNode}: unpublish one first.`,
+    );
+  });
+}
+
+/**
+ * Whether the volume is published as asked for already.
+ * @throws FailedPrecondition if it is published to another node (CP09), AlreadyExists if in another way (CP06, CP07)
+ */
+function isPublished({ id, publication }: VolumeRecord, asked: Publication): boolean {
+  if (publication === undefined) return false;
+  if (publication.nodeId !== asked.nodeId) {
+    throw new FailedPrecondition(
+      `Volume ${id} is published to node ${publication.nodeId}: unpublish it there first (ControllerUnpublishVolume).`,
+    );
+  }
+  if (publication.mode === asked.mode && publication.readonly === asked.readonly) return true;
+  throw new AlreadyExists(
+    `Volume ${id} is published to node ${publication.nodeId} as ${describe(publication)}, not as ${describe(asked)}: unpublish it first.`,
+  );
+}
+
+function describe({ mode, readonly }: Publication): string {
+  return readonly ? `${mode}, read-only` : mode;
+}

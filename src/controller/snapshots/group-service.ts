@@ -1,0 +1,121 @@
+import type { GroupControllerHandlers } from '../../csi/generated/types.ts';
+import type { Pool } from '../../pool/pool.ts';
+import type { Pools } from '../../pool/pools.ts';
+import { AlreadyExists, FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import { type GroupId, groupIdFor, memberIdFor, parseGroupId, type VolumeId } from '../../volume/id.ts';
+import type { SingleFlight } from '../../volume/object-queue.ts';
+import { fingerprint } from '../request.ts';
+import { sortedParameters } from '../volumes/parameters.ts';
+import { sourceClaim } from '../volumes/sources.ts';
+import { type FoundGroup, findGroup, presentGroup, requireMembers } from './group.ts';
+import { type GroupRequest, parseGroupRequest } from './group-request.ts';
+
+export interface GroupControllerOptions {
+  readonly nodeId: string;
+  readonly pools: Pools;
+  /** Shared with the controller and the node service: one call at a time for one volume. */
+  readonly flights: SingleFlight;
+}
+
+/** The GroupController service: snapshots of several volumes, cut at one instant. */
+export function groupControllerService(options: GroupControllerOptions): GroupControllerHandlers {
+  const { flights, pools } = options;
+  return {
+    async GroupControllerGetCapabilities() {
+      return { capabilities: [{ rpc: { type: 'CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT' } }] };
+    },
+
+    async CreateVolumeGroupSnapshot(request, context) {
+      const group = await createGroup(options, parseGroupRequest(request));
+      context.note({ group_snapshot_id: group.record.id, pool: group.pool.name });
+      return { group_snapshot: presentGroup(group) };
+    },
+
+    async DeleteVolumeGroupSnapshot({ group_snapshot_id, snapshot_ids }, context) {
+      const id = parseGroupId(group_snapshot_id);
+      // No group of ours has such an id, so there is nothing to delete (GR15).
+      if (id === undefined) return {};
+      context.note({ group_snapshot_id: id });
+      return flights.run(id, 'DeleteVolumeGroupSnapshot', fingerprint(snapshot_ids), async () => {
+        await deleteGroup(options, id, snapshot_ids);
+        return {};
+      });
+    },
+
+    async GetVolumeGroupSnapshot({ group_snapshot_id, snapshot_ids }, context) {
+      const id = parseGroupId(group_snapshot_id);
+      const group = id === undefined ? undefined : await findGroup(await pools.findGroup(id));
+      if (group === undefined) {
+        throw new NotFound(`There is no group ${JSON.stringify(group_snapshot_id)} on this node.`);
+      }
+      context.note({ group_snapshot_id: group.record.id, pool: group.pool.name });
+      requireMembers(group, snapshot_ids);
+      return { group_snapshot: presentGroup(group) };
+    },
+  };
+}
+
+/**
+ * The group of that name, cut if there is none: its id is held while we look and cut, then all of its sources.
+ * @throws AlreadyExists if there is one of other volumes (GR06)
+ */
+async function createGroup(
+  { flights, nodeId, pools }: GroupControllerOptions,
+  request: GroupRequest,
+): Promise<FoundGroup> {
+  const { name, sourceIds } = request;
+  const parameters = sortedParameters(request.parameters);
+  const id = groupIdFor(nodeId, name);
+  return flights.run(id, 'CreateVolumeGroupSnapshot', fingerprint({ sourceIds, parameters }), async () => {
+    const existing = await findGroup(await pools.findMadeGroup(id));
+    if (existing !== undefined) return replay(existing, request);
+    const pool = await commonPool(pools, sourceIds);
+    const specs = sourceIds.map((sourceId) => ({ id: memberIdFor(id, sourceId), name, sourceId, parameters }));
+    const claims = [
+      ...specs.map((spec) => ({ object: spec.id })),
+      ...sourceIds.map((sourceId) => sourceClaim(pool, sourceId)),
+    ];
+    return flights.claim(claims, 'CreateVolumeGroupSnapshot', async () => {
+      const members = await pool.cut(specs, { id, name, parameters });
+      const createdAt = members[0]?.createdAt ?? '';
+      return { pool, record: { id, createdAt }, members };
+    });
+  });
+}
+
+/** Also one that is gone already may have left members behind, when the first try was cut short (GR17). */
+async function deleteGroup(
+  { flights, pools }: GroupControllerOptions,
+  id: GroupId,
+  snapshotIds: readonly string[],
+): Promise<void> {
+  const group = await findGroup(await pools.findGroup(id));
+  if (group === undefined) {
+    for (const pool of pools.all()) await pool.removeGroup(id);
+    return;
+  }
+  requireMembers(group, snapshotIds);
+  // A member that a volume is being made from is waited for.
+  const claims = group.members.map((member) => ({ object: member.id }));
+  await flights.claim(claims, 'DeleteVolumeGroupSnapshot', () => group.pool.removeGroup(id));
+}
+
+/** Groups have no parameters of ours, so only the sources can differ (GR05, GR06). */
+function replay(existing: FoundGroup, { name, sourceIds }: GroupRequest): FoundGroup {
+  const had = existing.members.map(({ sourceId }) => sourceId).sort();
+  if (had.join() === sourceIds.join()) return existing;
+  throw new AlreadyExists(
+    `Group ${existing.record.id} has the name ${JSON.stringify(name)} already, and is of ${had.join(', ')}. Use another name.`,
+  );
+}
+
+/** @throws NotFound, FailedPrecondition if they cannot be cut together (GR08) */
+async function commonPool(pools: Pools, ids: readonly VolumeId[]): Promise<Pool> {
+  const found = await Promise.all(ids.map((id) => pools.require(id)));
+  const [pool, ...others] = new Set(found.map((volume) => volume.pool));
+  if (pool !== undefined && others.length === 0) return pool;
+  const places = found.map(({ pool: { name }, record }) => `${record.id} is in ${name}`);
+  throw new FailedPrecondition(
+    `Volumes of several pools cannot be cut at one instant (${places.join(', ')}): group those of one pool.`,
+  );
+}

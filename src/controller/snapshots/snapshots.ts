@@ -1,0 +1,106 @@
+import type { ControllerHandlers } from '../../csi/generated/types.ts';
+import type { Found } from '../../pool/pools.ts';
+import { AlreadyExists, InternalError, InvalidArgument, NotFound } from '../../volume/errors.ts';
+import { parseSnapshotId, snapshotIdFor, type VolumeId } from '../../volume/id.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
+import type { ControllerContext } from '../context.ts';
+import { requireSnapshotId, requireVolumeId } from '../find.ts';
+import { parsePageRequest } from '../listing/page.ts';
+import { listSnapshots } from '../listing/snapshot-listing.ts';
+import { presentSnapshot } from '../present.ts';
+import { fingerprint } from '../request.ts';
+import { checkSnapshotParameters, sortedParameters } from '../volumes/parameters.ts';
+import { sourceClaim } from '../volumes/sources.ts';
+
+interface SnapshotRequest {
+  readonly name: string;
+  readonly sourceId: VolumeId;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** The handlers that are about single snapshots. */
+export function snapshotHandlers(controller: ControllerContext) {
+  const { flights, pools } = controller;
+  return {
+    async CreateSnapshot({ name, parameters, source_volume_id }, context) {
+      checkSnapshotParameters(parameters);
+      const sourceId = requireVolumeId(source_volume_id);
+      context.note({ volume_id: sourceId });
+      const request = { name, sourceId, parameters: sortedParameters(parameters) };
+      const { pool, record } = await createSnapshot(controller, request);
+      context.note({ snapshot_id: record.id, pool: pool.name });
+      return { snapshot: presentSnapshot(record) };
+    },
+
+    async DeleteSnapshot({ snapshot_id }, context) {
+      const id = parseSnapshotId(snapshot_id);
+      // No snapshot of ours has such an id, so there is nothing to delete (DS02).
+      if (id === undefined) return {};
+      context.note({ snapshot_id: id });
+      return flights.run(id, 'DeleteSnapshot', '', async () => {
+        const found = await pools.findSnapshot(id);
+        if (found === undefined) {
+          // What was to become this snapshot: a copy that a first try, cut short, left for the next one (T02).
+          for (const pool of pools.all()) await pool.removeSnapshot(id);
+          return {};
+        }
+        context.note({ pool: found.pool.name });
+        refuseMember(found.record);
+        await found.pool.removeSnapshot(id);
+        return {};
+      });
+    },
+
+    async ListSnapshots(request) {
+      const page = parsePageRequest(request.starting_token, request.max_entries, parseSnapshotId);
+      return listSnapshots(pools, page, request);
+    },
+
+    async GetSnapshot({ snapshot_id }, context) {
+      const id = requireSnapshotId(snapshot_id);
+      context.note({ snapshot_id: id });
+      const found = await pools.findSnapshot(id);
+      if (found === undefined) throw new NotFound(`There is no snapshot ${id} on this node.`);
+      return { snapshot: presentSnapshot(found.record) };
+    },
+  } satisfies ControllerHandlers;
+}
+
+/**
+ * The snapshot of that name, cut if there is none. Its id is held while we look and cut, then its source.
+ * @throws AlreadyExists if there is one of another volume
+ */
+async function createSnapshot(
+  { flights, nodeId, pools }: ControllerContext,
+  request: SnapshotRequest,
+): Promise<Found<SnapshotRecord>> {
+  const { sourceId } = request;
+  const id = snapshotIdFor(nodeId, request.name);
+  return flights.run(id, 'CreateSnapshot', fingerprint(request), async () => {
+    const existing = await pools.findMadeSnapshot(id);
+    if (existing !== undefined) return replay(existing, request);
+    const { pool } = await pools.require(sourceId);
+    return flights.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot', async () => {
+      const [record] = await pool.cut([{ id, ...request }]);
+      if (record === undefined) throw new InternalError(`pool ${pool.name} cut no snapshot.`);
+      return { pool, record };
+    });
+  });
+}
+
+/** Snapshots have no parameters of ours, so only the source can differ (CS04, CS05). */
+function replay(existing: Found<SnapshotRecord>, { name, sourceId }: SnapshotRequest): Found<SnapshotRecord> {
+  const { record } = existing;
+  if (record.sourceId === sourceId) return existing;
+  throw new AlreadyExists(
+    `Snapshot ${record.id} has the name ${JSON.stringify(name)} already, and is of volume ${record.sourceId}. Use another name.`,
+  );
+}
+
+/** @throws InvalidArgument (DS04) */
+function refuseMember({ groupId, id }: SnapshotRecord): void {
+  if (groupId === undefined) return;
+  throw new InvalidArgument(
+    `Snapshot ${id} is a member of ${groupId} and goes with it: use DeleteVolumeGroupSnapshot.`,
+  );
+}

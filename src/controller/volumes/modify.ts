@@ -1,0 +1,21 @@
+import type { ControllerHandlers } from '../../csi/generated/types.ts';
+import type { ControllerContext } from '../context.ts';
+import { requireVolumeId } from '../find.ts';
+import { fingerprint } from '../request.ts';
+import { parseMutableParameters } from './parameters.ts';
+import { requireProvisioning } from './volume-spec.ts';
+
+/** Changes what the mutable parameters name, all of it or nothing (MV06), and leaves everything else alone (MV07). */
+export function modifyVolume({ flights, pools }: ControllerContext) {
+  return async function ControllerModifyVolume({ mutable_parameters, volume_id }, context) {
+    const changes = parseMutableParameters(mutable_parameters);
+    const id = requireVolumeId(volume_id);
+    return flights.run(id, 'ControllerModifyVolume', fingerprint(changes), async () => {
+      const { pool } = await pools.require(id);
+      context.note({ pool: pool.name });
+      if (changes.provisioning !== undefined) requireProvisioning(pool, changes.provisioning);
+      await pool.modify(id, changes);
+      return {};
+    });
+  } satisfies ControllerHandlers['ControllerModifyVolume'];
+}

@@ -1,0 +1,119 @@
+import type { VolumeChanges } from '../../pool/pool.ts';
+import { parseDuration } from '../../volume/duration.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+import { type Provisioning, provisionings } from '../../volume/record.ts';
+
+type Parameters = Readonly<Record<string, string>>;
+
+/** What may be changed later (ControllerModifyVolume), as it was asked for. */
+export interface MutableParameters {
+  readonly provisioning: Provisioning;
+  /** undefined: as the pool has it. */
+  readonly undeleteSeconds: number | undefined;
+}
+
+/** The parameters of a storage class, parsed. What stands in `undefined` is left to us. */
+export interface VolumeParameters extends MutableParameters {
+  readonly poolName: string | undefined;
+  /** Not parsed yet: what is allowed depends on the filesystem. */
+  readonly mkfsOptions: string;
+}
+
+const mutableKeys = ['provisioning', 'undelete'] as const;
+const knownKeys = ['mkfsOptions', 'pool', ...mutableKeys] as const;
+
+/** Kubernetes' sidecars add keys with this prefix (the claim's name, say): kept in the record, never acted upon. */
+const kubernetesPrefix = 'csi.storage.k8s.io/';
+
+/** @throws InvalidArgument for an unknown parameter or a value that cannot be (CV10) */
+export function parseParameters(parameters: Parameters): VolumeParameters {
+  refuseUnknown(parameters, 'parameter', knownKeys);
+  return {
+    poolName: parameters['pool'],
+    mkfsOptions: parameters['mkfsOptions'] ?? '',
+    ...parseMutable(parameters),
+  };
+}
+
+/**
+ * What of a class says where its volumes lie, and what they take there. What is wrong with the class is no matter here:
+ * it is wrong on every node. Without an answer the scheduler would find no room for it anywhere, and nobody would read why
+ * pods wait; CreateVolume says it in an event of the claim.
+ */
+export function parsePlacement(parameters: Parameters): Pick<VolumeParameters, 'poolName' | 'provisioning'> {
+  return { poolName: parameters['pool'], provisioning: knownProvisioning(parameters['provisioning']) ?? 'thin' };
+}
+
+/** What the mutable ones among these parameters ask for; the others are not looked at. @throws InvalidArgument */
+export function parseMutable(parameters: Parameters): MutableParameters {
+  const { provisioning, undeleteSeconds } = parseChanges(parameters);
+  return { provisioning: provisioning ?? 'thin', undeleteSeconds };
+}
+
+/**
+ * What mutable_parameters change. All of them are checked before anything is done (MV06); what is not named stays as it
+ * is (MV07).
+ * @throws InvalidArgument for an unknown one or a value that cannot be (MV03, CV12)
+ */
+export function parseMutableParameters(parameters: Parameters): VolumeChanges {
+  refuseUnknown(parameters, 'mutable parameter', mutableKeys);
+  return parseChanges(parameters);
+}
+
+/**
+ * Kubernetes' own tests write a class's deletionPolicy among its parameters as well. It is let pass: every class must have
+ * the field of that name, and that is what Kubernetes goes by.
+ * @throws InvalidArgument: snapshots have no parameters of ours (CS12, GR04)
+ */
+export function checkSnapshotParameters({ deletionPolicy, ...parameters }: Parameters): void {
+  refuseUnknown(parameters, 'parameter', []);
+  if (deletionPolicy === undefined || ['Delete', 'Retain'].includes(deletionPolicy)) return;
+  throw new InvalidArgument(
+    `Parameter deletionPolicy is ${JSON.stringify(deletionPolicy)}; it can be Delete or Retain, and the class's own field decides.`,
+  );
+}
+
+/** The same parameters in one order, whatever order they had on the wire. */
+export function sortedParameters(parameters: Parameters): Record<string, string> {
+  return Object.fromEntries(Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function refuseUnknown(parameters: Parameters, what: string, known: readonly string[]): void {
+  for (const key of Object.keys(parameters)) {
+    if (key.startsWith(kubernetesPrefix) || known.includes(key)) continue;
+    const choice = known.length === 0 ? 'there are none' : `known are ${known.join(', ')}`;
+    throw new InvalidArgument(`Unknown ${what} ${JSON.stringify(key)}; ${choice}.`);
+  }
+}
+
+function parseChanges(parameters: Parameters): VolumeChanges {
+  return {
+    provisioning: parseProvisioning(parameters['provisioning']),
+    undeleteSeconds: parseUndelete(parameters['undelete']),
+  };
+}
+
+function parseProvisioning(text: string | undefined): Provisioning | undefined {
+  if (text === undefined) return undefined;
+  const provisioning = knownProvisioning(text);
+  if (provisioning === undefined) {
+    throw new InvalidArgument(
+      `Parameter provisioning is ${JSON.stringify(text)}; it can be ${provisionings.join(' or ')}.`,
+    );
+  }
+  return provisioning;
+}
+
+function knownProvisioning(text: string | undefined): Provisioning | undefined {
+  return provisionings.find((known) => known === text);
+}
+
+function parseUndelete(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    if (error instanceof InvalidArgument) throw new InvalidArgument(`Parameter undelete: ${error.message}`);
+    throw error;
+  }
+}

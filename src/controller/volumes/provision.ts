@@ -1,0 +1,110 @@
+import type { Pool } from '../../pool/pool.ts';
+import type { FoundVolume } from '../../pool/pools.ts';
+import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../../volume/errors.ts';
+import { volumeIdFor } from '../../volume/id.ts';
+import { volumeNameKey } from '../../volume/object-queue.ts';
+import type { VolumeSource } from '../../volume/record.ts';
+import { allowsHere } from '../capacity/topology.ts';
+import type { ControllerContext } from '../context.ts';
+import { fingerprint, type VolumeRequest } from '../request.ts';
+import { differences } from './replay.ts';
+import { requireSource, sourceClaim } from './sources.ts';
+import { specFor } from './volume-spec.ts';
+
+/**
+ * The volume of that name, made if there is none. The name is held while we look and make: it must be unique on the
+ * node, and a volume's id holds only its own pool's (K02).
+ * @throws AlreadyExists if there is one that does not fit the request
+ */
+export async function createVolume(controller: ControllerContext, request: VolumeRequest): Promise<FoundVolume> {
+  const { flights, pools } = controller;
+  const { parameters, source } = request;
+  // Where no pool is named, it is the source's, or the default one.
+  const poolName = parameters.poolName ?? (source === undefined ? pools.defaultName : undefined);
+  const pool = poolName === undefined ? undefined : pools.get(poolName);
+  return flights.run(volumeNameKey(request.name), 'CreateVolume', fingerprint(request), async () => {
+    const existing = await findByName(controller, request.name, pool);
+    if (existing !== undefined) return replay(controller, existing, request);
+    requireHere(controller, request);
+    return source === undefined
+      ? createBlank(controller, request, pool ?? pools.get(pools.defaultName))
+      : createFrom(controller, request, source);
+  });
+}
+
+async function createBlank(
+  { flights, nodeId }: ControllerContext,
+  request: VolumeRequest,
+  pool: Pool,
+): Promise<FoundVolume> {
+  const spec = specFor(request, pool, volumeIdFor(nodeId, pool.name, request.name));
+  const record = await flights.claim([{ object: spec.id }], 'CreateVolume', () => pool.create(spec));
+  return { pool, record };
+}
+
+/**
+ * A source is looked at again once it is held: it may have grown, or gone. A snapshot can be held before it is found:
+ * one that is just being cut is worth waiting for (CV30).
+ */
+async function createFrom(
+  controller: ControllerContext,
+  request: VolumeRequest,
+  source: VolumeSource,
+): Promise<FoundVolume> {
+  const { flights, nodeId } = controller;
+  const snapshotClaims = source.type === 'snapshot' ? [{ object: source.id, isShared: true }] : [];
+  return flights.claim(snapshotClaims, 'CreateVolume', async () => {
+    const { pool } = await requireSource(controller, source, request);
+    requireSamePool(request, source, pool);
+    const id = volumeIdFor(nodeId, pool.name, request.name);
+    const volumeClaims = source.type === 'volume' ? [sourceClaim(pool, source.id)] : [];
+    return flights.claim([{ object: id }, ...volumeClaims], 'CreateVolume', async () => {
+      const { record } = await requireSource(controller, source, request);
+      return { pool, record: await pool.create(specFor(request, pool, id, record), source) };
+    });
+  });
+}
+
+/** @throws InvalidArgument (CV26) */
+function requireSamePool({ parameters: { poolName } }: VolumeRequest, { id, type }: VolumeSource, pool: Pool): void {
+  if (poolName === undefined || poolName === pool.name) return;
+  throw new InvalidArgument(
+    `The ${type} ${id} is in pool ${pool.name}, and a volume made from it is in the same: ask for that pool instead of ${poolName}, or for none.`,
+  );
+}
+
+/**
+ * Ids are derived from names, pool by pool, so the name is looked for in every pool that is open: a second try with
+ * another pool must meet the volume of the first. A pool that is not open is passed over; one broken disk does not
+ * stop creation on the others.
+ */
+async function findByName(
+  { nodeId, pools }: ControllerContext,
+  name: string,
+  likely: Pool | undefined,
+): Promise<FoundVolume | undefined> {
+  for (const pool of [
+    ...(likely === undefined ? [] : [likely]),
+    ...pools.known().filter((other) => other !== likely),
+  ]) {
+    const record = await pool.find(volumeIdFor(nodeId, pool.name, name));
+    if (record !== undefined) return { pool, record };
+  }
+  return undefined;
+}
+
+function replay({ topology }: ControllerContext, existing: FoundVolume, request: VolumeRequest): FoundVolume {
+  const { pool, record } = existing;
+  const found = differences({ poolName: pool.name, record }, request, topology);
+  if (found.length === 0) return existing;
+  throw new AlreadyExists(
+    `volume ${record.id} has this name already, and differs: ${found.join('; ')}. Use another name, or ask for what it is.`,
+  );
+}
+
+function requireHere({ nodeId, topology: here }: ControllerContext, { name, topology }: VolumeRequest): void {
+  if (allowsHere(topology, here)) return;
+  throw new ResourceExhausted(
+    `Volume ${JSON.stringify(name)} cannot be made: node ${nodeId} is not in the requisite topology, and its volumes lie on its own disks.`,
+  );
+}

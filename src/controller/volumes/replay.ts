@@ -1,0 +1,56 @@
+import type { TopologySegments } from '../../csi/parse.ts';
+import { mismatch } from '../../volume/capability.ts';
+import { formatDuration } from '../../volume/duration.ts';
+import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
+import { type CapacityRange, satisfies } from '../../volume/size.ts';
+import { allowsHere } from '../capacity/topology.ts';
+import type { VolumeRequest } from '../request.ts';
+import { parseMutable } from './parameters.ts';
+
+/** A volume that already has the name, and the pool it is in. */
+export interface Existing {
+  readonly poolName: string;
+  readonly record: VolumeRecord;
+}
+
+/**
+ * Why the volume is not what the request asks for; empty if it answers the request (CV14 to CV17). What a request
+ * leaves to us is compatible with whatever was chosen the first time, also if the defaults have changed since.
+ */
+export function differences({ record, poolName }: Existing, request: VolumeRequest, here: TopologySegments): string[] {
+  const { demand, parameters } = request;
+  // What can be modified may have been: the same request as at first is a replay, and so is one for what it is now.
+  const atFirst = parseMutable({ ...record.parameters, ...record.mutableParameters });
+  const isEither = <T>(asked: T, first: T, now: T) => asked === first || asked === now;
+  const found = [
+    parameters.poolName !== undefined && parameters.poolName !== poolName && `it is in pool ${poolName}`,
+    !satisfies(record.sizeBytes, request.range) &&
+      `it has ${record.sizeBytes} bytes, not ${describeRange(request.range)}`,
+    mismatch(record.content, demand.access),
+    demand.modes.join() !== record.accessModes.join() && `it was made for ${record.accessModes.join(', ')}`,
+    !isEither(parameters.provisioning, atFirst.provisioning, record.provisioning) &&
+      `its provisioning is ${record.provisioning}`,
+    !isEither(parameters.undeleteSeconds, atFirst.undeleteSeconds, record.undeleteSeconds) &&
+      `its undelete is ${record.undeleteSeconds === undefined ? "its pool's" : formatDuration(record.undeleteSeconds)}`,
+    mkfsOptionsOf(record) !== parameters.mkfsOptions && `its mkfsOptions are '${mkfsOptionsOf(record)}'`,
+    describeSource(request.source) !== describeSource(record.source) &&
+      `it was made from ${describeSource(record.source)}`,
+    !allowsHere(request.topology, here) && 'it is on this node, which accessibility_requirements exclude',
+  ];
+  return found.filter((difference) => typeof difference === 'string');
+}
+
+function describeSource(source: VolumeSource | undefined): string {
+  return source === undefined ? 'nothing' : `${source.type} ${source.id}`;
+}
+
+/** The text as it came: only the keys of Kubernetes may change from one try to the next. */
+function mkfsOptionsOf(record: VolumeRecord): string {
+  return record.parameters['mkfsOptions'] ?? '';
+}
+
+function describeRange(range: CapacityRange | undefined): string {
+  const required = range?.requiredBytes === undefined ? [] : [`at least ${range.requiredBytes}`];
+  const limit = range?.limitBytes === undefined ? [] : [`at most ${range.limitBytes}`];
+  return [...required, ...limit].join(' and ');
+}

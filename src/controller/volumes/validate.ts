@@ -1,0 +1,105 @@
+import type * as wire from '../../csi/generated/types.ts';
+import type { Draft } from '../../csi/handler.ts';
+import { parseCapability } from '../../csi/parse.ts';
+import type { FoundVolume } from '../../pool/pools.ts';
+import { excess, type VolumeCapability } from '../../volume/capability.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import { shortMessage } from '../present.ts';
+import { parseMutable, parseMutableParameters, parseParameters } from './parameters.ts';
+
+/** The answer is no; that is no error of the caller (VC05). */
+class Unsupported extends InvalidArgument {}
+
+/** Keys that Kubernetes puts into a volume's context by itself (ST11). */
+const kubernetesContextKeys = /^(csi\.storage\.k8s\.io\/|storage\.kubernetes\.io\/csiProvisionerIdentity$)/;
+
+/** What a caller wants to do with a volume. */
+export interface Uses {
+  readonly capabilities: readonly VolumeCapability[];
+  /** What no volume of ours can do. */
+  readonly unsupported: string | undefined;
+}
+
+/** @throws InvalidArgument for a capability that is wrong in itself (L13, L14) */
+export function parseUses(capabilities: readonly wire.VolumeCapability[]): Uses {
+  const parsed: VolumeCapability[] = [];
+  let unsupported: string | undefined;
+  for (const capability of capabilities) {
+    try {
+      parsed.push(parseCapability(capability, (message) => new Unsupported(message)));
+    } catch (error) {
+      if (!(error instanceof Unsupported)) throw error;
+      unsupported ??= error.message;
+    }
+  }
+  return { capabilities: parsed, unsupported };
+}
+
+/**
+ * Whether the volume is all that the request says of it. What is confirmed is echoed, field by field; the caller
+ * compares (VC06).
+ */
+export function validate(
+  volume: FoundVolume,
+  { capabilities, unsupported }: Uses,
+  request: wire.ValidateVolumeCapabilitiesRequest,
+): Draft<wire.ValidateVolumeCapabilitiesResponse> {
+  const { volume_capabilities, volume_context, parameters, mutable_parameters } = request;
+  const reason =
+    unsupported ??
+    capabilities.map((each) => excess(volume.record, each)).find((found) => found !== undefined) ??
+    whyNotContext(volume_context) ??
+    whyNotParameters(volume, parameters) ??
+    whyNotMutable(volume.record, mutable_parameters);
+  if (reason !== undefined) return { message: shortMessage(reason) };
+  return { confirmed: { volume_capabilities, volume_context, parameters, mutable_parameters } };
+}
+
+/** Our volumes have an empty context. */
+export function whyNotContext(context: Readonly<Record<string, string>>): string | undefined {
+  const foreign = Object.keys(context).find((key) => !kubernetesContextKeys.test(key));
+  return foreign === undefined ? undefined : `the volume has no ${JSON.stringify(foreign)} in its context`;
+}
+
+/** Parameters may be left out; those that are there must be what the volume was made with, or is now (VC07). */
+function whyNotParameters(
+  { pool, record }: FoundVolume,
+  parameters: Readonly<Record<string, string>>,
+): string | undefined {
+  return reasonIn(() => {
+    const asked = parseParameters(parameters);
+    const made = parseMutable(record.parameters);
+    if (asked.poolName !== undefined && asked.poolName !== pool.name) return `the volume is in pool ${pool.name}`;
+    if ('mkfsOptions' in parameters && asked.mkfsOptions !== (record.parameters['mkfsOptions'] ?? '')) {
+      return 'the volume was made with other mkfsOptions';
+    }
+    if ('provisioning' in parameters && asked.provisioning !== made.provisioning) {
+      return whyNotMutable(record, { provisioning: asked.provisioning });
+    }
+    if ('undelete' in parameters && asked.undeleteSeconds !== made.undeleteSeconds) {
+      return whyNotMutable(record, { undelete: parameters['undelete'] ?? '' });
+    }
+    return undefined;
+  });
+}
+
+/** Mutable parameters that are there must be what the volume has now (VC07). */
+function whyNotMutable(record: VolumeRecord, parameters: Readonly<Record<string, string>>): string | undefined {
+  return reasonIn(() => {
+    const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } =
+      parseMutableParameters(parameters);
+    if (provisioning !== record.provisioning) return `the volume is ${record.provisioning}`;
+    return undeleteSeconds === record.undeleteSeconds ? undefined : 'the volume has another undelete';
+  });
+}
+
+/** What is wrong with the parameters in themselves is a reason, too. */
+function reasonIn(compare: () => string | undefined): string | undefined {
+  try {
+    return compare();
+  } catch (error) {
+    if (error instanceof InvalidArgument) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,101 @@
+import { parseMkfsOptions } from '../../command/mkfs-options.ts';
+import type { Pool, VolumeSpec } from '../../pool/pool.ts';
+import { mismatch, type VolumeContent } from '../../volume/capability.ts';
+import { type HoldfastError, InvalidArgument, OutOfRange } from '../../volume/errors.ts';
+import { filesystemTraits } from '../../volume/filesystem.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { Provisioning } from '../../volume/record.ts';
+import { type CapacityRange, chooseSize, granularityBytes, larger, roundUp } from '../../volume/size.ts';
+import type { Demand, VolumeRequest } from '../request.ts';
+import type { SourceRecord } from './sources.ts';
+
+/**
+ * The volume that the request asks for, in this pool, with the content of `from` or none.
+ * @throws InvalidArgument for what the pool cannot do, OutOfRange for a size that it cannot have
+ */
+export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?: SourceRecord): VolumeSpec {
+  const { demand, parameters } = request;
+  const onUnsupported = (message: string) => new InvalidArgument(message);
+  const content = from === undefined ? contentIn(pool, demand, onUnsupported) : contentOf(from, demand);
+  requireProvisioning(pool, parameters.provisioning);
+  // Checked also if there is nothing to be formatted: a class is for new and for restored volumes, and it must be right.
+  const formatting = mkfsArguments(content, parameters.mkfsOptions);
+  return {
+    id,
+    name: request.name,
+    sizeBytes: from === undefined ? chooseSize(request.range, minimumBytes(content)) : sizeFrom(from, request.range),
+    content,
+    accessModes: demand.modes,
+    provisioning: parameters.provisioning,
+    mkfsArguments: from === undefined ? formatting : [],
+    parameters: request.allParameters,
+    mutableParameters: request.mutableParameters,
+    undeleteSeconds: parameters.undeleteSeconds,
+  };
+}
+
+/** What a volume in this pool will hold to meet the demand. `onUnsupported` makes the error if none can. */
+export function contentIn(
+  pool: Pool,
+  { access }: Demand,
+  onUnsupported: (message: string) => HoldfastError,
+): VolumeContent {
+  const { block, filesystems } = pool.capabilities;
+  if (access.type === 'block') {
+    if (!block) throw onUnsupported(`Pool ${pool.name} has no raw block volumes.`);
+    return { type: 'block' };
+  }
+  const fsType = access.fsType ?? pool.defaultFilesystem;
+  if (!filesystems.includes(fsType)) {
+    throw onUnsupported(`Pool ${pool.name} has no ${fsType}, only ${filesystems.join(', ')}.`);
+  }
+  return { type: 'mount', fsType };
+}
+
+/** The smallest volume that can hold this (CV09). */
+export function minimumBytes(content: VolumeContent): bigint {
+  return content.type === 'block' ? granularityBytes : filesystemTraits[content.fsType].minimumBytes;
+}
+
+/** @throws InvalidArgument */
+export function requireProvisioning(pool: Pool, provisioning: Provisioning): void {
+  const { provisioning: known } = pool.capabilities;
+  if (known.includes(provisioning)) return;
+  throw new InvalidArgument(`Pool ${pool.name} has no ${provisioning} provisioning, only ${known.join(', ')}.`);
+}
+
+/** The content is the source's, whatever the request would like it to be (CV26). */
+function contentOf({ content, id }: SourceRecord, { access }: Demand): VolumeContent {
+  const reason = mismatch(content, access);
+  if (reason !== undefined) throw new InvalidArgument(`A volume cannot be made so from ${id}: ${reason}.`);
+  return content;
+}
+
+/**
+ * As large as the source unless more is asked for (CV28). What is asked for is rounded as it was for the source: the claim
+ * that it was made for has a copy, too.
+ */
+function sizeFrom({ content, id, sizeBytes }: SourceRecord, range: CapacityRange | undefined): bigint {
+  const required = range?.requiredBytes ?? sizeBytes;
+  if (larger(roundUp(required, granularityBytes), minimumBytes(content)) < sizeBytes) {
+    throw new OutOfRange(`${required} bytes are too few for the content of ${id}, which has ${sizeBytes}.`);
+  }
+  return chooseSize({ requiredBytes: required, limitBytes: range?.limitBytes }, sizeBytes);
+}
+
+/**
+ * The least that is to be asked for to restore it, for CS12: the CO refuses less. A size that people write in powers of
+ * ten, such as 10G, is no multiple of the granularity: of all requests that are rounded up to this size it is the likely
+ * one. 0, for unspecified, if no request is too small.
+ */
+export function restoreBytes({ content, sizeBytes }: Pick<SourceRecord, 'content' | 'sizeBytes'>): bigint {
+  if (sizeBytes <= minimumBytes(content)) return 0n;
+  const decimal = sizeBytes - (sizeBytes % 1_000_000n);
+  return roundUp(decimal, granularityBytes) === sizeBytes ? decimal : sizeBytes;
+}
+
+function mkfsArguments(content: VolumeContent, options: string): string[] {
+  if (content.type === 'mount') return parseMkfsOptions(content.fsType, options);
+  if (options === '') return [];
+  throw new InvalidArgument('mkfsOptions is set, but a raw block volume gets no filesystem: leave it out.');
+}

@@ -1,0 +1,93 @@
+import koffi from 'koffi';
+import type { Lane } from '../call/disk-queue.ts';
+import { KernelError } from '../call/errno.ts';
+import { callOnWorker, invokeNow, libraryCall } from '../call/libc.ts';
+
+/** What lies on a device or in an image, as far as libblkid can tell. */
+export type Content =
+  /** No signature that libblkid knows. */
+  | { readonly kind: 'blank' }
+  | { readonly kind: 'filesystem'; readonly type: string; readonly uuid: string | undefined }
+  | { readonly kind: 'partitions'; readonly type: string }
+  /** LUKS, LVM, RAID, swap, …; `type` as blkid(8) names it. */
+  | { readonly kind: 'other'; readonly type: string }
+  /** Signatures that contradict each other. */
+  | { readonly kind: 'ambivalent' };
+
+const BLKID_SUBLKS_UUID = 1 << 3;
+const BLKID_SUBLKS_TYPE = 1 << 5;
+const BLKID_SUBLKS_USAGE = 1 << 7;
+/** A superblock whose checksum is wrong is still somebody's data, and no reason to call the device blank. */
+const BLKID_SUBLKS_BADCSUM = 1 << 10;
+const superblockFlags = BLKID_SUBLKS_TYPE | BLKID_SUBLKS_UUID | BLKID_SUBLKS_USAGE | BLKID_SUBLKS_BADCSUM;
+
+const nothingFound = 1;
+const ambivalent = -2;
+const EIO = 5;
+
+/** Loaded when first needed, so that a machine without it can still say so. */
+let loaded: ReturnType<typeof load> | undefined;
+
+function load() {
+  const library = koffi.load('libblkid.so.1');
+  return {
+    open: libraryCall<readonly [string]>(library, 'void *blkid_new_probe_from_filename(const char *path)'),
+    free: libraryCall<readonly [bigint]>(library, 'void blkid_free_probe(void *probe)'),
+    enableSuperblocks: libraryCall<readonly [bigint, number]>(
+      library,
+      'int blkid_probe_enable_superblocks(void *probe, int enable)',
+    ),
+    setSuperblockFlags: libraryCall<readonly [bigint, number]>(
+      library,
+      'int blkid_probe_set_superblocks_flags(void *probe, int flags)',
+    ),
+    enablePartitions: libraryCall<readonly [bigint, number]>(
+      library,
+      'int blkid_probe_enable_partitions(void *probe, int enable)',
+    ),
+    probe: libraryCall<readonly [bigint]>(library, 'int blkid_do_safeprobe(void *probe)'),
+    lookup: library.func(
+      'int blkid_probe_lookup_value(void *probe, const char *name, _Out_ const char **value, void *length)',
+    ),
+  };
+}
+
+/**
+ * Looks for filesystems, other superblocks and partition tables on a device or in a file. Never believes a cache: it
+ * reads the disk each time (blkid_do_safeprobe of libblkid).
+ */
+export function probeContent(lane: Lane, path: string): Promise<Content> {
+  loaded ??= load();
+  const blkid = loaded;
+  // In one piece: what has been opened is closed in any case, and not before the probe is over.
+  return lane.run(() => probeOnWorker(blkid, path));
+}
+
+async function probeOnWorker(blkid: ReturnType<typeof load>, path: string): Promise<Content> {
+  const { result: probe, errno } = await callOnWorker(blkid.open, [path]);
+  if (typeof probe !== 'bigint') throw new KernelError({ syscall: blkid.open.name, errno: errno || EIO, path });
+  try {
+    invokeNow(blkid.enableSuperblocks, [probe, 1], path);
+    invokeNow(blkid.setSuperblockFlags, [probe, superblockFlags], path);
+    invokeNow(blkid.enablePartitions, [probe, 1], path);
+    const { result } = await callOnWorker(blkid.probe, [probe]);
+    if (result === ambivalent) return { kind: 'ambivalent' };
+    if (result === nothingFound) return { kind: 'blank' };
+    if (result !== 0) throw new KernelError({ syscall: blkid.probe.name, errno: EIO, path });
+    return describe((name) => {
+      const value: unknown[] = [null];
+      return blkid.lookup(probe, name, value, null) === 0 && typeof value[0] === 'string' ? value[0] : undefined;
+    });
+  } finally {
+    // Closes the device, which may have to wait for it.
+    await callOnWorker(blkid.free, [probe]);
+  }
+}
+
+function describe(lookUp: (name: string) => string | undefined): Content {
+  const type = lookUp('TYPE');
+  if (type === undefined) return { kind: 'partitions', type: lookUp('PTTYPE') ?? 'unknown' };
+  return lookUp('USAGE') === 'filesystem'
+    ? { kind: 'filesystem', type, uuid: lookUp('UUID') }
+    : { kind: 'other', type };
+}

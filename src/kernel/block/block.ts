@@ -1,0 +1,71 @@
+import { constants } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Descriptor, type Openable, openFile, openReadOnly } from '../call/descriptor.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { isErrno } from '../call/errno.ts';
+import { type IoctlRequest, ioctlNow } from '../call/ioctl.ts';
+
+const BLKGETSIZE64: IoctlRequest = { name: 'BLKGETSIZE64', number: 0x80081272 };
+const BLKSSZGET: IoctlRequest = { name: 'BLKSSZGET', number: 0x1268 };
+const BLKROSET: IoctlRequest = { name: 'BLKROSET', number: 0x125d };
+const BLKROGET: IoctlRequest = { name: 'BLKROGET', number: 0x125e };
+
+/** How large a block device is. */
+export async function deviceSizeBytes(lane: Lane, device: Openable): Promise<bigint> {
+  await using descriptor = await openReadOnly(lane, device);
+  return sizeOfDevice(descriptor);
+}
+
+/** The same for a device that is open: a number that the kernel has in memory. */
+export function sizeOfDevice(device: Descriptor): bigint {
+  const size = Buffer.alloc(8);
+  ioctlNow(device, BLKGETSIZE64, size);
+  return size.readBigUInt64LE();
+}
+
+/** Whether a device that is open refuses writes: a mark that the kernel has in memory. */
+export function refusesWrites(device: Descriptor): boolean {
+  const flag = Buffer.alloc(4);
+  ioctlNow(device, BLKROGET, flag);
+  return flag.readInt32LE() !== 0;
+}
+
+/**
+ * Makes a device refuse writes, or take them, from everybody who has it open and will have it. The mark belongs to the
+ * device's number: it outlives what is attached there.
+ */
+export function setRefusesWrites(device: Descriptor, refuses: boolean): void {
+  const flag = Buffer.alloc(4);
+  flag.writeInt32LE(refuses ? 1 : 0);
+  ioctlNow(device, BLKROSET, flag);
+}
+
+/** What an open block device takes: numbers that the kernel has in memory. */
+export interface DeviceLimits {
+  readonly sizeBytes: bigint;
+  /** The smallest piece that it reads and writes: no filesystem on it may have smaller sectors. */
+  readonly sectorBytes: number;
+}
+
+export function limitsOfDevice(device: Descriptor): DeviceLimits {
+  const sector = Buffer.alloc(4);
+  ioctlNow(device, BLKSSZGET, sector);
+  return { sizeBytes: sizeOfDevice(device), sectorBytes: sector.readInt32LE() };
+}
+
+/**
+ * Opens a block device so that nobody mounts or formats it meanwhile, if nobody has it for himself: a mounted filesystem,
+ * a volume manager, a program that formats (open(2), O_EXCL without O_CREAT). One that ends lets go a moment later.
+ * @returns undefined if somebody has it
+ */
+export async function openDeviceAlone(lane: Lane, path: string): Promise<Descriptor | undefined> {
+  for (const pauseMs of [1, 10, 100, 1000, 0]) {
+    try {
+      return await openFile(lane, path, constants.O_RDWR | constants.O_EXCL);
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+    }
+    if (pauseMs > 0) await delay(pauseMs);
+  }
+  return undefined;
+}

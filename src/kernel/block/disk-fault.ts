@@ -1,0 +1,43 @@
+import { errnoName, KernelError } from '../call/errno.ts';
+
+/**
+ * What the kernel answers when a disk, or the filesystem on it, has failed, as a sentence without its full stop. Block
+ * devices have a number for each way to fail (blk_errors in block/blk-core.c), filesystems some of their own, and
+ * those that have a server elsewhere the ones of the network. A disk that is full is not among them.
+ */
+const faults: ReadonlyMap<string, string> = new Map([
+  ['EIO', 'its disk or filesystem answers with I/O errors'],
+  ['EROFS', 'its filesystem has become read-only'],
+  ['ENXIO', 'its disk is gone'],
+  ['ENODEV', 'its disk is gone'],
+  ['ENOMEDIUM', 'its disk is gone'],
+  ['ENOLINK', 'its disk has lost its connection'],
+  ['EREMOTEIO', 'its disk answers with errors'],
+  ['EBADE', 'its disk is reserved by another host'],
+  ['ENODATA', 'its disk cannot read what was written'],
+  ['EILSEQ', 'its disk answers that checksums do not fit'],
+  ['ETIME', 'its disk answers that it timed out'],
+  ['ETIMEDOUT', 'its disk answers that it timed out'],
+  ['EUCLEAN', 'its filesystem is damaged'],
+  ['EBADMSG', 'its filesystem is damaged'],
+  ['ESHUTDOWN', 'its filesystem has shut down'],
+  ['ESTALE', 'its filesystem is gone'],
+  ['ENOTCONN', 'its filesystem is gone'],
+]);
+
+/** ENODEV of fsopen(2) says that the kernel has no such filesystem: there was no disk in it. */
+const callsWithoutDisk: ReadonlySet<string> = new Set(['fsopen']);
+
+/** What an error of the kernel's says of the disk that it came from; undefined: nothing, that disk may be well. */
+export function diskFaultOf(error: unknown): string | undefined {
+  if (!isOfKernel(error) || callsWithoutDisk.has(error.syscall)) return undefined;
+  const code = errnoName(error) ?? '';
+  const words = faults.get(code);
+  return words === undefined ? undefined : `${words} (${code})`;
+}
+
+/** Ours, or one of node:fs. */
+function isOfKernel(error: unknown): error is Error & { readonly syscall: string } {
+  if (error instanceof KernelError) return true;
+  return error instanceof Error && 'syscall' in error && typeof error.syscall === 'string';
+}

@@ -1,0 +1,114 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import type { Lane } from '../call/disk-queue.ts';
+import { type DeviceNumber, loopMajor } from './device.ts';
+
+/*
+ * What sysfs tells of loop devices. It lies in memory: no device is opened, and no file behind one is asked.
+ */
+
+/**
+ * The files behind this node's loop devices, by the devices' numbers. The path is what the kernel shows in sysfs: as its
+ * mount is seen there, with ` (deleted)` behind it if the file has no name any more. No device is opened.
+ */
+export async function loopBackingPaths(lane: Lane): Promise<ReadonlyMap<number, string>> {
+  const names = await lane.run(() => readdir('/sys/block'));
+  const numbers = names.flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? []).map(Number);
+  const paths = new Map<number, string>();
+  for (const number of numbers.sort((a, b) => a - b)) {
+    // Most have none, and to be told so by an error takes longer.
+    const path = isAttached(number) ? backingPath(number) : undefined;
+    if (path !== undefined) paths.set(number, path);
+  }
+  return paths;
+}
+
+/** The file behind a loop device, as sysfs shows it: the device is not opened, nor the file asked. */
+export function loopBackingPath(device: DeviceNumber): string | undefined {
+  const number = loopNumber(device);
+  return number === undefined ? undefined : backingPath(number);
+}
+
+/** What sysfs alone has of a loop device. */
+export interface LoopSight {
+  readonly device: DeviceNumber;
+  readonly devicePath: string;
+  readonly readonly: boolean;
+  /** The kernel detaches it with its last user. */
+  readonly autoclear: boolean;
+}
+
+/** The loop devices over such a path, none of them opened: their file's filesystem may be dead. */
+export async function findLoops(lane: Lane, isWanted: (backingPath: string) => boolean): Promise<LoopSight[]> {
+  const wanted = Array.from(await loopBackingPaths(lane)).filter(([, path]) => isWanted(path));
+  return wanted.map(([number]) => ({
+    device: loopDevice(number),
+    devicePath: loopPath(number),
+    readonly: isSet(number, 'ro'),
+    autoclear: isSet(number, 'loop/autoclear'),
+  }));
+}
+
+/** The number of the loop device behind a device number; undefined if that is no loop device, or a partition of one. */
+export function loopNumber(device: DeviceNumber): number | undefined {
+  const number = device.minor >> minorShift();
+  return device.major === loopMajor && number << minorShift() === device.minor ? number : undefined;
+}
+
+/** The device number of a whole loop device. */
+export function loopDevice(number: number): DeviceNumber {
+  return { major: loopMajor, minor: number << minorShift() };
+}
+
+/**
+ * A number that the kernel gives a disk anew each time that a file is attached or detached, and never twice
+ * (Documentation/ABI/testing/sysfs-block, diskseq). sysfs lies in memory. undefined before Linux 5.15.
+ */
+export function diskSequence(number: number): string | undefined {
+  try {
+    return readFileSync(`/sys/block/loop${number}/diskseq`, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** The directory `loop` is there only while a file is attached; sysfs lies in memory. */
+export function isAttached(number: number): boolean {
+  return existsSync(`/sys/block/loop${number}/loop`);
+}
+
+/** undefined if nothing is attached. */
+function backingPath(number: number): string | undefined {
+  try {
+    return readFileSync(`/sys/block/loop${number}/loop/backing_file`, 'utf8').trimEnd();
+  } catch {
+    return undefined;
+  }
+}
+
+function isSet(number: number, attribute: 'ro' | 'loop/autoclear'): boolean {
+  try {
+    return readFileSync(`/sys/block/loop${number}/${attribute}`, 'ascii').trim() === '1';
+  } catch {
+    return false;
+  }
+}
+
+/** Where its node is. */
+export function loopPath(number: number): string {
+  return `/dev/loop${number}`;
+}
+
+let knownMinorShift: number | undefined;
+
+/** With loop.max_part set, the kernel leaves room for partitions between the minor numbers (drivers/block/loop.c). */
+function minorShift(): number {
+  knownMinorShift ??= readMinorShift();
+  return knownMinorShift;
+}
+
+function readMinorShift(): number {
+  const parameter = '/sys/module/loop/parameters/max_part';
+  const maximumPartitions = existsSync(parameter) ? Number(readFileSync(parameter, 'ascii')) : 0;
+  return maximumPartitions > 0 ? 32 - Math.clz32(maximumPartitions) : 0;
+}

@@ -1,0 +1,265 @@
+import { constants } from 'node:fs/promises';
+import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { isErrno } from '../call/errno.ts';
+import { type IoctlRequest, ioctl, ioctlNow, type LentMemory } from '../call/ioctl.ts';
+import { invoke, libcCall } from '../call/libc.ts';
+import { setRefusesWrites } from './block.ts';
+import { type DeviceNumber, sameDevice } from './device.ts';
+import { diskFaultOf } from './disk-fault.ts';
+import {
+  decodeLoopInfo,
+  encodeLoopConfig,
+  type LoopInformation,
+  loopInfoBytes,
+  nameBackingFile,
+} from './loop-layout.ts';
+import { isAttached, loopBackingPaths, loopDevice, loopPath } from './loop-sysfs.ts';
+
+/** A loop device that was just attached. */
+export interface LoopDevice {
+  readonly number: number;
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+  /** Keeps the device: with autoclear the kernel detaches it as soon as nothing has it open or mounted. */
+  readonly descriptor: Descriptor;
+}
+
+/**
+ * What the kernel knows of an attached loop device (LOOP_GET_STATUS64 of loop(4)). The label is whatever was given at
+ * attach, at most 63 bytes.
+ */
+export interface LoopStatus extends LoopInformation {
+  readonly number: number;
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+}
+
+export interface LoopRequest {
+  /** The file: its path, or the file itself, open for reading and, unless `readonly`, writing. It is closed. */
+  readonly backing: string | Descriptor;
+  readonly label: string;
+  readonly readonly: boolean;
+  readonly autoclear: boolean;
+  readonly blockSizeBytes: number;
+}
+
+const LOOP_CLR_FD: IoctlRequest = { name: 'LOOP_CLR_FD', number: 0x4c01 };
+const LOOP_GET_STATUS64: IoctlRequest = { name: 'LOOP_GET_STATUS64', number: 0x4c05 };
+const LOOP_SET_CAPACITY: IoctlRequest = { name: 'LOOP_SET_CAPACITY', number: 0x4c07 };
+const LOOP_CONFIGURE: IoctlRequest = { name: 'LOOP_CONFIGURE', number: 0x4c0a };
+const LOOP_CTL_ADD: IoctlRequest = { name: 'LOOP_CTL_ADD', number: 0x4c80 };
+const LOOP_CTL_GET_FREE: IoctlRequest = { name: 'LOOP_CTL_GET_FREE', number: 0x4c82 };
+
+/** Others on this node take loop devices too; this many of them may be faster than us, one after the other. */
+const attachAttempts = 128;
+
+const mknodCall = libcCall<readonly [string, number, number]>(
+  'int mknod(const char *path, uint mode, uint64_t device)',
+);
+
+let control: Promise<Descriptor> | undefined;
+
+/** Opened at first need, which loads the kernel's loop module, and kept: nothing that could go away is behind it. */
+async function openControl(lane: Lane): Promise<Descriptor> {
+  control ??= openReadOnly(lane, '/dev/loop-control');
+  try {
+    return await control;
+  } catch (error) {
+    control = undefined;
+    throw error;
+  }
+}
+
+/** Numbers at which a call of this process is at work: the kernel offers the same free device to all who ask. */
+const claimed = new Set<number>();
+
+/**
+ * Attaches a file to a free loop device in one step (LOOP_CONFIGURE), so that nobody sees a half configured device and
+ * none is left if the process dies. Uses direct I/O where the file allows it.
+ */
+export async function attachLoop(lane: Lane, request: LoopRequest): Promise<LoopDevice> {
+  await using backing =
+    typeof request.backing === 'string' ? await openFile(lane, request.backing, accessFlags(request)) : request.backing;
+  const control = await openControl(lane);
+  for (let attempt = 1; ; attempt++) {
+    // A look at the kernel's list; at worst the kernel sets up one more device, which is a matter of memory.
+    let number = ioctlNow(control, LOOP_CTL_GET_FREE, 0);
+    // Never even opened while something is attached: that would hold off the autoclear of another volume's device.
+    while (claimed.has(number) || isAttached(number)) number++;
+    claimed.add(number);
+    try {
+      const descriptor = await configure(lane, control, number, backing, request);
+      // The loop device has the file open now.
+      backing.closeNow();
+      return { number, devicePath: loopPath(number), device: loopDevice(number), descriptor };
+    } catch (error) {
+      // EBUSY: another process was faster. ENXIO, ENOENT: it has removed the device already.
+      if (!isErrno(error, 'EBUSY', 'ENXIO', 'ENOENT') || attempt === attachAttempts) throw error;
+    } finally {
+      claimed.delete(number);
+    }
+  }
+}
+
+async function configure(
+  lane: Lane,
+  control: Descriptor,
+  number: number,
+  backing: Descriptor,
+  request: LoopRequest,
+): Promise<Descriptor> {
+  await using device = await openOrAdd(lane, control, number, accessFlags(request));
+  const setUp = async (directIo: boolean) => {
+    const config = encodeLoopConfig({ ...request, directIo });
+    // It names the file by its number, which has to stay for as long as the call takes.
+    const withFile: LentMemory = {
+      lend: () => nameBackingFile(config, backing.lend()),
+      giveBack: () => backing.giveBack(),
+    };
+    return await ioctl(lane, device, LOOP_CONFIGURE, withFile);
+  };
+  const attach = async () => {
+    await unlessErrno('EINVAL', setUp(true), () => setUp(false));
+    // The kernel keeps this mark with the number, whoever has that next.
+    if (!request.readonly) setRefusesWrites(device, false);
+  };
+  const [configured, opened] = await Promise.allSettled([
+    attach(),
+    // To be kept: a kernel may refuse to mount what somebody has open for writing (bdev_allow_write_mounted=0).
+    openReadOnly(lane, device.path),
+  ]);
+  if (opened.status === 'rejected') {
+    if (configured.status === 'fulfilled') await ioctl(lane, device, LOOP_CLR_FD, 0);
+    throw opened.reason;
+  }
+  const keeper = opened.value;
+  if (configured.status === 'rejected') {
+    await keeper[Symbol.asyncDispose]();
+    throw configured.reason;
+  }
+  device.closeNow();
+  return keeper;
+}
+
+/** Opens a loop device, making it, and its node where /dev is no devtmpfs, if it is not there yet. */
+async function openOrAdd(lane: Lane, control: Descriptor, number: number, flags: number): Promise<Descriptor> {
+  const path = loopPath(number);
+  try {
+    return await openFile(lane, path, flags);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT', 'ENXIO')) throw error;
+  }
+  await unlessErrno('EEXIST', ioctl(lane, control, LOOP_CTL_ADD, number));
+  const { major, minor } = loopDevice(number);
+  // makedev(3) for a major below 4096.
+  const packed = (minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12);
+  await unlessErrno('EEXIST', invoke(lane, mknodCall, [path, constants.S_IFBLK | 0o660, packed], path));
+  return openFile(lane, path, flags);
+}
+
+/**
+ * The status of a loop device; undefined if it does not exist or nothing is attached to it. The kernel tells it only to
+ * one who has the device open, so an autoclear device whose last user goes at this moment lives until this is done.
+ */
+export async function loopStatus(lane: Lane, number: number): Promise<LoopStatus | undefined> {
+  try {
+    await using descriptor = await openReadOnly(lane, loopPath(number));
+    return await readStatus(lane, descriptor, number);
+  } catch (error) {
+    if (isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) return undefined;
+    throw error;
+  }
+}
+
+async function readStatus(lane: Lane, descriptor: Descriptor, number: number): Promise<LoopStatus> {
+  const info = Buffer.alloc(loopInfoBytes);
+  // The kernel asks the backing file's filesystem for its inode number: not on this thread.
+  await ioctl(lane, descriptor, LOOP_GET_STATUS64, info);
+  return { number, devicePath: loopPath(number), device: loopDevice(number), ...decodeLoopInfo(info) };
+}
+
+/**
+ * Opens a loop device that was seen, so that it stays: with autoclear its last user may go at any moment.
+ * @returns undefined if it shows that file no more
+ */
+export async function holdLoop(lane: Lane, seen: LoopStatus): Promise<Descriptor | undefined> {
+  const gone = ['ENXIO', 'ENOENT', 'ENODEV'];
+  let hold: Descriptor;
+  try {
+    hold = await openReadOnly(lane, seen.devicePath);
+  } catch (error) {
+    if (isErrno(error, ...gone)) return undefined;
+    throw error;
+  }
+  try {
+    const now = await readStatus(lane, hold, seen.number);
+    if (now.backingInode === seen.backingInode && sameDevice(now.backingDevice, seen.backingDevice)) return hold;
+  } catch (error) {
+    if (!isErrno(error, ...gone)) throw error;
+  }
+  await hold[Symbol.asyncDispose]();
+  return undefined;
+}
+
+/**
+ * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. Others are not even opened:
+ * whoever looks at a device keeps it, and one that is about to go would be in somebody's way. Left out is also one whose
+ * file lies on a disk that answers with errors: whoever looks for his own has been told so by that disk already.
+ */
+export async function listLoops(
+  lane: Lane,
+  isWanted: (backingPath: string) => boolean = () => true,
+): Promise<LoopStatus[]> {
+  const paths = await loopBackingPaths(lane);
+  const numbers = Array.from(paths).flatMap(([number, path]) => (isWanted(path) ? [number] : []));
+  const statuses = await Promise.all(numbers.map((number) => loopStatus(lane, number).catch(nothingIfSick)));
+  return statuses.filter((status) => status !== undefined);
+}
+
+/** For `loopStatus` of a device whose file's filesystem is dead, and answers the kernel's question with an error. */
+export function nothingIfSick(error: unknown): undefined {
+  if (diskFaultOf(error) === undefined) throw error;
+}
+
+/**
+ * Detaches the file. If something still has the device open or mounted, the kernel sets autoclear instead and detaches
+ * it after the last user (loop(4)); that is no error. Nothing attached is no error either.
+ * @param isMeant asked about what is attached at that moment: the number may since have been given to another file. The
+ *   status that it may read is not to be had of a file whose filesystem is dead
+ */
+export async function detachLoop(
+  lane: Lane,
+  number: number,
+  isMeant: (read: () => Promise<LoopStatus>) => Promise<boolean> = async () => true,
+): Promise<void> {
+  try {
+    await using descriptor = await openReadOnly(lane, loopPath(number));
+    // As long as it is open here, nothing else is attached in its place.
+    if (!(await isMeant(() => readStatus(lane, descriptor, number)))) return;
+    // The mark would stay with the number, and be the next one's.
+    setRefusesWrites(descriptor, false);
+    await ioctl(lane, descriptor, LOOP_CLR_FD, 0);
+  } catch (error) {
+    if (!isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) throw error;
+  }
+}
+
+/** Makes the device as large as its file has become. */
+export async function refreshLoopSize(lane: Lane, number: number): Promise<void> {
+  await using descriptor = await openReadOnly(lane, loopPath(number));
+  await ioctl(lane, descriptor, LOOP_SET_CAPACITY, 0);
+}
+
+function accessFlags({ readonly }: Pick<LoopRequest, 'readonly'>): number {
+  return readonly ? constants.O_RDONLY : constants.O_RDWR;
+}
+
+async function unlessErrno(code: string, work: Promise<number>, otherwise = async () => 0): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!isErrno(error, code)) throw error;
+    await otherwise();
+  }
+}

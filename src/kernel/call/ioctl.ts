@@ -1,0 +1,42 @@
+import { Descriptor } from './descriptor.ts';
+import type { Lane } from './disk-queue.ts';
+import { invoke, invokeNow, type Lent, libcCall, type NativeCall } from './libc.ts';
+
+/** A request of ioctl(2): its name for errors, and its number (the same on x86_64 and arm64). */
+export interface IoctlRequest {
+  readonly name: string;
+  readonly number: number;
+}
+
+/** Memory, or a number. */
+export type IoctlArgument = Uint8Array | number | LentMemory | Descriptor;
+
+/** Memory that names a descriptor, filled in when the call begins. */
+export interface LentMemory extends Lent {
+  lend(): Uint8Array;
+}
+
+type IoctlCall = NativeCall<readonly [Lent, number, IoctlArgument]>;
+
+const withMemory: IoctlCall = libcCall('int ioctl(int fd, ulong request, void *argument)');
+const withNumber: IoctlCall = libcCall('int ioctl(int fd, ulong request, long argument)');
+
+/** ioctl(2) on a worker thread. */
+export function ioctl(
+  lane: Lane,
+  descriptor: Descriptor,
+  request: IoctlRequest,
+  argument: IoctlArgument,
+): Promise<number> {
+  return invoke(lane, callFor(request, argument), [descriptor, request.number, argument], descriptor.path);
+}
+
+/** ioctl(2) here and now, for requests that only look something up. */
+export function ioctlNow(descriptor: Descriptor, request: IoctlRequest, argument: Uint8Array | number): number {
+  return invokeNow(callFor(request, argument), [descriptor, request.number, argument], descriptor.path);
+}
+
+function callFor(request: IoctlRequest, argument: IoctlArgument): IoctlCall {
+  const isNumber = typeof argument === 'number' || argument instanceof Descriptor;
+  return { ...(isNumber ? withNumber : withMemory), name: `ioctl(${request.name})` };
+}

@@ -1,0 +1,167 @@
+import koffi, { type LibraryHandle } from 'koffi';
+import type { Lane } from './disk-queue.ts';
+import { KernelError } from './errno.ts';
+
+/** What a C function may be given: numbers, strings (copied as UTF-8) and lists of them, memory, and pointers. */
+type Plain = number | bigint | string | Uint8Array | null | readonly (string | null)[];
+
+/**
+ * What a call is told of by a number of this process, which could mean something else once it is given back: a
+ * descriptor, or a path below /proc/self/fd. It stays until the call has ended, also if nobody waits for that any more.
+ */
+export interface Lent {
+  /** @throws if it is gone already, and then it need not be given back */
+  lend(): Plain;
+  giveBack(): void;
+}
+
+export type Argument = Plain | Lent;
+
+/** A C function, declared once. */
+export interface NativeCall<A extends readonly Argument[]> {
+  /** For errors: the system call as its man page has it. */
+  readonly name: string;
+  readonly native: ReturnType<LibraryHandle['func']>;
+  /** Arguments that are always the same: the number of a system call. */
+  readonly leading: readonly number[];
+  /** Only in the type: the arguments it takes. */
+  readonly takes?: (...args: A) => void;
+}
+
+// Must come before the first library is loaded. Lanes keep the number of calls in flight small; this is far above it.
+// The stack is for libblkid, whose probes are free with it; memory is taken only as it is touched. What is kept between
+// calls is for all that worker threads do at a time: to make and free it costs more than most calls.
+koffi.config({ async_stack_size: 256 * 1024, resident_async_pools: 32, max_async_calls: 4096 });
+
+const libc = koffi.load('libc.so.6');
+
+/**
+ * Declares a function of libc by its C prototype. Variadic ones (open, ioctl, fcntl, syscall) are declared with the
+ * arguments that we pass: koffi calls variadic functions only synchronously, and the calling conventions of x86_64
+ * (without floating point) and of arm64 on Linux pass integers and pointers to both kinds alike.
+ */
+export function libcCall<A extends readonly Argument[]>(prototype: string): NativeCall<A> {
+  return libraryCall(libc, prototype);
+}
+
+/** Declares a function of any library. */
+export function libraryCall<A extends readonly Argument[]>(library: LibraryHandle, prototype: string): NativeCall<A> {
+  const native = library.func(prototype);
+  return { name: native.info.name, native, leading: [] };
+}
+
+/** Declares a system call that glibc has no function for, by its number, which x86_64 and arm64 share since 424. */
+export function systemCall<A extends readonly Argument[]>(
+  name: string,
+  number: number,
+  types: readonly string[],
+): NativeCall<A> {
+  return { name, native: libc.func('syscall', 'long', ['long', ...types]), leading: [number] };
+}
+
+/** koffi holds no reference to memory given to a call; what is in flight must not be collected. */
+const inFlight = new Set<readonly Plain[]>();
+
+/** What a C function returned, whatever that means, with its errno. */
+export interface Returned {
+  readonly result: unknown;
+  readonly errno: number;
+}
+
+/**
+ * Calls `call` on a worker thread.
+ * @param onLate as in `Lane.run`: for what the call returns if nobody waits for it any more
+ */
+export function callLater<A extends readonly Argument[]>(
+  lane: Lane,
+  call: NativeCall<A>,
+  args: A,
+  onLate?: (returned: Returned) => void,
+): Promise<Returned> {
+  return lane.run(() => callOnWorker(call, args), onLate);
+}
+
+/** For work that has its place in a lane already. */
+export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>, args: A): Promise<Returned> {
+  return new Promise((resolve, reject) => {
+    refuseNul(call.name, args);
+    const plain = lendAll(args);
+    const ended = () => {
+      inFlight.delete(plain);
+      giveAllBack(args);
+    };
+    inFlight.add(plain);
+    try {
+      call.native.async(...call.leading, ...plain, (error: unknown, result: unknown) => {
+        // First of all: koffi restores the call's own errno for this callback only.
+        const errno = koffi.errno();
+        ended();
+        if (error === null) resolve({ result, errno });
+        else reject(error);
+      });
+    } catch (error) {
+      ended();
+      reject(error);
+    }
+  });
+}
+
+/** All or none. */
+function lendAll(args: readonly Argument[]): Plain[] {
+  const plain: Plain[] = [];
+  try {
+    for (const argument of args) plain.push(isLent(argument) ? argument.lend() : argument);
+  } catch (error) {
+    giveAllBack(args.slice(0, plain.length));
+    throw error;
+  }
+  return plain;
+}
+
+function giveAllBack(args: readonly Argument[]): void {
+  for (const argument of args) if (isLent(argument)) argument.giveBack();
+}
+
+function isLent(argument: Argument): argument is Lent {
+  return typeof argument === 'object' && argument !== null && 'lend' in argument;
+}
+
+/** Calls `call` on a worker thread. @throws KernelError if it returns a negative number */
+export async function invoke<A extends readonly Argument[]>(
+  lane: Lane,
+  call: NativeCall<A>,
+  args: A,
+  path?: string,
+  onLate?: (returned: Returned) => void,
+): Promise<number> {
+  const { result, errno } = await callLater(lane, call, args, onLate);
+  return checked(call.name, result, errno, path);
+}
+
+/** Calls `call` here and now: only for what can never wait for a disk, nor for a lock held by one who does. */
+export function invokeNow<A extends readonly Argument[]>(call: NativeCall<A>, args: A, path?: string): number {
+  refuseNul(call.name, args);
+  const plain = lendAll(args);
+  try {
+    const result: unknown = call.native(...call.leading, ...plain);
+    return checked(call.name, result, koffi.errno(), path);
+  } finally {
+    giveAllBack(args);
+  }
+}
+
+function checked(syscall: string, result: unknown, errno: number, path: string | undefined): number {
+  if (typeof result !== 'number') throw new TypeError(`${syscall} returned a ${typeof result}`);
+  if (result < 0) throw new KernelError({ syscall, errno, path });
+  return result;
+}
+
+/** C would end a string at its first NUL, and a path would silently become another one. */
+function refuseNul(syscall: string, args: readonly Argument[]): void {
+  for (const argument of args) {
+    if (Array.isArray(argument)) refuseNul(syscall, argument);
+    else if (typeof argument === 'string' && argument.includes('\0')) {
+      throw new KernelError({ syscall, errno: 22, detail: 'an argument contains a NUL character' });
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { constants } from 'node:fs';
+import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { isErrno } from '../call/errno.ts';
+import { invoke, type Lent, libcCall } from '../call/libc.ts';
+
+const fallocateCall = libcCall<readonly [Lent, number, bigint, bigint]>(
+  'int fallocate(int fd, int mode, int64_t offset, int64_t length)',
+);
+const ftruncateCall = libcCall<readonly [Lent, bigint]>('int ftruncate(int fd, int64_t length)');
+const preadCall = libcCall<readonly [Lent, Uint8Array, number, number]>(
+  'long pread(int fd, void *memory, size_t size, int64_t offset)',
+);
+const pwriteCall = libcCall<readonly [Lent, Uint8Array, number, bigint]>(
+  'long pwrite(int fd, void *memory, size_t size, int64_t offset)',
+);
+const fsyncCall = libcCall<readonly [Lent]>('int fsync(int fd)');
+
+/** Makes a file that must not exist yet, for its owner alone. The directory is the caller's to sync. */
+export function createFile(lane: Lane, path: string): Promise<Descriptor> {
+  return openFile(lane, path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+}
+
+/** Gives the file blocks for all of its first `sizeBytes`, making it that large if it is smaller (fallocate(2)). */
+export async function allocate(lane: Lane, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
+  if (typeof file === 'string') {
+    await using opened = await openFile(lane, file, constants.O_WRONLY);
+    return await allocate(lane, opened, sizeBytes);
+  }
+  for (;;) {
+    try {
+      await invoke(lane, fallocateCall, [file, 0, 0n, sizeBytes], file.path);
+      return;
+    } catch (error) {
+      // Large allocations can be interrupted by a signal; what is allocated stays so, and the next try goes on.
+      if (!isErrno(error, 'EINTR')) throw error;
+    }
+  }
+}
+
+/** Sets the file's size; the caller syncs. Node's own truncate stops at 2^53 (ftruncate(2)). */
+export async function resizeFile(lane: Lane, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
+  if (typeof file === 'string') {
+    await using opened = await openFile(lane, file, constants.O_WRONLY);
+    return await resizeFile(lane, opened, sizeBytes);
+  }
+  await invoke(lane, ftruncateCall, [file, sizeBytes], file.path);
+}
+
+/** Reads a stretch of a file or device (pread(2)): less than was asked for only at its end. */
+export async function readAt(
+  lane: Lane,
+  file: Descriptor,
+  { lengthBytes, offsetBytes }: { readonly lengthBytes: number; readonly offsetBytes: number },
+): Promise<Buffer> {
+  const memory = Buffer.alloc(lengthBytes);
+  const readBytes = await invoke(lane, preadCall, [file, memory, lengthBytes, offsetBytes], file.path);
+  return memory.subarray(0, readBytes);
+}
+
+/** Writes memory to a place of a file (pwrite(2)); the caller syncs. */
+export async function writeAt(lane: Lane, file: Descriptor, memory: Buffer, offsetBytes: bigint): Promise<void> {
+  for (let written = 0; written < memory.length; ) {
+    const rest = memory.subarray(written);
+    written += await invoke(lane, pwriteCall, [file, rest, rest.length, offsetBytes + BigInt(written)], file.path);
+  }
+}
+
+/** Puts the file, or the directory's entries, on stable storage (fsync(2)). */
+export async function syncFile(lane: Lane, file: Descriptor | string): Promise<void> {
+  if (typeof file === 'string') {
+    await using opened = await openReadOnly(lane, file);
+    return await syncFile(lane, opened);
+  }
+  await invoke(lane, fsyncCall, [file], file.path);
+}
+
+/**
+ * fsync for directories that many calls change at once. One sync of a directory runs at a time, and all who come before
+ * the next one begins share it. Nobody shares one that had begun: it might not cover the caller's change.
+ */
+export class DirectorySync {
+  readonly #notBegun = new Map<string, Promise<void>>();
+  readonly #latest = new Map<string, Promise<void>>();
+  readonly #lasting: ReadonlySet<string>;
+  readonly #held = new Map<string, Descriptor>();
+
+  /** @param lasting directories that are synced again and again: once opened they are held open */
+  constructor(lasting: readonly string[] = []) {
+    this.#lasting = new Set(lasting);
+  }
+
+  sync(lane: Lane, path: string): Promise<void> {
+    const shared = this.#notBegun.get(path);
+    if (shared !== undefined) return shared;
+    const next = this.#syncAfter(this.#latest.get(path), lane, path);
+    this.#notBegun.set(path, next);
+    this.#latest.set(path, next);
+    const forget = () => {
+      if (this.#latest.get(path) === next) this.#latest.delete(path);
+    };
+    next.then(forget, forget);
+    return next;
+  }
+
+  async #syncAfter(previous: Promise<void> | undefined, lane: Lane, path: string): Promise<void> {
+    // Whether the one before failed concerns those who shared it.
+    await Promise.allSettled([previous]);
+    let directory: Descriptor;
+    try {
+      directory = this.#held.get(path) ?? (await openReadOnly(lane, path));
+    } finally {
+      this.#notBegun.delete(path);
+    }
+    if (this.#lasting.has(path)) this.#held.set(path, directory);
+    try {
+      await syncFile(lane, directory);
+    } finally {
+      if (!this.#lasting.has(path)) directory.closeLater();
+    }
+  }
+
+  /** Lets go of the directories that are held open, once nobody syncs any more. */
+  async close(): Promise<void> {
+    for (const directory of this.#held.values()) await directory[Symbol.asyncDispose]();
+    this.#held.clear();
+  }
+}

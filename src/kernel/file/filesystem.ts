@@ -1,0 +1,130 @@
+import { constants } from 'node:fs';
+import { statfs, unlink } from 'node:fs/promises';
+import { type Descriptor, type Openable, openFile, openReadOnly } from '../call/descriptor.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { type IoctlRequest, ioctl, type LentMemory } from '../call/ioctl.ts';
+import { invoke, type Lent, libcCall } from '../call/libc.ts';
+import type { ByteRange } from './sparse.ts';
+
+const FICLONE: IoctlRequest = { name: 'FICLONE', number: 0x40049409 };
+const FICLONERANGE: IoctlRequest = { name: 'FICLONERANGE', number: 0x4020940d };
+const FITRIM: IoctlRequest = { name: 'FITRIM', number: 0xc0185879 };
+
+const syncfsCall = libcCall<readonly [Lent]>('int syncfs(int fd)');
+
+/** Writes back all that the filesystem of an open file has in memory (syncfs(2)). */
+export async function syncFilesystem(lane: Lane, file: Descriptor): Promise<void> {
+  await invoke(lane, syncfsCall, [file], file.path);
+}
+
+/** Tells the device below the filesystem what is free. Returns how many bytes that was. */
+export async function trim(lane: Lane, filesystem: Openable): Promise<bigint> {
+  await using descriptor = await openReadOnly(lane, filesystem);
+  return await trimRange(lane, descriptor, 0n, undefined);
+}
+
+/**
+ * The same for a part of the filesystem that is open.
+ * @param lengthBytes undefined: to the end
+ * @throws KernelError EINVAL if it starts beyond the end
+ */
+export async function trimRange(
+  lane: Lane,
+  directory: Descriptor,
+  startBytes: bigint,
+  lengthBytes: bigint | undefined,
+): Promise<bigint> {
+  // struct fstrim_range: start, length, shortest extent; the kernel writes the trimmed bytes to length.
+  const range = Buffer.alloc(24);
+  range.writeBigUInt64LE(startBytes, 0);
+  range.writeBigUInt64LE(lengthBytes ?? (1n << 64n) - 1n - startBytes, 8);
+  await ioctl(lane, directory, FITRIM, range);
+  return range.readBigUInt64LE(8);
+}
+
+/** xfs_fs.h: its argument and the version of that. */
+const XFS_IOC_FREE_EOFBLOCKS: IoctlRequest = { name: 'XFS_IOC_FREE_EOFBLOCKS', number: 0x8080583a };
+const eofBlocksBytes = 128;
+const XFS_EOFBLOCKS_VERSION = 1;
+
+/**
+ * Waits until what was unlinked, or taken ahead and not used, is free. XFS gives it back behind the unlink, and statfs(2)
+ * does not wait for that; others give it back at once.
+ */
+export async function finishUnlinks(lane: Lane, directory: string): Promise<void> {
+  const { type } = await lane.run(() => statfs(directory, { bigint: true }));
+  if (type !== xfsMagic) return;
+  await using root = await openReadOnly(lane, directory);
+  const argument = Buffer.alloc(eofBlocksBytes);
+  argument.writeUInt32LE(XFS_EOFBLOCKS_VERSION, 0);
+  await ioctl(lane, root, XFS_IOC_FREE_EOFBLOCKS, argument);
+}
+
+/**
+ * Makes `toPath` a copy of `fromPath` that shares its blocks, in constant time. `toPath` must not exist; if the
+ * filesystem cannot do it (EOPNOTSUPP, EXDEV, EINVAL) it does not exist afterwards either.
+ */
+export async function reflink(lane: Lane, fromPath: string, toPath: string): Promise<void> {
+  await using from = await openReadOnly(lane, fromPath);
+  await using to = await openFile(lane, toPath, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+  try {
+    await reflinkWhole(lane, from, to);
+  } catch (error) {
+    await lane.run(() => unlink(toPath));
+    throw error;
+  }
+}
+
+/**
+ * Makes a range of an open file share the blocks of the same range of another (ioctl_ficlonerange(2)): what they share
+ * already stays, and holes become holes. Until it is done nobody can write to either.
+ */
+export async function reflinkRange(lane: Lane, from: Descriptor, to: Descriptor, range: ByteRange): Promise<void> {
+  // struct file_clone_range: source, its offset, length, offset in the destination.
+  const argument = Buffer.alloc(32);
+  argument.writeBigUInt64LE(range.offsetBytes, 8);
+  argument.writeBigUInt64LE(range.lengthBytes, 16);
+  argument.writeBigUInt64LE(range.offsetBytes, 24);
+  const lent: LentMemory = {
+    lend() {
+      argument.writeBigInt64LE(BigInt(from.lend()), 0);
+      return argument;
+    },
+    giveBack: () => from.giveBack(),
+  };
+  await ioctl(lane, to, FICLONERANGE, lent);
+}
+
+/** The same for all of two open files, at one instant. */
+export async function reflinkWhole(lane: Lane, from: Descriptor, to: Descriptor): Promise<void> {
+  await ioctl(lane, to, FICLONE, from);
+}
+
+/** xfs_fs.h: XFS_IOC_FSGEOMETRY, what it fills in, and the flag in that. */
+const XFS_IOC_FSGEOMETRY: IoctlRequest = { name: 'XFS_IOC_FSGEOMETRY', number: 0x8100587e };
+const geometryBytes = 256;
+const geometryFlagsAt = 92;
+const XFS_FSOP_GEOM_FLAGS_REFLINK = 1 << 20;
+
+/** f_type of statfs(2) for filesystems whose files always can share blocks, or never. */
+const sharingByMagic: ReadonlyMap<bigint, boolean> = new Map([
+  [0x9123683en, true], // btrfs
+  [0xca451a4en, true], // bcachefs
+  [0xef53n, false], // ext2, ext3, ext4
+  [0xf2f52010n, false], // F2FS
+  [0x01021994n, false], // tmpfs
+]);
+const xfsMagic = 0x58465342n;
+
+/**
+ * Whether files of the directory's filesystem can share blocks, as far as it can be told without writing to it.
+ * @returns undefined if it would have to be tried
+ */
+export async function seesReflink(lane: Lane, directory: string): Promise<boolean | undefined> {
+  const { type } = await lane.run(() => statfs(directory, { bigint: true }));
+  if (type !== xfsMagic) return sharingByMagic.get(type);
+  await using root = await openReadOnly(lane, directory);
+  const geometry = Buffer.alloc(geometryBytes);
+  await ioctl(lane, root, XFS_IOC_FSGEOMETRY, geometry);
+  return (geometry.readUInt32LE(geometryFlagsAt) & XFS_FSOP_GEOM_FLAGS_REFLINK) !== 0;
+}

@@ -1,0 +1,98 @@
+import { constants } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { sameDevice } from '../block/device.ts';
+import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { isErrno } from '../call/errno.ts';
+import { invoke, invokeNow, type Lent, libcCall } from '../call/libc.ts';
+import { readMountTable } from '../mount/mount-table.ts';
+import { parseFileLocks } from './lock-table.ts';
+import { statusOf } from './path.ts';
+
+/** A process that holds a lock. */
+export interface LockHolder {
+  /** 0 if it is in a process namespace (another container) that we do not see. */
+  readonly pid: number;
+  /** As it was started; empty if it cannot be seen or is gone. */
+  readonly command: string;
+}
+
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+const F_UNLCK = 2;
+const F_WRLCK = 1;
+const F_SETSIG = 10;
+const F_SETLEASE = 1024;
+/** Ignored unless a process asks for it (signal(7)). */
+const SIGURG = 23;
+
+const flockCall = libcCall<readonly [Lent, number]>('int flock(int fd, int operation)');
+const fcntlCall = libcCall<readonly [Lent, number, number]>('int fcntl(int fd, int command, long argument)');
+
+/** Locks a file, directory or device for as long as the descriptor is open; undefined if another has it (flock(2)). */
+export async function lockExclusively(lane: Lane, path: string): Promise<Descriptor | undefined> {
+  const descriptor = await openReadOnly(lane, path);
+  try {
+    await invoke(lane, flockCall, [descriptor, LOCK_EX | LOCK_NB], path);
+    return descriptor;
+  } catch (error) {
+    await descriptor[Symbol.asyncDispose]();
+    if (isErrno(error, 'EWOULDBLOCK', 'EAGAIN')) return undefined;
+    throw error;
+  }
+}
+
+/** Who holds a flock on `path` now. */
+export async function lockHolders(lane: Lane, path: string): Promise<LockHolder[]> {
+  const status = await statusOf(lane, path);
+  // /proc/locks has the filesystem's device, which on btrfs and overlayfs is not the one that stat shows.
+  const mount = (await readMountTable(lane)).find(({ id }) => id === status.mountId);
+  const locks = parseFileLocks(await lane.run(() => readFile('/proc/locks', 'utf8')));
+  const pids = locks
+    .filter(({ inode }) => inode === status.inode)
+    .filter(({ device }) => sameDevice(device, mount?.device) || sameDevice(device, status.device))
+    .map(({ pid }) => pid);
+  return Promise.all([...new Set(pids)].map(async (pid) => ({ pid, command: await commandOf(lane, pid) })));
+}
+
+async function commandOf(lane: Lane, pid: number): Promise<string> {
+  try {
+    const text = await lane.run(() => readFile(`/proc/${pid}/cmdline`, 'utf8'));
+    return text.replaceAll('\0', ' ').trim();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ESRCH')) return '';
+    throw error;
+  }
+}
+
+/**
+ * Whether anybody has the regular file open: a loop device, a process, this one included. Asks for a write lease, which
+ * the kernel grants only to the sole opener (fcntl(2), F_SETLEASE), so it takes the same time however many loop devices
+ * there are. Two such questions about one file at a time would see each other: ask one after the other.
+ */
+export async function isOpenElsewhere(lane: Lane, path: string): Promise<boolean> {
+  let descriptor: Descriptor;
+  try {
+    descriptor = await openFile(lane, path, constants.O_RDWR | constants.O_NONBLOCK);
+  } catch (error) {
+    // Somebody has a lease on it, and so has it open (open(2), EWOULDBLOCK).
+    if (isErrno(error, 'EWOULDBLOCK', 'EAGAIN')) return true;
+    throw error;
+  }
+  await using file = descriptor;
+  return !isSoleOpener(file);
+}
+
+/** The same for a file that is open here: whether it is open only by this descriptor. */
+export function isSoleOpener(file: Descriptor): boolean {
+  try {
+    // Who opens the file while the lease is there breaks it, and the signal for that would by default end us.
+    invokeNow(fcntlCall, [file, F_SETSIG, SIGURG], file.path);
+    invokeNow(fcntlCall, [file, F_SETLEASE, F_WRLCK], file.path);
+    invokeNow(fcntlCall, [file, F_SETLEASE, F_UNLCK], file.path);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'EAGAIN')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,200 @@
+import { constants } from 'node:fs';
+import type { DeviceNumber } from '../block/device.ts';
+import { Descriptor, invokeToOpen, openFile, openFlags } from '../call/descriptor.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { isErrno, KernelError } from '../call/errno.ts';
+import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc.ts';
+
+export type FileKind = 'directory' | 'file' | 'block' | 'symlink' | 'other';
+
+/** What statx(2) knows of a file. */
+export interface FileStatus {
+  readonly kind: FileKind;
+  /** Of the filesystem (on btrfs: the subvolume) it lies on. */
+  readonly device: DeviceNumber;
+  /** Which device a device node stands for. */
+  readonly represents: DeviceNumber | undefined;
+  readonly inode: bigint;
+  /** As in /proc/self/mountinfo. */
+  readonly mountId: bigint;
+  readonly isMountRoot: boolean;
+  readonly sizeBytes: bigint;
+  readonly allocatedBytes: bigint;
+}
+
+const { O_DIRECTORY, O_NOFOLLOW, S_IFMT, S_IFREG, S_IFDIR, S_IFBLK, S_IFLNK } = constants;
+
+const RESOLVE_NO_MAGICLINKS = 0x02n;
+const RESOLVE_NO_SYMLINKS = 0x04n;
+const RESOLVE_BENEATH = 0x08n;
+const RESOLVE_CACHED = 0x20n;
+
+const AT_FDCWD = -100;
+const AT_SYMLINK_NOFOLLOW = 0x100;
+const AT_REMOVEDIR = 0x200;
+const AT_NO_AUTOMOUNT = 0x800;
+const AT_EMPTY_PATH = 0x1000;
+const AT_STATX_DONT_SYNC = 0x4000;
+
+const STATX_BASIC_STATS = 0x7ff;
+const STATX_MNT_ID = 0x1000;
+const STATX_ATTR_MOUNT_ROOT = 0x2000n;
+const statxBytes = 256;
+/** st_blocks counts these whatever the filesystem's block size is (stat(2)). */
+const statBlockBytes = 512n;
+
+const openat2Call = systemCall<readonly [number | Lent, string, Uint8Array, number]>('openat2', 437, [
+  'int',
+  'const char *',
+  'void *',
+  'size_t',
+]);
+const statxCall = libcCall<readonly [number | Lent, string, number, number, Uint8Array]>(
+  'int statx(int dirfd, const char *path, int flags, uint mask, void *status)',
+);
+const mkdiratCall = libcCall<readonly [Lent, string, number]>('int mkdirat(int dirfd, const char *path, uint mode)');
+const mknodatCall = libcCall<readonly [Lent, string, number, number]>(
+  'int mknodat(int dirfd, const char *path, uint mode, uint64_t device)',
+);
+const unlinkatCall = libcCall<readonly [Lent, string, number]>('int unlinkat(int dirfd, const char *path, int flags)');
+
+/** Opens (O_PATH) a directory whose path an operator configured; symlinks are followed. */
+export async function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
+  const flags = openFlags.O_PATH | O_DIRECTORY;
+  return openCached(AT_FDCWD, path, { flags, resolve: 0n, where: path }) ?? (await openFile(lane, path, flags));
+}
+
+/**
+ * Opens (O_PATH) what lies at `relativePath` below `root`; '' or '.' is the root itself. No symlink, no `..` that
+ * leads out, and no magic link is followed, the last component included: such a path is ELOOP or EXDEV (openat2(2)).
+ */
+export async function openBeneath(lane: Lane, root: Descriptor, relativePath: string): Promise<Descriptor> {
+  const path = relativePath === '' ? '.' : relativePath;
+  const where = path === '.' ? root.path : `${root.path}/${path}`;
+  const resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const cached = openCached(root, path, { flags: openFlags.O_PATH, resolve, where });
+  if (cached !== undefined) return cached;
+  const how = openHow(openFlags.O_PATH, resolve);
+  for (let attemptsLeft = 32; ; attemptsLeft--) {
+    try {
+      const fd = await invokeToOpen(lane, openat2Call, [root, path, how, how.length], where);
+      return new Descriptor(fd, where, undefined);
+    } catch (error) {
+      // A rename somewhere on the system while a `..` was resolved: openat2(2) says to try again.
+      if (!isErrno(error, 'EAGAIN') || attemptsLeft === 0) throw error;
+    }
+  }
+}
+
+/**
+ * Opens here and now what the kernel has the whole way to in its cache, as it nearly always has. Never waits, neither
+ * for a disk nor for a lock (openat2(2), RESOLVE_CACHED).
+ * @returns undefined if it has not
+ */
+function openCached(
+  root: number | Descriptor,
+  path: string,
+  { flags, resolve, where }: { readonly flags: number; readonly resolve: bigint; readonly where: string },
+): Descriptor | undefined {
+  const how = openHow(flags, resolve | RESOLVE_CACHED);
+  try {
+    return new Descriptor(invokeNow(openat2Call, [root, path, how, how.length], where), where, undefined);
+  } catch (error) {
+    if (isErrno(error, 'EAGAIN')) return undefined;
+    throw error;
+  }
+}
+
+/** struct open_how. */
+function openHow(flags: number, resolve: bigint): Buffer {
+  const how = Buffer.alloc(24);
+  how.writeBigUInt64LE(BigInt(flags | openFlags.O_CLOEXEC), 0);
+  how.writeBigUInt64LE(resolve, 16);
+  return how;
+}
+
+const statusMask = STATX_BASIC_STATS | STATX_MNT_ID;
+const statusFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+
+/** statx(2), without following a final symlink, triggering an automount or asking a remote server. */
+export async function statusOf(lane: Lane, file: Descriptor | string): Promise<FileStatus> {
+  if (typeof file !== 'string') return statusOfOpen(file);
+  await using cached = openCached(AT_FDCWD, file, { flags: openFlags.O_PATH | O_NOFOLLOW, resolve: 0n, where: file });
+  if (cached !== undefined) return statusOfOpen(cached);
+  const status = Buffer.alloc(statxBytes);
+  await invoke(lane, statxCall, [AT_FDCWD, file, statusFlags, statusMask, status], file);
+  return decodeStatus(status);
+}
+
+/** What is open has its inode in memory, and DONT_SYNC keeps a remote filesystem from asking: no thread needed. */
+function statusOfOpen(file: Descriptor): FileStatus {
+  const status = Buffer.alloc(statxBytes);
+  invokeNow(statxCall, [file, '', statusFlags | AT_EMPTY_PATH, statusMask, status], file.path);
+  return decodeStatus(status);
+}
+
+/** statx(2) of what a link of /proc leads to (proc_pid_fd(5)): something that a process holds, whatever its name. */
+export async function statusBehind(lane: Lane, link: string): Promise<FileStatus> {
+  const status = Buffer.alloc(statxBytes);
+  await invoke(lane, statxCall, [AT_FDCWD, link, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, statusMask, status], link);
+  return decodeStatus(status);
+}
+
+/** The layout of struct statx is the same everywhere (statx(2)). */
+function decodeStatus(status: Buffer): FileStatus {
+  const kind = kindOf(status.readUInt16LE(28));
+  const represents = { major: status.readUInt32LE(128), minor: status.readUInt32LE(132) };
+  return {
+    kind,
+    device: { major: status.readUInt32LE(136), minor: status.readUInt32LE(140) },
+    represents: kind === 'block' ? represents : undefined,
+    inode: status.readBigUInt64LE(32),
+    mountId: status.readBigUInt64LE(144),
+    isMountRoot: (status.readBigUInt64LE(8) & STATX_ATTR_MOUNT_ROOT) !== 0n,
+    sizeBytes: status.readBigUInt64LE(40),
+    allocatedBytes: status.readBigUInt64LE(48) * statBlockBytes,
+  };
+}
+
+function kindOf(mode: number): FileKind {
+  switch (mode & S_IFMT) {
+    case S_IFDIR:
+      return 'directory';
+    case S_IFREG:
+      return 'file';
+    case S_IFBLK:
+      return 'block';
+    case S_IFLNK:
+      return 'symlink';
+    default:
+      return 'other';
+  }
+}
+
+/** @throws KernelError EEXIST if the name is taken, by a symlink too */
+export async function makeDirectoryAt(lane: Lane, parent: Descriptor, name: string, mode: number): Promise<void> {
+  await invoke(lane, mkdiratCall, [parent, component(parent, name), mode], `${parent.path}/${name}`);
+}
+
+/** Makes an empty file without opening it (mknod(2)). @throws KernelError EEXIST if the name is taken, by a symlink too */
+export async function makeFileAt(lane: Lane, parent: Descriptor, name: string, mode: number): Promise<void> {
+  await invoke(lane, mknodatCall, [parent, component(parent, name), S_IFREG | mode, 0], `${parent.path}/${name}`);
+}
+
+/** Removes an empty directory. @throws KernelError EBUSY while something is mounted on it */
+export async function removeDirectoryAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
+  await invoke(lane, unlinkatCall, [parent, component(parent, name), AT_REMOVEDIR], `${parent.path}/${name}`);
+}
+
+export async function removeFileAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
+  await invoke(lane, unlinkatCall, [parent, component(parent, name), 0], `${parent.path}/${name}`);
+}
+
+/** One name below a verified parent: a slash in it would lead elsewhere. */
+export function component(parent: Descriptor, name: string): string {
+  if (name === '' || name === '.' || name === '..' || name.includes('/')) {
+    const detail = 'the name must be one component of a path';
+    throw new KernelError({ syscall: 'openat', errno: 22, path: `${parent.path}/${name}`, detail });
+  }
+  return name;
+}

@@ -1,0 +1,130 @@
+import { statfs } from 'node:fs/promises';
+import type { FilesystemType } from '../../volume/filesystem.ts';
+import { type Descriptor, type Openable, openReadOnly } from '../call/descriptor.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { isErrno, KernelError } from '../call/errno.ts';
+import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
+import { readAt } from '../file/file.ts';
+import { freeze, thaw } from './freeze.ts';
+
+export interface Growth {
+  readonly fsType: FilesystemType;
+  /** A directory on the mounted filesystem. */
+  readonly directory: Openable;
+  readonly devicePath: string;
+  readonly deviceBytes: bigint;
+}
+
+const EXT4_IOC_RESIZE_FS: IoctlRequest = { name: 'EXT4_IOC_RESIZE_FS', number: 0x40086610 };
+const XFS_IOC_FSGEOMETRY_V1: IoctlRequest = { name: 'XFS_IOC_FSGEOMETRY_V1', number: 0x80705864 };
+const XFS_IOC_FSGROWFSDATA: IoctlRequest = { name: 'XFS_IOC_FSGROWFSDATA', number: 0x4010586e };
+const BTRFS_IOC_DEV_INFO: IoctlRequest = { name: 'BTRFS_IOC_DEV_INFO', number: 0xd000941e };
+const BTRFS_IOC_RESIZE: IoctlRequest = { name: 'BTRFS_IOC_RESIZE', number: 0x50009403 };
+
+/**
+ * Makes a mounted filesystem as large as its device; one that already is stays as it is. Never makes it smaller.
+ * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and there is something to grow;
+ *   EINVAL for btrfs on a device of less than 256 MiB
+ */
+export async function growMounted(lane: Lane, growth: Growth): Promise<void> {
+  await using directory = await openReadOnly(lane, growth.directory);
+  switch (growth.fsType) {
+    // Awaited, or the directory would be closed before.
+    case 'ext4':
+      return await growExt4(lane, directory, growth);
+    case 'xfs':
+      return await growXfs(lane, directory, growth.deviceBytes);
+    case 'btrfs':
+      return await growBtrfs(lane, directory, growth.deviceBytes);
+  }
+}
+
+async function growExt4(lane: Lane, directory: Descriptor, { devicePath, deviceBytes }: Growth): Promise<void> {
+  const { bsize } = await lane.run(() => directory.during((path) => statfs(path, { bigint: true })));
+  const blocks = deviceBytes / bsize;
+  const argument = Buffer.alloc(8);
+  argument.writeBigUInt64LE(blocks);
+  try {
+    await ioctl(lane, directory, EXT4_IOC_RESIZE_FS, argument);
+  } catch (error) {
+    // The capability is asked for even if there is nothing to do.
+    if (!isErrno(error, 'EPERM') || !(await isExt4AsLargeAs(lane, devicePath, blocks))) throw error;
+  }
+}
+
+/** Reads the superblock (Documentation/filesystems/ext4/super.rst); the mounted filesystem's own lies in this cache. */
+async function isExt4AsLargeAs(lane: Lane, devicePath: string, blocks: bigint): Promise<boolean> {
+  await using device = await openReadOnly(lane, devicePath);
+  const superblock = await readAt(lane, device, { offsetBytes: 1024, lengthBytes: 1024 });
+  if (superblock.length < 1024) return false;
+  const is64Bit = (superblock.readUInt32LE(0x60) & 0x80) !== 0;
+  const high = is64Bit ? BigInt(superblock.readUInt32LE(0x150)) : 0n;
+  const present = (high << 32n) | BigInt(superblock.readUInt32LE(0x4));
+  const perGroup = BigInt(superblock.readUInt32LE(0x20));
+  const missing = blocks - present;
+  // A last group that is too small for its own tables is left out by mke2fs, resize2fs and the kernel alike.
+  const isLastGroup = missing === (blocks - BigInt(superblock.readUInt32LE(0x14))) % perGroup;
+  return missing <= 0n || (isLastGroup && missing < perGroup / 16n);
+}
+
+/** An allocation group smaller than this is not made (XFS_MIN_AG_BLOCKS). */
+const minimumXfsGroupBlocks = 64n;
+
+async function growXfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): Promise<void> {
+  // struct xfs_fsop_geom_v1; looked up in memory.
+  const geometry = Buffer.alloc(112);
+  ioctlNow(directory, XFS_IOC_FSGEOMETRY_V1, geometry);
+  const groupBlocks = BigInt(geometry.readUInt32LE(8));
+  const inodePercent = geometry.readUInt32LE(28);
+  const present = geometry.readBigUInt64LE(32);
+  let blocks = deviceBytes / BigInt(geometry.readUInt32LE(0));
+  const lastGroup = blocks % groupBlocks;
+  if (lastGroup < minimumXfsGroupBlocks) blocks -= lastGroup;
+  // Never asked for less: newer kernels would try to shrink.
+  if (blocks <= present) return;
+  // struct xfs_growfs_data
+  const argument = Buffer.alloc(16);
+  argument.writeBigUInt64LE(blocks, 0);
+  argument.writeUInt32LE(inodePercent, 8);
+  await ioctl(lane, directory, XFS_IOC_FSGROWFSDATA, argument);
+  await settle(lane, directory);
+}
+
+/**
+ * Before Linux 6.13 XFS measures its log by the size that the superblock on the disk has, so that after a power cut it
+ * cannot replay (EUCLEAN) what has been written beyond it since it grew. A freeze ends with all of that in its place and
+ * nothing left in the log; otherwise it may lie there for half a minute. A driver that is killed in between thaws when it
+ * starts again.
+ */
+async function settle(lane: Lane, directory: Descriptor): Promise<void> {
+  try {
+    await freeze(lane, directory);
+  } catch (error) {
+    // Somebody else has frozen it since, to the same end.
+    if (isErrno(error, 'EBUSY')) return;
+    throw error;
+  }
+  await thaw(lane, directory);
+}
+
+/** The smallest sector of btrfs: its size on a device is a multiple of the sector. */
+const btrfsSectorBytes = 4096n;
+
+async function growBtrfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): Promise<void> {
+  // struct btrfs_ioctl_dev_info_args for device 1, which is also the one that a plain 'max' is about.
+  const device = Buffer.alloc(4096);
+  device.writeBigUInt64LE(1n, 0);
+  ioctlNow(directory, BTRFS_IOC_DEV_INFO, device);
+  const present = device.readBigUInt64LE(32);
+  // The kernel refuses (EINVAL) to set any size below 256 MiB, even the present one.
+  if (deviceBytes - present < btrfsSectorBytes) return;
+  // struct btrfs_ioctl_vol_args: a descriptor that is not used here, and the text.
+  const argument = Buffer.alloc(4096);
+  argument.write('max', 8);
+  const result = await ioctl(lane, directory, BTRFS_IOC_RESIZE, argument);
+  // A positive answer says that a balance, a device removal or another resize is running (linux/btrfs.h).
+  if (result > 0) {
+    const detail = 'another operation on the whole filesystem is running';
+    throw new KernelError({ syscall: 'ioctl(BTRFS_IOC_RESIZE)', errno: 16, path: directory.path, detail });
+  }
+}

@@ -1,0 +1,185 @@
+import { basename } from 'node:path';
+import koffi from 'koffi';
+import type { DeviceNumber } from '../block/device.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { KernelError } from '../call/errno.ts';
+import { callOnWorker, libcCall } from '../call/libc.ts';
+
+/** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
+export interface Mount {
+  readonly id: bigint;
+  readonly parentId: bigint;
+  /** Of the filesystem; a loop device's mount names the loop device here. */
+  readonly device: DeviceNumber;
+  /** What of the filesystem is seen here: `/`, or the part that was bind-mounted. */
+  readonly root: string;
+  readonly target: string;
+  /** Of this mount: `ro`, `nosuid`, … */
+  readonly options: readonly string[];
+  readonly fsType: string;
+  readonly source: string;
+  /** Of the filesystem, for all its mounts. */
+  readonly superOptions: readonly string[];
+  /** A mount that is both shared and a slave counts as shared. */
+  readonly propagation: 'shared' | 'private' | 'slave' | 'unbindable';
+  /** Mounts with the same number hand mounts below them on to each other. */
+  readonly peerGroup: number | undefined;
+  /** The peer group that this mount is handed mounts by. */
+  readonly masterGroup: number | undefined;
+}
+
+/**
+ * Whether this is a device's node, mounted on a file. What is seen of its filesystem is the node: `/loop3` where /dev is a
+ * filesystem of its own, `/dev/loop3` where it is a directory of another one.
+ */
+export function isNodeOf({ root }: Pick<Mount, 'root'>, devicePath: string): boolean {
+  return root !== '/' && basename(root) === basename(devicePath);
+}
+
+const path = '/proc/self/mountinfo';
+const fopenCall = libcCall<readonly [string, string]>('void *fopen(const char *path, const char *mode)');
+const freadCall = libcCall<readonly [Uint8Array, number, number, bigint]>(
+  'size_t fread(void *memory, size_t size, size_t count, void *stream)',
+);
+const ferrorCall = libcCall<readonly [bigint]>('int ferror(void *stream)');
+const fcloseCall = libcCall<readonly [bigint]>('int fclose(void *stream)');
+
+/** Grows to what the last table needed, so that one call is enough for the next. */
+let expectedBytes = 32 * 1024;
+
+/**
+ * The mounts that this process sees, later ones over earlier ones. read(2) gives a page of this file at a time;
+ * fread(3) puts them together in one visit to a worker thread.
+ */
+export async function readMountTable(lane: Lane): Promise<Mount[]> {
+  // In one piece: the stream is closed in any case, and not before it has been read.
+  return parseMountTable(await lane.run(readOnWorker));
+}
+
+async function readOnWorker(): Promise<string> {
+  const stream: unknown = fopenCall.native(path, 're');
+  if (typeof stream !== 'bigint') throw new KernelError({ syscall: 'open', errno: koffi.errno(), path });
+  try {
+    let memory = Buffer.allocUnsafeSlow(expectedBytes);
+    let bytes = 0;
+    for (;;) {
+      const rest = memory.subarray(bytes);
+      const { result, errno } = await callOnWorker(freadCall, [rest, 1, rest.length, stream]);
+      if (typeof result !== 'number') throw new TypeError('fread returned no number');
+      if (ferrorCall.native(stream) !== 0) throw new KernelError({ syscall: 'read', errno, path });
+      bytes += result;
+      if (bytes < memory.length) break;
+      memory = Buffer.concat([memory], memory.length * 2);
+      expectedBytes = memory.length;
+    }
+    return memory.toString('utf8', 0, bytes);
+  } finally {
+    fcloseCall.native(stream);
+  }
+}
+
+/** Parses the text of mountinfo. Lines of an unknown shape are left out. */
+export function parseMountTable(text: string): Mount[] {
+  return text
+    .split('\n')
+    .filter((line) => line.includes(separator))
+    .map((line) => new MountLine(line));
+}
+
+/** Ends the optional fields. In a path the spaces would be escaped. */
+const separator = ' - ';
+
+/**
+ * A line that is taken apart when asked: a node has thousands of mounts, and a search looks at one field of most.
+ * The fields are getters, so a copy made by spreading would have none.
+ */
+class MountLine implements Mount {
+  readonly #line: string;
+  #after: readonly string[] | undefined;
+
+  constructor(line: string) {
+    this.#line = line;
+  }
+
+  get id(): bigint {
+    return BigInt(this.#fieldBefore(0));
+  }
+
+  get parentId(): bigint {
+    return BigInt(this.#fieldBefore(1));
+  }
+
+  get device(): DeviceNumber {
+    const [major, minor] = this.#fieldBefore(2).split(':');
+    return { major: Number(major), minor: Number(minor) };
+  }
+
+  get root(): string {
+    return unescapeField(this.#fieldBefore(3));
+  }
+
+  get target(): string {
+    return unescapeField(this.#fieldBefore(4));
+  }
+
+  get options(): readonly string[] {
+    return this.#fieldBefore(5).split(',');
+  }
+
+  get fsType(): string {
+    return unescapeField(this.#fieldAfter(0));
+  }
+
+  get source(): string {
+    return unescapeField(this.#fieldAfter(1));
+  }
+
+  get superOptions(): readonly string[] {
+    return this.#fieldAfter(2).split(',').map(unescapeField);
+  }
+
+  get propagation(): Mount['propagation'] {
+    if (this.peerGroup !== undefined) return 'shared';
+    if (this.masterGroup !== undefined) return 'slave';
+    return this.#optionalFields().includes('unbindable') ? 'unbindable' : 'private';
+  }
+
+  get peerGroup(): number | undefined {
+    return this.#group('shared:');
+  }
+
+  get masterGroup(): number | undefined {
+    return this.#group('master:');
+  }
+
+  #group(tag: string): number | undefined {
+    const field = this.#optionalFields().find((text) => text.startsWith(tag));
+    return field === undefined ? undefined : Number(field.slice(tag.length));
+  }
+
+  #optionalFields(): readonly string[] {
+    return this.#line.slice(0, this.#line.indexOf(separator)).split(' ').slice(6);
+  }
+
+  /** Searches are for the first fields of all lines, so without making the others. */
+  #fieldBefore(index: number): string {
+    let start = 0;
+    for (let field = 0; field < index; field++) start = this.#line.indexOf(' ', start) + 1;
+    return this.#line.slice(start, this.#line.indexOf(' ', start));
+  }
+
+  #fieldAfter(index: number): string {
+    this.#after ??= this.#line.slice(this.#line.indexOf(separator) + separator.length).split(' ');
+    return this.#after[index] ?? '';
+  }
+}
+
+/** The kernel writes space, tab, newline, backslash and a few more as a backslash and three octal digits, per byte. */
+function unescapeField(field: string): string {
+  if (!field.includes('\\')) return field;
+  const bytes = field.replace(/[^\0-\x7f]+/gu, (characters) => Buffer.from(characters).toString('latin1'));
+  const plain = bytes.replace(/\\([0-3][0-7]{2})/g, (_, octal: string) =>
+    String.fromCharCode(Number.parseInt(octal, 8)),
+  );
+  return Buffer.from(plain, 'latin1').toString('utf8');
+}

@@ -1,0 +1,254 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Descriptor, invokeToOpen, openFlags } from '../call/descriptor.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { isErrno, KernelError } from '../call/errno.ts';
+import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc.ts';
+import { component } from '../file/path.ts';
+import { safeWords } from './mount-words.ts';
+
+/** Flags of one mount, not of the filesystem. Left out: as the kernel does by itself, or as the bind's origin has it. */
+export interface MountAttributes {
+  readonly readonly?: boolean;
+  readonly nosuid?: boolean;
+  readonly nodev?: boolean;
+  readonly noexec?: boolean;
+  readonly nodiratime?: boolean;
+  readonly nosymfollow?: boolean;
+  readonly atime?: 'relatime' | 'noatime' | 'strictatime';
+}
+
+/** A mount option for the filesystem: a flag, or a key and its value. */
+export type MountParameter = readonly [string] | readonly [string, string];
+
+export interface FilesystemMount {
+  readonly fsType: string;
+  readonly source: string;
+  readonly parameters: readonly MountParameter[];
+  readonly attributes: MountAttributes;
+  readonly target: Descriptor;
+}
+
+export interface BindMount {
+  readonly from: Descriptor;
+  readonly target: Descriptor;
+  readonly attributes: MountAttributes;
+}
+
+const FSOPEN_CLOEXEC = 1;
+const FSCONFIG_SET_FLAG = 0;
+const FSCONFIG_SET_STRING = 1;
+const FSCONFIG_CMD_CREATE = 6;
+const FSMOUNT_CLOEXEC = 1;
+const OPEN_TREE_CLONE = 1;
+const AT_EMPTY_PATH = 0x1000;
+const MOVE_MOUNT_F_EMPTY_PATH = 0x04;
+const MOVE_MOUNT_T_EMPTY_PATH = 0x40;
+const UMOUNT_NOFOLLOW = 8;
+
+/** Struct and numbers of mount_setattr(2); fsmount(2) takes the same numbers. */
+const flagBits = {
+  readonly: 0x01n,
+  nosuid: 0x02n,
+  nodev: 0x04n,
+  noexec: 0x08n,
+  nodiratime: 0x80n,
+  nosymfollow: 0x200000n,
+} as const;
+const MOUNT_ATTR__ATIME = 0x70n;
+const atimeBits = { relatime: 0x00n, noatime: 0x10n, strictatime: 0x20n } as const;
+
+const fsopenCall = systemCall<readonly [string, number]>('fsopen', 430, ['const char *', 'uint']);
+const fsconfigCall = systemCall<readonly [Lent, number, string | null, string | null, number]>('fsconfig', 431, [
+  'int',
+  'uint',
+  'const char *',
+  'const char *',
+  'int',
+]);
+const fsmountCall = systemCall<readonly [Lent, number, number]>('fsmount', 432, ['int', 'uint', 'uint']);
+const openTreeCall = systemCall<readonly [Lent, string, number]>('open_tree', 428, ['int', 'const char *', 'uint']);
+const moveMountCall = systemCall<readonly [Lent, string, Lent, string, number]>('move_mount', 429, [
+  'int',
+  'const char *',
+  'int',
+  'const char *',
+  'uint',
+]);
+const mountSetattrCall = systemCall<readonly [Lent, string, number, Uint8Array, number]>('mount_setattr', 442, [
+  'int',
+  'const char *',
+  'uint',
+  'void *',
+  'size_t',
+]);
+const umountCall = libcCall<readonly [string | Lent, number]>('int umount2(const char *target, int flags)');
+const readCall = libcCall<readonly [Lent, Uint8Array, number]>('long read(int fd, void *memory, size_t size)');
+
+/**
+ * Mounts a filesystem. All its attributes hold before anybody can see it, and if the process dies halfway nothing is
+ * left. In an error, `detail` has the filesystem's own words without the options that were given (X02).
+ */
+export async function mountFilesystem(lane: Lane, request: FilesystemMount): Promise<void> {
+  const { fsType, source, target } = request;
+  await using context = await openContext(lane, fsType, source);
+  await using mount = await createMount(lane, context, request);
+  await moveMount(lane, mount, target);
+  // The mounted tree keeps the filesystem now; closing these two frees a little memory and waits for nothing.
+  mount.closeNow();
+  context.closeNow();
+}
+
+/**
+ * Mounts a filesystem where nobody can see it: for as long as the descriptor is open. Replays its journal, say, and
+ * leaves no mount behind even if the process dies.
+ */
+export async function mountDetached(lane: Lane, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
+  await using context = await openContext(lane, request.fsType, request.source);
+  return await createMount(lane, context, request);
+}
+
+/** Types whose module the kernel has loaded: then fsopen(2) only makes a structure in memory. */
+const loadedTypes = new Set<string>();
+
+async function openContext(lane: Lane, fsType: string, source: string): Promise<Descriptor> {
+  const args = [fsType, FSOPEN_CLOEXEC] as const;
+  const fd = loadedTypes.has(fsType)
+    ? invokeNow(fsopenCall, args, source)
+    : await invokeToOpen(lane, fsopenCall, args, source);
+  loadedTypes.add(fsType);
+  return new Descriptor(fd, source, lane);
+}
+
+async function createMount(
+  lane: Lane,
+  context: Descriptor,
+  { parameters, attributes }: Pick<FilesystemMount, 'parameters' | 'attributes'>,
+): Promise<Descriptor> {
+  const { path: source } = context;
+  let command = 'FSCONFIG_SET_STRING';
+  try {
+    // Setting a parameter only parses it.
+    invokeNow(fsconfigCall, [context, FSCONFIG_SET_STRING, 'source', source, 0]);
+    for (const [key, value] of parameters) {
+      command = value === undefined ? 'FSCONFIG_SET_FLAG' : 'FSCONFIG_SET_STRING';
+      if (value === undefined) invokeNow(fsconfigCall, [context, FSCONFIG_SET_FLAG, key, null, 0]);
+      else invokeNow(fsconfigCall, [context, FSCONFIG_SET_STRING, key, value, 0]);
+    }
+    command = 'FSCONFIG_CMD_CREATE';
+    await invoke(lane, fsconfigCall, [context, FSCONFIG_CMD_CREATE, null, null, 0]);
+  } catch (error) {
+    if (!(error instanceof KernelError)) throw error;
+    const detail = safeWords(readMessages(context), parameters.flat());
+    throw new KernelError({ syscall: `fsconfig(${command})`, errno: error.errno, path: source, detail });
+  }
+  const { set } = attributeBits(attributes);
+  const mountFd = invokeNow(fsmountCall, [context, FSMOUNT_CLOEXEC, Number(set)], source);
+  return new Descriptor(mountFd, source, lane);
+}
+
+/** Reads what the filesystem had to say; each read gives one message, ENODATA ends them. */
+function readMessages(context: Descriptor): string[] {
+  const messages: string[] = [];
+  const memory = Buffer.alloc(1024);
+  for (;;) {
+    try {
+      const bytes = invokeNow(readCall, [context, memory, memory.length]);
+      messages.push(memory.toString('utf8', 0, bytes));
+    } catch (error) {
+      if (!isErrno(error, 'ENODATA')) throw error;
+      return messages;
+    }
+  }
+}
+
+/**
+ * Makes `from` visible at `target` too: a directory, or a file or device node on a file. What is mounted below `from`
+ * does not come along. Attributes hold before anybody can see the new mount.
+ */
+export async function bindMount(lane: Lane, { from, target, attributes }: BindMount): Promise<void> {
+  await using tree = cloneMount(lane, from, {});
+  await placeMount(lane, tree, { target, attributes });
+}
+
+/** What is open here once more, as a mount that nobody else sees and that goes with its descriptor. */
+export function cloneMount(lane: Lane, from: Descriptor, attributes: MountAttributes): Descriptor {
+  const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
+  // What is open has its mount in memory, of which this makes a copy there.
+  const tree = new Descriptor(invokeNow(openTreeCall, [from, '', flags], from.path), from.path, lane);
+  try {
+    setAttributes(tree, attributes, from.path);
+  } catch (error) {
+    tree.closeNow();
+    throw error;
+  }
+  return tree;
+}
+
+/** Makes a mount that nobody sees yet visible at `target`. Its attributes hold before that; the descriptor is closed. */
+export async function placeMount(
+  lane: Lane,
+  mount: Descriptor,
+  { attributes, target }: Pick<BindMount, 'attributes' | 'target'>,
+): Promise<void> {
+  setAttributes(mount, attributes, target.path);
+  await moveMount(lane, mount, target);
+  mount.closeNow();
+}
+
+/** Of a mount that nobody else has yet: there is nothing to wait for. */
+function setAttributes(mount: Descriptor, attributes: MountAttributes, path: string): void {
+  const { set, clear } = attributeBits(attributes);
+  if (set === 0n && clear === 0n) return;
+  const argument = Buffer.alloc(32);
+  argument.writeBigUInt64LE(set, 0);
+  argument.writeBigUInt64LE(clear, 8);
+  invokeNow(mountSetattrCall, [mount, '', AT_EMPTY_PATH, argument, argument.length], path);
+}
+
+async function moveMount(lane: Lane, mount: Descriptor, target: Descriptor): Promise<void> {
+  const flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  await invoke(lane, moveMountCall, [mount, '', target, '', flags], target.path);
+}
+
+/** Unmounts what is on `name` below a verified directory: nobody can put a symlink in the way. */
+export async function unmountAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
+  await unmountPatiently(lane, parent.child(component(parent, name)), `${parent.path}/${name}`);
+}
+
+/** Unmounts what is on `path`; a final symlink is not followed. */
+export async function unmount(lane: Lane, path: string): Promise<void> {
+  await unmountPatiently(lane, path, path);
+}
+
+/**
+ * A program that is being started has copies of all our descriptors until it executes, one on this mount perhaps; and
+ * others look into mounts for a moment. What is busy after all these pauses is in use.
+ */
+async function unmountPatiently(lane: Lane, path: string | Lent, where: string): Promise<void> {
+  for (const pauseMs of [1, 4, 16, 64]) {
+    try {
+      await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], where);
+      return;
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      await delay(pauseMs);
+    }
+  }
+  await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], where);
+}
+
+function attributeBits(attributes: MountAttributes): { readonly set: bigint; readonly clear: bigint } {
+  let set = 0n;
+  let clear = 0n;
+  for (const [name, bit] of Object.entries(flagBits)) {
+    const wanted = attributes[name as keyof typeof flagBits];
+    if (wanted === true) set |= bit;
+    else if (wanted === false) clear |= bit;
+  }
+  if (attributes.atime !== undefined) {
+    // The kind of atime is a number within the bits, so the old one has to be cleared.
+    set |= atimeBits[attributes.atime];
+    clear |= MOUNT_ATTR__ATIME;
+  }
+  return { set, clear };
+}

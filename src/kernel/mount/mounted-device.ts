@@ -1,0 +1,23 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { FilesystemType } from '../../volume/filesystem.ts';
+import { ignoreMissing } from '../call/errno.ts';
+
+/**
+ * Whether the filesystem on a device is mounted anywhere: in another mount namespace too, or nowhere any more but still in
+ * use. The kernel shows each that lives in sysfs, which lies in memory (Documentation/ABI/testing/sysfs-fs-ext4,
+ * sysfs-fs-xfs; btrfs has a directory for each filesystem, with links to its devices).
+ */
+export function isMountedAnywhere(fsType: FilesystemType, devicePath: string): boolean {
+  const name = basename(devicePath);
+  if (fsType !== 'btrfs') return existsSync(`/sys/fs/${fsType}/${name}`);
+  return btrfsFilesystems().some((filesystem) => existsSync(`/sys/fs/btrfs/${filesystem}/devices/${name}`));
+}
+
+function btrfsFilesystems(): readonly string[] {
+  try {
+    return readdirSync('/sys/fs/btrfs');
+  } catch (error) {
+    return ignoreMissing(error) ?? [];
+  }
+}

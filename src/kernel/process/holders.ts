@@ -1,0 +1,205 @@
+import type { FoundHolders, Holder, NamespaceMember } from '../../volume/holder.ts';
+import { unlessLate } from '../../volume/with-timeout.ts';
+import { type DeviceNumber, sameDevice } from '../block/device.ts';
+import { type SoughtDevice, stackedDevices } from '../block/stacked.ts';
+import { Lane } from '../call/disk-queue.ts';
+import type { FileStatus } from '../file/path.ts';
+import { isNodeOf, type Mount } from '../mount/mount-table.ts';
+import {
+  heldFiles,
+  listProcesses,
+  mappedFiles,
+  mountIdBehind,
+  mountNamespaceOf,
+  mountTableOf,
+  processState,
+  targetOf,
+} from './process.ts';
+
+export interface Sought {
+  readonly devices: readonly SoughtDevice[];
+  /** A mount of the volume that cannot be undone: only what keeps it is sought. */
+  readonly busyMountId?: bigint | undefined;
+}
+
+/**
+ * mounts: whether and where the devices are mounted or stacked upon, which takes a few milliseconds. all: the processes
+ * too, and what each of them has open.
+ */
+export type SearchScope = 'mounts' | 'all';
+
+/**
+ * A lane of its own: to look into a process can mean to wait with it, which must hold up nothing but the next search.
+ */
+const lane = new Lane('holders', 1);
+const patienceMs = 1_000;
+
+/**
+ * Finds who keeps a volume in use on this node, as far as this process can see: in a container it needs the host's
+ * process namespace. Nothing here asks the volume's own filesystem or disk, which may be dead, and it ends in time. It
+ * is asked when something has failed already, so it never throws.
+ */
+export async function findHolders(sought: Sought, scope: SearchScope, timeoutMs = patienceMs): Promise<FoundHolders> {
+  const search = new Search(sought);
+  const outcome = await unlessLate(
+    timeoutMs,
+    search.run(scope).catch(() => 'failed' as const),
+  );
+  search.stop();
+  return { holders: search.found(), isComplete: outcome === undefined };
+}
+
+/** A holder, and whether it keeps the very mount that is busy. */
+interface Finding {
+  readonly holder: Holder;
+  readonly keepsBusyMount: boolean;
+}
+
+interface Namespace {
+  readonly isOurs: boolean;
+  readonly pids: number[];
+}
+
+class Search {
+  readonly #sought: Sought;
+  readonly #findings: Finding[] = [];
+  /** Ids of mounts of the volume, in any namespace: no two mounts of a node have the same id. */
+  readonly #mountIds = new Set<bigint>();
+  /** Those that are undone, or not, together with the busy one. */
+  readonly #busyIds = new Set<bigint>();
+  /** Of the volume's filesystem, as the mount table has it; btrfs has a number that is no device's. */
+  readonly #filesystems: DeviceNumber[] = [];
+  readonly #targets = new Set<string>();
+  #busyMount: Mount | undefined;
+  #isStopped = false;
+
+  constructor(sought: Sought) {
+    this.#sought = sought;
+    if (sought.busyMountId !== undefined) this.#busyIds.add(sought.busyMountId);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  found(): Holder[] {
+    const isBusy = this.#sought.busyMountId !== undefined;
+    return this.#findings.filter((finding) => !isBusy || finding.keepsBusyMount).map(({ holder }) => holder);
+  }
+
+  async run(scope: SearchScope): Promise<void> {
+    const namespaces = await this.#namespaces();
+    for (const namespace of namespaces) await this.#lookAtMounts(namespace);
+    const stacked = await stackedDevices(lane, this.#sought.devices, this.#targets);
+    for (const path of stacked) this.#findings.push({ holder: { kind: 'device', path }, keepsBusyMount: true });
+    if (scope === 'mounts') return;
+    const pids = namespaces.flatMap((namespace) => namespace.pids);
+    for (const pid of pids) await this.#lookAtFiles(pid);
+    for (const pid of pids) await this.#lookAtMemory(pid);
+  }
+
+  /** Ours first. */
+  async #namespaces(): Promise<Namespace[]> {
+    const own = await mountNamespaceOf(lane, 'self');
+    const namespaces = new Map<string, Namespace>([[own ?? '', { isOurs: true, pids: [] }]]);
+    const pids = await listProcesses(lane);
+    const names = await Promise.all(pids.map((pid) => mountNamespaceOf(lane, pid)));
+    for (const [index, pid] of pids.entries()) {
+      const name = names[index];
+      if (name === undefined) continue;
+      const namespace = namespaces.get(name) ?? { isOurs: false, pids: [] };
+      namespace.pids.push(pid);
+      namespaces.set(name, namespace);
+    }
+    return [...namespaces.values()];
+  }
+
+  async #lookAtMounts({ isOurs, pids }: Namespace): Promise<void> {
+    const [pid] = pids;
+    if (pid === undefined || this.#isStopped) return;
+    const table = await mountTableOf(lane, isOurs ? process.pid : pid);
+    const mounts = table.filter((mount) => this.#isMountOfVolume(mount) || this.#isNodeOfVolume(mount));
+    this.#busyMount ??= table.find(({ id }) => id === this.#sought.busyMountId);
+    for (const mount of mounts) this.#remember(mount);
+    const own = new Set(mounts.map(({ id }) => id));
+    const upon = table.filter(({ id, parentId }) => own.has(parentId) && !own.has(id));
+    if (mounts.length === 0) return;
+    const namespaceOf = isOurs ? undefined : await memberOf(pid);
+    for (const mount of [...mounts, ...upon]) {
+      if (mount.id === this.#sought.busyMountId) continue;
+      const holder: Holder = { kind: 'mount', path: mount.target, namespaceOf };
+      this.#findings.push({ holder, keepsBusyMount: this.#busyIds.has(mount.parentId) });
+    }
+  }
+
+  #isMountOfVolume(mount: Mount): boolean {
+    return this.#sought.devices.some(
+      ({ device, devicePath }) =>
+        sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath),
+    );
+  }
+
+  #isNodeOfVolume(mount: Mount): boolean {
+    return this.#sought.devices.some(({ devicePath }) => isNodeOf(mount, devicePath));
+  }
+
+  #remember(mount: Mount): void {
+    this.#mountIds.add(mount.id);
+    if (!this.#isNodeOfVolume(mount)) {
+      this.#filesystems.push(mount.device);
+      this.#targets.add(mount.target);
+    }
+    const group = this.#busyMount?.peerGroup;
+    if (group !== undefined && (mount.peerGroup === group || mount.masterGroup === group)) this.#busyIds.add(mount.id);
+  }
+
+  async #lookAtFiles(pid: number): Promise<void> {
+    if (this.#isStopped) return;
+    const files = await heldFiles(lane, pid);
+    for (const { link, status } of files) {
+      if (status !== undefined && !this.#isOnVolume(status)) continue;
+      const path = await targetOf(lane, link);
+      if (path === undefined) continue;
+      // A filesystem that answers with errors: what is left to go by is the path.
+      if (status === undefined && ![...this.#targets].some((target) => isAtOrBelow(path, target))) continue;
+      const keeps = status === undefined ? this.#isBelowBusyMount(path) : this.#busyIds.has(status.mountId);
+      return this.#addProcess(pid, path, keeps);
+    }
+  }
+
+  async #lookAtMemory(pid: number): Promise<void> {
+    if (this.#isStopped || this.#filesystems.length === 0) return;
+    // It may wait for a page of its own memory, and who looks at that would wait too.
+    if ((await processState(lane, pid))?.isUninterruptible !== false) return;
+    const mappings = await mappedFiles(lane, pid);
+    const mapping = mappings.find(({ device }) => this.#filesystems.some((each) => sameDevice(each, device)));
+    if (mapping === undefined) return;
+    const mountId = await mountIdBehind(lane, mapping.link);
+    await this.#addProcess(pid, mapping.path, mountId !== undefined && this.#busyIds.has(mountId));
+  }
+
+  #isOnVolume({ device, mountId, represents }: FileStatus): boolean {
+    if (this.#mountIds.has(mountId)) return true;
+    return this.#sought.devices.some((each) => sameDevice(each.device, device) || sameDevice(each.device, represents));
+  }
+
+  #isBelowBusyMount(path: string): boolean {
+    return this.#busyMount !== undefined && isAtOrBelow(path, this.#busyMount.target);
+  }
+
+  /** Each process once, with the first thing that it holds. */
+  async #addProcess(pid: number, path: string, keepsBusyMount: boolean): Promise<void> {
+    if (this.#findings.some(({ holder }) => holder.kind === 'process' && holder.pid === pid)) return;
+    const state = await processState(lane, pid);
+    if (state === undefined || this.#isStopped) return;
+    this.#findings.push({ holder: { kind: 'process', pid, command: state.command, path }, keepsBusyMount });
+  }
+}
+
+function isAtOrBelow(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(`${directory}/`);
+}
+
+async function memberOf(pid: number): Promise<NamespaceMember> {
+  return { pid, command: (await processState(lane, pid))?.command ?? 'gone' };
+}

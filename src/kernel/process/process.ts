@@ -1,0 +1,122 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import type { DeviceNumber } from '../block/device.ts';
+import type { Lane } from '../call/disk-queue.ts';
+import { isErrno, KernelError } from '../call/errno.ts';
+import { type FileStatus, statusBehind } from '../file/path.ts';
+import { type Mount, parseMountTable } from '../mount/mount-table.ts';
+
+/*
+ * What /proc tells of processes. They come and go while one looks: of one that is gone there is nothing to tell.
+ */
+
+/** A process, in few words. */
+export interface ProcessState {
+  /** At most 15 characters. Not its arguments: to read those is to wait for its memory, which may hang with a disk. */
+  readonly command: string;
+  /** It waits for a disk, say, and nobody can tell for how long. */
+  readonly isUninterruptible: boolean;
+}
+
+/** Something that a process holds. */
+export interface HeldFile {
+  /** Its link in /proc. */
+  readonly link: string;
+  /** undefined if its filesystem answers with an error, as one does that was shut down. */
+  readonly status: FileStatus | undefined;
+}
+
+/** A part of a file that a process has in its memory. */
+export interface Mapping {
+  /** Leads to the very file, in /proc. */
+  readonly link: string;
+  /** Of the file's filesystem, as the mount table has it. */
+  readonly device: DeviceNumber;
+  readonly path: string;
+}
+
+/** The processes that this one can see. */
+export async function listProcesses(lane: Lane): Promise<number[]> {
+  const names = await lane.run(() => readdir('/proc'));
+  return names.filter((name) => /^[0-9]+$/.test(name)).map(Number);
+}
+
+export async function processState(lane: Lane, pid: number): Promise<ProcessState | undefined> {
+  const text = await unlessGone(lane.run(() => readFile(`/proc/${pid}/stat`, 'utf8')));
+  if (text === undefined) return undefined;
+  // The command may have any characters in it, parentheses and spaces too (proc_pid_stat(5)).
+  const end = text.lastIndexOf(')');
+  return { command: text.slice(text.indexOf('(') + 1, end), isUninterruptible: text.startsWith(' D', end + 1) };
+}
+
+/** Equal for processes that see the same mounts. */
+export function mountNamespaceOf(lane: Lane, pid: number | 'self'): Promise<string | undefined> {
+  return unlessGone(lane.run(() => readlink(`/proc/${pid}/ns/mnt`)));
+}
+
+/** The mounts that a process sees. */
+export async function mountTableOf(lane: Lane, pid: number): Promise<Mount[]> {
+  return parseMountTable((await unlessGone(lane.run(() => readFile(`/proc/${pid}/mountinfo`, 'utf8')))) ?? '');
+}
+
+/** What a process has open, and where it works. Asks no disk and no server for it. */
+export async function heldFiles(lane: Lane, pid: number): Promise<HeldFile[]> {
+  const descriptors = (await unlessGone(lane.run(() => readdir(`/proc/${pid}/fd`)))) ?? [];
+  const links = ['cwd', 'root', ...descriptors.map((fd) => `fd/${fd}`)].map((name) => `/proc/${pid}/${name}`);
+  const files = await Promise.all(links.map((link) => unlessGone(heldFile(lane, link))));
+  return files.filter((file) => file !== undefined);
+}
+
+async function heldFile(lane: Lane, link: string): Promise<HeldFile> {
+  try {
+    return { link, status: await statusBehind(lane, link) };
+  } catch (error) {
+    if (!(error instanceof KernelError) || isGone(error)) throw error;
+    return { link, status: undefined };
+  }
+}
+
+/** Where a link of /proc leads to; a file that was removed since has ` (deleted)` after its name. */
+export async function targetOf(lane: Lane, link: string): Promise<string | undefined> {
+  return unlessGone(lane.run(() => readlink(link)));
+}
+
+/** The files in a process's memory, the program itself among them. Waits if somebody else changes that memory. */
+export async function mappedFiles(lane: Lane, pid: number): Promise<Mapping[]> {
+  return parseMappings(pid, (await unlessGone(lane.run(() => readFile(`/proc/${pid}/maps`, 'utf8')))) ?? '');
+}
+
+/** Which mount a link of /proc goes through; undefined if that cannot be told. */
+export async function mountIdBehind(lane: Lane, link: string): Promise<bigint | undefined> {
+  try {
+    return (await statusBehind(lane, link)).mountId;
+  } catch (error) {
+    if (error instanceof KernelError) return undefined;
+    throw error;
+  }
+}
+
+/** `address perms offset major:minor inode path`; the device is hexadecimal (proc_pid_maps(5)). */
+const fileMapping = /^0*([0-9a-f]+)-0*([0-9a-f]+) \S+ \S+ ([0-9a-f]+):([0-9a-f]+) [1-9][0-9]* +(\/.*)$/;
+
+export function parseMappings(pid: number, text: string): Mapping[] {
+  return text.split('\n').flatMap((line) => {
+    const [, start, end, major, minor, path] = fileMapping.exec(line) ?? [];
+    if (major === undefined || minor === undefined || path === undefined) return [];
+    const device = { major: Number.parseInt(major, 16), minor: Number.parseInt(minor, 16) };
+    return [{ link: `/proc/${pid}/map_files/${start}-${end}`, device, path }];
+  });
+}
+
+async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (isGone(error)) return undefined;
+    throw error;
+  }
+}
+
+/** A process that ended, that has no such thing (a kernel thread), or that belongs to another user. */
+function isGone(error: unknown): boolean {
+  return isErrno(error, 'ENOENT', 'ESRCH', 'EACCES', 'EPERM', 'EINVAL');
+}

@@ -1,0 +1,122 @@
+import type { MountAttributes } from '../../kernel/mount/mount.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+
+/*
+ * mount_flags, as a person writes them for mount(8), become what the kernel's mount calls take: attributes of the one
+ * mount, and parameters of the filesystem. The flags may be sensitive (X02), so no message repeats one.
+ */
+
+/** A parameter for fsconfig(2): a flag, or a key with its value. */
+export type FilesystemParameter = readonly [key: string] | readonly [key: string, value: string];
+
+/** mount_flags, parsed. */
+export interface MountOptions {
+  readonly attributes: MountAttributes;
+  /** For the filesystem itself; they take effect where it is mounted first, when it is staged. */
+  readonly parameters: readonly FilesystemParameter[];
+}
+
+/** All attributes of a mount, none left to chance. */
+export type AttributeState = Required<MountAttributes>;
+
+/** What the kernel gives a mount that asks for nothing. */
+const defaultAttributes: AttributeState = {
+  readonly: false,
+  nosuid: false,
+  nodev: false,
+  noexec: false,
+  nodiratime: false,
+  nosymfollow: false,
+  atime: 'relatime',
+};
+
+const attributeWords: ReadonlyMap<string, MountAttributes> = new Map<string, MountAttributes>([
+  ['ro', { readonly: true }],
+  ['rw', { readonly: false }],
+  ['nosuid', { nosuid: true }],
+  ['suid', { nosuid: false }],
+  ['nodev', { nodev: true }],
+  ['dev', { nodev: false }],
+  ['noexec', { noexec: true }],
+  ['exec', { noexec: false }],
+  ['nodiratime', { nodiratime: true }],
+  ['diratime', { nodiratime: false }],
+  ['nosymfollow', { nosymfollow: true }],
+  ['symfollow', { nosymfollow: false }],
+  ['noatime', { atime: 'noatime' }],
+  ['atime', { atime: 'relatime' }],
+  ['relatime', { atime: 'relatime' }],
+  ['nostrictatime', { atime: 'relatime' }],
+  ['strictatime', { atime: 'strictatime' }],
+  ['norelatime', { atime: 'strictatime' }],
+]);
+
+/** Words for fstab(5) and its readers, which say nothing to the kernel. */
+const wordsForOthers: ReadonlySet<string> = new Set(['defaults', '_netdev', 'nofail']);
+
+/** What would change which data is mounted, where it is, or how mounts spread: all of that is decided by CSI. */
+const refusedKeys: ReadonlySet<string> = new Set([
+  ...['bind', 'rbind', 'move', 'remount', 'beneath', 'source', 'fstype'],
+  ...['shared', 'rshared', 'private', 'rprivate', 'slave', 'rslave', 'unbindable', 'runbindable'],
+  ...['loop', 'offset', 'sizelimit', 'encryption'],
+  // ext4: another superblock or journal; XFS and btrfs: other devices; btrfs: another subvolume.
+  ...['sb', 'journal_dev', 'journal_path', 'logdev', 'rtdev', 'device', 'subvol', 'subvolid'],
+]);
+
+const refusedPrefixes = ['make-', 'X-mount.', 'x-mount.', 'verity.'];
+
+/** @throws InvalidArgument for a word that a volume's mount must not have */
+export function parseMountFlags(flags: readonly string[]): MountOptions {
+  const attributes: MountAttributes = {};
+  const parameters: FilesystemParameter[] = [];
+  for (const word of flags.flatMap(wordsOf)) {
+    if (wordsForOthers.has(word)) continue;
+    const attribute = attributeWords.get(word);
+    if (attribute !== undefined) Object.assign(attributes, attribute);
+    else parameters.push(parseParameter(word));
+  }
+  return { attributes, parameters };
+}
+
+/**
+ * A flag may itself be a list, as after mount(8)'s -o. A comma inside quotes is part of a value, and the quotes are not
+ * the kernel's: the kubelet sends context="system_u:object_r:container_file_t:s0:c1,c2" where SELinux is on.
+ */
+function wordsOf(flag: string): string[] {
+  const words = flag.match(/(?:"[^"]*"|[^,])+/g) ?? [];
+  return words.map((word) => word.replace(/^([^=]*=)"([^"]*)"$/, '$1$2'));
+}
+
+function parseParameter(word: string): FilesystemParameter {
+  const equals = word.indexOf('=');
+  const key = equals < 0 ? word : word.slice(0, equals);
+  if (refusedKeys.has(key) || refusedPrefixes.some((prefix) => key.startsWith(prefix))) {
+    throw new InvalidArgument(
+      'mount_flags has a word that would change what is mounted, where, or how mounts propagate (such as bind, remount, loop, shared or subvol). Leave it out.',
+    );
+  }
+  if (key === '' || word.includes('\0')) throw new InvalidArgument('mount_flags has a word that is no mount option.');
+  return equals < 0 ? [key] : [key, word.slice(equals + 1)];
+}
+
+/** The attributes that a mount made with these has in the end. */
+export function completeAttributes(attributes: MountAttributes): AttributeState {
+  return { ...defaultAttributes, ...attributes };
+}
+
+/** The attributes that a mount has, from its options in the mount table (proc_pid_mountinfo(5), field 6). */
+export function attributesShown(options: readonly string[]): AttributeState {
+  // The kernel shows no word for strictatime.
+  const shown: MountAttributes = { atime: 'strictatime' };
+  for (const option of options) Object.assign(shown, attributeWords.get(option));
+  return completeAttributes(shown);
+}
+
+export function sameAttributes(a: AttributeState, b: AttributeState): boolean {
+  return JSON.stringify(inOrder(a)) === JSON.stringify(inOrder(b));
+}
+
+function inOrder(attributes: AttributeState): unknown[] {
+  const { readonly, nosuid, nodev, noexec, nodiratime, nosymfollow, atime } = attributes;
+  return [readonly, nosuid, nodev, noexec, nodiratime, nosymfollow, atime];
+}

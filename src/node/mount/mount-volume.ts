@@ -1,0 +1,179 @@
+import { growUnmountedExt4 } from '../../command/resize.ts';
+import { CommandError } from '../../command/run.ts';
+import { probeContent } from '../../kernel/block/blkid.ts';
+import { deviceSizeBytes, sizeOfDevice } from '../../kernel/block/block.ts';
+import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno, KernelError } from '../../kernel/call/errno.ts';
+import { readAt } from '../../kernel/file/file.ts';
+import { growMounted } from '../../kernel/mount/grow.ts';
+import { mountDetached, mountFilesystem, placeMount } from '../../kernel/mount/mount.ts';
+import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
+import type { AttachedDevice, Pool } from '../../pool/pool.ts';
+import { DataLoss, type HoldfastError, InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { step } from '../../volume/step.ts';
+import { busyDevice, mountedOtherwise } from '../path/busy.ts';
+import type { AttributeState, FilesystemParameter } from './mount-options.ts';
+import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize } from './superblock.ts';
+
+/** A filesystem volume that is to be mounted. */
+export interface VolumeMount {
+  readonly volumeId: VolumeId;
+  readonly fsType: FilesystemType;
+  readonly attributes: AttributeState;
+  readonly parameters: readonly FilesystemParameter[];
+  readonly target: Descriptor;
+  /** What must be done before anything is mounted; the volume is attached meanwhile. */
+  readonly beforehand: () => Promise<void>;
+  /** It was last mounted with others: if it is mounted still, it keeps those, whatever this mount asks for. */
+  readonly hasNewParameters: boolean;
+}
+
+/** What came of a mount. */
+export interface MountOutcome {
+  /** Why the filesystem is still smaller than its volume; undefined: it is not. */
+  readonly notGrown: string | undefined;
+}
+
+/**
+ * Attaches the volume and mounts its filesystem. Nothing is ever formatted here: every volume was formatted when it was
+ * created, so what cannot be mounted is damaged or foreign (ST09). What is damaged is repaired, once, where nothing can be
+ * lost by that; otherwise it is reported. A filesystem that is smaller than its device has grown before anybody sees it.
+ */
+export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
+  try {
+    return await tryToMount(pool, mount);
+  } catch (error) {
+    if (!(error instanceof DamagedFilesystem)) throw error;
+    await pool.repair(mount.volumeId, mount.fsType);
+    return await tryToMount(pool, { ...mount, beforehand: async () => undefined });
+  }
+}
+
+/** It says so itself, or the kernel does. */
+class DamagedFilesystem extends DataLoss {}
+
+/** @throws DamagedFilesystem */
+async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
+  const { beforehand, fsType, volumeId } = mount;
+  const { lane } = pool;
+  const [attached, prepared] = await Promise.allSettled([pool.attach(volumeId, { lasting: false }), beforehand()]);
+  if (attached.status === 'rejected') throw attached.reason;
+  const attachment = attached.value;
+  try {
+    if (prepared.status === 'rejected') throw prepared.reason;
+    if (mount.hasNewParameters && isMountedAnywhere(fsType, attachment.devicePath)) {
+      throw await mountedOtherwise(volumeId, attachment);
+    }
+    const superblock = await readAt(lane, attachment.descriptor, superblockRange[fsType]);
+    if (hasErrors(fsType, superblock)) throw new DamagedFilesystem(`volume ${volumeId}: its ${fsType} has errors.`);
+    const size = filesystemSize(fsType, superblock);
+    // Not a superblock: the mount fails, and says why better.
+    const isTooSmall = size !== undefined && canGrow(size, sizeOfDevice(attachment.descriptor));
+    const fixed = isTooSmall ? whyOfFixedSize(fsType, superblock) : undefined;
+    const outcome =
+      isTooSmall && fixed === undefined
+        ? await growAndMount(pool, mount, attachment)
+        : await mountAsItIs(pool, mount, attachment, fixed);
+    // The device lives as long as the mount now, whenever this is done.
+    void attachment.release();
+    return outcome;
+  } catch (error) {
+    const explained = await explainMountFailure(error, lane, mount, attachment);
+    await attachment.release();
+    throw explained;
+  }
+}
+
+async function mountAsItIs(
+  { lane }: Pool,
+  mount: VolumeMount,
+  { devicePath }: AttachedDevice,
+  notGrown?: string,
+): Promise<MountOutcome> {
+  await step('stage/mount', () => mountFilesystem(lane, { ...mount, source: devicePath }));
+  return { notGrown };
+}
+
+/** Grows the filesystem to the size of its device, which an expansion left behind, or a larger clone (PB19). */
+async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevice): Promise<MountOutcome> {
+  const { attributes, fsType, target, volumeId } = mount;
+  const { lane } = pool;
+  if (fsType === 'ext4' && (await growUnmounted(lane, volumeId, device))) return mountAsItIs(pool, mount, device);
+  // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
+  await using draft = await mountDetached(lane, { ...mount, attributes: {}, source: device.devicePath });
+  const notGrown = await growStaged(pool, fsType, draft, device.devicePath).then(
+    () => undefined,
+    (error) => {
+      // Mounted elsewhere, where it goes on with the size that it has. So it can here.
+      if (fsType === 'ext4' && isErrno(error, 'EPERM')) return 'its ext4 is mounted elsewhere, too (see holdfast who)';
+      throw error;
+    },
+  );
+  await step('stage/mount', () => placeMount(lane, draft, { target, attributes }));
+  return { notGrown };
+}
+
+/** Grows a mounted filesystem, of which this is a directory, to the size of its device. */
+export async function growStaged(
+  pool: Pool,
+  fsType: FilesystemType,
+  directory: Descriptor,
+  devicePath: string,
+): Promise<void> {
+  const deviceBytes = await deviceSizeBytes(pool.lane, devicePath);
+  await step('stage/grow', () => growMounted(pool.lane, { fsType, directory, devicePath, deviceBytes }));
+}
+
+/** @returns whether it has grown; false: it is mounted somewhere, and can only grow there */
+async function growUnmounted(lane: Lane, volumeId: VolumeId, device: AttachedDevice): Promise<boolean> {
+  try {
+    await step('stage/grow', () => lane.watch(() => growUnmountedExt4(device.devicePath)));
+    return true;
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    if (!/ is (in use|mounted)\./.test(error.stdout)) {
+      throw new DataLoss(`volume ${volumeId}: its ext4 cannot be grown, run e2fsck on it: ${error.message}`);
+    }
+    if (!isMountedAnywhere('ext4', device.devicePath)) throw await busyDevice(volumeId, device);
+    return false;
+  }
+}
+
+/** What the kernel's refusal means: a wrong flag, another filesystem than recorded, none, or a damaged one. */
+export async function explainMountFailure(
+  error: unknown,
+  lane: Lane,
+  { fsType, parameters, volumeId }: Pick<VolumeMount, 'fsType' | 'parameters' | 'volumeId'>,
+  device: AttachedDevice,
+): Promise<unknown> {
+  if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
+  if (!error.syscall.includes('CMD_CREATE')) {
+    return new InvalidArgument(
+      `volume ${volumeId}: mount_flags has an option that ${fsType} does not take (${error.code}): correct mountOptions.`,
+    );
+  }
+  if (error.code === 'EBUSY') return await busyDevice(volumeId, device);
+  const content = await probeContent(lane, device.devicePath);
+  const what = content.kind === 'filesystem' || content.kind === 'other' ? content.type : content.kind;
+  if (what !== fsType) {
+    return new DataLoss(
+      `volume ${volumeId} was formatted with ${fsType}, but its device now shows: ${what}. It is neither mounted nor formatted; find out who wrote to it.`,
+    );
+  }
+  return refusal(error, volumeId, fsType, parameters.length > 0);
+}
+
+function refusal(error: KernelError, volumeId: VolumeId, fsType: string, hasParameters: boolean): HoldfastError {
+  const words = error.detail === undefined ? error.code : `${error.code}: ${error.detail.slice(0, 80)}`;
+  if (hasParameters && error.code === 'EINVAL') {
+    return new InvalidArgument(`volume ${volumeId}: ${fsType} cannot be mounted with these mount_flags (${words}).`);
+  }
+  const message = `volume ${volumeId}: its ${fsType} cannot be mounted (${words}). It is left as it is; see the node's kernel log.`;
+  if (['EUCLEAN', 'EBADMSG', 'EINVAL'].includes(error.code)) return new DamagedFilesystem(message);
+  if (error.code === 'EIO') return new DataLoss(message);
+  return diskFaultOf(error) === undefined ? new InternalError(message) : new Unavailable(message);
+}

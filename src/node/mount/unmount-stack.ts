@@ -1,0 +1,67 @@
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { unmountAt } from '../../kernel/mount/mount.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import { type StepName, step } from '../../volume/step.ts';
+import type { NodeContext } from '../context.ts';
+import { busyMount, holdersOf } from '../path/busy.ts';
+import { identify, LazyMountTable, mountsBelow, type Sight } from '../path/observe.ts';
+import { lookAt, type Place } from '../path/path-handle.ts';
+
+/** More mounts than this on one path are no leftovers of ours. */
+const mostStacked = 64;
+
+/** What was unmounted, and what was seen last. */
+export interface Undone {
+  readonly unmounted: readonly Sight[];
+  readonly last: Sight;
+}
+
+/** What an undoing decides each time it has looked. */
+export type Decide = (sight: Sight, mounts: LazyMountTable) => Promise<'unmount' | 'stop'>;
+
+/** Looks at a place and unmounts what is there, one after the other if several are stacked, until `decide` says stop. */
+export async function unmountWhile(
+  context: NodeContext,
+  place: Place,
+  volumeId: string,
+  stepName: StepName,
+  decide: Decide,
+): Promise<Undone> {
+  const unmounted: Sight[] = [];
+  while (unmounted.length < mostStacked) {
+    const mounts = new LazyMountTable(context.lane);
+    const sight = await glance(context, mounts, place, volumeId);
+    if ((await decide(sight, mounts)) === 'stop') return { unmounted, last: sight };
+    // The pool's disk may have to be written to; if it hangs, only that pool's lane fills.
+    const lane = sight.mounted?.owner?.pool?.lane ?? context.lane;
+    const unmount = (open: Lane) => unmountAt(open, place.parent, place.name);
+    const tryIt = () => step(stepName, () => lane.evenIfClosed(unmount));
+    await tryIt().catch(async (error) => {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      const found = await holdersOf(sight.mounted);
+      // A program that was just being started had our descriptors, or a driver before us was still dying: that is over now.
+      await tryIt().catch((again) => {
+        throw isErrno(again, 'EBUSY') ? busyMount(volumeId, found) : again;
+      });
+    });
+    unmounted.push(sight);
+    if (sight.mounted?.access === 'mount' && mountsBelow(await mounts.read(), sight.mounted.mount).length === 0) {
+      return { unmounted, last: bareDirectory };
+    }
+  }
+  throw new FailedPrecondition(`${shortPath(place.path)} still has mounts on it after ${mostStacked} were undone.`);
+}
+
+/** Whether it is empty, rmdir(2) finds out in the step in which it removes it. */
+const bareDirectory: Sight = { occupant: { kind: 'directory', isEmpty: true }, mounted: undefined };
+
+/** A look that holds nothing open when it is over: what is held cannot be unmounted. */
+async function glance(context: NodeContext, mounts: LazyMountTable, place: Place, volumeId: string): Promise<Sight> {
+  using look = await lookAt(context.lane, place);
+  if (look?.kind === 'directory' && !look.isMountRoot) {
+    return bareDirectory;
+  }
+  return await identify(context, mounts, look, volumeId);
+}

@@ -1,0 +1,50 @@
+import { basename } from 'node:path';
+import { findHolders } from '../../kernel/process/holders.ts';
+import type { AttachedDevice } from '../../pool/pool.ts';
+import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
+import { describeHolders, type FoundHolders } from '../../volume/holder.ts';
+import type { Mounted } from './observe.ts';
+
+/** Who keeps a mount that cannot be undone. */
+export function holdersOf(mounted: Mounted | undefined): Promise<FoundHolders> {
+  return findHolders({ devices: devicesOf(mounted), busyMountId: mounted?.mount.id }, 'all');
+}
+
+/** Why a mount cannot be undone. */
+export function busyMount(volumeId: string, found: FoundHolders): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${volumeId} cannot be unmounted: it is in use ${describeHolders(found)}; end that first (see holdfast who).`,
+  );
+}
+
+/** Why a filesystem cannot be mounted: its device is somebody's alone. */
+export async function busyDevice(volumeId: string, device: AttachedDevice): Promise<Aborted | FailedPrecondition> {
+  const found = await holdersOfDevice(device);
+  const holders = describeHolders(found);
+  // e2fsck and resize2fs outlive a driver that is killed, and are left to finish: cut short they could do harm.
+  if (found.holders.some((each) => each.kind === 'process' && ['e2fsck', 'resize2fs'].includes(each.command))) {
+    return new Aborted(`volume ${volumeId}: its ext4 is still being checked or grown ${holders}; try again.`);
+  }
+  return new FailedPrecondition(
+    `volume ${volumeId} cannot be mounted: it is in use ${holders}; end that first (see holdfast who).`,
+  );
+}
+
+/** Why it cannot be mounted with other parameters: it is mounted elsewhere, and keeps its own. */
+export async function mountedOtherwise(volumeId: string, device: AttachedDevice): Promise<FailedPrecondition> {
+  const holders = describeHolders(await holdersOfDevice(device));
+  return new FailedPrecondition(`volume ${volumeId} keeps its options while in use ${holders}; see holdfast who.`);
+}
+
+/** Besides this process, which has just attached it. */
+async function holdersOfDevice(device: AttachedDevice): Promise<FoundHolders> {
+  const { holders, isComplete } = await findHolders({ devices: [device] }, 'all');
+  return { holders: holders.filter((holder) => holder.kind !== 'process' || holder.pid !== process.pid), isComplete };
+}
+
+function devicesOf(mounted: Mounted | undefined) {
+  if (mounted?.device === undefined) return [];
+  const { access, device, mount } = mounted;
+  // Of a device node that is mounted on a file, the mount table has the name that it has in /dev.
+  return [{ device, devicePath: access === 'block' ? `/dev/${basename(mount.root)}` : mount.source }];
+}

@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import type { Mount } from '../../kernel/mount/mount-table.ts';
+import type { Condition } from '../../pool/pool.ts';
+import type { Located } from './locate.ts';
+
+/** What the kernel thinks of a mounted volume (VS08). Messages have at most 128 bytes (L07). */
+export async function filesystemCondition(lane: Lane, { look, mounted }: Located): Promise<Condition> {
+  if (mounted.access === 'block') return healthy;
+  if (look.isBroken) return abnormal('The filesystem has shut down after I/O errors; see the kernel log of the node.');
+  const stopped = stoppedCondition(mounted.mount);
+  if (stopped !== undefined) return stopped;
+  const errors = mounted.mount.fsType === 'ext4' ? await recordedErrors(lane, mounted.mount.source) : 0;
+  if (errors > 0) return abnormal(`ext4 has recorded ${errors} errors: back up the data, unstage it and run e2fsck.`);
+  return healthy;
+}
+
+const healthy: Condition = { abnormal: false, message: 'The filesystem is healthy.' };
+
+function abnormal(message: string): Condition {
+  return { abnormal: true, message };
+}
+
+/**
+ * Filesystems that hit an error which they cannot live with stop all writing. We never mount a filesystem read-only as
+ * a whole, only its mounts, so options of the filesystem that say so are the kernel's own.
+ */
+export function stoppedCondition({ superOptions }: Pick<Mount, 'superOptions'>): Condition | undefined {
+  if (superOptions.includes('shutdown'))
+    return abnormal('The filesystem has been shut down; see the kernel log of the node.');
+  if (superOptions.includes('ro') || superOptions.includes('emergency_ro')) {
+    return abnormal('The kernel made the filesystem read-only after an error; see the kernel log of the node.');
+  }
+  return undefined;
+}
+
+/** By default ext4 goes on after an error, and counts it (Documentation/ABI/testing/sysfs-fs-ext4). */
+async function recordedErrors(lane: Lane, devicePath: string): Promise<number> {
+  try {
+    const text = await lane.run(() => readFile(`/sys/fs/ext4/${basename(devicePath)}/errors_count`, 'utf8'));
+    return Number(text);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0;
+    throw error;
+  }
+}

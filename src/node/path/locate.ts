@@ -1,0 +1,65 @@
+import { InvalidArgument, NotFound } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import type { NodeContext } from '../context.ts';
+import { identify, LazyMountTable, type Mounted } from './observe.ts';
+import { type Look, lookAt, openPlace, openPlaceIn, type Place } from './path-handle.ts';
+import { checkTargetPath, type TargetPath } from './target.ts';
+
+/** A volume where it is staged or published, held open. */
+export interface Located extends Disposable {
+  readonly look: Look;
+  readonly mounted: Mounted;
+  readonly mounts: LazyMountTable;
+}
+
+/**
+ * Finds the volume at a path it is staged or published at; for a block volume the staging directory is such a path too.
+ * @throws NotFound if it is not there, whatever else is (VS04, VS07, NE10)
+ */
+export async function locate(context: NodeContext, path: string, id: VolumeId): Promise<Located> {
+  const target = requireVolumePath(context, path, id);
+  const located =
+    (await locateAt(context, openPlace(context.lane, target), id)) ??
+    (await locateAt(context, openPlaceIn(context.lane, target, id), id));
+  if (located === undefined) throw notThere(id, path);
+  return located;
+}
+
+/** A path of the wrong form, a relative one too, is one at which the volume is not. @throws NotFound */
+export function requireVolumePath({ targetRoots }: NodeContext, path: string, id: VolumeId): TargetPath {
+  const target = checkTargetPath(path, targetRoots);
+  if ('problem' in target) throw notThere(id, path);
+  return target;
+}
+
+async function locateAt(
+  context: NodeContext,
+  opening: Promise<Place | undefined>,
+  id: VolumeId,
+): Promise<Located | undefined> {
+  using place = await opening.catch(nothingIfRefused);
+  const look = place === undefined ? undefined : await lookAt(context.lane, place).catch(nothingIfRefused);
+  if (look === undefined) return undefined;
+  try {
+    const mounts = new LazyMountTable(context.lane);
+    // Whether an unmounted directory is empty does not matter here.
+    const { mounted } = look.isMountRoot ? await identify(context, mounts, look, id) : { mounted: undefined };
+    if (mounted?.owner?.id === id) return { look, mounted, mounts, [Symbol.dispose]: look[Symbol.dispose] };
+  } catch (error) {
+    look[Symbol.dispose]();
+    throw error;
+  }
+  look[Symbol.dispose]();
+  return undefined;
+}
+
+/** No volume is behind a symbolic link, nor below a file. */
+function nothingIfRefused(error: unknown): undefined {
+  if (error instanceof InvalidArgument) return undefined;
+  throw error;
+}
+
+function notThere(id: VolumeId, path: string): NotFound {
+  return new NotFound(`volume ${id} is not at ${shortPath(path)}.`);
+}

@@ -1,0 +1,149 @@
+import { readdir, readFile } from 'node:fs/promises';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno, KernelError } from '../../kernel/call/errno.ts';
+import { type FileStatus, openBeneath, openDirectory, statusOf } from '../../kernel/file/path.ts';
+import { InvalidArgument } from '../../volume/errors.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import type { TargetPath } from './target.ts';
+
+/** A name in a directory that is held open, so that nobody can move another one under it. */
+export class Place implements Disposable {
+  readonly parent: Descriptor;
+  readonly name: string;
+  readonly path: string;
+
+  constructor(parent: Descriptor, name: string, path: string) {
+    this.parent = parent;
+    this.name = name;
+    this.path = path;
+  }
+
+  [Symbol.dispose](): void {
+    this.parent.closeNow();
+  }
+}
+
+/**
+ * Opens the directory that the target lies in. Symbolic links may lead to the root, which the configuration names, but
+ * not on from there: what they point to could change between our look and the mount.
+ * @returns undefined if there is no such directory
+ * @throws InvalidArgument if the way leads through something that is no directory
+ */
+export async function openPlace(lane: Lane, target: TargetPath): Promise<Place | undefined> {
+  const parent = await openDirectoryBeneath(lane, target.root, target.parent, target.path);
+  return parent === undefined ? undefined : new Place(parent, target.name, target.path);
+}
+
+/** A name in the target itself, which must then be a directory. Otherwise as `openPlace`. */
+export async function openPlaceIn(lane: Lane, target: TargetPath, name: string): Promise<Place | undefined> {
+  const directory = target.parent === '' ? target.name : `${target.parent}/${target.name}`;
+  const parent = await openDirectoryBeneath(lane, target.root, directory, target.path);
+  return parent === undefined ? undefined : new Place(parent, name, `${target.path}/${name}`);
+}
+
+async function openDirectoryBeneath(
+  lane: Lane,
+  rootPath: string,
+  directory: string,
+  wholePath: string,
+): Promise<Descriptor | undefined> {
+  try {
+    await using root = await openDirectory(lane, rootPath);
+    return await openBeneath(lane, root, directory);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw refused(error, wholePath);
+  }
+}
+
+/** What the kernel says of a path that nobody can use, in our words. */
+function refused(error: unknown, path: string): unknown {
+  const problem = unusable.get(error instanceof KernelError ? error.code : '');
+  return problem === undefined ? error : new InvalidArgument(`${shortPath(path)} ${problem}.`);
+}
+
+const unusable: ReadonlyMap<string, string> = new Map([
+  ['ELOOP', 'leads through a symbolic link, which is not followed'],
+  ['ENOTDIR', 'leads through something that is no directory'],
+  ['ENAMETOOLONG', 'is too long for a path'],
+]);
+
+/** What a name leads to, held open. While it is open it cannot be unmounted: dispose of it first. */
+export interface Look extends MountStatus, Disposable {
+  readonly descriptor: Descriptor;
+}
+
+interface MountStatus extends Omit<FileStatus, 'inode' | 'allocatedBytes'> {
+  /** What is mounted answers every question with an error. */
+  readonly isBroken: boolean;
+}
+
+/**
+ * Opens what is at the place, with what is mounted there.
+ * @returns undefined if there is nothing
+ * @throws InvalidArgument if it is a symbolic link
+ */
+export async function lookAt(lane: Lane, place: Place): Promise<Look | undefined> {
+  const descriptor = await openAt(lane, place);
+  if (descriptor === undefined) return undefined;
+  try {
+    const status = await mountStatus(lane, place, descriptor);
+    return { ...status, descriptor, [Symbol.dispose]: () => descriptor.closeNow() };
+  } catch (error) {
+    descriptor.closeNow();
+    throw error;
+  }
+}
+
+async function openAt(lane: Lane, place: Place): Promise<Descriptor | undefined> {
+  try {
+    return await openBeneath(lane, place.parent, place.name);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw refused(error, place.path);
+  }
+}
+
+async function mountStatus(lane: Lane, place: Place, descriptor: Descriptor): Promise<MountStatus> {
+  try {
+    return { ...(await statusOf(lane, descriptor)), isBroken: false };
+  } catch (error) {
+    return brokenMountStatus(lane, place, descriptor, error);
+  }
+}
+
+/**
+ * A filesystem that has shut itself down answers EIO to every question, but what is mounted can still be found out,
+ * and undone (UP08): /proc knows the mount behind a descriptor.
+ */
+async function brokenMountStatus(
+  lane: Lane,
+  place: Place,
+  descriptor: Descriptor,
+  error: unknown,
+): Promise<MountStatus> {
+  const [mountId, parentMountId] = await Promise.all([mountIdOf(lane, descriptor), mountIdOf(lane, place.parent)]);
+  if (mountId === undefined || mountId === parentMountId) throw error;
+  const device = { major: 0, minor: 0 };
+  return {
+    kind: 'directory',
+    isMountRoot: true,
+    mountId,
+    device,
+    represents: undefined,
+    sizeBytes: 0n,
+    isBroken: true,
+  };
+}
+
+async function mountIdOf(lane: Lane, descriptor: Descriptor): Promise<bigint | undefined> {
+  const text = await lane.run(() => descriptor.during((_, fd) => readFile(`/proc/self/fdinfo/${fd}`, 'utf8')));
+  const digits = /^mnt_id:\s*([0-9]+)$/m.exec(text)?.[1];
+  return digits === undefined ? undefined : BigInt(digits);
+}
+
+/** Whether a directory that is held open has no entries. */
+export async function isEmptyDirectory(lane: Lane, directory: Descriptor): Promise<boolean> {
+  return (await lane.run(() => directory.during((path) => readdir(path)))).length === 0;
+}

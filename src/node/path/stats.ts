@@ -1,0 +1,102 @@
+import { statfs } from 'node:fs/promises';
+import { deviceSizeBytes } from '../../kernel/block/block.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { conditionIn, silentAfterMs, silentCondition } from '../../pool/condition.ts';
+import type { Condition } from '../../pool/pool.ts';
+import { Unavailable } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { unlessLate } from '../../volume/with-timeout.ts';
+import type { NodeContext } from '../context.ts';
+import { filesystemCondition } from './condition.ts';
+import { type Located, locate } from './locate.ts';
+
+/** Numbers of one kind; only what is known (VS06). */
+export interface Usage {
+  readonly unit: 'BYTES' | 'INODES';
+  readonly total: bigint;
+  readonly used?: bigint;
+  readonly available?: bigint;
+}
+
+export interface VolumeStats {
+  readonly usage: readonly Usage[];
+  readonly condition: Condition;
+}
+
+const silent: VolumeStats = { usage: [], condition: silentCondition };
+
+/** What NodeGetVolumeStats answers. Never waits for a disk that hangs (VS08). */
+export class StatsReader {
+  readonly #context: NodeContext;
+  /** A question that hangs is asked once: later callers wait for the same answer, as long as they like to. */
+  readonly #asked = new Map<string, Promise<VolumeStats>>();
+
+  constructor(context: NodeContext) {
+    this.#context = context;
+  }
+
+  /** @throws NotFound if the volume is not at the path */
+  async read(id: VolumeId, path: string): Promise<VolumeStats> {
+    const answer = await unlessLate(silentAfterMs, this.#ask(id, path));
+    if (answer !== 'late') return answer;
+    // What is at the path cannot be found out now. If the volume is in use here, it is its disk that is silent.
+    const notes = await this.#context.notes();
+    if (notes.read(id) !== undefined) return silent;
+    throw new Unavailable(`volume ${id}: whether it is at that path cannot be found out, as a disk does not answer.`);
+  }
+
+  #ask(id: VolumeId, path: string): Promise<VolumeStats> {
+    const key = `${id} ${path}`;
+    const pending = this.#asked.get(key);
+    if (pending !== undefined) return pending;
+    const answer = measure(this.#context, id, path).finally(() => this.#asked.delete(key));
+    this.#asked.set(key, answer);
+    return answer;
+  }
+}
+
+async function measure(context: NodeContext, id: VolumeId, path: string): Promise<VolumeStats> {
+  using located = await locate(context, path, id);
+  const pool = located.mounted.owner?.pool;
+  const lane = pool?.lane ?? context.lane;
+  const [usage, own] = await Promise.all([
+    measureUsage(lane, located).catch(() => undefined),
+    filesystemCondition(context.lane, located),
+  ]);
+  // Asked last: what it says of a disk that hung must not outlast that.
+  const pools = pool === undefined ? poolClosed : await conditionIn(pool, id);
+  // Its pool's sickness is the cause of all others.
+  if (pool?.lane.closedFor !== undefined) return { usage: [], condition: pools };
+  if (own.abnormal) return { usage: usage ?? [], condition: own };
+  if (usage === undefined) return { usage: [], condition: unreadable };
+  return { usage, condition: pools };
+}
+
+const poolClosed: Condition = { abnormal: true, message: 'The pool of this volume could not be opened.' };
+const unreadable: Condition = {
+  abnormal: true,
+  message: 'The volume answers with errors; see the kernel log of the node.',
+};
+
+function measureUsage(lane: Lane, { look, mounted }: Located): Promise<readonly Usage[]> {
+  return mounted.access === 'block' ? deviceUsage(lane, look.descriptor) : filesystemUsage(lane, look.descriptor);
+}
+
+async function deviceUsage(lane: Lane, device: Descriptor): Promise<readonly Usage[]> {
+  return [{ unit: 'BYTES', total: await deviceSizeBytes(lane, device) }];
+}
+
+async function filesystemUsage(lane: Lane, file: Descriptor): Promise<readonly Usage[]> {
+  const { bavail, bfree, blocks, bsize, ffree, files } = await lane.run(() =>
+    file.during((path) => statfs(path, { bigint: true })),
+  );
+  const bytes: Usage = {
+    unit: 'BYTES',
+    total: blocks * bsize,
+    used: (blocks - bfree) * bsize,
+    available: bavail * bsize,
+  };
+  // btrfs makes inodes as it needs them and counts none.
+  return files === 0n ? [bytes] : [bytes, { unit: 'INODES', total: files, used: files - ffree, available: ffree }];
+}

@@ -1,0 +1,19 @@
+import { readFile } from 'node:fs/promises';
+import type { DeviceNumber } from '../../kernel/block/device.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+
+/** Whether a block device refuses writes; false if there is no such device. */
+export async function isReadonlyDevice(lane: Lane, device: DeviceNumber): Promise<boolean> {
+  return (await readAttribute(lane, device, 'ro')) === '1';
+}
+
+/** One of the attributes that sysfs has of a block device (Documentation/ABI/stable/sysfs-block). */
+async function readAttribute(lane: Lane, { major, minor }: DeviceNumber, name: string): Promise<string | undefined> {
+  try {
+    return (await lane.run(() => readFile(`/sys/dev/block/${major}:${minor}/${name}`, 'utf8'))).trim();
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}

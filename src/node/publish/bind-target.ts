@@ -1,0 +1,90 @@
+import { refusesWrites, setRefusesWrites } from '../../kernel/block/block.ts';
+import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { syncFile } from '../../kernel/file/file.ts';
+import { makeDirectoryAt, makeFileAt, removeDirectoryAt, removeFileAt } from '../../kernel/file/path.ts';
+import { bindMount } from '../../kernel/mount/mount.ts';
+import type { Pool } from '../../pool/pool.ts';
+import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import { step } from '../../volume/step.ts';
+import { type Look, lookAt, type Place } from '../path/path-handle.ts';
+import type { WantedMount } from '../plan.ts';
+
+/** A staged volume that is to be seen at one more place. */
+export interface Showing {
+  readonly place: Place;
+  /** The empty directory or file that is there; undefined: it is still to be made. */
+  readonly look: Look | undefined;
+  /** The staged filesystem, or the staged device's node. */
+  readonly staged: Descriptor;
+  readonly wanted: WantedMount;
+}
+
+/** Bind-mounts the staged volume onto its target. */
+export async function show(lane: Lane, pool: Pool, showing: Showing): Promise<void> {
+  const isDirectory = showing.wanted.access === 'mount';
+  await withTarget(lane, { ...showing, isDirectory }, (target) => bind(pool, showing, target));
+}
+
+/** Makes the target if it is not there, and mounts on it. If that fails, none is left that was not there (PB17). */
+export async function withTarget(
+  lane: Lane,
+  { isDirectory, look, place }: Pick<Showing, 'look' | 'place'> & { readonly isDirectory: boolean },
+  mountOn: (target: Descriptor) => Promise<void>,
+): Promise<void> {
+  if (look === undefined) await step('publish/target', () => makeTarget(lane, place, isDirectory));
+  try {
+    using fresh = look === undefined ? await lookAt(lane, place) : undefined;
+    const target = look ?? fresh;
+    if (target === undefined || (target.kind === 'directory') !== isDirectory) {
+      throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
+    }
+    await mountOn(target.descriptor);
+  } catch (error) {
+    if (look === undefined) await removeTarget(lane, place, isDirectory).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** The caller makes the parent (PB16). */
+export function missingParent(path: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `The directory that ${shortPath(path)} is to be in does not exist: the caller makes it.`,
+  );
+}
+
+async function makeTarget(lane: Lane, { name, parent }: Place, isDirectory: boolean): Promise<void> {
+  // Hidden by the mount; until then, and after it, nobody else needs it.
+  if (isDirectory) await makeDirectoryAt(lane, parent, name, 0o750);
+  else await makeFileAt(lane, parent, name, 0o600);
+}
+
+/** Never more than the one empty directory or file (UP06). */
+export async function removeTarget(lane: Lane, { name, parent }: Place, isDirectory: boolean): Promise<void> {
+  if (isDirectory) await removeDirectoryAt(lane, parent, name);
+  else await removeFileAt(lane, parent, name);
+}
+
+async function bind({ lane }: Pool, { staged, wanted }: Showing, target: Descriptor): Promise<void> {
+  const isDevice = wanted.access === 'block';
+  if (isDevice) await setDevice(lane, staged, wanted.attributes.readonly);
+  // Attributes of a mount mean nothing to a device.
+  const attributes = isDevice ? {} : wanted.attributes;
+  await step('publish/mount', () => bindMount(lane, { from: staged, target, attributes }));
+}
+
+/**
+ * A read-only mount of a device node stops no writes to the device (PB14), and a second device over the same image would
+ * have a cache of its own, in which old bytes stay for as long as anybody has it open. So it is the one device that takes
+ * writes or refuses them. Whoever publishes makes sure before that nobody has it in the other way.
+ */
+async function setDevice(lane: Lane, node: Descriptor, isReadonly: boolean): Promise<void> {
+  await using device = await openReadOnly(lane, node);
+  if (refusesWrites(device) === isReadonly) return;
+  await step('publish/device', async () => {
+    // Of a writer that has gone: afterwards the kernel would complain of each block that it writes back.
+    if (isReadonly) await syncFile(lane, device);
+    setRefusesWrites(device, isReadonly);
+  });
+}

@@ -1,0 +1,134 @@
+import { sameDevice } from '../../kernel/block/device.ts';
+import type { Mount } from '../../kernel/mount/mount-table.ts';
+import type { Pool } from '../../pool/pool.ts';
+import { allowsSeveralTargets } from '../../volume/capability.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { NodeContext } from '../context.ts';
+import { completeAttributes } from '../mount/mount-options.ts';
+import { both } from '../mount/settle-both.ts';
+import { identify, LazyMountTable, mountsOfDevices, otherPaths, type Sight } from '../path/observe.ts';
+import { type Look, lookAt, openPlace, type Place } from '../path/path-handle.ts';
+import { isReadonlyDevice } from '../path/sysfs.ts';
+import type { TargetPath } from '../path/target.ts';
+import { planPublish, type WantedMount } from '../plan.ts';
+import { type PublishRequest, requireFit } from '../request.ts';
+import { notedStage, openStagingPlace, wantedWhenStaged } from '../stage/staging.ts';
+import { missingParent, show } from './bind-target.ts';
+import { isAttachedReadonly } from './publication.ts';
+
+/** What NodePublishVolume does: observe, plan, apply. */
+export async function publishVolume(context: NodeContext, asked: PublishRequest): Promise<void> {
+  const { demand, staging, target, volumeId } = asked;
+  const { pool, record } = await context.pools.require(volumeId);
+  requireFit(record, demand);
+  const request = { ...asked, isReadonly: asked.isReadonly || isAttachedReadonly(context, record) };
+  if (staging === undefined) throw new FailedPrecondition('staging_target_path is missing: stage the volume first.');
+  const notes = await context.notes();
+  const digest = notes.digest(demand.capability, record.content);
+
+  using scene = await observe(context, record, target, staging);
+  const { at, look, place, staged, stagedLook } = scene;
+  const wanted = wantedAtTarget(request, record);
+  const plan = planPublish({
+    volumeId,
+    path: target.path,
+    stagingPath: staging.path,
+    capability: demand.capability,
+    wanted,
+    at: at.occupant,
+    staged: staged.occupant,
+    wantedStaged: wantedWhenStaged(record.content, demand),
+    noted: notedStage(notes.read(volumeId), staging.path, digest),
+    publishedAt: allowsSeveralTargets(demand.capability.mode) ? [] : await publishedAt(context, pool, record, scene),
+    publishedOtherwise:
+      record.content.type === 'block' ? await publishedOtherwise(context, pool, record, scene, wanted) : [],
+  });
+  if (plan === 'nothing' || stagedLook === undefined) return;
+  await show(context.lane, pool, { place, look, staged: stagedLook.descriptor, wanted });
+}
+
+/** What there is at the target and at the staging path, held open. */
+interface Scene extends Disposable {
+  readonly place: Place;
+  readonly look: Look | undefined;
+  readonly at: Sight;
+  readonly stagingPlace: Place | undefined;
+  readonly stagedLook: Look | undefined;
+  readonly staged: Sight;
+  readonly mounts: LazyMountTable;
+}
+
+async function observe(
+  context: NodeContext,
+  { content, id }: VolumeRecord,
+  target: TargetPath,
+  staging: TargetPath,
+): Promise<Scene> {
+  const { lane } = context;
+  const [place, stagingPlace] = await both(openPlace(lane, target), openStagingPlace(context, staging, content, id));
+  const held: (Disposable | undefined)[] = [place, stagingPlace];
+  const dispose = () => {
+    for (const one of held) one?.[Symbol.dispose]();
+  };
+  try {
+    if (place === undefined) throw missingParent(target.path);
+    const lookingAtStaging = stagingPlace === undefined ? Promise.resolve(undefined) : lookAt(lane, stagingPlace);
+    const [look, stagedLook] = await both(lookAt(lane, place), lookingAtStaging);
+    held.push(look, stagedLook);
+    const mounts = new LazyMountTable(lane);
+    const [at, staged] = await Promise.all([
+      identify(context, mounts, look, id),
+      identify(context, mounts, stagedLook, id),
+    ]);
+    return { place, look, at, stagingPlace, stagedLook, staged, mounts, [Symbol.dispose]: dispose };
+  } catch (error) {
+    dispose();
+    throw error;
+  }
+}
+
+function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: VolumeRecord): WantedMount {
+  if (content.type === 'block') return { access: 'block', attributes: completeAttributes({ readonly: isReadonly }) };
+  return { access: 'mount', attributes: completeAttributes({ ...demand.options.attributes, readonly: isReadonly }) };
+}
+
+/** Where else the volume can be seen on this node (PB06, PB08). */
+async function publishedAt(
+  { lane }: NodeContext,
+  pool: Pool,
+  { content, id }: VolumeRecord,
+  scene: Scene,
+): Promise<string[]> {
+  const stagedMount = scene.staged.mounted?.mount;
+  if (stagedMount === undefined) return [];
+  const shows =
+    content.type === 'mount'
+      ? (mount: Mount) => sameDevice(mount.device, stagedMount.device)
+      : await mountsOfDevices(lane, await pool.devices(id));
+  return placesBesides(scene, shows);
+}
+
+/** Where else a device of the volume can be seen that takes writes, if this one is not to, or the other way round (PB14). */
+async function publishedOtherwise(
+  { lane }: NodeContext,
+  pool: Pool,
+  { id }: VolumeRecord,
+  scene: Scene,
+  { attributes }: WantedMount,
+): Promise<string[]> {
+  const devices = await Promise.all(
+    (await pool.devices(id)).map(async (each) => ({ ...each, readonly: await isReadonlyDevice(lane, each.device) })),
+  );
+  const otherwise = devices.filter(({ readonly }) => readonly !== attributes.readonly);
+  return otherwise.length === 0 ? [] : placesBesides(scene, await mountsOfDevices(lane, otherwise));
+}
+
+/** Besides its staging path and the target. */
+async function placesBesides(
+  { at, mounts, place, staged, stagingPlace }: Scene,
+  shows: (mount: Mount) => boolean,
+): Promise<string[]> {
+  const paths = [place.path, ...(stagingPlace === undefined ? [] : [stagingPlace.path])];
+  return otherPaths(await mounts.read(), shows, { mounts: [staged.mounted?.mount, at.mounted?.mount], paths });
+}

@@ -1,0 +1,82 @@
+import { isErrno } from '../../kernel/call/errno.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import { step } from '../../volume/step.ts';
+import type { NodeContext } from '../context.ts';
+import { removeEphemeral } from '../ephemeral/remove.ts';
+import { findIfPossible } from '../find.ts';
+import { type Undone, unmountWhile } from '../mount/unmount-stack.ts';
+import type { StageNote } from '../notes.ts';
+import type { Sight } from '../path/observe.ts';
+import { openPlace, type Place } from '../path/path-handle.ts';
+import type { TargetPath } from '../path/target.ts';
+import { planUnpublish, type UnpublishPlan } from '../plan.ts';
+import { detachUnseen } from '../stage/device.ts';
+import { removeTarget } from './bind-target.ts';
+
+/** An unpublish, of a volume that nobody may know any more (UP05). */
+export interface UnpublishRequest {
+  readonly volumeId: VolumeId;
+  /** The volume was made by its publish, if there was one. */
+  readonly isEphemeral: boolean;
+  readonly target: TargetPath;
+}
+
+/** What NodeUnpublishVolume does: observe, plan, apply. Needs neither the volume's record nor its pool (UP08). */
+export async function unpublishVolume(context: NodeContext, request: UnpublishRequest): Promise<void> {
+  const { isEphemeral, target, volumeId } = request;
+  const note = (await context.notes()).read(volumeId);
+  using place = await openPlace(context.lane, target);
+  const undone = place === undefined ? undefined : await unpublishAt(context, place, volumeId, note);
+  if (isEphemeral) await removeEphemeral(context, volumeId);
+  else await detachLastSeen(context, volumeId, undone);
+}
+
+async function unpublishAt(
+  context: NodeContext,
+  place: Place,
+  volumeId: VolumeId,
+  note: StageNote | undefined,
+): Promise<Undone> {
+  const { path } = place;
+  // A block volume is staged in a file with its id.
+  const isStagingPath = note !== undefined && (path === note.path || path === `${note.path}/${volumeId}`);
+  const isNoted = note !== undefined;
+  const plan = ({ occupant }: Sight) => planUnpublish({ volumeId, path, at: occupant, isStagingPath, isNoted });
+  const undone = await unmountWhile(context, place, volumeId, 'unpublish/unmount', async (sight) =>
+    plan(sight) === 'unmount' ? 'unmount' : 'stop',
+  );
+  await remove(context, place, plan(undone.last));
+  return undone;
+}
+
+async function remove({ lane }: NodeContext, place: Place, plan: UnpublishPlan): Promise<void> {
+  if (plan !== 'remove-directory' && plan !== 'remove-file') return;
+  try {
+    await step('unpublish/target', () => removeTarget(lane, place, plan === 'remove-directory'));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return;
+    if (!isErrno(error, 'ENOTEMPTY', 'EBUSY')) throw error;
+    throw new FailedPrecondition(
+      `${shortPath(place.path)} cannot be removed: it is in use, or has data that is not the volume's.`,
+    );
+  }
+}
+
+/**
+ * A device of a block volume goes with the last place that shows it: that for read-only targets with the last of them
+ * (PB14), the staged one if its place was moved away and is undone where it is now.
+ */
+async function detachLastSeen(context: NodeContext, id: VolumeId, undone: Undone | undefined): Promise<void> {
+  const unmounted = undone?.unmounted[0]?.mounted;
+  if (unmounted?.access === 'mount') return;
+  const pool = unmounted?.owner?.pool ?? (await blockPool(context, id));
+  if (pool !== undefined) await detachUnseen(context.lane, pool, id);
+}
+
+/** For a replay: its first try may have died between the unmount and the detach. */
+async function blockPool(context: NodeContext, id: VolumeId) {
+  const found = await findIfPossible(context, id);
+  return found?.record.content.type === 'block' ? found.pool : undefined;
+}

@@ -1,0 +1,66 @@
+import { basename, dirname } from 'node:path';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../../kernel/file/path.ts';
+import { bindMount, unmountAt } from '../../kernel/mount/mount.ts';
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import type { Pool } from '../../pool/pool.ts';
+import { Aborted } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import { step } from '../../volume/step.ts';
+import { mountsOfDevices } from '../path/observe.ts';
+import { type Look, lookAt, type Place } from '../path/path-handle.ts';
+
+/** Opens the node of a device, to be shown elsewhere. */
+export async function openDeviceNode(lane: Lane, devicePath: string): Promise<Descriptor> {
+  await using directory = await openDirectory(lane, dirname(devicePath));
+  return await openBeneath(lane, directory, basename(devicePath));
+}
+
+/** A block volume that is to be staged. */
+export interface DeviceStaging {
+  readonly volumeId: VolumeId;
+  readonly place: Place;
+  /** What is there: an empty file of an earlier try, or a device. */
+  readonly look: Look | undefined;
+  /** The device that is shown there has been detached behind our back. */
+  readonly isStale: boolean;
+}
+
+/** Attaches the volume and shows its device at the place. */
+export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging): Promise<void> {
+  const { isStale, look, place, volumeId } = staging;
+  look?.[Symbol.dispose]();
+  if (isStale) await step('unstage/unmount', () => unmountAt(lane, place.parent, place.name));
+  const attachment = await pool.attach(volumeId, { lasting: true });
+  try {
+    await step('stage/device', async () => {
+      if (look === undefined) await makeFileAt(lane, place.parent, place.name, 0o600);
+      await using node = await openDeviceNode(pool.lane, attachment.devicePath);
+      using file = await lookAt(lane, place);
+      if (file?.kind !== 'file')
+        throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
+      await bindMount(lane, { from: node, target: file.descriptor, attributes: {} });
+    });
+  } catch (error) {
+    if (look === undefined) await removeFileAt(lane, place.parent, place.name).catch(() => undefined);
+    await attachment.release();
+    await detachUnseen(lane, pool, volumeId);
+    throw error;
+  }
+  await attachment.release();
+}
+
+/**
+ * Detaches devices of a block volume that can be seen nowhere any more. A crash may have left one between its last
+ * unmount and its detach; earlier versions made a second one for read-only targets.
+ */
+export async function detachUnseen(lane: Lane, pool: Pool, id: VolumeId): Promise<void> {
+  const devices = await pool.devices(id);
+  if (devices.length === 0) return;
+  const table = await readMountTable(lane);
+  for (const device of devices) {
+    if (!table.some(await mountsOfDevices(lane, [device]))) await pool.detach(device.device);
+  }
+}

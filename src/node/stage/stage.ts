@@ -1,0 +1,104 @@
+import { statusOf } from '../../kernel/file/path.ts';
+import { cloneMount } from '../../kernel/mount/mount.ts';
+import type { Pool } from '../../pool/pool.ts';
+import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import type { NodeContext } from '../context.ts';
+import { growStaged, mountVolume } from '../mount/mount-volume.ts';
+import { identify, LazyMountTable, type Sight } from '../path/observe.ts';
+import { type Look, lookAt, type Place } from '../path/path-handle.ts';
+import { planStage } from '../plan.ts';
+import { requireAttached } from '../publish/publication.ts';
+import { requireFit, type StageRequest } from '../request.ts';
+import { stageDevice } from './device.ts';
+import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from './staging.ts';
+
+/**
+ * What NodeStageVolume does: observe, plan, apply.
+ * @returns why the filesystem is still smaller than its volume; undefined: it is not
+ */
+export async function stageVolume(context: NodeContext, request: StageRequest): Promise<string | undefined> {
+  const { demand, staging, volumeId } = request;
+  const { pool, record } = await context.pools.require(volumeId);
+  requireFit(record, demand);
+  requireAttached(context, record);
+  const { content } = record;
+  const notes = await context.notes();
+  const note = notes.read(volumeId);
+  const digest = notes.digest(demand.capability, content);
+  using place = await openStagingPlace(context, staging, content, volumeId);
+  if (place === undefined) throw missing(staging.path);
+  if (content.type === 'block') await requireUnmounted(context, place, staging.path);
+  using look = await lookAt(context.lane, place);
+  const wanted = wantedWhenStaged(content, demand);
+  const sight = await identify(context, new LazyMountTable(context.lane), look, volumeId);
+  if (content.type === 'mount') requireDirectory(sight, staging.path);
+  const noted = notedStage(note, staging.path, digest);
+  const plan = planStage({
+    volumeId,
+    path: place.path,
+    wanted,
+    at: sight.occupant,
+    noted,
+    stagedElsewhere: await stagedElsewhere(context, record, note, staging.path),
+  });
+  // If it is mounted elsewhere, its filesystem has the options of before.
+  const earlierOptions = notes.optionsOf(volumeId);
+  const write = (options?: string) => notes.write(volumeId, { path: staging.path, digest }, options);
+  // Nothing is staged then, and nobody has to come and unstage it: the kubelet does not, after a plain refusal.
+  const withdrawNote = async (error: unknown): Promise<never> => {
+    await notes.forget(volumeId, earlierOptions).catch(() => undefined);
+    throw error;
+  };
+  if (content.type === 'block') {
+    if (plan === 'nothing') return undefined;
+    await write();
+    const device = { volumeId, place, look, isStale: plan === 'restore' };
+    await stageDevice(context.lane, pool, device).catch(withdrawNote);
+    return undefined;
+  }
+  if (look === undefined) throw missing(staging.path);
+  const { fsType } = content;
+  const { parameters } = demand.options;
+  const options = notes.digestOfOptions(parameters);
+  if (plan === 'nothing') {
+    // Noted as staged like this, by a try that died before it could note the options.
+    if (noted === 'same' && earlierOptions !== options) await write(options);
+    return await growAgain(pool, fsType, sight, look);
+  }
+  const { attributes } = wanted;
+  const hasNewParameters = earlierOptions !== undefined && earlierOptions !== options;
+  // Before anything is mounted: a mount beside an older call's note would look like that call's work.
+  const beforehand = () => write(hasNewParameters ? earlierOptions : options);
+  const mount = { volumeId, fsType, parameters, attributes, target: look.descriptor, beforehand, hasNewParameters };
+  // Awaited here: the place and the look are held open until then.
+  const { notGrown } = await mountVolume(pool, mount).catch(withdrawNote);
+  if (hasNewParameters) await write(options);
+  return notGrown;
+}
+
+/** It may have grown since it was staged. ext4 grows before it is mounted, or by NodeExpandVolume. */
+async function growAgain(pool: Pool, fsType: FilesystemType, { mounted }: Sight, look: Look): Promise<undefined> {
+  if (fsType === 'ext4' || mounted === undefined) return;
+  await using directory = cloneMount(pool.lane, look.descriptor, { readonly: false });
+  await growStaged(pool, fsType, directory, mounted.mount.source);
+}
+
+/** The caller makes the directory, also for a block volume (ST08). */
+function missing(path: string): FailedPrecondition {
+  return new FailedPrecondition(`The staging directory ${shortPath(path)} does not exist: the caller makes it.`);
+}
+
+function requireDirectory({ occupant }: Sight, path: string): void {
+  if (occupant.kind === 'nothing') throw missing(path);
+  if (occupant.kind === 'file' || occupant.kind === 'other') {
+    throw new InvalidArgument(`staging_target_path ${shortPath(path)} is no directory.`);
+  }
+}
+
+/** A device is shown by a file in the staging directory, which must not land in somebody's filesystem. */
+async function requireUnmounted({ lane }: NodeContext, { parent }: Place, path: string): Promise<void> {
+  if (!(await statusOf(lane, parent)).isMountRoot) return;
+  throw new AlreadyExists(`${shortPath(path)} has something mounted on it, so a block volume cannot be staged there.`);
+}

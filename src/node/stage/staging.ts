@@ -1,0 +1,55 @@
+import type { VolumeContent } from '../../volume/capability.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { NodeContext } from '../context.ts';
+import { completeAttributes } from '../mount/mount-options.ts';
+import type { StageNote } from '../notes.ts';
+import { identify, LazyMountTable } from '../path/observe.ts';
+import { lookAt, openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';
+import { checkTargetPath, type TargetPath } from '../path/target.ts';
+import type { Noted, WantedMount } from '../plan.ts';
+import type { Demand } from '../request.ts';
+
+/**
+ * Where a staged volume is to be seen: a filesystem on the staging directory itself, a device in it, as a file with the
+ * volume's id.
+ * @returns undefined if the directory is missing
+ */
+export function openStagingPlace(
+  { lane }: NodeContext,
+  staging: TargetPath,
+  content: VolumeContent,
+  volumeId: VolumeId,
+): Promise<Place | undefined> {
+  return content.type === 'mount' ? openPlace(lane, staging) : openPlaceIn(lane, staging, volumeId);
+}
+
+/** How a volume is mounted at its staging path. Of a block volume's device it is not said whether it takes writes. */
+export function wantedWhenStaged(content: VolumeContent, { isReadonly, options }: Demand): WantedMount {
+  if (content.type === 'block') return { access: 'block', attributes: completeAttributes({}) };
+  return { access: 'mount', attributes: completeAttributes({ ...options.attributes, readonly: isReadonly }) };
+}
+
+/** What the note says about a stage at this path. */
+export function notedStage(note: StageNote | undefined, path: string, digest: string): Noted {
+  if (note?.path !== path) return 'unknown';
+  return note.digest === digest ? 'same' : 'different';
+}
+
+/** The other path at which the volume is staged, according to its note and to the kernel. */
+export async function stagedElsewhere(
+  context: NodeContext,
+  { content, id }: VolumeRecord,
+  note: StageNote | undefined,
+  path: string,
+): Promise<string | undefined> {
+  const noted = note?.path;
+  if (noted === undefined || noted === path) return undefined;
+  const target = checkTargetPath(noted, context.targetRoots);
+  if ('problem' in target) return undefined;
+  using place = await openStagingPlace(context, target, content, id);
+  if (place === undefined) return undefined;
+  using look = await lookAt(context.lane, place);
+  const { mounted } = await identify(context, new LazyMountTable(context.lane), look, id);
+  return mounted?.owner?.id === id ? noted : undefined;
+}

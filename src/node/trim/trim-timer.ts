@@ -1,0 +1,83 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Pool, TrimOptions } from '../../pool/pool.ts';
+import type { Pools } from '../../pool/pools.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { SingleFlight } from '../../volume/object-queue.ts';
+import { TrimSchedule } from './trim-schedule.ts';
+
+/** Where the timer says what went wrong. Structurally a pino logger. */
+export interface TrimLog {
+  warn(fields: Record<string, unknown>, message: string): void;
+}
+
+export interface TrimTimerOptions {
+  readonly pools: Pick<Pools, 'all'>;
+  /** Shared with the services: no call for a volume meets its trim. */
+  readonly flights: SingleFlight;
+  readonly log: TrimLog;
+  readonly schedule?: TrimSchedule;
+  /** How often the timer looks at its watch. */
+  readonly tickMs?: number;
+}
+
+/** Between two slices the disk belongs to the pods. */
+const pauseMs = 100;
+
+/** Trims mounted filesystems of all open pools, one after another. */
+export class TrimTimer {
+  readonly #options: TrimTimerOptions;
+  readonly #schedule: TrimSchedule;
+  readonly #timer: NodeJS.Timeout;
+  readonly #stopping = new AbortController();
+  #pass: Promise<void> | undefined;
+
+  constructor(options: TrimTimerOptions) {
+    const { schedule = new TrimSchedule({ startMs: performance.now() }), tickMs = 60_000 } = options;
+    this.#options = options;
+    this.#schedule = schedule;
+    this.#timer = setInterval(() => this.#tick(performance.now()), tickMs).unref();
+  }
+
+  /** Begins nothing more, and waits for the slice at work. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#stopping.abort();
+    await this.#pass;
+  }
+
+  #tick(nowMs: number): void {
+    if (this.#pass !== undefined) return;
+    const pool = this.#schedule.take(this.#options.pools.all(), nowMs);
+    if (pool === undefined) return;
+    this.#pass = trimPool(pool, this.#options, this.#stopping.signal).finally(() => {
+      this.#pass = undefined;
+    });
+  }
+}
+
+/** Trims all volumes of a pool that are mounted. Never rejects: what fails is told, and tried again the next time. */
+export async function trimPool(
+  pool: Pool,
+  { flights, log }: Pick<TrimTimerOptions, 'flights' | 'log'>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { id } of await pool.list(undefined, undefined).catch(() => [])) {
+    // In quarantine its lane is closed.
+    if (signal.aborted || pool.lane.closedFor !== undefined) return;
+    await trimVolume(pool, id, flights, signal).catch((error) => {
+      if (!signal.aborted) log.warn({ pool: pool.name, volume_id: id, err: error }, 'cannot trim a volume');
+    });
+  }
+}
+
+/** A slice at a time, so that a call waits for no more than one; a volume that a call is at work on is passed over. */
+async function trimVolume(pool: Pool, id: VolumeId, flights: SingleFlight, signal: AbortSignal): Promise<void> {
+  let fromBytes = 0n;
+  while (!flights.busy(id)) {
+    const options: TrimOptions = { fromBytes, budgetMs: 0 };
+    const next = await flights.claim([{ object: id }], 'a trim', () => pool.trim(id, options));
+    if (next === undefined) return;
+    fromBytes = next;
+    await pause(pauseMs, undefined, { signal, ref: false });
+  }
+}

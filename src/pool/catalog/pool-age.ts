@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { overwriteFile } from '../records/durable-file.ts';
+
+/** Lies in the pool's own directory: how old the pool was, and by what clock that was noted. */
+export const ageFileName = 'age';
+
+/** A longer time without a driver counts as no longer: it may be the clock that is ahead. */
+export const longestPauseMs = 3600_000;
+
+/** What a pool's age was at some time of the node's clock. */
+export interface NotedAge {
+  readonly ageMs: number;
+  readonly atMs: number;
+}
+
+/**
+ * How old a pool is when it is opened. The clock is believed a short pause only; one that went back counts for nothing.
+ * @param leastMs something in the pool is known to have been there at this age
+ */
+export function ageWhenOpened(noted: NotedAge | undefined, nowMs: number, leastMs: number): number {
+  if (noted === undefined) return leastMs;
+  const pauseMs = Math.min(longestPauseMs, Math.max(0, nowMs - noted.atMs));
+  return Math.max(leastMs, noted.ageMs + pauseMs);
+}
+
+/**
+ * For how long a pool has been open in all. What has to wait is measured by this: the node's clock may be wrong when it
+ * boots, and jump when it is put right.
+ */
+export class PoolAge {
+  readonly #path: string;
+  readonly #openedMs = performance.now();
+  #ageWhenOpenedMs = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  get ms(): number {
+    return Math.round(this.#ageWhenOpenedMs + performance.now() - this.#openedMs);
+  }
+
+  /** @param leastMs as for `ageWhenOpened` */
+  async takeUp(lane: Lane, leastMs: number): Promise<void> {
+    this.#ageWhenOpenedMs = ageWhenOpened(await this.#read(lane), Date.now(), leastMs);
+  }
+
+  /** Durably. Always of one length, so that it is written over in place. */
+  async note(lane: Lane): Promise<void> {
+    await overwriteFile(lane, this.#path, `${`${this.ms}`.padStart(15)} ${new Date().toISOString()}\n`);
+  }
+
+  /** undefined if there is no note, or half of one: then the time begins anew, and nothing goes too early. */
+  async #read(lane: Lane): Promise<NotedAge | undefined> {
+    try {
+      return parseAge(await lane.run(() => readFile(this.#path, 'utf8')));
+    } catch (error) {
+      if (isErrno(error, 'ENOENT')) return undefined;
+      throw error;
+    }
+  }
+}
+
+export function parseAge(text: string): NotedAge | undefined {
+  const [, age = '', at = ''] = /^ *(\d{1,15}) (\S{24})\n$/.exec(text) ?? [];
+  const noted = { ageMs: Number(age), atMs: Date.parse(at) };
+  return age === '' || Number.isNaN(noted.atMs) ? undefined : noted;
+}

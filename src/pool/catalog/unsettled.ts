@@ -1,0 +1,131 @@
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import type { DirectorySync } from '../../kernel/file/file.ts';
+import {
+  type GroupId,
+  parseGroupId,
+  parseSnapshotId,
+  parseVolumeId,
+  type SnapshotId,
+  type VolumeId,
+} from '../../volume/id.ts';
+import type { Layout } from '../records/layout.ts';
+import { readGroup, readSnapshot, readVolume } from '../records/records.ts';
+import type { RecordIndex } from './record-index.ts';
+import type { SnapshotIndex } from './snapshot-index.ts';
+import type { Trash } from './trash.ts';
+
+type Id = VolumeId | SnapshotId | GroupId;
+
+export interface UnsettledOptions {
+  readonly lane: Lane;
+  readonly layout: Layout;
+  readonly index: RecordIndex;
+  readonly snapshotIndex: SnapshotIndex;
+  readonly syncs: DirectorySync;
+  readonly trash: Trash;
+}
+
+/**
+ * What a change has come to that failed half way, a rename whose sync failed say, only the disk can tell. So memory is
+ * made to agree with it at once. And until a sync has succeeded nobody is told anything of the object: what a retry is
+ * told must be durable.
+ */
+export class Unsettled {
+  readonly #options: UnsettledOptions;
+  readonly #ids = new Set<Id>();
+  readonly #settling = new Map<Id, Promise<void>>();
+
+  constructor(options: UnsettledOptions) {
+    this.#options = options;
+  }
+
+  /** Does a change of these objects that memory is told of afterwards. */
+  async change<T>(ids: readonly Id[], work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.recheck(ids);
+      throw error;
+    }
+  }
+
+  /** After a change of these objects that failed. A group goes before its members. Never throws. */
+  async recheck(ids: readonly Id[]): Promise<void> {
+    for (const id of ids) this.#ids.add(id);
+    for (const id of ids) await this.settle(id).catch(() => undefined);
+  }
+
+  /** Before anything is said of an object, or done with it. @throws what keeps it from being known, and durable */
+  async settle(...ids: readonly Id[]): Promise<void> {
+    for (const id of ids) if (this.#ids.has(id)) await this.#settleOnce(id);
+  }
+
+  /** Whether it is not known what has become of it. */
+  has(id: Id): boolean {
+    return this.#ids.has(id);
+  }
+
+  /** Two who ask at a time share one answer. */
+  #settleOnce(id: Id): Promise<void> {
+    const begun = this.#settling.get(id);
+    if (begun !== undefined) return begun;
+    const settling = this.#settle(id).finally(() => this.#settling.delete(id));
+    this.#settling.set(id, settling);
+    return settling;
+  }
+
+  async #settle(id: Id): Promise<void> {
+    const groupId = parseGroupId(id);
+    const volumeId = parseVolumeId(id);
+    const snapshotId = parseSnapshotId(id);
+    if (groupId !== undefined) await this.#settleGroup(groupId);
+    if (volumeId !== undefined) await this.#settleVolume(volumeId);
+    if (snapshotId !== undefined) await this.#settleSnapshot(snapshotId);
+    this.#ids.delete(id);
+  }
+
+  async #settleVolume(id: VolumeId): Promise<void> {
+    const { index, lane, layout } = this.#options;
+    index.restate(id, await readVolume(lane, layout, id));
+    await this.#sync(layout.volumes);
+    if (index.has(id)) await this.#sync(layout.volume(id));
+    await this.#settleTrash(id);
+  }
+
+  async #settleSnapshot(id: SnapshotId): Promise<void> {
+    const { lane, layout, snapshotIndex, trash } = this.#options;
+    const read = await readSnapshot(lane, layout, id);
+    const [record] = read.records;
+    // Whether it has its group has to be known first.
+    if (record?.groupId !== undefined) await this.settle(record.groupId);
+    if (record === undefined || snapshotIndex.hasItsGroup(record)) snapshotIndex.restateSnapshot(id, read);
+    else {
+      await trash.discard(layout.snapshot(id), layout.newTrash(id));
+      snapshotIndex.delete(id);
+    }
+    await this.#sync(layout.snapshots);
+    await this.#settleTrash(id);
+  }
+
+  async #settleGroup(id: GroupId): Promise<void> {
+    const { lane, layout, snapshotIndex } = this.#options;
+    snapshotIndex.restateGroup(id, await readGroup(lane, layout, id));
+    await this.#sync(layout.groups);
+  }
+
+  async #settleTrash(id: VolumeId | SnapshotId): Promise<void> {
+    const { layout, trash } = this.#options;
+    const unkept = await trash.reread(id);
+    await this.#sync(layout.trash);
+    for (const path of unkept) trash.purge(path);
+  }
+
+  async #sync(directory: string): Promise<void> {
+    const { lane, syncs } = this.#options;
+    await syncs.sync(lane, directory).catch((error) => {
+      // Removed by hand since.
+      if (!isErrno(error, 'ENOENT')) throw error;
+    });
+  }
+}

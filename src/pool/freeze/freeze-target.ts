@@ -1,0 +1,30 @@
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import { attachedHere } from '../catalog/in-use.ts';
+import type { ImageParts } from '../catalog/parts.ts';
+import type { FreezeTarget } from './freezer.ts';
+import { isMountOf } from './mounted.ts';
+
+/**
+ * What has to be frozen of a volume that is about to be cloned. A filesystem that is mounted nowhere
+ * here but still has its device is either about to go, and is waited for: what its users wrote last may not be in the
+ * image yet. Or it lives on in another mount namespace, where it cannot be frozen.
+ * @throws FailedPrecondition then
+ */
+export async function freezeTarget(
+  { devices, lane }: Pick<ImageParts, 'devices' | 'lane'>,
+  { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
+): Promise<FreezeTarget> {
+  const attached = await devices.inUse(id);
+  const target = { volumeId: id, devices: attached, hasFilesystem: content.type === 'mount' };
+  const writable = attached.find(({ readonly }) => !readonly);
+  if (!target.hasFilesystem || writable === undefined) return target;
+  const table = await readMountTable(lane);
+  if (!table.some((mount) => isMountOf(mount, writable))) throw await attachedHere(id, writable);
+  return target;
+}
+
+/** Whether nothing writes to its image while it is cloned: a filesystem is frozen, a raw device cannot be. */
+export function isAtRest({ devices, hasFilesystem }: FreezeTarget): boolean {
+  return hasFilesystem || devices.every(({ readonly }) => readonly);
+}

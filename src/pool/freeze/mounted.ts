@@ -1,0 +1,68 @@
+import { sameDevice } from '../../kernel/block/device.ts';
+import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { KernelError } from '../../kernel/call/errno.ts';
+import { statusOf } from '../../kernel/file/path.ts';
+import { type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
+import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import { shortPath } from '../../volume/short-path.ts';
+import type { AttachedDevice } from '../pool.ts';
+
+/**
+ * Opens a directory of the filesystem on a device, if that is mounted; undefined if it is not. Opened first and then
+ * checked: had it been unmounted meanwhile, the path would lead to the host's own filesystem.
+ * @throws FailedPrecondition if it is mounted and nothing leads to it
+ */
+export async function openMounted(
+  lane: Lane,
+  table: readonly Mount[],
+  device: AttachedDevice,
+): Promise<Descriptor | undefined> {
+  const mounts = table.filter((each) => isMountOf(each, device));
+  for (const mount of mounts) {
+    const directory = await openReadOnly(lane, mount.target).catch(() => undefined);
+    if (directory === undefined) continue;
+    const status = await statusOf(lane, directory);
+    if (status.mountId === mount.id && status.kind === 'directory') return directory;
+    await directory[Symbol.asyncDispose]();
+  }
+  const [hidden] = mounts;
+  return hidden === undefined ? undefined : await openHidden(lane, hidden, device);
+}
+
+/**
+ * Something else is mounted over all its places. What is mounted from its device once more, where nobody can see it, is
+ * the same filesystem: the kernel has one for each device.
+ */
+async function openHidden(
+  lane: Lane,
+  { fsType, id, superOptions, target }: Mount,
+  device: AttachedDevice,
+): Promise<Descriptor | undefined> {
+  // Read-only or not is asked for as it is: anything else is EBUSY.
+  const parameters: MountParameter[] = superOptions.includes('ro') ? [['ro']] : [];
+  let directory: Descriptor;
+  try {
+    await using mount = await mountDetached(lane, { fsType, source: device.devicePath, parameters, attributes: {} });
+    directory = await openReadOnly(lane, mount);
+  } catch (error) {
+    if (!(error instanceof KernelError)) throw error;
+    throw new FailedPrecondition(
+      `the filesystem on ${device.devicePath}, mounted at ${shortPath(target)}, is hidden by another mount and cannot be reached (${error.code}): unmount what hides it.`,
+    );
+  }
+  // As long as it was mounted, nothing else can have been given its device.
+  const table = await readMountTable(lane);
+  if (table.some((mount) => mount.id === id && isMountOf(mount, device))) return directory;
+  await directory[Symbol.asyncDispose]();
+  return undefined;
+}
+
+/** btrfs mounts have a device number of their own and name their device. */
+export function isMountOf(
+  mount: Mount,
+  { device, devicePath }: Pick<AttachedDevice, 'device' | 'devicePath'>,
+): boolean {
+  return sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath);
+}

@@ -1,0 +1,87 @@
+import { statfs } from 'node:fs/promises';
+import { type DeviceNumber, sameDevice } from '../../../kernel/block/device.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import { type ExtentPage, readExtents } from '../../../kernel/file/fiemap.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import { type ByteRange, nextData } from '../../../kernel/file/sparse.ts';
+import { FailedPrecondition, NotFound } from '../../../volume/errors.ts';
+import type { SnapshotId } from '../../../volume/id.ts';
+import { smaller } from '../../../volume/size.ts';
+import type { ImageParts } from '../../catalog/parts.ts';
+import type { ChangedRangesRequest, PoolCapabilities } from '../../pool.ts';
+import { isThere } from '../../records/gone.ts';
+import type { Layout } from '../../records/layout.ts';
+import { changedRanges, type ReadPage } from './changed-ranges.ts';
+import { openImage } from './image-file.ts';
+
+/** statfs(2). */
+const XFS_SUPER_MAGIC = 0x58465342n;
+
+/**
+ * Whether the places of blocks on the disk tell what changed. They do where snapshots share blocks, and where a block
+ * of a file that nobody writes to stays where it is as long as the file exists: then a place that two snapshots share
+ * has had one content all the time. btrfs moves blocks by itself (balance), and a copy has places of its own.
+ */
+export async function changedBlocksIn(
+  lane: Lane,
+  layout: Layout,
+  snapshots: PoolCapabilities['snapshots'],
+): Promise<PoolCapabilities['changedBlocks']> {
+  if (snapshots !== 'reflink') return 'allocated';
+  const { type } = await lane.run(() => statfs(layout.snapshots, { bigint: true }));
+  return type === XFS_SUPER_MAGIC ? 'delta' : 'allocated';
+}
+
+/** The images are held open from the first range to the last, so that they live on if their snapshots are removed. */
+export async function* changedBlocks(
+  parts: ImageParts,
+  request: ChangedRangesRequest,
+): AsyncGenerator<ByteRange, void, void> {
+  const { fromBytes, signal } = request;
+  const readPage = parts.changedBlocks === 'delta' ? readExtents : readStretch;
+  const pagesOf =
+    ({ file }: SnapshotImage): ReadPage =>
+    (from, to) =>
+      readPage(parts.lane, file, from, to);
+  await using target = await openSnapshot(parts, request.target);
+  const comparison = { readTarget: pagesOf(target), fromBytes, toBytes: target.sizeBytes, signal };
+  if (request.base === undefined) return yield* changedRanges({ ...comparison, base: undefined });
+  await using base = await openSnapshot(parts, request.base);
+  // Places on two devices are not comparable; one pool has but one, unless somebody mounted something into it.
+  if (!sameDevice(base.device, target.device)) {
+    throw new FailedPrecondition(`snapshots ${request.base} and ${request.target} lie on different filesystems.`);
+  }
+  yield* changedRanges({ ...comparison, base: { readPage: pagesOf(base), sizeBytes: base.sizeBytes } });
+}
+
+interface SnapshotImage extends AsyncDisposable {
+  readonly file: Descriptor;
+  /** Of the volume at the cut; the file can be larger. */
+  readonly sizeBytes: bigint;
+  /** Of the filesystem it lies on. */
+  readonly device: DeviceNumber;
+}
+
+async function openSnapshot({ lane, layout, name, snapshotIndex }: ImageParts, id: SnapshotId): Promise<SnapshotImage> {
+  const record = snapshotIndex.get(id);
+  const notFound = new NotFound(`There is no snapshot ${id} in pool ${name}.`);
+  if (record === undefined) throw notFound;
+  const file = await openImage(lane, layout.snapshotImage(record), 'read').catch(async (error) => {
+    // Not damaged, but just being removed.
+    throw (await isThere(lane, layout.snapshot(id))) ? error : notFound;
+  });
+  const { device } = await statusOf(lane, file);
+  return { file, sizeBytes: record.sizeBytes, device, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
+}
+
+/** A page of one stretch of data, wherever on the disk it is: for filesystems whose maps we do not rely on. */
+async function readStretch(lane: Lane, image: Descriptor, fromBytes: bigint, toBytes: bigint): Promise<ExtentPage> {
+  const data = await nextData(lane, image, fromBytes);
+  if (data === undefined) return { extents: [], untilBytes: toBytes };
+  const endBytes = data.offsetBytes + data.lengthBytes;
+  return {
+    extents: [{ ...data, isWritten: true, physicalBytes: undefined }],
+    untilBytes: smaller(endBytes, toBytes),
+  };
+}

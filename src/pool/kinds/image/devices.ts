@@ -1,0 +1,271 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type DeviceNumber, sameDevice } from '../../../kernel/block/device.ts';
+import {
+  attachLoop,
+  detachLoop,
+  holdLoop,
+  type LoopStatus,
+  listLoops,
+  loopStatus,
+  nothingIfSick,
+  refreshLoopSize,
+} from '../../../kernel/block/loop.ts';
+import { diskSequence, loopBackingPaths, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { isOpenElsewhere, isSoleOpener } from '../../../kernel/file/lock.ts';
+import { type FileStatus, statusOf } from '../../../kernel/file/path.ts';
+import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
+import { FailedPrecondition } from '../../../volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { step } from '../../../volume/step.ts';
+import { isMountOf } from '../../freeze/mounted.ts';
+import type { AttachedDevice, Attachment } from '../../pool.ts';
+import type { Layout } from '../../records/layout.ts';
+import { openImage } from './image-file.ts';
+
+/** Four seconds in all: a look at a device takes milliseconds, unless the machine is busy. */
+const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, ...Array.from({ length: 30 }, () => 128)];
+
+interface SeenDevice {
+  readonly sequence: string | undefined;
+  readonly label: string;
+  /** undefined: not of this pool. */
+  readonly id: VolumeId | undefined;
+}
+
+/**
+ * The loop devices of a pool's images. The kernel is the only book-keeper: each device carries its volume's id as a
+ * label (lo_file_name of loop(4)), and a lease on the image tells in constant time whether any device has it open, so
+ * the list of all loop devices is read only for volumes that are in use.
+ */
+export class ImageDevices {
+  readonly #lane: Lane;
+  readonly #layout: Layout;
+  /** Whose the devices were when they were looked at, by number: true for as long as nothing else is attached. */
+  readonly #seen = new Map<number, SeenDevice>();
+
+  constructor(lane: Lane, layout: Layout) {
+    this.#lane = lane;
+    this.#layout = layout;
+  }
+
+  /**
+   * The image must never have two writable devices: two filesystems on the same blocks, each sure to be alone. So the
+   * device that is there is used again, also when its mount lives on in another mount namespace.
+   */
+  async attach(record: VolumeRecord, options: { lasting: boolean }): Promise<Attachment> {
+    const { id } = record;
+    const image = await openImage(this.#lane, this.#layout.image(record), 'write');
+    // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
+    if (isSoleOpener(image)) return this.#attachNew(record, image, options);
+    await image[Symbol.asyncDispose]();
+    const isGoing = (loop: LoopStatus) => loop.label !== id || (options.lasting && loop.autoclear && !loop.readonly);
+    const inUse = await this.#settled(id, async (loops) => loops.some(isGoing));
+    // That through which a clone was given its identity, say: what is mounted from it would be no volume's.
+    const other = inUse.find(({ label }) => label !== id);
+    if (other !== undefined) throw deviceOfOthers(id, other);
+    const found = inUse.find((loop) => !loop.readonly);
+    if (found !== undefined) {
+      // If it goes while we take hold of it, there is none, and we look again.
+      return (await this.#reuse(id, found, options.lasting)) ?? this.attach(record, options);
+    }
+    return this.#attachNew(record, this.#layout.data(id), options);
+  }
+
+  async #attachNew(
+    { blockSizeBytes, id }: VolumeRecord,
+    backing: Descriptor | string,
+    { lasting }: { lasting: boolean },
+  ): Promise<Attachment> {
+    const request = { backing, label: id, readonly: false, autoclear: !lasting, blockSizeBytes };
+    const loop = await step('attach/loop', () => attachLoop(this.#lane, request));
+    const { descriptor, device, devicePath } = loop;
+    this.#seen.set(loop.number, { sequence: diskSequence(loop.number), label: id, id });
+    return { devicePath, device, readonly: false, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
+  }
+
+  /**
+   * The devices that keep the volume in use. After an unmount or detach the kernel's device lingers for as long as some
+   * process, udev or a mkfs say, looks at it: such a device gets a moment to go.
+   */
+  inUse(id: VolumeId): Promise<readonly AttachedDevice[]> {
+    const isLingering = async (loops: readonly LoopStatus[]) =>
+      loops.every(({ autoclear }) => autoclear) && !(await this.#isMounted(loops));
+    return this.#settled(id, isLingering);
+  }
+
+  /** One that keeps the volume in use. */
+  async holder(id: VolumeId): Promise<AttachedDevice | undefined> {
+    const [device] = await this.inUse(id);
+    return device;
+  }
+
+  async #isMounted(loops: readonly LoopStatus[]): Promise<boolean> {
+    const table = await readMountTable(this.#lane);
+    return table.some((mount) => loops.some((loop) => isMountOf(mount, loop)));
+  }
+
+  async list(id: VolumeId): Promise<AttachedDevice[]> {
+    return (await this.#loops(id)).map(({ devicePath, device, readonly }) => ({ devicePath, device, readonly }));
+  }
+
+  /**
+   * The devices of all volumes of the pool. Not of those whose image is gone: another pool may lie on the same
+   * filesystem, and what is done to its devices here it would not know.
+   */
+  async listAll(): Promise<AttachedDevice[]> {
+    const loops = await listLoops(this.#lane, isOfVolume);
+    const owners = await Promise.all(loops.map((loop) => this.#owner(loop)));
+    return loops.filter((_, index) => owners[index]?.isImageGone === false);
+  }
+
+  /**
+   * How many devices show each volume, by the names of their files alone: nothing is opened, as that would keep a device
+   * that is about to go.
+   */
+  async countByVolume(): Promise<ReadonlyMap<string, number>> {
+    const counts = new Map<string, number>();
+    for (const path of (await loopBackingPaths(this.#lane)).values()) {
+      const id = volumePath.exec(path)?.[1];
+      if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1);
+    }
+    return counts;
+  }
+
+  /** Tells the devices of a volume that its image has grown. */
+  async refreshSize(id: VolumeId): Promise<void> {
+    for (const loop of await this.#loops(id)) {
+      await step('grow/device', () => refreshLoopSize(this.#lane, loop.number)).catch((error) => {
+        // It went while we looked: its last user has gone.
+        if (!isErrno(error, 'ENXIO')) throw error;
+      });
+    }
+  }
+
+  async detach(device: DeviceNumber): Promise<void> {
+    const number = loopNumber(device);
+    if (number === undefined || (await this.volumeOf(device)) === undefined) return;
+    const isOurs = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read())) !== undefined;
+    await step('detach/loop', () => detachLoop(this.#lane, number, isOurs));
+  }
+
+  /** From the label, so it also names volumes whose record or image is gone. */
+  async volumeOf(device: DeviceNumber): Promise<VolumeId | undefined> {
+    const number = loopNumber(device);
+    if (number === undefined) return undefined;
+    const sequence = diskSequence(number);
+    const seen = this.#seen.get(number);
+    if (sequence !== undefined && seen?.sequence === sequence) return seen.id;
+    // Of another pool, or the health of this one will show it.
+    const status = await loopStatus(this.#lane, number).catch(nothingIfSick);
+    if (status === undefined) return undefined;
+    const owner = await this.#owner(status);
+    if (owner?.isImageGone !== true) this.#seen.set(number, { sequence, label: status.label, id: owner?.id });
+    return owner?.id;
+  }
+
+  /** Nothing is known any more of devices of this volume: its image is another one, or gone. */
+  forget(id: VolumeId): void {
+    for (const [number, { label }] of this.#seen) if (label === id) this.#seen.delete(number);
+  }
+
+  /**
+   * Detaches lasting devices that nobody can see: a driver was killed between making the device and showing it. The
+   * kernel waits for the last user of a device that is open after all.
+   */
+  async detachOrphans(): Promise<VolumeId[]> {
+    const lasting = (await listLoops(this.#lane, isOfVolume)).filter((loop) => !loop.autoclear);
+    if (lasting.length === 0) return [];
+    const table = await readMountTable(this.#lane);
+    const detached: VolumeId[] = [];
+    for (const loop of lasting) {
+      if (table.some((mount) => isNodeOf(mount, loop.devicePath))) continue;
+      const owner = await this.#owner(loop);
+      if (owner === undefined || owner.isImageGone) continue;
+      const isStill = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read()))?.id === owner.id;
+      await step('detach/loop', () => detachLoop(this.#lane, loop.number, isStill));
+      detached.push(owner.id);
+    }
+    return detached;
+  }
+
+  /** The devices of a volume, once they are no longer `lingering`, or after a moment all the same. */
+  async #settled(id: VolumeId, lingering: (loops: readonly LoopStatus[]) => Promise<boolean>): Promise<LoopStatus[]> {
+    let loops = await this.#loops(id);
+    for (const pauseMs of settlePausesMs) {
+      if (loops.length === 0 || !(await lingering(loops))) break;
+      await delay(pauseMs);
+      loops = await this.#loops(id);
+    }
+    return loops;
+  }
+
+  /**
+   * Whose device it is: the label names the volume, and the image it shows must be that volume's in this pool. Another
+   * pool may lie on the same filesystem. An image that is gone cannot be compared.
+   */
+  async #owner(loop: LoopStatus): Promise<{ readonly id: VolumeId; readonly isImageGone: boolean } | undefined> {
+    const id = parseVolumeId(loop.label);
+    if (id === undefined) return undefined;
+    try {
+      const image = await statusOf(this.#lane, this.#layout.data(id));
+      return isOver(loop, image) ? { id, isImageGone: false } : undefined;
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      const home = await statusOf(this.#lane, this.#layout.volumes);
+      return sameDevice(loop.backingDevice, home.device) ? { id, isImageGone: true } : undefined;
+    }
+  }
+
+  /** By inode, so that a device somebody made by hand with losetup(8) counts too. */
+  async #loops(id: VolumeId): Promise<LoopStatus[]> {
+    const path = this.#layout.data(id);
+    try {
+      if (!(await isOpenElsewhere(this.#lane, path))) return [];
+      const image = await statusOf(this.#lane, path);
+      const named = await listLoops(this.#lane, (backingPath) => backingPath.includes(id));
+      const found = named.filter((loop) => isOver(loop, image));
+      if (found.length > 0) return found;
+      // Under another name, perhaps: whoever has it open may have come by another way.
+      return (await listLoops(this.#lane)).filter((loop) => isOver(loop, image));
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      // An image removed by hand: a device that still shows it is known by its label.
+      const named = await listLoops(this.#lane, (backingPath) => backingPath.includes(id));
+      return named.filter((loop) => loop.label === id);
+    }
+  }
+
+  /** @returns undefined if the device has gone */
+  async #reuse(id: VolumeId, loop: LoopStatus, lasting: boolean): Promise<Attachment | undefined> {
+    if (lasting && loop.autoclear) {
+      throw new FailedPrecondition(
+        `volume ${id}: its last device ${loop.devicePath} is being detached but a process still has it open. End that process (fuser ${loop.devicePath}) and try again.`,
+      );
+    }
+    const hold = await holdLoop(this.#lane, loop);
+    if (hold === undefined) return undefined;
+    const { devicePath, device, readonly } = loop;
+    return { devicePath, device, readonly, descriptor: hold, release: () => hold[Symbol.asyncDispose]() };
+  }
+}
+
+function deviceOfOthers(id: VolumeId, { devicePath }: LoopStatus): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id}: its image is shown by ${devicePath}, which was not made for it. Detach it (losetup -d ${devicePath}) and try again.`,
+  );
+}
+
+/** The image of a volume lies in a directory with the volume's id, whatever mount that is seen through. */
+const volumePath = /\/(vol-[a-z2-7]{26})/;
+
+function isOfVolume(backingPath: string): boolean {
+  return volumePath.test(backingPath);
+}
+
+function isOver(loop: LoopStatus, image: FileStatus): boolean {
+  return sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode;
+}

@@ -1,0 +1,42 @@
+import { constants } from 'node:fs';
+import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
+import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import { DataLoss } from '../../../volume/errors.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+
+/** The image of a volume or snapshot, and what its record says of it. */
+export interface RecordedImage {
+  readonly kind: 'volume' | 'snapshot';
+  readonly id: VolumeId | SnapshotId;
+  readonly path: string;
+  readonly sizeBytes: bigint;
+}
+
+/**
+ * Opens an image, to be attached or read. Waits for nobody who has a lease on it.
+ * @throws DataLoss if it is missing or cut short: what is made from it, or made of it, would pass for whole
+ */
+export async function openImage(lane: Lane, image: RecordedImage, access: 'read' | 'write'): Promise<Descriptor> {
+  const { O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
+  const { id, kind, path, sizeBytes } = image;
+  let file: Descriptor;
+  try {
+    file = await openFile(lane, path, (access === 'read' ? O_RDONLY : O_RDWR) | O_NONBLOCK);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+    throw new DataLoss(`${kind} ${id}: its image ${path} is missing. Restore the file, or delete the ${kind}.`);
+  }
+  const { sizeBytes: presentBytes } = await statusOf(lane, file);
+  if (presentBytes >= sizeBytes) return file;
+  await file[Symbol.asyncDispose]();
+  throw new DataLoss(
+    `${kind} ${id}: its image ${path} has only ${presentBytes} of ${sizeBytes} bytes: restore it from a backup.`,
+  );
+}
+
+/** Before anything is made from an image, or it is made larger. @throws DataLoss as `openImage` */
+export async function requireWhole(lane: Lane, image: RecordedImage): Promise<void> {
+  await using _open = await openImage(lane, image, 'read');
+}

@@ -1,0 +1,146 @@
+import { basename, dirname } from 'node:path';
+import { format } from '../../../command/mkfs.ts';
+import { CommandError } from '../../../command/run.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import { KernelError } from '../../../kernel/call/errno.ts';
+import { allocate, createFile, type DirectorySync, resizeFile, syncFile } from '../../../kernel/file/file.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import type { VolumeContent } from '../../../volume/capability.ts';
+import { InvalidArgument } from '../../../volume/errors.ts';
+import type { FilesystemType } from '../../../volume/filesystem.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { step } from '../../../volume/step.ts';
+import { mountBriefly, type PrivateImage, withDevice } from '../../filesystem/brief-mount.ts';
+import { giveNewIdentity } from '../../filesystem/identity.ts';
+import type { PoolLog } from '../../log.ts';
+import type { VolumeSpec } from '../../pool.ts';
+import { copyImage } from './copy.ts';
+import type { ImageClone } from './image-clone.ts';
+import { ReflinkClone } from './reflink-clone.ts';
+
+/** An image that a new volume or snapshot is made from. */
+export interface ImageSource {
+  readonly path: string;
+  readonly content: VolumeContent;
+  readonly blockSizeBytes: number;
+}
+
+export type ImageSize = Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>;
+
+export interface ImageMakerOptions {
+  readonly lane: Lane;
+  /** mkfs runs here: a child process takes no worker thread, but a dead disk must not collect hundreds of them. */
+  readonly formatLane: Lane;
+  readonly syncs: DirectorySync;
+  readonly snapshots: 'reflink' | 'copy';
+  readonly log: PoolLog;
+}
+
+/** Makes images in tmp/, where nobody else sees them. */
+export class ImageMaker {
+  readonly #options: ImageMakerOptions;
+
+  constructor(options: ImageMakerOptions) {
+    this.#options = options;
+  }
+
+  /** How clones are made. A copy takes long, so its draft has a lasting name and a retry goes on with it. */
+  get cloning(): 'reflink' | 'copy' {
+    return this.#options.snapshots;
+  }
+
+  /** A new image without content, sparse or allocated. */
+  async create(path: string, size: ImageSize): Promise<Descriptor> {
+    const image = await createFile(this.#options.lane, path);
+    try {
+      await this.#allocate(image, size);
+      await resizeFile(this.#options.lane, image, size.sizeBytes);
+      return image;
+    } catch (error) {
+      await image[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Formats a new image, unless it is a block volume's. Durable. */
+  async complete(spec: VolumeSpec, image: Descriptor, blockSizeBytes: number): Promise<void> {
+    const { path } = image;
+    if (spec.content.type === 'mount') await this.#format(spec, { path, fsType: spec.content.fsType, blockSizeBytes });
+    await syncFile(this.#options.lane, image);
+  }
+
+  async #format(spec: VolumeSpec, image: PrivateImage): Promise<void> {
+    const { formatLane, lane } = this.#options;
+    const { fsType } = image;
+    const extraArguments = spec.mkfsArguments;
+    await step('create/format', async () => {
+      try {
+        await formatLane.run(() => format({ ...image, extraArguments }));
+        // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
+        if (extraArguments.length > 0) await withDevice(lane, image, (device) => mountBriefly(lane, fsType, device));
+      } catch (error) {
+        if (extraArguments.length === 0) throw error;
+        throw badOptions(error, fsType);
+      }
+    });
+  }
+
+  /** A clone of a source that the caller keeps at rest for its end, and that the caller syncs. */
+  clone(source: ImageSource, path: string): ImageClone {
+    const { lane, log, snapshots, syncs } = this.#options;
+    if (snapshots === 'reflink') return new ReflinkClone(lane, source.path, path);
+    const draft = basename(dirname(path));
+    return {
+      // What is in use is not copied.
+      goAhead: async () => undefined,
+      complete: ({ signal }) =>
+        copyImage(lane, syncs, {
+          fromPath: source.path,
+          directory: dirname(path),
+          signal,
+          onProgress: (doneBytes, totalBytes) => {
+            log.info({ draft, done_bytes: `${doneBytes}`, total_bytes: `${totalBytes}` }, 'copying an image');
+          },
+        }),
+    };
+  }
+
+  /**
+   * Turns a clone into a volume of its own size and, where two filesystems of one identity could not be mounted side by
+   * side, its own identity. Durable.
+   */
+  async adopt(spec: VolumeSpec, source: ImageSource, path: string): Promise<void> {
+    const { formatLane, lane } = this.#options;
+    const { blockSizeBytes, content } = source;
+    await this.#enlarge(path, spec);
+    if (content.type === 'mount') {
+      const { fsType } = content;
+      await formatLane.run(() => giveNewIdentity(lane, { path, fsType, blockSizeBytes }));
+    }
+    await syncFile(lane, path);
+  }
+
+  /** Makes an image at least as large as this, durably; with all its blocks if it is thick. */
+  async enlarge(path: string, size: ImageSize): Promise<void> {
+    await this.#enlarge(path, size);
+    await syncFile(this.#options.lane, path);
+  }
+
+  /** Whatever a record says, an image is never cut off: there may be a filesystem up to its end. */
+  async #enlarge(path: string, size: ImageSize): Promise<void> {
+    const { lane } = this.#options;
+    await this.#allocate(path, size);
+    if ((await statusOf(lane, path)).sizeBytes < size.sizeBytes) await resizeFile(lane, path, size.sizeBytes);
+  }
+
+  async #allocate(image: Descriptor | string, { provisioning, sizeBytes }: ImageSize): Promise<void> {
+    if (provisioning === 'thick') await allocate(this.#options.lane, image, sizeBytes);
+  }
+}
+
+function badOptions(error: unknown, fsType: FilesystemType): unknown {
+  if (error instanceof CommandError) return new InvalidArgument(`mkfsOptions: ${error.message}`);
+  if (!(error instanceof KernelError)) return error;
+  return new InvalidArgument(`mkfsOptions: they make an ${fsType} that this node cannot mount (${error.message}).`);
+}

@@ -1,0 +1,99 @@
+import { statfs } from 'node:fs/promises';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { syncFilesystem, trimRange } from '../../../kernel/file/filesystem.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import { readMountTable } from '../../../kernel/mount/mount-table.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import type { ImageParts } from '../../catalog/parts.ts';
+import { trimmed } from '../../events.ts';
+import { openMounted } from '../../freeze/mounted.ts';
+import type { TrimOptions } from '../../pool.ts';
+
+/** Small enough that a disk does it in a moment, and whole block groups of ext4, which remembers only those. */
+const sliceBytes = 1n << 30n;
+
+/**
+ * An image that is larger than its content by less has nothing to give back that is worth the work. XFS's log alone, which
+ * no statfs counts as used, is 64 MiB.
+ */
+const worthwhileBytes = 80n << 20n;
+
+/** Gives space that mounted filesystems have freed back to the pool (FITRIM). Of thick volumes it is kept. */
+export class ImageTrimmer {
+  readonly #parts: ImageParts;
+
+  constructor(parts: ImageParts) {
+    this.#parts = parts;
+  }
+
+  async trim(record: VolumeRecord, { budgetMs, fromBytes }: TrimOptions): Promise<bigint | undefined> {
+    const { lane, name } = this.#parts;
+    const untilMs = performance.now() + budgetMs;
+    if (record.provisioning !== 'thin' || record.content.type !== 'mount') return undefined;
+    const imageBytes = await this.#imageBytes(record.id);
+    if (imageBytes < worthwhileBytes) return undefined;
+    await using directory = await this.#openWritable(record.id);
+    if (directory === undefined) return undefined;
+    if (fromBytes === 0n) {
+      // What was deleted a moment ago is free only when it is committed. btrfs does not even count it before, and XFS
+      // frees in the background, to which statfs(2) gives a push.
+      if (record.content.fsType === 'xfs') await this.#usedBytes(directory);
+      if (record.content.fsType !== 'ext4') await syncFilesystem(lane, directory);
+      if (imageBytes - (await this.#usedBytes(directory)) < worthwhileBytes) {
+        // The mount keeps what it shows open, so this waits for nothing.
+        directory.closeNow();
+        return undefined;
+      }
+      await syncFilesystem(lane, directory);
+    }
+    const next = await this.#trimSlices(directory, record, { fromBytes, untilMs });
+    const givenBackBytes = imageBytes - (await this.#imageBytes(record.id));
+    // Pods write meanwhile.
+    if (givenBackBytes > 0n) trimmed.publish({ pool: name, bytes: givenBackBytes });
+    return next;
+  }
+
+  async #trimSlices(
+    directory: Descriptor,
+    { sizeBytes }: VolumeRecord,
+    { fromBytes, untilMs }: { readonly fromBytes: bigint; readonly untilMs: number },
+  ): Promise<bigint | undefined> {
+    for (let startBytes = fromBytes; startBytes < sizeBytes; startBytes += sliceBytes) {
+      if (startBytes > fromBytes && performance.now() >= untilMs) return startBytes;
+      // btrfs counts in addresses of its own, which may lie beyond the end of the device.
+      const isLast = startBytes + sliceBytes >= sizeBytes;
+      try {
+        await trimRange(this.#parts.lane, directory, startBytes, isLast ? undefined : sliceBytes);
+      } catch (error) {
+        // The filesystem is smaller than its device.
+        if (startBytes > 0n && isErrno(error, 'EINVAL')) return undefined;
+        throw error;
+      }
+    }
+    return undefined;
+  }
+
+  /** A filesystem that turned read-only may have lost track of what is free. */
+  async #openWritable(id: VolumeId): Promise<Descriptor | undefined> {
+    const { devices, lane } = this.#parts;
+    const [attached, table] = await Promise.all([devices.list(id), readMountTable(lane)]);
+    const device = attached.find(({ readonly }) => !readonly);
+    if (device === undefined) return undefined;
+    const writable = table.filter(({ superOptions }) => !superOptions.includes('ro'));
+    return openMounted(lane, writable, device);
+  }
+
+  async #imageBytes(id: VolumeId): Promise<bigint> {
+    const { lane, layout } = this.#parts;
+    return (await statusOf(lane, layout.data(id))).allocatedBytes;
+  }
+
+  async #usedBytes(directory: Descriptor): Promise<bigint> {
+    const { bfree, blocks, bsize } = await this.#parts.lane.run(() =>
+      directory.during((path) => statfs(path, { bigint: true })),
+    );
+    return (blocks - bfree) * bsize;
+  }
+}

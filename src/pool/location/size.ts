@@ -1,0 +1,39 @@
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { smaller } from '../../volume/size.ts';
+import { statBlockBytes } from '../space/filesystem-space.ts';
+import { minimumHomeBytes } from './format.ts';
+import { type Trouble, tooFull } from './trouble.ts';
+
+/** A backing file as it is, on a host that has so much left. */
+export interface PresentFile {
+  readonly sizeBytes: bigint;
+  readonly allocatedBytes: bigint;
+}
+
+const mebibyte = 1n << 20n;
+/** An ext4 of 4096-byte blocks, as most hosts are, has no files of 16 TiB. */
+const largestBytes = 15n << 40n;
+
+/**
+ * How large a backing file is to be if nobody says: four fifths of what it could take from its host. One that is there
+ * grows when that would make a difference, as when the host's disk was enlarged; it never shrinks.
+ */
+export function defaultFileBytes(hostFreeBytes: bigint, present?: PresentFile): bigint {
+  const share = ((hostFreeBytes + (present?.allocatedBytes ?? 0n)) * 4n) / 5n;
+  const wantedBytes = smaller(largestBytes, share - (share % mebibyte));
+  if (present === undefined) return wantedBytes;
+  return wantedBytes > present.sizeBytes + present.sizeBytes / 10n ? wantedBytes : present.sizeBytes;
+}
+
+/** @throws FailedPrecondition if the file is still to be made, and there is too little room for it */
+export async function defaultSizeOf(home: Trouble): Promise<bigint> {
+  const { lane, path } = home;
+  const host = await lane.run(() => statfs(dirname(path), { bigint: true }));
+  const file = await lane.run(() => stat(path, { bigint: true })).catch(ignoreMissing);
+  const present = file && { sizeBytes: file.size, allocatedBytes: file.blocks * statBlockBytes };
+  const sizeBytes = defaultFileBytes(host.bavail * host.bsize, present);
+  if (present === undefined && sizeBytes < minimumHomeBytes) throw await tooFull(home);
+  return sizeBytes;
+}

@@ -1,0 +1,77 @@
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { CommandError } from '../../command/run.ts';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { statusBehind } from '../../kernel/file/path.ts';
+import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import { formatBytes } from '../../volume/size.ts';
+
+export interface Trouble {
+  readonly lane: Lane;
+  readonly poolName: string;
+  /** Where it was to be made or opened: there already, or not yet. */
+  readonly path: string;
+}
+
+/**
+ * What keeps a pool from being made or opened, in words that name the filesystem and what to do, where it is one of the
+ * two things that happen to every disk: it is read-only, or full.
+ * @returns the error itself if it is anything else
+ */
+export async function explainTrouble(error: unknown, trouble: Trouble): Promise<unknown> {
+  const { lane, path, poolName } = trouble;
+  const isReadonly = isErrno(error, 'EROFS');
+  const isFull = isErrno(error, 'ENOSPC', 'EDQUOT') || isMkfsOutOfSpace(error);
+  // Node makes an ENOENT of what the kernel says of a directory below others that cannot be made either.
+  if (lane.closedFor !== undefined || !(isReadonly || isFull || isErrno(error, 'ENOENT'))) return error;
+  const failed = error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : path;
+  // What failed at a device, or at something that is open, says nothing of where that lies.
+  const place = [failed, path].find((each) => !/^\/(dev|proc)\//.test(each));
+  const mount = place === undefined ? undefined : await mountOf(lane, place);
+  if (mount === undefined) return error;
+  if (isFull) return full(poolName, mount, await freeBytesAt(lane, mount.target));
+  if (!isReadonly && ![...mount.options, ...mount.superOptions].includes('ro')) return error;
+  return new FailedPrecondition(
+    `pool ${poolName}: the filesystem at ${describe(mount)} is mounted read-only. If it is healthy (see dmesg): mount -o remount,rw ${mount.target}`,
+  );
+}
+
+/** For who has found out by himself that there is not enough room at a path. */
+export async function tooFull({ lane, path, poolName }: Trouble): Promise<FailedPrecondition> {
+  const mount = await mountOf(lane, path);
+  if (mount !== undefined) return full(poolName, mount, await freeBytesAt(lane, mount.target));
+  return new FailedPrecondition(`pool ${poolName}: the filesystem of ${path} is full. Free some of it.`);
+}
+
+function full(poolName: string, mount: Mount, freeBytes: bigint): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: the filesystem at ${describe(mount)} is full: ${formatBytes(freeBytes)} free. Free some of it, or give the pool a disk of its own.`,
+  );
+}
+
+function describe({ fsType, source, target }: Mount): string {
+  return `${target} (${fsType} on ${source})`;
+}
+
+/** mkfs tells the error in words; all of them go through strerror(3), in the C locale. */
+function isMkfsOutOfSpace(error: unknown): boolean {
+  return error instanceof CommandError && /No space left on device|err=28\b/.test(error.stderr);
+}
+
+async function freeBytesAt(lane: Lane, path: string): Promise<bigint> {
+  const { bavail, bsize } = await lane.run(() => statfs(path, { bigint: true }));
+  return bavail * bsize;
+}
+
+/** The mount that a path lies on, or will lie on once it is made. */
+async function mountOf(lane: Lane, path: string): Promise<Mount | undefined> {
+  try {
+    const { mountId } = await statusBehind(lane, path);
+    return (await readMountTable(lane)).find(({ id }) => id === mountId);
+  } catch (error) {
+    if (isErrno(error, 'ENOENT', 'ENOTDIR') && path !== '/') return mountOf(lane, dirname(path));
+    throw error;
+  }
+}

@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
+import { ageFileName } from '../catalog/pool-age.ts';
+import type { RecordedImage } from '../kinds/image/image-file.ts';
+import { sparesName } from '../location/reserved-inodes.ts';
+import { ballastFileName } from '../location/reserved-space.ts';
+
+/**
+ * Where things lie in an image pool. Every path below the pool is made here, from ids of checked shape and random
+ * names only, so nothing that a caller says can become a path.
+ *
+ * ```
+ * pool.json                          format, pool id, block size
+ * ballast, spares/<number>           room that is held for the records: blocks, and inodes
+ * health                             written now and then, to see whether the disk is well
+ * age                                for how long the pool has been open in all
+ * volumes/<volume-id>/volume.json    the record
+ * volumes/<volume-id>/data           the image: what a loop device shows as a disk
+ * snapshots/<snapshot-id>/snapshot.json, data
+ * groups/<group-id>.json             makes the snapshots it names exist
+ * trash/<id>.<random>/               removed, waiting to be unlinked
+ * tmp/<id>.<random>/                 being made; renamed into place when whole
+ * ```
+ */
+export class Layout {
+  readonly root: string;
+  readonly poolFile: string;
+  readonly age: string;
+  readonly ballast: string;
+  readonly spares: string;
+  readonly volumes: string;
+  readonly snapshots: string;
+  readonly groups: string;
+  readonly trash: string;
+  readonly drafts: string;
+
+  constructor(root: string) {
+    this.root = root;
+    this.poolFile = join(root, 'pool.json');
+    this.age = join(root, ageFileName);
+    this.ballast = join(root, ballastFileName);
+    this.spares = join(root, sparesName);
+    this.volumes = join(root, 'volumes');
+    this.snapshots = join(root, 'snapshots');
+    this.groups = join(root, 'groups');
+    this.trash = join(root, 'trash');
+    this.drafts = join(root, 'tmp');
+  }
+
+  volume(id: VolumeId): string {
+    return join(this.volumes, id);
+  }
+
+  image({ id, sizeBytes }: Pick<VolumeRecord, 'id' | 'sizeBytes'>): RecordedImage {
+    return { kind: 'volume', id, path: this.data(id), sizeBytes };
+  }
+
+  snapshotImage({ id, sizeBytes }: Pick<SnapshotRecord, 'id' | 'sizeBytes'>): RecordedImage {
+    return { kind: 'snapshot', id, path: this.snapshotData(id), sizeBytes };
+  }
+
+  data(id: VolumeId): string {
+    return join(this.volumes, id, 'data');
+  }
+
+  record(id: VolumeId): string {
+    return join(this.volumes, id, 'volume.json');
+  }
+
+  snapshot(id: SnapshotId): string {
+    return join(this.snapshots, id);
+  }
+
+  snapshotData(id: SnapshotId): string {
+    return join(this.snapshots, id, 'data');
+  }
+
+  snapshotRecord(id: SnapshotId): string {
+    return join(this.snapshots, id, 'snapshot.json');
+  }
+
+  group(id: GroupId): string {
+    return join(this.groups, `${id}.json`);
+  }
+
+  /** A name never used before: a mkfs that outlived a killed driver must not meet the next try's file. */
+  newDraft(id: VolumeId | SnapshotId): string {
+    return join(this.drafts, `${id}.${suffix()}`);
+  }
+
+  /** A copy takes long: its draft has a lasting name, and the next try goes on with it. */
+  copyDraft(id: VolumeId | SnapshotId): string {
+    return join(this.drafts, `${id}${copySuffix}`);
+  }
+
+  /** One id can be in the trash several times: deleted, made anew, deleted. */
+  newTrash(id: VolumeId | SnapshotId): string {
+    return join(this.trash, `${id}.${suffix()}`);
+  }
+}
+
+/** How the drafts of copies are told from others. */
+export const copySuffix = '.copy';
+
+function suffix(): string {
+  return randomBytes(6).toString('hex');
+}

@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import type { DirectorySync } from '../../kernel/file/file.ts';
+import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
+import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
+import { step } from '../../volume/step.ts';
+import { ageFileName } from '../catalog/pool-age.ts';
+import { healthFileName } from '../location/health-file.ts';
+import { poolsDirectory } from '../location/location.ts';
+import { sparesName } from '../location/reserved-inodes.ts';
+import { ballastFileName } from '../location/reserved-space.ts';
+import { replaceFile } from './durable-file.ts';
+import type { Layout } from './layout.ts';
+
+/** What pool.json says. `format` grows when an older driver could misread what a newer one wrote. */
+const poolFile = z.strictObject({
+  format: z.literal(1),
+  id: z.uuid(),
+  /** The logical block size of its volumes' devices. */
+  blockSizeBytes: z.literal([512, 4096]),
+  createdAt: z.iso.datetime(),
+});
+
+export type PoolFile = z.infer<typeof poolFile>;
+
+export interface PoolPlace {
+  readonly lane: Lane;
+  readonly layout: Layout;
+  readonly poolName: string;
+  readonly dataDirectory: string;
+}
+
+export interface PoolFileOptions extends PoolPlace {
+  readonly syncs: DirectorySync;
+  /** Found out only for a new pool. */
+  readonly blockSizeBytes: () => Promise<512 | 4096>;
+}
+
+/** Reads the pool's identity, or makes a new pool in an empty home. */
+export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> {
+  const { dataDirectory, lane, layout, poolName, syncs } = options;
+  const found = await readPoolFile(options);
+  await makeDirectories(options);
+  const poolFile = found ?? {
+    format: 1,
+    id: randomUUID(),
+    blockSizeBytes: await options.blockSizeBytes(),
+    createdAt: new Date().toISOString(),
+  };
+  if (found === undefined) {
+    await step('open/identity', () =>
+      replaceFile(lane, syncs, layout.poolFile, `${JSON.stringify(poolFile, null, 2)}\n`),
+    );
+  }
+  const markerPath = markerPathOf(dataDirectory, poolName);
+  if ((await readMarker(lane, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);
+  return poolFile;
+}
+
+/**
+ * Reads the pool's identity; changes nothing, so the command line may use it too. Refuses an empty home if this node had
+ * a pool of this name before: a disk that is not mounted looks just like that, and a new pool in its place would answer
+ * "no such volume" for every volume there is.
+ * @returns undefined if a new pool can be made here
+ * @throws HoldfastError if the driver will not use the home
+ */
+export async function readPoolFile(options: PoolPlace): Promise<PoolFile | undefined> {
+  const { dataDirectory, lane, layout, poolName } = options;
+  const markerPath = markerPathOf(dataDirectory, poolName);
+  const knownId = await readMarker(lane, markerPath);
+  const text = await readIfThere(lane, layout.poolFile);
+  if (text === undefined) {
+    await refuseUnlessNew(options, knownId, markerPath);
+    return undefined;
+  }
+  const opened = parsePoolFile(text, layout.poolFile);
+  if (knownId !== undefined && knownId !== opened.id) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: ${layout.root} holds pool ${opened.id}, but on this node the pool was ${knownId}. Is the right disk mounted? If the change is meant, remove ${markerPath}.`,
+    );
+  }
+  return opened;
+}
+
+/** Says which pool this node had under the name. */
+export function markerPathOf(dataDirectory: string, poolName: string): string {
+  return join(poolsDirectory(dataDirectory), `${poolName}.id`);
+}
+
+async function readMarker(lane: Lane, path: string): Promise<string | undefined> {
+  return (await readIfThere(lane, path))?.trim();
+}
+
+function parsePoolFile(text: string, path: string): PoolFile {
+  const parsed = parseJsonInput(poolFile, text);
+  if ('data' in parsed) return parsed.data;
+  throw new DataLoss(
+    `${path} cannot be read as a pool of this version (${inOneSentence(parsed.mistakes)}). Nothing was changed.`,
+  );
+}
+
+async function refuseUnlessNew(
+  { lane, layout, poolName }: PoolPlace,
+  knownId: string | undefined,
+  markerPath: string,
+): Promise<void> {
+  if (knownId !== undefined) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: this node had pool ${knownId} here, but ${layout.root} has no pool now. Is its disk mounted? To start with an empty pool, remove ${markerPath}.`,
+    );
+  }
+  // What a killed first start may have left behind is ours; anything else is somebody's data.
+  const ours = [
+    'volumes',
+    'snapshots',
+    'groups',
+    'trash',
+    'tmp',
+    'pool.json.new',
+    healthFileName,
+    ageFileName,
+    ballastFileName,
+    sparesName,
+    'lost+found',
+  ];
+  const foreign = (await lane.run(() => readdir(layout.root))).find((name) => !ours.includes(name));
+  if (foreign !== undefined) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: ${layout.root} is not empty and not a pool (it has '${foreign}'). Give the pool an empty directory.`,
+    );
+  }
+}
+
+async function makeDirectories({ lane, layout }: PoolFileOptions): Promise<void> {
+  for (const directory of [layout.volumes, layout.snapshots, layout.groups, layout.trash, layout.drafts]) {
+    await lane.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
+  }
+}
+
+async function remember({ lane, syncs }: PoolFileOptions, markerPath: string, id: string): Promise<void> {
+  await step('open/remember', async () => {
+    await lane.run(() => mkdir(dirname(markerPath), { recursive: true, mode: 0o700 }));
+    await replaceFile(lane, syncs, markerPath, `${id}\n`);
+  });
+}
+
+async function readIfThere(lane: Lane, path: string): Promise<string | undefined> {
+  try {
+    return await lane.run(() => readFile(path, 'utf8'));
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}

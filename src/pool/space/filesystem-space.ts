@@ -1,0 +1,68 @@
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Lane } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { statusOf } from '../../kernel/file/path.ts';
+import type { Ballast } from '../location/reserved-space.ts';
+import { freeInBackingFile } from './space.ts';
+
+export const statBlockBytes = 512n;
+/** statfs(2). */
+const BTRFS_SUPER_MAGIC = 0x9123683en;
+
+/** A volume takes three, and those that are made at the same time take theirs. */
+const fewestInodes = 16n;
+
+/** What a pool's filesystem has. */
+export interface FilesystemSpace {
+  readonly filesystemBytes: bigint;
+  readonly freeBytes: bigint;
+  /** What has been written to it, by whomever. */
+  readonly takenBytes: bigint;
+  /** Whether what was written is counted only once it is on the disk; then it must be put there before it is asked. */
+  readonly isCountedLate: boolean;
+  /** It has blocks, perhaps, but can hold no more files. */
+  readonly isOutOfInodes: boolean;
+}
+
+export interface SpacePlace {
+  readonly root: string;
+  /** The sparse file that the filesystem lies in, if it does. */
+  readonly backingFile: string | undefined;
+  /** What is held in it and on its host, and free when it is needed. */
+  readonly ballast: Pick<Ballast, 'bytes' | 'hostBytes'>;
+}
+
+export async function readFilesystemSpace(lane: Lane, place: SpacePlace): Promise<FilesystemSpace> {
+  const { backingFile, ballast, root } = place;
+  const [inside, host, backing] = await Promise.all([
+    lane.run(() => statfs(root, { bigint: true })),
+    backingFile === undefined ? undefined : lane.run(() => statfs(dirname(backingFile), { bigint: true })),
+    backingFile === undefined ? undefined : lane.run(() => stat(backingFile, { bigint: true })),
+  ]);
+  const filesystemBytes = inside.blocks * inside.bsize;
+  const freeBytes = inside.bavail * inside.bsize + ballast.bytes;
+  const takenBytes = (inside.blocks - inside.bfree) * inside.bsize - ballast.bytes;
+  const isCountedLate = inside.type === BTRFS_SUPER_MAGIC;
+  // btrfs makes inodes as it needs them, and counts none.
+  const isOutOfInodes = inside.files > 0n && inside.ffree < fewestInodes;
+  const sight = { filesystemBytes, freeBytes, takenBytes, isCountedLate, isOutOfInodes };
+  if (host === undefined || backing === undefined) return sight;
+  const bounded = freeInBackingFile({
+    freeBytes,
+    backingSizeBytes: backing.size,
+    backingAllocatedBytes: backing.blocks * statBlockBytes,
+    hostFreeBytes: host.bavail * host.bsize + ballast.hostBytes,
+  });
+  return { ...sight, freeBytes: bounded };
+}
+
+/** Of a file that may not be there (any more): then nothing. */
+export async function allocatedBytesOf(lane: Lane, path: string): Promise<bigint> {
+  try {
+    return (await statusOf(lane, path)).allocatedBytes;
+  } catch (error) {
+    if (isErrno(error, 'ENOENT')) return 0n;
+    throw error;
+  }
+}

@@ -1,0 +1,279 @@
+import { join } from 'node:path';
+import { ResourceExhausted } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import { formatBytes, larger, smaller } from '../../volume/size.ts';
+import { unlessLate } from '../../volume/with-timeout.ts';
+import type { Trash } from '../catalog/trash.ts';
+import type { TrashEntry } from '../catalog/trash-entry.ts';
+import type { DiskUsage, PoolCapacity } from '../pool.ts';
+import type { FilesystemSpace } from './filesystem-space.ts';
+import {
+  chooseToPurge,
+  computeCapacity,
+  defaultReserveBytes,
+  ownedBytes,
+  type SpaceUse,
+  slackBytes,
+  writableBytes,
+} from './space.ts';
+import { SpaceHolds, type SpaceRequest } from './space-holds.ts';
+import { type Observation, SpaceObserver, type SpaceSources } from './space-observer.ts';
+
+/** Fewer are gone in a moment. */
+const leastFreeBytes = 4n << 20n;
+
+/** What is made meanwhile takes a few blocks for itself. */
+const toleratedBytes = 1n << 20n;
+
+const patienceMs = 1_000;
+const takingPatienceMs = 2_000;
+
+/** What the maps of fragmented images may take beside the images themselves, and their writes for a moment. */
+const overheadBytes = 16n << 20n;
+
+export interface SpaceOptions extends SpaceSources {
+  readonly poolName: string;
+  readonly trash: SpaceSources['trash'] & Pick<Trash, 'purgeEarly' | 'drained'>;
+  readonly reserveBytes: bigint | undefined;
+  readonly overcommit: number;
+}
+
+/** Space that is held until it is disposed of: once the record of what was made is in its index, or the work has failed. */
+export interface HeldSpace extends Disposable {
+  /**
+   * To be called when sources share their blocks, while that can still be undone: they may have been written to until
+   * then, and what they came to own they own no more.
+   * @throws ResourceExhausted if there is too little now
+   */
+  confirm(): Promise<void>;
+}
+
+/** Measures the pool, and holds space for operations under way so that two of them never get the same. */
+export class SpaceLedger {
+  readonly #options: SpaceOptions;
+  readonly #observer: SpaceObserver;
+  readonly #holds: SpaceHolds;
+  #makingRoom: Promise<unknown> = Promise.resolve();
+  #fullness = { measuredMs: Number.NEGATIVE_INFINITY, isFull: Promise.resolve(false) };
+
+  constructor(options: SpaceOptions) {
+    this.#options = options;
+    this.#observer = new SpaceObserver(options);
+    this.#holds = new SpaceHolds(this.#observer.volumes);
+  }
+
+  /** @throws ResourceExhausted (CV20, GC04) */
+  async hold(request: SpaceRequest): Promise<HeldSpace> {
+    return this.#tryHold(await this.#observer.look('known'), request) ?? this.#makeRoom(request);
+  }
+
+  /** Holds what a volume from the trash is going to need: what it alone owns it can write over. */
+  async holdAgain({ path, record }: TrashEntry): Promise<HeldSpace> {
+    const use = await this.#observer.lookAt(join(path, 'data'), record);
+    return this.hold({ newBytes: record.sizeBytes - ownedBytes(record.sizeBytes, use) });
+  }
+
+  /** The volume's image is about to be shown by a device, or changed: from now on it is looked at for every figure. */
+  willWrite(id: VolumeId): void {
+    this.#observer.volumes.use(id);
+  }
+
+  /** The volume's image is another one now. */
+  hasChanged(id: VolumeId): void {
+    this.#observer.volumes.unsee(id);
+  }
+
+  /** Whether other files may share blocks with what was removed. */
+  mayBeShared(removedPath: string): boolean {
+    return this.#observer.mayBeShared(removedPath);
+  }
+
+  /** Something was unlinked. */
+  gone(removedPath: string): void {
+    this.#observer.gone(removedPath);
+  }
+
+  /** What can be promised: as a request would be measured that is made now. */
+  async measure(): Promise<PoolCapacity> {
+    // A request that needs it would wait for what is being unlinked; who only asks does not wait long.
+    await unlessLate(patienceMs, this.#options.trash.drained());
+    await this.#holds.noteTaken();
+    return this.#compute(await this.#observer.look('maps'));
+  }
+
+  /** The same for whoever watches, with what lies in the trash. */
+  async survey(): Promise<SpaceSurvey> {
+    const observer = this.#observer;
+    const look = await observer.look('maps');
+    await unlessLate(
+      patienceMs,
+      observer.findShared().catch(() => undefined),
+    );
+    const { ownedBytes: owned, promisedBytes } = this.#use(look, 0n);
+    return {
+      capacity: this.#compute(look),
+      disk: {
+        diskBytes: look.filesystemBytes,
+        freeBytes: look.freeBytes,
+        claimableBytes: promisedBytes - owned,
+        snapshotBytes: observer.snapshotBytes,
+      },
+      trashedBytes: observer.trashedBytes,
+      allocatedBytes: (id) => this.#observer.volumes.allocatedBytes(id),
+    };
+  }
+
+  /**
+   * Whether the disk is nearly full, whoever filled it: half of what is never promised is gone, or only a few MiB are
+   * left beside the ballast. Measured once a second at most, whoever asks.
+   */
+  async isNearlyFull(): Promise<boolean> {
+    const nowMs = performance.now();
+    if (nowMs - this.#fullness.measuredMs > 1_000) {
+      const isFull = this.#observer.readFilesystem().then((filesystem) => this.#isFull(filesystem, 0n));
+      this.#fullness = { measuredMs: nowMs, isFull };
+    }
+    return this.#fullness.isFull;
+  }
+
+  /** One at a time, so that two requests never empty the trash for each other's sake. */
+  async #makeRoom(request: SpaceRequest): Promise<HeldSpace> {
+    const turn = this.#makingRoom.then(() => this.#holdExactly(request));
+    this.#makingRoom = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #holdExactly(request: SpaceRequest): Promise<HeldSpace> {
+    const { trash } = this.#options;
+    // What is being unlinked already may be enough.
+    await trash.drained();
+    await this.#observer.settle();
+    for (let isFirst = true; ; isFirst = false) {
+      await this.#holds.noteTaken();
+      const look = await this.#observer.look('exact');
+      const held = this.#tryHold(look, request);
+      if (held !== undefined) return held;
+      if (this.#isOutOfInodes(look)) throw this.#outOfInodes();
+      const needed = this.#missing(look, request);
+      const others = isFirst ? this.#holds.ended : undefined;
+      if (others !== undefined) {
+        // What they take just now has counted twice. Some, a copy say, take too long to be waited for.
+        await unlessLate(takingPatienceMs, others);
+        continue;
+      }
+      if (needed > this.#reclaimableBytes()) throw this.#exhausted(look, request);
+      const oldestFirst = trash.expendable().reverse();
+      const givers = oldestFirst.map((entry) => ({ entry, givesBytes: this.#observer.givesBytes(entry) }));
+      const chosen = look.isOutOfInodes ? oldestFirst.slice(0, 1) : chooseToPurge(givers, needed);
+      if (chosen.length === 0) throw this.#exhausted(look, request);
+      await trash.purgeEarly(chosen);
+    }
+  }
+
+  /** Nothing waits in here, so two calls at once cannot be promised the same space. */
+  #tryHold(look: Observation, request: SpaceRequest): HeldSpace | undefined {
+    if (look.isOutOfInodes || this.#missing(look, request) > 0n) return undefined;
+    const held = this.#holds.add(request);
+    const slack = slackBytes(this.#use(look, 0n));
+    return { confirm: () => this.#confirm(slack), [Symbol.dispose]: () => held[Symbol.dispose]() };
+  }
+
+  async #confirm(slackThen: bigint): Promise<void> {
+    const leastSlack = smaller(0n, slackThen) - toleratedBytes;
+    for (const depth of ['known', 'exact'] as const) {
+      if (slackBytes(this.#use(await this.#observer.look(depth), 0n)) >= leastSlack) return;
+    }
+    throw new ResourceExhausted(
+      `pool ${this.#options.poolName} has too little space left for what was to be cloned: more was written to it meanwhile than can be promised once more. Delete volumes or give the pool more space.`,
+    );
+  }
+
+  /** How much has to become free before the request can be granted, the trash left as it is. */
+  #missing(look: Observation, request: SpaceRequest): bigint {
+    const use = this.#use(look, 0n);
+    const neededBytes = this.#neededBytes(request);
+    const takenBytes = request.provisioning === 'thick' ? request.newBytes : (request.takenBytes ?? 0n);
+    // What asks for nothing is granted also where promises cannot be kept any more: it makes nothing worse. But that it
+    // asks for nothing only maps tell.
+    const isFree = neededBytes === 0n && look.depth === 'exact';
+    const missing = isFree ? 0n : larger(neededBytes - slackBytes(use), this.#fullBytes(look));
+    const unwritable = takenBytes > 0n ? takenBytes - writableBytes(use) : 0n;
+    return larger(0n, larger(missing, unwritable));
+  }
+
+  #neededBytes({ newBytes, sourceIds = [] }: SpaceRequest): bigint {
+    const { volumes } = this.#observer;
+    return [...new Set(sourceIds)].reduce((sum, id) => sum + volumes.ownedBytes(id), newBytes);
+  }
+
+  #exhausted(look: Observation, request: SpaceRequest): ResourceExhausted {
+    const { availableBytes, thickAvailableBytes } = this.#compute(look);
+    const needed = this.#neededBytes(request);
+    const available = request.provisioning === 'thick' ? thickAvailableBytes : availableBytes;
+    return new ResourceExhausted(
+      `pool ${this.#options.poolName} cannot promise ${needed} bytes (${formatBytes(needed)}), only ${available} (${formatBytes(available)}): delete volumes or give the pool more space.`,
+    );
+  }
+
+  /** What lies in the trash gives its inodes back. */
+  #isOutOfInodes({ isOutOfInodes }: FilesystemSpace): boolean {
+    return isOutOfInodes && this.#options.trash.expendable().length === 0;
+  }
+
+  #outOfInodes(): ResourceExhausted {
+    return new ResourceExhausted(
+      `pool ${this.#options.poolName} can hold no more files: its filesystem has no inodes left. Delete volumes, or other files on it.`,
+    );
+  }
+
+  #isFull(filesystem: FilesystemSpace, reclaimableBytes: bigint): boolean {
+    return this.#fullBytes(filesystem) > reclaimableBytes;
+  }
+
+  /** What has to become free before the disk is no longer nearly full. */
+  #fullBytes({ filesystemBytes, freeBytes }: FilesystemSpace): bigint {
+    const ballastBytes = this.#options.ballast.bytes;
+    const leastBytes = larger(leastFreeBytes, (this.#reserveBytes(filesystemBytes) - ballastBytes) / 2n);
+    return larger(0n, leastBytes - (freeBytes - ballastBytes));
+  }
+
+  #compute(look: Observation): PoolCapacity {
+    const reclaimableBytes = this.#reclaimableBytes();
+    const capacity = computeCapacity(this.#use(look, reclaimableBytes));
+    // However often it may be promised, what is not there cannot be written.
+    const isFull = this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);
+    return isFull ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;
+  }
+
+  #reclaimableBytes(): bigint {
+    return this.#options.trash.expendable().reduce((sum, entry) => sum + this.#observer.givesBytes(entry), 0n);
+  }
+
+  #use(look: Observation, reclaimableBytes: bigint): SpaceUse {
+    const { volumes } = this.#observer;
+    return {
+      filesystemBytes: look.filesystemBytes,
+      freeBytes: look.freeBytes,
+      reserveBytes: this.#reserveBytes(look.filesystemBytes),
+      overcommit: this.#options.overcommit,
+      promisedBytes: volumes.sums.promisedBytes,
+      ownedBytes: volumes.ownedSince(look.then),
+      usedBytes: this.#observer.usedBytes(look),
+      reclaimableBytes,
+      heldBytes: volumes.heldSince(look.then),
+    };
+  }
+
+  /** What the ballast holds no volume can write, and to note where blocks lie the filesystem needs some of its own. */
+  #reserveBytes(filesystemBytes: bigint): bigint {
+    const { ballast, reserveBytes = defaultReserveBytes(filesystemBytes) } = this.#options;
+    return larger(reserveBytes, ballast.bytes + overheadBytes);
+  }
+}
+
+export interface SpaceSurvey {
+  readonly capacity: PoolCapacity;
+  readonly disk: DiskUsage;
+  readonly trashedBytes: bigint;
+  readonly allocatedBytes: (id: VolumeId) => bigint;
+}

@@ -1,0 +1,207 @@
+import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
+import { Lane } from '../../kernel/call/disk-queue.ts';
+import { Unavailable } from '../../volume/errors.ts';
+import type { Pool } from '../pool.ts';
+import { PoolQuarantined } from '../quarantine.ts';
+
+/**
+ * Opens a configured pool; which kind it is, only the composition root knows. Its blocking calls take the lane. Once
+ * `stopping` is aborted nobody wants the pool any more, and nothing is waited for.
+ */
+export type PoolOpener = (lane: Lane, stopping: AbortSignal) => Promise<Pool>;
+
+/** Where a keeper says what became of its pool. Structurally a pino logger. */
+export interface KeeperLog {
+  info(fields: Record<string, unknown>, message: string): void;
+  warn(fields: Record<string, unknown>, message: string): void;
+  error(fields: Record<string, unknown>, message: string): void;
+}
+
+export interface KeeperOptions {
+  readonly name: string;
+  readonly opener: PoolOpener;
+  /** A new lane for the pool each time that it is opened: one that was closed is of no use. */
+  readonly makeLane: () => Lane;
+  /** A disk that has not answered for so long is sick. */
+  readonly sickAfterMs: number;
+  readonly log: KeeperLog;
+}
+
+export type PoolState =
+  | { readonly state: 'opening' }
+  | { readonly state: 'open'; readonly pool: Pool }
+  /** It has never been open; it is tried again. */
+  | { readonly state: 'failed'; readonly error: Unavailable }
+  /** `pool` is given up: it knows its records, and all else that it is asked for it answers with the error. */
+  | { readonly state: 'quarantined'; readonly pool: Pool; readonly error: PoolQuarantined };
+
+/** How often a keeper looks at its watch. Nothing but a look: no disk is asked. */
+const tickMs = 1_000;
+
+/** A pool that takes longer to open, an XFS with a long log say, is as good as one that cannot be opened. */
+const longOpeningMs = 30_000;
+
+/**
+ * One configured pool, from its opening to the end, whatever becomes of its disk. The disk is asked how it is by a small
+ * durable write, now and then, and at once if a call takes long or fails with an I/O error. If it does not answer, or
+ * answers with an error, the pool is given up as if the driver had been killed: callers get the reason, the other pools
+ * notice nothing. When the disk is well, and nothing is at work any more that was begun before, the pool is opened anew,
+ * as after a start. So what a call leaves half done is what a crash leaves (test/crash).
+ */
+export class PoolKeeper {
+  readonly #options: KeeperOptions;
+  readonly #healthLane: Lane;
+  /** Lanes that were closed while something was at work in them. */
+  #leftLanes: Lane[] = [];
+  #state: PoolState = { state: 'opening' };
+  #timer: NodeJS.Timeout | undefined;
+  #question: { readonly askedMs: number } | undefined;
+  #answeredMs = performance.now();
+  readonly #begunMs = performance.now();
+  #isSuspect = false;
+  #isOpening = false;
+  #triedMs = 0;
+  readonly #stopping = new AbortController();
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+    this.#healthLane = new Lane(`${options.name} health`, 1);
+  }
+
+  get state(): PoolState {
+    return this.#state;
+  }
+
+  /** Whether it is known how the pool is; one that takes too long to open is sick. */
+  get isSettled(): boolean {
+    return this.#state.state !== 'opening' || performance.now() - this.#begunMs > longOpeningMs;
+  }
+
+  /** Opens the pool for the first time. @returns why it failed */
+  async open(): Promise<unknown> {
+    this.#timer = setInterval(() => this.#tick(), Math.min(tickMs, this.#options.sickAfterMs / 4)).unref();
+    return this.#tryToOpen();
+  }
+
+  /** The driver is stopping: a pool that is not open yet need not be. One that is open is watched until the end. */
+  stopOpening(): void {
+    this.#stopping.abort();
+  }
+
+  /** Lets the pool go: of one that is sick, nothing is waited for. */
+  async stop(): Promise<void> {
+    this.stopOpening();
+    clearInterval(this.#timer);
+    if (this.#state.state === 'open') await this.#state.pool.close();
+  }
+
+  #tick(): void {
+    if (this.#state.state === 'open') this.#watch(this.#state.pool, performance.now());
+    else if (this.#state.state !== 'opening') this.#tryAgain(performance.now());
+  }
+
+  #watch(pool: Pool, nowMs: number): void {
+    const { sickAfterMs } = this.#options;
+    if (this.#question !== undefined) {
+      const isSick = nowMs - this.#question.askedMs >= sickAfterMs;
+      if (isSick) this.#giveUp(pool, `its disk has not answered for ${Math.round(sickAfterMs / 1000)} s`);
+      return;
+    }
+    const busyMs = nowMs - (pool.lane.busySinceMs ?? nowMs);
+    const silentMs = nowMs - this.#answeredMs;
+    const isSlow = busyMs > sickAfterMs / 8 && silentMs > sickAfterMs / 8;
+    if (this.#isSuspect || isSlow || silentMs > 2 * sickAfterMs) void this.#ask(pool);
+  }
+
+  /** Only when nothing of what was begun before is at work: it might still do what it was to do. */
+  #tryAgain(nowMs: number): void {
+    if (this.#isOpening || this.#stopping.signal.aborted || nowMs - this.#triedMs < this.#options.sickAfterMs / 4)
+      return;
+    this.#leftLanes = this.#leftLanes.filter(({ isIdle }) => !isIdle);
+    if (this.#leftLanes.length === 0 && this.#healthLane.isIdle) void this.#tryToOpen();
+  }
+
+  async #ask(pool: Pool): Promise<void> {
+    const question = { askedMs: performance.now() };
+    this.#question = question;
+    this.#isSuspect = false;
+    try {
+      await pool.checkHealth(this.#healthLane);
+      this.#answeredMs = performance.now();
+    } catch (error) {
+      const reason = diskFaultOf(error);
+      if (reason !== undefined && this.#isAt(pool)) this.#giveUp(pool, reason);
+      else this.#options.log.warn({ pool: this.#options.name, err: error }, 'cannot find out how a pool is');
+      this.#answeredMs = performance.now();
+    } finally {
+      if (this.#question === question) this.#question = undefined;
+    }
+  }
+
+  #giveUp(pool: Pool, reason: string): void {
+    const { log, name } = this.#options;
+    const error = new PoolQuarantined(name, new Date().toISOString(), reason);
+    this.#state = { state: 'quarantined', pool, error };
+    this.#question = undefined;
+    this.#triedMs = performance.now();
+    pool.lane.close(error);
+    this.#leftLanes.push(pool.lane);
+    pool.abandon();
+    log.error({ pool: name, reason }, 'a pool is in quarantine: its disk is sick; the others work without it');
+  }
+
+  async #tryToOpen(): Promise<unknown> {
+    const { makeLane, name, log, opener } = this.#options;
+    const before = this.#state;
+    const lane = makeLane();
+    let pool: Pool | undefined;
+    this.#isOpening = true;
+    try {
+      pool = await opener(lane, this.#stopping.signal);
+      if (before.state === 'quarantined') await pool.checkHealth(this.#healthLane);
+      this.#answeredMs = performance.now();
+      this.#isSuspect = false;
+      pool.lane.onFailure = (error) => {
+        this.#isSuspect ||= diskFaultOf(error) !== undefined;
+      };
+      if (this.#stopping.signal.aborted) await pool.close();
+      else this.#state = { state: 'open', pool };
+      if (before.state !== 'opening') log.info({ pool: name }, 'the disk of a pool is well again: the pool is open');
+      return undefined;
+    } catch (error) {
+      for (const left of pool === undefined ? [lane] : [lane, pool.lane]) {
+        left.close(new Unavailable(`pool ${name} could not be opened.`));
+        this.#leftLanes.push(left);
+      }
+      pool?.abandon();
+      this.#fail(before, error);
+      return error;
+    } finally {
+      this.#isOpening = false;
+      this.#triedMs = performance.now();
+    }
+  }
+
+  #fail(before: PoolState, error: unknown): void {
+    const { name, log } = this.#options;
+    // It says nothing of the pool.
+    if (this.#stopping.signal.aborted) return;
+    const words = (error instanceof Error ? error.message : String(error)).replace(`pool ${name}: `, '');
+    if (before.state === 'quarantined') {
+      const reason = diskFaultOf(error) ?? words.replace(/\.$/, '');
+      if (reason === before.error.reason) return;
+      this.#state = { ...before, error: new PoolQuarantined(name, before.error.since, reason) };
+      log.error({ pool: name, reason }, 'a pool stays in quarantine');
+      return;
+    }
+    const failure = new Unavailable(`pool ${name} could not be opened: ${words}`);
+    if (before.state === 'failed' && before.error.message !== failure.message) {
+      log.error({ pool: name, reason: words }, 'a pool still cannot be opened');
+    }
+    this.#state = { state: 'failed', error: failure };
+  }
+
+  #isAt(pool: Pool): boolean {
+    return this.#state.state === 'open' && this.#state.pool === pool;
+  }
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CallContext } from '../csi/handler.ts';
+import { Drain } from './in-flight-calls.ts';
+
+const context: CallContext = { deadline: undefined, note: () => undefined };
+
+/** A handler that runs until it is told to end. */
+function openHandler() {
+  const ends: { resolve: (response: object) => void; reject: (error: Error) => void }[] = [];
+  const Work = (_request: object, _context: CallContext) =>
+    new Promise<object>((resolve, reject) => ends.push({ resolve, reject }));
+  return { ends, Work };
+}
+
+test('T02: it waits for every call, also for those that fail', async () => {
+  const { ends, Work } = openHandler();
+  const drain = new Drain();
+  const handlers = drain.count({ Work });
+  const calls = [handlers.Work({}, context), handlers.Work({}, context)];
+  let isIdle = false;
+  const idle = drain.idle(60_000).then((result) => {
+    isIdle = result;
+  });
+  ends[0]?.resolve({ done: true });
+  assert.deepEqual(await calls[0], { done: true });
+  assert.equal(isIdle, false);
+  ends[1]?.reject(new Error('no'));
+  await assert.rejects(calls[1] ?? Promise.resolve(), /no/);
+  await idle;
+  assert.equal(isIdle, true);
+  assert.equal(drain.begun, 2);
+});
+
+test('with nothing at work it does not wait', async () => {
+  assert.equal(await new Drain().idle(0), true);
+});
+
+test('a call that takes too long is given up on', async () => {
+  const { Work } = openHandler();
+  const drain = new Drain();
+  void drain.count({ Work }).Work({}, context);
+  assert.equal(await drain.idle(1), false);
+});

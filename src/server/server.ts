@@ -1,0 +1,215 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Logger } from 'pino';
+import { adminService } from '../admin/service.ts';
+import { CommandError } from '../command/run.ts';
+import type { Config, PoolConfig, ServeConfig } from '../config/config.ts';
+import { controllerService } from '../controller/service.ts';
+import { groupControllerService } from '../controller/snapshots/group-service.ts';
+import { addServices } from '../csi/call.ts';
+import { type Listener, listen, newServer } from '../csi/listener.ts';
+import { serveRegistration } from '../csi/registration.ts';
+import { identityService } from '../identity/service.ts';
+import { Lane } from '../kernel/call/disk-queue.ts';
+import { workerThreads } from '../kernel/call/workers.ts';
+import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
+import { nodeService } from '../node/service.ts';
+import { TrimTimer } from '../node/trim/trim-timer.ts';
+import { PoolHeld } from '../pool/location/lock.ts';
+import { type PoolOpener, Pools } from '../pool/pools.ts';
+import { snapshotMetadataService } from '../snapshot-metadata/service.ts';
+import { version } from '../version.ts';
+import { HoldfastError } from '../volume/errors.ts';
+import { SingleFlight } from '../volume/object-queue.ts';
+import { topologyKey } from '../volume/topology.ts';
+import { unlessLate } from '../volume/with-timeout.ts';
+import { Drain } from './in-flight-calls.ts';
+import { Gate } from './startup-gate.ts';
+import { laneSizes } from './threads.ts';
+
+/** For so long after the start calls wait for the pools to open; one on a disk that hangs would hold them up for ever. */
+const openingPatienceMs = 5_000;
+/** How long calls that run when the driver is told to stop may take; Kubernetes kills it 30 s after the signal. */
+const callGraceMs = 20_000;
+/** How long clients may take to read what was answered to them. */
+const readingGraceMs = 2_000;
+/** How long the pools may take to let go after that. */
+const poolGraceMs = 5_000;
+/** The kubelet's connection is short-lived; nothing is lost if it is cut. */
+const registrationGraceMs = 1_000;
+/** A pool that takes longer to open, on a disk that hangs say, does not keep the driver from being registered. */
+const registrationPatienceMs = 10_000;
+
+/** A driver at work. */
+export interface Driver {
+  /** Resolves once every pool is open or has failed. Rejects if another driver has one of the pools. */
+  readonly opened: Promise<void>;
+  /** How many calls that do something have begun; Probe and the like are not counted. */
+  readonly calls: () => number;
+  /** Stops accepting calls, lets running ones finish for a while, lets the pools go and removes the sockets. */
+  stop(): Promise<void>;
+}
+
+/** Starts the driver. It answers Probe as soon as this resolves; the pools open after that. */
+export async function startDriver(config: ServeConfig, log: Logger): Promise<Driver> {
+  const sizes = laneSizes(workerThreads, config.pools.length);
+  const pools = new Pools(poolOpeners(config, log), config.defaultPool, {
+    threadsEach: sizes.pool,
+    sickAfterMs: (name) => config.pools.find((pool) => pool.name === name)?.sickAfterMs ?? 0,
+    log,
+  });
+  const drain = new Drain();
+  const stopping = new AbortController();
+  const isStopping = () => stopping.signal.aborted;
+
+  const server = newServer();
+  const flights = new SingleFlight();
+  const kubeletLane = new Lane('kubelet', sizes.kubelet);
+  const gate = new Gate();
+  const { admin: adminHandlers, ...handlers } = services(config, { pools, flights, kubeletLane, drain, gate });
+  addServices(server, handlers, { log, ready: () => !isStopping(), stopping: stopping.signal });
+  await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
+  const listener = await listen(server, config.socketPath);
+  log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
+
+  // Before the pools open: what they find half done is counted too.
+  const monitoring = await monitor(config, { pools, kubeletLane, isStopping, log });
+  const opened = openPools(pools, isStopping, log);
+  const trimTimer = new TrimTimer({ pools, flights, log });
+  const registered = register(config, { opened, stopping: stopping.signal, log });
+  const administered = import('../admin/administer.ts').then(({ administer }) => {
+    const { adminSocketPath: socketPath } = config;
+    return administer({ socketPath, handlers: adminHandlers, opened, isStopping, log });
+  });
+  // Who waits for these hears of it; nobody has to.
+  opened.catch(() => undefined);
+  void unlessLate(openingPatienceMs, Promise.allSettled([opened])).then(() => gate.open());
+
+  return {
+    opened,
+    calls: () => drain.begun,
+    async stop() {
+      stopping.abort();
+      pools.stopOpening();
+      // Whoever waits for a pool that is not opened any more is told so.
+      gate.open();
+      const registration = await registered;
+      await registration?.close(registrationGraceMs);
+      await listener.hide();
+      // One that still waits for another driver to go takes no calls, and closes by itself.
+      const adminClosed = Promise.race([administered, undefined]).then((admin) => admin?.close(callGraceMs));
+      const isIdle = await drain.idle(callGraceMs);
+      if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
+      // A call that has ended waits for nothing but its client, who may have stopped reading.
+      await Promise.all([listener.close(isIdle ? readingGraceMs : 0), unlessLate(readingGraceMs, adminClosed)]);
+      await monitoring?.close();
+      const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
+      if ((await unlessLate(poolGraceMs, closed)) === 'late') {
+        log.warn('a pool takes too long to close; it is left as it is');
+      }
+      log.info('stopped');
+    },
+  };
+}
+
+function poolOpeners(config: Config, log: Logger): ReadonlyMap<string, PoolOpener> {
+  const { dataDirectory, lockTimeoutMs } = config;
+  const opener =
+    (pool: PoolConfig): PoolOpener =>
+    async (lane, stopping) => {
+      // Loaded while the driver already listens: the first Probe does not wait for it.
+      const { openImagePool } = await import('../pool/kinds/image/open.ts');
+      return openImagePool({ ...pool, dataDirectory, lockTimeoutMs, stopping, lane, log });
+    };
+  return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
+}
+
+interface Parts {
+  readonly pools: Pools;
+  readonly flights: SingleFlight;
+  readonly kubeletLane: Lane;
+  readonly drain: Drain;
+  readonly gate: Gate;
+}
+
+function services(config: ServeConfig, { pools, flights, kubeletLane, drain, gate }: Parts) {
+  const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
+  const topology = { [topologyKey]: nodeId };
+  const calls = <H extends object>(handlers: H) => drain.count(gate.guard(handlers));
+  return {
+    identity: identityService({ name: driverName, version, pools, searchPath }),
+    controller: calls(controllerService({ nodeId, topology, pools, flights, expansion, attach, maxVolumesPerNode })),
+    node: calls(
+      nodeService({
+        nodeId,
+        topology,
+        pools,
+        flights,
+        targetRoots,
+        notesDirectory: config.notesDirectory,
+        lane: kubeletLane,
+        attachRequired: attach === 'required',
+        maxVolumesPerNode,
+      }),
+    ),
+    groupController: calls(groupControllerService({ nodeId, pools, flights })),
+    snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, flights })),
+    admin: drain.count(adminService({ pools, flights })),
+  };
+}
+
+/** Metrics and health, if anybody is to see them; otherwise their code is not even loaded. */
+async function monitor(
+  config: ServeConfig,
+  live: Pick<MonitoringOptions, 'isStopping' | 'kubeletLane' | 'log' | 'pools'>,
+): Promise<Monitoring | undefined> {
+  const { driverName: driver, httpAddress: address, nodeId: node_id, socketPath } = config;
+  if (address === undefined) return undefined;
+  const { startMonitoring } = await import('../metrics/serve.ts');
+  return startMonitoring({ ...live, address, socketPath, identity: { version, driver, node_id } });
+}
+
+/** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the one too many */
+async function openPools(pools: Pools, isStopping: () => boolean, log: Logger): Promise<void> {
+  const failures = await pools.open();
+  // What was not finished says nothing of the pools.
+  if (isStopping()) return;
+  for (const { name, error } of failures) {
+    if (error instanceof PoolHeld) throw error;
+    // What we know by name needs no stack trace, nor what the kernel says.
+    const isTold = error instanceof Error && 'syscall' in error;
+    const isKnown = error instanceof HoldfastError || error instanceof CommandError || isTold;
+    const cause = isKnown ? { reason: error.message } : { err: error };
+    log.error({ pool: name, ...cause }, 'a pool could not be opened; the others work without it');
+  }
+}
+
+interface Registration {
+  readonly opened: Promise<void>;
+  readonly stopping: AbortSignal;
+  readonly log: Logger;
+}
+
+/**
+ * Once its pools are open the kubelet may know of the driver: it sends calls at once. It never hears of one that is
+ * stopping: it would take its calls there.
+ */
+async function register(config: ServeConfig, { log, opened, stopping }: Registration): Promise<Listener | undefined> {
+  const { driverName, registrationSocketPath, socketPath } = config;
+  if (registrationSocketPath === undefined) return undefined;
+  try {
+    const stopped = new Promise<'stopped'>((resolve) => {
+      stopping.addEventListener('abort', () => resolve('stopped'), { once: true });
+    });
+    const outcome = await Promise.race([stopped, unlessLate(registrationPatienceMs, opened)]);
+    if (outcome === 'stopped' || stopping.aborted) return undefined;
+    if (outcome === 'late') log.warn('registering although a pool is still being opened');
+    const options = { socketPath: registrationSocketPath, driverName, endpointPath: socketPath, log };
+    const listener = await serveRegistration(options);
+    if (!stopping.aborted) log.info({ socket: registrationSocketPath }, 'listening for the kubelet');
+    return listener;
+  } catch (error) {
+    if (!(error instanceof PoolHeld)) log.error({ err: error }, 'cannot serve the registration socket');
+    return undefined;
+  }
+}

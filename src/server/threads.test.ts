@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { laneSizes, wantedThreads } from './threads.ts';
+
+test('with enough threads every lane has what it wants', () => {
+  assert.deepEqual(laneSizes(wantedThreads(3), 3), { pool: 8, kubelet: 4 });
+  assert.deepEqual(laneSizes(wantedThreads(3) + 50, 3), { pool: 8, kubelet: 4 });
+});
+
+test('design 3.7: with fewer threads all lanes together still leave one free', () => {
+  for (let threads = 3; threads < 40; threads++) {
+    for (let pools = 1; pools < threads - 1; pools++) {
+      const { pool, kubelet } = laneSizes(threads, pools);
+      assert.ok(pool >= 1 && kubelet >= 1);
+      assert.ok(pool * pools + kubelet < threads, `${threads} threads, ${pools} pools`);
+    }
+  }
+});

@@ -1,0 +1,69 @@
+import { chmod, lstat, rename, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { ignoreMissing } from '../kernel/call/errno.ts';
+
+/** sockaddr_un has room for this much, less the final NUL (unix(7)). */
+const longestPathBytes = 107;
+
+/** A socket that this process serves. */
+export interface ServedSocket {
+  /** The name that it was bound under. */
+  readonly boundPath: string;
+  /** Removes the socket; whoever took the path over in the meantime keeps it. */
+  remove(): Promise<void>;
+}
+
+/** Another process serves the socket. */
+export class SocketTaken extends Error {}
+
+/**
+ * Serves on a unix socket that root alone may use. A socket that a killed process left is replaced, one that somebody
+ * still serves is an error (O02). The socket is bound under a hidden name and renamed, so that nobody meets it with
+ * other rights, and the kubelet, which watches the directory of plugins but ignores hidden files, not too early.
+ * @throws SocketTaken, or Error if the path cannot be a socket
+ */
+export async function serveSocket(
+  socketPath: string,
+  bind: (hiddenPath: string) => Promise<void>,
+): Promise<ServedSocket> {
+  const hiddenPath = path.join(path.dirname(socketPath), `.${path.basename(socketPath)}`);
+  if (Buffer.byteLength(hiddenPath) > longestPathBytes) {
+    throw new Error(`The socket path ${socketPath} is too long: a socket's address has ${longestPathBytes} bytes.`);
+  }
+  await assertFree(socketPath);
+  await rm(hiddenPath, { force: true });
+  await bind(hiddenPath);
+  await chmod(hiddenPath, 0o600);
+  const { ino } = await lstat(hiddenPath);
+  await rename(hiddenPath, socketPath);
+  return {
+    boundPath: hiddenPath,
+    async remove() {
+      const status = await lstat(socketPath).catch(ignoreMissing);
+      if (status?.ino === ino) await rm(socketPath, { force: true });
+    },
+  };
+}
+
+/** @throws SocketTaken by a server at work, Error if the path is taken by something that is no socket at all */
+async function assertFree(socketPath: string): Promise<void> {
+  const status = await lstat(socketPath).catch(ignoreMissing);
+  if (status === undefined) return;
+  if (!status.isSocket()) throw new Error(`${socketPath} is not a socket: move it away, or choose another path.`);
+  if (await isServed(socketPath)) throw new SocketTaken(`Another process serves ${socketPath}: stop it first.`);
+}
+
+function isServed(socketPath: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(socketPath);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(false);
+      else reject(error);
+    });
+  });
+}
