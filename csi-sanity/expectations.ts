@@ -7,7 +7,7 @@ export interface Mode {
   /** csi-sanity names no filesystem, so the pool's default decides. */
   readonly defaultFilesystem: 'ext4' | 'xfs' | 'btrfs';
   /** file: XFS, where files share blocks. directory: the host's own filesystem, on which a snapshot may be a copy. */
-  readonly home: 'file' | 'directory';
+  readonly location: 'file' | 'directory';
   readonly attach: 'none' | 'required';
   readonly expected: Tally;
 }
@@ -35,7 +35,7 @@ const withoutAttaching: Tally = {
   },
 };
 
-const all = { home: 'file', attach: 'required', expected: everything } as const;
+const all = { location: 'file', attach: 'required', expected: everything } as const;
 
 export const modes: readonly Mode[] = [
   { name: 'ext4', accessType: 'mount', defaultFilesystem: 'ext4', ...all },
@@ -46,7 +46,7 @@ export const modes: readonly Mode[] = [
     name: 'ext4 in a directory of the host, attach: none',
     accessType: 'mount',
     defaultFilesystem: 'ext4',
-    home: 'directory',
+    location: 'directory',
     attach: 'none',
     expected: withoutAttaching,
   },

@@ -59,7 +59,7 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
     console.log(`\ncsi-sanity ${csiSanityVersion}, ${mode.name}, ${specs.length} specs in ${seconds} s:`);
     for (const line of reportLines(specs)) console.log(line);
     deepEqual(tally(specs), mode.expected, 'compare with csi-sanity/expectations.ts: this is not what it must come to');
-    const pool = mode.home === 'directory' ? scratch.join('pool') : join(driver.dataDirectory, 'pools', 'default');
+    const pool = mode.location === 'directory' ? scratch.join('pool') : join(driver.dataDirectory, 'pools', 'default');
     for (const directory of ['volumes', 'snapshots', 'groups', 'tmp', 'trash']) {
       // What was deleted is unlinked behind the answer.
       await eventually(() => deepEqual(readdirSync(join(pool, directory)), [], `left in the pool's ${directory}`));
@@ -69,7 +69,7 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   await assertNothingLeft(scratch);
 }
 
-function configFor({ attach, defaultFilesystem, home }: Mode, scratch: Scratch): string {
+function configFor({ attach, defaultFilesystem, location }: Mode, scratch: Scratch): string {
   return [
     'expansion: controller',
     `attach: ${attach}`,
@@ -77,7 +77,7 @@ function configFor({ attach, defaultFilesystem, home }: Mode, scratch: Scratch):
     'maxVolumesPerNode: 4',
     'pools:',
     '  default:',
-    home === 'directory' ? `    directory: ${scratch.join('pool')}` : `    file: ${scratch.join('pool.img')}`,
+    location === 'directory' ? `    directory: ${scratch.join('pool')}` : `    file: ${scratch.join('pool.img')}`,
     `    defaultFilesystem: ${defaultFilesystem}`,
     '',
   ].join('\n');

@@ -22,8 +22,8 @@ const koffiBesideTheBundle: Plugin = {
 };
 
 /** What packages bring but a driver never uses: a tenth of a second at start, and memory. */
-const withoutBallast: Plugin = {
-  name: 'without-ballast',
+const withoutReserve: Plugin = {
+  name: 'without-reserve',
   setup({ onLoad, onResolve }) {
     // zod's messages in fifty languages.
     onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, () => ({
@@ -85,7 +85,7 @@ async function bundle(directory: string): Promise<void> {
     banner: {
       js: "#!/usr/bin/env node\nimport { createRequire as makeRequire } from 'node:module';\nconst require = makeRequire(import.meta.url);",
     },
-    plugins: [koffiBesideTheBundle, withoutBallast, httpOnDemand],
+    plugins: [koffiBesideTheBundle, withoutReserve, httpOnDemand],
     metafile: true,
     logLevel: 'warning',
   });

@@ -28,7 +28,7 @@ const volumeId = z.string().transform((text, context) => {
 
 const nothing = z.strictObject({});
 const oneVolume = z.strictObject({ id: volumeId });
-const perhapsVolume = z.strictObject({ id: volumeId.optional() });
+const optionalVolume = z.strictObject({ id: volumeId.optional() });
 
 const routes: readonly Route[] = [
   {
@@ -53,7 +53,7 @@ const routes: readonly Route[] = [
     method: 'DELETE',
     path: /^\/v1\/trash(\/(?<id>[^/]+))?$/,
     operation: 'purge',
-    run: (handlers, input, call) => handlers.purge(parse(perhapsVolume, input), call),
+    run: (handlers, input, call) => handlers.purge(parse(optionalVolume, input), call),
   },
   {
     method: 'GET',

@@ -6,7 +6,7 @@ import { claimOf } from '../volume/claim.ts';
 import { AlreadyExists, HoldfastError, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { VolumeId } from '../volume/id.ts';
-import { type SingleFlight, volumeNameKey } from '../volume/object-queue.ts';
+import { type ObjectQueue, volumeNameKey } from '../volume/object-queue.ts';
 import type { HolderList, PoolList, Purged, Restored, TrashedVolumeSight, TrashList } from './protocol.ts';
 
 /** What an operation may know of its call. */
@@ -31,7 +31,7 @@ export interface AdminHandlers {
 const holderPatienceMs = 10_000;
 
 /** The operator's side of the driver. What changes a volume takes its turn with the RPCs for it. */
-export function adminService({ pools, flights }: { pools: Pools; flights: SingleFlight }): AdminHandlers {
+export function adminService({ pools, objects }: { pools: Pools; objects: ObjectQueue }): AdminHandlers {
   return {
     async listPools() {
       return { pools: pools.sights() };
@@ -51,8 +51,8 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
       const { name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
       // The name first, as CreateVolume does: it may be about to make a volume of that name anew.
-      await flights.run(volumeNameKey(name), 'restore', id, () =>
-        flights.claim([{ object: id }], 'restore', async () => {
+      await objects.run(volumeNameKey(name), 'restore', id, () =>
+        objects.claim([{ object: id }], 'restore', async () => {
           await refuseTaken(pools, { id, name });
           await pool.restore(id);
         }),
@@ -65,9 +65,9 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
       if (id !== undefined) {
         const { pool } = await requireTrashed(pools, id);
         call.note({ pool: pool.name });
-        return { ids: await purgeOne(pool, flights, id) };
+        return { ids: await purgeOne(pool, objects, id) };
       }
-      const lists = await finishAll(pools.all().map((pool) => purgeAll(pool, flights)));
+      const lists = await finishAll(pools.all().map((pool) => purgeAll(pool, objects)));
       const ids = lists.flat();
       call.note({ volumes: ids.length });
       return { ids };
@@ -87,14 +87,14 @@ export function adminService({ pools, flights }: { pools: Pools; flights: Single
   };
 }
 
-async function purgeAll(pool: Pool, flights: SingleFlight): Promise<VolumeId[]> {
+async function purgeAll(pool: Pool, objects: ObjectQueue): Promise<VolumeId[]> {
   const ids = new Set((await pool.trash()).map(({ record }) => record.id));
-  return (await finishAll([...ids].map((id) => purgeOne(pool, flights, id)))).flat();
+  return (await finishAll([...ids].map((id) => purgeOne(pool, objects, id)))).flat();
 }
 
 /** One id can have been deleted several times. */
-async function purgeOne(pool: Pool, flights: SingleFlight, id: VolumeId): Promise<VolumeId[]> {
-  return [...new Set(await flights.run(id, 'purge', '', () => pool.purge(id)))];
+async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise<VolumeId[]> {
+  return [...new Set(await objects.run(id, 'purge', '', () => pool.purge(id)))];
 }
 
 interface Trashed {

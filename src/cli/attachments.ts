@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { sameDevice } from '../kernel/block/device.ts';
 import { type LoopStatus, listLoops } from '../kernel/block/loop.ts';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
 import { statusOf } from '../kernel/file/path.ts';
 import { isNodeOf, type Mount, readMountTable } from '../kernel/mount/mount-table.ts';
@@ -33,22 +33,22 @@ export interface AttachmentsOptions {
  * too.
  */
 export async function attachmentsOf(
-  lane: Lane,
+  queue: DiskQueue,
   { ids, layout, notesDirectory }: AttachmentsOptions,
 ): Promise<ReadonlyMap<VolumeId, Attachments>> {
   if (ids.length === 0) return new Map();
   const wanted = new Set<string | undefined>(ids);
-  const found = await listLoops(lane, (path) => wanted.has(volumeIdInPath(path)));
+  const found = await listLoops(queue, (path) => wanted.has(volumeIdInPath(path)));
   // A block volume's device refuses writes by a mark that is no part of the loop device's own status.
-  const withMark = async (loop: LoopStatus) => ({ ...loop, readonly: await isReadonlyDevice(lane, loop.device) });
+  const withMark = async (loop: LoopStatus) => ({ ...loop, readonly: await isReadonlyDevice(queue, loop.device) });
   const loops = await Promise.all(found.map(withMark));
-  const mounts = loops.length === 0 ? [] : await readMountTable(lane);
-  const view: KernelView = { lane, layout, notesDirectory, loops, mounts };
+  const mounts = loops.length === 0 ? [] : await readMountTable(queue);
+  const view: KernelView = { queue, layout, notesDirectory, loops, mounts };
   return new Map(await Promise.all(ids.map(async (id) => [id, await attachmentOf(view, id)] as const)));
 }
 
 interface KernelView extends Omit<AttachmentsOptions, 'ids'> {
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   readonly loops: readonly LoopStatus[];
   readonly mounts: readonly Mount[];
 }
@@ -71,10 +71,10 @@ async function attachmentOf(view: KernelView, id: VolumeId): Promise<Attachments
 }
 
 /** By inode, as the driver does; an image that is gone is known by the device's label. */
-async function loopsOf({ lane, layout, loops }: KernelView, id: VolumeId): Promise<LoopStatus[]> {
+async function loopsOf({ queue, layout, loops }: KernelView, id: VolumeId): Promise<LoopStatus[]> {
   if (loops.length === 0) return [];
   try {
-    const image = await statusOf(lane, layout.data(id));
+    const image = await statusOf(queue, layout.data(id));
     return loops.filter((loop) => sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode);
   } catch (error) {
     if (!isErrno(error, 'ENOENT')) throw error;
@@ -85,9 +85,9 @@ async function loopsOf({ lane, layout, loops }: KernelView, id: VolumeId): Promi
 const noteFile = z.object({ staging: z.object({ path: z.string() }).optional() });
 
 /** Which of the mounts is the staging one, only the driver's note can tell. */
-async function stagingPathOf({ lane, notesDirectory }: KernelView, id: VolumeId): Promise<string | undefined> {
+async function stagingPathOf({ queue, notesDirectory }: KernelView, id: VolumeId): Promise<string | undefined> {
   try {
-    const text = await lane.run(() => readFile(join(notesDirectory, `${id}.json`), 'utf8'));
+    const text = await queue.run(() => readFile(join(notesDirectory, `${id}.json`), 'utf8'));
     const note = parseJsonInput(noteFile, text);
     return 'data' in note ? note.data.staging?.path : undefined;
   } catch {

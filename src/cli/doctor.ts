@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import type { Config } from '../config/config.ts';
-import { Lane } from '../kernel/call/disk-queue.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Finding } from './checks/check.ts';
 import { checkHost } from './checks/host.ts';
 import { checkKernel } from './checks/kernel.ts';
@@ -11,8 +11,8 @@ const colours = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
 /** `holdfast doctor`: whether this node has what the driver needs, and what to do where it has not. */
 export async function doctorCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
-  const lane = new Lane('command line', 4);
-  const findings = [...(await checkHost(lane, config)), ...(await checkKernel(lane)), ...(await checkPools(config))];
+  const queue = new DiskQueue('command line', 4);
+  const findings = [...(await checkHost(queue, config)), ...(await checkKernel(queue)), ...(await checkPools(config))];
   const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
   const isHealthy = count('fail') === 0;
   if (options.json) {

@@ -1,7 +1,7 @@
 import { AdminClient } from '../admin/client.ts';
 import type { Config } from '../config/config.ts';
 import { silentAfterMs } from '../pool/condition.ts';
-import { unlessLate } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/with-timeout.ts';
 
 /** What the running driver says of a pool that it cannot use. */
 export interface DriverWord {
@@ -12,7 +12,7 @@ export interface DriverWord {
 /** What the running driver says of pools that it cannot use, by their names; nothing if no driver answers. */
 export async function driverWords(config: Config): Promise<ReadonlyMap<string, DriverWord>> {
   const asked = new AdminClient(config.adminSocketPath).listPools().catch(() => undefined);
-  const answer = await unlessLate(silentAfterMs, asked);
+  const answer = await withTimeout(silentAfterMs, asked);
   if (answer === undefined || answer === 'late') return new Map();
   return new Map(
     answer.pools.flatMap(({ name, reason = '', state }) =>

@@ -1,6 +1,6 @@
 import { access, constants } from 'node:fs/promises';
 import type { Config, PoolConfig } from '../config/config.ts';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
 import { seesReflink } from '../kernel/file/filesystem.ts';
 import { statusOf } from '../kernel/file/path.ts';
@@ -8,7 +8,7 @@ import { RecordIndex } from '../pool/catalog/record-index.ts';
 import { SnapshotIndex } from '../pool/catalog/snapshot-index.ts';
 import { isOriginal, readTrash } from '../pool/catalog/trash-entry.ts';
 import { poolsDirectory } from '../pool/location/location.ts';
-import { hostBallastPath } from '../pool/location/reserved-space.ts';
+import { hostReservePath } from '../pool/location/reserved-space.ts';
 import { explainTrouble } from '../pool/location/trouble.ts';
 import type { DiskUsage, PoolCapacity } from '../pool/pool.ts';
 import { Layout } from '../pool/records/layout.ts';
@@ -21,7 +21,7 @@ import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import { type Attachments, attachmentsOf } from './attachments.ts';
 import type { DriverWord } from './driver-word.ts';
 import { explain } from './explain.ts';
-import { absent, configuredPlace, findHome, type HomeSight } from './home.ts';
+import { absent, configuredPlace, findLocation, type LocationSight } from './location.ts';
 import { NotReadable, readPrivately } from './private-mount.ts';
 import { DiskSilent, silentAfterMs, silentSight, unlessSilent } from './silence.ts';
 
@@ -34,7 +34,7 @@ export type Wanted = 'records' | 'capacity' | 'attachments';
 /** A configured pool, read from its own disk: no driver needs to run, nothing is changed. */
 export interface PoolSight {
   readonly config: PoolConfig;
-  readonly home: HomeSight;
+  readonly location: LocationSight;
   /** undefined if it is not open. */
   readonly contents: PoolContents | undefined;
 }
@@ -67,97 +67,102 @@ export async function lookAtPool(config: Config, pool: PoolConfig, options: Look
   // It is known what its disk is like, and to ask it could take for ever.
   if (word?.state === 'quarantined') {
     const place = configuredPlace(config.dataDirectory, pool);
-    const home = { ...place, source: place.path, state: 'quarantined', advice: word.reason, holders: [] } as const;
-    return { config: pool, home, contents: undefined };
+    const location = { ...place, source: place.path, state: 'quarantined', advice: word.reason, holders: [] } as const;
+    return { config: pool, location, contents: undefined };
   }
   try {
-    const sight = await unlessSilent(pool, placesForPool, (lane) => readPool(lane, config, pool, options.wanted));
+    const sight = await unlessSilent(pool, placesForPool, (queue) => readPool(queue, config, pool, options.wanted));
     if (word === undefined) return sight;
-    return { ...sight, home: { ...sight.home, state: 'broken', advice: word.reason } };
+    return { ...sight, location: { ...sight.location, state: 'broken', advice: word.reason } };
   } catch (error) {
     if (!(error instanceof DiskSilent)) throw error;
     return silentSight(pool, config, silentAfterMs(pool));
   }
 }
 
-async function readPool(lane: Lane, config: Config, pool: PoolConfig, wanted: Wanted): Promise<PoolSight> {
-  const home = await findHome(lane, config.dataDirectory, pool);
-  let readFrom = home.root;
+async function readPool(queue: DiskQueue, config: Config, pool: PoolConfig, wanted: Wanted): Promise<PoolSight> {
+  const location = await findLocation(queue, config.dataDirectory, pool);
+  let readFrom = location.root;
   const read = (root: string) => {
     readFrom = root;
-    return readRoot(lane, config, { config: pool, home: { ...home, root }, wanted });
+    return readRoot(queue, config, { config: pool, location: { ...location, root }, wanted });
   };
   try {
-    switch (home.state) {
+    switch (location.state) {
       case 'open':
-        return await read(home.root);
+        return await read(location.root);
       case 'closed':
-        return await readClosed(lane, config, { config: pool, home }, read);
+        return await readClosed(queue, config, { config: pool, location }, read);
       default:
-        return { config: pool, home, contents: undefined };
+        return { config: pool, location, contents: undefined };
     }
   } catch (error) {
-    const state = error instanceof NotReadable ? home.state : 'broken';
-    const advice = withoutName(explain(error).replaceAll(readFrom, home.root), pool.name);
-    return { config: pool, home: { ...home, state, advice }, contents: undefined };
+    const state = error instanceof NotReadable ? location.state : 'broken';
+    const advice = withoutName(explain(error).replaceAll(readFrom, location.root), pool.name);
+    return { config: pool, location: { ...location, state, advice }, contents: undefined };
   }
 }
 
 async function readClosed(
-  lane: Lane,
+  queue: DiskQueue,
   { dataDirectory }: Config,
-  { config, home }: Omit<PoolSight, 'contents'>,
+  { config, location }: Omit<PoolSight, 'contents'>,
   read: (root: string) => Promise<PoolSight>,
 ): Promise<PoolSight> {
-  const type = home.type === 'device' ? 'device' : 'file';
+  const type = location.type === 'device' ? 'device' : 'file';
   const markerDirectory = poolsDirectory(dataDirectory);
-  const closed = { poolName: config.name, source: home.source, type, markerDirectory } as const;
-  const sight = await readPrivately(lane, closed, read);
-  if (sight === undefined) return { config, home: { ...home, ...absent(home.path) }, contents: undefined };
-  return asMounted(sight, home);
+  const closed = { poolName: config.name, source: location.source, type, markerDirectory } as const;
+  const sight = await readPrivately(queue, closed, read);
+  if (sight === undefined) return { config, location: { ...location, ...absent(location.path) }, contents: undefined };
+  return asMounted(sight, location);
 }
 
 /** What was read from a mount that nobody else sees, with the paths that it has where the driver mounts it. */
-function asMounted({ config, home, contents }: PoolSight, { root, type, path }: HomeSight): PoolSight {
-  const isRead = home.state === 'closed';
+function asMounted({ config, location, contents }: PoolSight, { root, type, path }: LocationSight): PoolSight {
+  const isRead = location.state === 'closed';
   const advice = isRead
     ? `${type} ${path} is not mounted here: what it holds was read without that, and nothing written. A driver mounts it while it runs (holdfast serve).`
-    : home.advice;
-  const damaged = contents?.damaged.map(({ id, reason }) => ({ id, reason: reason.replaceAll(home.root, root) }));
+    : location.advice;
+  const damaged = contents?.damaged.map(({ id, reason }) => ({ id, reason: reason.replaceAll(location.root, root) }));
   return {
     config,
-    home: { ...home, root, advice },
+    location: { ...location, root, advice },
     contents: contents && { ...contents, damaged: damaged ?? [] },
   };
 }
 
 async function readRoot(
-  lane: Lane,
+  queue: DiskQueue,
   { dataDirectory, notesDirectory }: Config,
-  { config, home, wanted }: { readonly config: PoolConfig; readonly home: HomeSight; readonly wanted: Wanted },
+  {
+    config,
+    location,
+    wanted,
+  }: { readonly config: PoolConfig; readonly location: LocationSight; readonly wanted: Wanted },
 ): Promise<PoolSight> {
-  const layout = new Layout(home.root);
-  const poolFile = await readPoolFile({ dataDirectory, lane, layout, poolName: config.name });
-  if (poolFile === undefined) return { config, home: { ...home, ...absent(home.path) }, contents: undefined };
-  const contents = await readContents(lane, config, home, wanted);
+  const layout = new Layout(location.root);
+  const poolFile = await readPoolFile({ dataDirectory, queue, layout, poolName: config.name });
+  if (poolFile === undefined)
+    return { config, location: { ...location, ...absent(location.path) }, contents: undefined };
+  const contents = await readContents(queue, config, location, wanted);
   const ids = wanted === 'attachments' ? contents.records.map(({ id }) => id) : [];
-  const attachments = await attachmentsOf(lane, { ids, layout, notesDirectory });
-  const advice = home.state === 'open' ? await whyNotWritable(lane, config.name, home.root) : undefined;
+  const attachments = await attachmentsOf(queue, { ids, layout, notesDirectory });
+  const advice = location.state === 'open' ? await whyNotWritable(queue, config.name, location.root) : undefined;
   return {
     config,
-    home: advice === undefined ? home : { ...home, state: 'broken', advice },
+    location: advice === undefined ? location : { ...location, state: 'broken', advice },
     contents: { ...contents, attachments },
   };
 }
 
 /** Its driver has to write; who only looks can read it all the same. */
-async function whyNotWritable(lane: Lane, poolName: string, root: string): Promise<string | undefined> {
+async function whyNotWritable(queue: DiskQueue, poolName: string, root: string): Promise<string | undefined> {
   try {
-    await lane.run(() => access(root, constants.W_OK));
+    await queue.run(() => access(root, constants.W_OK));
     return undefined;
   } catch (error) {
     if (!isErrno(error, 'EROFS')) throw error;
-    return withoutName(explain(await explainTrouble(error, { lane, poolName, path: root })), poolName);
+    return withoutName(explain(await explainTrouble(error, { queue, poolName, path: root })), poolName);
   }
 }
 
@@ -167,24 +172,24 @@ function withoutName(text: string, poolName: string): string {
 }
 
 async function readContents(
-  lane: Lane,
+  queue: DiskQueue,
   config: PoolConfig,
-  home: HomeSight,
+  location: LocationSight,
   wanted: Wanted,
 ): Promise<Omit<PoolContents, 'attachments'>> {
-  const layout = new Layout(home.root);
-  const backingFile = home.type === 'file' ? home.path : undefined;
-  const { records, damaged } = await readVolumes(lane, layout);
-  const snapshots = await readSnapshots(lane, layout);
-  const groups = await readGroups(lane, layout);
+  const layout = new Layout(location.root);
+  const backingFile = location.type === 'file' ? location.path : undefined;
+  const { records, damaged } = await readVolumes(queue, layout);
+  const snapshots = await readSnapshots(queue, layout);
+  const groups = await readGroups(queue, layout);
   const damagedCuts = [...snapshots.damaged, ...groups.damaged];
   const snapshotIndex = new SnapshotIndex(snapshots.records, groups.records, damagedCuts);
-  const trash = await readTrash(lane, layout);
-  const canShareBlocks = await seesReflink(lane, layout.root);
+  const trash = await readTrash(queue, layout);
+  const canShareBlocks = await seesReflink(queue, layout.root);
   const space = new SpaceLedger({
     ...config,
     poolName: config.name,
-    lane,
+    queue,
     layout,
     index: new RecordIndex(records, damaged),
     snapshotIndex,
@@ -196,9 +201,9 @@ async function readContents(
     },
     devices: { countByVolume: async () => new Map() },
     snapshots: canShareBlocks === false ? 'copy' : 'reflink',
-    ballast: {
-      bytes: await allocatedBytes(lane, layout.ballast),
-      hostBytes: backingFile === undefined ? 0n : await allocatedBytes(lane, hostBallastPath(backingFile)),
+    reserve: {
+      bytes: await allocatedBytes(queue, layout.reserve),
+      hostBytes: backingFile === undefined ? 0n : await allocatedBytes(queue, hostReservePath(backingFile)),
     },
     backingFile,
   });
@@ -215,16 +220,16 @@ async function readContents(
 }
 
 /** Of a file that may not be there. */
-async function allocatedBytes(lane: Lane, path: string): Promise<bigint> {
-  return (await statusOf(lane, path).catch(() => undefined))?.allocatedBytes ?? 0n;
+async function allocatedBytes(queue: DiskQueue, path: string): Promise<bigint> {
+  return (await statusOf(queue, path).catch(() => undefined))?.allocatedBytes ?? 0n;
 }
 
 /** Why a list of what the pool holds may lack something. A pool that was never made lacks nothing. */
-export function problemsOf({ config, home, contents }: PoolSight): string[] {
-  const isWhole = home.state === 'absent' || contents !== undefined;
+export function problemsOf({ config, location, contents }: PoolSight): string[] {
+  const isWhole = location.state === 'absent' || contents !== undefined;
   const damaged = contents?.damaged ?? [];
   return [
-    ...(isWhole ? [] : [`pool ${config.name}: ${home.advice}`]),
+    ...(isWhole ? [] : [`pool ${config.name}: ${location.advice}`]),
     ...damaged.map(({ id, reason }) => `${describeId(id)} of pool ${config.name} is damaged: ${reason}`),
   ];
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { formatBytes } from '../volume/size.ts';
-import { isUsable } from './home.ts';
 import type { PoolSight } from './inventory.ts';
+import { isUsable } from './location.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';
@@ -17,11 +17,11 @@ export async function poolsCommand(config: Config, output: Output, options: { js
       pools.map((pool) => forPeople(pool, config.defaultPool)),
     ))
       output.line(line);
-    for (const { config: pool, home } of pools) {
-      if (home.advice !== undefined) output.problem(`pool ${pool.name}: ${home.advice}`);
+    for (const { config: pool, location } of pools) {
+      if (location.advice !== undefined) output.problem(`pool ${pool.name}: ${location.advice}`);
     }
   }
-  return pools.every(({ home }) => isUsable(home.state)) ? exitCodes.ok : exitCodes.failed;
+  return pools.every(({ location }) => isUsable(location.state)) ? exitCodes.ok : exitCodes.failed;
 }
 
 const columns = [
@@ -30,39 +30,39 @@ const columns = [
   { title: 'STATE' },
   { title: 'VOLUMES', align: 'right' },
   { title: 'SIZE', align: 'right' },
-  { title: 'PROMISED', align: 'right' },
+  { title: 'PROVISIONED', align: 'right' },
   { title: 'USED', align: 'right' },
   { title: 'SNAPSHOTS', align: 'right' },
   { title: 'AVAILABLE', align: 'right' },
   { title: 'FREE', align: 'right' },
   { title: 'DRIVER' },
-  { title: 'HOME' },
+  { title: 'LOCATION' },
 ] as const;
 
-function forPeople({ config, home, contents }: PoolSight, defaultPool: string): string[] {
-  const { totalBytes, promisedBytes, usedBytes, availableBytes } = contents?.capacity ?? {};
+function forPeople({ config, location, contents }: PoolSight, defaultPool: string): string[] {
+  const { totalBytes, provisionedBytes, usedBytes, availableBytes } = contents?.capacity ?? {};
   const { freeBytes, snapshotBytes } = contents?.disk ?? {};
-  const sizes = [totalBytes, promisedBytes, usedBytes, snapshotBytes, availableBytes, freeBytes];
+  const sizes = [totalBytes, provisionedBytes, usedBytes, snapshotBytes, availableBytes, freeBytes];
   return [
     config.name === defaultPool ? `${config.name} (default)` : config.name,
     config.kind,
-    home.state,
+    location.state,
     contents === undefined ? '-' : String(contents.records.length),
     ...sizes.map((bytes) => (bytes === undefined ? '-' : formatBytes(bytes))),
-    home.holders.map(({ pid }) => `pid ${pid}`).join(', ') || '-',
-    `${home.type} ${home.path}`,
+    location.holders.map(({ pid }) => `pid ${pid}`).join(', ') || '-',
+    `${location.type} ${location.path}`,
   ];
 }
 
-function forPrograms({ config, home, contents }: PoolSight, defaultPool: string): object {
+function forPrograms({ config, location, contents }: PoolSight, defaultPool: string): object {
   return {
     name: config.name,
     kind: config.kind,
     default: config.name === defaultPool,
-    home: { type: home.type, path: home.path },
-    state: home.state,
-    advice: home.advice,
-    drivers: home.holders,
+    location: { type: location.type, path: location.path },
+    state: location.state,
+    advice: location.advice,
+    drivers: location.holders,
     volumes: contents?.records.length,
     damaged: contents?.damaged,
     capacity: contents?.capacity,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type DeviceNumber, sameDevice } from '../kernel/block/device.ts';
 import { attachLoop, holdLoop, type LoopDevice, listLoops } from '../kernel/block/loop.ts';
 import { isAttached } from '../kernel/block/loop-sysfs.ts';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../kernel/call/errno.ts';
 import { isOpenElsewhere, lockExclusively } from '../kernel/file/lock.ts';
 import { statusOf } from '../kernel/file/path.ts';
@@ -15,8 +15,8 @@ import { cannotBeMounted } from '../pool/location/mount.ts';
 /** The pool's filesystem cannot be read without writing to its disk, or not now. The message is for the operator. */
 export class NotReadable extends Error {}
 
-/** A device or backing file that is a pool's home, and is not mounted in this mount namespace. */
-export interface ClosedHome {
+/** A device or backing file that is a pool's location, and is not mounted in this mount namespace. */
+export interface ClosedLocation {
   readonly poolName: string;
   /** What its lock is on. */
   readonly source: string;
@@ -37,24 +37,24 @@ export interface ClosedHome {
  * @throws HoldfastError what the driver says, if it will not use it; NotReadable
  */
 export async function readPrivately<T>(
-  lane: Lane,
-  home: ClosedHome,
+  queue: DiskQueue,
+  location: ClosedLocation,
   read: (root: string) => Promise<T>,
 ): Promise<T | undefined> {
-  const { poolName, source } = home;
-  const lock = await lockExclusively(lane, source);
+  const { poolName, source } = location;
+  const lock = await lockExclusively(queue, source);
   try {
-    await using attached = await deviceOf(lane, home);
+    await using attached = await deviceOf(queue, location);
     if (attached !== undefined) {
-      const isToBeMade = await filesystemIsToBeMade({ ...home, ...attached, lane });
-      if (!isToBeMade && (await isMounted(lane, attached.devicePath))) {
-        return await readMounted(lane, attached.devicePath, [], read);
+      const isToBeMade = await filesystemIsToBeMade({ ...location, ...attached, queue });
+      if (!isToBeMade && (await isMounted(queue, attached.devicePath))) {
+        return await readMounted(queue, attached.devicePath, [], read);
       }
       if (isToBeMade && lock !== undefined) return undefined;
     }
     if (lock === undefined)
       throw new NotReadable(`${source} is held by a driver that has not mounted it yet: try again.`);
-    return await readAlone(lane, home, read);
+    return await readAlone(queue, location, read);
   } catch (error) {
     throw error instanceof KernelError && error.syscall.startsWith('fsconfig')
       ? cannotBeMounted({ poolName, source }, error)
@@ -72,16 +72,16 @@ interface Device extends AsyncDisposable {
 }
 
 /** The block device that shows the source already: itself, or a loop device over the file. */
-async function deviceOf(lane: Lane, { poolName, source, type }: ClosedHome): Promise<Device | undefined> {
-  const { device, inode, represents } = await statusOf(lane, source);
+async function deviceOf(queue: DiskQueue, { poolName, source, type }: ClosedLocation): Promise<Device | undefined> {
+  const { device, inode, represents } = await statusOf(queue, source);
   if (type === 'device') {
     if (represents === undefined) throw noDevice(poolName, source);
     return { devicePath: source, device: represents, [Symbol.asyncDispose]: async () => undefined };
   }
-  if (!(await isOpenElsewhere(lane, source))) return undefined;
-  for (const loop of await listLoops(lane, (path) => basename(path) === basename(source))) {
+  if (!(await isOpenElsewhere(queue, source))) return undefined;
+  for (const loop of await listLoops(queue, (path) => basename(path) === basename(source))) {
     if (!sameDevice(loop.backingDevice, device) || loop.backingInode !== inode) continue;
-    const hold = await holdLoop(lane, loop);
+    const hold = await holdLoop(queue, loop);
     if (hold === undefined) continue;
     return { ...loop, [Symbol.asyncDispose]: () => hold[Symbol.asyncDispose]() };
   }
@@ -92,9 +92,9 @@ async function deviceOf(lane: Lane, { poolName, source, type }: ClosedHome): Pro
  * Whether the device's filesystem is mounted, in whatever mount namespace: then the kernel refuses to mount it read-only,
  * as a filesystem is one or the other for all its mounts.
  */
-async function isMounted(lane: Lane, devicePath: string): Promise<boolean> {
+async function isMounted(queue: DiskQueue, devicePath: string): Promise<boolean> {
   try {
-    const mount = await mountDetached(lane, { fsType: 'xfs', source: devicePath, parameters: passive, attributes });
+    const mount = await mountDetached(queue, { fsType: 'xfs', source: devicePath, parameters: passive, attributes });
     await mount[Symbol.asyncDispose]();
     return false;
   } catch (error) {
@@ -106,21 +106,25 @@ async function isMounted(lane: Lane, devicePath: string): Promise<boolean> {
 /** Writes nothing, not even what the log has. */
 const passive: readonly MountParameter[] = [['ro'], ['norecovery']];
 
-async function readAlone<T>(lane: Lane, home: ClosedHome, read: (root: string) => Promise<T>): Promise<T | undefined> {
-  const loop = await attachLoop(lane, {
-    backing: home.source,
+async function readAlone<T>(
+  queue: DiskQueue,
+  location: ClosedLocation,
+  read: (root: string) => Promise<T>,
+): Promise<T | undefined> {
+  const loop = await attachLoop(queue, {
+    backing: location.source,
     label: 'holdfast look',
     readonly: true,
     autoclear: true,
     blockSizeBytes: 512,
   });
   try {
-    if (home.type === 'file' && (await filesystemIsToBeMade({ ...home, ...loop, lane }))) return undefined;
-    return await readMounted(lane, loop.devicePath, [['ro']], read);
+    if (location.type === 'file' && (await filesystemIsToBeMade({ ...location, ...loop, queue }))) return undefined;
+    return await readMounted(queue, loop.devicePath, [['ro']], read);
   } catch (error) {
     if (!isErrno(error, 'EROFS')) throw error;
     throw new NotReadable(
-      `${home.source} was not unmounted in order, by a power cut say: before it can be read its log has to be replayed, and this command writes nothing. Start the driver (holdfast serve), which does that.`,
+      `${location.source} was not unmounted in order, by a power cut say: before it can be read its log has to be replayed, and this command writes nothing. Start the driver (holdfast serve), which does that.`,
     );
   } finally {
     await detached(loop);
@@ -128,12 +132,12 @@ async function readAlone<T>(lane: Lane, home: ClosedHome, read: (root: string) =
 }
 
 async function readMounted<T>(
-  lane: Lane,
+  queue: DiskQueue,
   devicePath: string,
   parameters: readonly MountParameter[],
   read: (root: string) => Promise<T>,
 ): Promise<T> {
-  await using mount = await mountDetached(lane, { fsType: 'xfs', source: devicePath, parameters, attributes });
+  await using mount = await mountDetached(queue, { fsType: 'xfs', source: devicePath, parameters, attributes });
   return await mount.during(read);
 }
 

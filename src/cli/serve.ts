@@ -5,7 +5,7 @@ import { collectGarbage, whenIdle } from '../server/memory.ts';
 import { startDriver } from '../server/server.ts';
 import { wantedThreads } from '../server/threads.ts';
 import { armCrashPoint } from '../volume/step.ts';
-import { unlessLate } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/with-timeout.ts';
 import { explain } from './explain.ts';
 import { openLog } from './log.ts';
 import { exitCodes, type Output } from './output.ts';
@@ -53,6 +53,6 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
   if (typeof end === 'string') log.info({ signal: end }, 'stopping');
   else output.problem(explain(end.error));
   await driver.stop();
-  await unlessLate(logGraceMs, flush());
+  await withTimeout(logGraceMs, flush());
   return typeof end === 'string' ? exitCodes.ok : exitCodes.failed;
 }

@@ -1,7 +1,7 @@
 import type { Config, PoolConfig } from '../config/config.ts';
-import { Lane } from '../kernel/call/disk-queue.ts';
-import { configuredPlace } from './home.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { PoolSight } from './inventory.ts';
+import { configuredPlace } from './location.ts';
 
 /** Longer than any disk that is merely busy takes for one request, and what a person waits for without a thought. */
 const longestSilenceMs = 10_000;
@@ -15,23 +15,27 @@ export function silentAfterMs({ sickAfterMs }: PoolConfig): number {
 export class DiskSilent extends Error {}
 
 /**
- * Does some work in a lane of its own, which is closed when one request in it has taken too long.
+ * Does some work in a queue of its own, which is closed when one request in it has taken too long.
  * @throws DiskSilent
  */
-export async function unlessSilent<T>(pool: PoolConfig, places: number, work: (lane: Lane) => Promise<T>): Promise<T> {
+export async function unlessSilent<T>(
+  pool: PoolConfig,
+  places: number,
+  work: (queue: DiskQueue) => Promise<T>,
+): Promise<T> {
   const limitMs = silentAfterMs(pool);
-  const lane = new Lane(`pool ${pool.name}`, places);
+  const queue = new DiskQueue(`pool ${pool.name}`, places);
   const timer = setInterval(() => {
-    const sinceMs = lane.busySinceMs;
-    if (sinceMs !== undefined && performance.now() - sinceMs >= limitMs) lane.close(new DiskSilent(advice(limitMs)));
+    const sinceMs = queue.busySinceMs;
+    if (sinceMs !== undefined && performance.now() - sinceMs >= limitMs) queue.close(new DiskSilent(advice(limitMs)));
   }, limitMs / 20);
   try {
-    const result = await work(lane);
-    // What it was told by a closed lane, it may have taken for something else.
-    if (lane.closedFor !== undefined) throw lane.closedFor;
+    const result = await work(queue);
+    // What it was told by a closed queue, it may have taken for something else.
+    if (queue.closedFor !== undefined) throw queue.closedFor;
     return result;
   } catch (error) {
-    throw lane.closedFor ?? error;
+    throw queue.closedFor ?? error;
   } finally {
     clearInterval(timer);
   }
@@ -40,8 +44,8 @@ export async function unlessSilent<T>(pool: PoolConfig, places: number, work: (l
 /** A pool of which nothing is known but that its disk does not answer. */
 export function silentSight(config: PoolConfig, { dataDirectory }: Config, afterMs: number): PoolSight {
   const place = configuredPlace(dataDirectory, config);
-  const home = { ...place, source: place.path, state: 'silent', advice: advice(afterMs), holders: [] } as const;
-  return { config, home, contents: undefined };
+  const location = { ...place, source: place.path, state: 'silent', advice: advice(afterMs), holders: [] } as const;
+  return { config, location, contents: undefined };
 }
 
 function advice(afterMs: number): string {

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { Lane } from '../kernel/call/disk-queue.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../kernel/call/errno.ts';
 import { type ProgramEnd, runProgram } from '../kernel/process/spawn.ts';
 
@@ -42,7 +42,7 @@ export interface RunOptions {
 const outputLimitBytes = 1 << 20;
 
 /** For the moment in which a program is read from the host's own disk; then it runs without a thread of ours. */
-const starts = new Lane('programs', 2);
+const starts = new DiskQueue('programs', 2);
 
 /**
  * Runs a program to its end, without a shell, in the C locale. Not by Node's child_process: a volume's creation waits

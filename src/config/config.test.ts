@@ -34,7 +34,7 @@ describe('the environment', () => {
       {
         name: 'default',
         kind: 'image',
-        home: { type: 'auto', sizeBytes: undefined },
+        location: { type: 'auto', sizeBytes: undefined },
         reserveBytes: undefined,
         overcommit: 1,
         defaultFilesystem: 'ext4',
@@ -210,7 +210,7 @@ describe('the environment', () => {
 });
 
 describe('the file', () => {
-  test('each kind of home, with exact sizes above 2^53', async () => {
+  test('each kind of location, with exact sizes above 2^53', async () => {
     const config = valid(
       await ofFile(
         [
@@ -228,7 +228,7 @@ describe('the file', () => {
       ),
     );
     assert.deepEqual(
-      config.pools.map((pool) => pool.home),
+      config.pools.map((pool) => pool.location),
       [
         { type: 'device', path: '/dev/nvme1n1' },
         { type: 'file', path: '/srv/big.img', sizeBytes: 9007199254740993n },
@@ -281,7 +281,7 @@ describe('the file', () => {
     ["the driver's own", 'pools:\n  a: { directory: /var/lib/holdfast }\n', /HOLDFAST_DATA/],
     ["the driver's notes", 'pools:\n  a: { directory: /var/lib/holdfast/node/a }\n', /has the driver's notes/],
     ["what has the kubelet's", 'pools:\n  a: { directory: /var/lib/kubelet }\n', /HOLDFAST_KUBELET_DIR/],
-    ["another pool's automatic home", 'pools:\n  a:\n  b: { file: /var/lib/holdfast/pools/a.img }\n', /:3:3: /],
+    ["another pool's automatic location", 'pools:\n  a:\n  b: { file: /var/lib/holdfast/pools/a.img }\n', /:3:3: /],
     [
       'a place that is written in two ways',
       'pools:\n  a: { directory: /x/y }\n  b: { directory: /x//y/ }\n',
@@ -304,7 +304,7 @@ describe('the file', () => {
       'pools:\n  a: { directory: /a, size: 1Gi }\n',
       /:2:23: pools.a.size: only a backing file/,
     ],
-    ['two homes', 'pools:\n  a: { directory: /a, device: /b }\n', /:2:23: pools.a.device: set only one of/],
+    ['two locations', 'pools:\n  a: { directory: /a, device: /b }\n', /:2:23: pools.a.device: set only one of/],
     [
       'two pools in one place',
       'pools:\n  a: { file: /x }\n  b: { file: /x }\n',
@@ -395,9 +395,9 @@ describe('the file', () => {
       ].join('\n');
     const { pools } = valid(await ofFile(text('2')));
     assert.deepEqual(
-      pools.map(({ home, overcommit, undeleteSeconds }) => ({ home, overcommit, undeleteSeconds })),
+      pools.map(({ location, overcommit, undeleteSeconds }) => ({ location, overcommit, undeleteSeconds })),
       ['/srv/a', '/srv/b'].map((path) => ({
-        home: { type: 'directory', path },
+        location: { type: 'directory', path },
         overcommit: 2,
         undeleteSeconds: 86_400,
       })),

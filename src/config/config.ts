@@ -12,7 +12,7 @@ import type { HostPlaces } from './locations.ts';
  * Where a pool lives. `auto`: under the data directory, in whatever way every feature works there. A size that nobody has
  * chosen follows the disk.
  */
-export type PoolHome =
+export type PoolLocation =
   | { readonly type: 'auto'; readonly sizeBytes: bigint | undefined }
   | { readonly type: 'directory'; readonly path: string }
   | { readonly type: 'device'; readonly path: string }
@@ -21,7 +21,7 @@ export type PoolHome =
 export interface PoolConfig {
   readonly name: string;
   readonly kind: 'image';
-  readonly home: PoolHome;
+  readonly location: PoolLocation;
   /** What is never promised to volumes; undefined: the pool's own rule. */
   readonly reserveBytes: bigint | undefined;
   readonly overcommit: number;
@@ -214,7 +214,7 @@ function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
   return {
     name,
     kind: 'image',
-    home: homeOf(section),
+    location: locationOf(section),
     reserveBytes: section?.reserve,
     overcommit: section?.overcommit ?? 1,
     defaultFilesystem: section?.defaultFilesystem ?? 'ext4',
@@ -224,7 +224,7 @@ function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
   };
 }
 
-function homeOf(section: PoolSection | undefined): PoolHome {
+function locationOf(section: PoolSection | undefined): PoolLocation {
   const sizeBytes = section?.size;
   if (section?.directory !== undefined) return { type: 'directory', path: section.directory };
   if (section?.device !== undefined) return { type: 'device', path: section.device };

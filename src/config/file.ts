@@ -1,7 +1,7 @@
 import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
 import { formatBytes } from '../volume/size.ts';
 import { type Trimming, trimmings } from '../volume/trimming.ts';
-import { type GivenHome, type HostPlaces, sharedHomes, unfitHome } from './locations.ts';
+import { type GivenLocation, type HostPlaces, sharedLocations, unfitLocation } from './locations.ts';
 import { nearest } from './nearest.ts';
 import { type Mistake, SectionReader } from './section.ts';
 import { absolutePath, duration, number, oneOf, size, text } from './values.ts';
@@ -31,10 +31,10 @@ export interface PoolSection {
 }
 
 const fileKeys = ['pools', 'defaultPool', 'expansion', 'attach', 'maxVolumesPerNode', 'lockTimeoutSeconds'];
-const homeKeys = ['directory', 'device', 'file'] as const;
+const locationKeys = ['directory', 'device', 'file'] as const;
 const poolKeys = [
   'kind',
-  ...homeKeys,
+  ...locationKeys,
   ...['size', 'reserve', 'overcommit', 'defaultFilesystem', 'undelete', 'trim', 'sickAfter'],
 ];
 
@@ -65,19 +65,19 @@ export function parseConfigFile(
 function readFile(content: unknown, places: HostPlaces, mistakes: Mistake[]): ConfigFile {
   const reader = new SectionReader(content, [], fileKeys, mistakes);
   const sections = reader.sections('pools');
-  const homes: GivenHome[] = [];
+  const locations: GivenLocation[] = [];
   const pools = new Map<string, PoolSection>();
   for (const [name, section] of sections ?? []) {
     const pool = new SectionReader(section, ['pools', name], poolKeys, mistakes);
     pools.set(name, readPool(pool));
-    homes.push(...givenHomes(name, pool, pools.get(name)));
+    locations.push(...givenLocations(name, pool, pools.get(name)));
     refuseMisnamed(name, pool);
   }
-  for (const home of homes) {
-    const message = unfitHome(home, places);
-    if (message !== undefined) mistakes.push({ path: ['pools', home.poolName, home.key], message });
+  for (const location of locations) {
+    const message = unfitLocation(location, places);
+    if (message !== undefined) mistakes.push({ path: ['pools', location.poolName, location.key], message });
   }
-  for (const { message, poolName } of sharedHomes([...pools.keys()], homes, places)) {
+  for (const { message, poolName } of sharedLocations([...pools.keys()], locations, places)) {
     mistakes.push({ path: ['pools', poolName], message });
   }
   const defaultPool = reader.read('defaultPool', text);
@@ -108,7 +108,7 @@ function readPool(reader: SectionReader): PoolSection {
     trim: reader.read('trim', (value) => oneOf(trimmings)(value === false ? 'off' : value)),
     sickAfter: reader.read('sickAfter', duration({ minimumSeconds: 1, maximumSeconds: 3600 })),
   };
-  const given = homeKeys.filter((key) => reader.has(key));
+  const given = locationKeys.filter((key) => reader.has(key));
   if (given.length > 1) reader.mistake([given[1] ?? ''], `set only one of ${given.join(', ')}`);
   if (reader.has('size') && (reader.has('directory') || reader.has('device'))) {
     reader.mistake(['size'], 'only a backing file has a size; a directory or a device has that of its disk');
@@ -119,8 +119,8 @@ function readPool(reader: SectionReader): PoolSection {
   return pool;
 }
 
-function givenHomes(poolName: string, reader: SectionReader, pool: PoolSection | undefined): GivenHome[] {
-  return homeKeys.flatMap((key) => {
+function givenLocations(poolName: string, reader: SectionReader, pool: PoolSection | undefined): GivenLocation[] {
+  return locationKeys.flatMap((key) => {
     const path = pool?.[key];
     return reader.has(key) && path !== undefined ? [{ poolName, key, path }] : [];
   });

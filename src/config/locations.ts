@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 
 /** What a pool is given to live in, as far as its section says it; more than one if that is wrong. */
-export interface GivenHome {
+export interface GivenLocation {
   readonly poolName: string;
   readonly key: 'directory' | 'device' | 'file';
   /** Normalised. */
@@ -20,8 +20,8 @@ const systemTrees = ['/bin', '/boot', '/etc', '/lib', '/lib32', '/lib64', '/libx
 const sharedDirectories = ['/', '/dev', '/home', '/root', '/run', '/tmp', '/var', '/var/lib', '/var/log', '/var/tmp'];
 
 /** Why a pool cannot live there, whatever other pools there are; undefined if it can. */
-export function unfitHome(
-  { key, path }: GivenHome,
+export function unfitLocation(
+  { key, path }: GivenLocation,
   { dataDirectory, kubeletDirectory }: HostPlaces,
 ): string | undefined {
   const tree = systemTrees.find((each) => isAtOrIn(path, each));
@@ -45,20 +45,20 @@ const instead = {
 } as const;
 
 /** A pool whose place is another one's, or lies in it. */
-export interface SharedHome {
+export interface SharedLocation {
   readonly poolName: string;
   readonly message: string;
 }
 
 /** Pools that would share a place. Of two, the one that comes later is told. */
-export function sharedHomes(
+export function sharedLocations(
   poolNames: readonly string[],
-  homes: readonly GivenHome[],
+  locations: readonly GivenLocation[],
   { dataDirectory }: HostPlaces,
-): SharedHome[] {
+): SharedLocation[] {
   const claims = poolNames.flatMap((poolName) => {
-    const given = homes.filter((home) => home.poolName === poolName);
-    // What is not a directory is mounted there, and without a home of its own the pool is there itself, or in a file.
+    const given = locations.filter((location) => location.poolName === poolName);
+    // What is not a directory is mounted there, and without a location of its own the pool is there itself, or in a file.
     const root = posix.join(dataDirectory, 'pools', poolName);
     const own = given.some(({ key }) => key === 'directory') ? [] : [root];
     const paths = [...given.map(({ path }) => path), ...own, ...(given.length === 0 ? [`${root}.img`] : [])];

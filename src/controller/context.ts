@@ -1,6 +1,6 @@
 import type { TopologySegments } from '../csi/parse.ts';
 import type { Pools } from '../pool/pools.ts';
-import type { SingleFlight } from '../volume/object-queue.ts';
+import type { ObjectQueue } from '../volume/object-queue.ts';
 import type { Attach, Expansion } from './capabilities.ts';
 
 /** What the Controller service works with. */
@@ -10,7 +10,7 @@ export interface ControllerContext {
   readonly topology: TopologySegments;
   readonly pools: Pools;
   /** Shared with the node service: one call at a time for one volume. */
-  readonly flights: SingleFlight;
+  readonly objects: ObjectQueue;
   readonly expansion: Expansion;
   readonly attach: Attach;
   /** How many volumes may be published to this node at a time; 0: any number. */

@@ -19,7 +19,7 @@ import { parseUses, validate } from './volumes/validate.ts';
 
 /** The Controller service of one node, for the volumes of its own pools. */
 export function controllerService(controller: ControllerContext): ControllerHandlers {
-  const { topology: here, pools, flights, attach, expansion } = controller;
+  const { topology: here, pools, objects, attach, expansion } = controller;
   return {
     async CreateVolume(request, context) {
       const { pool, record } = await createVolume(controller, parseVolumeRequest(request));
@@ -31,7 +31,7 @@ export function controllerService(controller: ControllerContext): ControllerHand
       const id = parseVolumeId(request.volume_id);
       // No volume of ours has such an id, so there is nothing to delete (DV02).
       if (id === undefined) return {};
-      return flights.run(id, 'DeleteVolume', '', async () => {
+      return objects.run(id, 'DeleteVolume', '', async () => {
         const found = await pools.find(id);
         if (found === undefined) {
           // What was to become this volume: a copy that a first try, cut short, left for the next one (T02).
@@ -76,12 +76,12 @@ export function controllerService(controller: ControllerContext): ControllerHand
 }
 
 /** Grows the volume and its device. The filesystem is the node's part, also while published (CE10). */
-function expandVolume({ pools, flights }: ControllerContext): ControllerHandlers['ControllerExpandVolume'] {
+function expandVolume({ pools, objects }: ControllerContext): ControllerHandlers['ControllerExpandVolume'] {
   return async ({ volume_id, capacity_range, volume_capability }, context) => {
     const range = parseCapacityRange(capacity_range);
     const use = parseUse(volume_capability);
     const id = requireVolumeId(volume_id);
-    return flights.run(id, 'ControllerExpandVolume', fingerprint({ range, use }), async () => {
+    return objects.run(id, 'ControllerExpandVolume', fingerprint({ range, use }), async () => {
       const { pool, record } = await pools.require(id);
       context.note({ pool: pool.name });
       requireUse(record, use);

@@ -1,6 +1,6 @@
 import * as grpc from '@grpc/grpc-js';
 import { type ServedSocket, serveSocket } from '../sockets/unix-socket.ts';
-import { unlessLate } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/with-timeout.ts';
 
 /**
  * A request has a few KiB (L02-L04), or a list of all nodes of a large cluster. Decoded, one that consists of nothing but
@@ -52,7 +52,7 @@ async function close(server: grpc.Server, socket: ServedSocket, graceMs: number)
   server.drain(addressOf(socket.boundPath), graceMs);
   const closed = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
   // A client that has stopped reading does not notice that it has lost its connection, and never closes its side.
-  await unlessLate(graceMs + noticeMs, closed);
+  await withTimeout(graceMs + noticeMs, closed);
 }
 
 function addressOf(socketPath: string): string {

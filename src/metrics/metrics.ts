@@ -1,16 +1,16 @@
 import { Gauge, Registry } from 'prom-client';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Pools } from '../pool/pools.ts';
 import { CallMetrics } from './call-metrics.ts';
 import type { Page } from './listener.ts';
 import { PoolMetrics } from './pool-metrics.ts';
 import { addProcessMetrics } from './process-metrics.ts';
-import { addLaneMetrics } from './queue-metrics.ts';
+import { addQueueMetrics } from './queue-metrics.ts';
 
 export interface MetricsOptions {
   readonly pools: Pools;
   /** The way to the kubelet's directories. */
-  readonly kubeletLane: Lane;
+  readonly kubeletQueue: DiskQueue;
   /** Who this is: labels of `holdfast_build_info`. */
   readonly identity: { readonly version: string; readonly driver: string; readonly node_id: string };
 }
@@ -22,7 +22,7 @@ export class Metrics {
   readonly #pools: PoolMetrics;
   #rendering: Promise<Page> | undefined;
 
-  constructor({ identity, kubeletLane, pools }: MetricsOptions) {
+  constructor({ identity, kubeletQueue, pools }: MetricsOptions) {
     const labels = { ...identity, nodejs: process.versions.node };
     new Gauge({
       name: 'holdfast_build_info',
@@ -32,7 +32,7 @@ export class Metrics {
     }).set(labels, 1);
     this.#calls = new CallMetrics(this.#registry);
     this.#pools = new PoolMetrics(this.#registry, pools);
-    addLaneMetrics(this.#registry, kubeletLane, pools);
+    addQueueMetrics(this.#registry, kubeletQueue, pools);
     addProcessMetrics(this.#registry);
   }
 

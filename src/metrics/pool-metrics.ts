@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { frozen, leftovers, reconciled, trimmed } from '../pool/events.ts';
 import type { Pool, PoolUsage } from '../pool/pool.ts';
 import { type Pools, poolStates } from '../pool/pools.ts';
-import { unlessLate } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/with-timeout.ts';
 import { VolumeMetrics } from './volume-metrics.ts';
 
 /** A scrape waits no longer than this for a disk; Prometheus itself gives up after 10 s. */
@@ -39,8 +39,8 @@ export class PoolMetrics {
         of: (use) => use.capacity.totalBytes,
       },
       {
-        gauge: gauge('promised_bytes', 'What existing volumes have been promised.'),
-        of: (use) => use.capacity.promisedBytes,
+        gauge: gauge('provisioned_bytes', 'What existing volumes have been promised.'),
+        of: (use) => use.capacity.provisionedBytes,
       },
       {
         gauge: gauge('used_bytes', 'What volumes, snapshots and the trash take on disk, each block once.'),
@@ -111,7 +111,7 @@ export class PoolMetrics {
       this.#asked.set(pool, asking);
     }
     // A disk that answers with errors says no more than one that is silent.
-    const answer = await unlessLate(
+    const answer = await withTimeout(
       patienceMs,
       asking.catch(() => undefined),
     );

@@ -1,21 +1,21 @@
 import { Gauge, type Registry } from 'prom-client';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Pools } from '../pool/pools.ts';
 
 /** The queues for blocking system calls. One whose places are all taken for long has a disk behind it that hangs. */
-export function addLaneMetrics(registry: Registry, kubeletLane: Lane, pools: Pools): void {
-  const gauge = (name: string, help: string, read: (lane: Lane) => number) =>
+export function addQueueMetrics(registry: Registry, kubeletQueue: DiskQueue, pools: Pools): void {
+  const gauge = (name: string, help: string, read: (queue: DiskQueue) => number) =>
     new Gauge({
-      name: `holdfast_lane_${name}`,
+      name: `holdfast_disk_queue_${name}`,
       help,
-      labelNames: ['lane'],
+      labelNames: ['queue'],
       registers: [registry],
       collect() {
-        this.set({ lane: 'kubelet' }, read(kubeletLane));
-        for (const { lane, name } of pools.all()) this.set({ lane: `pool ${name}` }, read(lane));
+        this.set({ queue: 'kubelet' }, read(kubeletQueue));
+        for (const { queue, name } of pools.all()) this.set({ queue: `pool ${name}` }, read(queue));
       },
     });
-  gauge('places', 'How many blocking system calls the lane lets run at a time.', (lane) => lane.places);
-  gauge('running', 'Blocking system calls that run now.', (lane) => lane.running);
-  gauge('waiting', 'Blocking system calls that wait for a place.', (lane) => lane.waiting);
+  gauge('places', 'How many blocking system calls the queue lets run at a time.', (queue) => queue.places);
+  gauge('running', 'Blocking system calls that run now.', (queue) => queue.running);
+  gauge('waiting', 'Blocking system calls that wait for a place.', (queue) => queue.waiting);
 }

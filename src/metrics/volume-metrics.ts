@@ -3,7 +3,7 @@ import type { VolumeUsage } from '../pool/pool.ts';
 import { claimOf, persistentVolumeNameOf } from '../volume/claim.ts';
 import { chooseShown } from './shown-volumes.ts';
 
-/** Time series cost their keeper memory: of more volumes than this in one pool the others are summed up. */
+/** Time series cost their supervisor memory: of more volumes than this in one pool the others are summed up. */
 const mostVolumes = 1_000;
 
 const infoLabels = [

@@ -1,6 +1,6 @@
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Pools } from '../pool/pools.ts';
-import type { SingleFlight } from '../volume/object-queue.ts';
+import type { ObjectQueue } from '../volume/object-queue.ts';
 import type { LateRemovals } from './ephemeral/late-removals.ts';
 import type { Notes } from './notes.ts';
 
@@ -8,11 +8,11 @@ import type { Notes } from './notes.ts';
 export interface NodeContext {
   readonly pools: Pools;
   /** For the directories of the container orchestrator, which lie on no pool. */
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   /** Only under these directories is anything mounted, made or removed. */
   readonly targetRoots: readonly string[];
   /** One call at a time for one path: two volumes must not be stacked on it (PB18). */
-  readonly paths: SingleFlight;
+  readonly paths: ObjectQueue;
   /** With `attach: required`, this node's id: what is staged must have been published to it. */
   readonly attachedTo: string | undefined;
   readonly lateRemovals: LateRemovals;

@@ -1,6 +1,6 @@
 import { deviceSizeBytes } from '../kernel/block/block.ts';
 import { openReadOnly } from '../kernel/call/descriptor.ts';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
 import { readAt } from '../kernel/file/file.ts';
 import { growMounted } from '../kernel/mount/grow.ts';
@@ -37,30 +37,35 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   const requiredBytes = range?.requiredBytes ?? record.sizeBytes;
   const sizeBytes = chooseSize({ requiredBytes, limitBytes: range?.limitBytes }, record.sizeBytes);
   if (record.content.type === 'mount' && sizeBytes > record.sizeBytes) {
-    await requireGrowable(pool.lane, located, record.content.fsType, volumeId);
+    await requireGrowable(pool.queue, located, record.content.fsType, volumeId);
   }
   const grown = await pool.grow(volumeId, sizeBytes);
-  if (record.content.type === 'mount') await growFilesystem(pool.lane, located, record.content.fsType, volumeId);
+  if (record.content.type === 'mount') await growFilesystem(pool.queue, located, record.content.fsType, volumeId);
   return grown.sizeBytes;
 }
 
 /** @throws FailedPrecondition (NE08) before anything has grown */
-async function requireGrowable(lane: Lane, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
-  await using device = await openReadOnly(lane, located.mounted.mount.source);
-  const reason = whyOfFixedSize(fsType, await readAt(lane, device, superblockRange[fsType]));
+async function requireGrowable(
+  queue: DiskQueue,
+  located: Located,
+  fsType: FilesystemType,
+  id: VolumeId,
+): Promise<void> {
+  await using device = await openReadOnly(queue, located.mounted.mount.source);
+  const reason = whyOfFixedSize(fsType, await readAt(queue, device, superblockRange[fsType]));
   if (reason !== undefined)
     throw new FailedPrecondition(`volume ${id} keeps its size: ${reason}. Copy its data to another.`);
 }
 
-async function growFilesystem(lane: Lane, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
+async function growFilesystem(queue: DiskQueue, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
   // Through a mount of our own that may write: there may be no other.
-  await using directory = cloneMount(lane, located.look.descriptor, { readonly: false });
+  await using directory = cloneMount(queue, located.look.descriptor, { readonly: false });
   const devicePath = located.mounted.mount.source;
-  const deviceBytes = await deviceSizeBytes(lane, devicePath);
+  const deviceBytes = await deviceSizeBytes(queue, devicePath);
   try {
-    await step('expand/filesystem', () => growMounted(lane, { fsType, directory, devicePath, deviceBytes }));
+    await step('expand/filesystem', () => growMounted(queue, { fsType, directory, devicePath, deviceBytes }));
   } catch (error) {
-    await requireGrowable(lane, located, fsType, id);
+    await requireGrowable(queue, located, fsType, id);
     if (isErrno(error, 'EPERM')) {
       throw growsLater(id, `mounted ${fsType} grows only if the driver has CAP_SYS_RESOURCE`);
     }

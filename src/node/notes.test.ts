@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { Lane } from '../kernel/call/disk-queue.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { AccessMode, VolumeCapability } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import { volumeIdFor } from '../volume/id.ts';
 import { Notes } from './notes.ts';
 
-const lane = new Lane('notes', 2);
+const queue = new DiskQueue('notes', 2);
 const id = volumeIdFor('node', 'pool', 'volume');
 const note = { path: '/staging/with "quotes"\n🙂', digest: 'd' };
 const directory = mkdtempSync('/var/tmp/holdfast-notes-');
@@ -20,11 +20,11 @@ const newDirectory = () => join(directory, `${directories++}`, 'node');
 describe('notes', () => {
   test('are there after a restart, until they are forgotten', async () => {
     const path = newDirectory();
-    const first = await Notes.open(path, lane);
+    const first = await Notes.open(path, queue);
     assert.equal(first.read(id), undefined);
     await first.write(id, { path: '/old', digest: 'old' });
     await first.write(id, note);
-    const second = await Notes.open(path, lane);
+    const second = await Notes.open(path, queue);
     assert.deepEqual(second.read(id), note);
     await second.forget(id);
     await second.forget(id);
@@ -34,7 +34,7 @@ describe('notes', () => {
 
   test('of an earlier boot, damaged, unfinished or foreign ones are removed', async () => {
     const path = newDirectory();
-    await (await Notes.open(path, lane)).write(id, note);
+    await (await Notes.open(path, queue)).write(id, note);
     const text = readFileSync(join(path, `${id}.json`), 'utf8');
     const others = [
       [`${id}.json`, text.replace(/"bootId":"[^"]*"/, '"bootId":"x"')],
@@ -44,14 +44,14 @@ describe('notes', () => {
       ['something.json', text],
     ] as const;
     for (const [name, content] of others) writeFileSync(join(path, name), content);
-    const notes = await Notes.open(path, lane);
+    const notes = await Notes.open(path, queue);
     assert.equal(notes.read(id), undefined);
     assert.deepEqual(readdirSync(path), []);
   });
 });
 
 test('a digest tells capabilities apart, and nothing about them (X02)', async () => {
-  const notes = await Notes.open(newDirectory(), lane);
+  const notes = await Notes.open(newDirectory(), queue);
   const digest = (mode: AccessMode, mountFlags: string[], fsType?: FilesystemType) => {
     const capability: VolumeCapability = { access: { type: 'mount', fsType, mountFlags }, mode };
     return notes.digest(capability, { type: 'mount', fsType: 'ext4' });

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../kernel/call/errno.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
@@ -46,24 +46,24 @@ const suffix = '.json';
  */
 export class Notes {
   readonly #directory: string;
-  readonly #lane: Lane;
+  readonly #queue: DiskQueue;
   readonly #bootId: string;
   /** All there are: this process is the only one that writes them. */
   readonly #notes = new Map<VolumeId, Note>();
   #latest: { readonly text: string; readonly digest: string } | undefined;
 
-  private constructor(directory: string, lane: Lane, bootId: string) {
+  private constructor(directory: string, queue: DiskQueue, bootId: string) {
     this.#directory = directory;
-    this.#lane = lane;
+    this.#queue = queue;
     this.#bootId = bootId;
   }
 
   /** Makes the directory if need be, and removes what belongs to an earlier boot or was never finished. */
-  static async open(directory: string, lane: Lane): Promise<Notes> {
+  static async open(directory: string, queue: DiskQueue): Promise<Notes> {
     const bootId = (await readFile(bootIdFile, 'utf8')).trim();
-    const notes = new Notes(directory, lane, bootId);
-    await lane.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
-    const names = await lane.run(() => readdir(directory));
+    const notes = new Notes(directory, queue, bootId);
+    await queue.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
+    const names = await queue.run(() => readdir(directory));
     await Promise.all(names.map((name) => notes.#load(name)));
     return notes;
   }
@@ -89,7 +89,7 @@ export class Notes {
     const draft = `${path}.draft`;
     const stored: z.infer<typeof storedNote> = { bootId: this.#bootId, ...note };
     await step('note/write', () =>
-      this.#lane.run(async () => {
+      this.#queue.run(async () => {
         await writeFile(draft, JSON.stringify(stored), { mode: 0o600 });
         await rename(draft, path);
       }),
@@ -103,7 +103,7 @@ export class Notes {
    */
   async forget(id: VolumeId, options?: string): Promise<void> {
     if (this.#notes.get(id)?.staging !== undefined) {
-      await step('note/write', () => this.#lane.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
+      await step('note/write', () => this.#queue.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
     }
     if (options === undefined) this.#notes.delete(id);
     else this.#notes.set(id, { options });
@@ -139,9 +139,9 @@ export class Notes {
   async #load(name: string): Promise<void> {
     const path = join(this.#directory, name);
     const id = name.endsWith(suffix) ? parseVolumeId(name.slice(0, -suffix.length)) : undefined;
-    const note = id === undefined ? undefined : this.#parse(await this.#lane.run(() => readFile(path, 'utf8')));
+    const note = id === undefined ? undefined : this.#parse(await this.#queue.run(() => readFile(path, 'utf8')));
     if (id !== undefined && note !== undefined) this.#notes.set(id, note);
-    else await this.#lane.run(() => rm(path, { force: true }));
+    else await this.#queue.run(() => rm(path, { force: true }));
   }
 
   #parse(text: string): Note | undefined {

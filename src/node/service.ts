@@ -1,10 +1,10 @@
 import type { NodeHandlers } from '../csi/generated/types.ts';
 import { parseCapability, parseCapacityRange, type TopologySegments } from '../csi/parse.ts';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Pools } from '../pool/pools.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { ephemeralIdFor, parseVolumeId } from '../volume/id.ts';
-import { SingleFlight } from '../volume/object-queue.ts';
+import { ObjectQueue } from '../volume/object-queue.ts';
 import type { NodeContext } from './context.ts';
 import { isEphemeral } from './ephemeral/attributes.ts';
 import { LateRemovals } from './ephemeral/late-removals.ts';
@@ -27,7 +27,7 @@ export interface NodeOptions {
   readonly topology: TopologySegments;
   readonly pools: Pools;
   /** Shared with the controller service: one call at a time for one volume. */
-  readonly flights: SingleFlight;
+  readonly objects: ObjectQueue;
   /** Only under these directories is anything mounted, made or removed. */
   readonly targetRoots: readonly string[];
   readonly notesDirectory: string;
@@ -36,7 +36,7 @@ export interface NodeOptions {
   /** How many volumes may be used on this node at a time; 0, as without it: as many as the scheduler puts here (NI03). */
   readonly maxVolumesPerNode?: number;
   /** For the directories of the container orchestrator, which lie on no pool. */
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
 }
 
 const capabilities = [
@@ -49,7 +49,7 @@ const capabilities = [
 
 /** The Node service, for the volumes of this node's own pools. */
 export function nodeService(options: NodeOptions): NodeHandlers {
-  const { flights, maxVolumesPerNode = 0, nodeId, topology } = options;
+  const { objects, maxVolumesPerNode = 0, nodeId, topology } = options;
   const context = nodeContext(options);
   const { targetRoots } = context;
   const stats = new StatsReader(context);
@@ -59,7 +59,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
   return {
     async NodeStageVolume(request, call) {
       const parsed = parseStageRequest(request, targetRoots);
-      const notGrown = await flights.run(parsed.volumeId, 'NodeStageVolume', fingerprint(parsed), () =>
+      const notGrown = await objects.run(parsed.volumeId, 'NodeStageVolume', fingerprint(parsed), () =>
         onPath(context, parsed.staging, parsed.volumeId, () => stageVolume(context, parsed)),
       );
       if (notGrown !== undefined) call.note({ not_grown: notGrown });
@@ -68,7 +68,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
 
     async NodeUnstageVolume({ staging_target_path, volume_id: volumeId }) {
       const staging = parseTargetPath('staging_target_path', staging_target_path, targetRoots);
-      await flights.run(volumeId, 'NodeUnstageVolume', staging.path, () =>
+      await objects.run(volumeId, 'NodeUnstageVolume', staging.path, () =>
         onPath(context, staging, volumeId, () => unstageVolume(context, { volumeId, staging })),
       );
       return {};
@@ -77,13 +77,13 @@ export function nodeService(options: NodeOptions): NodeHandlers {
     async NodePublishVolume(request) {
       if (isEphemeral(request.volume_context)) {
         const parsed = parseEphemeralRequest(request, nodeId, targetRoots);
-        await flights.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
+        await objects.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
           onPath(context, parsed.target, parsed.volumeId, () => publishEphemeral(context, parsed)),
         );
         return {};
       }
       const parsed = parsePublishRequest(request, targetRoots);
-      await flights.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
+      await objects.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
         onPath(context, parsed.target, parsed.volumeId, () => publishVolume(context, parsed)),
       );
       return {};
@@ -93,7 +93,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
       const target = parseTargetPath('target_path', target_path, targetRoots);
       const volumeId = publishedId(volume_id);
       const request = { volumeId, isEphemeral: volumeId !== volume_id, target };
-      await flights.run(volumeId, 'NodeUnpublishVolume', target.path, () =>
+      await objects.run(volumeId, 'NodeUnpublishVolume', target.path, () =>
         onPath(context, target, volumeId, () => unpublishVolume(context, request)),
       );
       return {};
@@ -112,7 +112,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
           ? undefined
           : parseCapability(volume_capability, (message) => new InvalidArgument(message));
       const request = { volumeId, path, range, capability };
-      const capacity_bytes = await flights.run(volumeId, 'NodeExpandVolume', fingerprint(request), () =>
+      const capacity_bytes = await objects.run(volumeId, 'NodeExpandVolume', fingerprint(request), () =>
         expandVolume(context, request),
       );
       return { capacity_bytes };
@@ -134,25 +134,25 @@ export function nodeService(options: NodeOptions): NodeHandlers {
 
 function nodeContext({
   attachRequired,
-  flights,
-  lane,
+  objects,
+  queue,
   nodeId,
   notesDirectory,
   pools,
   targetRoots,
 }: NodeOptions): NodeContext {
   let notes: Promise<Notes> | undefined;
-  const lateRemovals = new LateRemovals(pools, flights);
-  lateRemovals.resume(lane);
+  const lateRemovals = new LateRemovals(pools, objects);
+  lateRemovals.resume(queue);
   return {
     pools,
-    lane,
+    queue,
     targetRoots: targetRoots.map(normalizeRoot),
-    paths: new SingleFlight(),
+    paths: new ObjectQueue(),
     lateRemovals,
     attachedTo: attachRequired === true ? nodeId : undefined,
     notes() {
-      notes ??= Notes.open(notesDirectory, lane).catch((error) => {
+      notes ??= Notes.open(notesDirectory, queue).catch((error) => {
         // Tried again with the next call.
         notes = undefined;
         throw error;

@@ -1,5 +1,5 @@
 import type { VolumeId } from '../volume/id.ts';
-import { unlessLate } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/with-timeout.ts';
 import type { Condition, Pool } from './pool.ts';
 import { PoolQuarantined } from './quarantine.ts';
 
@@ -18,6 +18,6 @@ export async function conditionIn(pool: Pool, id: VolumeId): Promise<Condition> 
     if (error instanceof PoolQuarantined) return { abnormal: true, message: error.summary };
     throw error;
   });
-  const answer = await unlessLate(silentAfterMs, asked);
+  const answer = await withTimeout(silentAfterMs, asked);
   return answer === 'late' ? silentCondition : answer;
 }

@@ -1,6 +1,6 @@
 import type { DeviceNumber } from '../kernel/block/device.ts';
 import type { Descriptor } from '../kernel/call/descriptor.ts';
-import type { Lane } from '../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
@@ -114,7 +114,7 @@ export interface PoolCapacity {
   /** What the pool could hold if it were empty. */
   readonly totalBytes: bigint;
   /** What existing volumes have been promised. */
-  readonly promisedBytes: bigint;
+  readonly provisionedBytes: bigint;
   /** What volumes, snapshots and the trash take on disk now, each block once. */
   readonly usedBytes: bigint;
   /** What can still be promised (GC04): the same figure that `create` measures a request by. */
@@ -166,7 +166,7 @@ export interface Condition {
  * A place on one node that volumes are made from. Implementations keep every promise of the design by themselves:
  * each method is idempotent, safe against kill -9 at any step, and throws the errors of `volume/errors.ts`.
  * Calls for one volume id are never concurrent, except that a pool which copies may be asked for several copies of one
- * volume at a time: the services see to that (`volume/single-flight.ts`).
+ * volume at a time: the services see to that (`volume/object-queue.ts`).
  */
 export interface Pool {
   readonly name: string;
@@ -177,7 +177,7 @@ export interface Pool {
   /** How often mounted filesystems are trimmed; unless it is off, each is also before it is unmounted. */
   readonly trimming: Trimming;
   /** Where blocking calls to this pool's disk run, and where mounts of its volumes are made. */
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
 
   /**
    * Makes the volume, durably, before it returns: blank or formatted, or with the content of a snapshot or volume of
@@ -244,12 +244,12 @@ export interface Pool {
 
   /**
    * Makes the data reachable as a device; the same device again if it already is.
-   * `lasting`: the device stays until `detach`; otherwise it goes with its last user.
+   * `persistent`: the device stays until `detach`; otherwise it goes with its last user.
    */
-  attach(id: VolumeId, options: { readonly lasting: boolean }): Promise<Attachment>;
+  attach(id: VolumeId, options: { readonly persistent: boolean }): Promise<Attachment>;
   /** The devices through which the volume is reachable on this node now. */
   devices(id: VolumeId): Promise<AttachedDevice[]>;
-  /** Undoes a lasting attach; a device that is no longer this pool's is left alone. */
+  /** Undoes a persistent attach; a device that is no longer this pool's is left alone. */
   detach(device: DeviceNumber): Promise<void>;
   /** Which of this pool's volumes a device of this node belongs to, known to the records or not. */
   volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined>;
@@ -264,11 +264,11 @@ export interface Pool {
   /** Opens no device, so it is in nobody's way. */
   usage(): Promise<PoolUsage>;
   condition(id: VolumeId): Promise<Condition>;
-  /** Writes a little to the pool's disk, durably; fails or hangs as the disk does. Runs in this lane, not in the pool's. */
-  checkHealth(lane: Lane): Promise<void>;
+  /** Writes a little to the pool's disk, durably; fails or hangs as the disk does. Runs in this queue, not in the pool's. */
+  checkHealth(queue: DiskQueue): Promise<void>;
   /**
    * Leaves everything as it is, as a kill -9 would, but for what this process alone holds: the pool's lock, timers. For a
-   * pool whose lane has been closed; waits for nothing.
+   * pool whose queue has been closed; waits for nothing.
    */
   abandon(): void;
   /** Finishes what runs and lets the pool go. Volumes in use stay in use. */

@@ -1,12 +1,12 @@
 import type { DeviceNumber } from '../kernel/block/device.ts';
-import { Lane } from '../kernel/call/disk-queue.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Pool } from './pool.ts';
-import { type KeeperLog, PoolKeeper, type PoolOpener, type PoolState } from './supervisor/supervisor.ts';
+import { type PoolOpener, type PoolState, PoolSupervisor, type SupervisorLog } from './supervisor/supervisor.ts';
 
 export type { PoolOpener } from './supervisor/supervisor.ts';
 
@@ -17,10 +17,10 @@ export interface PoolsOptions {
   readonly threadsEach: number;
   /** A disk that has not answered for so long is sick. */
   readonly sickAfterMs: (poolName: string) => number;
-  readonly log: KeeperLog;
+  readonly log: SupervisorLog;
 }
 
-const quiet: KeeperLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const quiet: SupervisorLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const usual: PoolsOptions = { threadsEach: 4, sickAfterMs: () => 20_000, log: quiet };
 
 /** What there is to say of a configured pool. */
@@ -41,17 +41,17 @@ export type FoundVolume = Found<VolumeRecord>;
 
 type LookUp<Kind> = (pool: Pool) => Promise<Kind | undefined>;
 
-/** The configured pools of this node. Each has a keeper of its own: a sick one is reported and disturbs no other. */
+/** The configured pools of this node. Each has a supervisor of its own: a sick one is reported and disturbs no other. */
 export class Pools {
-  readonly #keepers = new Map<string, PoolKeeper>();
+  readonly #supervisors = new Map<string, PoolSupervisor>();
   readonly #defaultName: string;
 
   constructor(openers: ReadonlyMap<string, PoolOpener>, defaultName: string, options: PoolsOptions = usual) {
     const { log, sickAfterMs, threadsEach } = options;
     this.#defaultName = defaultName;
     for (const [name, opener] of openers) {
-      const makeLane = () => new Lane(name, threadsEach);
-      this.#keepers.set(name, new PoolKeeper({ name, opener, makeLane, sickAfterMs: sickAfterMs(name), log }));
+      const makeQueue = () => new DiskQueue(name, threadsEach);
+      this.#supervisors.set(name, new PoolSupervisor({ name, opener, makeQueue, sickAfterMs: sickAfterMs(name), log }));
     }
   }
 
@@ -62,8 +62,8 @@ export class Pools {
   async open(): Promise<{ readonly name: string; readonly error: unknown }[]> {
     const failures: { name: string; error: unknown }[] = [];
     await Promise.all(
-      Array.from(this.#keepers, async ([name, keeper]) => {
-        const error = await keeper.open();
+      Array.from(this.#supervisors, async ([name, supervisor]) => {
+        const error = await supervisor.open();
         if (error !== undefined) failures.push({ name, error });
       }),
     );
@@ -72,26 +72,26 @@ export class Pools {
 
   /** Whether every pool is open or has failed, or takes so long to open that its disk must be sick. */
   ready(): boolean {
-    return [...this.#keepers.values()].every(({ isSettled }) => isSettled);
+    return [...this.#supervisors.values()].every(({ isSettled }) => isSettled);
   }
 
   /** Why the driver is not healthy: the pools that failed, if there is none that ever worked (I08). */
   problems(): string[] {
-    const states = [...this.#keepers.values()].map(({ state }) => state);
+    const states = [...this.#supervisors.values()].map(({ state }) => state);
     // Of a sick disk no new start of the driver will make a well one.
     if (!states.every(({ state }) => state === 'failed')) return [];
     return states.flatMap((state) => (state.state === 'failed' ? [state.error.message] : []));
   }
 
   sights(): PoolSight[] {
-    return Array.from(this.#keepers, ([name, { state }]) => {
+    return Array.from(this.#supervisors, ([name, { state }]) => {
       const reason = state.state === 'failed' || state.state === 'quarantined' ? state.error.message : undefined;
       return { name, state: state.state, reason };
     });
   }
 
   names(): string[] {
-    return [...this.#keepers.keys()];
+    return [...this.#supervisors.keys()];
   }
 
   get defaultName(): string {
@@ -100,7 +100,7 @@ export class Pools {
 
   /** The pools that are open. */
   all(): Pool[] {
-    return [...this.#keepers.values()].flatMap(({ state }) => (state.state === 'open' ? [state.pool] : []));
+    return [...this.#supervisors.values()].flatMap(({ state }) => (state.state === 'open' ? [state.pool] : []));
   }
 
   /** The pools whose records are known: the open ones, and those in quarantine, which answer all else with an error. */
@@ -110,7 +110,7 @@ export class Pools {
 
   /** @throws InvalidArgument if there is no such pool, Unavailable while it cannot be used */
   get(name: string): Pool {
-    const { state } = this.#keeper(name);
+    const { state } = this.#supervisor(name);
     if (state.state === 'open') return state.pool;
     throw this.#closed(name, state);
   }
@@ -175,7 +175,7 @@ export class Pools {
     const found = await this.#searchKnown(what, lookUp);
     if (found !== undefined) return found;
     // In a pool that is in quarantine too: a call that was cut short may have made it.
-    const closed = this.names().find((name) => this.#keepers.get(name)?.state.state !== 'open');
+    const closed = this.names().find((name) => this.#supervisors.get(name)?.state.state !== 'open');
     if (closed !== undefined) {
       throw new Unavailable(`${what} is in no open pool, and pool ${closed} is not open; try again later.`);
     }
@@ -184,7 +184,7 @@ export class Pools {
 
   async #searchMade<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
     const found = await this.#searchKnown(what, lookUp);
-    const opening = this.names().find((name) => !this.#keeper(name).isSettled);
+    const opening = this.names().find((name) => !this.#supervisor(name).isSettled);
     if (found === undefined && opening !== undefined) this.get(opening);
     return found;
   }
@@ -205,20 +205,20 @@ export class Pools {
     return found[0];
   }
 
-  #keeper(name: string): PoolKeeper {
-    const keeper = this.#keepers.get(name);
-    if (keeper !== undefined) return keeper;
+  #supervisor(name: string): PoolSupervisor {
+    const supervisor = this.#supervisors.get(name);
+    if (supervisor !== undefined) return supervisor;
     throw new InvalidArgument(`There is no pool '${name}' on this node. Its pools: ${this.names().join(', ')}.`);
   }
 
   #known(name: string): Pool | undefined {
-    const { state } = this.#keeper(name);
+    const { state } = this.#supervisor(name);
     return state.state === 'open' || state.state === 'quarantined' ? state.pool : undefined;
   }
 
   #closed(name: string, state: Exclude<PoolState, { state: 'open' }>): Unavailable {
     if (state.state !== 'opening') return state.error;
-    const isSlow = this.#keeper(name).isSettled;
+    const isSlow = this.#supervisor(name).isSettled;
     return new Unavailable(
       isSlow
         ? `pool ${name} is still being opened, and has been for long: its disk does not answer, it seems.`
@@ -257,10 +257,10 @@ export class Pools {
 
   /** The driver is stopping: what is not open yet need not be. */
   stopOpening(): void {
-    for (const keeper of this.#keepers.values()) keeper.stopOpening();
+    for (const supervisor of this.#supervisors.values()) supervisor.stopOpening();
   }
 
   async close(): Promise<void> {
-    await finishAll(Array.from(this.#keepers.values(), (keeper) => keeper.stop()));
+    await finishAll(Array.from(this.#supervisors.values(), (supervisor) => supervisor.stop()));
   }
 }

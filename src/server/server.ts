@@ -10,7 +10,7 @@ import { addServices } from '../csi/call.ts';
 import { type Listener, listen, newServer } from '../csi/listener.ts';
 import { serveRegistration } from '../csi/registration.ts';
 import { identityService } from '../identity/service.ts';
-import { Lane } from '../kernel/call/disk-queue.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
 import { nodeService } from '../node/service.ts';
@@ -20,12 +20,12 @@ import { type PoolOpener, Pools } from '../pool/pools.ts';
 import { snapshotMetadataService } from '../snapshot-metadata/service.ts';
 import { version } from '../version.ts';
 import { HoldfastError } from '../volume/errors.ts';
-import { SingleFlight } from '../volume/object-queue.ts';
+import { ObjectQueue } from '../volume/object-queue.ts';
 import { topologyKey } from '../volume/topology.ts';
-import { unlessLate } from '../volume/with-timeout.ts';
+import { withTimeout } from '../volume/with-timeout.ts';
 import { Drain } from './in-flight-calls.ts';
 import { Gate } from './startup-gate.ts';
-import { laneSizes } from './threads.ts';
+import { queueSizes } from './threads.ts';
 
 /** For so long after the start calls wait for the pools to open; one on a disk that hangs would hold them up for ever. */
 const openingPatienceMs = 5_000;
@@ -52,7 +52,7 @@ export interface Driver {
 
 /** Starts the driver. It answers Probe as soon as this resolves; the pools open after that. */
 export async function startDriver(config: ServeConfig, log: Logger): Promise<Driver> {
-  const sizes = laneSizes(workerThreads, config.pools.length);
+  const sizes = queueSizes(workerThreads, config.pools.length);
   const pools = new Pools(poolOpeners(config, log), config.defaultPool, {
     threadsEach: sizes.pool,
     sickAfterMs: (name) => config.pools.find((pool) => pool.name === name)?.sickAfterMs ?? 0,
@@ -63,19 +63,19 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   const isStopping = () => stopping.signal.aborted;
 
   const server = newServer();
-  const flights = new SingleFlight();
-  const kubeletLane = new Lane('kubelet', sizes.kubelet);
+  const objects = new ObjectQueue();
+  const kubeletQueue = new DiskQueue('kubelet', sizes.kubelet);
   const gate = new Gate();
-  const { admin: adminHandlers, ...handlers } = services(config, { pools, flights, kubeletLane, drain, gate });
+  const { admin: adminHandlers, ...handlers } = services(config, { pools, objects, kubeletQueue, drain, gate });
   addServices(server, handlers, { log, ready: () => !isStopping(), stopping: stopping.signal });
   await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 
   // Before the pools open: what they find half done is counted too.
-  const monitoring = await monitor(config, { pools, kubeletLane, isStopping, log });
+  const monitoring = await monitor(config, { pools, kubeletQueue, isStopping, log });
   const opened = openPools(pools, isStopping, log);
-  const trimTimer = new TrimTimer({ pools, flights, log });
+  const trimTimer = new TrimTimer({ pools, objects, log });
   const registered = register(config, { opened, stopping: stopping.signal, log });
   const administered = import('../admin/administer.ts').then(({ administer }) => {
     const { adminSocketPath: socketPath } = config;
@@ -83,7 +83,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   });
   // Who waits for these hears of it; nobody has to.
   opened.catch(() => undefined);
-  void unlessLate(openingPatienceMs, Promise.allSettled([opened])).then(() => gate.open());
+  void withTimeout(openingPatienceMs, Promise.allSettled([opened])).then(() => gate.open());
 
   return {
     opened,
@@ -101,10 +101,10 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
       const isIdle = await drain.idle(callGraceMs);
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
       // A call that has ended waits for nothing but its client, who may have stopped reading.
-      await Promise.all([listener.close(isIdle ? readingGraceMs : 0), unlessLate(readingGraceMs, adminClosed)]);
+      await Promise.all([listener.close(isIdle ? readingGraceMs : 0), withTimeout(readingGraceMs, adminClosed)]);
       await monitoring?.close();
       const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
-      if ((await unlessLate(poolGraceMs, closed)) === 'late') {
+      if ((await withTimeout(poolGraceMs, closed)) === 'late') {
         log.warn('a pool takes too long to close; it is left as it is');
       }
       log.info('stopped');
@@ -116,52 +116,52 @@ function poolOpeners(config: Config, log: Logger): ReadonlyMap<string, PoolOpene
   const { dataDirectory, lockTimeoutMs } = config;
   const opener =
     (pool: PoolConfig): PoolOpener =>
-    async (lane, stopping) => {
+    async (queue, stopping) => {
       // Loaded while the driver already listens: the first Probe does not wait for it.
       const { openImagePool } = await import('../pool/kinds/image/open.ts');
-      return openImagePool({ ...pool, dataDirectory, lockTimeoutMs, stopping, lane, log });
+      return openImagePool({ ...pool, dataDirectory, lockTimeoutMs, stopping, queue, log });
     };
   return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
 
 interface Parts {
   readonly pools: Pools;
-  readonly flights: SingleFlight;
-  readonly kubeletLane: Lane;
+  readonly objects: ObjectQueue;
+  readonly kubeletQueue: DiskQueue;
   readonly drain: Drain;
   readonly gate: Gate;
 }
 
-function services(config: ServeConfig, { pools, flights, kubeletLane, drain, gate }: Parts) {
+function services(config: ServeConfig, { pools, objects, kubeletQueue, drain, gate }: Parts) {
   const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
   const topology = { [topologyKey]: nodeId };
   const calls = <H extends object>(handlers: H) => drain.count(gate.guard(handlers));
   return {
     identity: identityService({ name: driverName, version, pools, searchPath }),
-    controller: calls(controllerService({ nodeId, topology, pools, flights, expansion, attach, maxVolumesPerNode })),
+    controller: calls(controllerService({ nodeId, topology, pools, objects, expansion, attach, maxVolumesPerNode })),
     node: calls(
       nodeService({
         nodeId,
         topology,
         pools,
-        flights,
+        objects,
         targetRoots,
         notesDirectory: config.notesDirectory,
-        lane: kubeletLane,
+        queue: kubeletQueue,
         attachRequired: attach === 'required',
         maxVolumesPerNode,
       }),
     ),
-    groupController: calls(groupControllerService({ nodeId, pools, flights })),
-    snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, flights })),
-    admin: drain.count(adminService({ pools, flights })),
+    groupController: calls(groupControllerService({ nodeId, pools, objects })),
+    snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, objects })),
+    admin: drain.count(adminService({ pools, objects })),
   };
 }
 
 /** Metrics and health, if anybody is to see them; otherwise their code is not even loaded. */
 async function monitor(
   config: ServeConfig,
-  live: Pick<MonitoringOptions, 'isStopping' | 'kubeletLane' | 'log' | 'pools'>,
+  live: Pick<MonitoringOptions, 'isStopping' | 'kubeletQueue' | 'log' | 'pools'>,
 ): Promise<Monitoring | undefined> {
   const { driverName: driver, httpAddress: address, nodeId: node_id, socketPath } = config;
   if (address === undefined) return undefined;
@@ -201,7 +201,7 @@ async function register(config: ServeConfig, { log, opened, stopping }: Registra
     const stopped = new Promise<'stopped'>((resolve) => {
       stopping.addEventListener('abort', () => resolve('stopped'), { once: true });
     });
-    const outcome = await Promise.race([stopped, unlessLate(registrationPatienceMs, opened)]);
+    const outcome = await Promise.race([stopped, withTimeout(registrationPatienceMs, opened)]);
     if (outcome === 'stopped' || stopping.aborted) return undefined;
     if (outcome === 'late') log.warn('registering although a pool is still being opened');
     const options = { socketPath: registrationSocketPath, driverName, endpointPath: socketPath, log };

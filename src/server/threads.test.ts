@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { laneSizes, wantedThreads } from './threads.ts';
+import { queueSizes, wantedThreads } from './threads.ts';
 
-test('with enough threads every lane has what it wants', () => {
-  assert.deepEqual(laneSizes(wantedThreads(3), 3), { pool: 8, kubelet: 4 });
-  assert.deepEqual(laneSizes(wantedThreads(3) + 50, 3), { pool: 8, kubelet: 4 });
+test('with enough threads every queue has what it wants', () => {
+  assert.deepEqual(queueSizes(wantedThreads(3), 3), { pool: 8, kubelet: 4 });
+  assert.deepEqual(queueSizes(wantedThreads(3) + 50, 3), { pool: 8, kubelet: 4 });
 });
 
-test('design 3.7: with fewer threads all lanes together still leave one free', () => {
+test('design 3.7: with fewer threads all queues together still leave one free', () => {
   for (let threads = 3; threads < 40; threads++) {
     for (let pools = 1; pools < threads - 1; pools++) {
-      const { pool, kubelet } = laneSizes(threads, pools);
+      const { pool, kubelet } = queueSizes(threads, pools);
       assert.ok(pool >= 1 && kubelet >= 1);
       assert.ok(pool * pools + kubelet < threads, `${threads} threads, ${pools} pools`);
     }

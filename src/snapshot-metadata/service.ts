@@ -8,13 +8,13 @@ import type { StreamContext } from '../csi/handler.ts';
 import type { Found, Pools } from '../pool/pools.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, OutOfRange, Unavailable } from '../volume/errors.ts';
 import { parseSnapshotId } from '../volume/id.ts';
-import type { SingleFlight } from '../volume/object-queue.ts';
+import type { ObjectQueue } from '../volume/object-queue.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 
 export interface SnapshotMetadataOptions {
   readonly pools: Pools;
   /** Shared with the controller: tells of snapshots that are being made. */
-  readonly flights: SingleFlight;
+  readonly objects: ObjectQueue;
 }
 
 type Snapshot = Found<SnapshotRecord>;
@@ -30,12 +30,12 @@ interface Page {
 const rangesPerMessage = 2048;
 
 /** The SnapshotMetadata service: which blocks a snapshot holds, and which changed between two, without reading them. */
-export function snapshotMetadataService({ pools, flights }: SnapshotMetadataOptions): SnapshotMetadataHandlers {
+export function snapshotMetadataService({ pools, objects }: SnapshotMetadataOptions): SnapshotMetadataHandlers {
   async function find(text: string): Promise<Snapshot> {
     const id = parseSnapshotId(text);
     const found = id === undefined ? undefined : await pools.findSnapshot(id);
     if (found !== undefined) return found;
-    if (id !== undefined && flights.busy(id)) {
+    if (id !== undefined && objects.busy(id)) {
       throw new Unavailable(`Snapshot ${id} is still being made; try again.`); // SM15
     }
     throw new NotFound(`There is no snapshot ${JSON.stringify(text)} on this node.`); // SM02

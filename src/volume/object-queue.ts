@@ -1,7 +1,7 @@
 import { Aborted } from './errors.ts';
-import { unlessLate } from './with-timeout.ts';
+import { withTimeout } from './with-timeout.ts';
 
-interface Flight {
+interface QueuedCall {
   readonly what: string;
   /** undefined: its result is its own. */
   readonly fingerprint: string | undefined;
@@ -29,8 +29,8 @@ const patienceMs = 2_000;
  * retry finds the work its first try started (T01, T02). A different call waits its turn for a moment, in order, and
  * then gets ABORTED with the name of what it waited for.
  */
-export class SingleFlight {
-  readonly #lines = new Map<string, Flight[]>();
+export class ObjectQueue {
+  readonly #lines = new Map<string, QueuedCall[]>();
   readonly #patienceMs: number;
 
   constructor(waitMs = patienceMs) {
@@ -45,7 +45,7 @@ export class SingleFlight {
   async run<T>(object: string, what: string, fingerprint: string, work: () => Promise<T>): Promise<T> {
     const last = this.#lines.get(object)?.at(-1);
     // Only the last: what an earlier one achieves, a call behind it may undo, and this one came after both.
-    // Only this method puts flights with a fingerprint in, keyed by RPC, so an equal flight has this call's type.
+    // Only this method puts calls with a fingerprint in, keyed by RPC, so an equal call has this call's type.
     if (last?.what === what && last.fingerprint === fingerprint) return last.result as Promise<T>;
     return this.#enter(object, { what, fingerprint, isShared: false }, work);
   }
@@ -66,25 +66,25 @@ export class SingleFlight {
     return this.#lines.has(object);
   }
 
-  async #enter<T>(object: string, entry: Omit<Flight, 'result'>, work: () => Promise<T>): Promise<T> {
+  async #enter<T>(object: string, entry: Omit<QueuedCall, 'result'>, work: () => Promise<T>): Promise<T> {
     const line = this.#lines.get(object) ?? [];
-    const ahead = line.filter((flight) => !(entry.isShared && flight.isShared));
+    const ahead = line.filter((call) => !(entry.isShared && call.isShared));
     const result = ahead.length === 0 ? work() : this.#after(object, ahead, work);
-    const flight: Flight = { ...entry, result };
-    line.push(flight);
+    const call: QueuedCall = { ...entry, result };
+    line.push(call);
     this.#lines.set(object, line);
     try {
       return await result;
     } finally {
-      line.splice(line.indexOf(flight), 1);
+      line.splice(line.indexOf(call), 1);
       if (line.length === 0) this.#lines.delete(object);
     }
   }
 
   /** Waits for all that came before: one that gave up waiting is done long before the one it waited for. */
-  async #after<T>(object: string, ahead: readonly Flight[], work: () => Promise<T>): Promise<T> {
-    const settled = Promise.allSettled(ahead.map((flight) => flight.result));
-    if ((await unlessLate(this.#patienceMs, settled)) === 'late') {
+  async #after<T>(object: string, ahead: readonly QueuedCall[], work: () => Promise<T>): Promise<T> {
+    const settled = Promise.allSettled(ahead.map((call) => call.result));
+    if ((await withTimeout(this.#patienceMs, settled)) === 'late') {
       throw new Aborted(`${object}: ${ahead[0]?.what} is still at work on it; try again.`);
     }
     return work();

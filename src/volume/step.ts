@@ -36,7 +36,7 @@ export const stepNames = [
   'publication/record',
   'snapshot/directory',
   'snapshot/ahead',
-  'snapshot/cut',
+  'snapshot/take',
   'snapshot/record',
   'snapshot/commit',
   'snapshot/remove',
@@ -70,7 +70,7 @@ export const stepNames = [
 
 export type StepName = (typeof stepNames)[number];
 
-/** Where a test wants the process to die: `before create/commit`; or `after snapshot/cut 2`, at its second pass. */
+/** Where a test wants the process to die: `before create/commit`; or `after snapshot/take 2`, at its second pass. */
 export interface CrashPoint {
   readonly when: 'before' | 'after';
   readonly step: StepName;

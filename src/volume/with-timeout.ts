@@ -1,5 +1,5 @@
 /** Waits for an answer, but no longer than this; the work goes on. */
-export async function unlessLate<T>(timeoutMs: number, work: Promise<T>): Promise<T | 'late'> {
+export async function withTimeout<T>(timeoutMs: number, work: Promise<T>): Promise<T | 'late'> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<'late'>((resolve) => {
     timer = setTimeout(() => resolve('late'), timeoutMs);

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { Aborted, Unavailable } from '../../src/volume/errors.ts';
-import { SingleFlight, volumeNameKey } from '../../src/volume/object-queue.ts';
+import { ObjectQueue, volumeNameKey } from '../../src/volume/object-queue.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -17,19 +17,19 @@ describe("the operator's commands", () => {
     const pools = new Pools(new Map([['test', async () => pool]]), 'test');
     await pools.open();
     try {
-      const flights = new SingleFlight(20);
-      const admin = adminService({ pools, flights });
+      const objects = new ObjectQueue(20);
+      const admin = adminService({ pools, objects });
       const { id } = await pool.create(volumeSpec('v'));
       await pool.remove(id);
 
       const held = new EventTarget();
-      const other = flights.run(id, 'CreateVolume', '', () => once(held, 'end'));
+      const other = objects.run(id, 'CreateVolume', '', () => once(held, 'end'));
       await assert.rejects(admin.restore({ id }, call), Aborted);
       await assert.rejects(admin.purge({ id }, call), Aborted);
       await assert.rejects(admin.purge({}, call), Aborted);
       held.dispatchEvent(new Event('end'));
       await other;
-      const maker = flights.run(volumeNameKey('v'), 'CreateVolume', '', () => once(held, 'end'));
+      const maker = objects.run(volumeNameKey('v'), 'CreateVolume', '', () => once(held, 'end'));
       await assert.rejects(admin.restore({ id }, call), Aborted);
       held.dispatchEvent(new Event('end'));
       await maker;
@@ -55,7 +55,7 @@ describe("the operator's commands", () => {
     );
     await pools.open();
     try {
-      const admin = adminService({ pools, flights: new SingleFlight() });
+      const admin = adminService({ pools, objects: new ObjectQueue() });
       await assert.rejects(admin.restore({ id: volumeSpec('v').id }, call), Unavailable);
       const { problems, volumes } = await admin.listTrash({}, call);
       assert.deepEqual(volumes, []);

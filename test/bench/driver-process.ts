@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Scratch } from '../support/scratch.ts';
 
-/** The two homes a pool has on most nodes: a directory of the host's filesystem, and the default, a file with XFS. */
+/** The two locations a pool has on most nodes: a directory of the host's filesystem, and the default, a file with XFS. */
 export const pools = ['directory', 'file'] as const;
 export type PoolName = (typeof pools)[number];
 

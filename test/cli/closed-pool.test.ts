@@ -35,7 +35,7 @@ async function assertShown(
   const pools = await holdfast(['pools', '--json'], environment);
   assert.equal(pools.code, 0, pools.stderr);
   const [pool] = JSON.parse(pools.stdout).pools;
-  assert.deepEqual([pool.state, pool.volumes, pool.capacity.promisedBytes], ['closed', 1, String(64 << 20)]);
+  assert.deepEqual([pool.state, pool.volumes, pool.capacity.provisionedBytes], ['closed', 1, String(64 << 20)]);
 }
 
 describe('a pool that is not mounted, as no driver runs', () => {

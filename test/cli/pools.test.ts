@@ -19,7 +19,10 @@ describe('holdfast pools', () => {
     assert.equal(stderr, '');
     assert.equal(code, 0);
     const [titles, a, b] = stdout.split('\n').map((line) => line.split(/ {2,}/));
-    assert.equal(titles?.join(' '), 'NAME KIND STATE VOLUMES SIZE PROMISED USED SNAPSHOTS AVAILABLE FREE DRIVER HOME');
+    assert.equal(
+      titles?.join(' '),
+      'NAME KIND STATE VOLUMES SIZE PROVISIONED USED SNAPSHOTS AVAILABLE FREE DRIVER LOCATION',
+    );
     assert.deepEqual([a?.[0], a?.[2], a?.[3], a?.at(-1)], ['a', 'open', '0', `directory ${scratch.join('a')}`]);
     assert.deepEqual([b?.[0], b?.[2], b?.[3], b?.[5]], ['b (default)', 'open', '1', '64Mi']);
     assert.equal(b?.at(-2), `pid ${driver.pid}`);
@@ -32,7 +35,7 @@ describe('holdfast pools', () => {
         { name: 'b', state: 'open', volumes: 1 },
       ],
     );
-    assert.equal(pools[1].capacity.promisedBytes, String(64 << 20));
+    assert.equal(pools[1].capacity.provisionedBytes, String(64 << 20));
     assert.equal(pools[1].drivers[0].pid, driver.pid);
     const { available_capacity } = await client.controller.GetCapacity({ parameters: { pool: 'b' } });
     // GetCapacity answers in whole blocks.

@@ -7,7 +7,7 @@ import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 
-/** Each makes a home that the driver will not use, and returns how the configuration names it. */
+/** Each makes a location that the driver will not use, and returns how the configuration names it. */
 const situations: Readonly<Record<string, { readonly make: (scratch: Scratch) => string; readonly says: RegExp }>> = {
   'a disk with an ext4': {
     make: (scratch) => {

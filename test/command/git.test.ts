@@ -164,10 +164,10 @@ describe('populateFromGit', () => {
     const marked = join(directory, 'marked');
     mkdirSync(marked);
     chmodSync(marked, 0o777);
-    const home = join(directory, 'home');
+    const location = join(directory, 'location');
     const hooks = join(directory, 'template', 'hooks');
     mkdirSync(hooks, { recursive: true });
-    mkdirSync(home);
+    mkdirSync(location);
     for (const hook of ['post-checkout', 'reference-transaction', 'post-index-change']) {
       writeFileSync(join(hooks, hook), `#!/bin/sh\ntouch ${marked}/${hook}\n`, { mode: 0o755 });
     }
@@ -179,14 +179,14 @@ describe('populateFromGit', () => {
       'submodule.recurse': 'true',
     };
     for (const [name, value] of Object.entries(settings)) {
-      repository.git('config', `--file=${home}/.gitconfig`, name, value);
+      repository.git('config', `--file=${location}/.gitconfig`, name, value);
       // Nor those that the repository itself has.
       repository.git('config', name, value);
     }
     setVariables(t, {
-      HOME: home,
+      HOME: location,
       GIT_TEMPLATE_DIR: join(directory, 'template'),
-      GIT_CONFIG_GLOBAL: `${home}/.gitconfig`,
+      GIT_CONFIG_GLOBAL: `${location}/.gitconfig`,
     });
 
     const { look, populate } = await volume(t, directory);

@@ -20,14 +20,14 @@ export function describeEphemeral(kind: string, { open }: PoolWithOptions): void
       using scratch = new Scratch('ephemeral');
       const pool = await open(scratch);
       const id = await ephemeral(pool, 'csi-0');
-      const { id: lasting } = await pool.create(volumeSpec('lasting'));
+      const { id: persistent } = await pool.create(volumeSpec('persistent'));
       assert.deepEqual((await pool.find(id))?.ephemeral, { handle: 'csi-0', digest: 'x' });
       const listed = await pool.list(undefined, undefined);
       assert.deepEqual(
         listed.map((record) => record.id),
-        [lasting],
+        [persistent],
       );
-      assert.ok((await pool.capacity()).promisedBytes >= 128n << 20n);
+      assert.ok((await pool.capacity()).provisionedBytes >= 128n << 20n);
       await pool.close();
     });
 

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { canReflink } from '../../src/pool/location/reflink.ts';
 import { DataLoss, FailedPrecondition } from '../../src/volume/errors.ts';
 import { startNamespace } from '../support/child.ts';
@@ -24,26 +24,26 @@ import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const gibibyte = 1n << 30n;
-const lane = new Lane('test', 4);
+const queue = new DiskQueue('test', 4);
 
 function auto(sizeBytes = 2n * gibibyte) {
-  return { home: { type: 'auto', sizeBytes } } as const;
+  return { location: { type: 'auto', sizeBytes } } as const;
 }
 
-describe('the home of an image pool', () => {
+describe('the location of an image pool', () => {
   test('with nothing configured, volumes can share blocks whatever the host filesystem is', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     const pool = await openTestPool(scratch, auto());
-    assert.equal(await canReflink(lane, scratch.join('data/pools/test')), true);
-    assert.equal(existsSync(scratch.join('data/pools/test.img')), !(await canReflink(lane, scratch.path)));
+    assert.equal(await canReflink(queue, scratch.join('data/pools/test')), true);
+    assert.equal(existsSync(scratch.join('data/pools/test.img')), !(await canReflink(queue, scratch.path)));
     await pool.close();
     await assertNothingLeft(scratch);
   });
 
   test('a sparse backing file takes little, and gives back what is deleted', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     const path = scratch.join('pool.img');
-    const pool = await openTestPool(scratch, { home: { type: 'file', path, sizeBytes: 4n * gibibyte } });
+    const pool = await openTestPool(scratch, { location: { type: 'file', path, sizeBytes: 4n * gibibyte } });
     const allocated = () => statSync(path).blocks * 512;
     const empty = allocated();
     const { id } = await pool.create(volumeSpec('data', { content: { type: 'block' } }));
@@ -59,7 +59,7 @@ describe('the home of an image pool', () => {
   });
 
   test('a larger size in the configuration makes a backing file larger, a smaller one leaves it', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     const total = async (sizeBytes: bigint) => {
       const pool = await openTestPool(scratch, auto(sizeBytes));
       const { totalBytes } = await pool.capacity();
@@ -74,7 +74,7 @@ describe('the home of an image pool', () => {
   });
 
   test('ST09: a disk that holds anything at all is not formatted and not changed', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     for (const make of [
       (path: string) => execFileSync('mkfs.ext4', ['-q', path]),
       (path: string) => execFileSync('mkfs.btrfs', ['-q', path]),
@@ -88,8 +88,8 @@ describe('the home of an image pool', () => {
       truncateSync(path, 120 << 20);
       make(path);
       const before = digestOf(path);
-      const home = { type: 'file', path, sizeBytes: 120n << 20n } as const;
-      await assert.rejects(openTestPool(scratch, { home }), (error) => {
+      const location = { type: 'file', path, sizeBytes: 120n << 20n } as const;
+      await assert.rejects(openTestPool(scratch, { location }), (error) => {
         assert.ok(error instanceof FailedPrecondition);
         assert.match(error.message, /not blank.*wipefs/s);
         return true;
@@ -99,20 +99,20 @@ describe('the home of an image pool', () => {
   });
 
   test('a directory with somebody else in it is refused', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     mkdirSync(scratch.join('pool'));
     writeFileSync(scratch.join('pool/letters.txt'), 'dear');
     await assert.rejects(openTestPool(scratch), /not empty and not a pool.*letters\.txt/);
   });
 
   test('a missing parent is not made: its disk may not be mounted', async () => {
-    using scratch = new Scratch('home');
-    const home = { type: 'directory', path: scratch.join('mnt/disk/pool') } as const;
-    await assert.rejects(openTestPool(scratch, { home }), /Is its disk mounted/);
+    using scratch = new Scratch('location');
+    const location = { type: 'directory', path: scratch.join('mnt/disk/pool') } as const;
+    await assert.rejects(openTestPool(scratch, { location }), /Is its disk mounted/);
   });
 
-  test('an empty home where there was a pool is refused: a new pool would hide every volume', async () => {
-    using scratch = new Scratch('home');
+  test('an empty location where there was a pool is refused: a new pool would hide every volume', async () => {
+    using scratch = new Scratch('location');
     await (await openTestPool(scratch)).close();
     rmSync(scratch.join('pool'), { recursive: true });
     await assert.rejects(openTestPool(scratch), /Is its disk mounted/);
@@ -121,7 +121,7 @@ describe('the home of an image pool', () => {
   });
 
   test("another pool's disk in this pool's place is refused", async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     await (await openTestPool(scratch)).close();
     const path = scratch.join('pool/pool.json');
     const other = readFileSync(path, 'utf8').replace(/"id": "[^"]+"/, '"id": "01020304-0506-4708-890a-0b0c0d0e0f10"');
@@ -130,7 +130,7 @@ describe('the home of an image pool', () => {
   });
 
   test('a pool of a newer format is left alone', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     await (await openTestPool(scratch)).close();
     const path = scratch.join('pool/pool.json');
     writeFileSync(path, readFileSync(path, 'utf8').replace('"format": 1', '"format": 2'));
@@ -138,7 +138,7 @@ describe('the home of an image pool', () => {
   });
 
   test('the second driver on a pool is told who has it, and gets it when the first lets go', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     for (const options of [{}, { ...auto(), name: 'auto' }]) {
       const first = await openTestPool(scratch, options);
       await assert.rejects(openTestPool(scratch, options), (error) => {
@@ -153,7 +153,7 @@ describe('the home of an image pool', () => {
   });
 
   test("what somebody else mounted in the pool's place is refused, and nothing is written to it", async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     const root = scratch.join('data/pools/test');
     mkdirSync(root, { recursive: true });
     const image = sparseFile(scratch.join('foreign.img'), 64);
@@ -168,7 +168,7 @@ describe('the home of an image pool', () => {
   });
 
   test('T04: a pool whose mount lives on in another mount namespace is not attached twice', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     const pool = await openTestPool(scratch, auto());
     const loops = scratch.loops();
     await using _other = await startNamespace(scratch.path);
@@ -194,11 +194,11 @@ function masterBootRecord(): Buffer {
 
 describe('a hurt image pool', () => {
   test('a pool that a driver left frozen when it was killed is thawed', async () => {
-    using scratch = new Scratch('home');
+    using scratch = new Scratch('location');
     const path = scratch.join('pool.img');
-    const home = { home: { type: 'file', path, sizeBytes: 2n * gibibyte } } as const;
+    const location = { location: { type: 'file', path, sizeBytes: 2n * gibibyte } } as const;
     const root = scratch.join('data/pools/test');
-    const first = await openTestPool(scratch, home);
+    const first = await openTestPool(scratch, location);
     const { id } = await first.create(volumeSpec('data', { content: { type: 'block' } }));
     {
       // In use, it stays mounted.
@@ -206,7 +206,7 @@ describe('a hurt image pool', () => {
       await first.close();
     }
     using _frozen = new Frozen(root);
-    const second = await soon(openTestPool(scratch, home), 'the pool is not opened: has it been left frozen?');
+    const second = await soon(openTestPool(scratch, location), 'the pool is not opened: has it been left frozen?');
     await second.remove(id);
     await second.close();
     await assertNothingLeft(scratch);
@@ -242,7 +242,7 @@ describe('a hurt image pool', () => {
     truncateSync(scratch.join('pool/volumes', short.id, 'data'), 1 << 20);
     for (const { id } of [missing, short]) {
       assert.equal((await pool.condition(id)).abnormal, true);
-      await assert.rejects(pool.attach(id, { lasting: false }), DataLoss);
+      await assert.rejects(pool.attach(id, { persistent: false }), DataLoss);
     }
     assert.deepEqual(scratch.loops(), []);
     rmSync(scratch.join('pool/volumes', missing.id), { recursive: true });

@@ -10,14 +10,18 @@ import { describeTrash, describeTrashUnderPressure, type PoolWithOptions } from 
 
 const backingFile: PoolWithOptions = {
   open: (scratch, options) =>
-    openTestPool(scratch, { home: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n }, ...options }),
+    openTestPool(scratch, {
+      location: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n },
+      ...options,
+    }),
 };
 
 const kinds: Readonly<Record<string, PoolWithOptions>> = {
   'image pool in a directory of the host': { open: openTestPool },
   'image pool in a backing file': backingFile,
   'image pool on a blank disk': {
-    open: (scratch, options) => openTestPool(scratch, { home: { type: 'device', path: disk(scratch) }, ...options }),
+    open: (scratch, options) =>
+      openTestPool(scratch, { location: { type: 'device', path: disk(scratch) }, ...options }),
   },
 };
 

@@ -68,13 +68,13 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('thick', { provisioning: 'thick', content: { type: 'block' } }));
       const taken = await pool.capacity();
-      assert.equal(taken.promisedBytes, 64n * mebibyte);
+      assert.equal(taken.provisionedBytes, 64n * mebibyte);
       assert.equal(taken.usedBytes, 64n * mebibyte);
       await pool.remove(id);
       await pool.close();
       const again = await open(scratch);
-      const { promisedBytes, usedBytes } = await again.capacity();
-      assert.deepEqual({ promisedBytes, usedBytes }, { promisedBytes: 0n, usedBytes: 0n });
+      const { provisionedBytes, usedBytes } = await again.capacity();
+      assert.deepEqual({ provisionedBytes, usedBytes }, { provisionedBytes: 0n, usedBytes: 0n });
       await again.close();
     });
 
@@ -102,7 +102,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('busy', { content: { type: 'block' } }));
-      const attachment = await pool.attach(id, { lasting: true });
+      const attachment = await pool.attach(id, { persistent: true });
       await attachment.release();
       await assert.rejects(pool.remove(id), FailedPrecondition);
       await assert.rejects(pool.repair(id, 'ext4'), FailedPrecondition);
@@ -116,9 +116,9 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('device', { content: { type: 'block' } }));
-      const first = await pool.attach(id, { lasting: true });
+      const first = await pool.attach(id, { persistent: true });
       await first.release();
-      const second = await pool.attach(id, { lasting: true });
+      const second = await pool.attach(id, { persistent: true });
       await second.release();
       assert.deepEqual(second.device, first.device);
       assert.equal(await pool.volumeOfDevice(first.device), id);
@@ -134,11 +134,11 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       await pool.close();
     });
 
-    test('T04: a lasting device that nobody shows goes at the next start', async () => {
+    test('T04: a persistent device that nobody shows goes at the next start', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('orphan', { content: { type: 'block' } }));
-      await (await pool.attach(id, { lasting: true })).release();
+      await (await pool.attach(id, { persistent: true })).release();
       await pool.close();
       const again = await open(scratch);
       await eventually(async () => assert.deepEqual(await again.devices(id), []));
@@ -149,7 +149,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('grow', { content: { type: 'block' } }));
-      const attachment = await pool.attach(id, { lasting: true });
+      const attachment = await pool.attach(id, { persistent: true });
       await attachment.release();
       writeFileSync(attachment.devicePath, Buffer.alloc(4096, 7));
       assert.equal((await pool.grow(id, 128n * mebibyte)).sizeBytes, 128n * mebibyte);
@@ -197,7 +197,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       const pool = await open(scratch);
       const id = volumeIdFor('node', 'test', 'never');
       await assert.rejects(pool.grow(id, 1n << 30n), NotFound);
-      await assert.rejects(pool.attach(id, { lasting: true }), NotFound);
+      await assert.rejects(pool.attach(id, { persistent: true }), NotFound);
       await pool.remove(id);
       await pool.detach({ major: 7, minor: 1_000_000 });
       assert.deepEqual(await pool.devices(id), []);

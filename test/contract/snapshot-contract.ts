@@ -208,7 +208,7 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       for (const name of ['a', 'b']) volumes.push(await pool.create(volumeSpec(name, { content: { type: 'block' } })));
       const [first] = volumes;
       assert.ok(first);
-      const attachment = await pool.attach(first.id, { lasting: true });
+      const attachment = await pool.attach(first.id, { persistent: true });
       await attachment.release();
       writeFileSync(attachment.devicePath, Buffer.alloc(4096, 5));
       const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
@@ -220,7 +220,7 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
         type: 'snapshot',
         id: alone.id,
       });
-      const copy = await pool.attach(restored.id, { lasting: true });
+      const copy = await pool.attach(restored.id, { persistent: true });
       await copy.release();
       assert.equal(readFileSync(copy.devicePath)[0], 5);
       for (const { device } of [attachment, copy]) await pool.detach(device);
@@ -233,7 +233,7 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       const source = await pool.create(
         volumeSpec('thick', { content: { type: 'block' }, provisioning: 'thick', sizeBytes: 256n * mebibyte }),
       );
-      const { device, devicePath, release } = await pool.attach(source.id, { lasting: true });
+      const { device, devicePath, release } = await pool.attach(source.id, { persistent: true });
       await release();
       writeFileSync(devicePath, Buffer.alloc(256 << 20, 1), { flag: 'r+', flush: true });
       await pool.detach(device);

@@ -7,7 +7,7 @@ import { CallError, type DriverClient } from '../support/client.ts';
 import { DriverProcess, type Ending } from '../support/driver.ts';
 import type { Scratch } from '../support/scratch.ts';
 import type { DriverCommand } from './bundle.ts';
-import { type CrashPool, makePool, type PoolHome } from './crash-pool.ts';
+import { type CrashPool, makePool, type PoolLocation } from './crash-pool.ts';
 
 /** Every driver here is told this, so that a volume's id can be known before the volume is. */
 export const nodeId = 'node-1';
@@ -19,7 +19,7 @@ const restartPatienceMs = 30_000;
 /** What an operation needs of its node, where that is not what most have. */
 export interface Circumstances {
   /** The first is the default pool; a file alone unless given. */
-  readonly pools?: readonly [PoolHome, ...PoolHome[]];
+  readonly pools?: readonly [PoolLocation, ...PoolLocation[]];
   /** A volume is published to its node before it is staged there (ControllerPublishVolume). */
   readonly isAttachRequired?: boolean;
   /** Deleted volumes are kept for a time. */
@@ -227,6 +227,6 @@ export function makeNode(
   circumstances: Circumstances = {},
   decorate: (client: DriverClient) => DriverClient = (client) => client,
 ): CrashNode {
-  const pools = (circumstances.pools ?? ['file']).map((home) => makePool(scratch, home));
+  const pools = (circumstances.pools ?? ['file']).map((location) => makePool(scratch, location));
   return new CrashNode({ command, scratch, circumstances, pools, decorate });
 }

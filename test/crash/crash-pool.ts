@@ -6,29 +6,29 @@ import type { Scratch } from '../support/scratch.ts';
  * A file with XFS in it, where snapshots share blocks; a directory on ext4, where they are copied; or a whole disk, as
  * far as a loop device is one.
  */
-export type PoolHome = 'file' | 'directory' | 'disk';
+export type PoolLocation = 'file' | 'directory' | 'disk';
 
-/** A pool of a node, named after its home. 16 GiB unless told otherwise, all of it sparse. */
+/** A pool of a node, named after its location. 16 GiB unless told otherwise, all of it sparse. */
 export interface CrashPool {
-  readonly name: PoolHome;
+  readonly name: PoolLocation;
   /** Where its files are, once a driver has opened it. */
   readonly root: string;
   /** What the driver locks: the pool's directory, or what its filesystem is in. */
-  readonly home: string;
+  readonly location: string;
   /** As the driver is told. */
   readonly config: string;
 }
 
 /** Prepares what a pool is made from; it has its disk for itself, so that nobody else's files take room there. */
-export function makePool(scratch: Scratch, name: PoolHome, size = '16Gi'): CrashPool {
+export function makePool(scratch: Scratch, name: PoolLocation, size = '16Gi'): CrashPool {
   switch (name) {
     case 'file': {
-      const home = scratch.join('pool.img');
-      return { name, home, root: scratch.join('data', 'pools', name), config: fileConfig(home, size) };
+      const location = scratch.join('pool.img');
+      return { name, location, root: scratch.join('data', 'pools', name), config: fileConfig(location, size) };
     }
     case 'disk': {
-      const home = run('losetup', '--find', '--show', sparseFile(scratch.join('whole-disk.img')));
-      return { name, home, root: scratch.join('data', 'pools', name), config: `device: ${home}` };
+      const location = run('losetup', '--find', '--show', sparseFile(scratch.join('whole-disk.img')));
+      return { name, location, root: scratch.join('data', 'pools', name), config: `device: ${location}` };
     }
     case 'directory': {
       const image = sparseFile(scratch.join('ext4.img'));
@@ -36,7 +36,7 @@ export function makePool(scratch: Scratch, name: PoolHome, size = '16Gi'): Crash
       mkdirSync(scratch.join('ext4'));
       run('mount', '-o', 'loop', image, scratch.join('ext4'));
       const root = scratch.join('ext4', 'pool');
-      return { name, root, home: root, config: `directory: ${root}` };
+      return { name, root, location: root, config: `directory: ${root}` };
     }
   }
 }

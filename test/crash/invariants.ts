@@ -17,8 +17,8 @@ export async function checkConsistent(node: CrashNode): Promise<void> {
   const snapshots = await listSnapshotIds(node);
   await eventually(() => {
     for (const pool of node.pools) checkTidy(pool);
-    const lasting = inAllPools(node, (pool) => volumesIn(pool).filter((id) => !isEphemeral(pool, id)));
-    assert.deepEqual(lasting, listed, 'volumes/ and ListVolumes differ');
+    const persistent = inAllPools(node, (pool) => volumesIn(pool).filter((id) => !isEphemeral(pool, id)));
+    assert.deepEqual(persistent, listed, 'volumes/ and ListVolumes differ');
     const cut = inAllPools(node, ({ root }) => namesIn(root, 'snapshots'));
     assert.deepEqual(cut, snapshots, 'snapshots/ and ListSnapshots differ');
     checkDevices(node);
@@ -58,7 +58,7 @@ export async function checkStopped(node: CrashNode): Promise<void> {
   // A device may have to wait for somebody who looks at it.
   await eventually(() => {
     const loops = loopsOver(scratch.path).filter(({ backingFile }) =>
-      pools.some(({ home, root }) => backingFile === home || backingFile.startsWith(`${root}/`)),
+      pools.some(({ location, root }) => backingFile === location || backingFile.startsWith(`${root}/`)),
     );
     assert.deepEqual(
       loops.map((loop) => ({ ...loop, holders: holdersOf(loop) })),
@@ -66,8 +66,8 @@ export async function checkStopped(node: CrashNode): Promise<void> {
       'loop devices were left',
     );
   });
-  for (const { home, name } of pools) {
-    assert.deepEqual(lockHolders(home), [], `somebody holds the lock of pool ${name}`);
+  for (const { location, name } of pools) {
+    assert.deepEqual(lockHolders(location), [], `somebody holds the lock of pool ${name}`);
   }
   const halfMade = (readdirSync(dataDirectory, { recursive: true }) as string[]).filter((name) =>
     /\.(new|draft|formatting)$|\.reflink-/.test(name),
@@ -183,7 +183,7 @@ function inAllPools({ pools }: CrashNode, names: (pool: CrashPool) => string[]):
 function leftInPool({ root }: CrashPool): string[] {
   const own = ['age', 'ballast', 'groups', 'health', 'pool.json', 'snapshots', 'spares', 'tmp', 'trash', 'volumes'];
   const names = readdirSync(root, { recursive: true }) as string[];
-  return names.filter((name) => !own.includes(name) && !/^spares\/\d+$/.test(name));
+  return names.filter((name) => !own.includes(name) && !/^inodes\/\d+$/.test(name));
 }
 
 /** Staging directories and the parents of targets are the caller's; everything in them is ours. */

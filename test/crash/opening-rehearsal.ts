@@ -60,7 +60,7 @@ export class OpeningRehearsal implements AsyncDisposable {
     const finish = await prelude(node);
     await node.kill();
     const pool = node.defaultPool;
-    if (sizes !== undefined) node.configure({ ...pool, config: fileConfig(pool.home, sizes.now) });
+    if (sizes !== undefined) node.configure({ ...pool, config: fileConfig(pool.location, sizes.now) });
     return finish;
   }
 

@@ -5,7 +5,7 @@ import { Scratch } from '../support/scratch.ts';
 import { buildDriver, type DriverCommand } from './bundle.ts';
 import { Caller } from './caller.ts';
 import { type CrashNode, makeNode } from './crash-node.ts';
-import type { PoolHome } from './crash-pool.ts';
+import type { PoolLocation } from './crash-pool.ts';
 import { capacitiesOf, checkEmpty, checkStopped } from './invariants.ts';
 import { repeatable, SeededRandom } from './seeded-random.ts';
 
@@ -26,7 +26,7 @@ describe('T01 T02 T04 T05: kill -9 at random moments under 8 callers', () => {
   }
 });
 
-async function liveAndKill(t: TestContext, command: DriverCommand, pool: PoolHome): Promise<void> {
+async function liveAndKill(t: TestContext, command: DriverCommand, pool: PoolLocation): Promise<void> {
   t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats this run`);
   using scratch = new Scratch('crash');
   await using node = makeNode(command, scratch, { pools: [pool] });

@@ -6,7 +6,7 @@ import { fileConfig, makePool } from '../crash/crash-pool.ts';
 import { type Opening, openings } from '../crash/operations/openings.ts';
 import { Scratch } from '../support/scratch.ts';
 import { lostByPowerCut } from './disk-model.ts';
-import { homeRules, poolRules } from './pool-rules.ts';
+import { locationRules, poolRules } from './pool-rules.ts';
 import { type Answered, DriverTrace } from './traced-node.ts';
 
 describe('T06: what a start of the driver makes is durable when it says that it is ready', () => {
@@ -24,21 +24,21 @@ describe('T06: what a start of the driver makes is durable when it says that it 
 });
 
 /** Starts the driver under strace. @returns what a power cut could have taken at the moment when it was ready */
-async function trace(driver: DriverCommand, { name, pool: home, prelude, sizes }: Opening): Promise<string[]> {
+async function trace(driver: DriverCommand, { name, pool: location, prelude, sizes }: Opening): Promise<string[]> {
   using scratch = new Scratch('durable');
   const traced = new DriverTrace(scratch);
-  const pool = makePool(scratch, home, sizes?.before);
+  const pool = makePool(scratch, location, sizes?.before);
   await using node = new CrashNode({ command: traced.command(driver), scratch, circumstances: {}, pools: [pool] });
   const answers: Answered[] = [];
   if (prelude !== undefined) {
     answers.push(await traced.answerTo('the start before', () => node.start()));
     await prelude(node);
     await node.kill();
-    if (sizes !== undefined) node.configure({ ...pool, config: fileConfig(pool.home, sizes.now) });
+    if (sizes !== undefined) node.configure({ ...pool, config: fileConfig(pool.location, sizes.now) });
   }
   answers.push(await traced.answerTo(name, () => node.start()));
   const { pid } = node;
   await node.stop();
   const events = await traced.events(pid, answers);
-  return [poolRules(pool.root), homeRules(scratch.path, pool)].flatMap((rules) => lostByPowerCut(events, rules));
+  return [poolRules(pool.root), locationRules(scratch.path, pool)].flatMap((rules) => lostByPowerCut(events, rules));
 }

@@ -4,7 +4,7 @@ import type { Rules } from './disk-model.ts';
 /** What is on its way, or on its way out: a start clears it away, whatever became of it. */
 const passing = /^(tmp|trash)(\/|$)/;
 /** Room that is held, whether the disk takes writes, how old the pool is: nothing of a volume's. */
-const dispensable = /^(age|ballast|health|spares(\/.*)?|[^/]*\.ballast)$/;
+const dispensable = /^(age|reserve|health|inodes(\/.*)?|[^/]*\.ballast)$/;
 
 /** What must be durable of a pool. The paths of everything else are not below its root. */
 export function poolRules(root: string): Rules {
@@ -36,9 +36,10 @@ export function poolRules(root: string): Rules {
 }
 
 /** What must be durable beside the pool: the file that it is in, and what its node knows of it. */
-export function homeRules(directory: string, { home }: { readonly home: string }): Rules {
+export function locationRules(directory: string, { location }: { readonly location: string }): Rules {
   const pools = `${directory}/data/pools`;
-  const isKept = (path: string) => path === home || (path.startsWith(`${pools}/`) && /\.(id|formatting)$/.test(path));
+  const isKept = (path: string) =>
+    path === location || (path.startsWith(`${pools}/`) && /\.(id|formatting)$/.test(path));
   return {
     matters: (path) => isKept(path) || path === directory || path === pools,
     isRelevantEntry: isKept,

@@ -103,7 +103,7 @@ describe('a pool whose filesystem cannot share blocks', () => {
     const source = await makeVolume(driver, create('source'));
     const other = await makeVolume(driver, create('other'));
     const work = gate();
-    const copying = driver.flights.claim([{ object: source, isShared: true }], 'CreateVolume', () => work.opened);
+    const copying = driver.objects.claim([{ object: source, isShared: true }], 'CreateVolume', () => work.opened);
     // Others that only read the same source.
     await makeVolume(driver, create('copy', { volume_content_source: fromVolume(source) }));
     await makeSnapshot(driver, source, 's');

@@ -28,7 +28,7 @@ async function crashedVolume(driver: TestDriver, fsType: string, files: Readonly
 describe('a volume at rest since a power cut', () => {
   for (const fsType of ['ext4', 'xfs', 'btrfs']) {
     test(`CV25 CV27 CS13 ${fsType}: what was fsynced is in its clones and snapshots, also while it is mounted again`, async () => {
-      await using driver = await TestDriver.start({ homes: 'file' });
+      await using driver = await TestDriver.start({ locations: 'file' });
       const files = new Map(['a', 'b'].map((name) => [name, randomBytes(100_000)]));
       const id = await crashedVolume(driver, fsType, files);
       const assertWhole = (path: string) => {

@@ -19,7 +19,7 @@ import {
 } from './controller-driver.ts';
 import { read, type Workload, workload, write } from './workload.ts';
 
-const sharing = { homes: 'file' } as const;
+const sharing = { locations: 'file' } as const;
 const filesystems = ['ext4', 'xfs', 'btrfs'] as const;
 const size = 320n * mebibyte;
 const larger = 640n * mebibyte;

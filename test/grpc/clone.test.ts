@@ -26,7 +26,7 @@ import {
 
 type Request = Draft<wire.CreateVolumeRequest>;
 
-const sharing = { homes: 'file' } as const;
+const sharing = { locations: 'file' } as const;
 const ext4 = { capacity_range: { required_bytes: 32n * mebibyte }, volume_capabilities: [mount('ext4')] };
 const there = { 'topology.holdfast.dev/node': 'elsewhere' };
 
@@ -277,7 +277,7 @@ describe('CreateVolume from a source again', () => {
     const { snapshot } = await madeSources(driver);
     // Another call is at work on the snapshot too, without changing it.
     const work = gate();
-    const other = driver.flights.claim([{ object: snapshot, isShared: true }], 'SomeCall', () => work.opened);
+    const other = driver.objects.claim([{ object: snapshot, isShared: true }], 'SomeCall', () => work.opened);
     const names = Array.from({ length: 20 }, () => randomUUID());
     const made = await Promise.all(
       names.map((name) => makeVolume(driver, create(name, { ...ext4, volume_content_source: fromSnapshot(snapshot) }))),
@@ -294,7 +294,7 @@ describe('CreateVolume from a source again', () => {
     const snapshot = snapshotIdFor(nodeId, 's');
     const request = create('a', { ...ext4, volume_content_source: fromSnapshot(snapshot) });
     const work = gate();
-    const cut = driver.flights.run(snapshot, 'CreateSnapshot', 'elsewhere', async () => {
+    const cut = driver.objects.run(snapshot, 'CreateSnapshot', 'elsewhere', async () => {
       await work.opened;
       await driver.pool().cut([{ id: snapshot, name: 's', sourceId, parameters: {} }]);
     });

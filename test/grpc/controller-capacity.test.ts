@@ -19,8 +19,8 @@ import {
 
 /** A pool with a filesystem of its own: nobody else's files change what is free in it. */
 function ownFilesystem(scratch: Scratch, overcommit = 1): TestDriverOptions {
-  const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n * gibibyte } as const;
-  return { pools: { main: { home, overcommit } } };
+  const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n * gibibyte } as const;
+  return { pools: { main: { location, overcommit } } };
 }
 
 /** XFS frees what was deleted in the background. Freezing waits for it, so that free space changes by our calls only. */

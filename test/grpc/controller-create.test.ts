@@ -146,8 +146,8 @@ describe('CreateVolume: sizes', () => {
   test('L12: sizes above 2^53 are exact from the wire to the disk', async () => {
     const scratch = new Scratch('controller');
     // XFS, for ext4 has no files of that size; a promise of that size needs a pool that promises far too much.
-    const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n * gibibyte } as const;
-    await using driver = await TestDriver.start({ pools: { main: { home, overcommit: 10_000_000 } } }, scratch);
+    const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n * gibibyte } as const;
+    await using driver = await TestDriver.start({ pools: { main: { location, overcommit: 10_000_000 } } }, scratch);
     const required_bytes = (1n << 53n) + 4096n;
     const request = create('a', { capacity_range: { required_bytes, limit_bytes: required_bytes } });
     const volume = volumeOf(await driver.controller.CreateVolume(request));
@@ -233,7 +233,7 @@ describe('CreateVolume: what it refuses, with nothing left behind', () => {
         await using driver = await TestDriver.start();
         await fails(driver.controller.CreateVolume(create('a', changes)), code);
         await driver.pools.close();
-        const search = [driver.scratch.join('main'), '-mindepth', '2', '-not', '-path', '*/spares/*'];
+        const search = [driver.scratch.join('main'), '-mindepth', '2', '-not', '-path', '*/inodes/*'];
         assert.equal(execFileSync('find', search, { encoding: 'utf8' }), '');
       });
     }

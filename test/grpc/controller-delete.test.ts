@@ -93,7 +93,7 @@ describe('DeleteVolume', () => {
     await using driver = await TestDriver.start();
     const volume_id = await madeVolume(driver);
     const pool = driver.pool();
-    const attached = await pool.attach(volume_id, { lasting: true });
+    const attached = await pool.attach(volume_id, { persistent: true });
     await attached.release();
     await fails(driver.controller.DeleteVolume({ volume_id }), 'FAILED_PRECONDITION', new RegExp(volume_id));
     const { volume, status } = await driver.controller.ControllerGetVolume({ volume_id });

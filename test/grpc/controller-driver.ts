@@ -8,12 +8,12 @@ import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
 import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
 import { identityService } from '../../src/identity/service.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { nodeService } from '../../src/node/service.ts';
 import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { type PoolOpener, Pools } from '../../src/pool/pools.ts';
-import { SingleFlight } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { CallError, connectDriver, type DriverClient } from '../support/client.ts';
 import { openTestPool } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -24,10 +24,10 @@ export const mebibyte = 1n << 20n;
 export const gibibyte = 1n << 30n;
 
 export interface TestDriverOptions {
-  /** The pools by name, the first one the default; without a home of its own a pool is a directory. */
+  /** The pools by name, the first one the default; without a location of its own a pool is a directory. */
   readonly pools?: Readonly<Record<string, Partial<ImagePoolOptions>>>;
-  /** What pools without a home of their own lie in: a directory of the host, or XFS in a file, which shares blocks. */
-  readonly homes?: 'directory' | 'file';
+  /** What pools without a location of their own lie in: a directory of the host, or XFS in a file, which shares blocks. */
+  readonly locations?: 'directory' | 'file';
   readonly expansion?: Expansion;
   readonly attach?: Attach;
   readonly maxVolumesPerNode?: number;
@@ -47,7 +47,7 @@ export interface TestDriverOptions {
 export class TestDriver implements AsyncDisposable {
   readonly scratch: Scratch;
   readonly pools: Pools;
-  readonly flights: SingleFlight;
+  readonly objects: ObjectQueue;
   readonly client: DriverClient;
   /** What was logged, a line each. */
   readonly log: readonly string[];
@@ -57,14 +57,14 @@ export class TestDriver implements AsyncDisposable {
   private constructor(
     scratch: Scratch,
     pools: Pools,
-    flights: SingleFlight,
+    objects: ObjectQueue,
     client: DriverClient,
     log: readonly string[],
     listener: Listener,
   ) {
     this.scratch = scratch;
     this.pools = pools;
-    this.flights = flights;
+    this.objects = objects;
     this.client = client;
     this.log = log;
     this.#listener = listener;
@@ -89,7 +89,7 @@ export class TestDriver implements AsyncDisposable {
     const searchPath = options.searchPath ?? process.env['PATH'] ?? '';
     const id = options.nodeId ?? nodeId;
     const topology = { ...here, 'topology.holdfast.dev/node': id };
-    const flights = new SingleFlight(patienceMs);
+    const objects = new ObjectQueue(patienceMs);
     const log: string[] = [];
     const server = newServer();
     addServices(
@@ -101,16 +101,16 @@ export class TestDriver implements AsyncDisposable {
           pools,
           searchPath,
         }),
-        controller: controllerService({ nodeId: id, topology, pools, flights, expansion, attach, maxVolumesPerNode }),
-        groupController: groupControllerService({ nodeId: id, pools, flights }),
+        controller: controllerService({ nodeId: id, topology, pools, objects, expansion, attach, maxVolumesPerNode }),
+        groupController: groupControllerService({ nodeId: id, pools, objects }),
         node: nodeService({
           nodeId: id,
           topology,
           pools,
-          flights,
+          objects,
           targetRoots: [scratch.join('kubelet')],
           notesDirectory: scratch.join('node'),
-          lane: new Lane('kubelet', 4),
+          queue: new DiskQueue('kubelet', 4),
           attachRequired: attach === 'required',
           maxVolumesPerNode,
         }),
@@ -119,7 +119,7 @@ export class TestDriver implements AsyncDisposable {
     );
     const socketPath = scratch.join('csi.sock');
     const listener = await listen(server, socketPath);
-    return new TestDriver(scratch, pools, flights, connectDriver(socketPath), log, listener);
+    return new TestDriver(scratch, pools, objects, connectDriver(socketPath), log, listener);
   }
 
   get controller(): DriverClient['controller'] {
@@ -147,9 +147,9 @@ export class TestDriver implements AsyncDisposable {
   }
 }
 
-function openersOf({ pools = { main: {} }, failing, homes, slow }: TestDriverOptions, scratch: Scratch) {
-  const homeOf = (name: string) =>
-    homes === 'file'
+function openersOf({ pools = { main: {} }, failing, locations, slow }: TestDriverOptions, scratch: Scratch) {
+  const locationOf = (name: string) =>
+    locations === 'file'
       ? ({ type: 'file', path: scratch.join(`${name}.img`), sizeBytes: 4n * gibibyte } as const)
       : ({ type: 'directory', path: scratch.join(name) } as const);
   const openers = new Map<string, PoolOpener>();
@@ -158,7 +158,7 @@ function openersOf({ pools = { main: {} }, failing, homes, slow }: TestDriverOpt
       await slow?.[name];
       const reason = failing?.[name];
       if (reason !== undefined) throw new Error(reason);
-      return openTestPool(scratch, { name, home: homeOf(name), ...options });
+      return openTestPool(scratch, { name, location: locationOf(name), ...options });
     });
   }
   return openers;

@@ -94,7 +94,7 @@ describe('ControllerExpandVolume', () => {
   test('CE10 CE09: a block volume in use grows with its device, and the node has nothing to do', async () => {
     await using driver = await TestDriver.start();
     const volume_id = await madeVolume(driver, block());
-    const attached = await driver.pool().attach(volume_id, { lasting: true });
+    const attached = await driver.pool().attach(volume_id, { persistent: true });
     await attached.release();
     assert.equal(deviceBytes(attached.devicePath), size);
     const capacity_range = { required_bytes: 2n * size };

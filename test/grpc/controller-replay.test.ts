@@ -114,7 +114,7 @@ describe('CreateVolume again', () => {
     const hangUp = new AbortController();
     const abandoned = driver.controller.CreateVolume(first, { signal: hangUp.signal });
     // The driver has begun: it holds the name.
-    await until(() => driver.flights.busy('volume name "a"'));
+    await until(() => driver.objects.busy('volume name "a"'));
     hangUp.abort();
     await fails(abandoned, 'CANCELLED');
     const made = volumeOf(await driver.controller.CreateVolume(first));
@@ -226,7 +226,7 @@ describe('CreateVolume at once', () => {
     const work = new Promise<void>((resolve) => {
       finish = resolve;
     });
-    const staging = driver.flights.run(id, 'NodeStageVolume', '', () => work);
+    const staging = driver.objects.run(id, 'NodeStageVolume', '', () => work);
     await fails(driver.controller.DeleteVolume({ volume_id }), 'ABORTED', /NodeStageVolume/);
     await driver.controller.CreateVolume(create('b'));
     await driver.client.identity.Probe({});

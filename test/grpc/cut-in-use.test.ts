@@ -22,7 +22,7 @@ import {
 } from './controller-driver.ts';
 import { read, workload, write } from './workload.ts';
 
-const sharing = { homes: 'file' } as const;
+const sharing = { locations: 'file' } as const;
 const capacity_range = { required_bytes: 128n * mebibyte };
 const roomForXfs = { required_bytes: 320n * mebibyte };
 
@@ -77,10 +77,10 @@ describe('a volume in use whose image lies in many pieces', () => {
         create(`c${pieces}`, { capacity_range, volume_content_source: fromVolume(source.id) }),
       );
       closeSync(device);
-      const home = driver.scratch.join('data/pools/main');
-      assert.ok(read(join(home, 'snapshots', snapshot, 'data'), last.length, 100 << 20).equals(last));
-      assert.ok(read(join(home, 'volumes', clone, 'data'), also.length, 101 << 20).equals(also));
-      assert.equal(read(join(home, 'volumes', clone, 'data'), 4, (pieces - 1) * 8192).readUInt32LE(), pieces);
+      const location = driver.scratch.join('data/pools/main');
+      assert.ok(read(join(location, 'snapshots', snapshot, 'data'), last.length, 100 << 20).equals(last));
+      assert.ok(read(join(location, 'volumes', clone, 'data'), also.length, 101 << 20).equals(also));
+      assert.equal(read(join(location, 'volumes', clone, 'data'), 4, (pieces - 1) * 8192).readUInt32LE(), pieces);
     }
   });
 });
@@ -106,9 +106,9 @@ describe('a cut that fails after the freeze', () => {
           }),
         ),
     };
-    const home = driver.scratch.join('data/pools/main');
-    const made = () => ['snapshots', 'groups', 'volumes'].map((place) => readdirSync(join(home, place)));
-    const drafts = join(home, 'tmp');
+    const location = driver.scratch.join('data/pools/main');
+    const made = () => ['snapshots', 'groups', 'volumes'].map((place) => readdirSync(join(location, place)));
+    const drafts = join(location, 'tmp');
     for (const request of Object.values(requests)) {
       const before = made();
       // Nothing can be cloned to another filesystem, which nobody knows before it is tried.

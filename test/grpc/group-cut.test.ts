@@ -18,7 +18,7 @@ const filesystems = ['ext4', 'xfs', 'ext4'] as const;
 
 describe('a group cut across three volumes', () => {
   test(`GR07: in ${cuts} cuts, what one writer writes to all three in order is never out of order`, async (t) => {
-    await using driver = await TestDriver.start({ homes: 'file' });
+    await using driver = await TestDriver.start({ locations: 'file' });
     await using first = await workload(driver, 'first', mount(filesystems[0]), { capacity_range });
     await using second = await workload(driver, 'second', mount(filesystems[1]), { capacity_range });
     await using third = await workload(driver, 'third', mount(filesystems[2]), { capacity_range });

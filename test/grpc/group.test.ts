@@ -24,7 +24,7 @@ import {
 } from './controller-driver.ts';
 import { workload, write } from './workload.ts';
 
-const sharing = { homes: 'file' } as const;
+const sharing = { locations: 'file' } as const;
 const noSuchVolume = volumeIdFor(nodeId, 'main', 'no such');
 const noSuchGroup = groupIdFor(nodeId, 'no such');
 const malformed = ['x', '../../etc/passwd', `${noSuchGroup}/../x`, noSuchVolume];
@@ -306,7 +306,7 @@ describe('DeleteVolumeGroupSnapshot', () => {
     const request = { group_snapshot_id: group.group_snapshot_id, snapshot_ids: memberIds(group) };
     const work = gate();
     const claims = [{ object: memberIds(group)[1] ?? '', isShared: true }];
-    const restoring = driver.flights.claim(claims, 'CreateVolume', () => work.opened);
+    const restoring = driver.objects.claim(claims, 'CreateVolume', () => work.opened);
     await fails(driver.client.groupController.DeleteVolumeGroupSnapshot(request), 'ABORTED', /CreateVolume/);
     assert.equal((await listedIds(driver)).length, 2);
     work.open();

@@ -21,7 +21,7 @@ function hide(scratch: Scratch): Disposable {
 describe('a volume whose every mount something else is mounted over', () => {
   for (const fsType of ['ext4', 'xfs', 'btrfs']) {
     test(`CS13 ${fsType}: is frozen all the same, so that a snapshot has what was written last`, async () => {
-      await using driver = await TestDriver.start({ homes: 'file' });
+      await using driver = await TestDriver.start({ locations: 'file' });
       const capability = mount(fsType);
       await using source = await workload(driver, 'source', capability, { capacity_range });
       const data = randomBytes(1 << 20);
@@ -44,12 +44,12 @@ describe('a volume whose every mount something else is mounted over', () => {
   }
 
   test('T04: is thawed by the next start, too', async () => {
-    const driver = await TestDriver.start({ homes: 'file' });
+    const driver = await TestDriver.start({ locations: 'file' });
     const source = await workload(driver, 'source', mount('ext4'), { capacity_range });
     const scratch = await driver.stop();
     execFileSync('fsfreeze', ['--freeze', source.path]);
     const hidden = hide(scratch);
-    await using again = await TestDriver.start({ homes: 'file' }, scratch);
+    await using again = await TestDriver.start({ locations: 'file' }, scratch);
     hidden[Symbol.dispose]();
     const thaw = spawnSync('fsfreeze', ['--unfreeze', source.path], { encoding: 'utf8' });
     assert.match(thaw.stderr, /Invalid argument/, 'it was frozen still');
@@ -62,7 +62,7 @@ describe('a volume whose every mount something else is mounted over', () => {
   });
 
   test('MV04: gives back what it reserved and never wrote', async () => {
-    await using driver = await TestDriver.start({ homes: 'file' });
+    await using driver = await TestDriver.start({ locations: 'file' });
     const parameters = { provisioning: 'thick' };
     await using source = await workload(driver, 'source', mount('ext4'), { capacity_range, parameters });
     using _hidden = hide(driver.scratch);

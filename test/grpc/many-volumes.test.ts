@@ -10,7 +10,7 @@ const count = 1500;
 const sizeBytes = mebibyte;
 
 test('LV01 GC01: 1500 volumes are listed, each once, by pages too, and every one counts', async () => {
-  const options = { homes: 'file', pools: { main: {} } } as const;
+  const options = { locations: 'file', pools: { main: {} } } as const;
   const empty = await TestDriver.start(options);
   const request = { capacity_range: { required_bytes: sizeBytes } };
   const first = await makeVolume(empty, create('v0', request));

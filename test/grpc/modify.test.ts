@@ -167,7 +167,7 @@ describe('ControllerModifyVolume', () => {
   });
 
   test('MV04: thick without room is RESOURCE_EXHAUSTED, and it stays thin', async () => {
-    await using driver = await TestDriver.start({ homes: 'file', pools: { main: { overcommit: 4 } } });
+    await using driver = await TestDriver.start({ locations: 'file', pools: { main: { overcommit: 4 } } });
     const { available_capacity } = await driver.controller.GetCapacity({});
     const capacity_range = { required_bytes: (available_capacity / 2n / 4096n) * 4096n };
     const id = await makeVolume(driver, create('a', { capacity_range }));
@@ -179,7 +179,7 @@ describe('ControllerModifyVolume', () => {
     await using driver = await TestDriver.start();
     const id = await makeVolume(driver, create('a'));
     const work = gate();
-    const other = driver.flights.run(id, 'SomeCall', '', () => work.opened);
+    const other = driver.objects.run(id, 'SomeCall', '', () => work.opened);
     await fails(modify(driver, id, { undelete: '1h' }), 'ABORTED', /SomeCall/);
     work.open();
     await other;

@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { attachLoop } from '../../src/kernel/block/loop.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { shortPath } from '../../src/volume/short-path.ts';
 import { BeforeStep } from '../support/before-step.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
@@ -408,11 +408,11 @@ describe('block volumes', () => {
   test('T04: a second, read-only device, as earlier versions made one, goes with the unpublish', async () => {
     const volume = await harness.volume('ro-leftover', block);
     await volume.stage(many);
-    const lane = new Lane('older', 1);
+    const queue = new DiskQueue('older', 1);
     const attach = async () => {
       const backing = harness.imageOf(volume);
       const request = { backing, label: volume.id, readonly: true, autoclear: false, blockSizeBytes: 4096 };
-      await using loop = (await attachLoop(lane, request)).descriptor;
+      await using loop = (await attachLoop(queue, request)).descriptor;
       return loop.path;
     };
     const older = await attach();

@@ -56,7 +56,7 @@ describe('NodeStageVolume of a volume that is in use elsewhere on the node', () 
     test(`by a program, ${program}, that has its device for itself: named`, async () => {
       const volume = await harness.volume(`exclusive-${program}`, ext4);
       await harness.pool.grow(volume.id, gibibyte);
-      const attachment = await harness.pool.attach(volume.id, { lasting: false });
+      const attachment = await harness.pool.attach(volume.id, { persistent: false });
       // The kernel names a process after its program's file.
       const path = harness.scratch.join(program);
       copyFileSync('/usr/bin/sleep', path);

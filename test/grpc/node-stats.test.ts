@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool } from '../support/image-pool.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
@@ -155,11 +155,11 @@ describe('NodeGetVolumeStats', () => {
       await volume.down();
     });
     test('a disk that does not answer: abnormal, and the call ends', async () => {
-      const lane = new Lane('hung', 1);
-      await harness.restart({ openPool: () => openTestPool(harness.scratch, { lane }) });
+      const queue = new DiskQueue('hung', 1);
+      await harness.restart({ openPool: () => openTestPool(harness.scratch, { queue }) });
       const volume = await published('hung', ext4);
       let wake = (): void => undefined;
-      const hung = lane.run(() => new Promise<void>((resolve) => (wake = resolve)));
+      const hung = queue.run(() => new Promise<void>((resolve) => (wake = resolve)));
       const ask = async () => {
         const answers = await Promise.all([volume.stats(), volume.stats(), volume.stats(volume.staging)]);
         for (const { volume_condition } of answers) {
@@ -170,9 +170,9 @@ describe('NodeGetVolumeStats', () => {
       try {
         await ask();
         // What hangs is asked once for each path, not once for each call. The driver's own looks wait here, too.
-        const waiting = lane.waiting;
+        const waiting = queue.waiting;
         await ask();
-        assert.equal(lane.waiting, waiting);
+        assert.equal(queue.waiting, waiting);
       } finally {
         // Whatever came of it: nothing may wait for ever.
         wake();

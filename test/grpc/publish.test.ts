@@ -249,7 +249,7 @@ describe('attach: required', () => {
   }
 
   test('CV25: neither a clone nor a restored volume is published because its source is', async () => {
-    await using driver = await TestDriver.start({ ...required, homes: 'file' });
+    await using driver = await TestDriver.start({ ...required, locations: 'file' });
     const id = await makeVolume(driver, create('a', ext4));
     await publish(driver, id);
     const clone = await makeVolume(

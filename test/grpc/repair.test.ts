@@ -25,7 +25,7 @@ describe('a damaged filesystem in a pool that can clone', () => {
       openPool: () =>
         openTestPool(harness.scratch, {
           dataDirectory: harness.scratch.join('clones'),
-          home: { type: 'file', path: harness.scratch.join('pool.img'), sizeBytes: 4n << 30n },
+          location: { type: 'file', path: harness.scratch.join('pool.img'), sizeBytes: 4n << 30n },
         }),
     }),
   );

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { lockExclusively } from '../../src/kernel/file/lock.ts';
 import { CallError, connectDriver } from '../support/client.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
@@ -17,7 +17,7 @@ const directoryPool = (scratch: Scratch, more = '') =>
 /** Keeps the driver from opening its pool, which is there already, until it is disposed of. */
 async function lockedPool(scratch: Scratch): Promise<AsyncDisposable> {
   await (await DriverProcess.start(scratch, { config: directoryPool(scratch) })).stop();
-  const lock = await lockExclusively(new Lane('test', 1), scratch.join('pool'));
+  const lock = await lockExclusively(new DiskQueue('test', 1), scratch.join('pool'));
   assert.ok(lock !== undefined);
   return lock;
 }

@@ -5,12 +5,12 @@ import { promisify } from 'node:util';
 import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
 import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
-import type { Home } from '../../src/pool/location/location.ts';
+import type { Location } from '../../src/pool/location/location.ts';
 import type { VolumeSpec } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { snapshotMetadataService } from '../../src/snapshot-metadata/service.ts';
 import { type SnapshotId, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
-import { SingleFlight } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import type { SnapshotRecord } from '../../src/volume/snapshot-record.ts';
 import type { DriverClient } from '../support/client.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -23,22 +23,22 @@ export const mebibyte = 1 << 20;
 /** What XFS allocates and shares. */
 export const blockBytes = 4096;
 
-export interface MetadataDriverOptions extends Partial<Omit<ImagePoolOptions, 'home'>> {
-  readonly makeHome?: (scratch: Scratch) => Home;
+export interface MetadataDriverOptions extends Partial<Omit<ImagePoolOptions, 'location'>> {
+  readonly makeLocation?: (scratch: Scratch) => Location;
 }
 
-/** A home on XFS with reflink. */
-export function backingFile(sizeBytes: bigint): (scratch: Scratch) => Home {
+/** A location on XFS with reflink. */
+export function backingFile(sizeBytes: bigint): (scratch: Scratch) => Location {
   return (scratch) => ({ type: 'file', path: scratch.join('pool.img'), sizeBytes });
 }
 
 /** A directory of the machine's own filesystem, which cannot share blocks. */
-export function hostDirectory(scratch: Scratch): Home {
+export function hostDirectory(scratch: Scratch): Location {
   return { type: 'directory', path: scratch.join('pool') };
 }
 
 /** A directory on btrfs, which shares blocks and moves them. */
-export function btrfsDirectory(scratch: Scratch): Home {
+export function btrfsDirectory(scratch: Scratch): Location {
   const [disk, path] = [scratch.join('disk'), scratch.join('btrfs')];
   writeFileSync(disk, '');
   truncateSync(disk, 2 ** 30);
@@ -52,27 +52,27 @@ export function btrfsDirectory(scratch: Scratch): Home {
 export class MetadataDriver implements AsyncDisposable {
   readonly pool: ImagePool;
   readonly pools: Pools;
-  readonly flights: SingleFlight;
+  readonly objects: ObjectQueue;
   readonly server: WireServer;
   readonly #scratch: Scratch;
 
-  private constructor(scratch: Scratch, pool: ImagePool, pools: Pools, flights: SingleFlight, server: WireServer) {
+  private constructor(scratch: Scratch, pool: ImagePool, pools: Pools, objects: ObjectQueue, server: WireServer) {
     this.#scratch = scratch;
     this.pool = pool;
     this.pools = pools;
-    this.flights = flights;
+    this.objects = objects;
     this.server = server;
   }
 
   static async start(options: MetadataDriverOptions = {}): Promise<MetadataDriver> {
     const scratch = new Scratch('metadata');
-    const { makeHome = backingFile(4n << 30n), ...poolOptions } = options;
-    const pool = await openTestPool(scratch, { home: makeHome(scratch), ...poolOptions });
+    const { makeLocation = backingFile(4n << 30n), ...poolOptions } = options;
+    const pool = await openTestPool(scratch, { location: makeLocation(scratch), ...poolOptions });
     const pools = new Pools(new Map([['test', async () => pool]]), 'test');
     await pools.open();
-    const flights = new SingleFlight();
-    const server = await WireServer.start({ snapshotMetadata: snapshotMetadataService({ pools, flights }) });
-    return new MetadataDriver(scratch, pool, pools, flights, server);
+    const objects = new ObjectQueue();
+    const server = await WireServer.start({ snapshotMetadata: snapshotMetadataService({ pools, objects }) });
+    return new MetadataDriver(scratch, pool, pools, objects, server);
   }
 
   /** Where the pool's filesystem is mounted. */
@@ -101,7 +101,7 @@ export class MetadataDriver implements AsyncDisposable {
   }
 
   async disk(id: VolumeId): Promise<TestDisk> {
-    const attachment = await this.pool.attach(id, { lasting: true });
+    const attachment = await this.pool.attach(id, { persistent: true });
     await attachment.release();
     const file = await open(attachment.devicePath, 'r+');
     return new TestDisk(id, attachment.devicePath, file, () => this.pool.detach(attachment.device));

@@ -49,7 +49,7 @@ function openRaw(t: TestContext, driver: MetadataDriver, request: object) {
 
 /** A driver with two snapshots whose delta is too long to be sent to somebody who does not read. */
 async function withLongDelta() {
-  const driver = await MetadataDriver.start({ makeHome: backingFile(1n << 30n) });
+  const driver = await MetadataDriver.start({ makeLocation: backingFile(1n << 30n) });
   const disk = await driver.volume('disk', { provisioning: 'thick' });
   const base = await driver.cut('base', disk.id);
   await writeBlocks(disk, ...everyOther(2000));

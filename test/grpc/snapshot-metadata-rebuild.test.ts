@@ -182,7 +182,7 @@ describe('SM14: a snapshot is rebuilt from an older one and the delta', () => {
   test('any two of a row of snapshots, while older ones go and their blocks are used again', async () => {
     // So little room that what is freed is soon taken.
     await using driver = await MetadataDriver.start({
-      makeHome: backingFile(400n << 20n),
+      makeLocation: backingFile(400n << 20n),
       overcommit: 100,
       reserveBytes: 1n << 20n,
     });

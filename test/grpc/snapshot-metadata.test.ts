@@ -161,9 +161,9 @@ describe('SnapshotMetadata refuses', () => {
     assert.deepEqual(await GetMetadataDelta({ ...ids, starting_offset: sizeBytes }), []);
   });
 
-  for (const [where, makeHome] of Object.entries({ ext4: hostDirectory, btrfs: btrfsDirectory })) {
+  for (const [where, makeLocation] of Object.entries({ ext4: hostDirectory, btrfs: btrfsDirectory })) {
     test(`SM04 SM14: a delta on ${where}, where places tell nothing; what a snapshot holds is told`, async () => {
-      await using driver = await MetadataDriver.start({ makeHome });
+      await using driver = await MetadataDriver.start({ makeLocation });
       const disk = await driver.volume('disk', { provisioning: 'thick' });
       await writeBlocks(disk, 0, 1, 100);
       await disk.discard(blockBytes, blockBytes);
@@ -212,7 +212,7 @@ describe('SnapshotMetadata refuses', () => {
     await using driver = await MetadataDriver.start();
     const disk = await driver.volume('disk');
     const id = snapshotIdFor('node', 'snap');
-    await driver.flights.run(id, 'CreateSnapshot', '', async () => {
+    await driver.objects.run(id, 'CreateSnapshot', '', async () => {
       await fails(driver.client.GetMetadataAllocated({ snapshot_id: id }), 'UNAVAILABLE', /being made/);
       await driver.cut('snap', disk.id);
     });

@@ -22,7 +22,7 @@ import {
   TestDriver,
 } from './controller-driver.ts';
 
-const sharing = { homes: 'file' } as const;
+const sharing = { locations: 'file' } as const;
 const noSuchVolume = volumeIdFor(nodeId, 'main', 'no such');
 const noSuchSnapshot = snapshotIdFor(nodeId, 'no such');
 const malformed = ['x', '../../etc/passwd', 'snap-../../../../../../../../../..', `${noSuchSnapshot}/../x`, ' '];
@@ -155,7 +155,7 @@ describe('CreateSnapshot', () => {
     const source_volume_id = await makeVolume(driver, create('a'));
     for (const object of [snapshotIdFor(nodeId, 's'), source_volume_id]) {
       const work = gate();
-      const other = driver.flights.run(object, 'SomeCall', '', () => work.opened);
+      const other = driver.objects.run(object, 'SomeCall', '', () => work.opened);
       await fails(driver.controller.CreateSnapshot({ source_volume_id, name: 's' }), 'ABORTED', /SomeCall/);
       work.open();
       await other;
@@ -258,7 +258,7 @@ describe('DeleteSnapshot', () => {
     const snapshot_id = await makeSnapshot(driver, source, 's');
     for (const isShared of [false, true]) {
       const work = gate();
-      const other = driver.flights.claim([{ object: snapshot_id, isShared }], 'SomeCall', () => work.opened);
+      const other = driver.objects.claim([{ object: snapshot_id, isShared }], 'SomeCall', () => work.opened);
       await fails(driver.controller.DeleteSnapshot({ snapshot_id }), 'ABORTED', /SomeCall/);
       work.open();
       await other;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, existsSync, openSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { encode, methodsOf } from '../../src/csi/contract.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { lockExclusively } from '../../src/kernel/file/lock.ts';
 import { CallError } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
@@ -22,7 +22,7 @@ describe('SIGTERM', () => {
     const free = `  free: { directory: ${scratch.join('free')} }\n`;
     const config = `pools:\n  held: { directory: ${scratch.join('held')} }\n${free}defaultPool: free\nlockTimeoutSeconds: 3600\n`;
     await (await DriverProcess.start(scratch, { config })).stop();
-    await using _lock = await lockExclusively(new Lane('test', 1), scratch.join('held'));
+    await using _lock = await lockExclusively(new DiskQueue('test', 1), scratch.join('held'));
     const registrationSocket = scratch.join('holdfast-reg.sock');
     const environment = { HOLDFAST_REGISTRATION_SOCKET: registrationSocket };
     const options = { config, environment, socketPath: scratch.join('second.sock') };

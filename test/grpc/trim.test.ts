@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { TrimSchedule } from '../../src/node/trim/trim-schedule.ts';
 import { TrimTimer, trimPool } from '../../src/node/trim/trim-timer.ts';
 import { trimmed } from '../../src/pool/events.ts';
-import { SingleFlight } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import type { Trimming } from '../../src/volume/trimming.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool } from '../support/image-pool.ts';
@@ -62,7 +62,7 @@ const warnings: string[] = [];
 const log = {
   warn: (fields: Record<string, unknown>, message: string) => warnings.push(`${message} ${fields['err']}`),
 };
-const onTime = (flights = new SingleFlight()) => trimPool(harness.pool, { flights, log }, new AbortController().signal);
+const onTime = (objects = new ObjectQueue()) => trimPool(harness.pool, { objects, log }, new AbortController().signal);
 
 describe('what a filesystem has freed goes back to the pool', () => {
   for (const fsType of ['ext4', 'xfs', 'btrfs'] as const) {
@@ -93,17 +93,17 @@ describe('what a filesystem has freed goes back to the pool', () => {
     const volume = await harness.volume('timed', { type: 'mount', fsType: 'ext4' }, { sizeBytes: 200n << 20n });
     const writtenBytes = await writeAndDelete(volume);
     const anHourAgo = new TrimSchedule({ startMs: performance.now() - 3600_000 });
-    const flights = new SingleFlight();
+    const objects = new ObjectQueue();
     const timer = new TrimTimer({
       pools: { all: () => [harness.pool] },
-      flights,
+      objects,
       log,
       schedule: anHourAgo,
       tickMs: 1,
     });
     await eventually(() => assert.ok(allocated(volume) <= writtenBytes - 90 * mebibyte));
     await timer.stop();
-    assert.ok(!flights.busy(volume.id), 'a slice is at work after the timer has stopped');
+    assert.ok(!objects.busy(volume.id), 'a slice is at work after the timer has stopped');
     assert.deepEqual(warnings, []);
     await volume.unstage();
   });
@@ -142,8 +142,8 @@ describe('what a filesystem has freed goes back to the pool', () => {
   test('a volume that a call is at work on is passed over; of one that is not mounted nothing is asked', async () => {
     const volume = await harness.volume('busy', { type: 'mount', fsType: 'ext4' }, { sizeBytes: 200n << 20n });
     const writtenBytes = await writeAndDelete(volume);
-    const flights = new SingleFlight();
-    await flights.claim([{ object: volume.id }], 'a call', () => onTime(flights));
+    const objects = new ObjectQueue();
+    await objects.claim([{ object: volume.id }], 'a call', () => onTime(objects));
     assert.ok(allocated(volume) >= writtenBytes - mebibyte);
     await volume.unstage();
     await onTime();

@@ -35,7 +35,7 @@ describe('owners and modes', () => {
 
       // The root of the pool's own filesystem is as mkfs makes it, and nobody gets to it: its parents are closed.
       const ours = () => treeOf(node.dataDirectory).filter((path) => path !== node.defaultPool.root);
-      const made = [node.socketPath, ...ours(), node.defaultPool.home];
+      const made = [node.socketPath, ...ours(), node.defaultPool.location];
       const sockets = made.filter((path) => lstatSync(path).isSocket());
       assert.equal(sockets.length, 2, sockets.join());
       for (const path of made) assertForRootAlone(path);

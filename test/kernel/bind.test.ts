@@ -5,7 +5,7 @@ import type { Descriptor } from '../../src/kernel/call/descriptor.ts';
 import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
 import { unmount, unmountAt } from '../../src/kernel/mount/mount.ts';
 import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
-import { attach, image, lane, run, scratch } from './fixture.ts';
+import { attach, image, queue, run, scratch } from './fixture.ts';
 import { bind, mountAt, mountNew } from './mounting.ts';
 
 describe('bindMount', () => {
@@ -57,7 +57,7 @@ describe('bindMount', () => {
     await using _keeper = loop.descriptor;
     await writeFile(`${directory}/volume`, '');
     await bind(loop.devicePath, `${directory}/volume`, { readonly: true });
-    const status = await statusOf(lane, `${directory}/volume`);
+    const status = await statusOf(queue, `${directory}/volume`);
     assert.deepEqual([status.kind, status.represents, status.isMountRoot], ['block', loop.device, true]);
     const device = await open(`${directory}/volume`, 'r+');
     await device.write('raw');
@@ -77,9 +77,9 @@ describe('bindMount', () => {
     await mkdir(`${path}/${name}`);
     await bind(`${path}/${name}`, `${directory}/b`);
     assert.equal((await mountAt(`${directory}/b`))?.root, `/${name}`);
-    await using root = await openDirectory(lane, directory);
-    await unmountAt(lane, root, 'b');
-    await unmountAt(lane, root, name);
+    await using root = await openDirectory(queue, directory);
+    await unmountAt(queue, root, 'b');
+    await unmountAt(queue, root, name);
     assert.equal(await mountAt(path), undefined);
   });
 
@@ -97,7 +97,7 @@ describe('bindMount', () => {
     assert.equal(house?.propagation, 'shared');
     assert.ok(house.peerGroup !== undefined && house.peerGroup === peer?.peerGroup);
     assert.equal(target?.propagation, 'shared');
-    await unmount(lane, `${directory}/house/target`);
+    await unmount(queue, `${directory}/house/target`);
     assert.equal(await mountAt(`${directory}/peer/target`), undefined);
   });
 });
@@ -106,20 +106,20 @@ describe('unmount', () => {
   test('says so where nothing is mounted', async (t) => {
     const directory = await scratch(t);
     await mkdir(`${directory}/plain`);
-    await using root = await openDirectory(lane, directory);
-    await assert.rejects(unmountAt(lane, root, 'plain'), { code: 'EINVAL', path: `${directory}/plain` });
-    await assert.rejects(unmountAt(lane, root, 'missing'), { code: 'ENOENT' });
-    await assert.rejects(unmount(lane, `${directory}/plain`), { code: 'EINVAL', syscall: 'umount2' });
+    await using root = await openDirectory(queue, directory);
+    await assert.rejects(unmountAt(queue, root, 'plain'), { code: 'EINVAL', path: `${directory}/plain` });
+    await assert.rejects(unmountAt(queue, root, 'missing'), { code: 'ENOENT' });
+    await assert.rejects(unmount(queue, `${directory}/plain`), { code: 'EINVAL', syscall: 'umount2' });
   });
 
   test('leaves in place what is in use', async (t) => {
     const directory = await scratch(t);
     const path = await mountNew(directory, 'ext4');
     const user = await open(`${path}/file`, 'w');
-    await using root = await openDirectory(lane, directory);
-    await assert.rejects(unmountAt(lane, root, 'mnt'), { code: 'EBUSY' });
+    await using root = await openDirectory(queue, directory);
+    await assert.rejects(unmountAt(queue, root, 'mnt'), { code: 'EBUSY' });
     await user.close();
-    await unmountAt(lane, root, 'mnt');
+    await unmountAt(queue, root, 'mnt');
   });
 
   test('does not follow a symlink that was put in the way, nor leave the directory', async (t) => {
@@ -127,11 +127,11 @@ describe('unmount', () => {
     const path = await mountNew(directory, 'ext4');
     await mkdir(`${directory}/house`);
     await symlink(path, `${directory}/house/link`);
-    await using house: Descriptor = await openDirectory(lane, `${directory}/house`);
-    await assert.rejects(unmountAt(lane, house, 'link'), { code: 'EINVAL' });
-    await assert.rejects(unmount(lane, `${directory}/house/link`), { code: 'EINVAL' });
+    await using house: Descriptor = await openDirectory(queue, `${directory}/house`);
+    await assert.rejects(unmountAt(queue, house, 'link'), { code: 'EINVAL' });
+    await assert.rejects(unmount(queue, `${directory}/house/link`), { code: 'EINVAL' });
     for (const name of ['../mnt', '..', '', '.', 'link/', '/']) {
-      await assert.rejects(unmountAt(lane, house, name), { code: 'EINVAL' }, name);
+      await assert.rejects(unmountAt(queue, house, name), { code: 'EINVAL' }, name);
     }
     assert.equal((await mountAt(path))?.fsType, 'ext4');
   });
@@ -142,12 +142,12 @@ describe('unmount', () => {
     await bind(`${directory}/a`, `${directory}/target`);
     await bind(`${directory}/b`, `${directory}/target`);
     const roots = async () =>
-      (await readMountTable(lane))
+      (await readMountTable(queue))
         .filter(({ target }) => target === `${directory}/target`)
         .map(({ root }) => root.slice(root.lastIndexOf('/')));
     assert.deepEqual(await roots(), ['/a', '/b']);
-    await using root = await openDirectory(lane, directory);
-    await unmountAt(lane, root, 'target');
+    await using root = await openDirectory(queue, directory);
+    await unmountAt(queue, root, 'target');
     assert.deepEqual(await roots(), ['/a']);
   });
 });
@@ -158,7 +158,7 @@ test('readMountTable agrees with the file, whatever its size', async (t) => {
   const path = `${directory}/${'x'.repeat(200)}`;
   // More than fits the first time, so that the table is read in more than one go.
   for (let count = 0; count < 300; count++) await bind(directory, path);
-  const mounts = await readMountTable(lane);
+  const mounts = await readMountTable(queue);
   assert.equal(mounts.filter(({ target }) => target === path).length, 300);
   const ids = (await readFile('/proc/self/mountinfo', 'utf8')).match(/^[0-9]+/gm) ?? [];
   const known = new Set(mounts.map(({ id }) => String(id)));

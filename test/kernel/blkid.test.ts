@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, open, readFile, truncate, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { probeContent } from '../../src/kernel/block/blkid.ts';
-import { attach, filesystems, image, lane, openDescriptors, run, scratch } from './fixture.ts';
+import { attach, filesystems, image, openDescriptors, queue, run, scratch } from './fixture.ts';
 
 async function overwrite(path: string, offset: number, bytes: Buffer): Promise<void> {
   const file = await open(path, 'r+');
@@ -27,33 +27,33 @@ describe('probeContent', () => {
       const path = await image(directory, fsType);
       const { stdout } = await run('blkid', ['-p', '-o', 'value', '-s', 'UUID', path]);
       const expected = { kind: 'filesystem', type: fsType, uuid: stdout.trim() };
-      assert.deepEqual(await probeContent(lane, path), expected);
+      assert.deepEqual(await probeContent(queue, path), expected);
       const loop = await attach(path, directory);
       await using _keeper = loop.descriptor;
-      assert.deepEqual(await probeContent(lane, loop.devicePath), expected);
+      assert.deepEqual(await probeContent(queue, loop.devicePath), expected);
     });
   }
 
   test('blank is what has no signature: zeros, an empty file, plain text', async (t) => {
     const directory = await scratch(t);
-    assert.deepEqual(await probeContent(lane, await image(directory)), { kind: 'blank' });
+    assert.deepEqual(await probeContent(queue, await image(directory)), { kind: 'blank' });
     await writeFile(`${directory}/text`, 'hello '.repeat(1000));
-    assert.deepEqual(await probeContent(lane, `${directory}/text`), { kind: 'blank' });
+    assert.deepEqual(await probeContent(queue, `${directory}/text`), { kind: 'blank' });
   });
 
   test('partition tables, LUKS, swap and LVM are never blank', async (t) => {
     const directory = await scratch(t);
     const table = await image(directory, undefined, 'table');
     await overwrite(table, 0, partitionTable());
-    assert.deepEqual(await probeContent(lane, table), { kind: 'partitions', type: 'dos' });
+    assert.deepEqual(await probeContent(queue, table), { kind: 'partitions', type: 'dos' });
 
     const swap = await image(directory, undefined, 'swap');
     await run('mkswap', [swap]);
-    assert.deepEqual(await probeContent(lane, swap), { kind: 'other', type: 'swap' });
+    assert.deepEqual(await probeContent(queue, swap), { kind: 'other', type: 'swap' });
 
     const luks = await image(directory, undefined, 'luks');
     await overwrite(luks, 0, Buffer.from('LUKS\xba\xbe\x00\x01', 'latin1'));
-    assert.deepEqual(await probeContent(lane, luks), { kind: 'other', type: 'crypto_LUKS' });
+    assert.deepEqual(await probeContent(queue, luks), { kind: 'other', type: 'crypto_LUKS' });
   });
 
   test('a filesystem with a damaged superblock is somebody’s data still', async (t) => {
@@ -63,7 +63,7 @@ describe('probeContent', () => {
       const superblockAt = fsType === 'ext4' ? 1024 : 0;
       // The volume's label: nothing but the checksum minds.
       await overwrite(path, superblockAt + (fsType === 'ext4' ? 0x78 : 108), Buffer.from('damage'));
-      const content = await probeContent(lane, path);
+      const content = await probeContent(queue, path);
       assert.equal(content.kind === 'filesystem' && content.type, fsType);
     }
   });
@@ -73,7 +73,7 @@ describe('probeContent', () => {
     const path = await image(directory, 'ext4');
     const other = await image(directory, 'xfs', 'other');
     await overwrite(path, 0, (await readFile(other)).subarray(0, 1024));
-    assert.deepEqual(await probeContent(lane, path), { kind: 'ambivalent' });
+    assert.deepEqual(await probeContent(queue, path), { kind: 'ambivalent' });
   });
 
   test('reads what is there now, not what was there before', async (t) => {
@@ -81,23 +81,23 @@ describe('probeContent', () => {
     const path = await image(directory, 'ext4');
     const loop = await attach(path, directory);
     await using _keeper = loop.descriptor;
-    assert.equal((await probeContent(lane, loop.devicePath)).kind, 'filesystem');
+    assert.equal((await probeContent(queue, loop.devicePath)).kind, 'filesystem');
     await run('wipefs', ['--all', loop.devicePath]);
-    assert.deepEqual(await probeContent(lane, loop.devicePath), { kind: 'blank' });
+    assert.deepEqual(await probeContent(queue, loop.devicePath), { kind: 'blank' });
     await run('mkfs.ext4', ['-q', '-F', loop.devicePath]);
-    assert.equal((await probeContent(lane, loop.devicePath)).kind, 'filesystem');
+    assert.equal((await probeContent(queue, loop.devicePath)).kind, 'filesystem');
   });
 
   test('says why it cannot look, and keeps nothing open', async (t) => {
     const directory = await scratch(t);
     const path = await image(directory, 'ext4');
-    await probeContent(lane, path);
+    await probeContent(queue, path);
     const before = await openDescriptors();
     const failure = { name: 'KernelError', syscall: 'blkid_new_probe_from_filename' };
-    await assert.rejects(probeContent(lane, `${directory}/missing`), { ...failure, code: 'ENOENT' });
+    await assert.rejects(probeContent(queue, `${directory}/missing`), { ...failure, code: 'ENOENT' });
     await mkdir(`${directory}/directory`);
-    await assert.rejects(probeContent(lane, `${directory}/directory`), { name: 'KernelError' });
-    await Promise.all(Array.from({ length: 50 }, () => probeContent(lane, path)));
+    await assert.rejects(probeContent(queue, `${directory}/directory`), { name: 'KernelError' });
+    await Promise.all(Array.from({ length: 50 }, () => probeContent(queue, path)));
     assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
   });
 
@@ -105,6 +105,6 @@ describe('probeContent', () => {
     const directory = await scratch(t);
     const path = await image(directory, 'xfs');
     await truncate(path, 3 * 2 ** 40);
-    assert.equal((await probeContent(lane, path)).kind, 'filesystem');
+    assert.equal((await probeContent(queue, path)).kind, 'filesystem');
   });
 });

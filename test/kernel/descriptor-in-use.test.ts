@@ -3,35 +3,35 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { describe, type TestContext, test } from 'node:test';
 import { openFile } from '../../src/kernel/call/descriptor.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { useWorkerThreads } from '../../src/kernel/call/workers.ts';
 import { resizeFile } from '../../src/kernel/file/file.ts';
 import { openDirectory, removeDirectoryAt } from '../../src/kernel/file/path.ts';
 import { unmountAt } from '../../src/kernel/mount/mount.ts';
 import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import { runProgram } from '../../src/kernel/process/spawn.ts';
-import { eventually, lane, openDescriptors, run, scratch } from './fixture.ts';
+import { eventually, openDescriptors, queue, run, scratch } from './fixture.ts';
 
 const threads = useWorkerThreads(2);
-const closed = new Error('the lane is closed');
+const closed = new Error('the queue is closed');
 
 const O_RDONLY = 0;
 const O_RDWR = 2;
 
 /**
- * Closes a lane while a call of it waits for a worker thread: all threads wait for the other end of a FIFO, as for a disk
+ * Closes a queue while a call of it waits for a worker thread: all threads wait for the other end of a FIFO, as for a disk
  * that hangs. Then `meanwhile` runs, and after that the call comes to its turn.
  */
 async function closeUnder(
   t: TestContext,
-  begin: (sick: Lane) => Promise<unknown>,
+  begin: (sick: DiskQueue) => Promise<unknown>,
   meanwhile: () => void = () => undefined,
 ): Promise<void> {
   const fifo = `${await scratch(t)}/fifo`;
   await run('mkfifo', [fifo]);
-  const hanging = Array.from({ length: threads }, () => openFile(new Lane('hanging', threads), fifo, O_RDONLY));
+  const hanging = Array.from({ length: threads }, () => openFile(new DiskQueue('hanging', threads), fifo, O_RDONLY));
   let otherEnd: number | undefined;
-  const sick = new Lane('sick', 2);
+  const sick = new DiskQueue('sick', 2);
   try {
     const call = begin(sick);
     sick.close(closed);
@@ -52,11 +52,11 @@ function take(t: TestContext, path: string, flags = O_RDWR): void {
   t.after(() => closeSync(fd));
 }
 
-describe('a call that is pending when its lane is closed', () => {
+describe('a call that is pending when its queue is closed', () => {
   test('keeps its file: another one opened meanwhile is not the one that is cut to size', async (t) => {
     const directory = await scratch(t);
     for (const name of ['sick', 'other']) await writeFile(`${directory}/${name}`, name);
-    const file = await openFile(lane, `${directory}/sick`, O_RDWR);
+    const file = await openFile(queue, `${directory}/sick`, O_RDWR);
     await closeUnder(
       t,
       (sick) => resizeFile(sick, file, 0n),
@@ -72,7 +72,7 @@ describe('a call that is pending when its lane is closed', () => {
   test('keeps the directory that a name lies in', async (t) => {
     const directory = await scratch(t);
     for (const name of ['sick', 'other']) await mkdir(`${directory}/${name}/x`, { recursive: true });
-    const parent = await openDirectory(lane, `${directory}/sick`);
+    const parent = await openDirectory(queue, `${directory}/sick`);
     await closeUnder(
       t,
       (sick) => removeDirectoryAt(sick, parent, 'x'),
@@ -91,7 +91,7 @@ describe('a call that is pending when its lane is closed', () => {
       await mkdir(`${directory}/${name}/x`, { recursive: true });
       await run('mount', ['-t', 'tmpfs', 'holdfast-test', `${directory}/${name}/x`]);
     }
-    const parent = await openDirectory(lane, `${directory}/sick`);
+    const parent = await openDirectory(queue, `${directory}/sick`);
     await closeUnder(
       t,
       (sick) => unmountAt(sick, parent, 'x'),
@@ -100,7 +100,7 @@ describe('a call that is pending when its lane is closed', () => {
         take(t, `${directory}/other`, O_RDONLY);
       },
     );
-    const mounted = (await readMountTable(lane)).map(({ target }) => target);
+    const mounted = (await readMountTable(queue)).map(({ target }) => target);
     assert.ok(mounted.includes(`${directory}/other/x`));
     assert.ok(!mounted.includes(`${directory}/sick/x`));
   });
@@ -108,14 +108,14 @@ describe('a call that is pending when its lane is closed', () => {
   test('keeps the stream that it reads the mount table from', async (t) => {
     // A stream that is freed under fread(3) ends the process, or makes it read what lies there now.
     await closeUnder(t, (sick) => readMountTable(sick));
-    assert.ok((await readMountTable(lane)).length > 0);
+    assert.ok((await readMountTable(queue)).length > 0);
   });
 
   test('keeps the files that a program writes to', async (t) => {
     const directory = await scratch(t);
     await writeFile(`${directory}/other`, 'other');
     const program = { args: ['-c', 'echo hello; sleep 0'], environment: ['PATH=/bin'], timeoutMs: 60_000 };
-    const pending = (sick: Lane) => runProgram(sick, { name: 'sh', outputLimitBytes: 4096, ...program });
+    const pending = (sick: DiskQueue) => runProgram(sick, { name: 'sh', outputLimitBytes: 4096, ...program });
     await closeUnder(t, pending, () => {
       for (let count = 0; count < 16; count++) take(t, `${directory}/other`);
     });
@@ -128,7 +128,7 @@ describe('a call that is pending when its lane is closed', () => {
     const directory = await scratch(t);
     await writeFile(`${directory}/file`, 'x');
     const before = [...(await openDescriptors()).keys()];
-    const file = await openFile(lane, `${directory}/file`, O_RDWR);
+    const file = await openFile(queue, `${directory}/file`, O_RDWR);
     await closeUnder(
       t,
       (sick) => Promise.race([resizeFile(sick, file, 0n), readMountTable(sick)]),

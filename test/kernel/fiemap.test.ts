@@ -9,7 +9,7 @@ import { reflink } from '../../src/kernel/file/filesystem.ts';
 import { openDirectory } from '../../src/kernel/file/path.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
-import { attach, filesystems, image, lane, run, scratch } from './fixture.ts';
+import { attach, filesystems, image, queue, run, scratch } from './fixture.ts';
 
 const block = 4096;
 const mebibyte = 1 << 20;
@@ -21,18 +21,18 @@ async function mounted(t: TestContext, fsType: FilesystemType): Promise<string> 
   await using _keeper = loop.descriptor;
   const path = `${directory}/mnt`;
   await mkdir(path);
-  await using target = await openDirectory(lane, path);
-  await mountFilesystem(lane, { fsType, source: loop.devicePath, parameters: [], attributes: {}, target });
+  await using target = await openDirectory(queue, path);
+  await mountFilesystem(queue, { fsType, source: loop.devicePath, parameters: [], attributes: {}, target });
   return path;
 }
 
 /** All extents of a file, read as often as it takes. */
 async function extentsOf(path: string, toBytes: bigint): Promise<{ extents: Extent[]; calls: number }> {
-  await using file = await openReadOnly(lane, path);
+  await using file = await openReadOnly(queue, path);
   const extents: Extent[] = [];
   let calls = 0;
   for (let fromBytes = 0n; fromBytes < toBytes; calls++) {
-    const page = await readExtents(lane, file, fromBytes, toBytes);
+    const page = await readExtents(queue, file, fromBytes, toBytes);
     assert.ok(page.untilBytes > fromBytes);
     extents.push(...page.extents);
     fromBytes = page.untilBytes;
@@ -73,7 +73,7 @@ describe('readExtents', () => {
     test(`SM14: ${fsType}: blocks that were reserved count as unwritten, until they are written to`, async (t) => {
       const path = `${await mounted(t, fsType)}/file`;
       await writeFile(path, '');
-      await allocate(lane, path, BigInt(mebibyte));
+      await allocate(queue, path, BigInt(mebibyte));
       const before = await extentsOf(path, BigInt(mebibyte));
       assert.ok(before.extents.length > 0);
       assert.ok(before.extents.every(({ isWritten }) => !isWritten));
@@ -90,7 +90,7 @@ describe('readExtents', () => {
     const directory = await mounted(t, 'xfs');
     const [source, clone] = [`${directory}/source`, `${directory}/clone`];
     await write(source, 0, 2 * block, 4 * block);
-    await reflink(lane, source, clone);
+    await reflink(queue, source, clone);
     const toBytes = BigInt(mebibyte);
     const before = placesOf((await extentsOf(source, toBytes)).extents);
     assert.deepEqual(placesOf((await extentsOf(clone, toBytes)).extents), before);
@@ -105,8 +105,8 @@ describe('readExtents', () => {
     const directory = await mounted(t, 'xfs');
     const [source, clone] = [`${directory}/source`, `${directory}/clone`];
     await writeFile(source, '');
-    await allocate(lane, source, BigInt(mebibyte));
-    await reflink(lane, source, clone);
+    await allocate(queue, source, BigInt(mebibyte));
+    await reflink(queue, source, clone);
     assert.deepEqual((await extentsOf(clone, BigInt(mebibyte))).extents, []);
   });
 
@@ -121,8 +121,8 @@ describe('readExtents', () => {
     const { extents, calls } = await extentsOf(path, toBytes);
     assert.equal(extents.length, count);
     assert.equal(calls, 3);
-    await using file = await openReadOnly(lane, path);
-    const middle = await readExtents(lane, file, BigInt(20 * block + 1), BigInt(22 * block + 1));
+    await using file = await openReadOnly(queue, path);
+    const middle = await readExtents(queue, file, BigInt(20 * block + 1), BigInt(22 * block + 1));
     assert.deepEqual(
       middle.extents.map(({ offsetBytes }) => offsetBytes),
       [BigInt(20 * block), BigInt(22 * block)],
@@ -132,8 +132,8 @@ describe('readExtents', () => {
   test('what cannot be read is an error with the name of the call', async (t) => {
     const directory = await mounted(t, 'xfs');
     await write(`${directory}/file`, 0);
-    await using file = await openReadOnly(lane, `${directory}/file`);
+    await using file = await openReadOnly(queue, `${directory}/file`);
     await run('xfs_io', ['-x', '-c', 'shutdown', directory]);
-    await assert.rejects(readExtents(lane, file, 0n, 4096n), { code: 'EIO', syscall: 'ioctl(FS_IOC_FIEMAP)' });
+    await assert.rejects(readExtents(queue, file, 0n, 4096n), { code: 'EIO', syscall: 'ioctl(FS_IOC_FIEMAP)' });
   });
 });

@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { allocate, DirectorySync, syncFile } from '../../src/kernel/file/file.ts';
 import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
-import { attach, image, lane, openDescriptors, scratch } from './fixture.ts';
+import { attach, image, openDescriptors, queue, scratch } from './fixture.ts';
 
 describe('allocate', () => {
   test('gives a file all its blocks, and keeps what is in it', async (t) => {
     const directory = await scratch(t);
     await writeFile(`${directory}/file`, 'data');
     const sizeBytes = 16n << 20n;
-    await allocate(lane, `${directory}/file`, sizeBytes);
-    const status = await statusOf(lane, `${directory}/file`);
+    await allocate(queue, `${directory}/file`, sizeBytes);
+    const status = await statusOf(queue, `${directory}/file`);
     assert.equal(status.sizeBytes, sizeBytes);
     assert.ok(status.allocatedBytes >= sizeBytes);
     assert.equal((await readFile(`${directory}/file`, 'utf8')).slice(0, 5), 'data\0');
-    await allocate(lane, `${directory}/file`, sizeBytes);
+    await allocate(queue, `${directory}/file`, sizeBytes);
   });
 
   test('says that the disk is full, and that a size is beyond the filesystem, above 2^53 as well', async (t) => {
@@ -25,15 +25,15 @@ describe('allocate', () => {
     const loop = await attach(await image(directory, 'ext4'), directory);
     await using _keeper = loop.descriptor;
     await mkdir(`${directory}/mnt`);
-    await using target = await openDirectory(lane, `${directory}/mnt`);
+    await using target = await openDirectory(queue, `${directory}/mnt`);
     const mount = { fsType: 'ext4', source: loop.devicePath, parameters: [], attributes: {}, target } as const;
-    await mountFilesystem(lane, mount);
+    await mountFilesystem(queue, mount);
     const path = `${directory}/mnt/file`;
     await writeFile(path, '');
-    await assert.rejects(allocate(lane, path, 1n << 30n), { code: 'ENOSPC', path });
-    await assert.rejects(allocate(lane, path, (1n << 62n) + 1n), { code: 'EFBIG' });
-    await assert.rejects(allocate(lane, path, 0n), { code: 'EINVAL' });
-    await assert.rejects(allocate(lane, `${directory}/missing`, 1n), { code: 'ENOENT' });
+    await assert.rejects(allocate(queue, path, 1n << 30n), { code: 'ENOSPC', path });
+    await assert.rejects(allocate(queue, path, (1n << 62n) + 1n), { code: 'EFBIG' });
+    await assert.rejects(allocate(queue, path, 0n), { code: 'EINVAL' });
+    await assert.rejects(allocate(queue, `${directory}/missing`, 1n), { code: 'ENOENT' });
   });
 });
 
@@ -41,14 +41,14 @@ test('syncFile syncs files and directories, and says what is missing', async (t)
   const directory = await scratch(t);
   await writeFile(`${directory}/file`, 'x');
   const before = await openDescriptors();
-  await syncFile(lane, `${directory}/file`);
-  await syncFile(lane, directory);
-  await assert.rejects(syncFile(lane, `${directory}/missing`), { code: 'ENOENT' });
+  await syncFile(queue, `${directory}/file`);
+  await syncFile(queue, directory);
+  await assert.rejects(syncFile(queue, `${directory}/missing`), { code: 'ENOENT' });
   assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
 });
 
 /** Tells when each call to the kernel gets its worker thread: open, fsync and close for every sync. */
-class WatchedLane extends Lane {
+class WatchedQueue extends DiskQueue {
   calls = 0;
   onCall: (call: number) => void = () => {};
 
@@ -64,7 +64,7 @@ describe('DirectorySync', () => {
   test('those who come before it begins share one', async (t) => {
     const directory = await scratch(t);
     const syncs = new DirectorySync();
-    const watched = new WatchedLane('watched', 1);
+    const watched = new WatchedQueue('watched', 1);
     const calls = [syncs.sync(watched, directory), syncs.sync(watched, directory)];
     watched.onCall = (call) => {
       if (call === 1) calls.push(syncs.sync(watched, directory));
@@ -78,7 +78,7 @@ describe('DirectorySync', () => {
   test('who comes after it began gets the next one, and shares that', async (t) => {
     const directory = await scratch(t);
     const syncs = new DirectorySync();
-    const watched = new WatchedLane('watched', 4);
+    const watched = new WatchedQueue('watched', 4);
     const later: Promise<void>[] = [];
     const order: string[] = [];
     watched.onCall = (call) => {
@@ -96,10 +96,10 @@ describe('DirectorySync', () => {
     assert.equal(watched.calls, 6, 'nothing is kept from before');
   });
 
-  test('a lasting directory is opened once, and let go at the end', async (t) => {
+  test('a persistent directory is opened once, and let go at the end', async (t) => {
     const directory = await scratch(t);
     const syncs = new DirectorySync([directory]);
-    const watched = new WatchedLane('watched', 1);
+    const watched = new WatchedQueue('watched', 1);
     for (let sync = 0; sync < 3; sync++) await syncs.sync(watched, directory);
     assert.equal(watched.calls, 4, 'open, and three times fsync');
     const before = (await openDescriptors()).size;
@@ -111,11 +111,11 @@ describe('DirectorySync', () => {
     const directory = await scratch(t);
     await mkdir(`${directory}/a`);
     const syncs = new DirectorySync();
-    const failing = [syncs.sync(lane, `${directory}/b`), syncs.sync(lane, `${directory}/b`)];
-    const fine = syncs.sync(lane, `${directory}/a`);
+    const failing = [syncs.sync(queue, `${directory}/b`), syncs.sync(queue, `${directory}/b`)];
+    const fine = syncs.sync(queue, `${directory}/a`);
     for (const failure of failing) await assert.rejects(failure, { code: 'ENOENT' });
     await fine;
     await mkdir(`${directory}/b`);
-    await syncs.sync(lane, `${directory}/b`);
+    await syncs.sync(queue, `${directory}/b`);
   });
 });

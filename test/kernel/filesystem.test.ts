@@ -12,7 +12,7 @@ import { freeze, thaw } from '../../src/kernel/mount/freeze.ts';
 import { growMounted } from '../../src/kernel/mount/grow.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
-import { attach, filesystems, image, lane, run, scratch } from './fixture.ts';
+import { attach, filesystems, image, queue, run, scratch } from './fixture.ts';
 
 async function mounted(
   t: TestContext,
@@ -24,8 +24,8 @@ async function mounted(
   await using _keeper = loop.descriptor;
   const path = `${directory}/mnt`;
   await mkdir(path);
-  await using target = await openDirectory(lane, path);
-  await mountFilesystem(lane, { fsType, source: loop.devicePath, parameters: [], attributes: {}, target });
+  await using target = await openDirectory(queue, path);
+  await mountFilesystem(queue, { fsType, source: loop.devicePath, parameters: [], attributes: {}, target });
   return { backing, path, loop };
 }
 
@@ -36,21 +36,21 @@ describe('growMounted', () => {
       const data = randomBytes(1 << 20);
       await writeFile(`${path}/data`, data);
       const before = await statfs(path);
-      const { sizeBytes } = await statusOf(lane, backing);
+      const { sizeBytes } = await statusOf(queue, backing);
       const deviceBytes = sizeBytes * 2n;
       await truncate(backing, Number(deviceBytes));
-      await refreshLoopSize(lane, loop.number);
+      await refreshLoopSize(queue, loop.number);
       const growth = { fsType, directory: path, devicePath: loop.devicePath, deviceBytes };
-      assert.equal(await deviceSizeBytes(lane, loop.devicePath), deviceBytes);
+      assert.equal(await deviceSizeBytes(queue, loop.devicePath), deviceBytes);
 
       if (fsType === 'ext4') {
-        await assert.rejects(growMounted(lane, growth), { code: 'EPERM', syscall: 'ioctl(EXT4_IOC_RESIZE_FS)' });
+        await assert.rejects(growMounted(queue, growth), { code: 'EPERM', syscall: 'ioctl(EXT4_IOC_RESIZE_FS)' });
         assert.equal((await statfs(path)).blocks, before.blocks);
       } else {
-        await growMounted(lane, growth);
+        await growMounted(queue, growth);
         const after = await statfs(path);
         assert.ok(after.blocks * after.bsize > 1.8 * before.blocks * before.bsize, `${after.blocks} blocks`);
-        await growMounted(lane, growth);
+        await growMounted(queue, growth);
         assert.equal((await statfs(path)).blocks, after.blocks);
       }
       assert.equal(digest(await readFile(`${path}/data`)), digest(data));
@@ -59,8 +59,8 @@ describe('growMounted', () => {
     test(`PB19: ${fsType} that is as large as its device needs nothing, not even a capability`, async (t) => {
       const { path, loop } = await mounted(t, fsType);
       const before = await statfs(path);
-      const deviceBytes = await deviceSizeBytes(lane, loop.devicePath);
-      await growMounted(lane, { fsType, directory: path, devicePath: loop.devicePath, deviceBytes });
+      const deviceBytes = await deviceSizeBytes(queue, loop.devicePath);
+      await growMounted(queue, { fsType, directory: path, devicePath: loop.devicePath, deviceBytes });
       assert.equal((await statfs(path)).blocks, before.blocks);
     });
   }
@@ -74,12 +74,12 @@ describe('growMounted', () => {
     const loop = await attach(backing, directory);
     await using _keeper = loop.descriptor;
     await mkdir(`${directory}/mnt`);
-    await using target = await openDirectory(lane, `${directory}/mnt`);
+    await using target = await openDirectory(queue, `${directory}/mnt`);
     const mount = { fsType: 'ext4', source: loop.devicePath, parameters: [], attributes: {}, target } as const;
-    await mountFilesystem(lane, mount);
-    const deviceBytes = await deviceSizeBytes(lane, loop.devicePath);
+    await mountFilesystem(queue, mount);
+    const deviceBytes = await deviceSizeBytes(queue, loop.devicePath);
     const growth = { fsType: 'ext4', directory: `${directory}/mnt`, devicePath: loop.devicePath, deviceBytes } as const;
-    await growMounted(lane, growth);
+    await growMounted(queue, growth);
   });
 });
 
@@ -90,17 +90,17 @@ function digest(data: Buffer): string {
 describe('freeze and thaw', () => {
   test('stop writers and let them go on', async (t) => {
     const { path } = await mounted(t, 'ext4');
-    await freeze(lane, path);
+    await freeze(queue, path);
     const write = writeFile(`${path}/late`, 'x');
     try {
-      await assert.rejects(freeze(lane, path), { code: 'EBUSY', syscall: 'ioctl(FIFREEZE)' });
+      await assert.rejects(freeze(queue, path), { code: 'EBUSY', syscall: 'ioctl(FIFREEZE)' });
       await assert.rejects(access(`${path}/late`), { code: 'ENOENT' });
     } finally {
-      assert.equal(await thaw(lane, path), true);
+      assert.equal(await thaw(queue, path), true);
     }
     await write;
     assert.equal(await readFile(`${path}/late`, 'utf8'), 'x');
-    assert.equal(await thaw(lane, path), false);
+    assert.equal(await thaw(queue, path), false);
   });
 });
 
@@ -109,9 +109,9 @@ test('trim gives the free blocks of a filesystem back to the image', async (t) =
   await writeFile(`${path}/big`, randomBytes(8 << 20), { flush: true });
   await truncate(`${path}/big`, 0);
   await run('sync', ['-f', path]);
-  const before = await statusOf(lane, backing);
-  assert.ok((await trim(lane, path)) >= 8n << 20n);
-  const after = await statusOf(lane, backing);
+  const before = await statusOf(queue, backing);
+  assert.ok((await trim(queue, path)) >= 8n << 20n);
+  const after = await statusOf(queue, backing);
   assert.ok(after.allocatedBytes <= before.allocatedBytes - (7n << 20n));
 });
 
@@ -120,10 +120,10 @@ describe('seesReflink', () => {
     test(`${fsType}: sees what a try shows, and writes nothing`, async (t) => {
       const { path } = await mounted(t, fsType);
       const before = await stat(path, { bigint: true });
-      const seen = await seesReflink(lane, path);
+      const seen = await seesReflink(queue, path);
       assert.equal((await stat(path, { bigint: true })).ctimeNs, before.ctimeNs);
       await writeFile(`${path}/a`, randomBytes(8192));
-      const tried = await reflink(lane, `${path}/a`, `${path}/b`).then(
+      const tried = await reflink(queue, `${path}/a`, `${path}/b`).then(
         () => true,
         () => false,
       );
@@ -139,12 +139,12 @@ describe('reflink', () => {
       const data = randomBytes(4 << 20);
       await writeFile(`${path}/a`, data, { flush: true });
       const before = await statfs(path);
-      await reflink(lane, `${path}/a`, `${path}/b`);
+      await reflink(queue, `${path}/a`, `${path}/b`);
       const after = await statfs(path);
       assert.ok((before.bfree - after.bfree) * after.bsize < 1 << 20);
       await writeFile(`${path}/a`, 'changed');
       assert.equal(digest(await readFile(`${path}/b`)), digest(data));
-      await assert.rejects(reflink(lane, `${path}/a`, `${path}/b`), { code: 'EEXIST' });
+      await assert.rejects(reflink(queue, `${path}/a`, `${path}/b`), { code: 'EEXIST' });
       assert.equal(digest(await readFile(`${path}/b`)), digest(data));
     });
   }
@@ -152,9 +152,9 @@ describe('reflink', () => {
   test('leaves nothing where the filesystem cannot do it', async (t) => {
     const { path } = await mounted(t, 'ext4');
     await writeFile(`${path}/a`, 'x');
-    await assert.rejects(reflink(lane, `${path}/a`, `${path}/b`), (error) => isErrno(error, 'EOPNOTSUPP', 'ENOTSUP'));
+    await assert.rejects(reflink(queue, `${path}/a`, `${path}/b`), (error) => isErrno(error, 'EOPNOTSUPP', 'ENOTSUP'));
     await assert.rejects(access(`${path}/b`), { code: 'ENOENT' });
-    await assert.rejects(reflink(lane, `${path}/missing`, `${path}/b`), { code: 'ENOENT', path: `${path}/missing` });
+    await assert.rejects(reflink(queue, `${path}/missing`, `${path}/b`), { code: 'ENOENT', path: `${path}/missing` });
     await assert.rejects(access(`${path}/b`), { code: 'ENOENT' });
   });
 });

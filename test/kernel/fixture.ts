@@ -12,26 +12,26 @@ import {
   listLoops,
   loopStatus,
 } from '../../src/kernel/block/loop.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { unmount } from '../../src/kernel/mount/mount.ts';
 import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
 
-export const lane = new Lane('test', 8);
+export const queue = new DiskQueue('test', 8);
 export const run = promisify(execFile);
 
 /** A fresh directory on the root filesystem; with it go the mounts below it and the loop devices labelled for it. */
 export async function scratch(t: Pick<TestContext, 'after'>): Promise<string> {
   const directory = await mkdtemp('/var/tmp/holdfast-kernel-');
   t.after(async () => {
-    const mounts = await readMountTable(lane);
+    const mounts = await readMountTable(queue);
     for (const { target } of mounts.reverse()) {
-      if (target.startsWith(`${directory}/`)) await unmount(lane, target);
+      if (target.startsWith(`${directory}/`)) await unmount(queue, target);
     }
     // Asked again when it is detached: by then its number may be somebody else's.
     const isOurs = ({ label }: { readonly label: string }) => label.startsWith(basename(directory));
-    for (const loop of (await listLoops(lane)).filter(isOurs)) {
-      await detachLoop(lane, loop.number, async (read) => isOurs(await read()));
+    for (const loop of (await listLoops(queue)).filter(isOurs)) {
+      await detachLoop(queue, loop.number, async (read) => isOurs(await read()));
     }
     await rm(directory, { recursive: true });
   });
@@ -66,7 +66,7 @@ export function attach(
   request: Partial<LoopRequest> = {},
 ): Promise<LoopDevice> {
   const label = basename(directory);
-  return attachLoop(lane, {
+  return attachLoop(queue, {
     backing: backingPath,
     label,
     readonly: false,
@@ -83,7 +83,7 @@ export function attach(
 export async function detached({ number }: { readonly number: number }, directory: string): Promise<void> {
   const label = basename(directory);
   // Another process may have taken the number since.
-  await eventually(async () => !(await loopStatus(lane, number))?.label.startsWith(label));
+  await eventually(async () => !(await loopStatus(queue, number))?.label.startsWith(label));
 }
 
 /** Only a failure takes this long. */

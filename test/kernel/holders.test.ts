@@ -10,7 +10,7 @@ import { findHolders, type SearchScope } from '../../src/kernel/process/holders.
 import { parseMappings } from '../../src/kernel/process/process.ts';
 import type { Holder } from '../../src/volume/holder.ts';
 import { Child, startNamespace } from '../support/child.ts';
-import { attach, eventually, filesystems, lane, run, scratch } from './fixture.ts';
+import { attach, eventually, filesystems, queue, run, scratch } from './fixture.ts';
 import { bind, mountAt, mountNew } from './mounting.ts';
 
 /** Runs Python until its standard input ends. */
@@ -20,7 +20,7 @@ function python(script: string, ...args: string[]): Promise<Child> {
 }
 
 async function deviceOf({ source }: Mount) {
-  const { represents } = await statusOf(lane, source);
+  const { represents } = await statusOf(queue, source);
   assert.ok(represents !== undefined && loopNumber(represents) !== undefined);
   return { device: represents, devicePath: source };
 }
@@ -98,7 +98,7 @@ describe('findHolders', () => {
       const mount = await mounted(await scratch(t), fsType);
       const device = await deviceOf(mount);
       await using child = await startNamespace(mount.target);
-      await unmount(lane, mount.target);
+      await unmount(queue, mount.target);
       const { holders } = await findHolders({ devices: [device] }, 'mounts', 60_000);
       const namespaceOf = { pid: child.pid, command: 'sleep' };
       assert.deepEqual(holders, [{ kind: 'mount', path: mount.target, namespaceOf }]);

@@ -4,14 +4,14 @@ import { describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { openFile } from '../../src/kernel/call/descriptor.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../src/kernel/call/errno.ts';
 import { invoke, invokeNow, type Lent, libcCall } from '../../src/kernel/call/libc.ts';
 import { useWorkerThreads } from '../../src/kernel/call/workers.ts';
 import { scratch } from './fixture.ts';
 
 useWorkerThreads(16);
-const wide = new Lane('wide', 200);
+const wide = new DiskQueue('wide', 200);
 
 const openCall = libcCall<readonly [string, number, number]>('int open(const char *path, int flags, uint mode)');
 const closeCall = libcCall<readonly [number]>('int close(int fd)');

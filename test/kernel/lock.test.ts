@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { isOpenElsewhere, lockExclusively, lockHolders } from '../../src/kernel/file/lock.ts';
 import { openDirectory } from '../../src/kernel/file/path.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
-import { attach, eventually, image, lane, openDescriptors, run, scratch } from './fixture.ts';
+import { attach, eventually, image, openDescriptors, queue, run, scratch } from './fixture.ts';
 
 /** Another process that holds a flock on `path`, as is known when this returns, until it is disposed of. */
 async function holdLock(path: string): Promise<{ pid: number | undefined } & AsyncDisposable> {
@@ -35,24 +35,24 @@ describe('lockExclusively', () => {
     const before = await openDescriptors();
     for (const path of [file, directory, loop.devicePath]) {
       {
-        await using lock = await lockExclusively(lane, path);
+        await using lock = await lockExclusively(queue, path);
         assert.ok(lock !== undefined, path);
-        assert.equal(await lockExclusively(lane, path), undefined);
+        assert.equal(await lockExclusively(queue, path), undefined);
       }
-      await using again = await lockExclusively(lane, path);
+      await using again = await lockExclusively(queue, path);
       assert.ok(again !== undefined, path);
     }
     assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
-    await assert.rejects(lockExclusively(lane, `${directory}/missing`), { code: 'ENOENT' });
+    await assert.rejects(lockExclusively(queue, `${directory}/missing`), { code: 'ENOENT' });
   });
 
   test('goes with the process that held it', async (t) => {
     const directory = await scratch(t);
     {
       await using _holder = await holdLock(directory);
-      assert.equal(await lockExclusively(lane, directory), undefined);
+      assert.equal(await lockExclusively(queue, directory), undefined);
     }
-    await using lock = await lockExclusively(lane, directory);
+    await using lock = await lockExclusively(queue, directory);
     assert.ok(lock !== undefined);
   });
 });
@@ -60,12 +60,12 @@ describe('lockExclusively', () => {
 describe('lockHolders', () => {
   test('names the process and its command', async (t) => {
     const directory = await scratch(t);
-    assert.deepEqual(await lockHolders(lane, directory), []);
+    assert.deepEqual(await lockHolders(queue, directory), []);
     await using holder = await holdLock(directory);
-    assert.deepEqual(await lockHolders(lane, directory), [{ pid: holder.pid, command: 'cat - -u' }]);
-    await using own = await lockExclusively(lane, `${directory}/..`);
+    assert.deepEqual(await lockHolders(queue, directory), [{ pid: holder.pid, command: 'cat - -u' }]);
+    await using own = await lockExclusively(queue, `${directory}/..`);
     assert.ok(own !== undefined);
-    const [self] = await lockHolders(lane, `${directory}/..`);
+    const [self] = await lockHolders(queue, `${directory}/..`);
     assert.equal(self?.pid, process.pid);
   });
 
@@ -74,14 +74,14 @@ describe('lockHolders', () => {
     const loop = await attach(await image(directory, 'btrfs'), directory);
     await using _keeper = loop.descriptor;
     await mkdir(`${directory}/mnt`);
-    await using target = await openDirectory(lane, `${directory}/mnt`);
+    await using target = await openDirectory(queue, `${directory}/mnt`);
     const mount = { fsType: 'btrfs', source: loop.devicePath, parameters: [], attributes: {}, target } as const;
-    await mountFilesystem(lane, mount);
+    await mountFilesystem(queue, mount);
     await run('btrfs', ['subvolume', 'create', `${directory}/mnt/sub`]);
     for (const path of [`${directory}/mnt/sub/file`, `${directory}/mnt/file`]) {
       await writeFile(path, '');
       await using holder = await holdLock(path);
-      assert.deepEqual(await lockHolders(lane, path), [{ pid: holder.pid, command: 'cat - -u' }]);
+      assert.deepEqual(await lockHolders(queue, path), [{ pid: holder.pid, command: 'cat - -u' }]);
     }
   });
 
@@ -89,13 +89,13 @@ describe('lockHolders', () => {
     const directory = await scratch(t);
     for (const name of ['lower', 'upper', 'work', 'merged']) await mkdir(`${directory}/${name}`);
     for (const name of ['lower', 'upper']) await writeFile(`${directory}/${name}/in ${name}`, '');
-    await using target = await openDirectory(lane, `${directory}/merged`);
+    await using target = await openDirectory(queue, `${directory}/merged`);
     const parameters = ['lower', 'upper', 'work'].map((name) => [`${name}dir`, `${directory}/${name}`] as const);
-    await mountFilesystem(lane, { fsType: 'overlay', source: 'overlay', parameters, attributes: {}, target });
+    await mountFilesystem(queue, { fsType: 'overlay', source: 'overlay', parameters, attributes: {}, target });
     for (const name of ['in lower', 'in upper', '.']) {
       const path = `${directory}/merged/${name}`;
       await using holder = await holdLock(path);
-      assert.deepEqual(await lockHolders(lane, path), [{ pid: holder.pid, command: 'cat - -u' }], name);
+      assert.deepEqual(await lockHolders(queue, path), [{ pid: holder.pid, command: 'cat - -u' }], name);
     }
   });
 });
@@ -105,10 +105,10 @@ describe('isOpenElsewhere', () => {
     const directory = await scratch(t);
     const path = await image(directory);
     const before = await openDescriptors();
-    for (let count = 0; count < 20; count++) assert.equal(await isOpenElsewhere(lane, path), false);
+    for (let count = 0; count < 20; count++) assert.equal(await isOpenElsewhere(queue, path), false);
     assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
-    await assert.rejects(isOpenElsewhere(lane, `${directory}/missing`), { code: 'ENOENT' });
-    await assert.rejects(isOpenElsewhere(lane, directory), { code: 'EISDIR' });
+    await assert.rejects(isOpenElsewhere(queue, `${directory}/missing`), { code: 'ENOENT' });
+    await assert.rejects(isOpenElsewhere(queue, directory), { code: 'EISDIR' });
   });
 
   test('is true while a loop device has it, writable or read-only, also under a mount', async (t) => {
@@ -116,9 +116,9 @@ describe('isOpenElsewhere', () => {
     const path = await image(directory, 'ext4');
     for (const readonly of [false, true]) {
       const loop = await attach(path, directory, { readonly });
-      assert.equal(await isOpenElsewhere(lane, path), true);
+      assert.equal(await isOpenElsewhere(queue, path), true);
       await loop.descriptor[Symbol.asyncDispose]();
-      await eventually(async () => !(await isOpenElsewhere(lane, path)));
+      await eventually(async () => !(await isOpenElsewhere(queue, path)));
     }
   });
 
@@ -127,7 +127,7 @@ describe('isOpenElsewhere', () => {
     const path = await image(directory);
     for (const flags of ['r', 'r+', 'a']) {
       const user = await open(path, flags);
-      assert.equal(await isOpenElsewhere(lane, path), true, flags);
+      assert.equal(await isOpenElsewhere(queue, path), true, flags);
       await user.close();
     }
     const other = spawn('sh', ['-c', 'exec 3<"$1"; echo open; exec sleep 1000', 'sh', path], {
@@ -135,10 +135,10 @@ describe('isOpenElsewhere', () => {
     });
     const exit = once(other, 'exit');
     await once(other.stdout, 'data');
-    assert.equal(await isOpenElsewhere(lane, path), true);
+    assert.equal(await isOpenElsewhere(queue, path), true);
     other.kill();
     await exit;
-    assert.equal(await isOpenElsewhere(lane, path), false);
+    assert.equal(await isOpenElsewhere(queue, path), false);
   });
 
   test('somebody who opens the file in the middle of it neither kills this process nor waits for long', async (t) => {
@@ -150,8 +150,8 @@ describe('isOpenElsewhere', () => {
     const done = opener.then(() => {
       isDone = true;
     });
-    while (!isDone) await isOpenElsewhere(lane, path);
+    while (!isDone) await isOpenElsewhere(queue, path);
     await done;
-    assert.equal(await isOpenElsewhere(lane, path), false);
+    assert.equal(await isOpenElsewhere(queue, path), false);
   });
 });

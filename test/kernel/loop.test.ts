@@ -7,7 +7,7 @@ import { detachLoop, listLoops, loopStatus, refreshLoopSize } from '../../src/ke
 import { loopNumber } from '../../src/kernel/block/loop-sysfs.ts';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { statusOf } from '../../src/kernel/file/path.ts';
-import { attach, detached, eventually, image, lane, openDescriptors, run, scratch } from './fixture.ts';
+import { attach, detached, eventually, image, openDescriptors, queue, run, scratch } from './fixture.ts';
 
 describe('attachLoop', () => {
   test('attaches with everything in one step', async (t) => {
@@ -17,8 +17,8 @@ describe('attachLoop', () => {
     assert.equal(Buffer.byteLength(label), 63);
     const loop = await attach(backingPath, directory, { label, blockSizeBytes: 4096 });
     await using _keeper = loop.descriptor;
-    const backing = await statusOf(lane, backingPath);
-    assert.deepEqual(await loopStatus(lane, loop.number), {
+    const backing = await statusOf(queue, backingPath);
+    assert.deepEqual(await loopStatus(queue, loop.number), {
       number: loop.number,
       devicePath: `/dev/loop${loop.number}`,
       device: { major: 7, minor: loop.number },
@@ -31,8 +31,8 @@ describe('attachLoop', () => {
     });
     assert.equal(loopNumber(loop.device), loop.number);
     assert.equal((await readFile(`/sys/block/loop${loop.number}/queue/logical_block_size`, 'utf8')).trim(), '4096');
-    assert.equal(await deviceSizeBytes(lane, loop.devicePath), 32n << 20n);
-    assert.ok((await listLoops(lane)).some((status) => status.label === label));
+    assert.equal(await deviceSizeBytes(queue, loop.devicePath), 32n << 20n);
+    assert.ok((await listLoops(queue)).some((status) => status.label === label));
   });
 
   test('the kernel frees an autoclear device with its last user, and keeps any other until detachLoop', async (t) => {
@@ -42,13 +42,13 @@ describe('attachLoop', () => {
     await fleeting.descriptor[Symbol.asyncDispose]();
     await detached(fleeting, directory);
 
-    const lasting = await attach(backingPath, directory, { autoclear: false });
-    await lasting.descriptor[Symbol.asyncDispose]();
-    assert.equal((await loopStatus(lane, lasting.number))?.autoclear, false);
-    await detachLoop(lane, lasting.number);
-    await detached(lasting, directory);
+    const persistent = await attach(backingPath, directory, { autoclear: false });
+    await persistent.descriptor[Symbol.asyncDispose]();
+    assert.equal((await loopStatus(queue, persistent.number))?.autoclear, false);
+    await detachLoop(queue, persistent.number);
+    await detached(persistent, directory);
     // A moment later the number may be somebody else's.
-    await detachLoop(lane, lasting.number, async (read) => (await read()).label.startsWith(basename(directory)));
+    await detachLoop(queue, persistent.number, async (read) => (await read()).label.startsWith(basename(directory)));
   });
 
   test('PB14: a read-only device beside a writable one refuses writes and shows what the other wrote', async (t) => {
@@ -58,7 +58,7 @@ describe('attachLoop', () => {
     await using _writable = writable.descriptor;
     const readonly = await attach(backingPath, directory, { readonly: true });
     await using _readonly = readonly.descriptor;
-    assert.equal((await loopStatus(lane, readonly.number))?.readonly, true);
+    assert.equal((await loopStatus(queue, readonly.number))?.readonly, true);
     // The kernel lets it be opened for writing, and refuses each write.
     const refused = await open(readonly.devicePath, 'r+');
     await assert.rejects(refused.write('no'), { code: 'EPERM' });
@@ -87,7 +87,7 @@ describe('attachLoop', () => {
     const { buffer } = await writer.read(Buffer.alloc(5), 0, 5, 0);
     assert.equal(buffer.toString(), 'first');
     await writer.close();
-    await detachLoop(lane, loop.number);
+    await detachLoop(queue, loop.number);
     assert.equal(refusesWrites(loop.descriptor), false);
   });
 
@@ -97,8 +97,8 @@ describe('attachLoop', () => {
     const loops = await Promise.all(paths.map((path) => attach(path, directory)));
     assert.equal(new Set(loops.map(({ number }) => number)).size, 20);
     for (const [index, path] of paths.entries()) {
-      const status = await loopStatus(lane, loops[index]?.number ?? -1);
-      assert.equal(status?.backingInode, (await statusOf(lane, path)).inode);
+      const status = await loopStatus(queue, loops[index]?.number ?? -1);
+      assert.equal(status?.backingInode, (await statusOf(queue, path)).inode);
     }
     await Promise.all(loops.map(({ descriptor }) => descriptor[Symbol.asyncDispose]()));
     for (const loop of loops) await detached(loop, directory);
@@ -111,7 +111,7 @@ describe('attachLoop', () => {
     const ours = await Promise.all(Array.from({ length: 8 }, () => attach(path, directory)));
     const devices = await Promise.all(theirs);
     const numbers = devices.map(({ stdout }) => Number(stdout.trim().slice('/dev/loop'.length)));
-    for (const number of numbers) await detachLoop(lane, number);
+    for (const number of numbers) await detachLoop(queue, number);
     for (const { descriptor } of ours) await descriptor[Symbol.asyncDispose]();
     assert.equal(new Set([...numbers, ...ours.map(({ number }) => number)]).size, 16);
   });
@@ -127,14 +127,14 @@ describe('attachLoop', () => {
       mount --move "$1/dev" /dev
       exec "$0" --input-type=module-typescript --eval "$2"`;
     const script = `
-      import { Lane } from '${import.meta.resolve('../../src/kernel/call/disk-queue.ts')}';
+      import { DiskQueue } from '${import.meta.resolve('../../src/kernel/call/disk-queue.ts')}';
       import { attachLoop } from '${import.meta.resolve('../../src/kernel/block/loop.ts')}';
       import { statusOf } from '${import.meta.resolve('../../src/kernel/file/path.ts')}';
-      const lane = new Lane('test', 2);
+      const queue = new DiskQueue('test', 2);
       const label = '${basename(directory)}';
       const request = { backing: '${path}', label, readonly: false, autoclear: true, blockSizeBytes: 512 };
-      const { devicePath, device, descriptor } = await attachLoop(lane, request);
-      const { represents } = await statusOf(lane, devicePath);
+      const { devicePath, device, descriptor } = await attachLoop(queue, request);
+      const { represents } = await statusOf(queue, devicePath);
       console.log(represents.major, represents.minor === device.minor, devicePath);
       await descriptor[Symbol.asyncDispose]();`;
     const options = ['--mount', '--propagation', 'private', 'sh', '-c', shell, process.execPath, directory, script];
@@ -153,7 +153,7 @@ describe('attachLoop', () => {
     await assert.rejects(attach(path, directory, { blockSizeBytes: 1000 }), { code: 'EINVAL' });
     await assert.rejects(attach(path, directory, { label: 'x'.repeat(64) }), RangeError);
     assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
-    await eventually(async () => !(await listLoops(lane)).some(({ label }) => label.startsWith(basename(directory))));
+    await eventually(async () => !(await listLoops(queue)).some(({ label }) => label.startsWith(basename(directory))));
   });
 });
 
@@ -161,8 +161,8 @@ describe('an attached device', () => {
   test('T04: detachLoop on one in use leaves it to the last user, who makes the kernel detach it', async (t) => {
     const directory = await scratch(t);
     const loop = await attach(await image(directory), directory, { autoclear: false });
-    await detachLoop(lane, loop.number);
-    assert.equal((await loopStatus(lane, loop.number))?.autoclear, true);
+    await detachLoop(queue, loop.number);
+    assert.equal((await loopStatus(queue, loop.number))?.autoclear, true);
     await loop.descriptor[Symbol.asyncDispose]();
     await detached(loop, directory);
   });
@@ -173,16 +173,16 @@ describe('an attached device', () => {
     const loop = await attach(path, directory);
     await using _keeper = loop.descriptor;
     await truncate(path, 64 << 20);
-    assert.equal(await deviceSizeBytes(lane, loop.devicePath), 32n << 20n);
-    await refreshLoopSize(lane, loop.number);
-    assert.equal(await deviceSizeBytes(lane, loop.devicePath), 64n << 20n);
+    assert.equal(await deviceSizeBytes(queue, loop.devicePath), 32n << 20n);
+    await refreshLoopSize(queue, loop.number);
+    assert.equal(await deviceSizeBytes(queue, loop.devicePath), 64n << 20n);
   });
 
   test('is not needed to answer: no such device, or none attached, is no error', async () => {
-    assert.equal(await loopStatus(lane, 1_000_000), undefined);
-    await detachLoop(lane, 1_000_000);
+    assert.equal(await loopStatus(queue, 1_000_000), undefined);
+    await detachLoop(queue, 1_000_000);
     await assert.rejects(access('/dev/loop1000000'));
-    await assert.rejects(refreshLoopSize(lane, 1_000_000), { code: 'ENOENT' });
+    await assert.rejects(refreshLoopSize(queue, 1_000_000), { code: 'ENOENT' });
   });
 
   test('numbers of other devices are no loop numbers', () => {
@@ -194,8 +194,8 @@ describe('an attached device', () => {
 test('deviceSizeBytes knows sizes beyond 2^53 and refuses what is no device', async (t) => {
   const directory = await scratch(t);
   await writeFile(`${directory}/file`, '');
-  await assert.rejects(deviceSizeBytes(lane, `${directory}/file`), { code: 'ENOTTY', syscall: 'ioctl(BLKGETSIZE64)' });
-  await assert.rejects(deviceSizeBytes(lane, `${directory}/missing`), { code: 'ENOENT' });
+  await assert.rejects(deviceSizeBytes(queue, `${directory}/file`), { code: 'ENOTTY', syscall: 'ioctl(BLKGETSIZE64)' });
+  await assert.rejects(deviceSizeBytes(queue, `${directory}/missing`), { code: 'ENOENT' });
   // tmpfs has files larger than ext4's.
   const path = `/dev/shm/${basename(directory)}`;
   t.after(() => rm(path));
@@ -203,7 +203,7 @@ test('deviceSizeBytes knows sizes beyond 2^53 and refuses what is no device', as
   await run('truncate', ['-s', String(sizeBytes), path]);
   const loop = await attach(path, directory);
   await using _keeper = loop.descriptor;
-  await using device = await openReadOnly(lane, loop.devicePath);
-  assert.equal(await deviceSizeBytes(lane, device), sizeBytes);
+  await using device = await openReadOnly(queue, loop.devicePath);
+  assert.equal(await deviceSizeBytes(queue, device), sizeBytes);
   assert.equal((await stat(path, { bigint: true })).size, sizeBytes);
 });

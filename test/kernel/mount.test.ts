@@ -6,7 +6,7 @@ import { openFile, openFlags } from '../../src/kernel/call/descriptor.ts';
 import { KernelError } from '../../src/kernel/call/errno.ts';
 import { openBeneath, openDirectory } from '../../src/kernel/file/path.ts';
 import { type MountParameter, mountFilesystem, unmount, unmountAt } from '../../src/kernel/mount/mount.ts';
-import { attach, detached, filesystems, image, lane, openDescriptors, scratch } from './fixture.ts';
+import { attach, detached, filesystems, image, openDescriptors, queue, scratch } from './fixture.ts';
 import { mountAt, mountNew } from './mounting.ts';
 
 describe('mountFilesystem', () => {
@@ -15,10 +15,10 @@ describe('mountFilesystem', () => {
       const directory = await scratch(t);
       const loop = await attach(await image(directory, fsType), directory);
       await mkdir(`${directory}/mnt`);
-      await using root = await openDirectory(lane, directory);
+      await using root = await openDirectory(queue, directory);
       for (const expected of [[], ['kept']]) {
-        await using target = await openBeneath(lane, root, 'mnt');
-        await mountFilesystem(lane, { fsType, source: loop.devicePath, parameters: [], attributes: {}, target });
+        await using target = await openBeneath(queue, root, 'mnt');
+        await mountFilesystem(queue, { fsType, source: loop.devicePath, parameters: [], attributes: {}, target });
         const found = await readdir(`${directory}/mnt`);
         assert.deepEqual(
           found.filter((name) => name !== 'lost+found'),
@@ -29,9 +29,9 @@ describe('mountFilesystem', () => {
         assert.equal(mount?.fsType, fsType);
         assert.equal(mount.source, loop.devicePath);
         if (fsType !== 'btrfs') assert.deepEqual(mount.device, loop.device);
-        await unmountAt(lane, root, 'mnt');
+        await unmountAt(queue, root, 'mnt');
       }
-      assert.equal((await loopStatus(lane, loop.number))?.autoclear, true);
+      assert.equal((await loopStatus(queue, loop.number))?.autoclear, true);
       await loop.descriptor[Symbol.asyncDispose]();
       await detached(loop, directory);
     });
@@ -47,7 +47,7 @@ describe('mountFilesystem', () => {
     for (const option of ['errors=remount-ro', 'data=journal', 'noauto_da_alloc']) {
       assert.ok(mount?.superOptions.includes(option), `${option} in ${mount?.superOptions}`);
     }
-    await unmount(lane, path);
+    await unmount(queue, path);
     const plain = await mountNew(directory, 'ext4', { name: 'plain', attributes: { nosuid: false, readonly: false } });
     assert.deepEqual((await mountAt(plain))?.options, ['rw', 'relatime']);
     const strict = await mountNew(directory, 'ext4', {
@@ -67,10 +67,10 @@ describe('mountFilesystem', () => {
     const loop = await attach(await image(directory, 'xfs', 'read-only'), directory, { readonly: true });
     await using _keeper = loop.descriptor;
     await mkdir(`${directory}/ro`);
-    await using target = await openDirectory(lane, `${directory}/ro`);
+    await using target = await openDirectory(queue, `${directory}/ro`);
     const request = { fsType: 'xfs', source: loop.devicePath, attributes: { readonly: true }, target };
-    await assert.rejects(mountFilesystem(lane, { ...request, parameters: [] }), { code: 'EACCES' });
-    await mountFilesystem(lane, { ...request, parameters: [['ro'], ['norecovery']] });
+    await assert.rejects(mountFilesystem(queue, { ...request, parameters: [] }), { code: 'EACCES' });
+    await mountFilesystem(queue, { ...request, parameters: [['ro'], ['norecovery']] });
     assert.deepEqual((await mountAt(`${directory}/ro`))?.superOptions.at(0), 'ro');
   });
 
@@ -79,7 +79,7 @@ describe('mountFilesystem', () => {
     const loop = await attach(await image(directory, 'ext4'), directory);
     await using _keeper = loop.descriptor;
     await mkdir(`${directory}/mnt`);
-    await using target = await openDirectory(lane, `${directory}/mnt`);
+    await using target = await openDirectory(queue, `${directory}/mnt`);
     const refused: readonly MountParameter[] = [
       ['hunter2'],
       ['hunter2', 'sesame'],
@@ -91,7 +91,7 @@ describe('mountFilesystem', () => {
       ['source', '/dev/hunter2'],
     ];
     for (const parameter of refused) {
-      const error = await mountFilesystem(lane, {
+      const error = await mountFilesystem(queue, {
         fsType: 'ext4',
         source: loop.devicePath,
         parameters: [['discard'], parameter],
@@ -115,20 +115,20 @@ describe('mountFilesystem', () => {
   test("the kernel's words are in the error", async (t) => {
     const directory = await scratch(t);
     await mkdir(`${directory}/mnt`);
-    await using target = await openDirectory(lane, `${directory}/mnt`);
+    await using target = await openDirectory(queue, `${directory}/mnt`);
     const request = { fsType: 'ext4', source: '/dev/nonexistent', attributes: {}, target };
-    await assert.rejects(mountFilesystem(lane, { ...request, parameters: [['bogus']] }), {
+    await assert.rejects(mountFilesystem(queue, { ...request, parameters: [['bogus']] }), {
       syscall: 'fsconfig(FSCONFIG_SET_FLAG)',
       code: 'EINVAL',
       path: '/dev/nonexistent',
       detail: "ext4: Unknown parameter '…'",
       message: "fsconfig(FSCONFIG_SET_FLAG) /dev/nonexistent: ext4: Unknown parameter '…' (EINVAL)",
     });
-    await assert.rejects(mountFilesystem(lane, { ...request, parameters: [] }), {
+    await assert.rejects(mountFilesystem(queue, { ...request, parameters: [] }), {
       syscall: 'fsconfig(FSCONFIG_CMD_CREATE)',
       code: 'ENOENT',
     });
-    await assert.rejects(mountFilesystem(lane, { ...request, fsType: 'nofs', parameters: [] }), { code: 'ENODEV' });
+    await assert.rejects(mountFilesystem(queue, { ...request, fsType: 'nofs', parameters: [] }), { code: 'ENODEV' });
   });
 
   test('what is no such filesystem is refused and not touched', async (t) => {
@@ -137,10 +137,10 @@ describe('mountFilesystem', () => {
     const loop = await attach(path, directory);
     await using _keeper = loop.descriptor;
     await mkdir(`${directory}/mnt`);
-    await using target = await openDirectory(lane, `${directory}/mnt`);
+    await using target = await openDirectory(queue, `${directory}/mnt`);
     for (const fsType of filesystems) {
       const request = { fsType, source: loop.devicePath, parameters: [], attributes: {}, target };
-      await assert.rejects(mountFilesystem(lane, request), {
+      await assert.rejects(mountFilesystem(queue, request), {
         code: 'EINVAL',
         syscall: 'fsconfig(FSCONFIG_CMD_CREATE)',
       });
@@ -156,9 +156,9 @@ describe('mountFilesystem', () => {
     const loop = await attach(backing, directory);
     {
       await using _keeper = loop.descriptor;
-      await using target = await openFile(lane, `${directory}/file`, openFlags.O_PATH);
+      await using target = await openFile(queue, `${directory}/file`, openFlags.O_PATH);
       const request = { fsType: 'ext4', source: loop.devicePath, parameters: [], attributes: {}, target };
-      await assert.rejects(mountFilesystem(lane, request), { code: 'EINVAL', syscall: 'move_mount' });
+      await assert.rejects(mountFilesystem(queue, request), { code: 'EINVAL', syscall: 'move_mount' });
     }
     await detached(loop, directory);
     assert.deepEqual([...(await openDescriptors()).keys()].slice(0, before.size), [...before.keys()]);

@@ -4,11 +4,11 @@ import { openDirectory } from '../../src/kernel/file/path.ts';
 import { bindMount, type MountAttributes, type MountParameter, mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import { type Mount, readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
-import { attach, image, lane } from './fixture.ts';
+import { attach, image, queue } from './fixture.ts';
 
 /** The uppermost mount on a path. */
 export async function mountAt(target: string): Promise<Mount | undefined> {
-  return (await readMountTable(lane)).findLast((mount) => mount.target === target);
+  return (await readMountTable(queue)).findLast((mount) => mount.target === target);
 }
 
 /** Mounts a new filesystem on `<directory>/<name>`. */
@@ -22,14 +22,14 @@ export async function mountNew(
   await using _keeper = loop.descriptor;
   const path = `${directory}/${name}`;
   await mkdir(path);
-  await using target = await openDirectory(lane, path);
-  await mountFilesystem(lane, { fsType, source: loop.devicePath, parameters, attributes, target });
+  await using target = await openDirectory(queue, path);
+  await mountFilesystem(queue, { fsType, source: loop.devicePath, parameters, attributes, target });
   return path;
 }
 
 /** Binds one path on another. */
 export async function bind(from: string, to: string, attributes: MountAttributes = {}): Promise<void> {
-  await using origin = await openFile(lane, from, openFlags.O_PATH);
-  await using target = await openFile(lane, to, openFlags.O_PATH);
-  await bindMount(lane, { from: origin, target, attributes });
+  await using origin = await openFile(queue, from, openFlags.O_PATH);
+  await using target = await openFile(queue, to, openFlags.O_PATH);
+  await bindMount(queue, { from: origin, target, attributes });
 }

@@ -12,18 +12,18 @@ import {
   statusOf,
 } from '../../src/kernel/file/path.ts';
 import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
-import { attach, image, lane, openDescriptors, scratch } from './fixture.ts';
+import { attach, image, openDescriptors, queue, scratch } from './fixture.ts';
 
 describe('openBeneath', () => {
   test('opens what lies below the root, the root itself included', async (t) => {
     const directory = await scratch(t);
     await mkdir(`${directory}/a b/ü`, { recursive: true });
     await writeFile(`${directory}/a b/ü/file`, 'x');
-    await using root = await openDirectory(lane, directory);
+    await using root = await openDirectory(queue, directory);
     for (const path of ['', '.', 'a b', 'a b/ü', 'a b/ü/file', 'a b/../a b', './a b//ü/']) {
-      await using found = await openBeneath(lane, root, path);
+      await using found = await openBeneath(queue, root, path);
       const expected = await stat(`${directory}/${path}`, { bigint: true });
-      assert.equal((await statusOf(lane, found)).inode, expected.ino, path);
+      assert.equal((await statusOf(queue, found)).inode, expected.ino, path);
     }
   });
 
@@ -33,7 +33,7 @@ describe('openBeneath', () => {
     await symlink('inside', `${directory}/root/link`);
     await symlink('/etc', `${directory}/root/outside`);
     await symlink('/proc/self/fd/0', `${directory}/root/magic`);
-    await using root = await openDirectory(lane, `${directory}/root`);
+    await using root = await openDirectory(queue, `${directory}/root`);
     const expected = {
       link: 'ELOOP',
       'link/': 'ELOOP',
@@ -48,14 +48,14 @@ describe('openBeneath', () => {
       'inside/missing/x': 'ENOENT',
     };
     for (const [path, code] of Object.entries(expected)) {
-      await assert.rejects(openBeneath(lane, root, path), { code, syscall: 'openat2' }, path);
+      await assert.rejects(openBeneath(queue, root, path), { code, syscall: 'openat2' }, path);
     }
   });
 
   test('names the whole path in its error', async (t) => {
     const directory = await scratch(t);
-    await using root = await openDirectory(lane, directory);
-    await assert.rejects(openBeneath(lane, root, 'no'), { path: `${directory}/no` });
+    await using root = await openDirectory(queue, directory);
+    await assert.rejects(openBeneath(queue, root, 'no'), { path: `${directory}/no` });
   });
 });
 
@@ -64,10 +64,10 @@ test('openDirectory follows the symlinks of an operator, and opens directories o
   await mkdir(`${directory}/real`);
   await writeFile(`${directory}/file`, '');
   await symlink('real', `${directory}/link`);
-  await using root = await openDirectory(lane, `${directory}/link`);
-  assert.equal((await statusOf(lane, root)).inode, (await stat(`${directory}/real`, { bigint: true })).ino);
-  await assert.rejects(openDirectory(lane, `${directory}/file`), { code: 'ENOTDIR' });
-  await assert.rejects(openDirectory(lane, `${directory}/missing`), { code: 'ENOENT' });
+  await using root = await openDirectory(queue, `${directory}/link`);
+  assert.equal((await statusOf(queue, root)).inode, (await stat(`${directory}/real`, { bigint: true })).ino);
+  await assert.rejects(openDirectory(queue, `${directory}/file`), { code: 'ENOTDIR' });
+  await assert.rejects(openDirectory(queue, `${directory}/missing`), { code: 'ENOENT' });
 });
 
 describe('statusOf', () => {
@@ -75,7 +75,7 @@ describe('statusOf', () => {
     const directory = await scratch(t);
     await writeFile(`${directory}/file`, Buffer.alloc(10_000, 'x'), { flush: true });
     await truncate(`${directory}/file`, 2 ** 40);
-    const status = await statusOf(lane, `${directory}/file`);
+    const status = await statusOf(queue, `${directory}/file`);
     const expected = await stat(`${directory}/file`, { bigint: true });
     assert.equal(status.kind, 'file');
     assert.equal(status.inode, expected.ino);
@@ -88,11 +88,11 @@ describe('statusOf', () => {
 
   test('names the mount as mountinfo does, and its root', async (t) => {
     const directory = await scratch(t);
-    const mounts = await readMountTable(lane);
-    const status = await statusOf(lane, directory);
+    const mounts = await readMountTable(queue);
+    const status = await statusOf(queue, directory);
     const mount = mounts.find(({ id }) => id === status.mountId);
     assert.deepEqual(mount?.device, status.device);
-    const proc = await statusOf(lane, '/proc');
+    const proc = await statusOf(queue, '/proc');
     assert.equal(proc.isMountRoot, true);
     assert.equal(mounts.find(({ id }) => id === proc.mountId)?.target, '/proc');
   });
@@ -100,19 +100,19 @@ describe('statusOf', () => {
   test('sees a symlink itself, and a device node with what it stands for', async (t) => {
     const directory = await scratch(t);
     await symlink('/etc', `${directory}/link`);
-    assert.equal((await statusOf(lane, `${directory}/link`)).kind, 'symlink');
-    assert.equal((await statusOf(lane, '/dev/null')).kind, 'other');
-    assert.equal((await statusOf(lane, '/dev/null')).represents, undefined);
+    assert.equal((await statusOf(queue, `${directory}/link`)).kind, 'symlink');
+    assert.equal((await statusOf(queue, '/dev/null')).kind, 'other');
+    assert.equal((await statusOf(queue, '/dev/null')).represents, undefined);
     const loop = await attach(await image(directory), directory);
     await using _keeper = loop.descriptor;
-    const status = await statusOf(lane, loop.devicePath);
+    const status = await statusOf(queue, loop.devicePath);
     assert.equal(status.kind, 'block');
     assert.deepEqual(status.represents, loop.device);
     assert.notDeepEqual(status.device, loop.device);
   });
 
   test('names what is missing', async () => {
-    await assert.rejects(statusOf(lane, '/nonexistent'), {
+    await assert.rejects(statusOf(queue, '/nonexistent'), {
       code: 'ENOENT',
       // Which of them finds out depends on the kernel's cache.
       syscall: /^(statx|openat2)$/,
@@ -125,37 +125,37 @@ describe('names below a directory', () => {
   test('are made and removed, and never taken over', async (t) => {
     const directory = await scratch(t);
     await symlink('/nonexistent', `${directory}/taken`);
-    await using parent = await openDirectory(lane, directory);
-    await makeDirectoryAt(lane, parent, 'directory', 0o750);
-    await makeFileAt(lane, parent, 'file', 0o640);
+    await using parent = await openDirectory(queue, directory);
+    await makeDirectoryAt(queue, parent, 'directory', 0o750);
+    await makeFileAt(queue, parent, 'file', 0o640);
     assert.equal((await stat(`${directory}/directory`)).mode & 0o7777, 0o750);
     const file = await stat(`${directory}/file`);
     assert.ok(file.isFile() && file.size === 0 && (file.mode & 0o7777) === 0o640);
     for (const name of ['directory', 'file', 'taken']) {
-      await assert.rejects(makeDirectoryAt(lane, parent, name, 0o750), { code: 'EEXIST' });
-      await assert.rejects(makeFileAt(lane, parent, name, 0o640), { code: 'EEXIST' });
+      await assert.rejects(makeDirectoryAt(queue, parent, name, 0o750), { code: 'EEXIST' });
+      await assert.rejects(makeFileAt(queue, parent, name, 0o640), { code: 'EEXIST' });
     }
-    await assert.rejects(removeDirectoryAt(lane, parent, 'file'), { code: 'ENOTDIR' });
-    await assert.rejects(removeFileAt(lane, parent, 'directory'), { code: 'EISDIR' });
+    await assert.rejects(removeDirectoryAt(queue, parent, 'file'), { code: 'ENOTDIR' });
+    await assert.rejects(removeFileAt(queue, parent, 'directory'), { code: 'EISDIR' });
     await writeFile(`${directory}/directory/x`, '');
-    await assert.rejects(removeDirectoryAt(lane, parent, 'directory'), { code: 'ENOTEMPTY' });
+    await assert.rejects(removeDirectoryAt(queue, parent, 'directory'), { code: 'ENOTEMPTY' });
     await link(`${directory}/file`, `${directory}/other`);
-    await removeFileAt(lane, parent, 'file');
-    await removeFileAt(lane, parent, 'taken');
-    await assert.rejects(removeFileAt(lane, parent, 'file'), { code: 'ENOENT', path: `${directory}/file` });
+    await removeFileAt(queue, parent, 'file');
+    await removeFileAt(queue, parent, 'taken');
+    await assert.rejects(removeFileAt(queue, parent, 'file'), { code: 'ENOENT', path: `${directory}/file` });
     assert.deepEqual((await readdir(directory)).sort(), ['directory', 'other']);
   });
 
   test('have one component: nothing leads elsewhere', async (t) => {
     const directory = await scratch(t);
     await mkdir(`${directory}/below`);
-    await using parent = await openDirectory(lane, `${directory}/below`);
+    await using parent = await openDirectory(queue, `${directory}/below`);
     for (const name of ['', '.', '..', '../x', 'a/b', '/x', 'a\0b']) {
       for (const act of [makeDirectoryAt, makeFileAt]) {
-        await assert.rejects(act(lane, parent, name, 0o700), { code: 'EINVAL' }, name);
+        await assert.rejects(act(queue, parent, name, 0o700), { code: 'EINVAL' }, name);
       }
       for (const act of [removeDirectoryAt, removeFileAt]) {
-        await assert.rejects(act(lane, parent, name), { code: 'EINVAL' }, name);
+        await assert.rejects(act(queue, parent, name), { code: 'EINVAL' }, name);
       }
     }
     assert.deepEqual(await readdir(directory), ['below']);
@@ -169,19 +169,19 @@ describe('Descriptor', () => {
     await writeFile(`${directory}/sub/x`, '');
     const before = await openDescriptors();
     {
-      await using root = await openDirectory(lane, directory);
-      await using sub = await openBeneath(lane, root, 'sub');
+      await using root = await openDirectory(queue, directory);
+      await using sub = await openBeneath(queue, root, 'sub');
       assert.deepEqual(await sub.during((path) => readdir(path)), ['x']);
       const opened = await openDescriptors();
       for (const each of [root, sub]) assert.ok(((opened.get(await numberOf(each)) ?? 0n) & 0o2000000n) !== 0n);
       const number = await numberOf(sub);
       await sub[Symbol.asyncDispose]();
-      const other = await openBeneath(lane, root, 'sub');
+      const other = await openBeneath(queue, root, 'sub');
       assert.equal(await numberOf(other), number, 'the number is used again');
       await assert.rejects(numberOf(sub), { code: 'EBADF' });
       await sub[Symbol.asyncDispose]();
       sub.closeNow();
-      assert.equal((await statusOf(lane, other)).kind, 'directory');
+      assert.equal((await statusOf(queue, other)).kind, 'directory');
       await other[Symbol.asyncDispose]();
     }
     assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);

@@ -3,7 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { SingleFlight } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { startNamespace } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { mountWith } from '../support/life.ts';
@@ -212,12 +212,12 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
     });
   },
   'another call is at work': async () => {
-    const flights = new SingleFlight(0);
+    const objects = new ObjectQueue(0);
     const id = `vol-${'a'.repeat(26)}`;
     let done = () => {};
-    const first = flights.run(id, 'NodeStageVolume', '', () => new Promise<void>((resolve) => (done = resolve)));
+    const first = objects.run(id, 'NodeStageVolume', '', () => new Promise<void>((resolve) => (done = resolve)));
     await always(
-      flights.run(id, 'DeleteVolume', '', async () => {}),
+      objects.run(id, 'DeleteVolume', '', async () => {}),
       async () => {
         done();
         await first;

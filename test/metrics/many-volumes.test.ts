@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
@@ -60,7 +60,7 @@ async function afterStart(scratch: Scratch, work = async (_pool: Pool) => {}): P
   await pools.open();
   await work(pools.get('test'));
   const identity = { version: '0', driver: 'd', node_id: 'n' };
-  const metrics = new Metrics({ pools, kubeletLane: new Lane('kubelet', 1), identity });
+  const metrics = new Metrics({ pools, kubeletQueue: new DiskQueue('kubelet', 1), identity });
   const { body } = await metrics.page();
   await pools.close();
   return new Exposition(body);

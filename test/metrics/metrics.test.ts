@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { CallError } from '../support/client.ts';
@@ -41,7 +41,7 @@ describe('metrics', () => {
     assert.equal(before.value('holdfast_volume_size_bytes', { volume_id }), 64 * mebibyte);
     assert.equal(before.value('holdfast_volume_devices', { volume_id }), 0);
     assert.equal(before.value('holdfast_pool_volumes', { pool: 'default' }), 1);
-    assert.equal(before.value('holdfast_pool_promised_bytes'), 64 * mebibyte);
+    assert.equal(before.value('holdfast_pool_provisioned_bytes'), 64 * mebibyte);
     const used = before.value('holdfast_volume_used_bytes', { volume_id });
     assert.ok(used > 0 && used < 16 * mebibyte, `${used}`);
 
@@ -109,23 +109,23 @@ describe('metrics', () => {
 
   test('a disk that hangs delays no scrape for long, and costs no other pool its figures', async () => {
     using scratch = new Scratch('metrics');
-    const home = (name: string) => ({ type: 'directory', path: scratch.join(name) }) as const;
-    const hanging = new Lane('hanging', 2);
+    const location = (name: string) => ({ type: 'directory', path: scratch.join(name) }) as const;
+    const hanging = new DiskQueue('hanging', 2);
     const pools = new Pools(
       new Map([
-        ['sick', () => openTestPool(scratch, { name: 'sick', home: home('sick'), lane: hanging })],
-        ['well', () => openTestPool(scratch, { name: 'well', home: home('well') })],
+        ['sick', () => openTestPool(scratch, { name: 'sick', location: location('sick'), queue: hanging })],
+        ['well', () => openTestPool(scratch, { name: 'well', location: location('well') })],
       ]),
       'well',
     );
     await pools.open();
     await pools.get('sick').create(volumeSpec('v'));
     const identity = { version: '0', driver: 'd', node_id: 'n' };
-    const metrics = new Metrics({ pools, kubeletLane: new Lane('kubelet', 1), identity });
+    const metrics = new Metrics({ pools, kubeletQueue: new DiskQueue('kubelet', 1), identity });
     const read = async () => new Exposition((await metrics.page()).body);
     assert.equal((await read()).value('holdfast_pool_measured', { pool: 'sick' }), 1);
 
-    // What a disk that does not answer does: it keeps every place of its lane.
+    // What a disk that does not answer does: it keeps every place of its queue.
     let mend = () => {};
     const mended = new Promise<void>((resolve) => {
       mend = resolve;
@@ -137,7 +137,7 @@ describe('metrics', () => {
       assert.deepEqual(seen.find('holdfast_pool_used_bytes', { pool: 'sick' }), []);
       assert.deepEqual(seen.find('holdfast_volume_info', { pool: 'sick' }), []);
       assert.equal(seen.value('holdfast_pool_measured', { pool: 'well' }), 1);
-      assert.equal(seen.value('holdfast_lane_running', { lane: 'pool sick' }), 2);
+      assert.equal(seen.value('holdfast_disk_queue_running', { queue: 'pool sick' }), 2);
     }
     // Scrapes that gave up have not queued behind the disk.
     const waiting = hanging.waiting;

@@ -40,7 +40,7 @@ export function sicknesses(scratch: Scratch): Readonly<Record<string, Sickness>>
     nearly: fullDisk(scratch, 'nearly', 0.003, [
       'HoldfastPoolNearlyFull',
       'HoldfastPoolFilling',
-      'HoldfastPoolAlmostPromised',
+      'HoldfastPoolAlmostProvisioned',
     ]),
     claimed: claimedDisk(scratch, 'claimed'),
     promised: promisedPool(scratch, 'promised'),
@@ -85,7 +85,7 @@ function claimedDisk(scratch: Scratch, name: string): Sickness {
   const disk = new SmallDisk(scratch, name);
   return sickness(scratch, name, {
     disk,
-    firing: ['HoldfastPoolAlmostFull', 'HoldfastPoolFilling', 'HoldfastPoolAlmostPromised'].map((alertname) => ({
+    firing: ['HoldfastPoolAlmostFull', 'HoldfastPoolFilling', 'HoldfastPoolAlmostProvisioned'].map((alertname) => ({
       alertname,
       pool: name,
     })),
@@ -100,7 +100,7 @@ function promisedPool(scratch: Scratch, name: string): Sickness {
   let id = '';
   let mend = async () => {};
   return sickness(scratch, name, {
-    firing: [{ alertname: 'HoldfastPoolAlmostPromised', pool: name }],
+    firing: [{ alertname: 'HoldfastPoolAlmostProvisioned', pool: name }],
     async begin(client) {
       const { available_capacity } = await client.controller.GetCapacity({ parameters: { pool: name } });
       id = await createIn(client, name, 'huge', available_capacity - 32n * mebibyte);
@@ -196,7 +196,7 @@ function hungDisk(scratch: Scratch, name: string): Sickness {
     settings: ', sickAfter: 1h',
     firing: [
       { alertname: 'HoldfastPoolSilent', pool: name },
-      { alertname: 'HoldfastDiskSlow', lane: `pool ${name}` },
+      { alertname: 'HoldfastDiskSlow', queue: `pool ${name}` },
       { alertname: 'HoldfastCallHangs' },
     ],
     async begin(client) {
@@ -208,7 +208,7 @@ function hungDisk(scratch: Scratch, name: string): Sickness {
       };
     },
     assertSeen(seen) {
-      assert.ok(seen.value('holdfast_lane_waiting', { lane: `pool ${name}` }) > 0);
+      assert.ok(seen.value('holdfast_disk_queue_waiting', { queue: `pool ${name}` }) > 0);
       assert.equal(seen.value('holdfast_pool_measured', { pool: name }), 0);
     },
     mend: () => mend(),

@@ -5,14 +5,14 @@ import { type RulesTest, testRules } from './rules.ts';
 export interface Firing {
   readonly alertname: string;
   readonly pool?: string;
-  readonly lane?: string;
+  readonly queue?: string;
   readonly rpc?: string;
   readonly code?: string;
 }
 
 /** What Prometheus' operator adds to everything that it scrapes of one driver. */
 const target = { job: 'holdfast-system/holdfast', instance: '10.0.0.1:9808', node: 'n1' };
-const firing = 'group by (alertname, pool, lane, rpc, code) (ALERTS{alertstate="firing"})';
+const firing = 'group by (alertname, pool, queue, rpc, code) (ALERTS{alertstate="firing"})';
 
 /**
  * What Prometheus would have stored of one driver, had it scraped it once a minute: each series as the driver itself told

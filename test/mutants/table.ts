@@ -6,7 +6,7 @@ import { copyMutants } from './table/copies.ts';
 import { diskMutants } from './table/disks.ts';
 import { durabilityMutants } from './table/durability.ts';
 import { freezeMutants } from './table/freeze.ts';
-import { homeMutants } from './table/homes.ts';
+import { locationMutants } from './table/homes.ts';
 import { ledgerMutants } from './table/ledger.ts';
 import { lockMutants } from './table/locks.ts';
 import { nodeMutants } from './table/node.ts';
@@ -33,7 +33,7 @@ export const mutants: readonly Mutant[] = [
   ...configurationMutants,
   ...connectionMutants,
   ...sicknessMutants,
-  ...homeMutants,
+  ...locationMutants,
   ...ledgerMutants,
   ...copyMutants,
   ...nodeMutants,

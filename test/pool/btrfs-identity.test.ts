@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { newBtrfsUuid } from '../../src/pool/filesystem/btrfs-identity.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
 
-const lane = new Lane('test', 4);
+const queue = new DiskQueue('test', 4);
 
 function btrfs(scratch: Scratch, ...options: string[]): string {
   const path = scratch.join('image');
@@ -31,7 +31,7 @@ describe('the UUID of a cloned btrfs', () => {
       const before = superblocks(path);
       for (let time = 0; time < 2; time++) {
         const [previous] = superblocks(path)('fsid');
-        assert.equal(await newBtrfsUuid(lane, path), false);
+        assert.equal(await newBtrfsUuid(queue, path), false);
         const after = superblocks(path);
         const [uuid] = after('fsid');
         assert.notEqual(uuid, previous);
@@ -51,7 +51,7 @@ describe('the UUID of a cloned btrfs', () => {
     const file = openSync(path, 'r+');
     writeSync(file, 'damage', (64 << 10) + 300);
     closeSync(file);
-    await assert.rejects(newBtrfsUuid(lane, path), DataLoss);
+    await assert.rejects(newBtrfsUuid(queue, path), DataLoss);
     for (const sum of superblocks(path)('csum')) assert.match(sum, /DON'T MATCH|\[match\]/);
   });
 });

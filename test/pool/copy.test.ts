@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../src/kernel/file/file.ts';
 import { copyImage } from '../../src/pool/kinds/image/copy.ts';
 import { digestOf, sparseFile } from '../support/disk.ts';
@@ -17,25 +17,25 @@ describe('a copy of an image that is cut short', () => {
       const second = image(scratch, 'second', 2);
       const directory = scratch.join('draft');
       mkdirSync(directory);
-      const copy = (fromPath: string, lane: Lane, onProgress: () => void = () => undefined) =>
-        copyImage(lane, new DirectorySync(), { fromPath, directory, onProgress, signal: never });
+      const copy = (fromPath: string, queue: DiskQueue, onProgress: () => void = () => undefined) =>
+        copyImage(queue, new DirectorySync(), { fromPath, directory, onProgress, signal: never });
       const stop = () => {
         throw new Error('cut short');
       };
-      await assert.rejects(copy(first, new Lane('test', 4), stop), /cut short/);
-      const isCutShort = await copy(second, new FailingLane(call)).then(
+      await assert.rejects(copy(first, new DiskQueue('test', 4), stop), /cut short/);
+      const isCutShort = await copy(second, new FailingQueue(call)).then(
         () => false,
         () => true,
       );
       if (!isCutShort) return;
-      await copy(first, new Lane('test', 4));
+      await copy(first, new DiskQueue('test', 4));
       assert.equal(digestOf(`${directory}/data`), digestOf(first), `the second one failed at its call ${call}`);
     }
   });
 });
 
 /** Fails at one call, and at all after it. */
-class FailingLane extends Lane {
+class FailingQueue extends DiskQueue {
   #callsLeft: number;
 
   constructor(call: number) {

@@ -57,7 +57,7 @@ function mountHost(scratch: Scratch, sizeMebibytes: number) {
   const device = attachDisk(sparseFile(scratch.join('disk.img'), sizeMebibytes));
   execFileSync('mkfs.ext4', ['-q', '-m', '0', device]);
   execFileSync('mount', [device, directory]);
-  const home = { type: 'auto', sizeBytes: undefined } as const;
-  const open = () => openTestPool(scratch, { home, dataDirectory: `${directory}/data` });
+  const location = { type: 'auto', sizeBytes: undefined } as const;
+  const open = () => openTestPool(scratch, { location, dataDirectory: `${directory}/data` });
   return { directory, device, open };
 }

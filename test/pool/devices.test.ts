@@ -5,18 +5,18 @@ import { basename } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { attachLoop, type LoopDevice } from '../../src/kernel/block/loop.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { findHolders } from '../../src/kernel/process/holders.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
-const lane = new Lane('other', 1);
+const queue = new DiskQueue('other', 1);
 
 /** As a clone's draft is shown for a moment, or as somebody shows an image with losetup(8). */
 function attachByOther(backing: string): Promise<LoopDevice> {
-  return attachLoop(lane, { backing, label: 'other', readonly: false, autoclear: true, blockSizeBytes: 512 });
+  return attachLoop(queue, { backing, label: 'other', readonly: false, autoclear: true, blockSizeBytes: 512 });
 }
 
 describe('a device of an image that was not made for its volume', () => {
@@ -25,7 +25,7 @@ describe('a device of an image that was not made for its volume', () => {
     const pool = await openTestPool(scratch);
     const { id } = await pool.create(volumeSpec('waits'));
     const other = await attachByOther(scratch.join('pool', 'volumes', id, 'data'));
-    const attaching = pool.attach(id, { lasting: false });
+    const attaching = pool.attach(id, { persistent: false });
     await delay(20);
     await other.descriptor[Symbol.asyncDispose]();
     const attachment = await attaching;
@@ -40,7 +40,7 @@ describe('a device of an image that was not made for its volume', () => {
     const pool = await openTestPool(scratch);
     const { id } = await pool.create(volumeSpec('refuses'));
     const other = await attachByOther(scratch.join('pool', 'volumes', id, 'data'));
-    await assert.rejects(pool.attach(id, { lasting: false }), (error) => {
+    await assert.rejects(pool.attach(id, { persistent: false }), (error) => {
       assert.ok(error instanceof FailedPrecondition);
       assert.match(error.message, new RegExp(`${other.devicePath}\\b`));
       return true;
@@ -58,7 +58,7 @@ describe('whose a device is', () => {
     const volumes = await Promise.all(['a', 'b', 'c'].map((name) => pool.create(volumeSpec(name))));
     for (let round = 0; round < 3; round++) {
       for (const { id } of volumes) {
-        const attachment = await pool.attach(id, { lasting: false });
+        const attachment = await pool.attach(id, { persistent: false });
         assert.equal(await pool.volumeOfDevice(attachment.device), id);
         await attachment.release();
       }
@@ -73,7 +73,7 @@ describe('a device that is published', () => {
     using scratch = new Scratch('devices');
     const pool = await openTestPool(scratch);
     const { id } = await pool.create(volumeSpec('published', { content: { type: 'block' } }));
-    const attachment = await pool.attach(id, { lasting: true });
+    const attachment = await pool.attach(id, { persistent: true });
     const { device, devicePath } = attachment;
     await attachment.release();
     // Its node, in a directory of a filesystem with much else in it.

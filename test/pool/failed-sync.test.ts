@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { readTrash } from '../../src/pool/catalog/trash-entry.ts';
 import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
@@ -15,7 +15,7 @@ import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const failed = { code: 'EIO' };
-const lane = new Lane('test', 2);
+const queue = new DiskQueue('test', 2);
 const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
 const published = { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false } as const;
 
@@ -35,8 +35,8 @@ describe('a sync that fails after what it was to make durable', () => {
   });
 
   const open = () => {
-    const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n } as const;
-    return openTestPool(scratch, { home, undeleteSeconds: 3600 });
+    const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n } as const;
+    return openTestPool(scratch, { location, undeleteSeconds: 3600 });
   };
 
   /** Makes it fail in this directory, sees that memory and disk agree then, and that they do after a restart. */
@@ -49,10 +49,10 @@ describe('a sync that fails after what it was to make durable', () => {
 
   /** What the pool says is what lies on its disk. */
   async function assertAgreement(): Promise<void> {
-    const volumes = await readVolumes(lane, layout);
-    const snapshots = await readSnapshots(lane, layout);
-    const groups = await readGroups(lane, layout);
-    const { kept } = await readTrash(lane, layout);
+    const volumes = await readVolumes(queue, layout);
+    const snapshots = await readSnapshots(queue, layout);
+    const groups = await readGroups(queue, layout);
+    const { kept } = await readTrash(queue, layout);
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     assert.deepEqual(await pool.list(undefined, undefined), volumes.records.sort(byId));
     assert.deepEqual(await pool.listSnapshots(undefined, undefined), snapshots.records.sort(byId));
@@ -60,8 +60,8 @@ describe('a sync that fails after what it was to make durable', () => {
       (await pool.trash()).map(({ record }) => record).sort(byId),
       kept.map(({ record }) => record).sort(byId),
     );
-    const promisedBytes = volumes.records.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0n);
-    assert.equal((await pool.capacity()).promisedBytes, promisedBytes);
+    const provisionedBytes = volumes.records.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0n);
+    assert.equal((await pool.capacity()).provisionedBytes, provisionedBytes);
     for (const { memberIds } of groups.records) {
       for (const id of memberIds) assert.ok(await pool.findSnapshot(id), `${id} is in a group, and is not there`);
     }
@@ -108,7 +108,7 @@ describe('a sync that fails after what it was to make durable', () => {
       await fail(layout[place], () => pool.restore(id));
       await assert.rejects(pool.restore(id), AlreadyExists);
       assert.ok(await pool.find(id));
-      await (await pool.attach(id, { lasting: false })).release();
+      await (await pool.attach(id, { persistent: false })).release();
     });
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { opendirSync, readdirSync, symlinkSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import { PoolHeld } from '../../src/pool/location/lock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -15,8 +15,8 @@ describe('two first starts on one backing file', () => {
   test('one gets the pool, the other is told who has it', async () => {
     for (let round = 0; round < 20; round++) {
       using scratch = new Scratch('first');
-      const home = round % 2 === 0 ? { type: 'file', path: scratch.join('pool.img') } : { type: 'auto' };
-      const options = { home: { ...home, sizeBytes: gibibyte } as never };
+      const location = round % 2 === 0 ? { type: 'file', path: scratch.join('pool.img') } : { type: 'auto' };
+      const options = { location: { ...location, sizeBytes: gibibyte } as never };
       const starts = await Promise.allSettled([openTestPool(scratch, options), openTestPool(scratch, options)]);
       const pools = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
       const reasons = starts.flatMap((start) => (start.status === 'rejected' ? [start.reason] : []));
@@ -31,32 +31,32 @@ describe('two first starts on one backing file', () => {
   test('a file that is named by a symlink is found again while it is mounted', async () => {
     using scratch = new Scratch('first');
     const path = scratch.join('link.img');
-    const home = { type: 'file', path, sizeBytes: gibibyte } as const;
-    await (await openTestPool(scratch, { home: { ...home, path: scratch.join('pool.img') } })).close();
+    const location = { type: 'file', path, sizeBytes: gibibyte } as const;
+    await (await openTestPool(scratch, { location: { ...location, path: scratch.join('pool.img') } })).close();
     symlinkSync('pool.img', path);
-    const first = await openTestPool(scratch, { home });
+    const first = await openTestPool(scratch, { location });
     {
       using _user = opendirSync(scratch.join('data/pools/test'));
       await first.close();
-      await (await openTestPool(scratch, { home })).close();
+      await (await openTestPool(scratch, { location })).close();
     }
-    await (await openTestPool(scratch, { home })).close();
+    await (await openTestPool(scratch, { location })).close();
   });
 
   test('one that stalls anywhere never replaces what the other one uses', async () => {
     for (let call = 1; ; call++) {
       using scratch = new Scratch('first');
       const path = scratch.join('pool.img');
-      const home = { type: 'file', path, sizeBytes: gibibyte } as const;
-      const lane = new StallingLane(call);
-      const first = openTestPool(scratch, { home, lane }).then(
+      const location = { type: 'file', path, sizeBytes: gibibyte } as const;
+      const queue = new StallingQueue(call);
+      const first = openTestPool(scratch, { location, queue }).then(
         (pool) => ({ pool, refusal: undefined }),
         (refusal: unknown) => ({ pool: undefined, refusal }),
       );
-      await eventually(() => assert.ok(lane.isStalled));
-      const second = await openTestPool(scratch, { home }).catch((error: unknown) => error);
+      await eventually(() => assert.ok(queue.isStalled));
+      const second = await openTestPool(scratch, { location }).catch((error: unknown) => error);
       const record = second instanceof ImagePool ? await second.create(volumeSpec('acknowledged')) : undefined;
-      lane.goOn();
+      queue.goOn();
       const { pool, refusal } = await first;
       await pool?.close();
       if (!(second instanceof ImagePool)) {
@@ -67,7 +67,7 @@ describe('two first starts on one backing file', () => {
       }
       assert.ok(refusal instanceof PoolHeld, `the first, stalled at its call ${call}: ${refusal}`);
       await second.close();
-      const again = await openTestPool(scratch, { home });
+      const again = await openTestPool(scratch, { location });
       assert.equal(
         (await again.find(record?.id ?? volumeSpec('').id))?.name,
         'acknowledged',
@@ -80,7 +80,7 @@ describe('two first starts on one backing file', () => {
 });
 
 /** The way to a disk that answers all calls but one, until it is told to. */
-class StallingLane extends Lane {
+class StallingQueue extends DiskQueue {
   isStalled = false;
   #callsLeft: number;
   readonly #gate = new EventEmitter();

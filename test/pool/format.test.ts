@@ -16,7 +16,7 @@ import { describe, test } from 'node:test';
 import { deviceNumber } from '../../src/kernel/block/device.ts';
 import { identifyDisk } from '../../src/kernel/block/disk-identity.ts';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { isMountedAnywhere } from '../../src/kernel/mount/mounted-device.ts';
 import { FormatMarker } from '../../src/pool/location/format-marker.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
@@ -27,7 +27,7 @@ import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
-const lane = new Lane('test', 4);
+const queue = new DiskQueue('test', 4);
 /** For programs in other mount namespaces to let go of what is mounted here: on a busy machine it takes them long to begin. */
 const namespacePatienceMs = 60_000;
 
@@ -45,16 +45,16 @@ describe('a format that fails', () => {
     for (const failure of ['mkfs fails', 'the disk is too small', 'mkfs is not installed'] as const) {
       using scratch = new Scratch('format');
       const blank = attachDisk(sparseFile(scratch.join('blank.img'), failure === 'the disk is too small' ? 100 : 400));
-      const home = { type: 'device', path: nameDisk(scratch, 'sdb', blank) } as const;
+      const location = { type: 'device', path: nameDisk(scratch, 'sdb', blank) } as const;
       const script = failure === 'mkfs is not installed' ? 'exit 127' : 'exit 1';
       {
         using _broken = failure === 'the disk is too small' ? undefined : replaceProgram(scratch, 'mkfs.xfs', script);
-        await assert.rejects(openTestPool(scratch, { home }));
+        await assert.rejects(openTestPool(scratch, { location }));
       }
       const foreign = foreignDisk(scratch);
       const before = digestOf(foreign);
       nameDisk(scratch, 'sdb', attachDisk(foreign));
-      await assert.rejects(openTestPool(scratch, { home }), (error) => {
+      await assert.rejects(openTestPool(scratch, { location }), (error) => {
         assert.ok(error instanceof FailedPrecondition, `${failure}: ${error}`);
         assert.match(error.message, /not blank: it holds filesystem \(ext4\)/);
         return true;
@@ -64,7 +64,7 @@ describe('a format that fails', () => {
       // The blank one is still a pool to be.
       if (failure === 'the disk is too small') continue;
       nameDisk(scratch, 'sdb', blank);
-      const pool = await openTestPool(scratch, { home });
+      const pool = await openTestPool(scratch, { location });
       await pool.create(volumeSpec('works'));
       await pool.close();
     }
@@ -72,20 +72,20 @@ describe('a format that fails', () => {
 
   test('leaves no draft of a backing file', async () => {
     using scratch = new Scratch('format');
-    const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 1n << 30n } as const;
+    const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 1n << 30n } as const;
     using _broken = replaceProgram(scratch, 'mkfs.xfs', 'exit 1');
-    await assert.rejects(openTestPool(scratch, { home }));
+    await assert.rejects(openTestPool(scratch, { location }));
     const left = readdirSync(scratch.path).filter((name) => name.startsWith('pool.img'));
     assert.deepEqual(left, []);
   });
 
   test('what others have left of a backing file goes when there is one, and nothing else', async () => {
     using scratch = new Scratch('format');
-    const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 1n << 30n } as const;
+    const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 1n << 30n } as const;
     for (const name of ['pool.img.0123456789ab.new', 'pool.img.new', 'pool.img.mine.new', 'other.new']) {
       writeFileSync(scratch.join(name), '');
     }
-    await (await openTestPool(scratch, { home })).close();
+    await (await openTestPool(scratch, { location })).close();
     const left = readdirSync(scratch.path).filter((name) => name.endsWith('.new'));
     assert.deepEqual(left.sort(), ['other.new', 'pool.img.mine.new']);
   });
@@ -93,14 +93,14 @@ describe('a format that fails', () => {
   test('what it has written goes, and the marker; the disk is blank again for the next try', async () => {
     using scratch = new Scratch('format');
     const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
-    const home = { type: 'device', path } as const;
+    const location = { type: 'device', path } as const;
     {
       using _failing = replaceProgram(scratch, 'mkfs.xfs', '$real "$@"; echo no more >&2; exit 1');
-      await assert.rejects(openTestPool(scratch, { home }), /no more/);
+      await assert.rejects(openTestPool(scratch, { location }), /no more/);
     }
     assert.equal(existsSync(marker(scratch)), false);
     assert.equal(uuidOf(path), '');
-    const pool = await openTestPool(scratch, { home });
+    const pool = await openTestPool(scratch, { location });
     await pool.create(volumeSpec('works'));
     await pool.close();
   });
@@ -114,7 +114,7 @@ describe('a blank disk that another program is formatting', () => {
     // As mkfs does: it has the disk for itself, and writes while the driver waits for it to let go.
     await using _other = await Child.start(['python3', '-c', slowFormat, path, foreign], { tells: true });
     await assert.rejects(
-      openTestPool(scratch, { home: { type: 'device', path } }),
+      openTestPool(scratch, { location: { type: 'device', path } }),
       /not blank: it holds filesystem \(ext4\)/,
     );
     const beginningOf = (image: string) => execFileSync('head', ['--bytes', '1M', image], { encoding: 'latin1' });
@@ -142,7 +142,7 @@ describe('a format that begins', () => {
       'mkfs.xfs',
       `cat ${marker(scratch)} >${scratch.join('seen')}; exec $real "$@"`,
     );
-    const pool = await openTestPool(scratch, { home: { type: 'device', path } });
+    const pool = await openTestPool(scratch, { location: { type: 'device', path } });
     await pool.close();
     assert.equal(JSON.parse(readFileSync(scratch.join('seen'), 'utf8')).uuid, uuidOf(path));
     assert.ok(!existsSync(marker(scratch)));
@@ -153,7 +153,7 @@ describe('a format that begins', () => {
     const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
     const write = `printf 'a database' | dd of=${path} bs=4096 seek=150 conv=notrunc,fsync 2>/dev/null`;
     using _failing = replaceProgram(scratch, 'mkfs.xfs', `$real "$@"; ${write}; exit 1`);
-    await assert.rejects(openTestPool(scratch, { home: { type: 'device', path } }));
+    await assert.rejects(openTestPool(scratch, { location: { type: 'device', path } }));
     const content = Array.from(pieces(scratch.join('disk.img')), ({ bytes }) => bytes.includes('a database'));
     assert.ok(content.includes(true));
   });
@@ -179,7 +179,7 @@ describe('a format that was cut short', () => {
         const image = copyBlocks(whole, place.join('disk.img'), keep, inProgress);
         const path = attachDisk(image);
         await setMarker(place, path, formatUuid);
-        const pool = await openTestPool(place, { home: { type: 'device', path } });
+        const pool = await openTestPool(place, { location: { type: 'device', path } });
         await pool.create(volumeSpec('works'));
         await pool.close();
         assert.equal(existsSync(marker(place)), false);
@@ -249,7 +249,7 @@ describe('a format that was cut short', () => {
       const path = await prepare(place);
       execFileSync('sync', [path]);
       const before = digestOf(place.join('disk.img'));
-      await assert.rejects(openTestPool(place, { home: { type: 'device', path } }), (error) => {
+      await assert.rejects(openTestPool(place, { location: { type: 'device', path } }), (error) => {
         assert.ok(error instanceof FailedPrecondition, `${name}: ${error}`);
         assert.match(error.message, /not blank.*wipefs/, name);
         return true;
@@ -264,13 +264,13 @@ describe('a format that was cut short', () => {
   test('a pool that was used is kept, though a marker says that its format was cut short', async () => {
     using scratch = new Scratch('format');
     const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
-    const home = { type: 'device', path } as const;
-    const first = await openTestPool(scratch, { home });
+    const location = { type: 'device', path } as const;
+    const first = await openTestPool(scratch, { location });
     const { id } = await first.create(volumeSpec('kept'));
     await first.close();
     // As after the node's own disk was put back from a backup.
     await setMarker(scratch, path, uuidOf(path));
-    const second = await openTestPool(scratch, { home });
+    const second = await openTestPool(scratch, { location });
     assert.equal((await second.find(id))?.name, 'kept');
     await second.close();
     assert.equal(existsSync(marker(scratch)), false);
@@ -286,7 +286,7 @@ describe('a format that was cut short', () => {
     execFileSync('mount', [path, scratch.join('mnt')]);
     writeFileSync(scratch.join('mnt/letters.txt'), 'dear');
     execFileSync('umount', [scratch.join('mnt')]);
-    await assert.rejects(openTestPool(scratch, { home: { type: 'device', path } }), /not empty.*letters\.txt/);
+    await assert.rejects(openTestPool(scratch, { location: { type: 'device', path } }), /not empty.*letters\.txt/);
     assert.equal(uuidOf(path), uuid);
   });
 
@@ -300,12 +300,13 @@ describe('a format that was cut short', () => {
       writeFileSync(scratch.join('mnt/letters.txt'), 'dear');
       const { blocks } = statfsSync(scratch.join('mnt'));
       execFileSync('umount', [scratch.join('mnt')]);
-      const home = type === 'device' ? { type, path: attachDisk(image) } : { type, path: image, sizeBytes: 2n << 30n };
-      await assert.rejects(openTestPool(scratch, { home }), /not empty.*letters\.txt/);
+      const location =
+        type === 'device' ? { type, path: attachDisk(image) } : { type, path: image, sizeBytes: 2n << 30n };
+      await assert.rejects(openTestPool(scratch, { location }), /not empty.*letters\.txt/);
       assert.equal(statSync(image).size, 1 << 30, type);
       execFileSync(
         'mount',
-        type === 'device' ? [home.path, scratch.join('mnt')] : ['-o', 'loop', image, scratch.join('mnt')],
+        type === 'device' ? [location.path, scratch.join('mnt')] : ['-o', 'loop', image, scratch.join('mnt')],
       );
       assert.equal(statfsSync(scratch.join('mnt')).blocks, blocks, type);
     }
@@ -319,7 +320,7 @@ describe('a format that was cut short', () => {
     execFileSync('mount', [path, scratch.join('mnt')]);
     writeFileSync(scratch.join('mnt/x'), '');
     execFileSync('umount', [scratch.join('mnt')]);
-    await assert.rejects(openTestPool(scratch, { home: { type: 'device', path } }), /not empty.*'x'/);
+    await assert.rejects(openTestPool(scratch, { location: { type: 'device', path } }), /not empty.*'x'/);
     assert.equal(uuidOf(path), formatUuid);
     assert.equal(existsSync(marker(scratch)), false);
   });
@@ -370,19 +371,19 @@ function uuidOf(device: string): string {
 
 async function setMarker(scratch: Scratch, path: string, uuid: string): Promise<void> {
   mkdirSync(scratch.join('data/pools'), { recursive: true });
-  await using device = await openReadOnly(lane, path);
-  const disk = await identifyDisk(lane, device, deviceNumber(statSync(path, { bigint: true }).rdev));
-  await new FormatMarker(lane, scratch.join('data/pools'), 'test').set({ disk, uuid });
+  await using device = await openReadOnly(queue, path);
+  const disk = await identifyDisk(queue, device, deviceNumber(statSync(path, { bigint: true }).rdev));
+  await new FormatMarker(queue, scratch.join('data/pools'), 'test').set({ disk, uuid });
 }
 
 describe('a disk with sectors of 4096 bytes', () => {
   test('a blank one becomes a pool, and its volumes can be used', async () => {
     using scratch = new Scratch('format');
     const path = attachDisk(sparseFile(scratch.join('disk.img'), 1024), '--sector-size', '4096');
-    const pool = await openTestPool(scratch, { home: { type: 'device', path } });
+    const pool = await openTestPool(scratch, { location: { type: 'device', path } });
     const { blockSizeBytes, id } = await pool.create(volumeSpec('v'));
     assert.equal(blockSizeBytes, 4096);
-    const { devicePath, release } = await pool.attach(id, { lasting: false });
+    const { devicePath, release } = await pool.attach(id, { persistent: false });
     execFileSync('e2fsck', ['-f', '-n', devicePath], { stdio: 'ignore' });
     await release();
     await pool.close();

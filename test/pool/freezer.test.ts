@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { type Cut, Freezer, type FreezeTarget } from '../../src/pool/freeze/freezer.ts';
 import { Standstill } from '../../src/pool/freeze/standstill.ts';
 import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
@@ -16,9 +16,9 @@ import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { mounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
 
-const lane = new Lane('test', 4);
+const queue = new DiskQueue('test', 4);
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const parts = { lane, log, name: 'test' };
+const parts = { queue, log, name: 'test' };
 const nothing = async () => undefined;
 
 /** Starts to write to a file. */
@@ -199,11 +199,11 @@ describe('a pool that is opened', () => {
 });
 
 describe('filesystems that stand still', () => {
-  const options = { lane, thawLane: lane.beside('thaw', 1), log };
+  const options = { queue, thawQueue: queue.beside('thaw', 1), log };
 
   test('one that cannot be thawed keeps no other frozen', async () => {
     await using inUse = await InUse.start('a', 'b', 'c');
-    const directories = await Promise.all(inUse.paths.map((path) => openReadOnly(lane, path)));
+    const directories = await Promise.all(inUse.paths.map((path) => openReadOnly(queue, path)));
     const standstill = new Standstill(options);
     await standstill.begin(directories);
     await directories[0]?.[Symbol.asyncDispose]();
@@ -216,7 +216,7 @@ describe('filesystems that stand still', () => {
 
   test('what is frozen only after the end is thawed at once', async () => {
     await using inUse = await InUse.start('a', 'b');
-    const directories = await Promise.all(inUse.paths.map((path) => openReadOnly(lane, path)));
+    const directories = await Promise.all(inUse.paths.map((path) => openReadOnly(queue, path)));
     const standstill = new Standstill(options);
     const begun = standstill.begin(directories);
     await standstill.end();

@@ -3,15 +3,15 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { isErrno } from '../../src/kernel/call/errno.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
-const ballastBytes = 16 << 20;
-const spares = 16;
+const reservedBytes = 16 << 20;
+const inodes = 16;
 
 describe('a disk that somebody else has filled to the last block', () => {
   for (const fsType of ['xfs', 'ext4']) {
@@ -19,7 +19,7 @@ describe('a disk that somebody else has filled to the last block', () => {
       using scratch = new Scratch('full');
       const directory = mountDisk(scratch, fsType);
       const open = () =>
-        openTestPool(scratch, { home: { type: 'directory', path: `${directory}/pool` }, undeleteSeconds: 3600 });
+        openTestPool(scratch, { location: { type: 'directory', path: `${directory}/pool` }, undeleteSeconds: 3600 });
       let pool = await open();
       const { id } = await pool.create(volumeSpec('v'));
       assert.ok((await pool.capacity()).availableBytes > 0n);
@@ -36,7 +36,7 @@ describe('a disk that somebody else has filled to the last block', () => {
         assert.ok((await pool.usage()).isNearlyFull);
       });
       // Full is not sick.
-      await pool.checkHealth(new Lane('health', 1));
+      await pool.checkHealth(new DiskQueue('health', 1));
       await pool.setPublication(id, { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false });
       await pool.setPublication(id, undefined);
       await pool.remove(id);
@@ -44,7 +44,7 @@ describe('a disk that somebody else has filled to the last block', () => {
         (await pool.trash()).map(({ record }) => record.id),
         [id],
       );
-      assert.ok(statSync(`${directory}/pool/ballast`).size < ballastBytes, 'some of the ballast was needed');
+      assert.ok(statSync(`${directory}/pool/reserve`).size < reservedBytes, 'some of the reserve was needed');
 
       fill(`${directory}/foreign`);
       await pool.close();
@@ -52,8 +52,8 @@ describe('a disk that somebody else has filled to the last block', () => {
       assert.equal((await pool.trash()).length, 1);
 
       execFileSync('rm', [`${directory}/foreign`]);
-      await pool.checkHealth(new Lane('health', 1));
-      assert.equal(statSync(`${directory}/pool/ballast`).size, ballastBytes);
+      await pool.checkHealth(new DiskQueue('health', 1));
+      assert.equal(statSync(`${directory}/pool/reserve`).size, reservedBytes);
       await pool.create(volumeSpec('w'));
       await pool.close();
     });
@@ -65,11 +65,11 @@ describe('a full disk whose reserve somebody removed', () => {
     test(`${fsType}: a volume that cannot be marked as deleted is not unlinked; the reserve comes back`, async () => {
       using scratch = new Scratch('full');
       const directory = mountDisk(scratch, fsType);
-      const home = { type: 'directory', path: `${directory}/pool` } as const;
-      const pool = await openTestPool(scratch, { home, undeleteSeconds: 3600 });
+      const location = { type: 'directory', path: `${directory}/pool` } as const;
+      const pool = await openTestPool(scratch, { location, undeleteSeconds: 3600 });
       const { id } = await pool.create(volumeSpec('v'));
       const publication = { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false } as const;
-      execFileSync('rm', ['--recursive', `${directory}/pool/ballast`, `${directory}/pool/spares`]);
+      execFileSync('rm', ['--recursive', `${directory}/pool/reserve`, `${directory}/pool/inodes`]);
       fill(`${directory}/foreign`);
       useUpDirectories(`${directory}/pool/volumes/${id}`);
       await assert.rejects(pool.remove(id), { code: 'ENOSPC' });
@@ -78,9 +78,9 @@ describe('a full disk whose reserve somebody removed', () => {
       assert.equal((await pool.find(id))?.id, id);
 
       execFileSync('rm', ['--recursive', `${directory}/foreign`]);
-      await pool.checkHealth(new Lane('health', 1));
-      assert.equal(statSync(`${directory}/pool/ballast`).size, ballastBytes);
-      assert.equal(readdirSync(`${directory}/pool/spares`).length, spares);
+      await pool.checkHealth(new DiskQueue('health', 1));
+      assert.equal(statSync(`${directory}/pool/reserve`).size, reservedBytes);
+      assert.equal(readdirSync(`${directory}/pool/inodes`).length, inodes);
       await pool.remove(id);
       await pool.restore(id);
       await pool.close();
@@ -118,15 +118,15 @@ describe('the host of a backing file that somebody else has filled to the last b
     const path = `${host}/pool.img`;
     const heldBytes = () => statSync(`${path}.ballast`).blocks * 512;
     const open = () =>
-      openTestPool(scratch, { home: { type: 'file', path, sizeBytes: 2n << 30n }, undeleteSeconds: 3600 });
+      openTestPool(scratch, { location: { type: 'file', path, sizeBytes: 2n << 30n }, undeleteSeconds: 3600 });
     let pool = await open();
-    assert.equal(heldBytes(), ballastBytes);
+    assert.equal(heldBytes(), reservedBytes);
     const { id } = await pool.create(volumeSpec('v'));
     const used = await pool.create(volumeSpec('w'));
     const mounted = scratch.join('mounted');
     mkdirSync(mounted);
     {
-      const { devicePath, release } = await pool.attach(used.id, { lasting: false });
+      const { devicePath, release } = await pool.attach(used.id, { persistent: false });
       execFileSync('mount', [devicePath, mounted]);
       await release();
     }
@@ -138,11 +138,11 @@ describe('the host of a backing file that somebody else has filled to the last b
     await assert.rejects(pool.create(volumeSpec('x')), { code: 'RESOURCE_EXHAUSTED' });
     await eventually(async () => assert.match((await pool.condition(id)).message, /nearly full/));
     assert.throws(() => writeFileSync(`${mounted}/lost`, Buffer.alloc(32 << 20), { flush: true }));
-    await pool.checkHealth(new Lane('health', 1));
+    await pool.checkHealth(new DiskQueue('health', 1));
     await pool.setPublication(id, { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false });
     await pool.setPublication(id, undefined);
     await pool.remove(id);
-    assert.ok(heldBytes() < ballastBytes, 'some of the ballast was needed');
+    assert.ok(heldBytes() < reservedBytes, 'some of the reserve was needed');
 
     // What XFS has not found room for is in its log: to be mounted again it needs some.
     fill(`${host}/foreign`);
@@ -162,11 +162,11 @@ describe('the host of a backing file that somebody else has filled to the last b
     );
 
     execFileSync('rm', [`${host}/foreign`]);
-    await pool.checkHealth(new Lane('health', 1));
-    assert.equal(heldBytes(), ballastBytes);
+    await pool.checkHealth(new DiskQueue('health', 1));
+    assert.equal(heldBytes(), reservedBytes);
     await pool.restore(id);
     await pool.create(volumeSpec('x'));
-    const { devicePath, release } = await pool.attach(used.id, { lasting: false });
+    const { devicePath, release } = await pool.attach(used.id, { persistent: false });
     execFileSync('mount', [devicePath, mounted]);
     await release();
     assert.equal(readFileSync(`${mounted}/kept`, 'utf8'), 'before');
@@ -179,10 +179,10 @@ describe('a filesystem whose inodes somebody else has used up', () => {
   test('volumes can still be deleted, to be brought back, and published; the figures are honest', async () => {
     using scratch = new Scratch('inodes');
     const directory = mountDisk(scratch, 'ext4', ['-N', '400']);
-    const home = { type: 'directory', path: `${directory}/pool` } as const;
-    const pool = await openTestPool(scratch, { home, undeleteSeconds: 3600 });
+    const location = { type: 'directory', path: `${directory}/pool` } as const;
+    const pool = await openTestPool(scratch, { location, undeleteSeconds: 3600 });
     const volumes = [await pool.create(volumeSpec('v')), await pool.create(volumeSpec('w'))];
-    assert.equal(readdirSync(`${directory}/pool/spares`).length, spares);
+    assert.equal(readdirSync(`${directory}/pool/inodes`).length, inodes);
     assert.ok((await pool.capacity()).availableBytes > 0n);
 
     mkdirSync(`${directory}/foreign`);
@@ -200,8 +200,8 @@ describe('a filesystem whose inodes somebody else has used up', () => {
     assert.equal((await pool.trash()).length, volumes.length);
 
     execFileSync('rm', ['--recursive', `${directory}/foreign`]);
-    await pool.checkHealth(new Lane('health', 1));
-    assert.equal(readdirSync(`${directory}/pool/spares`).length, spares);
+    await pool.checkHealth(new DiskQueue('health', 1));
+    assert.equal(readdirSync(`${directory}/pool/inodes`).length, inodes);
     await pool.create(volumeSpec('x'));
     for (const { id } of volumes) await pool.restore(id);
     await pool.close();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -18,7 +18,7 @@ describe('a device pool whose disk is enlarged', () => {
     using scratch = new Scratch('growth');
     const image = sparseFile(scratch.join('disk.img'), 512);
     const path = attachDisk(image);
-    const open = () => openTestPool(scratch, { home: { type: 'device', path } });
+    const open = () => openTestPool(scratch, { location: { type: 'device', path } });
     const first = await open();
     const before = (await first.capacity()).totalBytes;
     await first.close();
@@ -33,11 +33,11 @@ describe('a device pool whose disk is enlarged', () => {
     using scratch = new Scratch('growth');
     const image = sparseFile(scratch.join('disk.img'), 512);
     const path = attachDisk(image);
-    const pool = await openTestPool(scratch, { home: { type: 'device', path } });
+    const pool = await openTestPool(scratch, { location: { type: 'device', path } });
     const before = (await pool.capacity()).totalBytes;
     enlarge(path, image, 2048);
     await eventually(async () => {
-      await pool.checkHealth(new Lane('health', 1));
+      await pool.checkHealth(new DiskQueue('health', 1));
       assert.ok((await pool.capacity()).totalBytes - before > 1400n << 20n);
     });
     await pool.create(volumeSpec('large', { sizeBytes: 1n << 30n }));

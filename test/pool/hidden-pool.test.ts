@@ -12,7 +12,7 @@ describe('what the driver does not see in its place', () => {
   test('is not forgotten if it is the whole pool that is not there: unmounted by hand, say', async () => {
     using scratch = new Scratch('hidden');
     const path = attachDisk(sparseFile(scratch.join('disk.img'), 512));
-    const open = () => openTestPool(scratch, { home: { type: 'device', path } });
+    const open = () => openTestPool(scratch, { location: { type: 'device', path } });
     const pool = await open();
     const [kept, changed] = [await pool.create(volumeSpec('kept')), await pool.create(volumeSpec('changed'))];
     const snapshot = { id: snapshotIdFor('node', 'cut'), name: 'cut', sourceId: kept.id, parameters: {} };

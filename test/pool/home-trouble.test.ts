@@ -3,9 +3,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, statfsSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openDeviceAlone } from '../../src/kernel/block/block.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { KernelError } from '../../src/kernel/call/errno.ts';
-import type { Home } from '../../src/pool/location/location.ts';
+import type { Location } from '../../src/pool/location/location.ts';
 import { explainTrouble } from '../../src/pool/location/trouble.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
@@ -27,21 +27,21 @@ function mountHost(scratch: Scratch): string {
   return directory;
 }
 
-function homesOn(host: string): readonly { readonly home: Home; readonly dataDirectory: string }[] {
+function locationsOn(host: string): readonly { readonly location: Location; readonly dataDirectory: string }[] {
   const dataDirectory = `${host}/../data`;
   return [
-    { home: { type: 'directory', path: `${host}/pool` }, dataDirectory },
-    { home: { type: 'file', path: `${host}/pool.img`, sizeBytes: gibibyte }, dataDirectory },
-    { home: { type: 'auto', sizeBytes: gibibyte }, dataDirectory: `${host}/data` },
-    { home: { type: 'auto', sizeBytes: undefined }, dataDirectory: `${host}/data` },
-    { home: { type: 'auto', sizeBytes: gibibyte }, dataDirectory: `${host}/not/made/yet` },
+    { location: { type: 'directory', path: `${host}/pool` }, dataDirectory },
+    { location: { type: 'file', path: `${host}/pool.img`, sizeBytes: gibibyte }, dataDirectory },
+    { location: { type: 'auto', sizeBytes: gibibyte }, dataDirectory: `${host}/data` },
+    { location: { type: 'auto', sizeBytes: undefined }, dataDirectory: `${host}/data` },
+    { location: { type: 'auto', sizeBytes: gibibyte }, dataDirectory: `${host}/not/made/yet` },
   ];
 }
 
 /** Asserts that the pool cannot be opened, and that its operator is told this. */
 async function assertTold(scratch: Scratch, options: Parameters<typeof openTestPool>[1], words: RegExp): Promise<void> {
   await assert.rejects(openTestPool(scratch, options), (error) => {
-    assert.ok(error instanceof FailedPrecondition, `${JSON.stringify(options?.home, bigintText)}: ${error}`);
+    assert.ok(error instanceof FailedPrecondition, `${JSON.stringify(options?.location, bigintText)}: ${error}`);
     assert.match(error.message, words);
     assert.ok(error.message.replaceAll(scratch.path, '').length <= 200, error.message);
     return true;
@@ -60,9 +60,9 @@ describe('a pool that cannot be made, or opened, tells why and what to do', () =
       `filesystem at ${host} \\(ext4 on /dev/loop\\d+\\) is mounted read-only.*remount,rw ${host}`,
     );
     execFileSync('mount', ['-o', 'remount,ro', host]);
-    for (const options of homesOn(host)) await assertTold(scratch, options, words);
+    for (const options of locationsOn(host)) await assertTold(scratch, options, words);
     // One that was there before.
-    for (const [index, options] of homesOn(host).slice(0, 2).entries()) {
+    for (const [index, options] of locationsOn(host).slice(0, 2).entries()) {
       execFileSync('mount', ['-o', 'remount,rw', host]);
       const name = `pool${index}`;
       await (await openTestPool(scratch, { ...options, name })).close();
@@ -76,14 +76,14 @@ describe('a pool that cannot be made, or opened, tells why and what to do', () =
     const host = mountHost(scratch);
     fill(`${host}/foreign`);
     const words = new RegExp(`filesystem at ${host} \\(ext4 on /dev/loop\\d+\\) is full: \\w+ free\\. Free some`);
-    for (const options of homesOn(host)) await assertTold(scratch, options, words);
+    for (const options of locationsOn(host)) await assertTold(scratch, options, words);
   });
 
   test('its host is so full that it cannot be mounted', async () => {
     using scratch = new Scratch('trouble');
     const host = mountHost(scratch);
     const error = new KernelError({ syscall: 'fsconfig(FSCONFIG_CMD_CREATE)', errno: 28, path: '/dev/loop0' });
-    const trouble = { lane: new Lane('test', 4), poolName: 'test', path: `${host}/pool.img` };
+    const trouble = { queue: new DiskQueue('test', 4), poolName: 'test', path: `${host}/pool.img` };
     assert.match(`${await explainTrouble(error, trouble)}`, new RegExp(`filesystem at ${host} .* is full`));
     assert.equal(await explainTrouble(error, { ...trouble, path: '/dev/loop0' }), error);
   });
@@ -95,23 +95,23 @@ describe('a pool that cannot be made, or opened, tells why and what to do', () =
     execFileSync('fallocate', ['--length', `${bavail * bsize - (30 << 20)}`, `${host}/foreign`]);
     const dataDirectory = `${host}/data`;
     const words = new RegExp(`filesystem at ${host} .* is full: .*Mi free\\. Free some`);
-    await assertTold(scratch, { home: { type: 'auto', sizeBytes: undefined }, dataDirectory }, words);
-    await assertTold(scratch, { home: { type: 'auto', sizeBytes: gibibyte }, dataDirectory }, words);
+    await assertTold(scratch, { location: { type: 'auto', sizeBytes: undefined }, dataDirectory }, words);
+    await assertTold(scratch, { location: { type: 'auto', sizeBytes: gibibyte }, dataDirectory }, words);
   });
 
   test('its disk is too small for XFS, or is read-only, or somebody has it', async () => {
     using scratch = new Scratch('trouble');
-    const open = (path: string, words: RegExp) => assertTold(scratch, { home: { type: 'device', path } }, words);
+    const open = (path: string, words: RegExp) => assertTold(scratch, { location: { type: 'device', path } }, words);
     await open(attachDisk(sparseFile(scratch.join('small.img'), 299)), /has only 299Mi: .*at least 300Mi/);
     const file = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 100n << 20n } as const;
-    await assertTold(scratch, { home: file }, /pool\.img has only 100Mi: .*at least 300Mi/);
+    await assertTold(scratch, { location: file }, /pool\.img has only 100Mi: .*at least 300Mi/);
     await open(attachDisk(sparseFile(scratch.join('ro.img'), 400), '--read-only'), /read-only disk/);
     const used = attachDisk(sparseFile(scratch.join('used.img'), 400));
-    await (await openTestPool(scratch, { home: { type: 'device', path: used } })).close();
+    await (await openTestPool(scratch, { location: { type: 'device', path: used } })).close();
     const readonly = attachDisk(scratch.join('used.img'), '--read-only');
     await open(readonly, /read-only disk/);
     const held = attachDisk(sparseFile(scratch.join('held.img'), 400));
-    await using _somebody = await openDeviceAlone(new Lane('somebody', 1), held);
+    await using _somebody = await openDeviceAlone(new DiskQueue('somebody', 1), held);
     await open(held, /is in use: it is mounted elsewhere/);
     assert.ok(!existsSync(scratch.join('data/pools/test.formatting')));
   });

@@ -13,24 +13,24 @@ import {
 } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { endOfExtents, readExtents } from '../../src/kernel/file/fiemap.ts';
 import { ReflinkClone } from '../../src/pool/kinds/image/reflink-clone.ts';
 import { writeInPieces } from '../support/many-pieces.ts';
 import { Scratch } from '../support/scratch.ts';
 
-const lane = new Lane('test', 4);
+const queue = new DiskQueue('test', 4);
 const pieces = 2500;
 
 /** An image in many pieces, on a filesystem that shares blocks. */
 function imageOn(scratch: Scratch, fsType: string): string {
-  const home = scratch.join('home');
+  const location = scratch.join('location');
   const disk = scratch.join('disk');
-  mkdirSync(home);
+  mkdirSync(location);
   writeFileSync(disk, '');
   truncateSync(disk, 1 << 30);
   execFileSync(`mkfs.${fsType}`, ['-q', '-K', disk]);
-  execFileSync('mount', ['-o', 'loop', disk, home]);
+  execFileSync('mount', ['-o', 'loop', disk, location]);
   const image = scratch.join('home/image');
   writeFileSync(image, '');
   truncateSync(image, 128 << 20);
@@ -40,10 +40,10 @@ function imageOn(scratch: Scratch, fsType: string): string {
 
 /** Where on the disk each extent lies. */
 async function placesOf(path: string): Promise<unknown[]> {
-  await using file = await openReadOnly(lane, path);
+  await using file = await openReadOnly(queue, path);
   const places: unknown[] = [];
   for (let fromBytes = 0n; fromBytes < 128n << 20n; ) {
-    const { extents, untilBytes } = await readExtents(lane, file, fromBytes, 128n << 20n);
+    const { extents, untilBytes } = await readExtents(queue, file, fromBytes, 128n << 20n);
     places.push(...extents.map(({ offsetBytes, physicalBytes }) => ({ offsetBytes, physicalBytes })));
     fromBytes = untilBytes;
   }
@@ -70,7 +70,7 @@ describe('a clone of an image in many pieces', () => {
       const image = imageOn(scratch, fsType);
       for (const isAtRest of [true, false]) {
         const path = scratch.join(`home/clone-${isAtRest}`);
-        const clone = new ReflinkClone(lane, image, path);
+        const clone = new ReflinkClone(queue, image, path);
         await clone.goAhead();
         assert.deepEqual(await placesOf(path), await placesOf(image));
         change(image);
@@ -88,7 +88,7 @@ describe('a clone of an image in many pieces', () => {
     const image = imageOn(scratch, 'xfs');
     truncateSync(image, 4 << 20);
     const path = scratch.join('home/clone');
-    const clone = new ReflinkClone(lane, image, path);
+    const clone = new ReflinkClone(queue, image, path);
     await clone.goAhead();
     assert.throws(() => readFileSync(path), /ENOENT/);
     await clone.complete({ isAtRest: true });
@@ -99,7 +99,7 @@ describe('a clone of an image in many pieces', () => {
     using scratch = new Scratch('clone');
     const image = imageOn(scratch, 'xfs');
     const path = scratch.join('home/clone');
-    const clone = new ReflinkClone(lane, image, path);
+    const clone = new ReflinkClone(queue, image, path);
     await clone.goAhead();
     writeInPieces(image, pieces);
     const before = await placesOf(path);
@@ -112,9 +112,9 @@ describe('a clone of an image in many pieces', () => {
 
   test('where so many extents end', async () => {
     using scratch = new Scratch('clone');
-    await using file = await openReadOnly(lane, imageOn(scratch, 'xfs'));
-    assert.equal(await endOfExtents(lane, file, 0n, 1000), 999n * 8192n + 4096n);
-    assert.equal(await endOfExtents(lane, file, 4096n, 1000), 1000n * 8192n + 4096n);
-    assert.equal(await endOfExtents(lane, file, 0n, pieces + 1), undefined);
+    await using file = await openReadOnly(queue, imageOn(scratch, 'xfs'));
+    assert.equal(await endOfExtents(queue, file, 0n, 1000), 999n * 8192n + 4096n);
+    assert.equal(await endOfExtents(queue, file, 4096n, 1000), 1000n * 8192n + 4096n);
+    assert.equal(await endOfExtents(queue, file, 0n, pieces + 1), undefined);
   });
 });

@@ -11,7 +11,7 @@ describe('the retry of what failed at its last step', () => {
   test('GR10 CS09: a group whose record could not be written; what is unlinked behind the failure is not the retry’s', async () => {
     using scratch = new Scratch('retry');
     const pool = await openTestPool(scratch, {
-      home: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n },
+      location: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n },
     });
     const root = scratch.join('data/pools/test');
     const { id } = await pool.create(volumeSpec('source'));

@@ -6,7 +6,7 @@ import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
-import { SingleFlight } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -15,13 +15,13 @@ const block = { content: { type: 'block' } } as const;
 const call = { note: () => undefined };
 
 /** Pools that share blocks, and pools that copy. */
-const homes = {
+const locations = {
   'XFS in a file': { open: openInFile, root: (scratch: Scratch) => scratch.join('data/pools/test') },
   'a directory': { open: openInDirectory, root: (scratch: Scratch) => scratch.join('pool') },
 };
 
-for (const [home, { open, root }] of Object.entries(homes)) {
-  describe(`an image that is shorter than its record, ${home}`, () => {
+for (const [location, { open, root }] of Object.entries(locations)) {
+  describe(`an image that is shorter than its record, ${location}`, () => {
     test('GV04 CS12: nothing is made from it, nothing makes it larger, and the condition tells', async () => {
       using scratch = new Scratch('short');
       const pool = await open(scratch);
@@ -62,7 +62,7 @@ for (const [home, { open, root }] of Object.entries(homes)) {
       const pool = await open(scratch);
       const pools = new Pools(new Map([['test', async () => pool]]), 'test');
       await pools.open();
-      const admin = adminService({ pools, flights: new SingleFlight() });
+      const admin = adminService({ pools, objects: new ObjectQueue() });
       const image = (id: VolumeId) => `${root(scratch)}/volumes/${id}/data`;
       const kept = { ...block, undeleteSeconds: 3600 };
       for (const [name, hurt, words] of [
@@ -97,7 +97,7 @@ async function rangesOf(pool: ImagePool, target: ReturnType<typeof snapshotIdFor
 }
 
 function openInFile(scratch: Scratch): Promise<ImagePool> {
-  return openTestPool(scratch, { home: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n } });
+  return openTestPool(scratch, { location: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n } });
 }
 
 function openInDirectory(scratch: Scratch): Promise<ImagePool> {

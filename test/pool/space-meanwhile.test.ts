@@ -19,10 +19,10 @@ function writerBefore(stepName: StepName, devicePath: string, bytes: bigint): Be
 
 /** XFS in a file of 512 MiB, and an empty raw block volume that is in use. */
 async function poolWith(scratch: Scratch, sizeBytes: bigint) {
-  const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 512n * mebibyte } as const;
-  const pool = await openTestPool(scratch, { home });
+  const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 512n * mebibyte } as const;
+  const pool = await openTestPool(scratch, { location });
   const { id } = await pool.create(volumeSpec('v', { content: { type: 'block' }, sizeBytes }));
-  const { device, devicePath, release } = await pool.attach(id, { lasting: true });
+  const { device, devicePath, release } = await pool.attach(id, { persistent: true });
   await release();
   return { pool, id, device, devicePath };
 }

@@ -17,7 +17,7 @@ const stepsEach = 30;
 const block = { content: { type: 'block' } } as const;
 
 interface Kind {
-  readonly home: (scratch: Scratch) => ImagePoolOptions['home'];
+  readonly location: (scratch: Scratch) => ImagePoolOptions['location'];
   /** Where its filesystem is mounted. */
   readonly root: (scratch: Scratch) => string;
   readonly settle: (root: string) => void;
@@ -35,7 +35,7 @@ const sync = (root: string) => void execFileSync('sync', ['--file-system', root]
 
 const kinds: Readonly<Record<string, Kind>> = {
   'XFS in a file': {
-    home: (scratch) => ({ type: 'file', path: scratch.join('pool.img'), sizeBytes: 512n * mebibyte }),
+    location: (scratch) => ({ type: 'file', path: scratch.join('pool.img'), sizeBytes: 512n * mebibyte }),
     root: (scratch) => scratch.join('data/pools/test'),
     settle: freeze,
   },
@@ -47,7 +47,7 @@ const kinds: Readonly<Record<string, Kind>> = {
 
 function disk(fsType: string, settle: Kind['settle']): Kind {
   return {
-    home: (scratch) => {
+    location: (scratch) => {
       mkdirSync(scratch.join('disk'));
       execFileSync('truncate', ['--size=512M', scratch.join('disk.img')]);
       execFileSync(`mkfs.${fsType}`, ['-q', scratch.join('disk.img')]);
@@ -59,14 +59,14 @@ function disk(fsType: string, settle: Kind['settle']): Kind {
   };
 }
 
-for (const [kind, { home, reserveBytes, root, settle }] of Object.entries(kinds)) {
+for (const [kind, { location, reserveBytes, root, settle }] of Object.entries(kinds)) {
   describe(`GC04 CS10: ${kind}: whatever volumes, snapshots and trash went through`, () => {
     for (let round = 0; round < rounds; round++) {
       test(`a promised write never meets a full disk, and GetCapacity is what create gives (${round + 1})`, async (t) => {
         const seed = testSeed();
         t.diagnostic(`HOLDFAST_TEST_SEED=${seed}`);
         using scratch = new Scratch('space');
-        const pool = await openTestPool(scratch, { home: home(scratch), reserveBytes });
+        const pool = await openTestPool(scratch, { location: location(scratch), reserveBytes });
         const life = new Life(pool, new Random(seed, `${kind} ${round}`), () => settle(root(scratch)));
         try {
           for (let step = 0; step < stepsEach; step++) await life.step();
@@ -123,7 +123,7 @@ class Life {
   async writeAll(): Promise<void> {
     for (const volume of await this.#pool.list(undefined, undefined)) {
       this.#tell(`write all of ${volume.name}`);
-      const { device, devicePath, release } = await this.#pool.attach(volume.id, { lasting: true });
+      const { device, devicePath, release } = await this.#pool.attach(volume.id, { persistent: true });
       await release();
       // Past the cache: of a write that found no room a later sync does not always tell.
       const what = ['if=/dev/zero', `of=${devicePath}`, 'bs=1M', `count=${volume.sizeBytes}`];
@@ -241,7 +241,7 @@ class Life {
 
   /** Through its device, as its user would, and on the disk when it returns. */
   async #writeTo({ id }: VolumeRecord, ranges: readonly [number, number][]): Promise<void> {
-    const { device, devicePath, release } = await this.#pool.attach(id, { lasting: true });
+    const { device, devicePath, release } = await this.#pool.attach(id, { persistent: true });
     await release();
     const file = openSync(devicePath, 'r+');
     try {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, fsyncSync, mkdirSync, openSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
@@ -15,8 +15,8 @@ const block = { content: { type: 'block' } } as const;
 
 /** XFS in a file of 512 MiB. */
 function sharing(scratch: Scratch, options: { readonly overcommit?: number } = {}) {
-  const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 512n * mebibyte } as const;
-  return openTestPool(scratch, { home, undeleteSeconds: 3600, ...options });
+  const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 512n * mebibyte } as const;
+  return openTestPool(scratch, { location, undeleteSeconds: 3600, ...options });
 }
 
 /** An ext4 of 512 MiB, where snapshots are copies. */
@@ -27,14 +27,14 @@ function copying(scratch: Scratch, options: { readonly overcommit?: number } = {
   execFileSync('mkfs.ext4', ['-q', `${disk}.img`]);
   execFileSync('mount', ['-o', 'loop', `${disk}.img`, disk]);
   return openTestPool(scratch, {
-    home: { type: 'directory', path: `${disk}/pool` },
+    location: { type: 'directory', path: `${disk}/pool` },
     undeleteSeconds: 3600,
     ...options,
   });
 }
 
 async function write(pool: Pool, id: VolumeId, megabytes: number, how?: 'direct'): Promise<void> {
-  const { device, devicePath, release } = await pool.attach(id, { lasting: true });
+  const { device, devicePath, release } = await pool.attach(id, { persistent: true });
   await release();
   if (how === undefined) writeFileSync(devicePath, Buffer.alloc(megabytes << 20, 1), { flag: 'r+', flush: true });
   // Past the cache: of a write that found no room a later sync does not always tell.
@@ -47,7 +47,7 @@ async function write(pool: Pool, id: VolumeId, megabytes: number, how?: 'direct'
 
 /** A block in each 128 KiB of 128 MiB. */
 async function writeHereAndThere(pool: Pool, id: VolumeId): Promise<void> {
-  const { device, devicePath, release } = await pool.attach(id, { lasting: true });
+  const { device, devicePath, release } = await pool.attach(id, { persistent: true });
   await release();
   const file = openSync(devicePath, 'r+');
   for (let offset = 0; offset < 128 << 20; offset += 128 << 10) {
@@ -271,7 +271,7 @@ describe('what a pool tells of its disk', () => {
 });
 
 /** Counts what goes through it. */
-class CountingLane extends Lane {
+class CountingQueue extends DiskQueue {
   count = 0;
 
   override run<T>(work: () => Promise<T>, onLate?: (result: T) => void): Promise<T> {
@@ -285,8 +285,8 @@ describe('what it costs to ask', () => {
     const counts: number[] = [];
     for (const volumes of [4, 64]) {
       using scratch = new Scratch('space');
-      const lane = new CountingLane('test', 4);
-      const pool = await openTestPool(scratch, { lane });
+      const queue = new CountingQueue('test', 4);
+      const pool = await openTestPool(scratch, { queue });
       const ids: VolumeId[] = [];
       for (let index = 0; index < volumes; index++) {
         ids.push((await pool.create(volumeSpec(`v${index}`, { ...block, sizeBytes: mebibyte }))).id);
@@ -295,10 +295,10 @@ describe('what it costs to ask', () => {
       // Behind the driver's back: who looked at the images would see it.
       for (const id of ids) truncateSync(scratch.join('pool/volumes', id, 'data'), 0);
       for (const id of ids) writeFileSync(scratch.join('pool/volumes', id, 'data'), Buffer.alloc(1 << 20, 1));
-      lane.count = 0;
+      queue.count = 0;
       await pool.capacity();
       const after = await pool.usage();
-      counts.push(lane.count);
+      counts.push(queue.count);
       assert.equal(after.capacity.usedBytes, before.capacity.usedBytes);
       await pool.close();
     }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { Trash } from '../../src/pool/catalog/trash.ts';
 import type { TrashEntry } from '../../src/pool/catalog/trash-entry.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
@@ -10,7 +10,7 @@ import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /** The way to a disk that lets one call wait, if it is told to, until it is told to go on. */
-class StallingLane extends Lane {
+class StallingQueue extends DiskQueue {
   #isNextStalled = false;
   #goOn: () => void = () => undefined;
 
@@ -34,12 +34,12 @@ class StallingLane extends Lane {
 }
 
 /** A pool's trash with two deleted volumes, and nothing else of a pool. */
-async function keepTwo(scratch: Scratch, lane = new Lane('test', 4)) {
+async function keepTwo(scratch: Scratch, queue = new DiskQueue('test', 4)) {
   const pool = await openTestPool(scratch, { undeleteSeconds: 3600 });
   for (const name of ['older', 'newer']) await pool.remove((await pool.create(volumeSpec(name))).id);
   await pool.close();
   const layout = new Layout(scratch.join('pool'));
-  const trash = new Trash(lane, layout, (path, error) => assert.fail(`${path}: ${error}`));
+  const trash = new Trash(queue, layout, (path, error) => assert.fail(`${path}: ${error}`));
   await trash.sweep();
   const [newer, older] = trash.entries() as [TrashEntry, TrashEntry];
   return { layout, newer, older, trash };
@@ -69,13 +69,13 @@ describe('what two do with the trash at a time', () => {
 
   test('a volume whose time ends is not kept again by who reads the trash meanwhile', async () => {
     using scratch = new Scratch('meetings');
-    const lane = new StallingLane('test', 4);
-    const { newer, trash } = await keepTwo(scratch, lane);
+    const queue = new StallingQueue('test', 4);
+    const { newer, trash } = await keepTwo(scratch, queue);
     const { id } = newer.record;
-    lane.stallNext();
+    queue.stallNext();
     const purging = trash.purgeKept(id);
     await trash.reread(id);
-    lane.goOn();
+    queue.goOn();
     await purging;
     assert.ok(!trash.entries().some(({ record }) => record.id === id));
     await trash.drained();

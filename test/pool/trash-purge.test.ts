@@ -209,8 +209,8 @@ describe('the time in the trash', () => {
 });
 
 function open(scratch: Scratch): Promise<ImagePool> {
-  const home = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n } as const;
-  return openTestPool(scratch, { home, undeleteSeconds: day });
+  const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n } as const;
+  return openTestPool(scratch, { location, undeleteSeconds: day });
 }
 
 function root(scratch: Scratch): string {

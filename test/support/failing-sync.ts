@@ -11,9 +11,9 @@ export class FailingSync implements Disposable {
     this.#left = times;
     const working = this.#working;
     const fails = (path: string) => path === directory && this.#left-- > 0;
-    DirectorySync.prototype.sync = function sync(lane, path) {
+    DirectorySync.prototype.sync = function sync(queue, path) {
       if (fails(path)) return Promise.reject(new KernelError({ syscall: 'fsync', errno: 5, path }));
-      return working.call(this, lane, path);
+      return working.call(this, queue, path);
     };
   }
 

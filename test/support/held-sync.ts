@@ -16,12 +16,12 @@ export class HeldSync implements Disposable {
     this.reached = new Promise((resolve) => {
       reach = resolve;
     });
-    DirectorySync.prototype.sync = async function sync(lane, path) {
+    DirectorySync.prototype.sync = async function sync(queue, path) {
       if (path.startsWith(`${below}/`)) {
         reach();
         await released;
       }
-      return working.call(this, lane, path);
+      return working.call(this, queue, path);
     };
   }
 

@@ -1,4 +1,4 @@
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import { type ImagePoolOptions, openImagePool } from '../../src/pool/kinds/image/open.ts';
 import type { VolumeSpec } from '../../src/pool/pool.ts';
@@ -11,7 +11,7 @@ const quiet = { info: () => undefined, warn: () => undefined, error: () => undef
 export function openTestPool(scratch: Scratch, options: Partial<ImagePoolOptions> = {}): Promise<ImagePool> {
   return openImagePool({
     name: 'test',
-    home: { type: 'directory', path: scratch.join('pool') },
+    location: { type: 'directory', path: scratch.join('pool') },
     dataDirectory: scratch.join('data'),
     reserveBytes: undefined,
     overcommit: 1,
@@ -19,7 +19,7 @@ export function openTestPool(scratch: Scratch, options: Partial<ImagePoolOptions
     undeleteSeconds: 0,
     trimming: 'weekly',
     lockTimeoutMs: 0,
-    lane: new Lane('test', 4),
+    queue: new DiskQueue('test', 4),
     log: quiet,
     ...options,
   });

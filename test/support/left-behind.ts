@@ -32,7 +32,7 @@ export function loopsOver(directory: string): string[] {
 export function undoMounts(directory: string): void {
   // Found before anything is unmounted: what lies on a mount that is gone is shown with another path. A device with
   // autoclear goes by itself, and a moment later its number may be that of somebody else's.
-  const lasting = loopsOver(directory)
+  const persistent = loopsOver(directory)
     .filter((device) => !isAutoclear(basename(device)))
     .map((device) => ({ device, attachment: attachmentOf(device) }));
   for (const target of mountsBelow(directory)) {
@@ -40,7 +40,7 @@ export function undoMounts(directory: string): void {
     spawnSync('fsfreeze', ['--unfreeze', target]);
     execFileSync('umount', ['--lazy', target]);
   }
-  for (const { attachment, device } of lasting) {
+  for (const { attachment, device } of persistent) {
     if (attachmentOf(device) === attachment) spawnSync('losetup', ['--detach', device]);
   }
 }

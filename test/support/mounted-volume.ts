@@ -16,11 +16,11 @@ export async function mounted(pool: Pool, id: VolumeId, scratch: Scratch): Promi
   if (record?.content.type !== 'mount') throw new Error(`${id} has no filesystem`);
   const path = scratch.join('mounted', id);
   mkdirSync(path, { recursive: true });
-  const attachment = await pool.attach(id, { lasting: false });
+  const attachment = await pool.attach(id, { persistent: false });
   try {
-    await using target = await openDirectory(pool.lane, path);
+    await using target = await openDirectory(pool.queue, path);
     const { fsType } = record.content;
-    await mountFilesystem(pool.lane, {
+    await mountFilesystem(pool.queue, {
       fsType,
       source: attachment.devicePath,
       parameters: [],
@@ -30,7 +30,7 @@ export async function mounted(pool: Pool, id: VolumeId, scratch: Scratch): Promi
   } finally {
     await attachment.release();
   }
-  return { path, devicePath: attachment.devicePath, [Symbol.asyncDispose]: () => unmount(pool.lane, path) };
+  return { path, devicePath: attachment.devicePath, [Symbol.asyncDispose]: () => unmount(pool.queue, path) };
 }
 
 export async function withMounted(

@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import pino from 'pino';
 import { addServices } from '../../src/csi/call.ts';
 import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
-import { Lane } from '../../src/kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { type Mount, parseMountTable } from '../../src/kernel/mount/mount-table.ts';
 import { nodeService } from '../../src/node/service.ts';
 import type { Pool, VolumeSpec } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import type { VolumeContent } from '../../src/volume/capability.ts';
-import { SingleFlight } from '../../src/volume/object-queue.ts';
+import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { Child, startNamespace } from './child.ts';
 import { CallError, connectDriver, type DriverClient } from './client.ts';
 import { eventually } from './eventually.ts';
@@ -65,10 +65,10 @@ export class NodeHarness implements AsyncDisposable {
       nodeId: 'node',
       topology: { 'topology.holdfast.dev/node': 'node' },
       pools,
-      flights: new SingleFlight(),
+      objects: new ObjectQueue(),
       targetRoots: [this.kubelet],
       notesDirectory: this.#notes,
-      lane: new Lane('kubelet', 4),
+      queue: new DiskQueue('kubelet', 4),
     });
     const server = newServer();
     addServices(server, { identity: {}, node }, { log: pino({ level: 'silent' }) });

@@ -10,10 +10,10 @@ import { startNode } from './node/start-node.ts';
 const places = deeds.map((deed, index) => {
   const device = `/dev/vd${String.fromCharCode('b'.charCodeAt(0) + index)}`;
   const directory = `/plain/${deed.name}`;
-  const home = deed.isCopying === true ? `directory: ${directory}/pool` : `device: ${device}`;
+  const location = deed.isCopying === true ? `directory: ${directory}/pool` : `device: ${device}`;
   const mount = deed.isCopying === true ? `mkdir -p ${directory} && mount ${device} ${directory}` : 'true';
   const format = deed.isCopying === true ? `mkfs.ext4 -q -J size=4 ${device}` : 'true';
-  return { deed, config: `  ${deed.name}: { ${home}, sickAfter: 10m }`, format, mount };
+  return { deed, config: `  ${deed.name}: { ${location}, sickAfter: 10m }`, format, mount };
 });
 const shell = (commands: readonly string[]) => commands.join('\n');
 

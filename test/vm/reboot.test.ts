@@ -32,7 +32,7 @@ describe('T06: reboots', () => {
 
     // A snapshot dies in its cut, with the volume frozen and a draft in tmp/; then nobody shuts anything down.
     await node.kill();
-    await node.start({ when: 'after', step: 'snapshot/cut' });
+    await node.start({ when: 'after', step: 'snapshot/take' });
     await assert.rejects(volumes[0]?.snapshot('never') ?? assert.fail());
     await node.start({ when: 'before', step: 'create/commit' });
     await assert.rejects(newVolume(node, 'default').create(32n * mebibyte));

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { missingTools, tools } from '../../command/tools.ts';
 import type { Config } from '../../config/config.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
@@ -49,11 +49,11 @@ export async function checkTools(searchPath: string): Promise<Finding[]> {
 }
 
 /** Whether what is mounted below the kubelet's directory can be seen by pods. */
-export async function checkKubeletDirectory(lane: Lane, { kubeletDirectory }: Config): Promise<Finding> {
+export async function checkKubeletDirectory(queue: DiskQueue, { kubeletDirectory }: Config): Promise<Finding> {
   const check = 'kubelet directory';
   try {
-    const { mountId } = await statusOf(lane, kubeletDirectory);
-    const mount = (await readMountTable(lane)).find(({ id }) => id === mountId);
+    const { mountId } = await statusOf(queue, kubeletDirectory);
+    const mount = (await readMountTable(queue)).find(({ id }) => id === mountId);
     if (mount?.propagation === 'shared') return ok(check, `${kubeletDirectory}, on a shared mount`);
     return warn(
       check,
@@ -70,10 +70,10 @@ export async function checkKubeletDirectory(lane: Lane, { kubeletDirectory }: Co
   }
 }
 
-export async function checkHost(lane: Lane, config: Config): Promise<Finding[]> {
+export async function checkHost(queue: DiskQueue, config: Config): Promise<Finding[]> {
   return [
     ...checkCapabilities(await readFile('/proc/self/status', 'utf8')),
     ...(await checkTools(config.searchPath)),
-    await checkKubeletDirectory(lane, config),
+    await checkKubeletDirectory(queue, config),
   ];
 }

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promi
 import { release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { attachLoop } from '../../kernel/block/loop.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { openBeneath, openDirectory } from '../../kernel/file/path.ts';
 import { bindMount, mountFilesystem, unmount } from '../../kernel/mount/mount.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
@@ -10,15 +10,15 @@ import { explain } from '../explain.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 
 /** What the driver asks of the kernel, tried for real in a directory of its own that is gone afterwards. */
-export async function checkKernel(lane: Lane): Promise<Finding[]> {
+export async function checkKernel(queue: DiskQueue): Promise<Finding[]> {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-doctor-'));
   try {
     return [
       ok('kernel', `Linux ${release()}`),
       await attempt('mounts', 'fsmount, move_mount, mount_setattr, openat2', needsKernel, () =>
-        tryMounts(lane, directory),
+        tryMounts(queue, directory),
       ),
-      await attempt('loop devices', 'LOOP_CONFIGURE', loopRemedy, () => tryLoop(lane, directory)),
+      await attempt('loop devices', 'LOOP_CONFIGURE', loopRemedy, () => tryLoop(queue, directory)),
       ...(await checkFilesystems()),
     ];
   } finally {
@@ -40,27 +40,33 @@ async function attempt(check: string, what: string, remedy: string, work: () => 
   }
 }
 
-async function tryMounts(lane: Lane, directory: string): Promise<void> {
+async function tryMounts(queue: DiskQueue, directory: string): Promise<void> {
   const filesystem = join(directory, 'filesystem');
   const bind = join(directory, 'bind');
   await mkdir(filesystem);
   await mkdir(bind);
   const mounted: string[] = [];
   try {
-    await using root = await openDirectory(lane, directory);
-    await using target = await openBeneath(lane, root, 'filesystem');
-    await mountFilesystem(lane, { fsType: 'tmpfs', source: 'holdfast-doctor', parameters: [], attributes: {}, target });
+    await using root = await openDirectory(queue, directory);
+    await using target = await openBeneath(queue, root, 'filesystem');
+    await mountFilesystem(queue, {
+      fsType: 'tmpfs',
+      source: 'holdfast-doctor',
+      parameters: [],
+      attributes: {},
+      target,
+    });
     mounted.unshift(filesystem);
-    await using from = await openDirectory(lane, filesystem);
-    await using bindTarget = await openBeneath(lane, root, 'bind');
-    await bindMount(lane, { from, target: bindTarget, attributes: { readonly: true } });
+    await using from = await openDirectory(queue, filesystem);
+    await using bindTarget = await openBeneath(queue, root, 'bind');
+    await bindMount(queue, { from, target: bindTarget, attributes: { readonly: true } });
     mounted.unshift(bind);
   } finally {
-    for (const path of mounted) await unmount(lane, path);
+    for (const path of mounted) await unmount(queue, path);
   }
 }
 
-async function tryLoop(lane: Lane, directory: string): Promise<void> {
+async function tryLoop(queue: DiskQueue, directory: string): Promise<void> {
   const backingPath = join(directory, 'image');
   await writeFile(backingPath, '');
   await truncate(backingPath, 1 << 20);
@@ -71,7 +77,7 @@ async function tryLoop(lane: Lane, directory: string): Promise<void> {
     autoclear: true,
     blockSizeBytes: 512,
   };
-  await using _device = (await attachLoop(lane, request)).descriptor;
+  await using _device = (await attachLoop(queue, request)).descriptor;
 }
 
 /** A filesystem that is a module and not loaded yet is fine: the kernel loads it at the first mount. */

@@ -2,8 +2,8 @@ import { connect } from 'node:net';
 import type { Config } from '../../config/config.ts';
 import { formatBytes } from '../../volume/size.ts';
 import { explain } from '../explain.ts';
-import { isUsable } from '../home.ts';
 import { describeId, type PoolSight } from '../inventory.ts';
+import { isUsable } from '../location.ts';
 import { lookAtPools } from '../look.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 
@@ -15,13 +15,13 @@ export async function checkPools(config: Config): Promise<Finding[]> {
   return findings;
 }
 
-function findingsOf({ config, home, contents }: PoolSight): Finding[] {
+function findingsOf({ config, location, contents }: PoolSight): Finding[] {
   const check = `pool ${config.name}`;
-  const where = `${home.type} ${home.path}`;
-  if (!isUsable(home.state)) return [fail(check, where, home.advice ?? '')];
-  if (contents === undefined) return [warn(check, where, home.advice ?? '')];
+  const where = `${location.type} ${location.path}`;
+  if (!isUsable(location.state)) return [fail(check, where, location.advice ?? '')];
+  if (contents === undefined) return [warn(check, where, location.advice ?? '')];
   const { capacity, damaged, records } = contents;
-  const holders = home.holders.map(({ pid, command }) => `run by process ${pid} (${command})`);
+  const holders = location.holders.map(({ pid, command }) => `run by process ${pid} (${command})`);
   const facts = [
     where,
     `${records.length} volumes`,

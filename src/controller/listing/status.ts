@@ -27,9 +27,9 @@ function publishedNodeIds({ attach }: ControllerContext, { record }: FoundVolume
 }
 
 /** A volume that is just being deleted looks damaged; so nothing is said of one that a call is at work on. */
-async function conditionOf({ flights }: ControllerContext, { pool, record }: FoundVolume): Promise<Condition> {
+async function conditionOf({ objects }: ControllerContext, { pool, record }: FoundVolume): Promise<Condition> {
   const condition = await conditionIn(pool, record.id);
-  if (!condition.abnormal || !flights.busy(record.id)) return condition;
+  if (!condition.abnormal || !objects.busy(record.id)) return condition;
   return { abnormal: false, message: 'Another call is at work on the volume.' };
 }
 

@@ -13,14 +13,14 @@ import type { Publication, VolumeRecord } from '../../volume/record.ts';
 import type { ControllerContext } from '../context.ts';
 import { requireVolumeId } from '../find.ts';
 import { fingerprint } from '../request.ts';
-import { whyNotContext } from '../volumes/validate.ts';
+import { contextMismatch } from '../volumes/validate.ts';
 
 /**
  * With `attach: required` a volume is published to its node before it is staged there. Nothing is attached by that: it
  * is a promise, kept in the volume's record, that no other node has it.
  */
 export function publishHandlers(controller: ControllerContext) {
-  const { flights, pools } = controller;
+  const { objects, pools } = controller;
   return {
     async ControllerPublishVolume(request, context) {
       const capability = parseRequest(request);
@@ -29,7 +29,7 @@ export function publishHandlers(controller: ControllerContext) {
       const { access } = capability;
       // Without the mount flags, which are the node's: they may be secrets, and nothing here may keep them (X02).
       const print = fingerprint({ ...asked, access: access.type === 'mount' ? access.fsType : access.type });
-      return flights.run(id, 'ControllerPublishVolume', print, async () => {
+      return objects.run(id, 'ControllerPublishVolume', print, async () => {
         const { pool, record } = await pools.require(id);
         context.note({ pool: pool.name });
         requireThisNode(controller, request.node_id);
@@ -46,7 +46,7 @@ export function publishHandlers(controller: ControllerContext) {
       const id = parseVolumeId(volume_id);
       // No volume of ours has such an id, so none is published (CU02).
       if (id === undefined) return {};
-      return flights.run(id, 'ControllerUnpublishVolume', node_id, async () => {
+      return objects.run(id, 'ControllerUnpublishVolume', node_id, async () => {
         const found = await pools.find(id);
         const nodeId = found?.record.publication?.nodeId;
         // From this node, or from all (CU03). From one that it is not published to it is unpublished (CU04).
@@ -72,7 +72,7 @@ function parseRequest(request: wire.ControllerPublishVolumeRequest): VolumeCapab
   const { volume_capability: capability, volume_context } = request;
   if (capability === null) throw new InvalidArgument('volume_capability is missing.');
   const parsed = parseCapability(capability, (message) => new InvalidArgument(message));
-  const reason = whyNotContext(volume_context);
+  const reason = contextMismatch(volume_context);
   if (reason !== undefined) throw new InvalidArgument(`volume_context is not the volume's: ${reason}.`);
   return parsed;
 }
@@ -87,9 +87,9 @@ function requireThisNode({ nodeId }: ControllerContext, asked: string): void {
 
 /** Two calls at once do not both get the last place. @throws ResourceExhausted (CP10, CP11) */
 function withRoom(controller: ControllerContext, publish: () => Promise<void>): Promise<void> {
-  const { flights, maxVolumesPerNode, nodeId, pools } = controller;
+  const { objects, maxVolumesPerNode, nodeId, pools } = controller;
   if (maxVolumesPerNode === 0) return publish();
-  return flights.claim([{ object: `publishing to node ${nodeId}` }], 'ControllerPublishVolume', async () => {
+  return objects.claim([{ object: `publishing to node ${nodeId}` }], 'ControllerPublishVolume', async () => {
     const lists = await Promise.all(pools.known().map((pool) => pool.list(undefined, undefined)));
     const published = lists.flat().filter(({ publication }) => publication?.nodeId === nodeId);
     if (published.length < maxVolumesPerNode) return publish();

@@ -3,7 +3,7 @@ import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { AlreadyExists, FailedPrecondition, NotFound } from '../../volume/errors.ts';
 import { type GroupId, groupIdFor, memberIdFor, parseGroupId, type VolumeId } from '../../volume/id.ts';
-import type { SingleFlight } from '../../volume/object-queue.ts';
+import type { ObjectQueue } from '../../volume/object-queue.ts';
 import { fingerprint } from '../request.ts';
 import { sortedParameters } from '../volumes/parameters.ts';
 import { sourceClaim } from '../volumes/sources.ts';
@@ -14,12 +14,12 @@ export interface GroupControllerOptions {
   readonly nodeId: string;
   readonly pools: Pools;
   /** Shared with the controller and the node service: one call at a time for one volume. */
-  readonly flights: SingleFlight;
+  readonly objects: ObjectQueue;
 }
 
 /** The GroupController service: snapshots of several volumes, cut at one instant. */
 export function groupControllerService(options: GroupControllerOptions): GroupControllerHandlers {
-  const { flights, pools } = options;
+  const { objects, pools } = options;
   return {
     async GroupControllerGetCapabilities() {
       return { capabilities: [{ rpc: { type: 'CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT' } }] };
@@ -36,7 +36,7 @@ export function groupControllerService(options: GroupControllerOptions): GroupCo
       // No group of ours has such an id, so there is nothing to delete (GR15).
       if (id === undefined) return {};
       context.note({ group_snapshot_id: id });
-      return flights.run(id, 'DeleteVolumeGroupSnapshot', fingerprint(snapshot_ids), async () => {
+      return objects.run(id, 'DeleteVolumeGroupSnapshot', fingerprint(snapshot_ids), async () => {
         await deleteGroup(options, id, snapshot_ids);
         return {};
       });
@@ -60,13 +60,13 @@ export function groupControllerService(options: GroupControllerOptions): GroupCo
  * @throws AlreadyExists if there is one of other volumes (GR06)
  */
 async function createGroup(
-  { flights, nodeId, pools }: GroupControllerOptions,
+  { objects, nodeId, pools }: GroupControllerOptions,
   request: GroupRequest,
 ): Promise<FoundGroup> {
   const { name, sourceIds } = request;
   const parameters = sortedParameters(request.parameters);
   const id = groupIdFor(nodeId, name);
-  return flights.run(id, 'CreateVolumeGroupSnapshot', fingerprint({ sourceIds, parameters }), async () => {
+  return objects.run(id, 'CreateVolumeGroupSnapshot', fingerprint({ sourceIds, parameters }), async () => {
     const existing = await findGroup(await pools.findMadeGroup(id));
     if (existing !== undefined) return replay(existing, request);
     const pool = await commonPool(pools, sourceIds);
@@ -75,7 +75,7 @@ async function createGroup(
       ...specs.map((spec) => ({ object: spec.id })),
       ...sourceIds.map((sourceId) => sourceClaim(pool, sourceId)),
     ];
-    return flights.claim(claims, 'CreateVolumeGroupSnapshot', async () => {
+    return objects.claim(claims, 'CreateVolumeGroupSnapshot', async () => {
       const members = await pool.cut(specs, { id, name, parameters });
       const createdAt = members[0]?.createdAt ?? '';
       return { pool, record: { id, createdAt }, members };
@@ -85,7 +85,7 @@ async function createGroup(
 
 /** Also one that is gone already may have left members behind, when the first try was cut short (GR17). */
 async function deleteGroup(
-  { flights, pools }: GroupControllerOptions,
+  { objects, pools }: GroupControllerOptions,
   id: GroupId,
   snapshotIds: readonly string[],
 ): Promise<void> {
@@ -97,7 +97,7 @@ async function deleteGroup(
   requireMembers(group, snapshotIds);
   // A member that a volume is being made from is waited for.
   const claims = group.members.map((member) => ({ object: member.id }));
-  await flights.claim(claims, 'DeleteVolumeGroupSnapshot', () => group.pool.removeGroup(id));
+  await objects.claim(claims, 'DeleteVolumeGroupSnapshot', () => group.pool.removeGroup(id));
 }
 
 /** Groups have no parameters of ours, so only the sources can differ (GR05, GR06). */

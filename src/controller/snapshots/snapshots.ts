@@ -20,7 +20,7 @@ interface SnapshotRequest {
 
 /** The handlers that are about single snapshots. */
 export function snapshotHandlers(controller: ControllerContext) {
-  const { flights, pools } = controller;
+  const { objects, pools } = controller;
   return {
     async CreateSnapshot({ name, parameters, source_volume_id }, context) {
       checkSnapshotParameters(parameters);
@@ -37,7 +37,7 @@ export function snapshotHandlers(controller: ControllerContext) {
       // No snapshot of ours has such an id, so there is nothing to delete (DS02).
       if (id === undefined) return {};
       context.note({ snapshot_id: id });
-      return flights.run(id, 'DeleteSnapshot', '', async () => {
+      return objects.run(id, 'DeleteSnapshot', '', async () => {
         const found = await pools.findSnapshot(id);
         if (found === undefined) {
           // What was to become this snapshot: a copy that a first try, cut short, left for the next one (T02).
@@ -71,16 +71,16 @@ export function snapshotHandlers(controller: ControllerContext) {
  * @throws AlreadyExists if there is one of another volume
  */
 async function createSnapshot(
-  { flights, nodeId, pools }: ControllerContext,
+  { objects, nodeId, pools }: ControllerContext,
   request: SnapshotRequest,
 ): Promise<Found<SnapshotRecord>> {
   const { sourceId } = request;
   const id = snapshotIdFor(nodeId, request.name);
-  return flights.run(id, 'CreateSnapshot', fingerprint(request), async () => {
+  return objects.run(id, 'CreateSnapshot', fingerprint(request), async () => {
     const existing = await pools.findMadeSnapshot(id);
     if (existing !== undefined) return replay(existing, request);
     const { pool } = await pools.require(sourceId);
-    return flights.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot', async () => {
+    return objects.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot', async () => {
       const [record] = await pool.cut([{ id, ...request }]);
       if (record === undefined) throw new InternalError(`pool ${pool.name} cut no snapshot.`);
       return { pool, record };

@@ -6,11 +6,11 @@ import { parseMutableParameters } from './parameters.ts';
 import { requireProvisioning } from './volume-spec.ts';
 
 /** Changes what the mutable parameters name, all of it or nothing (MV06), and leaves everything else alone (MV07). */
-export function modifyVolume({ flights, pools }: ControllerContext) {
+export function modifyVolume({ objects, pools }: ControllerContext) {
   return async function ControllerModifyVolume({ mutable_parameters, volume_id }, context) {
     const changes = parseMutableParameters(mutable_parameters);
     const id = requireVolumeId(volume_id);
-    return flights.run(id, 'ControllerModifyVolume', fingerprint(changes), async () => {
+    return objects.run(id, 'ControllerModifyVolume', fingerprint(changes), async () => {
       const { pool } = await pools.require(id);
       context.note({ pool: pool.name });
       if (changes.provisioning !== undefined) requireProvisioning(pool, changes.provisioning);

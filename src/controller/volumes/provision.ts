@@ -17,12 +17,12 @@ import { specFor } from './volume-spec.ts';
  * @throws AlreadyExists if there is one that does not fit the request
  */
 export async function createVolume(controller: ControllerContext, request: VolumeRequest): Promise<FoundVolume> {
-  const { flights, pools } = controller;
+  const { objects, pools } = controller;
   const { parameters, source } = request;
   // Where no pool is named, it is the source's, or the default one.
   const poolName = parameters.poolName ?? (source === undefined ? pools.defaultName : undefined);
   const pool = poolName === undefined ? undefined : pools.get(poolName);
-  return flights.run(volumeNameKey(request.name), 'CreateVolume', fingerprint(request), async () => {
+  return objects.run(volumeNameKey(request.name), 'CreateVolume', fingerprint(request), async () => {
     const existing = await findByName(controller, request.name, pool);
     if (existing !== undefined) return replay(controller, existing, request);
     requireHere(controller, request);
@@ -33,12 +33,12 @@ export async function createVolume(controller: ControllerContext, request: Volum
 }
 
 async function createBlank(
-  { flights, nodeId }: ControllerContext,
+  { objects, nodeId }: ControllerContext,
   request: VolumeRequest,
   pool: Pool,
 ): Promise<FoundVolume> {
   const spec = specFor(request, pool, volumeIdFor(nodeId, pool.name, request.name));
-  const record = await flights.claim([{ object: spec.id }], 'CreateVolume', () => pool.create(spec));
+  const record = await objects.claim([{ object: spec.id }], 'CreateVolume', () => pool.create(spec));
   return { pool, record };
 }
 
@@ -51,14 +51,14 @@ async function createFrom(
   request: VolumeRequest,
   source: VolumeSource,
 ): Promise<FoundVolume> {
-  const { flights, nodeId } = controller;
+  const { objects, nodeId } = controller;
   const snapshotClaims = source.type === 'snapshot' ? [{ object: source.id, isShared: true }] : [];
-  return flights.claim(snapshotClaims, 'CreateVolume', async () => {
+  return objects.claim(snapshotClaims, 'CreateVolume', async () => {
     const { pool } = await requireSource(controller, source, request);
     requireSamePool(request, source, pool);
     const id = volumeIdFor(nodeId, pool.name, request.name);
     const volumeClaims = source.type === 'volume' ? [sourceClaim(pool, source.id)] : [];
-    return flights.claim([{ object: id }, ...volumeClaims], 'CreateVolume', async () => {
+    return objects.claim([{ object: id }, ...volumeClaims], 'CreateVolume', async () => {
       const { record } = await requireSource(controller, source, request);
       return { pool, record: await pool.create(specFor(request, pool, id, record), source) };
     });

@@ -49,7 +49,7 @@ export function validate(
   const reason =
     unsupported ??
     capabilities.map((each) => excess(volume.record, each)).find((found) => found !== undefined) ??
-    whyNotContext(volume_context) ??
+    contextMismatch(volume_context) ??
     whyNotParameters(volume, parameters) ??
     whyNotMutable(volume.record, mutable_parameters);
   if (reason !== undefined) return { message: shortMessage(reason) };
@@ -57,7 +57,7 @@ export function validate(
 }
 
 /** Our volumes have an empty context. */
-export function whyNotContext(context: Readonly<Record<string, string>>): string | undefined {
+export function contextMismatch(context: Readonly<Record<string, string>>): string | undefined {
   const foreign = Object.keys(context).find((key) => !kubernetesContextKeys.test(key));
   return foreign === undefined ? undefined : `the volume has no ${JSON.stringify(foreign)} in its context`;
 }

@@ -1,5 +1,5 @@
 import koffi from 'koffi';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { KernelError } from '../call/errno.ts';
 import { callOnWorker, invokeNow, libraryCall } from '../call/libc.ts';
 
@@ -56,11 +56,11 @@ function load() {
  * Looks for filesystems, other superblocks and partition tables on a device or in a file. Never believes a cache: it
  * reads the disk each time (blkid_do_safeprobe of libblkid).
  */
-export function probeContent(lane: Lane, path: string): Promise<Content> {
+export function probeContent(queue: DiskQueue, path: string): Promise<Content> {
   loaded ??= load();
   const blkid = loaded;
   // In one piece: what has been opened is closed in any case, and not before the probe is over.
-  return lane.run(() => probeOnWorker(blkid, path));
+  return queue.run(() => probeOnWorker(blkid, path));
 }
 
 async function probeOnWorker(blkid: ReturnType<typeof load>, path: string): Promise<Content> {

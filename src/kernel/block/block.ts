@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Descriptor, type Openable, openFile, openReadOnly } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctlNow } from '../call/ioctl.ts';
 
@@ -11,8 +11,8 @@ const BLKROSET: IoctlRequest = { name: 'BLKROSET', number: 0x125d };
 const BLKROGET: IoctlRequest = { name: 'BLKROGET', number: 0x125e };
 
 /** How large a block device is. */
-export async function deviceSizeBytes(lane: Lane, device: Openable): Promise<bigint> {
-  await using descriptor = await openReadOnly(lane, device);
+export async function deviceSizeBytes(queue: DiskQueue, device: Openable): Promise<bigint> {
+  await using descriptor = await openReadOnly(queue, device);
   return sizeOfDevice(descriptor);
 }
 
@@ -58,10 +58,10 @@ export function limitsOfDevice(device: Descriptor): DeviceLimits {
  * a volume manager, a program that formats (open(2), O_EXCL without O_CREAT). One that ends lets go a moment later.
  * @returns undefined if somebody has it
  */
-export async function openDeviceAlone(lane: Lane, path: string): Promise<Descriptor | undefined> {
+export async function openDeviceAlone(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
   for (const pauseMs of [1, 10, 100, 1000, 0]) {
     try {
-      return await openFile(lane, path, constants.O_RDWR | constants.O_EXCL);
+      return await openFile(queue, path, constants.O_RDWR | constants.O_EXCL);
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
     }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Descriptor } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { sizeOfDevice } from './block.ts';
 import { type DeviceNumber, loopMajor } from './device.ts';
@@ -21,51 +21,51 @@ const passingPrefix = 'boot ';
  * Where sysfs names a disk for good, the surest first: device-mapper and MD by the UUID of what they show, NVMe and SCSI
  * by the identifier of the namespace or unit, others by a serial number (Documentation/ABI).
  */
-const lastingNames = ['dm/uuid', 'md/uuid', 'wwid', 'device/wwid', 'serial', 'device/cid', 'device/serial'] as const;
+const persistentNames = ['dm/uuid', 'md/uuid', 'wwid', 'device/wwid', 'serial', 'device/cid', 'device/serial'] as const;
 
 /** @param device a block device that is open, and its number */
-export async function identifyDisk(lane: Lane, device: Descriptor, number: DeviceNumber): Promise<DiskIdentity> {
-  return { name: await nameOf(lane, number), sizeBytes: sizeOfDevice(device) };
+export async function identifyDisk(queue: DiskQueue, device: Descriptor, number: DeviceNumber): Promise<DiskIdentity> {
+  return { name: await nameOf(queue, number), sizeBytes: sizeOfDevice(device) };
 }
 
-async function nameOf(lane: Lane, number: DeviceNumber): Promise<string> {
+async function nameOf(queue: DiskQueue, number: DeviceNumber): Promise<string> {
   const directory = `/sys/dev/block/${number.major}:${number.minor}`;
-  const partition = await readName(lane, `${directory}/partition`);
-  if (partition === undefined) return (await nameInSysfs(lane, directory)) ?? (await nameOfLoop(lane, number));
-  const start = await readName(lane, `${directory}/start`);
+  const partition = await readName(queue, `${directory}/partition`);
+  if (partition === undefined) return (await nameInSysfs(queue, directory)) ?? (await nameOfLoop(queue, number));
+  const start = await readName(queue, `${directory}/start`);
   // Through the symlink, so not to be shortened.
   const parent = `${directory}/..`;
-  const disk = (await nameInSysfs(lane, parent)) ?? (await passingName(lane, parent));
+  const disk = (await nameInSysfs(queue, parent)) ?? (await passingName(queue, parent));
   return `${disk}, partition ${partition} from sector ${start}`;
 }
 
-async function nameInSysfs(lane: Lane, directory: string): Promise<string | undefined> {
-  for (const attribute of lastingNames) {
-    const value = await readName(lane, `${directory}/${attribute}`);
+async function nameInSysfs(queue: DiskQueue, directory: string): Promise<string | undefined> {
+  for (const attribute of persistentNames) {
+    const value = await readName(queue, `${directory}/${attribute}`);
     if (value !== undefined) return `${attribute} ${value}`;
   }
   return undefined;
 }
 
 /** A loop device is its file. */
-async function nameOfLoop(lane: Lane, number: DeviceNumber): Promise<string> {
+async function nameOfLoop(queue: DiskQueue, number: DeviceNumber): Promise<string> {
   const loop = number.major === loopMajor ? loopNumber(number) : undefined;
-  const status = loop === undefined ? undefined : await loopStatus(lane, loop);
-  if (status === undefined) return passingName(lane, `/sys/dev/block/${number.major}:${number.minor}`);
+  const status = loop === undefined ? undefined : await loopStatus(queue, loop);
+  if (status === undefined) return passingName(queue, `/sys/dev/block/${number.major}:${number.minor}`);
   return `file ${status.backingDevice.major}:${status.backingDevice.minor} ${status.backingInode}`;
 }
 
 /** No two disks that this kernel has seen since it started have the same `diskseq`. */
-async function passingName(lane: Lane, directory: string): Promise<string> {
-  const boot = await readName(lane, '/proc/sys/kernel/random/boot_id');
-  const sequence = await readName(lane, `${directory}/diskseq`);
+async function passingName(queue: DiskQueue, directory: string): Promise<string> {
+  const boot = await readName(queue, '/proc/sys/kernel/random/boot_id');
+  const sequence = await readName(queue, `${directory}/diskseq`);
   return `${passingPrefix}${boot ?? 'unknown'} diskseq ${sequence ?? 'unknown'}`;
 }
 
 /** Disks that have no such name have no such file, an empty one, or one that cannot be read. */
-async function readName(lane: Lane, path: string): Promise<string | undefined> {
+async function readName(queue: DiskQueue, path: string): Promise<string | undefined> {
   try {
-    const text = (await lane.run(() => readFile(path, 'latin1'))).trim();
+    const text = (await queue.run(() => readFile(path, 'latin1'))).trim();
     return text === '' ? undefined : text;
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'EINVAL', 'EIO', 'ENODEV')) return undefined;

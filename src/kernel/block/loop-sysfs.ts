@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { type DeviceNumber, loopMajor } from './device.ts';
 
 /*
@@ -11,8 +11,8 @@ import { type DeviceNumber, loopMajor } from './device.ts';
  * The files behind this node's loop devices, by the devices' numbers. The path is what the kernel shows in sysfs: as its
  * mount is seen there, with ` (deleted)` behind it if the file has no name any more. No device is opened.
  */
-export async function loopBackingPaths(lane: Lane): Promise<ReadonlyMap<number, string>> {
-  const names = await lane.run(() => readdir('/sys/block'));
+export async function loopBackingPaths(queue: DiskQueue): Promise<ReadonlyMap<number, string>> {
+  const names = await queue.run(() => readdir('/sys/block'));
   const numbers = names.flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? []).map(Number);
   const paths = new Map<number, string>();
   for (const number of numbers.sort((a, b) => a - b)) {
@@ -39,8 +39,8 @@ export interface LoopSight {
 }
 
 /** The loop devices over such a path, none of them opened: their file's filesystem may be dead. */
-export async function findLoops(lane: Lane, isWanted: (backingPath: string) => boolean): Promise<LoopSight[]> {
-  const wanted = Array.from(await loopBackingPaths(lane)).filter(([, path]) => isWanted(path));
+export async function findLoops(queue: DiskQueue, isWanted: (backingPath: string) => boolean): Promise<LoopSight[]> {
+  const wanted = Array.from(await loopBackingPaths(queue)).filter(([, path]) => isWanted(path));
   return wanted.map(([number]) => ({
     device: loopDevice(number),
     devicePath: loopPath(number),

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs/promises';
 import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow, type LentMemory } from '../call/ioctl.ts';
 import { invoke, libcCall } from '../call/libc.ts';
@@ -61,8 +61,8 @@ const mknodCall = libcCall<readonly [string, number, number]>(
 let control: Promise<Descriptor> | undefined;
 
 /** Opened at first need, which loads the kernel's loop module, and kept: nothing that could go away is behind it. */
-async function openControl(lane: Lane): Promise<Descriptor> {
-  control ??= openReadOnly(lane, '/dev/loop-control');
+async function openControl(queue: DiskQueue): Promise<Descriptor> {
+  control ??= openReadOnly(queue, '/dev/loop-control');
   try {
     return await control;
   } catch (error) {
@@ -78,10 +78,12 @@ const claimed = new Set<number>();
  * Attaches a file to a free loop device in one step (LOOP_CONFIGURE), so that nobody sees a half configured device and
  * none is left if the process dies. Uses direct I/O where the file allows it.
  */
-export async function attachLoop(lane: Lane, request: LoopRequest): Promise<LoopDevice> {
+export async function attachLoop(queue: DiskQueue, request: LoopRequest): Promise<LoopDevice> {
   await using backing =
-    typeof request.backing === 'string' ? await openFile(lane, request.backing, accessFlags(request)) : request.backing;
-  const control = await openControl(lane);
+    typeof request.backing === 'string'
+      ? await openFile(queue, request.backing, accessFlags(request))
+      : request.backing;
+  const control = await openControl(queue);
   for (let attempt = 1; ; attempt++) {
     // A look at the kernel's list; at worst the kernel sets up one more device, which is a matter of memory.
     let number = ioctlNow(control, LOOP_CTL_GET_FREE, 0);
@@ -89,7 +91,7 @@ export async function attachLoop(lane: Lane, request: LoopRequest): Promise<Loop
     while (claimed.has(number) || isAttached(number)) number++;
     claimed.add(number);
     try {
-      const descriptor = await configure(lane, control, number, backing, request);
+      const descriptor = await configure(queue, control, number, backing, request);
       // The loop device has the file open now.
       backing.closeNow();
       return { number, devicePath: loopPath(number), device: loopDevice(number), descriptor };
@@ -103,13 +105,13 @@ export async function attachLoop(lane: Lane, request: LoopRequest): Promise<Loop
 }
 
 async function configure(
-  lane: Lane,
+  queue: DiskQueue,
   control: Descriptor,
   number: number,
   backing: Descriptor,
   request: LoopRequest,
 ): Promise<Descriptor> {
-  await using device = await openOrAdd(lane, control, number, accessFlags(request));
+  await using device = await openOrAdd(queue, control, number, accessFlags(request));
   const setUp = async (directIo: boolean) => {
     const config = encodeLoopConfig({ ...request, directIo });
     // It names the file by its number, which has to stay for as long as the call takes.
@@ -117,7 +119,7 @@ async function configure(
       lend: () => nameBackingFile(config, backing.lend()),
       giveBack: () => backing.giveBack(),
     };
-    return await ioctl(lane, device, LOOP_CONFIGURE, withFile);
+    return await ioctl(queue, device, LOOP_CONFIGURE, withFile);
   };
   const attach = async () => {
     await unlessErrno('EINVAL', setUp(true), () => setUp(false));
@@ -127,55 +129,55 @@ async function configure(
   const [configured, opened] = await Promise.allSettled([
     attach(),
     // To be kept: a kernel may refuse to mount what somebody has open for writing (bdev_allow_write_mounted=0).
-    openReadOnly(lane, device.path),
+    openReadOnly(queue, device.path),
   ]);
   if (opened.status === 'rejected') {
-    if (configured.status === 'fulfilled') await ioctl(lane, device, LOOP_CLR_FD, 0);
+    if (configured.status === 'fulfilled') await ioctl(queue, device, LOOP_CLR_FD, 0);
     throw opened.reason;
   }
-  const keeper = opened.value;
+  const supervisor = opened.value;
   if (configured.status === 'rejected') {
-    await keeper[Symbol.asyncDispose]();
+    await supervisor[Symbol.asyncDispose]();
     throw configured.reason;
   }
   device.closeNow();
-  return keeper;
+  return supervisor;
 }
 
 /** Opens a loop device, making it, and its node where /dev is no devtmpfs, if it is not there yet. */
-async function openOrAdd(lane: Lane, control: Descriptor, number: number, flags: number): Promise<Descriptor> {
+async function openOrAdd(queue: DiskQueue, control: Descriptor, number: number, flags: number): Promise<Descriptor> {
   const path = loopPath(number);
   try {
-    return await openFile(lane, path, flags);
+    return await openFile(queue, path, flags);
   } catch (error) {
     if (!isErrno(error, 'ENOENT', 'ENXIO')) throw error;
   }
-  await unlessErrno('EEXIST', ioctl(lane, control, LOOP_CTL_ADD, number));
+  await unlessErrno('EEXIST', ioctl(queue, control, LOOP_CTL_ADD, number));
   const { major, minor } = loopDevice(number);
   // makedev(3) for a major below 4096.
   const packed = (minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12);
-  await unlessErrno('EEXIST', invoke(lane, mknodCall, [path, constants.S_IFBLK | 0o660, packed], path));
-  return openFile(lane, path, flags);
+  await unlessErrno('EEXIST', invoke(queue, mknodCall, [path, constants.S_IFBLK | 0o660, packed], path));
+  return openFile(queue, path, flags);
 }
 
 /**
  * The status of a loop device; undefined if it does not exist or nothing is attached to it. The kernel tells it only to
  * one who has the device open, so an autoclear device whose last user goes at this moment lives until this is done.
  */
-export async function loopStatus(lane: Lane, number: number): Promise<LoopStatus | undefined> {
+export async function loopStatus(queue: DiskQueue, number: number): Promise<LoopStatus | undefined> {
   try {
-    await using descriptor = await openReadOnly(lane, loopPath(number));
-    return await readStatus(lane, descriptor, number);
+    await using descriptor = await openReadOnly(queue, loopPath(number));
+    return await readStatus(queue, descriptor, number);
   } catch (error) {
     if (isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) return undefined;
     throw error;
   }
 }
 
-async function readStatus(lane: Lane, descriptor: Descriptor, number: number): Promise<LoopStatus> {
+async function readStatus(queue: DiskQueue, descriptor: Descriptor, number: number): Promise<LoopStatus> {
   const info = Buffer.alloc(loopInfoBytes);
   // The kernel asks the backing file's filesystem for its inode number: not on this thread.
-  await ioctl(lane, descriptor, LOOP_GET_STATUS64, info);
+  await ioctl(queue, descriptor, LOOP_GET_STATUS64, info);
   return { number, devicePath: loopPath(number), device: loopDevice(number), ...decodeLoopInfo(info) };
 }
 
@@ -183,17 +185,17 @@ async function readStatus(lane: Lane, descriptor: Descriptor, number: number): P
  * Opens a loop device that was seen, so that it stays: with autoclear its last user may go at any moment.
  * @returns undefined if it shows that file no more
  */
-export async function holdLoop(lane: Lane, seen: LoopStatus): Promise<Descriptor | undefined> {
+export async function holdLoop(queue: DiskQueue, seen: LoopStatus): Promise<Descriptor | undefined> {
   const gone = ['ENXIO', 'ENOENT', 'ENODEV'];
   let hold: Descriptor;
   try {
-    hold = await openReadOnly(lane, seen.devicePath);
+    hold = await openReadOnly(queue, seen.devicePath);
   } catch (error) {
     if (isErrno(error, ...gone)) return undefined;
     throw error;
   }
   try {
-    const now = await readStatus(lane, hold, seen.number);
+    const now = await readStatus(queue, hold, seen.number);
     if (now.backingInode === seen.backingInode && sameDevice(now.backingDevice, seen.backingDevice)) return hold;
   } catch (error) {
     if (!isErrno(error, ...gone)) throw error;
@@ -208,12 +210,12 @@ export async function holdLoop(lane: Lane, seen: LoopStatus): Promise<Descriptor
  * file lies on a disk that answers with errors: whoever looks for his own has been told so by that disk already.
  */
 export async function listLoops(
-  lane: Lane,
+  queue: DiskQueue,
   isWanted: (backingPath: string) => boolean = () => true,
 ): Promise<LoopStatus[]> {
-  const paths = await loopBackingPaths(lane);
+  const paths = await loopBackingPaths(queue);
   const numbers = Array.from(paths).flatMap(([number, path]) => (isWanted(path) ? [number] : []));
-  const statuses = await Promise.all(numbers.map((number) => loopStatus(lane, number).catch(nothingIfSick)));
+  const statuses = await Promise.all(numbers.map((number) => loopStatus(queue, number).catch(nothingIfSick)));
   return statuses.filter((status) => status !== undefined);
 }
 
@@ -229,26 +231,26 @@ export function nothingIfSick(error: unknown): undefined {
  *   status that it may read is not to be had of a file whose filesystem is dead
  */
 export async function detachLoop(
-  lane: Lane,
+  queue: DiskQueue,
   number: number,
   isMeant: (read: () => Promise<LoopStatus>) => Promise<boolean> = async () => true,
 ): Promise<void> {
   try {
-    await using descriptor = await openReadOnly(lane, loopPath(number));
+    await using descriptor = await openReadOnly(queue, loopPath(number));
     // As long as it is open here, nothing else is attached in its place.
-    if (!(await isMeant(() => readStatus(lane, descriptor, number)))) return;
+    if (!(await isMeant(() => readStatus(queue, descriptor, number)))) return;
     // The mark would stay with the number, and be the next one's.
     setRefusesWrites(descriptor, false);
-    await ioctl(lane, descriptor, LOOP_CLR_FD, 0);
+    await ioctl(queue, descriptor, LOOP_CLR_FD, 0);
   } catch (error) {
     if (!isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) throw error;
   }
 }
 
 /** Makes the device as large as its file has become. */
-export async function refreshLoopSize(lane: Lane, number: number): Promise<void> {
-  await using descriptor = await openReadOnly(lane, loopPath(number));
-  await ioctl(lane, descriptor, LOOP_SET_CAPACITY, 0);
+export async function refreshLoopSize(queue: DiskQueue, number: number): Promise<void> {
+  await using descriptor = await openReadOnly(queue, loopPath(number));
+  await ioctl(queue, descriptor, LOOP_SET_CAPACITY, 0);
 }
 
 function accessFlags({ readonly }: Pick<LoopRequest, 'readonly'>): number {

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import type { DeviceNumber } from './device.ts';
 
@@ -15,33 +15,33 @@ export interface SoughtDevice {
  * and loop devices over one of them, or over a file below one of the directories. Opens none of them.
  */
 export async function stackedDevices(
-  lane: Lane,
+  queue: DiskQueue,
   devices: readonly SoughtDevice[],
   directories: Iterable<string>,
 ): Promise<string[]> {
   const names = devices.map(({ devicePath }) => basename(devicePath));
-  const holders = await Promise.all(names.map((name) => entries(lane, `/sys/block/${name}/holders`)));
+  const holders = await Promise.all(names.map((name) => entries(queue, `/sys/block/${name}/holders`)));
   const isOver = (file: string) =>
     devices.some(({ devicePath }) => file === devicePath) ||
     [...directories].some((directory) => file.startsWith(`${directory}/`));
-  const loops = (await entries(lane, '/sys/block')).filter((name) => /^loop[0-9]+$/.test(name));
-  const backing = await Promise.all(loops.map((name) => backingFile(lane, name)));
+  const loops = (await entries(queue, '/sys/block')).filter((name) => /^loop[0-9]+$/.test(name));
+  const backing = await Promise.all(loops.map((name) => backingFile(queue, name)));
   const overFiles = loops.filter((_, index) => isOver(backing[index] ?? ''));
   return [...new Set([...holders.flat(), ...overFiles])].map((name) => `/dev/${name}`);
 }
 
-async function backingFile(lane: Lane, loop: string): Promise<string | undefined> {
+async function backingFile(queue: DiskQueue, loop: string): Promise<string | undefined> {
   try {
-    return (await lane.run(() => readFile(`/sys/block/${loop}/loop/backing_file`, 'utf8'))).trim();
+    return (await queue.run(() => readFile(`/sys/block/${loop}/loop/backing_file`, 'utf8'))).trim();
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENODEV')) return undefined;
     throw error;
   }
 }
 
-async function entries(lane: Lane, directory: string): Promise<string[]> {
+async function entries(queue: DiskQueue, directory: string): Promise<string[]> {
   try {
-    return await lane.run(() => readdir(directory));
+    return await queue.run(() => readdir(directory));
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return [];
     throw error;

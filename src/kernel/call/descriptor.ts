@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import type { Lane } from './disk-queue.ts';
+import type { DiskQueue } from './disk-queue.ts';
 import { KernelError } from './errno.ts';
 import { type Argument, callOnWorker, invoke, type Lent, libcCall, type NativeCall } from './libc.ts';
 
@@ -23,16 +23,16 @@ export class Descriptor implements AsyncDisposable, Lent {
   /** Where it was found, for messages. */
   readonly path: string;
   readonly #fd: number;
-  readonly #closingLane: Lane | undefined;
+  readonly #closingQueue: DiskQueue | undefined;
   #users = 0;
   /** Nobody else may begin to use it. */
   #isGivenUp = false;
 
-  /** @param closingLane undefined if closing can never wait for a disk, as with O_PATH: then it is done on the spot */
-  constructor(fd: number, path: string, closingLane: Lane | undefined) {
+  /** @param closingQueue undefined if closing can never wait for a disk, as with O_PATH: then it is done on the spot */
+  constructor(fd: number, path: string, closingQueue: DiskQueue | undefined) {
     this.#fd = fd;
     this.path = path;
-    this.#closingLane = closingLane;
+    this.#closingQueue = closingQueue;
   }
 
   lend(): number {
@@ -90,8 +90,8 @@ export class Descriptor implements AsyncDisposable, Lent {
 
   async #close(): Promise<void> {
     // close(2): the descriptor is gone whatever it returns, and nothing here is written through one without a sync.
-    if (this.#closingLane === undefined) closeCall.native(this.#fd);
-    else await this.#closingLane.settle(() => callOnWorker(closeCall, [this.#fd]));
+    if (this.#closingQueue === undefined) closeCall.native(this.#fd);
+    else await this.#closingQueue.settle(() => callOnWorker(closeCall, [this.#fd]));
   }
 
   #below(rest: string): Lent {
@@ -105,13 +105,13 @@ function procPath(fd: number): string {
 
 /** A system call that returns a file descriptor: if nobody waits for it any more when it does, it is closed. */
 export function invokeToOpen<A extends readonly Argument[]>(
-  lane: Lane,
+  queue: DiskQueue,
   call: NativeCall<A>,
   args: A,
   path?: string,
 ): Promise<number> {
-  return invoke(lane, call, args, path, ({ result }) => {
-    if (typeof result === 'number' && result >= 0) void lane.settle(() => callOnWorker(closeCall, [result]));
+  return invoke(queue, call, args, path, ({ result }) => {
+    if (typeof result === 'number' && result >= 0) void queue.settle(() => callOnWorker(closeCall, [result]));
   });
 }
 
@@ -119,13 +119,13 @@ export function invokeToOpen<A extends readonly Argument[]>(
 export type Openable = string | Descriptor;
 
 /** open(2), always with O_CLOEXEC. */
-export async function openFile(lane: Lane, file: Openable, flags: number, mode = 0): Promise<Descriptor> {
+export async function openFile(queue: DiskQueue, file: Openable, flags: number, mode = 0): Promise<Descriptor> {
   const [path, where] = typeof file === 'string' ? [file, file] : [file.asPath, file.path];
-  const fd = await invokeToOpen(lane, openCall, [path, flags | openFlags.O_CLOEXEC, mode], where);
-  return new Descriptor(fd, where, (flags & openFlags.O_PATH) === 0 ? lane : undefined);
+  const fd = await invokeToOpen(queue, openCall, [path, flags | openFlags.O_CLOEXEC, mode], where);
+  return new Descriptor(fd, where, (flags & openFlags.O_PATH) === 0 ? queue : undefined);
 }
 
 /** Opens to read, or to send an ioctl or an fsync to. Never waits for the other end of a FIFO. */
-export function openReadOnly(lane: Lane, file: Openable): Promise<Descriptor> {
-  return openFile(lane, file, constants.O_RDONLY | constants.O_NONBLOCK);
+export function openReadOnly(queue: DiskQueue, file: Openable): Promise<Descriptor> {
+  return openFile(queue, file, constants.O_RDONLY | constants.O_NONBLOCK);
 }

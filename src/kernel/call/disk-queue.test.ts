@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Lane } from './disk-queue.ts';
+import { DiskQueue } from './disk-queue.ts';
 
-describe('Lane', () => {
+describe('DiskQueue', () => {
   test('runs no more than its share at a time, in the order of arrival, and all of it', async () => {
     const jobs = fc.array(fc.boolean(), { maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 5 }), jobs, async (limit, failures) => {
-        const lane = new Lane('test', limit);
+        const queue = new DiskQueue('test', limit);
         const started: number[] = [];
         let running = 0;
         const results = failures.map((fails, index) =>
-          lane.run(async () => {
+          queue.run(async () => {
             started.push(index);
             running++;
             assert.ok(running <= limit);
@@ -28,16 +28,16 @@ describe('Lane', () => {
           failures,
         );
         assert.deepEqual(started, [...failures.keys()]);
-        assert.equal(lane.running, 0);
-        assert.equal(lane.waiting, 0);
+        assert.equal(queue.running, 0);
+        assert.equal(queue.waiting, 0);
       }),
       { numRuns: 30 },
     );
   });
 
-  test('a lane that is stuck holds up nobody in another lane', async () => {
-    const sick = new Lane('sick', 1);
-    const well = new Lane('well', 1);
+  test('a queue that is stuck holds up nobody in another queue', async () => {
+    const sick = new DiskQueue('sick', 1);
+    const well = new DiskQueue('well', 1);
     let recover = () => {};
     const stuck = sick.run(() => new Promise<void>((resolve) => (recover = resolve)));
     const queued = sick.run(async () => 'late');
@@ -48,8 +48,8 @@ describe('Lane', () => {
     assert.equal(await queued, 'late');
   });
 
-  test('a lane without a place is refused', () => {
-    assert.throws(() => new Lane('test', 0), RangeError);
-    assert.throws(() => new Lane('test', 1.5), RangeError);
+  test('a queue without a place is refused', () => {
+    assert.throws(() => new DiskQueue('test', 0), RangeError);
+    assert.throws(() => new DiskQueue('test', 1.5), RangeError);
   });
 });

@@ -1,11 +1,11 @@
-/** How long something may take in a closed lane. */
+/** How long something may take in a closed queue. */
 const rescueMs = 5_000;
 
 /** Work that is at work, or waits for a place. */
 interface Job {
   /** Since when it is at work, by `performance.now()`. */
   startedMs: number;
-  /** It is done even if the lane closes before it has begun. */
+  /** It is done even if the queue closes before it has begun. */
   readonly isOwed: boolean;
   /** Calls back at its end, good or bad, before anybody hears of it. */
   readonly begin: (ended: () => void) => void;
@@ -14,60 +14,60 @@ interface Job {
 }
 
 /**
- * The way to the worker threads, one lane for each pool. libuv's threads are few and shared: a disk that hangs would
- * take them all, and Probe and every other pool with them. A lane never has more than its share in use; what comes
+ * The way to the worker threads, one queue for each pool. libuv's threads are few and shared: a disk that hangs would
+ * take them all, and Probe and every other pool with them. A queue never has more than its share in use; what comes
  * beyond that waits here, in order, and hurts only callers of the same pool.
  *
- * Nobody can call a thread back from a disk that hangs, but nobody has to wait for it: a lane that is closed lets all
- * go who wait. What was at work may still come to its end, at any time, so a closed lane never opens again.
+ * Nobody can call a thread back from a disk that hangs, but nobody has to wait for it: a queue that is closed lets all
+ * go who wait. What was at work may still come to its end, at any time, so a closed queue never opens again.
  */
-export class Lane {
+export class DiskQueue {
   readonly name: string;
-  /** Hears of every failure, whoever it was of, in lanes beside this one too. */
+  /** Hears of every failure, whoever it was of, in queues beside this one too. */
   onFailure: ((error: unknown) => void) | undefined;
   readonly #limit: number;
   readonly #running = new Set<Job>();
   /** At work without a place. */
   readonly #watched = new Set<Job>();
   readonly #waiting: Job[] = [];
-  readonly #beside: Lane[] = [];
+  readonly #beside: DiskQueue[] = [];
   #closedFor: Error | undefined;
-  /** Lanes of things that were tried although this one is closed. */
-  #rescues: Lane[] = [];
+  /** Queues of things that were tried although this one is closed. */
+  #rescues: DiskQueue[] = [];
   #rescueTurn: Promise<void> = Promise.resolve();
 
   constructor(name: string, limit: number) {
-    if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`a lane needs at least one place, not ${limit}`);
+    if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`a queue needs at least one place, not ${limit}`);
     this.name = name;
     this.#limit = limit;
   }
 
-  /** Another lane for the same disk, with places of its own, which closes with this one. */
-  beside(name: string, limit: number): Lane {
-    const lane = new Lane(`${this.name} ${name}`, limit);
-    lane.onFailure = (error) => this.onFailure?.(error);
-    this.#beside.push(lane);
-    if (this.#closedFor !== undefined) lane.close(this.#closedFor);
-    return lane;
+  /** Another queue for the same disk, with places of its own, which closes with this one. */
+  beside(name: string, limit: number): DiskQueue {
+    const queue = new DiskQueue(`${this.name} ${name}`, limit);
+    queue.onFailure = (error) => this.onFailure?.(error);
+    this.#beside.push(queue);
+    if (this.#closedFor !== undefined) queue.close(this.#closedFor);
+    return queue;
   }
 
   /**
-   * Runs `work`, which may block one worker thread at a time. Never nest: work inside must not wait for the lane.
-   * @param onLate gets the result if the lane was closed meanwhile: nobody else will, and it may hold something
-   * @throws what the lane is closed for
+   * Runs `work`, which may block one worker thread at a time. Never nest: work inside must not wait for the queue.
+   * @param onLate gets the result if the queue was closed meanwhile: nobody else will, and it may hold something
+   * @throws what the queue is closed for
    */
   run<T>(work: () => Promise<T>, onLate?: (result: T) => void): Promise<T> {
     return this.#do(work, onLate, (job) => this.#enter(job));
   }
 
-  /** Waits for something that takes no worker thread, a program say, but no longer than the lane is open. */
+  /** Waits for something that takes no worker thread, a program say, but no longer than the queue is open. */
   watch<T>(work: () => Promise<T>): Promise<T> {
     return this.#do(work, undefined, (job) => this.#begin(job, this.#watched));
   }
 
   /**
-   * Runs what must be done in any case, a close(2) say: in a closed lane, as soon as there is a place.
-   * @returns resolves when it is done, well or not, or at once if the lane is closed. Never rejects
+   * Runs what must be done in any case, a close(2) say: in a closed queue, as soon as there is a place.
+   * @returns resolves when it is done, well or not, or at once if the queue is closed. Never rejects
    */
   settle(work: () => Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
@@ -84,21 +84,21 @@ export class Lane {
   }
 
   /**
-   * Does something in this lane; in one that is closed, tries it all the same for a moment, one thing at a time: to undo
+   * Does something in this queue; in one that is closed, tries it all the same for a moment, one thing at a time: to undo
    * what is mounted is right whatever the disk is like, and most of it needs no disk.
-   * @throws what the lane is closed for, if it takes too long or something before it hangs
+   * @throws what the queue is closed for, if it takes too long or something before it hangs
    */
-  async evenIfClosed<T>(work: (lane: Lane) => Promise<T>): Promise<T> {
+  async rescue<T>(work: (queue: DiskQueue) => Promise<T>): Promise<T> {
     const reason = this.#closedFor;
     if (reason === undefined) return work(this);
     const turn = this.#rescueTurn.then(async () => {
       this.#rescues = this.#rescues.filter(({ isIdle }) => !isIdle);
       if (this.#rescues.length > 0) throw reason;
-      const lane = new Lane(`${this.name} rescue`, 1);
-      this.#rescues.push(lane);
-      const timer = setTimeout(() => lane.close(reason), rescueMs);
+      const queue = new DiskQueue(`${this.name} rescue`, 1);
+      this.#rescues.push(queue);
+      const timer = setTimeout(() => queue.close(reason), rescueMs);
       try {
-        return await work(lane);
+        return await work(queue);
       } finally {
         clearTimeout(timer);
       }
@@ -117,7 +117,7 @@ export class Lane {
     const waiting = this.#waiting.splice(0);
     this.#waiting.push(...waiting.filter(({ isOwed }) => isOwed));
     for (const job of [...waiting, ...this.#running, ...this.#watched]) job.giveUp(reason);
-    for (const lane of this.#beside) lane.close(reason);
+    for (const queue of this.#beside) queue.close(reason);
   }
 
   /** What it was closed for. */
@@ -125,7 +125,7 @@ export class Lane {
     return this.#closedFor;
   }
 
-  /** Whether anything is still at work here, waited for or not; in lanes beside it too. */
+  /** Whether anything is still at work here, waited for or not; in queues beside it too. */
   get isIdle(): boolean {
     const isBusy = this.#running.size > 0 || this.#waiting.length > 0 || this.#watched.size > 0;
     return !isBusy && [...this.#beside, ...this.#rescues].every(({ isIdle }) => isIdle);

@@ -1,5 +1,5 @@
 import { Descriptor } from './descriptor.ts';
-import type { Lane } from './disk-queue.ts';
+import type { DiskQueue } from './disk-queue.ts';
 import { invoke, invokeNow, type Lent, libcCall, type NativeCall } from './libc.ts';
 
 /** A request of ioctl(2): its name for errors, and its number (the same on x86_64 and arm64). */
@@ -23,12 +23,12 @@ const withNumber: IoctlCall = libcCall('int ioctl(int fd, ulong request, long ar
 
 /** ioctl(2) on a worker thread. */
 export function ioctl(
-  lane: Lane,
+  queue: DiskQueue,
   descriptor: Descriptor,
   request: IoctlRequest,
   argument: IoctlArgument,
 ): Promise<number> {
-  return invoke(lane, callFor(request, argument), [descriptor, request.number, argument], descriptor.path);
+  return invoke(queue, callFor(request, argument), [descriptor, request.number, argument], descriptor.path);
 }
 
 /** ioctl(2) here and now, for requests that only look something up. */

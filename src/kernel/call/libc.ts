@@ -1,5 +1,5 @@
 import koffi, { type LibraryHandle } from 'koffi';
-import type { Lane } from './disk-queue.ts';
+import type { DiskQueue } from './disk-queue.ts';
 import { KernelError } from './errno.ts';
 
 /** What a C function may be given: numbers, strings (copied as UTF-8) and lists of them, memory, and pointers. */
@@ -28,7 +28,7 @@ export interface NativeCall<A extends readonly Argument[]> {
   readonly takes?: (...args: A) => void;
 }
 
-// Must come before the first library is loaded. Lanes keep the number of calls in flight small; this is far above it.
+// Must come before the first library is loaded. Queues keep the number of calls in flight small; this is far above it.
 // The stack is for libblkid, whose probes are free with it; memory is taken only as it is touched. What is kept between
 // calls is for all that worker threads do at a time: to make and free it costs more than most calls.
 koffi.config({ async_stack_size: 256 * 1024, resident_async_pools: 32, max_async_calls: 4096 });
@@ -70,18 +70,18 @@ export interface Returned {
 
 /**
  * Calls `call` on a worker thread.
- * @param onLate as in `Lane.run`: for what the call returns if nobody waits for it any more
+ * @param onLate as in `DiskQueue.run`: for what the call returns if nobody waits for it any more
  */
 export function callLater<A extends readonly Argument[]>(
-  lane: Lane,
+  queue: DiskQueue,
   call: NativeCall<A>,
   args: A,
   onLate?: (returned: Returned) => void,
 ): Promise<Returned> {
-  return lane.run(() => callOnWorker(call, args), onLate);
+  return queue.run(() => callOnWorker(call, args), onLate);
 }
 
-/** For work that has its place in a lane already. */
+/** For work that has its place in a queue already. */
 export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>, args: A): Promise<Returned> {
   return new Promise((resolve, reject) => {
     refuseNul(call.name, args);
@@ -128,13 +128,13 @@ function isLent(argument: Argument): argument is Lent {
 
 /** Calls `call` on a worker thread. @throws KernelError if it returns a negative number */
 export async function invoke<A extends readonly Argument[]>(
-  lane: Lane,
+  queue: DiskQueue,
   call: NativeCall<A>,
   args: A,
   path?: string,
   onLate?: (returned: Returned) => void,
 ): Promise<number> {
-  const { result, errno } = await callLater(lane, call, args, onLate);
+  const { result, errno } = await callLater(queue, call, args, onLate);
   return checked(call.name, result, errno, path);
 }
 

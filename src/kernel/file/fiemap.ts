@@ -1,6 +1,6 @@
 import { smaller } from '../../volume/size.ts';
 import type { Descriptor } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
 import type { ByteRange } from './sparse.ts';
 
@@ -44,7 +44,7 @@ export const extentsPerCall = 512;
  * but is not on the disk is written back first: before that it has no place, and can count as unwritten.
  */
 export async function readExtents(
-  lane: Lane,
+  queue: DiskQueue,
   file: Descriptor,
   fromBytes: bigint,
   toBytes: bigint,
@@ -54,7 +54,7 @@ export async function readExtents(
   map.writeBigUInt64LE(toBytes - fromBytes, 8);
   map.writeUInt32LE(FIEMAP_FLAG_SYNC, 16);
   map.writeUInt32LE(extentsPerCall, 24);
-  await ioctl(lane, file, FS_IOC_FIEMAP, map);
+  await ioctl(queue, file, FS_IOC_FIEMAP, map);
   return decodeExtents(map, toBytes);
 }
 
@@ -72,16 +72,16 @@ export interface Place {
 
 /**
  * All extents of a file, a page at a time. Nothing is written back for it: what waits to be written to a shared block
- * still counts as shared. Each call takes its turn in the lane, so that a file of very many extents holds nobody up.
+ * still counts as shared. Each call takes its turn in the queue, so that a file of very many extents holds nobody up.
  */
-export async function* readPlaces(lane: Lane, file: Descriptor): AsyncGenerator<readonly Place[], void, void> {
+export async function* readPlaces(queue: DiskQueue, file: Descriptor): AsyncGenerator<readonly Place[], void, void> {
   const map = Buffer.alloc(headerBytes + placesPerCall * extentBytes);
   for (let fromBytes = 0n; ; ) {
     map.fill(0, 0, headerBytes);
     map.writeBigUInt64LE(fromBytes, 0);
     map.writeBigUInt64LE(maximumFileBytes - fromBytes, 8);
     map.writeUInt32LE(placesPerCall, 24);
-    await ioctl(lane, file, FS_IOC_FIEMAP, map);
+    await ioctl(queue, file, FS_IOC_FIEMAP, map);
     const { nextBytes, places } = decodePlaces(map);
     yield places;
     if (nextBytes === undefined || nextBytes <= fromBytes) return;
@@ -91,12 +91,12 @@ export async function* readPlaces(lane: Lane, file: Descriptor): AsyncGenerator<
 
 /** How many bytes of a file's extents other files share with it, and how many it has for itself. */
 export async function readSharing(
-  lane: Lane,
+  queue: DiskQueue,
   file: Descriptor,
 ): Promise<{ readonly sharedBytes: bigint; readonly unsharedBytes: bigint }> {
   let sharedBytes = 0;
   let unsharedBytes = 0;
-  for await (const places of readPlaces(lane, file)) {
+  for await (const places of readPlaces(queue, file)) {
     for (const { isShared, lengthBytes } of places) {
       if (isShared) sharedBytes += lengthBytes;
       else unsharedBytes += lengthBytes;
@@ -154,7 +154,7 @@ function decodeExtent(map: Buffer, at: number): Extent {
  * left to wait, and may have a place elsewhere later.
  */
 export async function endOfExtents(
-  lane: Lane,
+  queue: DiskQueue,
   file: Descriptor,
   fromBytes: bigint,
   count: number,
@@ -163,7 +163,7 @@ export async function endOfExtents(
   map.writeBigUInt64LE(fromBytes, 0);
   map.writeBigUInt64LE((1n << 63n) - 1n - fromBytes, 8);
   map.writeUInt32LE(count, 24);
-  await ioctl(lane, file, FS_IOC_FIEMAP, map);
+  await ioctl(queue, file, FS_IOC_FIEMAP, map);
   if (map.readUInt32LE(20) < count) return undefined;
   const last = headerBytes + (count - 1) * extentBytes;
   return map.readBigUInt64LE(last) + map.readBigUInt64LE(last + 16);

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
 
@@ -17,19 +17,19 @@ const pwriteCall = libcCall<readonly [Lent, Uint8Array, number, bigint]>(
 const fsyncCall = libcCall<readonly [Lent]>('int fsync(int fd)');
 
 /** Makes a file that must not exist yet, for its owner alone. The directory is the caller's to sync. */
-export function createFile(lane: Lane, path: string): Promise<Descriptor> {
-  return openFile(lane, path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+export function createFile(queue: DiskQueue, path: string): Promise<Descriptor> {
+  return openFile(queue, path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
 }
 
 /** Gives the file blocks for all of its first `sizeBytes`, making it that large if it is smaller (fallocate(2)). */
-export async function allocate(lane: Lane, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
+export async function allocate(queue: DiskQueue, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
   if (typeof file === 'string') {
-    await using opened = await openFile(lane, file, constants.O_WRONLY);
-    return await allocate(lane, opened, sizeBytes);
+    await using opened = await openFile(queue, file, constants.O_WRONLY);
+    return await allocate(queue, opened, sizeBytes);
   }
   for (;;) {
     try {
-      await invoke(lane, fallocateCall, [file, 0, 0n, sizeBytes], file.path);
+      await invoke(queue, fallocateCall, [file, 0, 0n, sizeBytes], file.path);
       return;
     } catch (error) {
       // Large allocations can be interrupted by a signal; what is allocated stays so, and the next try goes on.
@@ -39,40 +39,40 @@ export async function allocate(lane: Lane, file: Descriptor | string, sizeBytes:
 }
 
 /** Sets the file's size; the caller syncs. Node's own truncate stops at 2^53 (ftruncate(2)). */
-export async function resizeFile(lane: Lane, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
+export async function resizeFile(queue: DiskQueue, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
   if (typeof file === 'string') {
-    await using opened = await openFile(lane, file, constants.O_WRONLY);
-    return await resizeFile(lane, opened, sizeBytes);
+    await using opened = await openFile(queue, file, constants.O_WRONLY);
+    return await resizeFile(queue, opened, sizeBytes);
   }
-  await invoke(lane, ftruncateCall, [file, sizeBytes], file.path);
+  await invoke(queue, ftruncateCall, [file, sizeBytes], file.path);
 }
 
 /** Reads a stretch of a file or device (pread(2)): less than was asked for only at its end. */
 export async function readAt(
-  lane: Lane,
+  queue: DiskQueue,
   file: Descriptor,
   { lengthBytes, offsetBytes }: { readonly lengthBytes: number; readonly offsetBytes: number },
 ): Promise<Buffer> {
   const memory = Buffer.alloc(lengthBytes);
-  const readBytes = await invoke(lane, preadCall, [file, memory, lengthBytes, offsetBytes], file.path);
+  const readBytes = await invoke(queue, preadCall, [file, memory, lengthBytes, offsetBytes], file.path);
   return memory.subarray(0, readBytes);
 }
 
 /** Writes memory to a place of a file (pwrite(2)); the caller syncs. */
-export async function writeAt(lane: Lane, file: Descriptor, memory: Buffer, offsetBytes: bigint): Promise<void> {
+export async function writeAt(queue: DiskQueue, file: Descriptor, memory: Buffer, offsetBytes: bigint): Promise<void> {
   for (let written = 0; written < memory.length; ) {
     const rest = memory.subarray(written);
-    written += await invoke(lane, pwriteCall, [file, rest, rest.length, offsetBytes + BigInt(written)], file.path);
+    written += await invoke(queue, pwriteCall, [file, rest, rest.length, offsetBytes + BigInt(written)], file.path);
   }
 }
 
 /** Puts the file, or the directory's entries, on stable storage (fsync(2)). */
-export async function syncFile(lane: Lane, file: Descriptor | string): Promise<void> {
+export async function syncFile(queue: DiskQueue, file: Descriptor | string): Promise<void> {
   if (typeof file === 'string') {
-    await using opened = await openReadOnly(lane, file);
-    return await syncFile(lane, opened);
+    await using opened = await openReadOnly(queue, file);
+    return await syncFile(queue, opened);
   }
-  await invoke(lane, fsyncCall, [file], file.path);
+  await invoke(queue, fsyncCall, [file], file.path);
 }
 
 /**
@@ -82,18 +82,18 @@ export async function syncFile(lane: Lane, file: Descriptor | string): Promise<v
 export class DirectorySync {
   readonly #notBegun = new Map<string, Promise<void>>();
   readonly #latest = new Map<string, Promise<void>>();
-  readonly #lasting: ReadonlySet<string>;
+  readonly #persistent: ReadonlySet<string>;
   readonly #held = new Map<string, Descriptor>();
 
-  /** @param lasting directories that are synced again and again: once opened they are held open */
-  constructor(lasting: readonly string[] = []) {
-    this.#lasting = new Set(lasting);
+  /** @param persistent directories that are synced again and again: once opened they are held open */
+  constructor(persistent: readonly string[] = []) {
+    this.#persistent = new Set(persistent);
   }
 
-  sync(lane: Lane, path: string): Promise<void> {
+  sync(queue: DiskQueue, path: string): Promise<void> {
     const shared = this.#notBegun.get(path);
     if (shared !== undefined) return shared;
-    const next = this.#syncAfter(this.#latest.get(path), lane, path);
+    const next = this.#syncAfter(this.#latest.get(path), queue, path);
     this.#notBegun.set(path, next);
     this.#latest.set(path, next);
     const forget = () => {
@@ -103,20 +103,20 @@ export class DirectorySync {
     return next;
   }
 
-  async #syncAfter(previous: Promise<void> | undefined, lane: Lane, path: string): Promise<void> {
+  async #syncAfter(previous: Promise<void> | undefined, queue: DiskQueue, path: string): Promise<void> {
     // Whether the one before failed concerns those who shared it.
     await Promise.allSettled([previous]);
     let directory: Descriptor;
     try {
-      directory = this.#held.get(path) ?? (await openReadOnly(lane, path));
+      directory = this.#held.get(path) ?? (await openReadOnly(queue, path));
     } finally {
       this.#notBegun.delete(path);
     }
-    if (this.#lasting.has(path)) this.#held.set(path, directory);
+    if (this.#persistent.has(path)) this.#held.set(path, directory);
     try {
-      await syncFile(lane, directory);
+      await syncFile(queue, directory);
     } finally {
-      if (!this.#lasting.has(path)) directory.closeLater();
+      if (!this.#persistent.has(path)) directory.closeLater();
     }
   }
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { statfs, unlink } from 'node:fs/promises';
 import { type Descriptor, type Openable, openFile, openReadOnly } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { type IoctlRequest, ioctl, type LentMemory } from '../call/ioctl.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
 import type { ByteRange } from './sparse.ts';
@@ -13,14 +13,14 @@ const FITRIM: IoctlRequest = { name: 'FITRIM', number: 0xc0185879 };
 const syncfsCall = libcCall<readonly [Lent]>('int syncfs(int fd)');
 
 /** Writes back all that the filesystem of an open file has in memory (syncfs(2)). */
-export async function syncFilesystem(lane: Lane, file: Descriptor): Promise<void> {
-  await invoke(lane, syncfsCall, [file], file.path);
+export async function syncFilesystem(queue: DiskQueue, file: Descriptor): Promise<void> {
+  await invoke(queue, syncfsCall, [file], file.path);
 }
 
 /** Tells the device below the filesystem what is free. Returns how many bytes that was. */
-export async function trim(lane: Lane, filesystem: Openable): Promise<bigint> {
-  await using descriptor = await openReadOnly(lane, filesystem);
-  return await trimRange(lane, descriptor, 0n, undefined);
+export async function trim(queue: DiskQueue, filesystem: Openable): Promise<bigint> {
+  await using descriptor = await openReadOnly(queue, filesystem);
+  return await trimRange(queue, descriptor, 0n, undefined);
 }
 
 /**
@@ -29,7 +29,7 @@ export async function trim(lane: Lane, filesystem: Openable): Promise<bigint> {
  * @throws KernelError EINVAL if it starts beyond the end
  */
 export async function trimRange(
-  lane: Lane,
+  queue: DiskQueue,
   directory: Descriptor,
   startBytes: bigint,
   lengthBytes: bigint | undefined,
@@ -38,7 +38,7 @@ export async function trimRange(
   const range = Buffer.alloc(24);
   range.writeBigUInt64LE(startBytes, 0);
   range.writeBigUInt64LE(lengthBytes ?? (1n << 64n) - 1n - startBytes, 8);
-  await ioctl(lane, directory, FITRIM, range);
+  await ioctl(queue, directory, FITRIM, range);
   return range.readBigUInt64LE(8);
 }
 
@@ -51,26 +51,26 @@ const XFS_EOFBLOCKS_VERSION = 1;
  * Waits until what was unlinked, or taken ahead and not used, is free. XFS gives it back behind the unlink, and statfs(2)
  * does not wait for that; others give it back at once.
  */
-export async function finishUnlinks(lane: Lane, directory: string): Promise<void> {
-  const { type } = await lane.run(() => statfs(directory, { bigint: true }));
+export async function finishUnlinks(queue: DiskQueue, directory: string): Promise<void> {
+  const { type } = await queue.run(() => statfs(directory, { bigint: true }));
   if (type !== xfsMagic) return;
-  await using root = await openReadOnly(lane, directory);
+  await using root = await openReadOnly(queue, directory);
   const argument = Buffer.alloc(eofBlocksBytes);
   argument.writeUInt32LE(XFS_EOFBLOCKS_VERSION, 0);
-  await ioctl(lane, root, XFS_IOC_FREE_EOFBLOCKS, argument);
+  await ioctl(queue, root, XFS_IOC_FREE_EOFBLOCKS, argument);
 }
 
 /**
  * Makes `toPath` a copy of `fromPath` that shares its blocks, in constant time. `toPath` must not exist; if the
  * filesystem cannot do it (EOPNOTSUPP, EXDEV, EINVAL) it does not exist afterwards either.
  */
-export async function reflink(lane: Lane, fromPath: string, toPath: string): Promise<void> {
-  await using from = await openReadOnly(lane, fromPath);
-  await using to = await openFile(lane, toPath, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+export async function reflink(queue: DiskQueue, fromPath: string, toPath: string): Promise<void> {
+  await using from = await openReadOnly(queue, fromPath);
+  await using to = await openFile(queue, toPath, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
   try {
-    await reflinkWhole(lane, from, to);
+    await reflinkWhole(queue, from, to);
   } catch (error) {
-    await lane.run(() => unlink(toPath));
+    await queue.run(() => unlink(toPath));
     throw error;
   }
 }
@@ -79,7 +79,12 @@ export async function reflink(lane: Lane, fromPath: string, toPath: string): Pro
  * Makes a range of an open file share the blocks of the same range of another (ioctl_ficlonerange(2)): what they share
  * already stays, and holes become holes. Until it is done nobody can write to either.
  */
-export async function reflinkRange(lane: Lane, from: Descriptor, to: Descriptor, range: ByteRange): Promise<void> {
+export async function reflinkRange(
+  queue: DiskQueue,
+  from: Descriptor,
+  to: Descriptor,
+  range: ByteRange,
+): Promise<void> {
   // struct file_clone_range: source, its offset, length, offset in the destination.
   const argument = Buffer.alloc(32);
   argument.writeBigUInt64LE(range.offsetBytes, 8);
@@ -92,12 +97,12 @@ export async function reflinkRange(lane: Lane, from: Descriptor, to: Descriptor,
     },
     giveBack: () => from.giveBack(),
   };
-  await ioctl(lane, to, FICLONERANGE, lent);
+  await ioctl(queue, to, FICLONERANGE, lent);
 }
 
 /** The same for all of two open files, at one instant. */
-export async function reflinkWhole(lane: Lane, from: Descriptor, to: Descriptor): Promise<void> {
-  await ioctl(lane, to, FICLONE, from);
+export async function reflinkWhole(queue: DiskQueue, from: Descriptor, to: Descriptor): Promise<void> {
+  await ioctl(queue, to, FICLONE, from);
 }
 
 /** xfs_fs.h: XFS_IOC_FSGEOMETRY, what it fills in, and the flag in that. */
@@ -120,11 +125,11 @@ const xfsMagic = 0x58465342n;
  * Whether files of the directory's filesystem can share blocks, as far as it can be told without writing to it.
  * @returns undefined if it would have to be tried
  */
-export async function seesReflink(lane: Lane, directory: string): Promise<boolean | undefined> {
-  const { type } = await lane.run(() => statfs(directory, { bigint: true }));
+export async function seesReflink(queue: DiskQueue, directory: string): Promise<boolean | undefined> {
+  const { type } = await queue.run(() => statfs(directory, { bigint: true }));
   if (type !== xfsMagic) return sharingByMagic.get(type);
-  await using root = await openReadOnly(lane, directory);
+  await using root = await openReadOnly(queue, directory);
   const geometry = Buffer.alloc(geometryBytes);
-  await ioctl(lane, root, XFS_IOC_FSGEOMETRY, geometry);
+  await ioctl(queue, root, XFS_IOC_FSGEOMETRY, geometry);
   return (geometry.readUInt32LE(geometryFlagsAt) & XFS_FSOP_GEOM_FLAGS_REFLINK) !== 0;
 }

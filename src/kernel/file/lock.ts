@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { sameDevice } from '../block/device.ts';
 import { type Descriptor, openFile, openReadOnly } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { invoke, invokeNow, type Lent, libcCall } from '../call/libc.ts';
 import { readMountTable } from '../mount/mount-table.ts';
@@ -30,10 +30,10 @@ const flockCall = libcCall<readonly [Lent, number]>('int flock(int fd, int opera
 const fcntlCall = libcCall<readonly [Lent, number, number]>('int fcntl(int fd, int command, long argument)');
 
 /** Locks a file, directory or device for as long as the descriptor is open; undefined if another has it (flock(2)). */
-export async function lockExclusively(lane: Lane, path: string): Promise<Descriptor | undefined> {
-  const descriptor = await openReadOnly(lane, path);
+export async function lockExclusively(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
+  const descriptor = await openReadOnly(queue, path);
   try {
-    await invoke(lane, flockCall, [descriptor, LOCK_EX | LOCK_NB], path);
+    await invoke(queue, flockCall, [descriptor, LOCK_EX | LOCK_NB], path);
     return descriptor;
   } catch (error) {
     await descriptor[Symbol.asyncDispose]();
@@ -43,21 +43,21 @@ export async function lockExclusively(lane: Lane, path: string): Promise<Descrip
 }
 
 /** Who holds a flock on `path` now. */
-export async function lockHolders(lane: Lane, path: string): Promise<LockHolder[]> {
-  const status = await statusOf(lane, path);
+export async function lockHolders(queue: DiskQueue, path: string): Promise<LockHolder[]> {
+  const status = await statusOf(queue, path);
   // /proc/locks has the filesystem's device, which on btrfs and overlayfs is not the one that stat shows.
-  const mount = (await readMountTable(lane)).find(({ id }) => id === status.mountId);
-  const locks = parseFileLocks(await lane.run(() => readFile('/proc/locks', 'utf8')));
+  const mount = (await readMountTable(queue)).find(({ id }) => id === status.mountId);
+  const locks = parseFileLocks(await queue.run(() => readFile('/proc/locks', 'utf8')));
   const pids = locks
     .filter(({ inode }) => inode === status.inode)
     .filter(({ device }) => sameDevice(device, mount?.device) || sameDevice(device, status.device))
     .map(({ pid }) => pid);
-  return Promise.all([...new Set(pids)].map(async (pid) => ({ pid, command: await commandOf(lane, pid) })));
+  return Promise.all([...new Set(pids)].map(async (pid) => ({ pid, command: await commandOf(queue, pid) })));
 }
 
-async function commandOf(lane: Lane, pid: number): Promise<string> {
+async function commandOf(queue: DiskQueue, pid: number): Promise<string> {
   try {
-    const text = await lane.run(() => readFile(`/proc/${pid}/cmdline`, 'utf8'));
+    const text = await queue.run(() => readFile(`/proc/${pid}/cmdline`, 'utf8'));
     return text.replaceAll('\0', ' ').trim();
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ESRCH')) return '';
@@ -70,10 +70,10 @@ async function commandOf(lane: Lane, pid: number): Promise<string> {
  * the kernel grants only to the sole opener (fcntl(2), F_SETLEASE), so it takes the same time however many loop devices
  * there are. Two such questions about one file at a time would see each other: ask one after the other.
  */
-export async function isOpenElsewhere(lane: Lane, path: string): Promise<boolean> {
+export async function isOpenElsewhere(queue: DiskQueue, path: string): Promise<boolean> {
   let descriptor: Descriptor;
   try {
-    descriptor = await openFile(lane, path, constants.O_RDWR | constants.O_NONBLOCK);
+    descriptor = await openFile(queue, path, constants.O_RDWR | constants.O_NONBLOCK);
   } catch (error) {
     // Somebody has a lease on it, and so has it open (open(2), EWOULDBLOCK).
     if (isErrno(error, 'EWOULDBLOCK', 'EAGAIN')) return true;

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import type { DeviceNumber } from '../block/device.ts';
 import { Descriptor, invokeToOpen, openFile, openFlags } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
 import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc.ts';
 
@@ -59,16 +59,16 @@ const mknodatCall = libcCall<readonly [Lent, string, number, number]>(
 const unlinkatCall = libcCall<readonly [Lent, string, number]>('int unlinkat(int dirfd, const char *path, int flags)');
 
 /** Opens (O_PATH) a directory whose path an operator configured; symlinks are followed. */
-export async function openDirectory(lane: Lane, path: string): Promise<Descriptor> {
+export async function openDirectory(queue: DiskQueue, path: string): Promise<Descriptor> {
   const flags = openFlags.O_PATH | O_DIRECTORY;
-  return openCached(AT_FDCWD, path, { flags, resolve: 0n, where: path }) ?? (await openFile(lane, path, flags));
+  return openCached(AT_FDCWD, path, { flags, resolve: 0n, where: path }) ?? (await openFile(queue, path, flags));
 }
 
 /**
  * Opens (O_PATH) what lies at `relativePath` below `root`; '' or '.' is the root itself. No symlink, no `..` that
  * leads out, and no magic link is followed, the last component included: such a path is ELOOP or EXDEV (openat2(2)).
  */
-export async function openBeneath(lane: Lane, root: Descriptor, relativePath: string): Promise<Descriptor> {
+export async function openBeneath(queue: DiskQueue, root: Descriptor, relativePath: string): Promise<Descriptor> {
   const path = relativePath === '' ? '.' : relativePath;
   const where = path === '.' ? root.path : `${root.path}/${path}`;
   const resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -77,7 +77,7 @@ export async function openBeneath(lane: Lane, root: Descriptor, relativePath: st
   const how = openHow(openFlags.O_PATH, resolve);
   for (let attemptsLeft = 32; ; attemptsLeft--) {
     try {
-      const fd = await invokeToOpen(lane, openat2Call, [root, path, how, how.length], where);
+      const fd = await invokeToOpen(queue, openat2Call, [root, path, how, how.length], where);
       return new Descriptor(fd, where, undefined);
     } catch (error) {
       // A rename somewhere on the system while a `..` was resolved: openat2(2) says to try again.
@@ -117,12 +117,12 @@ const statusMask = STATX_BASIC_STATS | STATX_MNT_ID;
 const statusFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
 
 /** statx(2), without following a final symlink, triggering an automount or asking a remote server. */
-export async function statusOf(lane: Lane, file: Descriptor | string): Promise<FileStatus> {
+export async function statusOf(queue: DiskQueue, file: Descriptor | string): Promise<FileStatus> {
   if (typeof file !== 'string') return statusOfOpen(file);
   await using cached = openCached(AT_FDCWD, file, { flags: openFlags.O_PATH | O_NOFOLLOW, resolve: 0n, where: file });
   if (cached !== undefined) return statusOfOpen(cached);
   const status = Buffer.alloc(statxBytes);
-  await invoke(lane, statxCall, [AT_FDCWD, file, statusFlags, statusMask, status], file);
+  await invoke(queue, statxCall, [AT_FDCWD, file, statusFlags, statusMask, status], file);
   return decodeStatus(status);
 }
 
@@ -134,9 +134,9 @@ function statusOfOpen(file: Descriptor): FileStatus {
 }
 
 /** statx(2) of what a link of /proc leads to (proc_pid_fd(5)): something that a process holds, whatever its name. */
-export async function statusBehind(lane: Lane, link: string): Promise<FileStatus> {
+export async function statusBehind(queue: DiskQueue, link: string): Promise<FileStatus> {
   const status = Buffer.alloc(statxBytes);
-  await invoke(lane, statxCall, [AT_FDCWD, link, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, statusMask, status], link);
+  await invoke(queue, statxCall, [AT_FDCWD, link, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, statusMask, status], link);
   return decodeStatus(status);
 }
 
@@ -172,22 +172,22 @@ function kindOf(mode: number): FileKind {
 }
 
 /** @throws KernelError EEXIST if the name is taken, by a symlink too */
-export async function makeDirectoryAt(lane: Lane, parent: Descriptor, name: string, mode: number): Promise<void> {
-  await invoke(lane, mkdiratCall, [parent, component(parent, name), mode], `${parent.path}/${name}`);
+export async function makeDirectoryAt(queue: DiskQueue, parent: Descriptor, name: string, mode: number): Promise<void> {
+  await invoke(queue, mkdiratCall, [parent, component(parent, name), mode], `${parent.path}/${name}`);
 }
 
 /** Makes an empty file without opening it (mknod(2)). @throws KernelError EEXIST if the name is taken, by a symlink too */
-export async function makeFileAt(lane: Lane, parent: Descriptor, name: string, mode: number): Promise<void> {
-  await invoke(lane, mknodatCall, [parent, component(parent, name), S_IFREG | mode, 0], `${parent.path}/${name}`);
+export async function makeFileAt(queue: DiskQueue, parent: Descriptor, name: string, mode: number): Promise<void> {
+  await invoke(queue, mknodatCall, [parent, component(parent, name), S_IFREG | mode, 0], `${parent.path}/${name}`);
 }
 
 /** Removes an empty directory. @throws KernelError EBUSY while something is mounted on it */
-export async function removeDirectoryAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
-  await invoke(lane, unlinkatCall, [parent, component(parent, name), AT_REMOVEDIR], `${parent.path}/${name}`);
+export async function removeDirectoryAt(queue: DiskQueue, parent: Descriptor, name: string): Promise<void> {
+  await invoke(queue, unlinkatCall, [parent, component(parent, name), AT_REMOVEDIR], `${parent.path}/${name}`);
 }
 
-export async function removeFileAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
-  await invoke(lane, unlinkatCall, [parent, component(parent, name), 0], `${parent.path}/${name}`);
+export async function removeFileAt(queue: DiskQueue, parent: Descriptor, name: string): Promise<void> {
+  await invoke(queue, unlinkatCall, [parent, component(parent, name), 0], `${parent.path}/${name}`);
 }
 
 /** One name below a verified parent: a slash in it would lead elsewhere. */

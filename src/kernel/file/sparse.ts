@@ -1,5 +1,5 @@
 import type { Descriptor } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { KernelError } from '../call/errno.ts';
 import { callLater, invoke, type Lent, libcCall } from '../call/libc.ts';
 
@@ -27,16 +27,16 @@ const fallocateCall = libcCall<readonly [Lent, number, bigint, bigint]>(
  * The first stretch of data at or after an offset; undefined if only a hole follows (lseek(2), SEEK_DATA). Blocks that
  * are allocated but were never written count as a hole.
  */
-export async function nextData(lane: Lane, file: Descriptor, fromBytes: bigint): Promise<ByteRange | undefined> {
-  const start = await seek(lane, file, fromBytes, SEEK_DATA);
+export async function nextData(queue: DiskQueue, file: Descriptor, fromBytes: bigint): Promise<ByteRange | undefined> {
+  const start = await seek(queue, file, fromBytes, SEEK_DATA);
   if (start === undefined) return undefined;
   // There is a hole at the end of every file.
-  const end = (await seek(lane, file, start, SEEK_HOLE)) ?? start;
+  const end = (await seek(queue, file, start, SEEK_HOLE)) ?? start;
   return { offsetBytes: start, lengthBytes: end - start };
 }
 
-async function seek(lane: Lane, file: Descriptor, offset: bigint, whence: number): Promise<bigint | undefined> {
-  const { result, errno } = await callLater(lane, lseekCall, [file, offset, whence]);
+async function seek(queue: DiskQueue, file: Descriptor, offset: bigint, whence: number): Promise<bigint | undefined> {
+  const { result, errno } = await callLater(queue, lseekCall, [file, offset, whence]);
   if (typeof result !== 'number' && typeof result !== 'bigint')
     throw new TypeError(`lseek returned a ${typeof result}`);
   if (result >= 0) return BigInt(result);
@@ -45,7 +45,7 @@ async function seek(lane: Lane, file: Descriptor, offset: bigint, whence: number
 }
 
 /** Copies a range to the same place of another file inside the kernel (copy_file_range(2)). */
-export async function copyRange(lane: Lane, from: Descriptor, to: Descriptor, range: ByteRange): Promise<void> {
+export async function copyRange(queue: DiskQueue, from: Descriptor, to: Descriptor, range: ByteRange): Promise<void> {
   let offset = range.offsetBytes;
   const end = range.offsetBytes + range.lengthBytes;
   while (offset < end) {
@@ -53,7 +53,7 @@ export async function copyRange(lane: Lane, from: Descriptor, to: Descriptor, ra
     inOffset.writeBigInt64LE(offset);
     outOffset.writeBigInt64LE(offset);
     const length = Number(end - offset > maximumCopyBytes ? maximumCopyBytes : end - offset);
-    const copied = await invoke(lane, copyCall, [from, inOffset, to, outOffset, length, 0], to.path);
+    const copied = await invoke(queue, copyCall, [from, inOffset, to, outOffset, length, 0], to.path);
     // The source became shorter: nothing more is there to copy.
     if (copied === 0) return;
     offset += BigInt(copied);
@@ -64,7 +64,7 @@ export async function copyRange(lane: Lane, from: Descriptor, to: Descriptor, ra
 const maximumCopyBytes = 16n << 20n;
 
 /** Gives the range's blocks back; it reads as zeros (fallocate(2)). */
-export async function punchHole(lane: Lane, file: Descriptor, range: ByteRange): Promise<void> {
+export async function punchHole(queue: DiskQueue, file: Descriptor, range: ByteRange): Promise<void> {
   const mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  await invoke(lane, fallocateCall, [file, mode, range.offsetBytes, range.lengthBytes], file.path);
+  await invoke(queue, fallocateCall, [file, mode, range.offsetBytes, range.lengthBytes], file.path);
 }

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { type Descriptor, type Openable, openReadOnly } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
 import { readAt } from '../file/file.ts';
@@ -26,36 +26,36 @@ const BTRFS_IOC_RESIZE: IoctlRequest = { name: 'BTRFS_IOC_RESIZE', number: 0x500
  * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and there is something to grow;
  *   EINVAL for btrfs on a device of less than 256 MiB
  */
-export async function growMounted(lane: Lane, growth: Growth): Promise<void> {
-  await using directory = await openReadOnly(lane, growth.directory);
+export async function growMounted(queue: DiskQueue, growth: Growth): Promise<void> {
+  await using directory = await openReadOnly(queue, growth.directory);
   switch (growth.fsType) {
     // Awaited, or the directory would be closed before.
     case 'ext4':
-      return await growExt4(lane, directory, growth);
+      return await growExt4(queue, directory, growth);
     case 'xfs':
-      return await growXfs(lane, directory, growth.deviceBytes);
+      return await growXfs(queue, directory, growth.deviceBytes);
     case 'btrfs':
-      return await growBtrfs(lane, directory, growth.deviceBytes);
+      return await growBtrfs(queue, directory, growth.deviceBytes);
   }
 }
 
-async function growExt4(lane: Lane, directory: Descriptor, { devicePath, deviceBytes }: Growth): Promise<void> {
-  const { bsize } = await lane.run(() => directory.during((path) => statfs(path, { bigint: true })));
+async function growExt4(queue: DiskQueue, directory: Descriptor, { devicePath, deviceBytes }: Growth): Promise<void> {
+  const { bsize } = await queue.run(() => directory.during((path) => statfs(path, { bigint: true })));
   const blocks = deviceBytes / bsize;
   const argument = Buffer.alloc(8);
   argument.writeBigUInt64LE(blocks);
   try {
-    await ioctl(lane, directory, EXT4_IOC_RESIZE_FS, argument);
+    await ioctl(queue, directory, EXT4_IOC_RESIZE_FS, argument);
   } catch (error) {
     // The capability is asked for even if there is nothing to do.
-    if (!isErrno(error, 'EPERM') || !(await isExt4AsLargeAs(lane, devicePath, blocks))) throw error;
+    if (!isErrno(error, 'EPERM') || !(await isExt4AsLargeAs(queue, devicePath, blocks))) throw error;
   }
 }
 
 /** Reads the superblock (Documentation/filesystems/ext4/super.rst); the mounted filesystem's own lies in this cache. */
-async function isExt4AsLargeAs(lane: Lane, devicePath: string, blocks: bigint): Promise<boolean> {
-  await using device = await openReadOnly(lane, devicePath);
-  const superblock = await readAt(lane, device, { offsetBytes: 1024, lengthBytes: 1024 });
+async function isExt4AsLargeAs(queue: DiskQueue, devicePath: string, blocks: bigint): Promise<boolean> {
+  await using device = await openReadOnly(queue, devicePath);
+  const superblock = await readAt(queue, device, { offsetBytes: 1024, lengthBytes: 1024 });
   if (superblock.length < 1024) return false;
   const is64Bit = (superblock.readUInt32LE(0x60) & 0x80) !== 0;
   const high = is64Bit ? BigInt(superblock.readUInt32LE(0x150)) : 0n;
@@ -70,7 +70,7 @@ async function isExt4AsLargeAs(lane: Lane, devicePath: string, blocks: bigint): 
 /** An allocation group smaller than this is not made (XFS_MIN_AG_BLOCKS). */
 const minimumXfsGroupBlocks = 64n;
 
-async function growXfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): Promise<void> {
+async function growXfs(queue: DiskQueue, directory: Descriptor, deviceBytes: bigint): Promise<void> {
   // struct xfs_fsop_geom_v1; looked up in memory.
   const geometry = Buffer.alloc(112);
   ioctlNow(directory, XFS_IOC_FSGEOMETRY_V1, geometry);
@@ -86,8 +86,8 @@ async function growXfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): 
   const argument = Buffer.alloc(16);
   argument.writeBigUInt64LE(blocks, 0);
   argument.writeUInt32LE(inodePercent, 8);
-  await ioctl(lane, directory, XFS_IOC_FSGROWFSDATA, argument);
-  await settle(lane, directory);
+  await ioctl(queue, directory, XFS_IOC_FSGROWFSDATA, argument);
+  await settle(queue, directory);
 }
 
 /**
@@ -96,21 +96,21 @@ async function growXfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): 
  * nothing left in the log; otherwise it may lie there for half a minute. A driver that is killed in between thaws when it
  * starts again.
  */
-async function settle(lane: Lane, directory: Descriptor): Promise<void> {
+async function settle(queue: DiskQueue, directory: Descriptor): Promise<void> {
   try {
-    await freeze(lane, directory);
+    await freeze(queue, directory);
   } catch (error) {
     // Somebody else has frozen it since, to the same end.
     if (isErrno(error, 'EBUSY')) return;
     throw error;
   }
-  await thaw(lane, directory);
+  await thaw(queue, directory);
 }
 
 /** The smallest sector of btrfs: its size on a device is a multiple of the sector. */
 const btrfsSectorBytes = 4096n;
 
-async function growBtrfs(lane: Lane, directory: Descriptor, deviceBytes: bigint): Promise<void> {
+async function growBtrfs(queue: DiskQueue, directory: Descriptor, deviceBytes: bigint): Promise<void> {
   // struct btrfs_ioctl_dev_info_args for device 1, which is also the one that a plain 'max' is about.
   const device = Buffer.alloc(4096);
   device.writeBigUInt64LE(1n, 0);
@@ -121,7 +121,7 @@ async function growBtrfs(lane: Lane, directory: Descriptor, deviceBytes: bigint)
   // struct btrfs_ioctl_vol_args: a descriptor that is not used here, and the text.
   const argument = Buffer.alloc(4096);
   argument.write('max', 8);
-  const result = await ioctl(lane, directory, BTRFS_IOC_RESIZE, argument);
+  const result = await ioctl(queue, directory, BTRFS_IOC_RESIZE, argument);
   // A positive answer says that a balance, a device removal or another resize is running (linux/btrfs.h).
   if (result > 0) {
     const detail = 'another operation on the whole filesystem is running';

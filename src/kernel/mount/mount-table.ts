@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import koffi from 'koffi';
 import type { DeviceNumber } from '../block/device.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { KernelError } from '../call/errno.ts';
 import { callOnWorker, libcCall } from '../call/libc.ts';
 
@@ -51,9 +51,9 @@ let expectedBytes = 32 * 1024;
  * The mounts that this process sees, later ones over earlier ones. read(2) gives a page of this file at a time;
  * fread(3) puts them together in one visit to a worker thread.
  */
-export async function readMountTable(lane: Lane): Promise<Mount[]> {
+export async function readMountTable(queue: DiskQueue): Promise<Mount[]> {
   // In one piece: the stream is closed in any case, and not before it has been read.
-  return parseMountTable(await lane.run(readOnWorker));
+  return parseMountTable(await queue.run(readOnWorker));
 }
 
 async function readOnWorker(): Promise<string> {

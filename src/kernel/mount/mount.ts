@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Descriptor, invokeToOpen, openFlags } from '../call/descriptor.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
 import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc.ts';
 import { component } from '../file/path.ts';
@@ -88,11 +88,11 @@ const readCall = libcCall<readonly [Lent, Uint8Array, number]>('long read(int fd
  * Mounts a filesystem. All its attributes hold before anybody can see it, and if the process dies halfway nothing is
  * left. In an error, `detail` has the filesystem's own words without the options that were given (X02).
  */
-export async function mountFilesystem(lane: Lane, request: FilesystemMount): Promise<void> {
+export async function mountFilesystem(queue: DiskQueue, request: FilesystemMount): Promise<void> {
   const { fsType, source, target } = request;
-  await using context = await openContext(lane, fsType, source);
-  await using mount = await createMount(lane, context, request);
-  await moveMount(lane, mount, target);
+  await using context = await openContext(queue, fsType, source);
+  await using mount = await createMount(queue, context, request);
+  await moveMount(queue, mount, target);
   // The mounted tree keeps the filesystem now; closing these two frees a little memory and waits for nothing.
   mount.closeNow();
   context.closeNow();
@@ -102,25 +102,25 @@ export async function mountFilesystem(lane: Lane, request: FilesystemMount): Pro
  * Mounts a filesystem where nobody can see it: for as long as the descriptor is open. Replays its journal, say, and
  * leaves no mount behind even if the process dies.
  */
-export async function mountDetached(lane: Lane, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
-  await using context = await openContext(lane, request.fsType, request.source);
-  return await createMount(lane, context, request);
+export async function mountDetached(queue: DiskQueue, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
+  await using context = await openContext(queue, request.fsType, request.source);
+  return await createMount(queue, context, request);
 }
 
 /** Types whose module the kernel has loaded: then fsopen(2) only makes a structure in memory. */
 const loadedTypes = new Set<string>();
 
-async function openContext(lane: Lane, fsType: string, source: string): Promise<Descriptor> {
+async function openContext(queue: DiskQueue, fsType: string, source: string): Promise<Descriptor> {
   const args = [fsType, FSOPEN_CLOEXEC] as const;
   const fd = loadedTypes.has(fsType)
     ? invokeNow(fsopenCall, args, source)
-    : await invokeToOpen(lane, fsopenCall, args, source);
+    : await invokeToOpen(queue, fsopenCall, args, source);
   loadedTypes.add(fsType);
-  return new Descriptor(fd, source, lane);
+  return new Descriptor(fd, source, queue);
 }
 
 async function createMount(
-  lane: Lane,
+  queue: DiskQueue,
   context: Descriptor,
   { parameters, attributes }: Pick<FilesystemMount, 'parameters' | 'attributes'>,
 ): Promise<Descriptor> {
@@ -135,7 +135,7 @@ async function createMount(
       else invokeNow(fsconfigCall, [context, FSCONFIG_SET_STRING, key, value, 0]);
     }
     command = 'FSCONFIG_CMD_CREATE';
-    await invoke(lane, fsconfigCall, [context, FSCONFIG_CMD_CREATE, null, null, 0]);
+    await invoke(queue, fsconfigCall, [context, FSCONFIG_CMD_CREATE, null, null, 0]);
   } catch (error) {
     if (!(error instanceof KernelError)) throw error;
     const detail = safeWords(readMessages(context), parameters.flat());
@@ -143,7 +143,7 @@ async function createMount(
   }
   const { set } = attributeBits(attributes);
   const mountFd = invokeNow(fsmountCall, [context, FSMOUNT_CLOEXEC, Number(set)], source);
-  return new Descriptor(mountFd, source, lane);
+  return new Descriptor(mountFd, source, queue);
 }
 
 /** Reads what the filesystem had to say; each read gives one message, ENODATA ends them. */
@@ -165,16 +165,16 @@ function readMessages(context: Descriptor): string[] {
  * Makes `from` visible at `target` too: a directory, or a file or device node on a file. What is mounted below `from`
  * does not come along. Attributes hold before anybody can see the new mount.
  */
-export async function bindMount(lane: Lane, { from, target, attributes }: BindMount): Promise<void> {
-  await using tree = cloneMount(lane, from, {});
-  await placeMount(lane, tree, { target, attributes });
+export async function bindMount(queue: DiskQueue, { from, target, attributes }: BindMount): Promise<void> {
+  await using tree = cloneMount(queue, from, {});
+  await placeMount(queue, tree, { target, attributes });
 }
 
 /** What is open here once more, as a mount that nobody else sees and that goes with its descriptor. */
-export function cloneMount(lane: Lane, from: Descriptor, attributes: MountAttributes): Descriptor {
+export function cloneMount(queue: DiskQueue, from: Descriptor, attributes: MountAttributes): Descriptor {
   const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
   // What is open has its mount in memory, of which this makes a copy there.
-  const tree = new Descriptor(invokeNow(openTreeCall, [from, '', flags], from.path), from.path, lane);
+  const tree = new Descriptor(invokeNow(openTreeCall, [from, '', flags], from.path), from.path, queue);
   try {
     setAttributes(tree, attributes, from.path);
   } catch (error) {
@@ -186,12 +186,12 @@ export function cloneMount(lane: Lane, from: Descriptor, attributes: MountAttrib
 
 /** Makes a mount that nobody sees yet visible at `target`. Its attributes hold before that; the descriptor is closed. */
 export async function placeMount(
-  lane: Lane,
+  queue: DiskQueue,
   mount: Descriptor,
   { attributes, target }: Pick<BindMount, 'attributes' | 'target'>,
 ): Promise<void> {
   setAttributes(mount, attributes, target.path);
-  await moveMount(lane, mount, target);
+  await moveMount(queue, mount, target);
   mount.closeNow();
 }
 
@@ -205,36 +205,36 @@ function setAttributes(mount: Descriptor, attributes: MountAttributes, path: str
   invokeNow(mountSetattrCall, [mount, '', AT_EMPTY_PATH, argument, argument.length], path);
 }
 
-async function moveMount(lane: Lane, mount: Descriptor, target: Descriptor): Promise<void> {
+async function moveMount(queue: DiskQueue, mount: Descriptor, target: Descriptor): Promise<void> {
   const flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
-  await invoke(lane, moveMountCall, [mount, '', target, '', flags], target.path);
+  await invoke(queue, moveMountCall, [mount, '', target, '', flags], target.path);
 }
 
 /** Unmounts what is on `name` below a verified directory: nobody can put a symlink in the way. */
-export async function unmountAt(lane: Lane, parent: Descriptor, name: string): Promise<void> {
-  await unmountPatiently(lane, parent.child(component(parent, name)), `${parent.path}/${name}`);
+export async function unmountAt(queue: DiskQueue, parent: Descriptor, name: string): Promise<void> {
+  await unmountPatiently(queue, parent.child(component(parent, name)), `${parent.path}/${name}`);
 }
 
 /** Unmounts what is on `path`; a final symlink is not followed. */
-export async function unmount(lane: Lane, path: string): Promise<void> {
-  await unmountPatiently(lane, path, path);
+export async function unmount(queue: DiskQueue, path: string): Promise<void> {
+  await unmountPatiently(queue, path, path);
 }
 
 /**
  * A program that is being started has copies of all our descriptors until it executes, one on this mount perhaps; and
  * others look into mounts for a moment. What is busy after all these pauses is in use.
  */
-async function unmountPatiently(lane: Lane, path: string | Lent, where: string): Promise<void> {
+async function unmountPatiently(queue: DiskQueue, path: string | Lent, where: string): Promise<void> {
   for (const pauseMs of [1, 4, 16, 64]) {
     try {
-      await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], where);
+      await invoke(queue, umountCall, [path, UMOUNT_NOFOLLOW], where);
       return;
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
       await delay(pauseMs);
     }
   }
-  await invoke(lane, umountCall, [path, UMOUNT_NOFOLLOW], where);
+  await invoke(queue, umountCall, [path, UMOUNT_NOFOLLOW], where);
 }
 
 function attributeBits(attributes: MountAttributes): { readonly set: bigint; readonly clear: bigint } {

@@ -1,8 +1,8 @@
 import type { FoundHolders, Holder, NamespaceMember } from '../../volume/holder.ts';
-import { unlessLate } from '../../volume/with-timeout.ts';
+import { withTimeout } from '../../volume/with-timeout.ts';
 import { type DeviceNumber, sameDevice } from '../block/device.ts';
 import { type SoughtDevice, stackedDevices } from '../block/stacked.ts';
-import { Lane } from '../call/disk-queue.ts';
+import { DiskQueue } from '../call/disk-queue.ts';
 import type { FileStatus } from '../file/path.ts';
 import { isNodeOf, type Mount } from '../mount/mount-table.ts';
 import {
@@ -29,9 +29,9 @@ export interface Sought {
 export type SearchScope = 'mounts' | 'all';
 
 /**
- * A lane of its own: to look into a process can mean to wait with it, which must hold up nothing but the next search.
+ * A queue of its own: to look into a process can mean to wait with it, which must hold up nothing but the next search.
  */
-const lane = new Lane('holders', 1);
+const queue = new DiskQueue('holders', 1);
 const patienceMs = 1_000;
 
 /**
@@ -41,7 +41,7 @@ const patienceMs = 1_000;
  */
 export async function findHolders(sought: Sought, scope: SearchScope, timeoutMs = patienceMs): Promise<FoundHolders> {
   const search = new Search(sought);
-  const outcome = await unlessLate(
+  const outcome = await withTimeout(
     timeoutMs,
     search.run(scope).catch(() => 'failed' as const),
   );
@@ -90,7 +90,7 @@ class Search {
   async run(scope: SearchScope): Promise<void> {
     const namespaces = await this.#namespaces();
     for (const namespace of namespaces) await this.#lookAtMounts(namespace);
-    const stacked = await stackedDevices(lane, this.#sought.devices, this.#targets);
+    const stacked = await stackedDevices(queue, this.#sought.devices, this.#targets);
     for (const path of stacked) this.#findings.push({ holder: { kind: 'device', path }, keepsBusyMount: true });
     if (scope === 'mounts') return;
     const pids = namespaces.flatMap((namespace) => namespace.pids);
@@ -100,10 +100,10 @@ class Search {
 
   /** Ours first. */
   async #namespaces(): Promise<Namespace[]> {
-    const own = await mountNamespaceOf(lane, 'self');
+    const own = await mountNamespaceOf(queue, 'self');
     const namespaces = new Map<string, Namespace>([[own ?? '', { isOurs: true, pids: [] }]]);
-    const pids = await listProcesses(lane);
-    const names = await Promise.all(pids.map((pid) => mountNamespaceOf(lane, pid)));
+    const pids = await listProcesses(queue);
+    const names = await Promise.all(pids.map((pid) => mountNamespaceOf(queue, pid)));
     for (const [index, pid] of pids.entries()) {
       const name = names[index];
       if (name === undefined) continue;
@@ -117,7 +117,7 @@ class Search {
   async #lookAtMounts({ isOurs, pids }: Namespace): Promise<void> {
     const [pid] = pids;
     if (pid === undefined || this.#isStopped) return;
-    const table = await mountTableOf(lane, isOurs ? process.pid : pid);
+    const table = await mountTableOf(queue, isOurs ? process.pid : pid);
     const mounts = table.filter((mount) => this.#isMountOfVolume(mount) || this.#isNodeOfVolume(mount));
     this.#busyMount ??= table.find(({ id }) => id === this.#sought.busyMountId);
     for (const mount of mounts) this.#remember(mount);
@@ -155,10 +155,10 @@ class Search {
 
   async #lookAtFiles(pid: number): Promise<void> {
     if (this.#isStopped) return;
-    const files = await heldFiles(lane, pid);
+    const files = await heldFiles(queue, pid);
     for (const { link, status } of files) {
       if (status !== undefined && !this.#isOnVolume(status)) continue;
-      const path = await targetOf(lane, link);
+      const path = await targetOf(queue, link);
       if (path === undefined) continue;
       // A filesystem that answers with errors: what is left to go by is the path.
       if (status === undefined && ![...this.#targets].some((target) => isAtOrBelow(path, target))) continue;
@@ -170,11 +170,11 @@ class Search {
   async #lookAtMemory(pid: number): Promise<void> {
     if (this.#isStopped || this.#filesystems.length === 0) return;
     // It may wait for a page of its own memory, and who looks at that would wait too.
-    if ((await processState(lane, pid))?.isUninterruptible !== false) return;
-    const mappings = await mappedFiles(lane, pid);
+    if ((await processState(queue, pid))?.isUninterruptible !== false) return;
+    const mappings = await mappedFiles(queue, pid);
     const mapping = mappings.find(({ device }) => this.#filesystems.some((each) => sameDevice(each, device)));
     if (mapping === undefined) return;
-    const mountId = await mountIdBehind(lane, mapping.link);
+    const mountId = await mountIdBehind(queue, mapping.link);
     await this.#addProcess(pid, mapping.path, mountId !== undefined && this.#busyIds.has(mountId));
   }
 
@@ -190,7 +190,7 @@ class Search {
   /** Each process once, with the first thing that it holds. */
   async #addProcess(pid: number, path: string, keepsBusyMount: boolean): Promise<void> {
     if (this.#findings.some(({ holder }) => holder.kind === 'process' && holder.pid === pid)) return;
-    const state = await processState(lane, pid);
+    const state = await processState(queue, pid);
     if (state === undefined || this.#isStopped) return;
     this.#findings.push({ holder: { kind: 'process', pid, command: state.command, path }, keepsBusyMount });
   }
@@ -201,5 +201,5 @@ function isAtOrBelow(path: string, directory: string): boolean {
 }
 
 async function memberOf(pid: number): Promise<NamespaceMember> {
-  return { pid, command: (await processState(lane, pid))?.command ?? 'gone' };
+  return { pid, command: (await processState(queue, pid))?.command ?? 'gone' };
 }

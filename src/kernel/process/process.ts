@@ -1,6 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import type { DeviceNumber } from '../block/device.ts';
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
 import { type FileStatus, statusBehind } from '../file/path.ts';
 import { type Mount, parseMountTable } from '../mount/mount-table.ts';
@@ -35,13 +35,13 @@ export interface Mapping {
 }
 
 /** The processes that this one can see. */
-export async function listProcesses(lane: Lane): Promise<number[]> {
-  const names = await lane.run(() => readdir('/proc'));
+export async function listProcesses(queue: DiskQueue): Promise<number[]> {
+  const names = await queue.run(() => readdir('/proc'));
   return names.filter((name) => /^[0-9]+$/.test(name)).map(Number);
 }
 
-export async function processState(lane: Lane, pid: number): Promise<ProcessState | undefined> {
-  const text = await unlessGone(lane.run(() => readFile(`/proc/${pid}/stat`, 'utf8')));
+export async function processState(queue: DiskQueue, pid: number): Promise<ProcessState | undefined> {
+  const text = await unlessGone(queue.run(() => readFile(`/proc/${pid}/stat`, 'utf8')));
   if (text === undefined) return undefined;
   // The command may have any characters in it, parentheses and spaces too (proc_pid_stat(5)).
   const end = text.lastIndexOf(')');
@@ -49,26 +49,26 @@ export async function processState(lane: Lane, pid: number): Promise<ProcessStat
 }
 
 /** Equal for processes that see the same mounts. */
-export function mountNamespaceOf(lane: Lane, pid: number | 'self'): Promise<string | undefined> {
-  return unlessGone(lane.run(() => readlink(`/proc/${pid}/ns/mnt`)));
+export function mountNamespaceOf(queue: DiskQueue, pid: number | 'self'): Promise<string | undefined> {
+  return unlessGone(queue.run(() => readlink(`/proc/${pid}/ns/mnt`)));
 }
 
 /** The mounts that a process sees. */
-export async function mountTableOf(lane: Lane, pid: number): Promise<Mount[]> {
-  return parseMountTable((await unlessGone(lane.run(() => readFile(`/proc/${pid}/mountinfo`, 'utf8')))) ?? '');
+export async function mountTableOf(queue: DiskQueue, pid: number): Promise<Mount[]> {
+  return parseMountTable((await unlessGone(queue.run(() => readFile(`/proc/${pid}/mountinfo`, 'utf8')))) ?? '');
 }
 
 /** What a process has open, and where it works. Asks no disk and no server for it. */
-export async function heldFiles(lane: Lane, pid: number): Promise<HeldFile[]> {
-  const descriptors = (await unlessGone(lane.run(() => readdir(`/proc/${pid}/fd`)))) ?? [];
+export async function heldFiles(queue: DiskQueue, pid: number): Promise<HeldFile[]> {
+  const descriptors = (await unlessGone(queue.run(() => readdir(`/proc/${pid}/fd`)))) ?? [];
   const links = ['cwd', 'root', ...descriptors.map((fd) => `fd/${fd}`)].map((name) => `/proc/${pid}/${name}`);
-  const files = await Promise.all(links.map((link) => unlessGone(heldFile(lane, link))));
+  const files = await Promise.all(links.map((link) => unlessGone(heldFile(queue, link))));
   return files.filter((file) => file !== undefined);
 }
 
-async function heldFile(lane: Lane, link: string): Promise<HeldFile> {
+async function heldFile(queue: DiskQueue, link: string): Promise<HeldFile> {
   try {
-    return { link, status: await statusBehind(lane, link) };
+    return { link, status: await statusBehind(queue, link) };
   } catch (error) {
     if (!(error instanceof KernelError) || isGone(error)) throw error;
     return { link, status: undefined };
@@ -76,19 +76,19 @@ async function heldFile(lane: Lane, link: string): Promise<HeldFile> {
 }
 
 /** Where a link of /proc leads to; a file that was removed since has ` (deleted)` after its name. */
-export async function targetOf(lane: Lane, link: string): Promise<string | undefined> {
-  return unlessGone(lane.run(() => readlink(link)));
+export async function targetOf(queue: DiskQueue, link: string): Promise<string | undefined> {
+  return unlessGone(queue.run(() => readlink(link)));
 }
 
 /** The files in a process's memory, the program itself among them. Waits if somebody else changes that memory. */
-export async function mappedFiles(lane: Lane, pid: number): Promise<Mapping[]> {
-  return parseMappings(pid, (await unlessGone(lane.run(() => readFile(`/proc/${pid}/maps`, 'utf8')))) ?? '');
+export async function mappedFiles(queue: DiskQueue, pid: number): Promise<Mapping[]> {
+  return parseMappings(pid, (await unlessGone(queue.run(() => readFile(`/proc/${pid}/maps`, 'utf8')))) ?? '');
 }
 
 /** Which mount a link of /proc goes through; undefined if that cannot be told. */
-export async function mountIdBehind(lane: Lane, link: string): Promise<bigint | undefined> {
+export async function mountIdBehind(queue: DiskQueue, link: string): Promise<bigint | undefined> {
   try {
-    return (await statusBehind(lane, link)).mountId;
+    return (await statusBehind(queue, link)).mountId;
   } catch (error) {
     if (error instanceof KernelError) return undefined;
     throw error;

@@ -1,4 +1,4 @@
-import type { Lane } from '../call/disk-queue.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
 import { KernelError } from '../call/errno.ts';
 import { type Argument, callOnWorker, invokeNow, libcCall, type NativeCall } from '../call/libc.ts';
 import { MemoryFile } from './memory-file.ts';
@@ -70,13 +70,13 @@ const killCall = libcCall<readonly [number, number]>('int kill(int pid, int sign
 
 /**
  * Runs a program to its end, with nothing to read and no descriptors of ours: all have O_CLOEXEC.
- * @param lane only to start it: while it runs no worker thread waits for it
+ * @param queue only to start it: while it runs no worker thread waits for it
  * @throws KernelError if it cannot be started: ENOENT if there is no such program
  */
-export async function runProgram(lane: Lane, program: Program): Promise<ProgramEnd> {
+export async function runProgram(queue: DiskQueue, program: Program): Promise<ProgramEnd> {
   using stdout = new MemoryFile('stdout', program.outputLimitBytes);
   using stderr = new MemoryFile('stderr', program.outputLimitBytes);
-  const pid = await lane.run(() => stdout.during((out) => stderr.during((err) => start(program, out, err))));
+  const pid = await queue.run(() => stdout.during((out) => stderr.during((err) => start(program, out, err))));
   const ended = endOf(pid);
   let timedOut = false;
   // Again and again, as only this keeps our own process alive until the end is known.

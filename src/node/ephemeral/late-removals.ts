@@ -1,9 +1,9 @@
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { SingleFlight } from '../../volume/object-queue.ts';
+import type { ObjectQueue } from '../../volume/object-queue.ts';
 import { mountsOfDevices } from '../path/observe.ts';
 
 const firstPauseMs = 1_000;
@@ -16,12 +16,12 @@ const longestPauseMs = 60_000;
  */
 export class LateRemovals {
   readonly #pools: Pools;
-  readonly #flights: SingleFlight;
+  readonly #objects: ObjectQueue;
   readonly #waiting = new Set<VolumeId>();
 
-  constructor(pools: Pools, flights: SingleFlight) {
+  constructor(pools: Pools, objects: ObjectQueue) {
     this.#pools = pools;
-    this.#flights = flights;
+    this.#objects = objects;
   }
 
   add(id: VolumeId): void {
@@ -36,24 +36,24 @@ export class LateRemovals {
   }
 
   /** Finds what a driver before this one has left, once the pools are open. */
-  resume(lane: Lane): void {
-    const look = () => (this.#pools.ready() ? void this.#find(lane) : this.resume(lane));
+  resume(queue: DiskQueue): void {
+    const look = () => (this.#pools.ready() ? void this.#find(queue) : this.resume(queue));
     setTimeout(look, firstPauseMs).unref();
   }
 
-  async #find(lane: Lane): Promise<void> {
+  async #find(queue: DiskQueue): Promise<void> {
     for (const pool of this.#pools.all()) {
       // A pool that cannot tell now has a start before it.
       const { volumes } = await pool.usage().catch(() => ({ volumes: [] }));
       const ephemeral = volumes.filter(({ record }) => record.ephemeral !== undefined);
-      for (const { record } of ephemeral) await this.#addUnlessSeen(lane, pool, record.id);
+      for (const { record } of ephemeral) await this.#addUnlessSeen(queue, pool, record.id);
     }
   }
 
-  async #addUnlessSeen(lane: Lane, pool: Pool, id: VolumeId): Promise<void> {
+  async #addUnlessSeen(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<void> {
     try {
-      await this.#flights.claim([{ object: id }], 'a look at what is left', async () => {
-        if (!(await isSeenHere(lane, pool, id))) this.add(id);
+      await this.#objects.claim([{ object: id }], 'a look at what is left', async () => {
+        if (!(await isSeenHere(queue, pool, id))) this.add(id);
       });
     } catch {
       // A call is at work on it, and will do what is right.
@@ -66,7 +66,7 @@ export class LateRemovals {
 
   async #try(id: VolumeId, pauseMs: number): Promise<void> {
     try {
-      await this.#flights.claim([{ object: id }], 'a removal', async () => {
+      await this.#objects.claim([{ object: id }], 'a removal', async () => {
         if (!this.#waiting.has(id)) return;
         const found = await this.#pools.findEphemeral(id);
         await found?.pool.remove(id);
@@ -80,7 +80,7 @@ export class LateRemovals {
 }
 
 /** Whether anything of the volume is mounted in this mount namespace. */
-export async function isSeenHere(lane: Lane, pool: Pool, id: VolumeId): Promise<boolean> {
-  const shows = await mountsOfDevices(lane, await pool.devices(id));
-  return (await readMountTable(lane)).some(shows);
+export async function isSeenHere(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<boolean> {
+  const shows = await mountsOfDevices(queue, await pool.devices(id));
+  return (await readMountTable(queue)).some(shows);
 }

@@ -2,7 +2,7 @@ import { chmod } from 'node:fs/promises';
 import { populateFromGit } from '../../command/git.ts';
 import type { GitSource } from '../../command/git-source.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { removeDirectoryAt } from '../../kernel/file/path.ts';
 import { mountDetached, placeMount } from '../../kernel/mount/mount.ts';
@@ -30,15 +30,15 @@ export interface Making {
 const rootMode = 0o777;
 
 /** Makes a volume and shows it when it is complete. If that fails neither is left. */
-export async function makeAt(lane: Lane, pool: Pool, spec: VolumeSpec, making: Making): Promise<void> {
+export async function makeAt(queue: DiskQueue, pool: Pool, spec: VolumeSpec, making: Making): Promise<void> {
   await pool.create(spec);
   try {
-    const attachment = await pool.attach(spec.id, { lasting: false });
+    const attachment = await pool.attach(spec.id, { persistent: false });
     try {
       await fill(spec, attachment.devicePath, making);
       await using mount = await step('ephemeral/prepare', () => prepare(pool, spec, attachment, making));
-      await withTarget(lane, { ...making, isDirectory: true }, (target) =>
-        step('publish/mount', () => placeMount(pool.lane, mount, { target, attributes: making.attributes })),
+      await withTarget(queue, { ...making, isDirectory: true }, (target) =>
+        step('publish/mount', () => placeMount(pool.queue, mount, { target, attributes: making.attributes })),
       );
     } finally {
       await attachment.release();
@@ -58,21 +58,21 @@ async function fill(spec: VolumeSpec, devicePath: string, { source }: Making): P
 
 /** Mounts the volume where nobody sees it, and gives it the look of an empty directory. */
 async function prepare(
-  { lane }: Pool,
+  { queue }: Pool,
   spec: VolumeSpec,
   device: AttachedDevice,
   { parameters }: Making,
 ): Promise<Descriptor> {
   const fsType = filesystemOf(spec);
   const request = { fsType, source: device.devicePath, parameters, attributes: {} };
-  const mount = await mountDetached(lane, request).catch(async (error) => {
-    throw await explainMountFailure(error, lane, { fsType, parameters, volumeId: spec.id }, device);
+  const mount = await mountDetached(queue, request).catch(async (error) => {
+    throw await explainMountFailure(error, queue, { fsType, parameters, volumeId: spec.id }, device);
   });
   try {
-    await lane.run(() => mount.during((path) => chmod(path, rootMode)));
+    await queue.run(() => mount.during((path) => chmod(path, rootMode)));
     // For e2fsck(8), which no volume lives long enough to meet. A repository may have one with something in it, or a file
     // or link of that name.
-    await removeDirectoryAt(lane, mount, 'lost+found').catch((error) => {
+    await removeDirectoryAt(queue, mount, 'lost+found').catch((error) => {
       if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ENOTEMPTY')) throw error;
     });
     return mount;

@@ -20,10 +20,10 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
   const { attributes, demand, isReadonly, target, volumeId } = request;
   const pool = context.pools.get(attributes.poolName ?? context.pools.defaultName);
   const notes = await context.notes();
-  using place = await openPlace(context.lane, target);
+  using place = await openPlace(context.queue, target);
   if (place === undefined) throw missingParent(target.path);
-  using look = await lookAt(context.lane, place);
-  const { occupant } = await identify(context, new LazyMountTable(context.lane), look, volumeId);
+  using look = await lookAt(context.queue, place);
+  const { occupant } = await identify(context, new LazyMountTable(context.queue), look, volumeId);
   const existing = await context.pools.findEphemeral(volumeId);
   const wanted = {
     access: 'mount',
@@ -41,7 +41,7 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
   // Refused if it is in use: then it is mounted at another target, or somebody elsewhere still has it.
   await existing?.pool.remove(volumeId);
   context.lateRemovals.drop(volumeId);
-  await makeAt(context.lane, pool, specFor(request, pool, notes), {
+  await makeAt(context.queue, pool, specFor(request, pool, notes), {
     place,
     look,
     attributes: wanted.attributes,

@@ -21,7 +21,7 @@ async function removeNowOrLater(context: NodeContext, { pool }: FoundVolume, id:
   try {
     await pool.remove(id);
   } catch (error) {
-    if (!(error instanceof FailedPrecondition) || (await isSeenHere(context.lane, pool, id))) throw error;
+    if (!(error instanceof FailedPrecondition) || (await isSeenHere(context.queue, pool, id))) throw error;
     context.lateRemovals.add(id);
   }
 }

@@ -4,7 +4,7 @@ import { probeContent } from '../../kernel/block/blkid.ts';
 import { deviceSizeBytes, sizeOfDevice } from '../../kernel/block/block.ts';
 import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { readAt } from '../../kernel/file/file.ts';
 import { growMounted } from '../../kernel/mount/grow.ts';
@@ -59,8 +59,8 @@ class DamagedFilesystem extends DataLoss {}
 /** @throws DamagedFilesystem */
 async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
   const { beforehand, fsType, volumeId } = mount;
-  const { lane } = pool;
-  const [attached, prepared] = await Promise.allSettled([pool.attach(volumeId, { lasting: false }), beforehand()]);
+  const { queue } = pool;
+  const [attached, prepared] = await Promise.allSettled([pool.attach(volumeId, { persistent: false }), beforehand()]);
   if (attached.status === 'rejected') throw attached.reason;
   const attachment = attached.value;
   try {
@@ -68,7 +68,7 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome>
     if (mount.hasNewParameters && isMountedAnywhere(fsType, attachment.devicePath)) {
       throw await mountedOtherwise(volumeId, attachment);
     }
-    const superblock = await readAt(lane, attachment.descriptor, superblockRange[fsType]);
+    const superblock = await readAt(queue, attachment.descriptor, superblockRange[fsType]);
     if (hasErrors(fsType, superblock)) throw new DamagedFilesystem(`volume ${volumeId}: its ${fsType} has errors.`);
     const size = filesystemSize(fsType, superblock);
     // Not a superblock: the mount fails, and says why better.
@@ -82,29 +82,29 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome>
     void attachment.release();
     return outcome;
   } catch (error) {
-    const explained = await explainMountFailure(error, lane, mount, attachment);
+    const explained = await explainMountFailure(error, queue, mount, attachment);
     await attachment.release();
     throw explained;
   }
 }
 
 async function mountAsItIs(
-  { lane }: Pool,
+  { queue }: Pool,
   mount: VolumeMount,
   { devicePath }: AttachedDevice,
   notGrown?: string,
 ): Promise<MountOutcome> {
-  await step('stage/mount', () => mountFilesystem(lane, { ...mount, source: devicePath }));
+  await step('stage/mount', () => mountFilesystem(queue, { ...mount, source: devicePath }));
   return { notGrown };
 }
 
 /** Grows the filesystem to the size of its device, which an expansion left behind, or a larger clone (PB19). */
 async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevice): Promise<MountOutcome> {
   const { attributes, fsType, target, volumeId } = mount;
-  const { lane } = pool;
-  if (fsType === 'ext4' && (await growUnmounted(lane, volumeId, device))) return mountAsItIs(pool, mount, device);
+  const { queue } = pool;
+  if (fsType === 'ext4' && (await growUnmounted(queue, volumeId, device))) return mountAsItIs(pool, mount, device);
   // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
-  await using draft = await mountDetached(lane, { ...mount, attributes: {}, source: device.devicePath });
+  await using draft = await mountDetached(queue, { ...mount, attributes: {}, source: device.devicePath });
   const notGrown = await growStaged(pool, fsType, draft, device.devicePath).then(
     () => undefined,
     (error) => {
@@ -113,7 +113,7 @@ async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevi
       throw error;
     },
   );
-  await step('stage/mount', () => placeMount(lane, draft, { target, attributes }));
+  await step('stage/mount', () => placeMount(queue, draft, { target, attributes }));
   return { notGrown };
 }
 
@@ -124,14 +124,14 @@ export async function growStaged(
   directory: Descriptor,
   devicePath: string,
 ): Promise<void> {
-  const deviceBytes = await deviceSizeBytes(pool.lane, devicePath);
-  await step('stage/grow', () => growMounted(pool.lane, { fsType, directory, devicePath, deviceBytes }));
+  const deviceBytes = await deviceSizeBytes(pool.queue, devicePath);
+  await step('stage/grow', () => growMounted(pool.queue, { fsType, directory, devicePath, deviceBytes }));
 }
 
 /** @returns whether it has grown; false: it is mounted somewhere, and can only grow there */
-async function growUnmounted(lane: Lane, volumeId: VolumeId, device: AttachedDevice): Promise<boolean> {
+async function growUnmounted(queue: DiskQueue, volumeId: VolumeId, device: AttachedDevice): Promise<boolean> {
   try {
-    await step('stage/grow', () => lane.watch(() => growUnmountedExt4(device.devicePath)));
+    await step('stage/grow', () => queue.watch(() => growUnmountedExt4(device.devicePath)));
     return true;
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
@@ -146,7 +146,7 @@ async function growUnmounted(lane: Lane, volumeId: VolumeId, device: AttachedDev
 /** What the kernel's refusal means: a wrong flag, another filesystem than recorded, none, or a damaged one. */
 export async function explainMountFailure(
   error: unknown,
-  lane: Lane,
+  queue: DiskQueue,
   { fsType, parameters, volumeId }: Pick<VolumeMount, 'fsType' | 'parameters' | 'volumeId'>,
   device: AttachedDevice,
 ): Promise<unknown> {
@@ -157,7 +157,7 @@ export async function explainMountFailure(
     );
   }
   if (error.code === 'EBUSY') return await busyDevice(volumeId, device);
-  const content = await probeContent(lane, device.devicePath);
+  const content = await probeContent(queue, device.devicePath);
   const what = content.kind === 'filesystem' || content.kind === 'other' ? content.type : content.kind;
   if (what !== fsType) {
     return new DataLoss(

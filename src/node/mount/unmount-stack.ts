@@ -1,4 +1,4 @@
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { unmountAt } from '../../kernel/mount/mount.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
@@ -31,13 +31,13 @@ export async function unmountWhile(
 ): Promise<Undone> {
   const unmounted: Sight[] = [];
   while (unmounted.length < mostStacked) {
-    const mounts = new LazyMountTable(context.lane);
+    const mounts = new LazyMountTable(context.queue);
     const sight = await glance(context, mounts, place, volumeId);
     if ((await decide(sight, mounts)) === 'stop') return { unmounted, last: sight };
-    // The pool's disk may have to be written to; if it hangs, only that pool's lane fills.
-    const lane = sight.mounted?.owner?.pool?.lane ?? context.lane;
-    const unmount = (open: Lane) => unmountAt(open, place.parent, place.name);
-    const tryIt = () => step(stepName, () => lane.evenIfClosed(unmount));
+    // The pool's disk may have to be written to; if it hangs, only that pool's queue fills.
+    const queue = sight.mounted?.owner?.pool?.queue ?? context.queue;
+    const unmount = (open: DiskQueue) => unmountAt(open, place.parent, place.name);
+    const tryIt = () => step(stepName, () => queue.rescue(unmount));
     await tryIt().catch(async (error) => {
       if (!isErrno(error, 'EBUSY')) throw error;
       const found = await holdersOf(sight.mounted);
@@ -59,7 +59,7 @@ const bareDirectory: Sight = { occupant: { kind: 'directory', isEmpty: true }, m
 
 /** A look that holds nothing open when it is over: what is held cannot be unmounted. */
 async function glance(context: NodeContext, mounts: LazyMountTable, place: Place, volumeId: string): Promise<Sight> {
-  using look = await lookAt(context.lane, place);
+  using look = await lookAt(context.queue, place);
   if (look?.kind === 'directory' && !look.isMountRoot) {
     return bareDirectory;
   }

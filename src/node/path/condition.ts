@@ -1,18 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
 
 /** What the kernel thinks of a mounted volume (VS08). Messages have at most 128 bytes (L07). */
-export async function filesystemCondition(lane: Lane, { look, mounted }: Located): Promise<Condition> {
+export async function filesystemCondition(queue: DiskQueue, { look, mounted }: Located): Promise<Condition> {
   if (mounted.access === 'block') return healthy;
   if (look.isBroken) return abnormal('The filesystem has shut down after I/O errors; see the kernel log of the node.');
   const stopped = stoppedCondition(mounted.mount);
   if (stopped !== undefined) return stopped;
-  const errors = mounted.mount.fsType === 'ext4' ? await recordedErrors(lane, mounted.mount.source) : 0;
+  const errors = mounted.mount.fsType === 'ext4' ? await recordedErrors(queue, mounted.mount.source) : 0;
   if (errors > 0) return abnormal(`ext4 has recorded ${errors} errors: back up the data, unstage it and run e2fsck.`);
   return healthy;
 }
@@ -37,9 +37,9 @@ export function stoppedCondition({ superOptions }: Pick<Mount, 'superOptions'>):
 }
 
 /** By default ext4 goes on after an error, and counts it (Documentation/ABI/testing/sysfs-fs-ext4). */
-async function recordedErrors(lane: Lane, devicePath: string): Promise<number> {
+async function recordedErrors(queue: DiskQueue, devicePath: string): Promise<number> {
   try {
-    const text = await lane.run(() => readFile(`/sys/fs/ext4/${basename(devicePath)}/errors_count`, 'utf8'));
+    const text = await queue.run(() => readFile(`/sys/fs/ext4/${basename(devicePath)}/errors_count`, 'utf8'));
     return Number(text);
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return 0;

@@ -20,8 +20,8 @@ export interface Located extends Disposable {
 export async function locate(context: NodeContext, path: string, id: VolumeId): Promise<Located> {
   const target = requireVolumePath(context, path, id);
   const located =
-    (await locateAt(context, openPlace(context.lane, target), id)) ??
-    (await locateAt(context, openPlaceIn(context.lane, target, id), id));
+    (await locateAt(context, openPlace(context.queue, target), id)) ??
+    (await locateAt(context, openPlaceIn(context.queue, target, id), id));
   if (located === undefined) throw notThere(id, path);
   return located;
 }
@@ -39,10 +39,10 @@ async function locateAt(
   id: VolumeId,
 ): Promise<Located | undefined> {
   using place = await opening.catch(nothingIfRefused);
-  const look = place === undefined ? undefined : await lookAt(context.lane, place).catch(nothingIfRefused);
+  const look = place === undefined ? undefined : await lookAt(context.queue, place).catch(nothingIfRefused);
   if (look === undefined) return undefined;
   try {
-    const mounts = new LazyMountTable(context.lane);
+    const mounts = new LazyMountTable(context.queue);
     // Whether an unmounted directory is empty does not matter here.
     const { mounted } = look.isMountRoot ? await identify(context, mounts, look, id) : { mounted: undefined };
     if (mounted?.owner?.id === id) return { look, mounted, mounts, [Symbol.dispose]: look[Symbol.dispose] };

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
 import { loopBackingPath } from '../../kernel/block/loop-sysfs.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
@@ -38,15 +38,15 @@ export interface Mounted {
 
 /** The mount table, read once and only if somebody asks. */
 export class LazyMountTable {
-  readonly #lane: Lane;
+  readonly #queue: DiskQueue;
   #table: Promise<Mount[]> | undefined;
 
-  constructor(lane: Lane) {
-    this.#lane = lane;
+  constructor(queue: DiskQueue) {
+    this.#queue = queue;
   }
 
   read(): Promise<Mount[]> {
-    this.#table ??= readMountTable(this.#lane);
+    this.#table ??= readMountTable(this.#queue);
     return this.#table;
   }
 }
@@ -78,17 +78,17 @@ export async function identify(
     access,
     isWhole: isNode || mount.root === '/',
     attributes: isNode
-      ? completeAttributes({ readonly: device !== undefined && (await isReadonlyDevice(context.lane, device)) })
+      ? completeAttributes({ readonly: device !== undefined && (await isReadonlyDevice(context.queue, device)) })
       : attributesShown(mount.options),
     coversOwn: owner?.id !== volumeId && (await coversVolume(context, table, mount, volumeId)),
   };
   return { occupant, mounted: { mount, access, device, owner } };
 }
 
-async function unmounted({ lane }: NodeContext, look: Look): Promise<Occupant> {
+async function unmounted({ queue }: NodeContext, look: Look): Promise<Occupant> {
   switch (look.kind) {
     case 'directory':
-      return { kind: 'directory', isEmpty: await isEmptyDirectory(lane, look.descriptor) };
+      return { kind: 'directory', isEmpty: await isEmptyDirectory(queue, look.descriptor) };
     case 'file':
       return { kind: 'file', isEmpty: look.sizeBytes === 0n };
     default:
@@ -97,16 +97,16 @@ async function unmounted({ lane }: NodeContext, look: Look): Promise<Occupant> {
 }
 
 /** The block device of a mounted filesystem; undefined if it has none. */
-async function deviceOf({ lane }: NodeContext, mount: Mount): Promise<DeviceNumber | undefined> {
+async function deviceOf({ queue }: NodeContext, mount: Mount): Promise<DeviceNumber | undefined> {
   // Filesystems on more than one device, such as btrfs, have a number of their own (major 0) and name a device.
   if (mount.device.major !== 0) return mount.device;
   if (mount.fsType !== 'btrfs') return undefined;
-  return representedBy(lane, mount.source);
+  return representedBy(queue, mount.source);
 }
 
-async function representedBy(lane: Lane, path: string): Promise<DeviceNumber | undefined> {
+async function representedBy(queue: DiskQueue, path: string): Promise<DeviceNumber | undefined> {
   try {
-    return (await statusOf(lane, path)).represents;
+    return (await statusOf(queue, path)).represents;
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
     throw error;
@@ -148,8 +148,8 @@ export function mountsBelow(table: readonly Mount[], top: Mount): Mount[] {
 }
 
 /** A device node that is bind-mounted but hidden: its name in /dev is all that the mount table has of it. */
-async function nodeBelow({ lane }: NodeContext, { root }: Mount): Promise<DeviceNumber | undefined> {
-  return root === '/' ? undefined : representedBy(lane, `/dev/${basename(root)}`);
+async function nodeBelow({ queue }: NodeContext, { root }: Mount): Promise<DeviceNumber | undefined> {
+  return root === '/' ? undefined : representedBy(queue, `/dev/${basename(root)}`);
 }
 
 /** Places where a volume can be seen, for `shows` tells its mounts, besides the ones that are known. */
@@ -179,14 +179,14 @@ function spotOf(table: readonly Mount[], { parentId, target }: Mount): string {
 
 /** Tells the mounts of these devices: of a filesystem on one, or of its node. */
 export async function mountsOfDevices(
-  lane: Lane,
+  queue: DiskQueue,
   devices: readonly AttachedDevice[],
 ): Promise<(mount: Mount) => boolean> {
   const nodes = await Promise.all(
     devices.map(async ({ device, devicePath }) => ({
       device,
       devicePath,
-      filesystem: (await statusOf(lane, devicePath)).device,
+      filesystem: (await statusOf(queue, devicePath)).device,
     })),
   );
   return (mount) =>

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { type FileStatus, openBeneath, openDirectory, statusOf } from '../../kernel/file/path.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
@@ -30,27 +30,27 @@ export class Place implements Disposable {
  * @returns undefined if there is no such directory
  * @throws InvalidArgument if the way leads through something that is no directory
  */
-export async function openPlace(lane: Lane, target: TargetPath): Promise<Place | undefined> {
-  const parent = await openDirectoryBeneath(lane, target.root, target.parent, target.path);
+export async function openPlace(queue: DiskQueue, target: TargetPath): Promise<Place | undefined> {
+  const parent = await openDirectoryBeneath(queue, target.root, target.parent, target.path);
   return parent === undefined ? undefined : new Place(parent, target.name, target.path);
 }
 
 /** A name in the target itself, which must then be a directory. Otherwise as `openPlace`. */
-export async function openPlaceIn(lane: Lane, target: TargetPath, name: string): Promise<Place | undefined> {
+export async function openPlaceIn(queue: DiskQueue, target: TargetPath, name: string): Promise<Place | undefined> {
   const directory = target.parent === '' ? target.name : `${target.parent}/${target.name}`;
-  const parent = await openDirectoryBeneath(lane, target.root, directory, target.path);
+  const parent = await openDirectoryBeneath(queue, target.root, directory, target.path);
   return parent === undefined ? undefined : new Place(parent, name, `${target.path}/${name}`);
 }
 
 async function openDirectoryBeneath(
-  lane: Lane,
+  queue: DiskQueue,
   rootPath: string,
   directory: string,
   wholePath: string,
 ): Promise<Descriptor | undefined> {
   try {
-    await using root = await openDirectory(lane, rootPath);
-    return await openBeneath(lane, root, directory);
+    await using root = await openDirectory(queue, rootPath);
+    return await openBeneath(queue, root, directory);
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return undefined;
     throw refused(error, wholePath);
@@ -84,11 +84,11 @@ interface MountStatus extends Omit<FileStatus, 'inode' | 'allocatedBytes'> {
  * @returns undefined if there is nothing
  * @throws InvalidArgument if it is a symbolic link
  */
-export async function lookAt(lane: Lane, place: Place): Promise<Look | undefined> {
-  const descriptor = await openAt(lane, place);
+export async function lookAt(queue: DiskQueue, place: Place): Promise<Look | undefined> {
+  const descriptor = await openAt(queue, place);
   if (descriptor === undefined) return undefined;
   try {
-    const status = await mountStatus(lane, place, descriptor);
+    const status = await mountStatus(queue, place, descriptor);
     return { ...status, descriptor, [Symbol.dispose]: () => descriptor.closeNow() };
   } catch (error) {
     descriptor.closeNow();
@@ -96,20 +96,20 @@ export async function lookAt(lane: Lane, place: Place): Promise<Look | undefined
   }
 }
 
-async function openAt(lane: Lane, place: Place): Promise<Descriptor | undefined> {
+async function openAt(queue: DiskQueue, place: Place): Promise<Descriptor | undefined> {
   try {
-    return await openBeneath(lane, place.parent, place.name);
+    return await openBeneath(queue, place.parent, place.name);
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return undefined;
     throw refused(error, place.path);
   }
 }
 
-async function mountStatus(lane: Lane, place: Place, descriptor: Descriptor): Promise<MountStatus> {
+async function mountStatus(queue: DiskQueue, place: Place, descriptor: Descriptor): Promise<MountStatus> {
   try {
-    return { ...(await statusOf(lane, descriptor)), isBroken: false };
+    return { ...(await statusOf(queue, descriptor)), isBroken: false };
   } catch (error) {
-    return brokenMountStatus(lane, place, descriptor, error);
+    return brokenMountStatus(queue, place, descriptor, error);
   }
 }
 
@@ -118,12 +118,12 @@ async function mountStatus(lane: Lane, place: Place, descriptor: Descriptor): Pr
  * and undone (UP08): /proc knows the mount behind a descriptor.
  */
 async function brokenMountStatus(
-  lane: Lane,
+  queue: DiskQueue,
   place: Place,
   descriptor: Descriptor,
   error: unknown,
 ): Promise<MountStatus> {
-  const [mountId, parentMountId] = await Promise.all([mountIdOf(lane, descriptor), mountIdOf(lane, place.parent)]);
+  const [mountId, parentMountId] = await Promise.all([mountIdOf(queue, descriptor), mountIdOf(queue, place.parent)]);
   if (mountId === undefined || mountId === parentMountId) throw error;
   const device = { major: 0, minor: 0 };
   return {
@@ -137,13 +137,13 @@ async function brokenMountStatus(
   };
 }
 
-async function mountIdOf(lane: Lane, descriptor: Descriptor): Promise<bigint | undefined> {
-  const text = await lane.run(() => descriptor.during((_, fd) => readFile(`/proc/self/fdinfo/${fd}`, 'utf8')));
+async function mountIdOf(queue: DiskQueue, descriptor: Descriptor): Promise<bigint | undefined> {
+  const text = await queue.run(() => descriptor.during((_, fd) => readFile(`/proc/self/fdinfo/${fd}`, 'utf8')));
   const digits = /^mnt_id:\s*([0-9]+)$/m.exec(text)?.[1];
   return digits === undefined ? undefined : BigInt(digits);
 }
 
 /** Whether a directory that is held open has no entries. */
-export async function isEmptyDirectory(lane: Lane, directory: Descriptor): Promise<boolean> {
-  return (await lane.run(() => directory.during((path) => readdir(path)))).length === 0;
+export async function isEmptyDirectory(queue: DiskQueue, directory: Descriptor): Promise<boolean> {
+  return (await queue.run(() => directory.during((path) => readdir(path)))).length === 0;
 }

@@ -1,12 +1,12 @@
 import { statfs } from 'node:fs/promises';
 import { deviceSizeBytes } from '../../kernel/block/block.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { conditionIn, silentAfterMs, silentCondition } from '../../pool/condition.ts';
 import type { Condition } from '../../pool/pool.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import { unlessLate } from '../../volume/with-timeout.ts';
+import { withTimeout } from '../../volume/with-timeout.ts';
 import type { NodeContext } from '../context.ts';
 import { filesystemCondition } from './condition.ts';
 import { type Located, locate } from './locate.ts';
@@ -38,7 +38,7 @@ export class StatsReader {
 
   /** @throws NotFound if the volume is not at the path */
   async read(id: VolumeId, path: string): Promise<VolumeStats> {
-    const answer = await unlessLate(silentAfterMs, this.#ask(id, path));
+    const answer = await withTimeout(silentAfterMs, this.#ask(id, path));
     if (answer !== 'late') return answer;
     // What is at the path cannot be found out now. If the volume is in use here, it is its disk that is silent.
     const notes = await this.#context.notes();
@@ -59,15 +59,15 @@ export class StatsReader {
 async function measure(context: NodeContext, id: VolumeId, path: string): Promise<VolumeStats> {
   using located = await locate(context, path, id);
   const pool = located.mounted.owner?.pool;
-  const lane = pool?.lane ?? context.lane;
+  const queue = pool?.queue ?? context.queue;
   const [usage, own] = await Promise.all([
-    measureUsage(lane, located).catch(() => undefined),
-    filesystemCondition(context.lane, located),
+    measureUsage(queue, located).catch(() => undefined),
+    filesystemCondition(context.queue, located),
   ]);
   // Asked last: what it says of a disk that hung must not outlast that.
   const pools = pool === undefined ? poolClosed : await conditionIn(pool, id);
   // Its pool's sickness is the cause of all others.
-  if (pool?.lane.closedFor !== undefined) return { usage: [], condition: pools };
+  if (pool?.queue.closedFor !== undefined) return { usage: [], condition: pools };
   if (own.abnormal) return { usage: usage ?? [], condition: own };
   if (usage === undefined) return { usage: [], condition: unreadable };
   return { usage, condition: pools };
@@ -79,16 +79,16 @@ const unreadable: Condition = {
   message: 'The volume answers with errors; see the kernel log of the node.',
 };
 
-function measureUsage(lane: Lane, { look, mounted }: Located): Promise<readonly Usage[]> {
-  return mounted.access === 'block' ? deviceUsage(lane, look.descriptor) : filesystemUsage(lane, look.descriptor);
+function measureUsage(queue: DiskQueue, { look, mounted }: Located): Promise<readonly Usage[]> {
+  return mounted.access === 'block' ? deviceUsage(queue, look.descriptor) : filesystemUsage(queue, look.descriptor);
 }
 
-async function deviceUsage(lane: Lane, device: Descriptor): Promise<readonly Usage[]> {
-  return [{ unit: 'BYTES', total: await deviceSizeBytes(lane, device) }];
+async function deviceUsage(queue: DiskQueue, device: Descriptor): Promise<readonly Usage[]> {
+  return [{ unit: 'BYTES', total: await deviceSizeBytes(queue, device) }];
 }
 
-async function filesystemUsage(lane: Lane, file: Descriptor): Promise<readonly Usage[]> {
-  const { bavail, bfree, blocks, bsize, ffree, files } = await lane.run(() =>
+async function filesystemUsage(queue: DiskQueue, file: Descriptor): Promise<readonly Usage[]> {
+  const { bavail, bfree, blocks, bsize, ffree, files } = await queue.run(() =>
     file.during((path) => statfs(path, { bigint: true })),
   );
   const bytes: Usage = {

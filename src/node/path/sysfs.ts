@@ -1,17 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import type { DeviceNumber } from '../../kernel/block/device.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 
 /** Whether a block device refuses writes; false if there is no such device. */
-export async function isReadonlyDevice(lane: Lane, device: DeviceNumber): Promise<boolean> {
-  return (await readAttribute(lane, device, 'ro')) === '1';
+export async function isReadonlyDevice(queue: DiskQueue, device: DeviceNumber): Promise<boolean> {
+  return (await readAttribute(queue, device, 'ro')) === '1';
 }
 
 /** One of the attributes that sysfs has of a block device (Documentation/ABI/stable/sysfs-block). */
-async function readAttribute(lane: Lane, { major, minor }: DeviceNumber, name: string): Promise<string | undefined> {
+async function readAttribute(
+  queue: DiskQueue,
+  { major, minor }: DeviceNumber,
+  name: string,
+): Promise<string | undefined> {
   try {
-    return (await lane.run(() => readFile(`/sys/dev/block/${major}:${minor}/${name}`, 'utf8'))).trim();
+    return (await queue.run(() => readFile(`/sys/dev/block/${major}:${minor}/${name}`, 'utf8'))).trim();
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return undefined;
     throw error;

@@ -1,6 +1,6 @@
 import { refusesWrites, setRefusesWrites } from '../../kernel/block/block.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { syncFile } from '../../kernel/file/file.ts';
 import { makeDirectoryAt, makeFileAt, removeDirectoryAt, removeFileAt } from '../../kernel/file/path.ts';
 import { bindMount } from '../../kernel/mount/mount.ts';
@@ -22,27 +22,27 @@ export interface Showing {
 }
 
 /** Bind-mounts the staged volume onto its target. */
-export async function show(lane: Lane, pool: Pool, showing: Showing): Promise<void> {
+export async function show(queue: DiskQueue, pool: Pool, showing: Showing): Promise<void> {
   const isDirectory = showing.wanted.access === 'mount';
-  await withTarget(lane, { ...showing, isDirectory }, (target) => bind(pool, showing, target));
+  await withTarget(queue, { ...showing, isDirectory }, (target) => bind(pool, showing, target));
 }
 
 /** Makes the target if it is not there, and mounts on it. If that fails, none is left that was not there (PB17). */
 export async function withTarget(
-  lane: Lane,
+  queue: DiskQueue,
   { isDirectory, look, place }: Pick<Showing, 'look' | 'place'> & { readonly isDirectory: boolean },
   mountOn: (target: Descriptor) => Promise<void>,
 ): Promise<void> {
-  if (look === undefined) await step('publish/target', () => makeTarget(lane, place, isDirectory));
+  if (look === undefined) await step('publish/target', () => makeTarget(queue, place, isDirectory));
   try {
-    using fresh = look === undefined ? await lookAt(lane, place) : undefined;
+    using fresh = look === undefined ? await lookAt(queue, place) : undefined;
     const target = look ?? fresh;
     if (target === undefined || (target.kind === 'directory') !== isDirectory) {
       throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
     }
     await mountOn(target.descriptor);
   } catch (error) {
-    if (look === undefined) await removeTarget(lane, place, isDirectory).catch(() => undefined);
+    if (look === undefined) await removeTarget(queue, place, isDirectory).catch(() => undefined);
     throw error;
   }
 }
@@ -54,24 +54,24 @@ export function missingParent(path: string): FailedPrecondition {
   );
 }
 
-async function makeTarget(lane: Lane, { name, parent }: Place, isDirectory: boolean): Promise<void> {
+async function makeTarget(queue: DiskQueue, { name, parent }: Place, isDirectory: boolean): Promise<void> {
   // Hidden by the mount; until then, and after it, nobody else needs it.
-  if (isDirectory) await makeDirectoryAt(lane, parent, name, 0o750);
-  else await makeFileAt(lane, parent, name, 0o600);
+  if (isDirectory) await makeDirectoryAt(queue, parent, name, 0o750);
+  else await makeFileAt(queue, parent, name, 0o600);
 }
 
 /** Never more than the one empty directory or file (UP06). */
-export async function removeTarget(lane: Lane, { name, parent }: Place, isDirectory: boolean): Promise<void> {
-  if (isDirectory) await removeDirectoryAt(lane, parent, name);
-  else await removeFileAt(lane, parent, name);
+export async function removeTarget(queue: DiskQueue, { name, parent }: Place, isDirectory: boolean): Promise<void> {
+  if (isDirectory) await removeDirectoryAt(queue, parent, name);
+  else await removeFileAt(queue, parent, name);
 }
 
-async function bind({ lane }: Pool, { staged, wanted }: Showing, target: Descriptor): Promise<void> {
+async function bind({ queue }: Pool, { staged, wanted }: Showing, target: Descriptor): Promise<void> {
   const isDevice = wanted.access === 'block';
-  if (isDevice) await setDevice(lane, staged, wanted.attributes.readonly);
+  if (isDevice) await setDevice(queue, staged, wanted.attributes.readonly);
   // Attributes of a mount mean nothing to a device.
   const attributes = isDevice ? {} : wanted.attributes;
-  await step('publish/mount', () => bindMount(lane, { from: staged, target, attributes }));
+  await step('publish/mount', () => bindMount(queue, { from: staged, target, attributes }));
 }
 
 /**
@@ -79,12 +79,12 @@ async function bind({ lane }: Pool, { staged, wanted }: Showing, target: Descrip
  * have a cache of its own, in which old bytes stay for as long as anybody has it open. So it is the one device that takes
  * writes or refuses them. Whoever publishes makes sure before that nobody has it in the other way.
  */
-async function setDevice(lane: Lane, node: Descriptor, isReadonly: boolean): Promise<void> {
-  await using device = await openReadOnly(lane, node);
+async function setDevice(queue: DiskQueue, node: Descriptor, isReadonly: boolean): Promise<void> {
+  await using device = await openReadOnly(queue, node);
   if (refusesWrites(device) === isReadonly) return;
   await step('publish/device', async () => {
     // Of a writer that has gone: afterwards the kernel would complain of each block that it writes back.
-    if (isReadonly) await syncFile(lane, device);
+    if (isReadonly) await syncFile(queue, device);
     setRefusesWrites(device, isReadonly);
   });
 }

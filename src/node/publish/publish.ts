@@ -45,7 +45,7 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
       record.content.type === 'block' ? await publishedOtherwise(context, pool, record, scene, wanted) : [],
   });
   if (plan === 'nothing' || stagedLook === undefined) return;
-  await show(context.lane, pool, { place, look, staged: stagedLook.descriptor, wanted });
+  await show(context.queue, pool, { place, look, staged: stagedLook.descriptor, wanted });
 }
 
 /** What there is at the target and at the staging path, held open. */
@@ -65,18 +65,18 @@ async function observe(
   target: TargetPath,
   staging: TargetPath,
 ): Promise<Scene> {
-  const { lane } = context;
-  const [place, stagingPlace] = await both(openPlace(lane, target), openStagingPlace(context, staging, content, id));
+  const { queue } = context;
+  const [place, stagingPlace] = await both(openPlace(queue, target), openStagingPlace(context, staging, content, id));
   const held: (Disposable | undefined)[] = [place, stagingPlace];
   const dispose = () => {
     for (const one of held) one?.[Symbol.dispose]();
   };
   try {
     if (place === undefined) throw missingParent(target.path);
-    const lookingAtStaging = stagingPlace === undefined ? Promise.resolve(undefined) : lookAt(lane, stagingPlace);
-    const [look, stagedLook] = await both(lookAt(lane, place), lookingAtStaging);
+    const lookingAtStaging = stagingPlace === undefined ? Promise.resolve(undefined) : lookAt(queue, stagingPlace);
+    const [look, stagedLook] = await both(lookAt(queue, place), lookingAtStaging);
     held.push(look, stagedLook);
-    const mounts = new LazyMountTable(lane);
+    const mounts = new LazyMountTable(queue);
     const [at, staged] = await Promise.all([
       identify(context, mounts, look, id),
       identify(context, mounts, stagedLook, id),
@@ -95,7 +95,7 @@ function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: Vol
 
 /** Where else the volume can be seen on this node (PB06, PB08). */
 async function publishedAt(
-  { lane }: NodeContext,
+  { queue }: NodeContext,
   pool: Pool,
   { content, id }: VolumeRecord,
   scene: Scene,
@@ -105,23 +105,23 @@ async function publishedAt(
   const shows =
     content.type === 'mount'
       ? (mount: Mount) => sameDevice(mount.device, stagedMount.device)
-      : await mountsOfDevices(lane, await pool.devices(id));
+      : await mountsOfDevices(queue, await pool.devices(id));
   return placesBesides(scene, shows);
 }
 
 /** Where else a device of the volume can be seen that takes writes, if this one is not to, or the other way round (PB14). */
 async function publishedOtherwise(
-  { lane }: NodeContext,
+  { queue }: NodeContext,
   pool: Pool,
   { id }: VolumeRecord,
   scene: Scene,
   { attributes }: WantedMount,
 ): Promise<string[]> {
   const devices = await Promise.all(
-    (await pool.devices(id)).map(async (each) => ({ ...each, readonly: await isReadonlyDevice(lane, each.device) })),
+    (await pool.devices(id)).map(async (each) => ({ ...each, readonly: await isReadonlyDevice(queue, each.device) })),
   );
   const otherwise = devices.filter(({ readonly }) => readonly !== attributes.readonly);
-  return otherwise.length === 0 ? [] : placesBesides(scene, await mountsOfDevices(lane, otherwise));
+  return otherwise.length === 0 ? [] : placesBesides(scene, await mountsOfDevices(queue, otherwise));
 }
 
 /** Besides its staging path and the target. */

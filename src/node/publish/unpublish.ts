@@ -27,7 +27,7 @@ export interface UnpublishRequest {
 export async function unpublishVolume(context: NodeContext, request: UnpublishRequest): Promise<void> {
   const { isEphemeral, target, volumeId } = request;
   const note = (await context.notes()).read(volumeId);
-  using place = await openPlace(context.lane, target);
+  using place = await openPlace(context.queue, target);
   const undone = place === undefined ? undefined : await unpublishAt(context, place, volumeId, note);
   if (isEphemeral) await removeEphemeral(context, volumeId);
   else await detachLastSeen(context, volumeId, undone);
@@ -51,10 +51,10 @@ async function unpublishAt(
   return undone;
 }
 
-async function remove({ lane }: NodeContext, place: Place, plan: UnpublishPlan): Promise<void> {
+async function remove({ queue }: NodeContext, place: Place, plan: UnpublishPlan): Promise<void> {
   if (plan !== 'remove-directory' && plan !== 'remove-file') return;
   try {
-    await step('unpublish/target', () => removeTarget(lane, place, plan === 'remove-directory'));
+    await step('unpublish/target', () => removeTarget(queue, place, plan === 'remove-directory'));
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return;
     if (!isErrno(error, 'ENOTEMPTY', 'EBUSY')) throw error;
@@ -72,7 +72,7 @@ async function detachLastSeen(context: NodeContext, id: VolumeId, undone: Undone
   const unmounted = undone?.unmounted[0]?.mounted;
   if (unmounted?.access === 'mount') return;
   const pool = unmounted?.owner?.pool ?? (await blockPool(context, id));
-  if (pool !== undefined) await detachUnseen(context.lane, pool, id);
+  if (pool !== undefined) await detachUnseen(context.queue, pool, id);
 }
 
 /** For a replay: its first try may have died between the unmount and the detach. */

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../../kernel/file/path.ts';
 import { bindMount, unmountAt } from '../../kernel/mount/mount.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
@@ -13,9 +13,9 @@ import { mountsOfDevices } from '../path/observe.ts';
 import { type Look, lookAt, type Place } from '../path/path-handle.ts';
 
 /** Opens the node of a device, to be shown elsewhere. */
-export async function openDeviceNode(lane: Lane, devicePath: string): Promise<Descriptor> {
-  await using directory = await openDirectory(lane, dirname(devicePath));
-  return await openBeneath(lane, directory, basename(devicePath));
+export async function openDeviceNode(queue: DiskQueue, devicePath: string): Promise<Descriptor> {
+  await using directory = await openDirectory(queue, dirname(devicePath));
+  return await openBeneath(queue, directory, basename(devicePath));
 }
 
 /** A block volume that is to be staged. */
@@ -29,24 +29,24 @@ export interface DeviceStaging {
 }
 
 /** Attaches the volume and shows its device at the place. */
-export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging): Promise<void> {
+export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceStaging): Promise<void> {
   const { isStale, look, place, volumeId } = staging;
   look?.[Symbol.dispose]();
-  if (isStale) await step('unstage/unmount', () => unmountAt(lane, place.parent, place.name));
-  const attachment = await pool.attach(volumeId, { lasting: true });
+  if (isStale) await step('unstage/unmount', () => unmountAt(queue, place.parent, place.name));
+  const attachment = await pool.attach(volumeId, { persistent: true });
   try {
     await step('stage/device', async () => {
-      if (look === undefined) await makeFileAt(lane, place.parent, place.name, 0o600);
-      await using node = await openDeviceNode(pool.lane, attachment.devicePath);
-      using file = await lookAt(lane, place);
+      if (look === undefined) await makeFileAt(queue, place.parent, place.name, 0o600);
+      await using node = await openDeviceNode(pool.queue, attachment.devicePath);
+      using file = await lookAt(queue, place);
       if (file?.kind !== 'file')
         throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
-      await bindMount(lane, { from: node, target: file.descriptor, attributes: {} });
+      await bindMount(queue, { from: node, target: file.descriptor, attributes: {} });
     });
   } catch (error) {
-    if (look === undefined) await removeFileAt(lane, place.parent, place.name).catch(() => undefined);
+    if (look === undefined) await removeFileAt(queue, place.parent, place.name).catch(() => undefined);
     await attachment.release();
-    await detachUnseen(lane, pool, volumeId);
+    await detachUnseen(queue, pool, volumeId);
     throw error;
   }
   await attachment.release();
@@ -56,11 +56,11 @@ export async function stageDevice(lane: Lane, pool: Pool, staging: DeviceStaging
  * Detaches devices of a block volume that can be seen nowhere any more. A crash may have left one between its last
  * unmount and its detach; earlier versions made a second one for read-only targets.
  */
-export async function detachUnseen(lane: Lane, pool: Pool, id: VolumeId): Promise<void> {
+export async function detachUnseen(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<void> {
   const devices = await pool.devices(id);
   if (devices.length === 0) return;
-  const table = await readMountTable(lane);
+  const table = await readMountTable(queue);
   for (const device of devices) {
-    if (!table.some(await mountsOfDevices(lane, [device]))) await pool.detach(device.device);
+    if (!table.some(await mountsOfDevices(queue, [device]))) await pool.detach(device.device);
   }
 }

@@ -30,9 +30,9 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   using place = await openStagingPlace(context, staging, content, volumeId);
   if (place === undefined) throw missing(staging.path);
   if (content.type === 'block') await requireUnmounted(context, place, staging.path);
-  using look = await lookAt(context.lane, place);
+  using look = await lookAt(context.queue, place);
   const wanted = wantedWhenStaged(content, demand);
-  const sight = await identify(context, new LazyMountTable(context.lane), look, volumeId);
+  const sight = await identify(context, new LazyMountTable(context.queue), look, volumeId);
   if (content.type === 'mount') requireDirectory(sight, staging.path);
   const noted = notedStage(note, staging.path, digest);
   const plan = planStage({
@@ -55,7 +55,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
     if (plan === 'nothing') return undefined;
     await write();
     const device = { volumeId, place, look, isStale: plan === 'restore' };
-    await stageDevice(context.lane, pool, device).catch(withdrawNote);
+    await stageDevice(context.queue, pool, device).catch(withdrawNote);
     return undefined;
   }
   if (look === undefined) throw missing(staging.path);
@@ -81,7 +81,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
 /** It may have grown since it was staged. ext4 grows before it is mounted, or by NodeExpandVolume. */
 async function growAgain(pool: Pool, fsType: FilesystemType, { mounted }: Sight, look: Look): Promise<undefined> {
   if (fsType === 'ext4' || mounted === undefined) return;
-  await using directory = cloneMount(pool.lane, look.descriptor, { readonly: false });
+  await using directory = cloneMount(pool.queue, look.descriptor, { readonly: false });
   await growStaged(pool, fsType, directory, mounted.mount.source);
 }
 
@@ -98,7 +98,7 @@ function requireDirectory({ occupant }: Sight, path: string): void {
 }
 
 /** A device is shown by a file in the staging directory, which must not land in somebody's filesystem. */
-async function requireUnmounted({ lane }: NodeContext, { parent }: Place, path: string): Promise<void> {
-  if (!(await statusOf(lane, parent)).isMountRoot) return;
+async function requireUnmounted({ queue }: NodeContext, { parent }: Place, path: string): Promise<void> {
+  if (!(await statusOf(queue, parent)).isMountRoot) return;
   throw new AlreadyExists(`${shortPath(path)} has something mounted on it, so a block volume cannot be staged there.`);
 }

@@ -16,12 +16,12 @@ import type { Demand } from '../request.ts';
  * @returns undefined if the directory is missing
  */
 export function openStagingPlace(
-  { lane }: NodeContext,
+  { queue }: NodeContext,
   staging: TargetPath,
   content: VolumeContent,
   volumeId: VolumeId,
 ): Promise<Place | undefined> {
-  return content.type === 'mount' ? openPlace(lane, staging) : openPlaceIn(lane, staging, volumeId);
+  return content.type === 'mount' ? openPlace(queue, staging) : openPlaceIn(queue, staging, volumeId);
 }
 
 /** How a volume is mounted at its staging path. Of a block volume's device it is not said whether it takes writes. */
@@ -49,7 +49,7 @@ export async function stagedElsewhere(
   if ('problem' in target) return undefined;
   using place = await openStagingPlace(context, target, content, id);
   if (place === undefined) return undefined;
-  using look = await lookAt(context.lane, place);
-  const { mounted } = await identify(context, new LazyMountTable(context.lane), look, id);
+  using look = await lookAt(context.queue, place);
+  const { mounted } = await identify(context, new LazyMountTable(context.queue), look, id);
   return mounted?.owner?.id === id ? noted : undefined;
 }

@@ -50,19 +50,19 @@ async function optionsThatLiveOn(context: NodeContext, id: VolumeId, notes: Note
 }
 
 async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
-  using place = await openPlace(context.lane, staging);
+  using place = await openPlace(context.queue, staging);
   return place !== undefined && (await unmountStaged(context, place, staging.path, id, 'mount')).unmounted.length > 0;
 }
 
 async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
-  using place = await openPlaceIn(context.lane, staging, id);
+  using place = await openPlaceIn(context.queue, staging, id);
   // Our file is in a directory of the caller's, never in what somebody mounted there.
-  const directory = place && (await statusOf(context.lane, place.parent));
+  const directory = place && (await statusOf(context.queue, place.parent));
   if (place === undefined || directory?.kind !== 'directory' || directory.isMountRoot) return false;
   const { last, unmounted } = await unmountStaged(context, place, staging.path, id, 'block');
   if (last.occupant.kind === 'file') await removeStagedFile(context, place, last.occupant.isEmpty);
   const pool = unmounted.find(({ mounted }) => mounted?.owner?.pool !== undefined)?.mounted?.owner?.pool;
-  if (pool !== undefined) await detachUnseen(context.lane, pool, id);
+  if (pool !== undefined) await detachUnseen(context.queue, pool, id);
   return pool !== undefined;
 }
 
@@ -99,15 +99,19 @@ async function othersOf(context: NodeContext, mounted: Mounted, mounts: LazyMoun
   }
   // Read-only targets show another device of the volume (PB14). Which ones it has, only its pool can tell.
   const devices = owner?.pool === undefined ? [] : await owner.pool.devices(owner.id);
-  const showsDevice = await mountsOfDevices(context.lane, devices);
+  const showsDevice = await mountsOfDevices(context.queue, devices);
   const showsNode = (other: Mount) => sameDevice(other.device, mount.device) && other.root === mount.root;
   return otherPaths(table, (other) => showsNode(other) || showsDevice(other), { mounts: [mount] });
 }
 
-async function removeStagedFile({ lane }: NodeContext, { name, parent, path }: Place, isEmpty: boolean): Promise<void> {
+async function removeStagedFile(
+  { queue }: NodeContext,
+  { name, parent, path }: Place,
+  isEmpty: boolean,
+): Promise<void> {
   if (!isEmpty)
     throw new FailedPrecondition(`${shortPath(path)} has data in it that is not the volume's: move it away.`);
-  await step('unstage/device', () => removeFileAt(lane, parent, name));
+  await step('unstage/device', () => removeFileAt(queue, parent, name));
 }
 
 /**
@@ -120,8 +124,8 @@ async function tidyUp(context: NodeContext, id: VolumeId, path: string): Promise
   const { pool, record } = found;
   const devices = await pool.devices(id);
   if (devices.length === 0) return;
-  const shows = await mountsOfDevices(context.lane, devices);
-  const publishedAt = otherPaths(await new LazyMountTable(context.lane).read(), shows, {});
+  const shows = await mountsOfDevices(context.queue, devices);
+  const publishedAt = otherPaths(await new LazyMountTable(context.queue).read(), shows, {});
   planUnstage({ volumeId: id, path, at: { kind: 'nothing' }, publishedAt });
-  if (record.content.type === 'block') await detachUnseen(context.lane, pool, id);
+  if (record.content.type === 'block') await detachUnseen(context.queue, pool, id);
 }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool, TrimOptions } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { SingleFlight } from '../../volume/object-queue.ts';
+import type { ObjectQueue } from '../../volume/object-queue.ts';
 import { TrimSchedule } from './trim-schedule.ts';
 
 /** Where the timer says what went wrong. Structurally a pino logger. */
@@ -13,7 +13,7 @@ export interface TrimLog {
 export interface TrimTimerOptions {
   readonly pools: Pick<Pools, 'all'>;
   /** Shared with the services: no call for a volume meets its trim. */
-  readonly flights: SingleFlight;
+  readonly objects: ObjectQueue;
   readonly log: TrimLog;
   readonly schedule?: TrimSchedule;
   /** How often the timer looks at its watch. */
@@ -58,24 +58,24 @@ export class TrimTimer {
 /** Trims all volumes of a pool that are mounted. Never rejects: what fails is told, and tried again the next time. */
 export async function trimPool(
   pool: Pool,
-  { flights, log }: Pick<TrimTimerOptions, 'flights' | 'log'>,
+  { objects, log }: Pick<TrimTimerOptions, 'objects' | 'log'>,
   signal: AbortSignal,
 ): Promise<void> {
   for (const { id } of await pool.list(undefined, undefined).catch(() => [])) {
-    // In quarantine its lane is closed.
-    if (signal.aborted || pool.lane.closedFor !== undefined) return;
-    await trimVolume(pool, id, flights, signal).catch((error) => {
+    // In quarantine its queue is closed.
+    if (signal.aborted || pool.queue.closedFor !== undefined) return;
+    await trimVolume(pool, id, objects, signal).catch((error) => {
       if (!signal.aborted) log.warn({ pool: pool.name, volume_id: id, err: error }, 'cannot trim a volume');
     });
   }
 }
 
 /** A slice at a time, so that a call waits for no more than one; a volume that a call is at work on is passed over. */
-async function trimVolume(pool: Pool, id: VolumeId, flights: SingleFlight, signal: AbortSignal): Promise<void> {
+async function trimVolume(pool: Pool, id: VolumeId, objects: ObjectQueue, signal: AbortSignal): Promise<void> {
   let fromBytes = 0n;
-  while (!flights.busy(id)) {
+  while (!objects.busy(id)) {
     const options: TrimOptions = { fromBytes, budgetMs: 0 };
-    const next = await flights.claim([{ object: id }], 'a trim', () => pool.trim(id, options));
+    const next = await objects.claim([{ object: id }], 'a trim', () => pool.trim(id, options));
     if (next === undefined) return;
     fromBytes = next;
     await pause(pauseMs, undefined, { signal, ref: false });

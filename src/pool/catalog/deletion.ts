@@ -25,7 +25,7 @@ export class ImageDeletion {
   }
 
   async remove(id: VolumeId): Promise<void> {
-    const { ballast, devices, index, lane, layout, maker, trash, unsettled } = this.#parts;
+    const { reserve, devices, index, queue, layout, maker, trash, unsettled } = this.#parts;
     const record = index.get(id);
     if (record === undefined) {
       // A copy that was on its way is not wanted any more.
@@ -43,7 +43,7 @@ export class ImageDeletion {
       step('remove/trash', async () => {
         // Removed by hand: what remains to be done is to forget it (DV05).
         const path = layout.volume(id);
-        await unlessGone(lane, path, () => ballast.afloat(lane, () => lane.run(() => rename(path, trashed))));
+        await unlessGone(queue, path, () => reserve.withReserve(queue, () => queue.run(() => rename(path, trashed))));
         await syncBoth(this.#parts);
       }),
     );
@@ -58,8 +58,8 @@ export class ImageDeletion {
    * wants one has it made anew.
    */
   async removeUnusedEphemeral(): Promise<VolumeId[]> {
-    const { index, lane, log, name } = this.#parts;
-    const table = await readMountTable(lane);
+    const { index, queue, log, name } = this.#parts;
+    const table = await readMountTable(queue);
     const removed = Array.from(index.all(), async ({ ephemeral, id }) => {
       if (ephemeral === undefined || (await this.#isMounted(id, table))) return [];
       try {
@@ -80,11 +80,11 @@ export class ImageDeletion {
   }
 
   async list(): Promise<TrashedVolume[]> {
-    const { lane, trash } = this.#parts;
+    const { queue, trash } = this.#parts;
     return Promise.all(
       trash.entries().map(async (entry) => {
         const { deletedAt, path, record } = entry;
-        const image = await statusOf(lane, join(path, 'data')).catch(() => undefined);
+        const image = await statusOf(queue, join(path, 'data')).catch(() => undefined);
         return {
           record,
           deletedAt,
@@ -97,7 +97,7 @@ export class ImageDeletion {
 
   /** One rename, and it is as if it had never been deleted. */
   async restore(id: VolumeId): Promise<VolumeRecord> {
-    const { index, lane, layout, space, trash, unsettled } = this.#parts;
+    const { index, queue, layout, space, trash, unsettled } = this.#parts;
     if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists: there is nothing to restore.`);
     const entry = trash.entries().find(({ record }) => record.id === id);
     if (entry === undefined) throw new NotFound(`There is no volume ${id} in the trash of pool ${this.#parts.name}.`);
@@ -105,7 +105,7 @@ export class ImageDeletion {
     try {
       using _space = await space.holdAgain(entry);
       await step('restore/commit', async () => {
-        await lane.run(() => rename(entry.path, layout.volume(id)));
+        await queue.run(() => rename(entry.path, layout.volume(id)));
         await syncBoth(this.#parts);
       });
       index.put(entry.record);
@@ -125,12 +125,14 @@ export class ImageDeletion {
 
   /** Written before the rename that deletes: what lies in the trash without this mark is unlinked. */
   async #markDeletion(id: VolumeId, undeleteSeconds: number): Promise<Deletion | undefined> {
-    const { ballast, lane, layout, syncs, trash } = this.#parts;
+    const { reserve, queue, layout, syncs, trash } = this.#parts;
     const deletion = deletedNow(undeleteSeconds, trash.poolAgeMs);
     const volume = layout.volume(id);
     const path = join(volume, deletionFileName);
-    const isMarked = await unlessGone(lane, volume, () =>
-      step('remove/mark', () => ballast.afloat(lane, () => replaceFile(lane, syncs, path, JSON.stringify(deletion)))),
+    const isMarked = await unlessGone(queue, volume, () =>
+      step('remove/mark', () =>
+        reserve.withReserve(queue, () => replaceFile(queue, syncs, path, JSON.stringify(deletion))),
+      ),
     );
     // Removed by hand: nothing is left to be kept.
     return isMarked ? deletion : undefined;
@@ -138,12 +140,12 @@ export class ImageDeletion {
 
   /** Of an earlier deletion: one that was cut short, or undone. */
   async #removeMark(id: VolumeId): Promise<void> {
-    const { lane, layout } = this.#parts;
-    await lane.run(() => unlink(join(layout.volume(id), deletionFileName))).catch(ignoreMissing);
+    const { queue, layout } = this.#parts;
+    await queue.run(() => unlink(join(layout.volume(id), deletionFileName))).catch(ignoreMissing);
   }
 }
 
 /** Makes it durable which of the two a volume is in. */
-async function syncBoth({ lane, layout, syncs }: ImageParts): Promise<void> {
-  await Promise.all([syncs.sync(lane, layout.volumes), syncs.sync(lane, layout.trash)]);
+async function syncBoth({ queue, layout, syncs }: ImageParts): Promise<void> {
+  await Promise.all([syncs.sync(queue, layout.volumes), syncs.sync(queue, layout.trash)]);
 }

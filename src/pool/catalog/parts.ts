@@ -1,9 +1,9 @@
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
 import type { Freezer } from '../freeze/freezer.ts';
 import type { ImageDevices } from '../kinds/image/devices.ts';
 import type { ImageMaker } from '../kinds/image/image-maker.ts';
-import type { Ballast } from '../location/reserved-space.ts';
+import type { ReservedSpace } from '../location/reserved-space.ts';
 import type { PoolLog } from '../log.ts';
 import type { PoolCapabilities } from '../pool.ts';
 import type { Layout } from '../records/layout.ts';
@@ -16,7 +16,7 @@ import type { Unsettled } from './unsettled.ts';
 /** What an open image pool consists of, put together once by `openImagePool` and shared by all that works on it. */
 export interface ImageParts {
   readonly name: string;
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   readonly layout: Layout;
   readonly log: PoolLog;
   readonly blockSizeBytes: number;
@@ -31,8 +31,8 @@ export interface ImageParts {
   readonly maker: ImageMaker;
   readonly trash: Trash;
   readonly syncs: DirectorySync;
-  readonly ballast: Ballast;
+  readonly reserve: ReservedSpace;
   readonly unsettled: Unsettled;
   /** Where programs run that repair filesystems: they take no worker thread, but each reads a disk for long. */
-  readonly programs: Lane;
+  readonly programs: DiskQueue;
 }

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { overwriteFile } from '../records/durable-file.ts';
 
@@ -43,19 +43,19 @@ export class PoolAge {
   }
 
   /** @param leastMs as for `ageWhenOpened` */
-  async takeUp(lane: Lane, leastMs: number): Promise<void> {
-    this.#ageWhenOpenedMs = ageWhenOpened(await this.#read(lane), Date.now(), leastMs);
+  async takeUp(queue: DiskQueue, leastMs: number): Promise<void> {
+    this.#ageWhenOpenedMs = ageWhenOpened(await this.#read(queue), Date.now(), leastMs);
   }
 
   /** Durably. Always of one length, so that it is written over in place. */
-  async note(lane: Lane): Promise<void> {
-    await overwriteFile(lane, this.#path, `${`${this.ms}`.padStart(15)} ${new Date().toISOString()}\n`);
+  async note(queue: DiskQueue): Promise<void> {
+    await overwriteFile(queue, this.#path, `${`${this.ms}`.padStart(15)} ${new Date().toISOString()}\n`);
   }
 
   /** undefined if there is no note, or half of one: then the time begins anew, and nothing goes too early. */
-  async #read(lane: Lane): Promise<NotedAge | undefined> {
+  async #read(queue: DiskQueue): Promise<NotedAge | undefined> {
     try {
-      return parseAge(await lane.run(() => readFile(this.#path, 'utf8')));
+      return parseAge(await queue.run(() => readFile(this.#path, 'utf8')));
     } catch (error) {
       if (isErrno(error, 'ENOENT')) return undefined;
       throw error;

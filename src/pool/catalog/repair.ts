@@ -39,7 +39,7 @@ export class ImageRepair {
    * @throws DataLoss if it cannot be repaired, or no clone is possible: then nothing has changed
    */
   async repair(record: VolumeRecord, fsType: FilesystemType): Promise<void> {
-    const { devices, lane, layout, log, maker, name, space, trash } = this.#parts;
+    const { devices, queue, layout, log, maker, name, space, trash } = this.#parts;
     const { id } = record;
     const device = await devices.holder(id);
     if (device !== undefined) throw await attachedHere(id, device);
@@ -50,8 +50,8 @@ export class ImageRepair {
     const image = { path: join(directory, 'data'), fsType, blockSizeBytes: record.blockSizeBytes };
     try {
       await step('repair/clone', async () => {
-        await lane.run(() => mkdir(directory, { mode: 0o700 }));
-        await reflink(lane, layout.data(id), image.path);
+        await queue.run(() => mkdir(directory, { mode: 0o700 }));
+        await reflink(queue, layout.data(id), image.path);
       });
       await step('repair/check', () => this.#mend(id, image));
       const original = await this.#keepOriginal(record);
@@ -69,18 +69,19 @@ export class ImageRepair {
   }
 
   async #mend(id: VolumeId, image: PrivateImage): Promise<void> {
-    const { lane, programs } = this.#parts;
+    const { queue, programs } = this.#parts;
     const { fsType, path } = image;
     const mount = () =>
-      withDevice(lane, image, (device) => mountBriefly(lane, fsType, device, fsType === 'xfs' ? [['nouuid']] : []));
+      withDevice(queue, image, (device) => mountBriefly(queue, fsType, device, fsType === 'xfs' ? [['nouuid']] : []));
     try {
       if (fsType === 'ext4') await programs.run(() => repairExt4(path));
       else if (fsType === 'xfs') await programs.run(() => repairXfs(path, mount));
       else await programs.run(() => checkBtrfs(path));
       await mount();
-      await syncFile(lane, path);
+      await syncFile(queue, path);
     } catch (error) {
-      if (!(error instanceof CommandError || error instanceof KernelError) || lane.closedFor !== undefined) throw error;
+      if (!(error instanceof CommandError || error instanceof KernelError) || queue.closedFor !== undefined)
+        throw error;
       throw new DataLoss(
         `volume ${id}: its ${fsType} is damaged and could not be repaired on a clone (${error.message}). It is left as it is: try ${commands[fsType]} on a copy of ${this.#parts.layout.data(id)}, or restore a snapshot or backup.`,
       );
@@ -89,7 +90,7 @@ export class ImageRepair {
 
   /** A clone too, so that it has a life of its own from the start; whether the repaired one ever takes its place or not. */
   async #keepOriginal(damaged: VolumeRecord): Promise<TrashEntry> {
-    const { lane, layout, name, syncs, trash, undeleteSeconds, unsettled } = this.#parts;
+    const { queue, layout, name, syncs, trash, undeleteSeconds, unsettled } = this.#parts;
     const deletion = deletedNow(Math.max(keptSeconds, damaged.undeleteSeconds ?? undeleteSeconds), trash.poolAgeMs);
     const { deletedAt } = deletion;
     const { ephemeral: _ephemeral, publication: _publication, repair: _repair, ...rest } = damaged;
@@ -103,14 +104,14 @@ export class ImageRepair {
     const draft = layout.newDraft(id);
     const path = layout.newTrash(id);
     await step('repair/keep', async () => {
-      await lane.run(() => mkdir(draft, { mode: 0o700 }));
-      await reflink(lane, layout.data(damaged.id), join(draft, 'data'));
-      await syncFile(lane, join(draft, 'data'));
-      await writeNewFile(lane, join(draft, 'volume.json'), serializeRecord(record));
-      await writeNewFile(lane, join(draft, deletionFileName), JSON.stringify(deletion));
-      await syncs.sync(lane, draft);
-      await lane.run(() => rename(draft, path));
-      await syncs.sync(lane, layout.trash);
+      await queue.run(() => mkdir(draft, { mode: 0o700 }));
+      await reflink(queue, layout.data(damaged.id), join(draft, 'data'));
+      await syncFile(queue, join(draft, 'data'));
+      await writeNewFile(queue, join(draft, 'volume.json'), serializeRecord(record));
+      await writeNewFile(queue, join(draft, deletionFileName), JSON.stringify(deletion));
+      await syncs.sync(queue, draft);
+      await queue.run(() => rename(draft, path));
+      await syncs.sync(queue, layout.trash);
     }).catch(async (error) => {
       trash.purge(draft);
       await unsettled.recheck([id]);
@@ -123,16 +124,16 @@ export class ImageRepair {
 
   /** The record first: cut short in between, the next stage repairs again, and never goes without a word. */
   async #replace(repaired: VolumeRecord, imagePath: string): Promise<void> {
-    const { index, lane, layout, space, syncs, unsettled } = this.#parts;
+    const { index, queue, layout, space, syncs, unsettled } = this.#parts;
     const { id } = repaired;
     await unsettled.change([id], () =>
-      step('repair/record', () => replaceFile(lane, syncs, layout.record(id), serializeRecord(repaired))),
+      step('repair/record', () => replaceFile(queue, syncs, layout.record(id), serializeRecord(repaired))),
     );
     index.put(repaired);
     try {
       await step('repair/commit', async () => {
-        await lane.run(() => rename(imagePath, layout.data(id)));
-        await syncs.sync(lane, layout.volume(id));
+        await queue.run(() => rename(imagePath, layout.data(id)));
+        await syncs.sync(queue, layout.volume(id));
       });
     } finally {
       // Also if it is the sync that failed.

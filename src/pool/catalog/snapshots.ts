@@ -80,12 +80,12 @@ export class ImageSnapshots {
 
   /** A clone takes nothing yet, but its source will have to write anew what it has written; a copy takes all of it at once. */
   async #neededSpace(drafts: readonly Draft[]): Promise<SpaceRequest> {
-    const { lane, layout, maker } = this.#parts;
+    const { queue, layout, maker } = this.#parts;
     if (maker.cloning === 'reflink') return { newBytes: 0n, sourceIds: drafts.map(({ source }) => source.id) };
     const copies = drafts.map(async ({ directory, source }) => {
-      const wholeBytes = await allocatedBytesOf(lane, layout.data(source.id));
+      const wholeBytes = await allocatedBytesOf(queue, layout.data(source.id));
       // What a try that was cut short has copied it need not ask for again.
-      return larger(0n, wholeBytes - (await allocatedBytesOf(lane, join(directory, 'data'))));
+      return larger(0n, wholeBytes - (await allocatedBytesOf(queue, join(directory, 'data'))));
     });
     return { newBytes: (await Promise.all(copies)).reduce((sum, bytes) => sum + bytes, 0n) };
   }
@@ -103,12 +103,12 @@ export class ImageSnapshots {
    * not come to (GR17).
    */
   async removeGroup(id: GroupId): Promise<void> {
-    const { lane, layout, snapshotIndex, syncs, unsettled } = this.#parts;
+    const { queue, layout, snapshotIndex, syncs, unsettled } = this.#parts;
     if (snapshotIndex.getGroup(id) !== undefined) {
       await unsettled.change([id], () =>
         step('group/remove', async () => {
-          await lane.run(() => unlink(layout.group(id))).catch(ignoreMissing);
-          await syncs.sync(lane, layout.groups);
+          await queue.run(() => unlink(layout.group(id))).catch(ignoreMissing);
+          await syncs.sync(queue, layout.groups);
         }),
       );
       snapshotIndex.deleteGroup(id);
@@ -119,9 +119,9 @@ export class ImageSnapshots {
 
   /** Copies of a group that was never cut: no record tells of them, but their names follow from the group's. */
   async #discardCopies(id: GroupId): Promise<void> {
-    const { index, lane, layout, maker, trash } = this.#parts;
+    const { index, queue, layout, maker, trash } = this.#parts;
     if (maker.cloning !== 'copy') return;
-    const names = new Set(await lane.run(() => readdir(layout.drafts)));
+    const names = new Set(await queue.run(() => readdir(layout.drafts)));
     for (const volume of index.all()) {
       const memberId = memberIdFor(id, volume.id);
       const draft = layout.copyDraft(memberId);
@@ -148,15 +148,15 @@ export class ImageSnapshots {
   }
 
   async #discard(ids: readonly SnapshotId[]): Promise<void> {
-    const { ballast, lane, layout, snapshotIndex, syncs, trash, unsettled } = this.#parts;
+    const { reserve, queue, layout, snapshotIndex, syncs, trash, unsettled } = this.#parts;
     for (const id of ids) {
       const trashed = layout.newTrash(id);
       await unsettled.change([id], () =>
         step('snapshot/remove', async () => {
           // Removed by hand: what remains to be done is to forget it.
           const path = layout.snapshot(id);
-          await unlessGone(lane, path, () => ballast.afloat(lane, () => lane.run(() => rename(path, trashed))));
-          await finishAll([syncs.sync(lane, layout.snapshots), syncs.sync(lane, layout.trash)]);
+          await unlessGone(queue, path, () => reserve.withReserve(queue, () => queue.run(() => rename(path, trashed))));
+          await finishAll([syncs.sync(queue, layout.snapshots), syncs.sync(queue, layout.trash)]);
         }),
       );
       snapshotIndex.delete(id);
@@ -165,11 +165,11 @@ export class ImageSnapshots {
   }
 
   async #draft(spec: SnapshotSpec): Promise<Draft> {
-    const { devices, index, lane, layout, maker, name, snapshotIndex } = this.#parts;
+    const { devices, index, queue, layout, maker, name, snapshotIndex } = this.#parts;
     if (snapshotIndex.get(spec.id) !== undefined) throw new AlreadyExists(`snapshot ${spec.id} exists already.`);
     const source = index.get(spec.sourceId);
     if (source === undefined) throw new NotFound(`There is no volume ${spec.sourceId} in pool ${name}.`);
-    await requireWhole(lane, layout.image(source));
+    await requireWhole(queue, layout.image(source));
     if (maker.cloning === 'copy' && (await devices.holder(spec.sourceId)) !== undefined) {
       throw copyInUse(spec.sourceId, name);
     }
@@ -179,9 +179,9 @@ export class ImageSnapshots {
   }
 
   async #make(drafts: readonly Draft[], group: GroupSpec | undefined): Promise<SnapshotRecord[]> {
-    const { freezer, lane, log, name, syncs } = this.#parts;
+    const { freezer, queue, log, name, syncs } = this.#parts;
     for (const { directory } of drafts) {
-      await step('snapshot/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: true })));
+      await step('snapshot/directory', () => queue.run(() => mkdir(directory, { mode: 0o700, recursive: true })));
     }
     const targets = drafts.map(({ target }) => target);
     const { result: createdAt, frozenMs } = await freezer.whileFrozen(targets, this.#cutOf(drafts));
@@ -203,11 +203,11 @@ export class ImageSnapshots {
           ...(group === undefined ? {} : { groupId: group.id }),
         };
         await step('snapshot/record', async () => {
-          await syncFile(lane, join(directory, 'data'));
+          await syncFile(queue, join(directory, 'data'));
           const path = join(directory, 'snapshot.json');
-          await lane.run(() => unlink(path)).catch(ignoreMissing);
-          await writeNewFile(lane, path, serializeSnapshot(record));
-          await syncs.sync(lane, directory);
+          await queue.run(() => unlink(path)).catch(ignoreMissing);
+          await writeNewFile(queue, path, serializeSnapshot(record));
+          await syncs.sync(queue, directory);
         });
         return record;
       }),
@@ -230,7 +230,7 @@ export class ImageSnapshots {
       async work(late) {
         const createdAt = new Date().toISOString();
         await finishAllOrStop(clones, late, ({ clone, isAtRest }, signal) =>
-          step('snapshot/cut', () => clone.complete({ isAtRest, signal })),
+          step('snapshot/take', () => clone.complete({ isAtRest, signal })),
         );
         return createdAt;
       },
@@ -242,19 +242,19 @@ export class ImageSnapshots {
     records: readonly SnapshotRecord[],
     group: GroupSpec | undefined,
   ): Promise<void> {
-    const { lane, layout, snapshotIndex, syncs } = this.#parts;
+    const { queue, layout, snapshotIndex, syncs } = this.#parts;
     await step('snapshot/commit', async () => {
       for (const draft of drafts) {
-        await lane.run(() => rename(draft.directory, layout.snapshot(draft.spec.id)));
+        await queue.run(() => rename(draft.directory, layout.snapshot(draft.spec.id)));
         draft.isInPlace = true;
       }
-      await syncs.sync(lane, layout.snapshots);
+      await syncs.sync(queue, layout.snapshots);
     });
     if (group !== undefined) {
       const [first] = records;
       if (first === undefined) throw new InternalError(`group ${group.id} has no members.`);
       const groupRecord: GroupRecord = { ...group, createdAt: first.createdAt, memberIds: records.map(({ id }) => id) };
-      await step('group/commit', () => replaceFile(lane, syncs, layout.group(group.id), serializeGroup(groupRecord)));
+      await step('group/commit', () => replaceFile(queue, syncs, layout.group(group.id), serializeGroup(groupRecord)));
       snapshotIndex.putGroup(groupRecord);
     }
     for (const record of records) snapshotIndex.put(record);

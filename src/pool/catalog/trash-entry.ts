@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../volume/record.ts';
@@ -83,13 +83,13 @@ export interface TrashContents {
 }
 
 /** Reads what lies in the trash, all of it or what had one id; changes nothing. */
-export async function readTrash(lane: Lane, layout: Layout, id?: VolumeId | SnapshotId): Promise<TrashContents> {
+export async function readTrash(queue: DiskQueue, layout: Layout, id?: VolumeId | SnapshotId): Promise<TrashContents> {
   const contents: TrashContents = { kept: [], unkept: [], unreadable: [] };
-  for (const name of await lane.run(() => readdir(layout.trash))) {
+  for (const name of await queue.run(() => readdir(layout.trash))) {
     if (id !== undefined && !name.startsWith(`${id}.`)) continue;
     const path = join(layout.trash, name);
     try {
-      const entry = await readEntry(lane, path);
+      const entry = await readEntry(queue, path);
       if (entry === undefined) contents.unkept.push(path);
       else contents.kept.push(entry);
     } catch (error) {
@@ -100,16 +100,16 @@ export async function readTrash(lane: Lane, layout: Layout, id?: VolumeId | Snap
 }
 
 /** undefined if it is not to be kept. */
-async function readEntry(lane: Lane, path: string): Promise<TrashEntry | undefined> {
+async function readEntry(queue: DiskQueue, path: string): Promise<TrashEntry | undefined> {
   const deletionPath = join(path, deletionFileName);
   let text: string;
   try {
-    text = await lane.run(() => readFile(deletionPath, 'utf8'));
+    text = await queue.run(() => readFile(deletionPath, 'utf8'));
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
     throw error;
   }
   const recordPath = join(path, 'volume.json');
-  const record = parseRecord(await lane.run(() => readFile(recordPath, 'utf8')), recordPath);
+  const record = parseRecord(await queue.run(() => readFile(recordPath, 'utf8')), recordPath);
   return { ...parseStored(storedDeletion, text, deletionPath), path, record };
 }

@@ -1,6 +1,6 @@
 import { lstat, readdir, rename, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { DirectorySync, syncFile } from '../../kernel/file/file.ts';
 import { isOpenElsewhere } from '../../kernel/file/lock.ts';
@@ -28,7 +28,7 @@ const notingIntervalMs = 600_000;
  * found by the next start.
  */
 export class Trash {
-  readonly #lane: Lane;
+  readonly #queue: DiskQueue;
   readonly #layout: Layout;
   readonly #onError: (path: string, error: unknown) => void;
   readonly #kept = new Map<string, TrashEntry>();
@@ -43,8 +43,8 @@ export class Trash {
   /** Hears what has been unlinked. */
   onGone: ((path: string) => void) | undefined;
 
-  constructor(lane: Lane, layout: Layout, onError: (path: string, error: unknown) => void) {
-    this.#lane = lane;
+  constructor(queue: DiskQueue, layout: Layout, onError: (path: string, error: unknown) => void) {
+    this.#queue = queue;
     this.#layout = layout;
     this.#onError = onError;
     this.#age = new PoolAge(layout.age);
@@ -57,13 +57,13 @@ export class Trash {
    */
   async sweep(): Promise<number> {
     const { drafts } = this.#layout;
-    const { kept, unkept, unreadable } = await readTrash(this.#lane, this.#layout);
-    await this.#age.takeUp(this.#lane, Math.max(0, ...kept.map(({ poolAgeMs = 0 }) => poolAgeMs)));
+    const { kept, unkept, unreadable } = await readTrash(this.#queue, this.#layout);
+    await this.#age.takeUp(this.#queue, Math.max(0, ...kept.map(({ poolAgeMs = 0 }) => poolAgeMs)));
     for (const entry of kept) this.keep(await this.#begin(entry));
     for (const path of unkept) this.purge(path);
     for (const { path, error } of unreadable) this.#onError(path, error);
     let queued = unkept.length;
-    for (const name of await this.#lane.run(() => readdir(drafts))) {
+    for (const name of await this.#queue.run(() => readdir(drafts))) {
       const path = join(drafts, name);
       if (name.endsWith(copySuffix) && !(await this.#isForgotten(path))) continue;
       await this.#purgeDraft(path);
@@ -102,7 +102,7 @@ export class Trash {
    * @returns what nobody keeps
    */
   async reread(id: VolumeId | SnapshotId): Promise<readonly string[]> {
-    const { kept, unkept } = await readTrash(this.#lane, this.#layout, id);
+    const { kept, unkept } = await readTrash(this.#queue, this.#layout, id);
     for (const entry of this.entries()) if (entry.record.id === id) this.forget(entry);
     for (const entry of kept) if (!this.#ending.has(entry.path)) this.keep(entry);
     return unkept;
@@ -137,11 +137,11 @@ export class Trash {
 
   /** Takes a name away at once, so that it can be used anew, and queues what had it. Nothing there: nothing to do. */
   async discard(path: string, trashed: string): Promise<void> {
-    const isMoved = await unlessGone(this.#lane, path, () => this.#lane.run(() => rename(path, trashed)));
+    const isMoved = await unlessGone(this.#queue, path, () => this.#queue.run(() => rename(path, trashed)));
     if (isMoved) this.purge(trashed);
   }
 
-  /** A copy's draft has a lasting name: whoever goes on with it must not meet what is queued. */
+  /** A copy's draft has a persistent name: whoever goes on with it must not meet what is queued. */
   async #purgeDraft(path: string): Promise<void> {
     const name = basename(path, copySuffix);
     const id = parseVolumeId(name) ?? parseSnapshotId(name);
@@ -170,7 +170,7 @@ export class Trash {
       try {
         await work();
       } catch (error) {
-        if (this.#lane.closedFor === undefined) this.#onError(path, error);
+        if (this.#queue.closedFor === undefined) this.#onError(path, error);
       }
     });
   }
@@ -184,7 +184,7 @@ export class Trash {
     const { deletedAt, path, purgeAt } = entry;
     const deletion = { deletedAt, purgeAt, poolAgeMs: this.#age.ms };
     const text = JSON.stringify(deletion);
-    await replaceFile(this.#lane, new DirectorySync(), join(path, deletionFileName), text).catch(() => undefined);
+    await replaceFile(this.#queue, new DirectorySync(), join(path, deletionFileName), text).catch(() => undefined);
     return { ...entry, ...deletion };
   }
 
@@ -204,7 +204,7 @@ export class Trash {
     try {
       await step('remove/unmark', async () => {
         await this.#unlinkFile(mark);
-        await syncFile(this.#lane, entry.path);
+        await syncFile(this.#queue, entry.path);
       });
     } catch (error) {
       // If it still has its mark nothing has changed. Otherwise it goes at the next start.
@@ -222,13 +222,13 @@ export class Trash {
       // XFS lets go of an unlinked file's blocks later, of a truncated one's at once: until then they are not free, and
       // count as shared.
       if (isNeeded || (this.isShared(path) && !(await this.#isRead(path))))
-        await this.#lane.run(() => truncate(join(path, 'data'))).catch(ignoreMissing);
+        await this.#queue.run(() => truncate(join(path, 'data'))).catch(ignoreMissing);
       await finishAll(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
-      await this.#lane.run(() => rmdir(path)).catch(ignoreMissing);
+      await this.#queue.run(() => rmdir(path)).catch(ignoreMissing);
     } catch (error) {
       // More than a volume has: half a copy, a snapshot. Or a plain file in tmp/, with which a start tried the disk out.
       if (!isErrno(error, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw error;
-      await this.#lane.run(() => rm(path, { recursive: true, force: true }));
+      await this.#queue.run(() => rm(path, { recursive: true, force: true }));
     }
     this.#ending.delete(path);
     this.onGone?.(path);
@@ -236,12 +236,12 @@ export class Trash {
 
   /** Whether somebody reads the image: changed blocks are told to their end, also of a snapshot that is gone (SM14). */
   async #isRead(path: string): Promise<boolean> {
-    return (await isOpenElsewhere(this.#lane, join(path, 'data')).catch(ignoreMissing)) ?? false;
+    return (await isOpenElsewhere(this.#queue, join(path, 'data')).catch(ignoreMissing)) ?? false;
   }
 
   /** Less work than rm(), which looks at everything before it unlinks it. */
   async #unlinkFile(path: string): Promise<void> {
-    await this.#lane.run(() => unlink(path)).catch(ignoreMissing);
+    await this.#queue.run(() => unlink(path)).catch(ignoreMissing);
   }
 
   #expire(): void {
@@ -261,11 +261,11 @@ export class Trash {
   /** A note that is not made costs nothing but that some time does not count. */
   async #noteAge(): Promise<void> {
     this.#notedMs = performance.now();
-    await this.#age.note(this.#lane).catch(() => undefined);
+    await this.#age.note(this.#queue).catch(() => undefined);
   }
 
   async #isThere(path: string): Promise<boolean> {
-    return this.#lane
+    return this.#queue
       .run(() => lstat(path))
       .then(
         () => true,
@@ -274,7 +274,7 @@ export class Trash {
   }
 
   async #isForgotten(path: string): Promise<boolean> {
-    const { mtimeMs } = await this.#lane.run(() => stat(path));
+    const { mtimeMs } = await this.#queue.run(() => stat(path));
     return Date.now() - mtimeMs > forgottenAfterMs;
   }
 }

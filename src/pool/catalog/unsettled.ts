@@ -1,4 +1,4 @@
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
 import {
@@ -18,7 +18,7 @@ import type { Trash } from './trash.ts';
 type Id = VolumeId | SnapshotId | GroupId;
 
 export interface UnsettledOptions {
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   readonly layout: Layout;
   readonly index: RecordIndex;
   readonly snapshotIndex: SnapshotIndex;
@@ -86,16 +86,16 @@ export class Unsettled {
   }
 
   async #settleVolume(id: VolumeId): Promise<void> {
-    const { index, lane, layout } = this.#options;
-    index.restate(id, await readVolume(lane, layout, id));
+    const { index, queue, layout } = this.#options;
+    index.restate(id, await readVolume(queue, layout, id));
     await this.#sync(layout.volumes);
     if (index.has(id)) await this.#sync(layout.volume(id));
     await this.#settleTrash(id);
   }
 
   async #settleSnapshot(id: SnapshotId): Promise<void> {
-    const { lane, layout, snapshotIndex, trash } = this.#options;
-    const read = await readSnapshot(lane, layout, id);
+    const { queue, layout, snapshotIndex, trash } = this.#options;
+    const read = await readSnapshot(queue, layout, id);
     const [record] = read.records;
     // Whether it has its group has to be known first.
     if (record?.groupId !== undefined) await this.settle(record.groupId);
@@ -109,8 +109,8 @@ export class Unsettled {
   }
 
   async #settleGroup(id: GroupId): Promise<void> {
-    const { lane, layout, snapshotIndex } = this.#options;
-    snapshotIndex.restateGroup(id, await readGroup(lane, layout, id));
+    const { queue, layout, snapshotIndex } = this.#options;
+    snapshotIndex.restateGroup(id, await readGroup(queue, layout, id));
     await this.#sync(layout.groups);
   }
 
@@ -122,8 +122,8 @@ export class Unsettled {
   }
 
   async #sync(directory: string): Promise<void> {
-    const { lane, syncs } = this.#options;
-    await syncs.sync(lane, directory).catch((error) => {
+    const { queue, syncs } = this.#options;
+    await syncs.sync(queue, directory).catch((error) => {
       // Removed by hand since.
       if (!isErrno(error, 'ENOENT')) throw error;
     });

@@ -45,7 +45,7 @@ export class ImageVolumes {
 
   /** Made in tmp/ and renamed when whole: before the rename nothing exists, after it everything does. */
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
-    const { devices, index, lane, layout, maker, space, syncs, trash, unsettled } = this.#parts;
+    const { devices, index, queue, layout, maker, space, syncs, trash, unsettled } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
     const from = source === undefined ? undefined : await this.#imageOf(source);
     const record: VolumeRecord = {
@@ -71,32 +71,32 @@ export class ImageVolumes {
     const data = join(directory, 'data');
     let place = directory;
     // What a try that was cut short has copied it need not ask for again.
-    const copiedBytes = isCopy ? await allocatedBytesOf(lane, data) : 0n;
+    const copiedBytes = isCopy ? await allocatedBytesOf(queue, data) : 0n;
     using held = await space.hold({
       newBytes: larger(0n, spec.sizeBytes - copiedBytes),
       provisioning: spec.provisioning,
-      taken: async () => (await allocatedBytesOf(lane, data)) - copiedBytes,
+      taken: async () => (await allocatedBytesOf(queue, data)) - copiedBytes,
       sourceIds: source?.type === 'volume' && !isCopy ? [source.id] : [],
     });
     try {
-      await step('create/directory', () => lane.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
+      await step('create/directory', () => queue.run(() => mkdir(directory, { mode: 0o700, recursive: isCopy })));
       const writeRecord = () =>
         step('create/record', async () => {
           const path = join(directory, 'volume.json');
           // The draft of a copy may have one from a try that was cut short.
-          if (isCopy) await lane.run(() => rm(path, { force: true }));
-          await writeNewFile(lane, path, serializeRecord(record));
+          if (isCopy) await queue.run(() => rm(path, { force: true }));
+          await writeNewFile(queue, path, serializeRecord(record));
         });
       if (from === undefined) await this.#makeBlank(spec, directory, writeRecord);
       else {
         await finishAll([this.#cloneInto(spec, from, data), writeRecord()]);
-        await syncs.sync(lane, directory);
+        await syncs.sync(queue, directory);
         if (!isCopy) await held.confirm();
       }
       await step('create/commit', async () => {
-        await lane.run(() => rename(directory, layout.volume(spec.id)));
+        await queue.run(() => rename(directory, layout.volume(spec.id)));
         place = layout.volume(spec.id);
-        await syncs.sync(lane, layout.volumes);
+        await syncs.sync(queue, layout.volumes);
       });
     } catch (error) {
       // A copy is kept: the retry goes on with it.
@@ -113,10 +113,10 @@ export class ImageVolumes {
 
   /** The image grows before the record says so; cut short in between, it is finished by the next start. */
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
-    const { devices, index, lane, layout, space } = this.#parts;
+    const { devices, index, queue, layout, space } = this.#parts;
     const record = this.require(id);
     const grown = { ...record, sizeBytes };
-    await requireWhole(lane, layout.image(record));
+    await requireWhole(queue, layout.image(record));
     if (sizeBytes > record.sizeBytes) {
       const newBytes = sizeBytes - record.sizeBytes;
       using _space = await space.hold({ newBytes, provisioning: record.provisioning });
@@ -138,17 +138,17 @@ export class ImageVolumes {
    * what is made from them be too small.
    */
   async finishGrowth(): Promise<VolumeId[]> {
-    const { ballast, devices, index, lane, layout, syncs } = this.#parts;
+    const { reserve, devices, index, queue, layout, syncs } = this.#parts;
     const finished: VolumeId[] = [];
     for (const record of [...index.all()]) {
       const { id } = record;
-      const image = await statusOf(lane, layout.data(id)).catch(ignoreMissing);
+      const image = await statusOf(queue, layout.data(id)).catch(ignoreMissing);
       if (image === undefined) continue;
       const sizeBytes = image.sizeBytes - (image.sizeBytes % granularityBytes);
       if (sizeBytes <= record.sizeBytes) continue;
       const grown = { ...record, sizeBytes };
       await step('grow/record', () =>
-        ballast.afloat(lane, () => replaceFile(lane, syncs, layout.record(id), serializeRecord(grown))),
+        reserve.withReserve(queue, () => replaceFile(queue, syncs, layout.record(id), serializeRecord(grown))),
       );
       index.put(grown);
       await devices.refreshSize(id);
@@ -158,9 +158,9 @@ export class ImageVolumes {
   }
 
   async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
-    const { index, lane, layout, space } = this.#parts;
+    const { index, queue, layout, space } = this.#parts;
     const record = this.require(id);
-    if (changes.provisioning !== undefined) await requireWhole(lane, layout.image(record));
+    if (changes.provisioning !== undefined) await requireWhole(queue, layout.image(record));
     const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } = changes;
     const modified = { ...record, provisioning, ...(undeleteSeconds === undefined ? {} : { undeleteSeconds }) };
     try {
@@ -179,44 +179,44 @@ export class ImageVolumes {
   }
 
   async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
-    const { ballast, devices, index, lane } = this.#parts;
+    const { reserve, devices, index, queue } = this.#parts;
     const { publication: _before, ...unpublished } = this.require(id);
     const device = publication === undefined ? await devices.holder(id) : undefined;
     if (device !== undefined) throw await attachedHere(id, device);
     const record = publication === undefined ? unpublished : { ...unpublished, publication };
-    await step('publication/record', () => ballast.afloat(lane, () => this.#record(record)));
+    await step('publication/record', () => reserve.withReserve(queue, () => this.#record(record)));
     index.put(record);
     return record;
   }
 
   async #record(record: VolumeRecord): Promise<void> {
-    const { lane, layout, syncs, unsettled } = this.#parts;
+    const { queue, layout, syncs, unsettled } = this.#parts;
     await unsettled.change([record.id], () =>
-      replaceFile(lane, syncs, layout.record(record.id), serializeRecord(record)),
+      replaceFile(queue, syncs, layout.record(record.id), serializeRecord(record)),
     );
   }
 
   /** All or nothing: some filesystems keep what they have allocated before they ran full, and make the file longer. */
   async #enlarge(grown: VolumeRecord): Promise<void> {
-    const { lane, layout, maker } = this.#parts;
+    const { queue, layout, maker } = this.#parts;
     const path = layout.data(grown.id);
-    const { sizeBytes } = await statusOf(lane, path);
+    const { sizeBytes } = await statusOf(queue, path);
     try {
       await maker.enlarge(path, grown);
     } catch (error) {
       // No device shows what lies behind the old end yet. Blocks there go when a longer file is cut off.
-      await resizeFile(lane, path, larger(sizeBytes, grown.sizeBytes)).catch(() => undefined);
-      await resizeFile(lane, path, sizeBytes).catch(() => undefined);
+      await resizeFile(queue, path, larger(sizeBytes, grown.sizeBytes)).catch(() => undefined);
+      await resizeFile(queue, path, sizeBytes).catch(() => undefined);
       throw error;
     }
   }
 
   /** Its size was promised before; now it takes all of it, which must be there however much is promised. */
   async #makeThick(record: VolumeRecord): Promise<void> {
-    const { lane, layout, maker, space } = this.#parts;
+    const { queue, layout, maker, space } = this.#parts;
     const { id, sizeBytes } = record;
-    const beforeBytes = await allocatedBytesOf(lane, layout.data(id));
-    const taken = async () => (await allocatedBytesOf(lane, layout.data(id))) - beforeBytes;
+    const beforeBytes = await allocatedBytesOf(queue, layout.data(id));
+    const taken = async () => (await allocatedBytesOf(queue, layout.data(id))) - beforeBytes;
     using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, sizeBytes - beforeBytes), taken });
     try {
       await step('modify/data', () => maker.enlarge(layout.data(id), { sizeBytes, provisioning: 'thick' }));
@@ -234,13 +234,13 @@ export class ImageVolumes {
    * is free, and says so to its device (FITRIM); to look for holes from outside would race with its writes.
    */
   async #releaseUnwritten({ content, id }: VolumeRecord): Promise<void> {
-    const { devices, lane, layout } = this.#parts;
+    const { devices, queue, layout } = this.#parts;
     const inUse = await devices.inUse(id);
-    if (inUse.length === 0) return punchUnwritten(lane, layout.data(id));
+    if (inUse.length === 0) return punchUnwritten(queue, layout.data(id));
     const device = inUse.find(({ readonly }) => !readonly);
     const mounted =
       content.type === 'mount' && device !== undefined
-        ? await openMounted(lane, await readMountTable(lane), device)
+        ? await openMounted(queue, await readMountTable(queue), device)
         : undefined;
     if (mounted === undefined) {
       throw new FailedPrecondition(
@@ -248,17 +248,17 @@ export class ImageVolumes {
       );
     }
     await using directory = mounted;
-    await trim(lane, directory);
+    await trim(queue, directory);
   }
 
   /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
   async #makeBlank(spec: VolumeSpec, directory: string, writeRecord: () => Promise<void>): Promise<void> {
-    const { blockSizeBytes, lane, maker, syncs } = this.#parts;
+    const { blockSizeBytes, queue, maker, syncs } = this.#parts;
     const image = await step('create/data', () => maker.create(join(directory, 'data'), spec));
     try {
       await finishAll([
         maker.complete(spec, image, blockSizeBytes),
-        writeRecord().then(() => syncs.sync(lane, directory)),
+        writeRecord().then(() => syncs.sync(queue, directory)),
       ]);
     } finally {
       image.closeLater();
@@ -280,15 +280,15 @@ export class ImageVolumes {
 
   /** @throws NotFound, DataLoss */
   async #imageOf(source: VolumeSource): Promise<CloneSource> {
-    const { lane, layout, snapshotIndex } = this.#parts;
+    const { queue, layout, snapshotIndex } = this.#parts;
     if (source.type === 'volume') {
       const volume = this.require(source.id);
-      await requireWhole(lane, layout.image(volume));
+      await requireWhole(queue, layout.image(volume));
       return { ...volume, path: layout.data(source.id), volumeId: source.id };
     }
     const snapshot = snapshotIndex.get(source.id);
     if (snapshot === undefined) throw new NotFound(`There is no snapshot ${source.id} in pool ${this.#parts.name}.`);
-    await requireWhole(lane, layout.snapshotImage(snapshot));
+    await requireWhole(queue, layout.snapshotImage(snapshot));
     return { ...snapshot, path: layout.snapshotData(source.id), volumeId: undefined };
   }
 

@@ -1,5 +1,5 @@
 import { attachLoop } from '../../kernel/block/loop.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 
@@ -12,23 +12,23 @@ export interface PrivateImage {
 
 /** Shows a private image as a device for the time of `work`. */
 export async function withDevice<T>(
-  lane: Lane,
+  queue: DiskQueue,
   { path, blockSizeBytes }: PrivateImage,
   work: (devicePath: string) => Promise<T>,
 ): Promise<T> {
   const label = 'holdfast draft';
-  const loop = await attachLoop(lane, { backing: path, label, readonly: false, autoclear: true, blockSizeBytes });
+  const loop = await attachLoop(queue, { backing: path, label, readonly: false, autoclear: true, blockSizeBytes });
   await using _hold = loop.descriptor;
   return await work(loop.devicePath);
 }
 
 /** Mounts and unmounts, where nobody can see it: replays a journal, and shows that the filesystem can be mounted. */
 export async function mountBriefly(
-  lane: Lane,
+  queue: DiskQueue,
   fsType: FilesystemType,
   devicePath: string,
   parameters: readonly MountParameter[] = [],
 ): Promise<void> {
-  const mount = await mountDetached(lane, { fsType, source: devicePath, parameters, attributes: {} });
+  const mount = await mountDetached(queue, { fsType, source: devicePath, parameters, attributes: {} });
   await mount[Symbol.asyncDispose]();
 }

@@ -44,14 +44,14 @@ const rotateLeft = (value: bigint, bits: bigint) => ((value << bits) | (value >>
 /** XXH64 of the xxHash specification with seed 0, for data without a rest that does not fill a stripe of 32 bytes. */
 function xxhash64(data: Buffer): Buffer {
   const [p1, p2, p3, p4] = [11400714785074694791n, 14029467366897019727n, 1609587929392839161n, 9650029242287828579n];
-  const round = (lane: bigint, input: bigint) => times(rotateLeft(add(lane, times(input, p2)), 31n), p1);
-  const lanes = [add(p1, p2), p2, 0n, mask + 1n - p1];
+  const round = (queue: bigint, input: bigint) => times(rotateLeft(add(queue, times(input, p2)), 31n), p1);
+  const queues = [add(p1, p2), p2, 0n, mask + 1n - p1];
   for (let at = 0; at < data.length; at += 32) {
-    for (const [index, lane] of lanes.entries()) lanes[index] = round(lane, data.readBigUInt64LE(at + index * 8));
+    for (const [index, queue] of queues.entries()) queues[index] = round(queue, data.readBigUInt64LE(at + index * 8));
   }
   const rotations = [1n, 7n, 12n, 18n];
-  let hash = add(...lanes.map((lane, index) => rotateLeft(lane, rotations[index] ?? 0n)));
-  for (const lane of lanes) hash = add(times(hash ^ round(0n, lane), p1), p4);
+  let hash = add(...queues.map((queue, index) => rotateLeft(queue, rotations[index] ?? 0n)));
+  for (const queue of queues) hash = add(times(hash ^ round(0n, queue), p1), p4);
   hash = add(hash, BigInt(data.length));
   hash = times(hash ^ (hash >> 33n), p2);
   hash = times(hash ^ (hash >> 29n), p3);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { openFile } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { readAt, writeAt } from '../../kernel/file/file.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { DataLoss } from '../../volume/errors.ts';
@@ -13,17 +13,17 @@ import { hasLog, isSuperblock, superblockBytes, superblockOffsets, withUuid } fr
  * mounts no filesystem whose UUID another one has that is mounted, as the source may be.
  * @returns whether there is a log to be replayed
  */
-export async function newBtrfsUuid(lane: Lane, path: string): Promise<boolean> {
-  await using image = await openFile(lane, path, constants.O_RDWR);
-  const { sizeBytes } = await statusOf(lane, image);
+export async function newBtrfsUuid(queue: DiskQueue, path: string): Promise<boolean> {
+  await using image = await openFile(queue, path, constants.O_RDWR);
+  const { sizeBytes } = await statusOf(queue, image);
   const uuid = Buffer.from(randomUUID().replaceAll('-', ''), 'hex');
   let withLog: boolean | undefined;
   for (const offsetBytes of superblockOffsets) {
     if (offsetBytes + BigInt(superblockBytes) > sizeBytes) break;
-    const block = await readAt(lane, image, { offsetBytes: Number(offsetBytes), lengthBytes: superblockBytes });
+    const block = await readAt(queue, image, { offsetBytes: Number(offsetBytes), lengthBytes: superblockBytes });
     // What is not sound is left as it is. The kernel asks for the first only, and writes the others anew.
     if (isSuperblock(block, offsetBytes)) {
-      await writeAt(lane, image, withUuid(block, uuid), offsetBytes);
+      await writeAt(queue, image, withUuid(block, uuid), offsetBytes);
       withLog ??= hasLog(block);
     } else if (offsetBytes === superblockOffsets[0]) {
       throw new DataLoss(`the btrfs in ${path}, just cloned, has a superblock that is damaged: check its source.`);

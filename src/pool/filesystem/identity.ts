@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { newXfsUuid } from '../../command/identity.ts';
 import { CommandError } from '../../command/run.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { mountBriefly, type PrivateImage, withDevice } from './brief-mount.ts';
 import { newBtrfsUuid } from './btrfs-identity.ts';
 
@@ -9,28 +9,28 @@ import { newBtrfsUuid } from './btrfs-identity.ts';
  * Gives a cloned filesystem a UUID of its own: XFS and btrfs refuse to be mounted beside another one with the same.
  * ext4 does not mind, and keeps its UUID.
  */
-export async function giveNewIdentity(lane: Lane, image: PrivateImage): Promise<void> {
+export async function giveNewIdentity(queue: DiskQueue, image: PrivateImage): Promise<void> {
   switch (image.fsType) {
     case 'ext4':
       return;
     case 'btrfs':
       // A freeze and an unmount both end with a commit; a power cut leaves a log. A device that is read-only, as a clone's
       // may be, could not replay it.
-      if (await newBtrfsUuid(lane, image.path))
-        await withDevice(lane, image, (path) => mountBriefly(lane, 'btrfs', path));
+      if (await newBtrfsUuid(queue, image.path))
+        await withDevice(queue, image, (path) => mountBriefly(queue, 'btrfs', path));
       return;
     case 'xfs':
-      return withDevice(lane, image, (devicePath) => identifyXfs(lane, devicePath));
+      return withDevice(queue, image, (devicePath) => identifyXfs(queue, devicePath));
   }
 }
 
-async function identifyXfs(lane: Lane, devicePath: string): Promise<void> {
+async function identifyXfs(queue: DiskQueue, devicePath: string): Promise<void> {
   try {
     await newXfsUuid(devicePath);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     // Cut from a mounted filesystem its log is not empty: mounting replays it, unmounting leaves it empty.
-    await mountBriefly(lane, 'xfs', devicePath, [['nouuid']]);
+    await mountBriefly(queue, 'xfs', devicePath, [['nouuid']]);
     await patiently(() => newXfsUuid(devicePath));
   }
 }

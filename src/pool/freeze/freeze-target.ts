@@ -12,14 +12,14 @@ import { isMountOf } from './mounted.ts';
  * @throws FailedPrecondition then
  */
 export async function freezeTarget(
-  { devices, lane }: Pick<ImageParts, 'devices' | 'lane'>,
+  { devices, queue }: Pick<ImageParts, 'devices' | 'queue'>,
   { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<FreezeTarget> {
   const attached = await devices.inUse(id);
   const target = { volumeId: id, devices: attached, hasFilesystem: content.type === 'mount' };
   const writable = attached.find(({ readonly }) => !readonly);
   if (!target.hasFilesystem || writable === undefined) return target;
-  const table = await readMountTable(lane);
+  const table = await readMountTable(queue);
   if (!table.some((mount) => isMountOf(mount, writable))) throw await attachedHere(id, writable);
   return target;
 }

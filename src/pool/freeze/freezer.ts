@@ -1,5 +1,5 @@
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { syncFile } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
@@ -41,19 +41,19 @@ export interface Cut<T> {
  * thawed: on success, on failure, when it takes too long, and after a kill -9 by the next start (`thawAll`).
  */
 export class Freezer {
-  readonly #lane: Lane;
-  readonly #thawLane: Lane;
+  readonly #queue: DiskQueue;
+  readonly #thawQueue: DiskQueue;
   readonly #log: PoolLog;
   readonly #poolName: string;
   readonly #longestMs: number;
 
   /** @param longestMs how long writers may have to wait */
-  constructor({ lane, log, name }: Pick<ImageParts, 'lane' | 'log' | 'name'>, longestMs = longestFreezeMs) {
-    this.#lane = lane;
+  constructor({ queue, log, name }: Pick<ImageParts, 'queue' | 'log' | 'name'>, longestMs = longestFreezeMs) {
+    this.#queue = queue;
     this.#log = log;
     this.#poolName = name;
     this.#longestMs = longestMs;
-    this.#thawLane = lane.beside('thaw', 1);
+    this.#thawQueue = queue.beside('thaw', 1);
   }
 
   /**
@@ -89,7 +89,7 @@ export class Freezer {
     let syncedMs = 0;
     const round = async () => {
       const startedAt = performance.now();
-      await finishAll(mounted.map((directory) => syncFilesystem(this.#lane, directory)));
+      await finishAll(mounted.map((directory) => syncFilesystem(this.#queue, directory)));
       await this.#syncRaw(targets);
       syncedMs = performance.now() - startedAt;
       await ahead();
@@ -105,7 +105,7 @@ export class Freezer {
     mounted: readonly Descriptor[],
     { work }: Cut<T>,
   ): Promise<{ readonly result: T; readonly frozenMs: number }> {
-    const standstill = new Standstill({ lane: this.#lane, thawLane: this.#thawLane, log: this.#log });
+    const standstill = new Standstill({ queue: this.#queue, thawQueue: this.#thawQueue, log: this.#log });
     const late = new AbortController();
     const startedAt = performance.now();
     const watchdog = setTimeout(() => {
@@ -132,20 +132,20 @@ export class Freezer {
   /** What users of raw block volumes have written but the kernel not yet passed on. */
   async #syncRaw(targets: readonly FreezeTarget[]): Promise<void> {
     const raw = targets.filter(({ hasFilesystem }) => !hasFilesystem).flatMap(({ devices }) => devices);
-    await finishAll(raw.map(({ devicePath }) => syncFile(this.#lane, devicePath)));
+    await finishAll(raw.map(({ devicePath }) => syncFile(this.#queue, devicePath)));
   }
 
   /** After a start: a driver that was killed while it had filesystems frozen left them so. */
   async thawAll(devices: readonly AttachedDevice[]): Promise<number> {
-    const table = await readMountTable(this.#lane);
+    const table = await readMountTable(this.#queue);
     let thawed = 0;
     for (const device of devices) {
       try {
-        await using directory = await openMounted(this.#lane, table, device);
+        await using directory = await openMounted(this.#queue, table, device);
         if (directory === undefined) continue;
-        if (await step('open/thaw', () => thawUnlessSick(this.#thawLane, directory))) thawed++;
+        if (await step('open/thaw', () => thawUnlessSick(this.#thawQueue, directory))) thawed++;
       } catch (error) {
-        if (this.#lane.closedFor !== undefined) throw error;
+        if (this.#queue.closedFor !== undefined) throw error;
         // One that cannot be thawed must not keep the others frozen.
         this.#log.error(
           { pool: this.#poolName, device: device.devicePath, err: error },
@@ -158,12 +158,12 @@ export class Freezer {
 
   /** One open directory for each filesystem. */
   async #mounted(targets: readonly FreezeTarget[]): Promise<Descriptor[]> {
-    const table = targets.some(({ devices }) => devices.length > 0) ? await readMountTable(this.#lane) : [];
+    const table = targets.some(({ devices }) => devices.length > 0) ? await readMountTable(this.#queue) : [];
     const directories: Descriptor[] = [];
     try {
       for (const { devices, hasFilesystem, volumeId } of targets) {
         for (const device of devices.filter((each) => !each.readonly)) {
-          const directory = await openMounted(this.#lane, table, device).catch((error) => {
+          const directory = await openMounted(this.#queue, table, device).catch((error) => {
             throw error instanceof FailedPrecondition
               ? new FailedPrecondition(`volume ${volumeId}: ${error.message}`)
               : error;

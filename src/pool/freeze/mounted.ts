@@ -1,6 +1,6 @@
 import { sameDevice } from '../../kernel/block/device.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
@@ -15,20 +15,20 @@ import type { AttachedDevice } from '../pool.ts';
  * @throws FailedPrecondition if it is mounted and nothing leads to it
  */
 export async function openMounted(
-  lane: Lane,
+  queue: DiskQueue,
   table: readonly Mount[],
   device: AttachedDevice,
 ): Promise<Descriptor | undefined> {
   const mounts = table.filter((each) => isMountOf(each, device));
   for (const mount of mounts) {
-    const directory = await openReadOnly(lane, mount.target).catch(() => undefined);
+    const directory = await openReadOnly(queue, mount.target).catch(() => undefined);
     if (directory === undefined) continue;
-    const status = await statusOf(lane, directory);
+    const status = await statusOf(queue, directory);
     if (status.mountId === mount.id && status.kind === 'directory') return directory;
     await directory[Symbol.asyncDispose]();
   }
   const [hidden] = mounts;
-  return hidden === undefined ? undefined : await openHidden(lane, hidden, device);
+  return hidden === undefined ? undefined : await openHidden(queue, hidden, device);
 }
 
 /**
@@ -36,7 +36,7 @@ export async function openMounted(
  * the same filesystem: the kernel has one for each device.
  */
 async function openHidden(
-  lane: Lane,
+  queue: DiskQueue,
   { fsType, id, superOptions, target }: Mount,
   device: AttachedDevice,
 ): Promise<Descriptor | undefined> {
@@ -44,8 +44,8 @@ async function openHidden(
   const parameters: MountParameter[] = superOptions.includes('ro') ? [['ro']] : [];
   let directory: Descriptor;
   try {
-    await using mount = await mountDetached(lane, { fsType, source: device.devicePath, parameters, attributes: {} });
-    directory = await openReadOnly(lane, mount);
+    await using mount = await mountDetached(queue, { fsType, source: device.devicePath, parameters, attributes: {} });
+    directory = await openReadOnly(queue, mount);
   } catch (error) {
     if (!(error instanceof KernelError)) throw error;
     throw new FailedPrecondition(
@@ -53,7 +53,7 @@ async function openHidden(
     );
   }
   // As long as it was mounted, nothing else can have been given its device.
-  const table = await readMountTable(lane);
+  const table = await readMountTable(queue);
   if (table.some((mount) => mount.id === id && isMountOf(mount, device))) return directory;
   await directory[Symbol.asyncDispose]();
   return undefined;

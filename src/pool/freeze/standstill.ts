@@ -1,5 +1,5 @@
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { freeze, thaw } from '../../kernel/mount/freeze.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
@@ -8,9 +8,9 @@ import { shortPath } from '../../volume/short-path.ts';
 import type { PoolLog } from '../log.ts';
 
 export interface StandstillOptions {
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   /** Of its own: a thaw never waits for a worker thread that waits for the thaw. */
-  readonly thawLane: Lane;
+  readonly thawQueue: DiskQueue;
   readonly log: PoolLog;
 }
 
@@ -53,7 +53,7 @@ export class Standstill {
 
   async #freeze(filesystem: Descriptor): Promise<void> {
     try {
-      await freeze(this.#options.lane, filesystem);
+      await freeze(this.#options.queue, filesystem);
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
       throw new FailedPrecondition(
@@ -63,9 +63,9 @@ export class Standstill {
   }
 
   async #thaw(filesystem: Descriptor): Promise<void> {
-    const { log, thawLane } = this.#options;
+    const { log, thawQueue } = this.#options;
     try {
-      if (!(await thawUnlessSick(thawLane, filesystem))) this.#wasHeld = false;
+      if (!(await thawUnlessSick(thawQueue, filesystem))) this.#wasHeld = false;
       this.#frozen.delete(filesystem);
     } catch (error) {
       log.error(
@@ -78,12 +78,12 @@ export class Standstill {
 }
 
 /** @returns whether it was frozen */
-export async function thawUnlessSick(lane: Lane, filesystem: Descriptor): Promise<boolean> {
+export async function thawUnlessSick(queue: DiskQueue, filesystem: Descriptor): Promise<boolean> {
   try {
-    return await thaw(lane, filesystem);
+    return await thaw(queue, filesystem);
   } catch (error) {
     // Of a disk that is sick. When its pool is opened anew, whatever is frozen is thawed.
-    if (lane.closedFor !== undefined) return false;
+    if (queue.closedFor !== undefined) return false;
     throw error;
   }
 }

@@ -3,13 +3,13 @@ import { link, open, readdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { format } from '../../command/mkfs.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { DirectorySync, resizeFile, syncFile } from '../../kernel/file/file.ts';
 import { lockExclusively } from '../../kernel/file/lock.ts';
 import { InternalError } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
-import { minimumHomeBytes, tooSmall } from './format.ts';
+import { minimumLocationBytes, tooSmall } from './format.ts';
 import type { Trouble } from './trouble.ts';
 
 /**
@@ -18,17 +18,17 @@ import type { Trouble } from './trouble.ts';
  * see it. Of several who make it at a time one succeeds, however long another one stalls, and the others find it there.
  * @returns the lock on the file, if it was made here
  */
-export async function makeBackingFile(home: Trouble, sizeBytes: bigint): Promise<Descriptor | undefined> {
-  const { lane, path, poolName } = home;
-  if (await isThere(lane, path)) return undefined;
-  if (sizeBytes < minimumHomeBytes) throw tooSmall(poolName, path, sizeBytes);
+export async function makeBackingFile(location: Trouble, sizeBytes: bigint): Promise<Descriptor | undefined> {
+  const { queue, path, poolName } = location;
+  if (await isThere(queue, path)) return undefined;
+  if (sizeBytes < minimumLocationBytes) throw tooSmall(poolName, path, sizeBytes);
   const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
   try {
-    const lock = await step('open/draft', () => makeDraft(lane, draft, sizeBytes));
+    const lock = await step('open/draft', () => makeDraft(queue, draft, sizeBytes));
     try {
       await step('open/commit', async () => {
-        await lane.run(() => link(draft, path));
-        await new DirectorySync().sync(lane, dirname(path));
+        await queue.run(() => link(draft, path));
+        await new DirectorySync().sync(queue, dirname(path));
       });
       return lock;
     } catch (error) {
@@ -37,21 +37,21 @@ export async function makeBackingFile(home: Trouble, sizeBytes: bigint): Promise
     }
   } catch (error) {
     // Somebody else was faster, and has perhaps removed our draft as a leftover (below).
-    if (isErrno(error, 'EEXIST') || (await isThere(lane, path))) return undefined;
+    if (isErrno(error, 'EEXIST') || (await isThere(queue, path))) return undefined;
     throw error;
   } finally {
-    await lane.run(() => unlink(draft)).catch(() => undefined);
+    await queue.run(() => unlink(draft)).catch(() => undefined);
   }
 }
 
-async function makeDraft(lane: Lane, draft: string, sizeBytes: bigint): Promise<Descriptor> {
-  await lane.run(async () => (await open(draft, 'wx', 0o600)).close());
-  const lock = await lockExclusively(lane, draft);
+async function makeDraft(queue: DiskQueue, draft: string, sizeBytes: bigint): Promise<Descriptor> {
+  await queue.run(async () => (await open(draft, 'wx', 0o600)).close());
+  const lock = await lockExclusively(queue, draft);
   if (lock === undefined) throw new InternalError(`${draft} has just been made, and somebody has locked it.`);
   try {
-    await resizeFile(lane, draft, sizeBytes);
+    await resizeFile(queue, draft, sizeBytes);
     await format({ path: draft, fsType: 'xfs', blockSizeBytes: 512, extraArguments: [] });
-    await syncFile(lane, draft);
+    await syncFile(queue, draft);
     return lock;
   } catch (error) {
     await lock[Symbol.asyncDispose]();
@@ -63,19 +63,19 @@ async function makeDraft(lane: Lane, draft: string, sizeBytes: bigint): Promise<
  * What others who were making the file have left, killed or stalled; older drivers made it as `.new`. The caller has the
  * lock on the file: whoever still works on a draft finds that gone, and the file in its place.
  */
-export async function removeDrafts(lane: Lane, path: string): Promise<void> {
+export async function removeDrafts(queue: DiskQueue, path: string): Promise<void> {
   const directory = dirname(path);
   const name = basename(path);
   const isDraft = (entry: string) =>
     entry.startsWith(`${name}.`) && /^(\.[0-9a-f]{12})?\.new$/.test(entry.slice(name.length));
-  for (const entry of (await lane.run(() => readdir(directory))).filter(isDraft)) {
-    await lane.run(() => unlink(join(directory, entry))).catch(ignoreMissing);
+  for (const entry of (await queue.run(() => readdir(directory))).filter(isDraft)) {
+    await queue.run(() => unlink(join(directory, entry))).catch(ignoreMissing);
   }
 }
 
-async function isThere(lane: Lane, path: string): Promise<boolean> {
+async function isThere(queue: DiskQueue, path: string): Promise<boolean> {
   try {
-    await lane.run(() => stat(path));
+    await queue.run(() => stat(path));
     return true;
   } catch (error) {
     ignoreMissing(error);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Content } from '../../kernel/block/blkid.ts';
-import { beginningBytes, isFreshLog, judgeHome, logPlace } from './content.ts';
+import { beginningBytes, isFreshLog, judgeLocation, logPlace } from './content.ts';
 
 const uuid = '01020304-0506-4708-890a-0b0c0d0e0f10';
 const uuidBytes = Buffer.from(uuid.replaceAll('-', ''), 'hex');
@@ -22,14 +22,14 @@ function beginning(changes: (bytes: Buffer) => void = () => undefined): Buffer {
 describe('what is to be done with a disk', () => {
   test('ST09: it is formatted if it is blank, or all that is on it is ours', () => {
     const zeros = Buffer.alloc(beginningBytes);
-    assert.deepEqual(judgeHome({ content: blank, beginning: zeros, begunUuid: undefined }), { kind: 'format' });
+    assert.deepEqual(judgeLocation({ content: blank, beginning: zeros, begunUuid: undefined }), { kind: 'format' });
     for (const content of [blank, xfs]) {
       const own = { content, begunUuid: uuid };
-      assert.deepEqual(judgeHome({ ...own, beginning: beginning() }), { kind: 'format' });
-      assert.deepEqual(judgeHome({ ...own, beginning: beginning((bytes) => bytes.fill(0, 0, 512)) }), {
+      assert.deepEqual(judgeLocation({ ...own, beginning: beginning() }), { kind: 'format' });
+      assert.deepEqual(judgeLocation({ ...own, beginning: beginning((bytes) => bytes.fill(0, 0, 512)) }), {
         kind: 'format',
       });
-      assert.deepEqual(judgeHome({ ...own, beginning: beginning((bytes) => bytes.fill(0, 126, 127)) }), {
+      assert.deepEqual(judgeLocation({ ...own, beginning: beginning((bytes) => bytes.fill(0, 126, 127)) }), {
         kind: 'finished',
       });
     }
@@ -37,10 +37,10 @@ describe('what is to be done with a disk', () => {
 
   test('ST09: one byte of somebody else, in the beginning or of a signature anywhere, and it is not', () => {
     const foreign = (content: Content, bytes = beginning()) =>
-      assert.equal(judgeHome({ content, beginning: bytes, begunUuid: uuid }).kind, 'foreign');
-    assert.equal(judgeHome({ content: blank, beginning: beginning(), begunUuid: undefined }).kind, 'foreign');
+      assert.equal(judgeLocation({ content, beginning: bytes, begunUuid: uuid }).kind, 'foreign');
+    assert.equal(judgeLocation({ content: blank, beginning: beginning(), begunUuid: undefined }).kind, 'foreign');
     const other = { content: blank, beginning: beginning(), begunUuid: uuid.replace('1', '2') };
-    assert.equal(judgeHome(other).kind, 'foreign');
+    assert.equal(judgeLocation(other).kind, 'foreign');
     for (const at of [8192, 300_000, beginningBytes - 1])
       foreign(
         blank,
@@ -63,10 +63,10 @@ describe('what is to be done with a disk', () => {
 
   test('an XFS that is not known to be half made is a pool, or to become one', () => {
     for (const begunUuid of [undefined, uuid.replace('1', '2')]) {
-      assert.deepEqual(judgeHome({ content: xfs, beginning: beginning(), begunUuid }), { kind: 'mount' });
+      assert.deepEqual(judgeLocation({ content: xfs, beginning: beginning(), begunUuid }), { kind: 'mount' });
     }
     const used = beginning((bytes) => bytes.fill(1, 8192, 8193));
-    assert.deepEqual(judgeHome({ content: xfs, beginning: used, begunUuid: uuid }), { kind: 'mount' });
+    assert.deepEqual(judgeLocation({ content: xfs, beginning: used, begunUuid: uuid }), { kind: 'mount' });
   });
 });
 

@@ -13,7 +13,7 @@ export type Verdict =
   | { readonly kind: 'mount' }
   | { readonly kind: 'foreign'; readonly what: string };
 
-export interface HomeContent {
+export interface LocationContent {
   /** What libblkid finds on it. */
   readonly content: Content;
   /** Its first `beginningBytes`. */
@@ -23,7 +23,7 @@ export interface HomeContent {
 }
 
 /** Decides without a doubt left: what cannot be shown to be blank or our own is somebody's data. */
-export function judgeHome({ beginning, begunUuid, content }: HomeContent): Verdict {
+export function judgeLocation({ beginning, begunUuid, content }: LocationContent): Verdict {
   if (content.kind === 'blank' && isZeros(beginning)) return { kind: 'format' };
   if (begunUuid !== undefined && isOwnFormat(content, beginning, begunUuid)) {
     return { kind: isMarkedComplete(beginning) ? 'finished' : 'format' };

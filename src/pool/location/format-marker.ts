@@ -2,7 +2,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { DiskIdentity } from '../../kernel/block/disk-identity.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { DirectorySync } from '../../kernel/file/file.ts';
 import { parseJsonInput } from '../../volume/parse-input.ts';
@@ -27,12 +27,12 @@ const markerFile = z.strictObject({
  * durably gone before the filesystem is used for the first time, and when the format fails.
  */
 export class FormatMarker {
-  readonly #lane: Lane;
+  readonly #queue: DiskQueue;
   readonly #path: string;
   readonly #syncs = new DirectorySync();
 
-  constructor(lane: Lane, directory: string, poolName: string) {
-    this.#lane = lane;
+  constructor(queue: DiskQueue, directory: string, poolName: string) {
+    this.#queue = queue;
     this.#path = join(directory, `${poolName}.formatting`);
   }
 
@@ -54,17 +54,17 @@ export class FormatMarker {
 
   async set({ disk, uuid }: BegunFormat): Promise<void> {
     const marker = { format: 1, disk: { ...disk, sizeBytes: disk.sizeBytes.toString() }, uuid };
-    await replaceFile(this.#lane, this.#syncs, this.#path, `${JSON.stringify(marker)}\n`);
+    await replaceFile(this.#queue, this.#syncs, this.#path, `${JSON.stringify(marker)}\n`);
   }
 
   /** No marker is as good. */
   async clear(): Promise<void> {
-    await this.#lane.run(() => rm(this.#path, { force: true }));
-    await this.#syncs.sync(this.#lane, dirname(this.#path));
+    await this.#queue.run(() => rm(this.#path, { force: true }));
+    await this.#syncs.sync(this.#queue, dirname(this.#path));
   }
 
   #text(): Promise<string | undefined> {
-    return this.#lane.run(() => readFile(this.#path, 'utf8')).catch(ignoreMissing);
+    return this.#queue.run(() => readFile(this.#path, 'utf8')).catch(ignoreMissing);
   }
 }
 

@@ -6,19 +6,19 @@ import { limitsOfDevice, openDeviceAlone, refusesWrites } from '../../kernel/blo
 import type { DeviceNumber } from '../../kernel/block/device.ts';
 import { identifyDisk, isSameDisk } from '../../kernel/block/disk-identity.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { readAt } from '../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { formatBytes, smaller } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
-import { beginningBytes, isFreshLog, isOwnFormat, judgeHome, logPlace } from './content.ts';
+import { beginningBytes, isFreshLog, isOwnFormat, judgeLocation, logPlace } from './content.ts';
 import { type BegunFormat, FormatMarker } from './format-marker.ts';
 
 /** mkfs.xfs makes none that is smaller. */
-export const minimumHomeBytes = 300n << 20n;
+export const minimumLocationBytes = 300n << 20n;
 
-export interface HomeDisk {
-  readonly lane: Lane;
+export interface LocationDisk {
+  readonly queue: DiskQueue;
   readonly poolName: string;
   /** What the operator named, for messages: the disk, or the file that it shows. */
   readonly source: string;
@@ -33,18 +33,18 @@ export interface HomeDisk {
  * that the marker says was of this very disk, and that wrote what is there. An XFS stays as it is.
  * @throws FailedPrecondition if there is anything else on the disk, or it cannot be formatted
  */
-export async function ensureFilesystem(home: HomeDisk): Promise<void> {
-  await new FormatMarker(home.lane, home.markerDirectory, home.poolName).removeVoid();
-  await using device = await openReadOnly(home.lane, home.devicePath);
-  refuseReadonly(home, device);
-  let found = await examine(home, device);
+export async function ensureFilesystem(location: LocationDisk): Promise<void> {
+  await new FormatMarker(location.queue, location.markerDirectory, location.poolName).removeVoid();
+  await using device = await openReadOnly(location.queue, location.devicePath);
+  refuseReadonly(location, device);
+  let found = await examine(location, device);
   if (found.isToBeMade) {
-    refuseSmall(home, device);
-    await refuseInUse(home);
+    refuseSmall(location, device);
+    await refuseInUse(location);
     // Whoever had it until now, a program that formats say, may have written to it since we looked.
-    found = await examine(home, device);
+    found = await examine(location, device);
   }
-  if (found.isToBeMade) return await makeFilesystem(home, { device, ...found });
+  if (found.isToBeMade) return await makeFilesystem(location, { device, ...found });
   // The marker goes before the first use, so it can be there only if it was put back with a backup, say.
   const { isMarked, marker } = found;
   if (isMarked) await step('open/unmark', () => marker.clear());
@@ -54,27 +54,27 @@ export async function ensureFilesystem(home: HomeDisk): Promise<void> {
  * What `ensureFilesystem` is going to do, for who only looks: nothing is changed.
  * @throws FailedPrecondition as it would
  */
-export async function filesystemIsToBeMade(home: HomeDisk): Promise<boolean> {
-  await using device = await openReadOnly(home.lane, home.devicePath);
+export async function filesystemIsToBeMade(location: LocationDisk): Promise<boolean> {
+  await using device = await openReadOnly(location.queue, location.devicePath);
   // A file is shown to who only looks by a device that nobody can write to.
-  const isDisk = home.devicePath === home.source;
-  if (isDisk) refuseReadonly(home, device);
-  const { isToBeMade } = await examine(home, device);
-  if (isToBeMade) refuseSmall(home, device);
-  if (isToBeMade && isDisk) await refuseInUse(home);
+  const isDisk = location.devicePath === location.source;
+  if (isDisk) refuseReadonly(location, device);
+  const { isToBeMade } = await examine(location, device);
+  if (isToBeMade) refuseSmall(location, device);
+  if (isToBeMade && isDisk) await refuseInUse(location);
   return isToBeMade;
 }
 
-function refuseReadonly({ poolName, source }: HomeDisk, device: Descriptor): void {
+function refuseReadonly({ poolName, source }: LocationDisk, device: Descriptor): void {
   if (!refusesWrites(device)) return;
   throw new FailedPrecondition(
     `pool ${poolName}: ${source} is a read-only disk. Make it writable (a switch, or blockdev --setrw), or name another.`,
   );
 }
 
-function refuseSmall({ poolName, source }: HomeDisk, device: Descriptor): void {
+function refuseSmall({ poolName, source }: LocationDisk, device: Descriptor): void {
   const { sizeBytes } = limitsOfDevice(device);
-  if (sizeBytes < minimumHomeBytes) throw tooSmall(poolName, source, sizeBytes);
+  if (sizeBytes < minimumLocationBytes) throw tooSmall(poolName, source, sizeBytes);
 }
 
 interface Examined {
@@ -85,14 +85,14 @@ interface Examined {
   readonly isToBeMade: boolean;
 }
 
-async function examine(home: HomeDisk, device: Descriptor): Promise<Examined> {
-  const { lane, devicePath, markerDirectory, poolName, source } = home;
-  const disk = await identifyDisk(lane, device, home.device);
-  const marker = new FormatMarker(lane, markerDirectory, poolName);
+async function examine(location: LocationDisk, device: Descriptor): Promise<Examined> {
+  const { queue, devicePath, markerDirectory, poolName, source } = location;
+  const disk = await identifyDisk(queue, device, location.device);
+  const marker = new FormatMarker(queue, markerDirectory, poolName);
   const begun = await marker.read();
   const begunUuid = begun !== undefined && isSameDisk(begun.disk, disk) ? begun.uuid : undefined;
-  const beginning = await readBeginning(lane, device);
-  const verdict = judgeHome({ content: await probeContent(lane, devicePath), beginning, begunUuid });
+  const beginning = await readBeginning(queue, device);
+  const verdict = judgeLocation({ content: await probeContent(queue, devicePath), beginning, begunUuid });
   const examined = { disk, marker, isMarked: begunUuid !== undefined };
   switch (verdict.kind) {
     case 'mount':
@@ -102,21 +102,21 @@ async function examine(home: HomeDisk, device: Descriptor): Promise<Examined> {
         `pool ${poolName}: ${source} is not blank: it holds ${verdict.what}. Holdfast formats blank disks only. If nothing on it is needed, clear it with: wipefs --all ${source} && dd if=/dev/zero of=${source} bs=1M count=1 conv=notrunc`,
       );
     case 'finished':
-      return { ...examined, isToBeMade: !(await wasUsed(lane, device, beginning)) };
+      return { ...examined, isToBeMade: !(await wasUsed(queue, device, beginning)) };
     case 'format':
       return { ...examined, isToBeMade: true };
   }
 }
 
 async function makeFilesystem(
-  home: HomeDisk,
+  location: LocationDisk,
   {
     device,
     disk,
     marker,
   }: { readonly device: Descriptor; readonly disk: BegunFormat['disk']; readonly marker: FormatMarker },
 ): Promise<void> {
-  const { devicePath, lane } = home;
+  const { devicePath, queue } = location;
   const { sectorBytes } = limitsOfDevice(device);
   const uuid = randomUUID();
   await step('open/mark', () => marker.set({ disk, uuid }));
@@ -127,15 +127,15 @@ async function makeFilesystem(
     );
   } catch (error) {
     // If that fails too, the marker stays, and says the truth: what is there is of this disk and this UUID.
-    await takeBack(lane, devicePath, uuid, marker).catch(() => undefined);
+    await takeBack(queue, devicePath, uuid, marker).catch(() => undefined);
     throw error;
   }
   await step('open/unmark', () => marker.clear());
 }
 
 /** What mkfs would refuse, in our words, and before anything is noted. */
-async function refuseInUse({ devicePath, lane, poolName, source }: HomeDisk): Promise<void> {
-  await using alone = await openDeviceAlone(lane, devicePath);
+async function refuseInUse({ devicePath, queue, poolName, source }: LocationDisk): Promise<void> {
+  await using alone = await openDeviceAlone(queue, devicePath);
   if (alone !== undefined) return;
   throw new FailedPrecondition(
     `pool ${poolName}: ${source} is in use: it is mounted elsewhere, part of a volume group or RAID, or being formatted (see lsblk). Name another disk, or end that.`,
@@ -144,19 +144,19 @@ async function refuseInUse({ devicePath, lane, poolName, source }: HomeDisk): Pr
 
 export function tooSmall(poolName: string, source: string, sizeBytes: bigint): FailedPrecondition {
   return new FailedPrecondition(
-    `pool ${poolName}: ${source} has only ${formatBytes(sizeBytes)}: XFS, and so a pool, needs at least ${formatBytes(minimumHomeBytes)}. Give it more.`,
+    `pool ${poolName}: ${source} has only ${formatBytes(sizeBytes)}: XFS, and so a pool, needs at least ${formatBytes(minimumLocationBytes)}. Give it more.`,
   );
 }
 
 /** Makes the disk blank again, of what a mkfs that failed may have written, and nothing else; then the marker goes. */
-async function takeBack(lane: Lane, devicePath: string, uuid: string, marker: FormatMarker): Promise<void> {
-  await using device = await openDeviceAlone(lane, devicePath);
+async function takeBack(queue: DiskQueue, devicePath: string, uuid: string, marker: FormatMarker): Promise<void> {
+  await using device = await openDeviceAlone(queue, devicePath);
   // One that is still at work, as nobody can end it while its disk hangs.
   if (device === undefined) return;
-  const beginning = await readBeginning(lane, device);
-  if (!isOwnFormat(await probeContent(lane, devicePath), beginning, uuid)) return;
+  const beginning = await readBeginning(queue, device);
+  if (!isOwnFormat(await probeContent(queue, devicePath), beginning, uuid)) return;
   await step('open/unmark', async () => {
-    await lane.run(async () => {
+    await queue.run(async () => {
       await using file = await open(devicePath, 'r+');
       await file.write(Buffer.alloc(beginning.length), 0, beginning.length, 0);
       await file.sync();
@@ -166,13 +166,13 @@ async function takeBack(lane: Lane, devicePath: string, uuid: string, marker: Fo
 }
 
 /** Whether the filesystem has been mounted since it was made, by its log. */
-async function wasUsed(lane: Lane, device: Descriptor, beginning: Buffer): Promise<boolean> {
+async function wasUsed(queue: DiskQueue, device: Descriptor, beginning: Buffer): Promise<boolean> {
   const place = logPlace(beginning);
   if (place === undefined) return true;
   const lengthBytes = Number(smaller(place.lengthBytes, BigInt(beginningBytes)));
-  return !isFreshLog(await readAt(lane, device, { lengthBytes, offsetBytes: Number(place.offsetBytes) }));
+  return !isFreshLog(await readAt(queue, device, { lengthBytes, offsetBytes: Number(place.offsetBytes) }));
 }
 
-function readBeginning(lane: Lane, device: Descriptor): Promise<Buffer> {
-  return readAt(lane, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
+function readBeginning(queue: DiskQueue, device: Descriptor): Promise<Buffer> {
+  return readAt(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
 }

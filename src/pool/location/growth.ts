@@ -2,27 +2,27 @@ import { deviceSizeBytes } from '../../kernel/block/block.ts';
 import type { DeviceNumber } from '../../kernel/block/device.ts';
 import { refreshLoopSize } from '../../kernel/block/loop.ts';
 import { loopNumber } from '../../kernel/block/loop-sysfs.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { resizeFile, syncFile } from '../../kernel/file/file.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { growMounted } from '../../kernel/mount/grow.ts';
 import { step } from '../../volume/step.ts';
 
-/** Where the filesystem of a home is mounted, and the device that it is on. */
-export interface GrowingHome {
-  readonly lane: Lane;
+/** Where the filesystem of a location is mounted, and the device that it is on. */
+export interface GrowingLocation {
+  readonly queue: DiskQueue;
   readonly root: string;
   readonly devicePath: string;
 }
 
-/** Makes a mounted home as large as its device has become. It never shrinks. @returns how large that is */
-async function growToDevice({ devicePath, lane, root }: GrowingHome): Promise<bigint> {
-  const deviceBytes = await deviceSizeBytes(lane, devicePath);
-  await step('open/grow', () => growMounted(lane, { fsType: 'xfs', directory: root, devicePath, deviceBytes }));
+/** Makes a mounted location as large as its device has become. It never shrinks. @returns how large that is */
+async function growToDevice({ devicePath, queue, root }: GrowingLocation): Promise<bigint> {
+  const deviceBytes = await deviceSizeBytes(queue, devicePath);
+  await step('open/grow', () => growMounted(queue, { fsType: 'xfs', directory: root, devicePath, deviceBytes }));
   return deviceBytes;
 }
 
-/** The sparse file that a home is in, the loop device that shows it, and how large it is to be. */
+/** The sparse file that a location is in, the loop device that shows it, and how large it is to be. */
 export interface GrowingFile {
   readonly path: string;
   readonly device: DeviceNumber;
@@ -33,33 +33,33 @@ export interface GrowingFile {
  * A larger size in the configuration takes effect at the next start. It never shrinks. File, device and filesystem are
  * each looked at by themselves: a crash may have come after any of them had grown.
  */
-export async function growToFile(home: GrowingHome, file: GrowingFile): Promise<void> {
-  const { devicePath, lane } = home;
-  if ((await statusOf(lane, file.path)).sizeBytes < file.wantedBytes) {
+export async function growToFile(location: GrowingLocation, file: GrowingFile): Promise<void> {
+  const { devicePath, queue } = location;
+  if ((await statusOf(queue, file.path)).sizeBytes < file.wantedBytes) {
     await step('open/extend', async () => {
-      await resizeFile(lane, file.path, file.wantedBytes);
-      await syncFile(lane, file.path);
+      await resizeFile(queue, file.path, file.wantedBytes);
+      await syncFile(queue, file.path);
     });
   }
   const number = loopNumber(file.device);
   if (
     number !== undefined &&
-    (await deviceSizeBytes(lane, devicePath)) !== (await statusOf(lane, file.path)).sizeBytes
+    (await deviceSizeBytes(queue, devicePath)) !== (await statusOf(queue, file.path)).sizeBytes
   ) {
-    await step('open/resize', () => refreshLoopSize(lane, number));
+    await step('open/resize', () => refreshLoopSize(queue, number));
   }
-  await growToDevice(home);
+  await growToDevice(location);
 }
 
 /** Sees that a disk has been enlarged while the pool on it is open, and lets the filesystem follow. */
 export class DiskFollower {
-  readonly #home: GrowingHome;
+  readonly #location: GrowingLocation;
   /** The size of the disk that the filesystem has followed so far. */
   #knownBytes = 0n;
   #growing: Promise<void> | undefined;
 
-  constructor(home: GrowingHome) {
-    this.#home = home;
+  constructor(location: GrowingLocation) {
+    this.#location = location;
   }
 
   /** One look at a time: who comes meanwhile waits for the same. */
@@ -76,7 +76,8 @@ export class DiskFollower {
   }
 
   async #look(): Promise<void> {
-    const { devicePath, lane } = this.#home;
-    if ((await deviceSizeBytes(lane, devicePath)) > this.#knownBytes) this.#knownBytes = await growToDevice(this.#home);
+    const { devicePath, queue } = this.#location;
+    if ((await deviceSizeBytes(queue, devicePath)) > this.#knownBytes)
+      this.#knownBytes = await growToDevice(this.#location);
   }
 }

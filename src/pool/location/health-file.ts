@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { overwriteFile } from '../records/durable-file.ts';
 
@@ -10,9 +10,9 @@ export const healthFileName = 'health';
  * Writes to the filesystem and waits until that is on the disk: fails or hangs as the disk does. A disk that is full is
  * not sick.
  */
-export async function writeHealthFile(lane: Lane, root: string): Promise<void> {
+export async function writeHealthFile(queue: DiskQueue, root: string): Promise<void> {
   try {
-    await overwriteFile(lane, join(root, healthFileName), `${new Date().toISOString()}\n`);
+    await overwriteFile(queue, join(root, healthFileName), `${new Date().toISOString()}\n`);
   } catch (error) {
     if (!isErrno(error, 'ENOSPC', 'EDQUOT')) throw error;
   }

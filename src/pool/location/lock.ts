@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sameDevice } from '../../kernel/block/device.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { lockExclusively, lockHolders } from '../../kernel/file/lock.ts';
 import { statusBehind, statusOf } from '../../kernel/file/path.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
-import type { HomeOptions } from './location.ts';
+import type { LocationOptions } from './location.ts';
 
 const retryMs = 100;
 
@@ -16,17 +16,17 @@ const retryMs = 100;
  * @throws FailedPrecondition naming the holder, Unavailable once this driver itself is stopping
  */
 export async function takeLock(
-  options: Pick<HomeOptions, 'lane' | 'lockTimeoutMs' | 'poolName' | 'stopping'>,
+  options: Pick<LocationOptions, 'queue' | 'lockTimeoutMs' | 'poolName' | 'stopping'>,
   path: string,
 ): Promise<Descriptor> {
-  const { poolName, lane, lockTimeoutMs, stopping } = options;
+  const { poolName, queue, lockTimeoutMs, stopping } = options;
   const giveUpAt = Date.now() + lockTimeoutMs;
   for (;;) {
     if (stopping?.aborted) throw new Unavailable(`pool ${poolName} is not opened any more: the driver is stopping.`);
-    const lock = await lockNow(lane, path);
+    const lock = await lockNow(queue, path);
     if (lock !== undefined) return lock;
     if (Date.now() >= giveUpAt) {
-      const holders = await lockHolders(lane, path);
+      const holders = await lockHolders(queue, path);
       const names = holders.map(({ pid, command }) => `process ${pid} (${command})`).join(', ');
       throw new PoolHeld(
         `pool ${poolName}: ${path} is held by ${names || 'a process outside this namespace'}. Only one driver can run a pool: stop the other one, or give this one another pool.`,
@@ -37,11 +37,11 @@ export async function takeLock(
 }
 
 /** A lock on something that has lost its name since, or was replaced, keeps nobody out: then it is not held. */
-async function lockNow(lane: Lane, path: string): Promise<Descriptor | undefined> {
-  const lock = await lockExclusively(lane, path);
+async function lockNow(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
+  const lock = await lockExclusively(queue, path);
   if (lock === undefined) return undefined;
   try {
-    const [held, named] = [await statusOf(lane, lock), await statusBehind(lane, path)];
+    const [held, named] = [await statusOf(queue, lock), await statusBehind(queue, path)];
     if (held.inode === named.inode && sameDevice(held.device, named.device)) return lock;
     await lock[Symbol.asyncDispose]();
     return undefined;

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
 import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
 import { attachLoop, holdLoop, listLoops } from '../../kernel/block/loop.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { isOpenElsewhere } from '../../kernel/file/lock.ts';
 import { type FileStatus, openDirectory, statusOf } from '../../kernel/file/path.ts';
@@ -15,10 +15,10 @@ import { detachFromDead } from '../kinds/image/devices-by-path.ts';
 import { Layout } from '../records/layout.ts';
 import { ensureFilesystem } from './format.ts';
 import { writeHealthFile } from './health-file.ts';
-import type { Ballast } from './reserved-space.ts';
+import type { ReservedSpace } from './reserved-space.ts';
 
-export interface HomeMount {
-  readonly lane: Lane;
+export interface LocationMount {
+  readonly queue: DiskQueue;
   readonly poolName: string;
   /** The block device or the backing file, locked by the caller. */
   readonly source: string;
@@ -27,7 +27,7 @@ export interface HomeMount {
   /** Whether the source is a backing file. */
   readonly isFile: boolean;
   /** Room on the host of a backing file. */
-  readonly hostBallast: Ballast | undefined;
+  readonly hostReserve: ReservedSpace | undefined;
 }
 
 /** The device that shows the source. */
@@ -43,17 +43,17 @@ interface SourceDevice extends MountedDevice, AsyncDisposable {}
  * Sees to it that the source's filesystem is mounted at the root: made first if, and only if, the source is blank. Whose
  * it is, is not known yet, so nothing else about it is changed.
  */
-export async function mountHome(home: HomeMount): Promise<MountedDevice> {
-  const { root } = home;
-  const status = await usableMount(home);
-  await using attached = await findDevice(home);
+export async function mountLocation(location: LocationMount): Promise<MountedDevice> {
+  const { root } = location;
+  const status = await usableMount(location);
+  await using attached = await findDevice(location);
   if (status !== undefined) {
-    if (!isOn(status, attached)) throw foreignMount(home);
+    if (!isOn(status, attached)) throw foreignMount(location);
     return attached;
   }
-  await using device = attached ?? (await attachFile(home));
-  await ensureFilesystem({ ...home, ...device, markerDirectory: dirname(root) });
-  await step('open/mount', () => mountSource(home, device.devicePath));
+  await using device = attached ?? (await attachFile(location));
+  await ensureFilesystem({ ...location, ...device, markerDirectory: dirname(root) });
+  await step('open/mount', () => mountSource(location, device.devicePath));
   return device;
 }
 
@@ -61,7 +61,7 @@ function isOn(status: FileStatus, device: SourceDevice | undefined): device is S
   return device !== undefined && sameDevice(status.device, device.device);
 }
 
-function foreignMount({ poolName, root }: HomeMount): FailedPrecondition {
+function foreignMount({ poolName, root }: LocationMount): FailedPrecondition {
   return new FailedPrecondition(
     `pool ${poolName}: something else is mounted at ${root}, which is the pool's own place. Unmount it.`,
   );
@@ -71,43 +71,43 @@ function foreignMount({ poolName, root }: HomeMount): FailedPrecondition {
  * Whether what is mounted at the root is alive, and not the pool's: then it is left alone. No pool of ours is without its
  * file for longer than a moment of its first start.
  */
-async function isForeign(home: HomeMount, status: FileStatus): Promise<boolean> {
-  const { lane, root } = home;
+async function isForeign(location: LocationMount, status: FileStatus): Promise<boolean> {
+  const { queue, root } = location;
   try {
-    await lane.run(() => stat(new Layout(root).poolFile));
+    await queue.run(() => stat(new Layout(root).poolFile));
     return false;
   } catch (error) {
     ignoreMissing(error);
   }
-  await using attached = await findDevice(home);
+  await using attached = await findDevice(location);
   return !isOn(status, attached);
 }
 
 /** Unmounts the pool's filesystem. In use by volumes: it stays, and the next start finds it. */
-export async function unmountHome(lane: Lane, root: string): Promise<void> {
+export async function unmountLocation(queue: DiskQueue, root: string): Promise<void> {
   try {
-    await unmount(lane, root);
+    await unmount(queue, root);
   } catch (error) {
     if (!isErrno(error, 'EBUSY', 'EINVAL')) throw error;
   }
 }
 
 /** What is mounted at the root; undefined if nothing is, or was until now: a filesystem that is dead is of no use. */
-async function usableMount(home: HomeMount): Promise<FileStatus | undefined> {
-  const { lane, poolName, root } = home;
+async function usableMount(location: LocationMount): Promise<FileStatus | undefined> {
+  const { queue, poolName, root } = location;
   try {
-    const status = await statusOf(lane, root);
+    const status = await statusOf(queue, root);
     if (!status.isMountRoot) return undefined;
-    if (await isForeign(home, status)) throw foreignMount(home);
+    if (await isForeign(location, status)) throw foreignMount(location);
     // A driver that was killed while it grew left it frozen: then whoever writes waits for ever.
-    await step('open/thaw', () => thaw(lane, root));
-    await writeHealthFile(lane, root);
+    await step('open/thaw', () => thaw(queue, root));
+    await writeHealthFile(queue, root);
     return status;
   } catch (error) {
     const sickness = diskFaultOf(error);
     if (sickness === undefined) throw error;
-    await detachFromDead(lane);
-    await unmount(lane, root).catch((refusal) => {
+    await detachFromDead(queue);
+    await unmount(queue, root).catch((refusal) => {
       if (!isErrno(refusal, 'EBUSY')) throw error;
       throw new FailedPrecondition(
         `pool ${poolName}: volumes in use keep its dead filesystem mounted. Stop the pods that have them; then it is mounted anew.`,
@@ -122,25 +122,25 @@ async function usableMount(home: HomeMount): Promise<FileStatus | undefined> {
  * two filesystems on the same blocks, each sure to be alone. One may exist although nothing is mounted here, when the
  * mount of a driver before us lives on in another mount namespace.
  */
-async function findDevice({ lane, source, isFile }: HomeMount): Promise<SourceDevice | undefined> {
-  const status = await statusOf(lane, source);
+async function findDevice({ queue, source, isFile }: LocationMount): Promise<SourceDevice | undefined> {
+  const status = await statusOf(queue, source);
   if (!isFile) {
     const device = status.represents;
     return device === undefined
       ? undefined
       : { devicePath: source, device, [Symbol.asyncDispose]: async () => undefined };
   }
-  if (!(await isOpenElsewhere(lane, source))) return undefined;
-  for (const loop of await listLoops(lane)) {
+  if (!(await isOpenElsewhere(queue, source))) return undefined;
+  for (const loop of await listLoops(queue)) {
     if (!sameDevice(loop.backingDevice, status.device) || loop.backingInode !== status.inode) continue;
-    const hold = await holdLoop(lane, loop);
+    const hold = await holdLoop(queue, loop);
     if (hold !== undefined) return { ...loop, [Symbol.asyncDispose]: () => hold[Symbol.asyncDispose]() };
   }
   return undefined;
 }
 
-async function attachFile({ lane, poolName, source }: HomeMount): Promise<SourceDevice> {
-  const { descriptor, ...loop } = await attachLoop(lane, {
+async function attachFile({ queue, poolName, source }: LocationMount): Promise<SourceDevice> {
+  const { descriptor, ...loop } = await attachLoop(queue, {
     backing: source,
     label: `pool ${poolName}`.slice(0, 60),
     readonly: false,
@@ -151,13 +151,13 @@ async function attachFile({ lane, poolName, source }: HomeMount): Promise<Source
 }
 
 async function mountSource(
-  { lane, poolName, source, root, isFile, hostBallast }: HomeMount,
+  { queue, poolName, source, root, isFile, hostReserve }: LocationMount,
   devicePath: string,
 ): Promise<void> {
   try {
-    await using target = await openDirectory(lane, root);
+    await using target = await openDirectory(queue, root);
     const mount = () =>
-      mountFilesystem(lane, {
+      mountFilesystem(queue, {
         fsType: 'xfs',
         source: devicePath,
         // A sparse file gives what is deleted inside back to its host at once.
@@ -166,7 +166,7 @@ async function mountSource(
         target,
       });
     // What the host had no room for when it was unmounted, XFS writes now.
-    await (hostBallast === undefined ? mount() : hostBallast.afloat(lane, mount));
+    await (hostReserve === undefined ? mount() : hostReserve.withReserve(queue, mount));
   } catch (error) {
     // Its host is full: whoever opens the pool tells of it.
     if (isErrno(error, 'ENOSPC')) throw error;
@@ -175,7 +175,7 @@ async function mountSource(
 }
 
 export function cannotBeMounted(
-  { poolName, source }: Pick<HomeMount, 'poolName' | 'source'>,
+  { poolName, source }: Pick<LocationMount, 'poolName' | 'source'>,
   why: KernelError,
 ): DataLoss {
   return new DataLoss(

@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { reflink } from '../../kernel/file/filesystem.ts';
 
 /** Whether files in this directory can share their blocks (ioctl_ficlone(2)): tried, not guessed from a name. */
-export async function canReflink(lane: Lane, directory: string): Promise<boolean> {
+export async function canReflink(queue: DiskQueue, directory: string): Promise<boolean> {
   const source = join(directory, `.reflink-${randomBytes(6).toString('hex')}`);
   const clone = `${source}-clone`;
   try {
-    await lane.run(() => writeFile(source, Buffer.alloc(4096), { mode: 0o600 }));
-    await reflink(lane, source, clone);
+    await queue.run(() => writeFile(source, Buffer.alloc(4096), { mode: 0o600 }));
+    await reflink(queue, source, clone);
     return true;
   } catch (error) {
     if (isErrno(error, 'ENOTSUP', 'ENOTTY', 'EINVAL', 'EXDEV', 'ENOSYS')) return false;
     throw error;
   } finally {
-    for (const path of [source, clone]) await lane.run(() => unlink(path)).catch(() => undefined);
+    for (const path of [source, clone]) await queue.run(() => unlink(path)).catch(() => undefined);
   }
 }

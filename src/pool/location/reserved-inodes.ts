@@ -2,11 +2,11 @@ import { constants } from 'node:fs';
 import { mkdir, readdir, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openFile } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 
 /** Lies in the pool's own directory: empty files, each of which takes an inode that nobody else can take. */
-export const sparesName = 'spares';
+export const reservedInodesName = 'spares';
 
 /** To note a deletion takes one. */
 const whole = 16;
@@ -14,7 +14,7 @@ const whole = 16;
 const plentyFactor = 8;
 
 /** Inodes that are held for the records, on filesystems that have a number of them. */
-export class Spares {
+export class ReservedInodes {
   readonly #directory: string;
   #paths: string[] = [];
 
@@ -23,17 +23,17 @@ export class Spares {
   }
 
   /** Takes them, if there are enough; never fails for want of them. */
-  async takeIn(lane: Lane): Promise<void> {
+  async acquire(queue: DiskQueue): Promise<void> {
     try {
-      await lane.run(() => mkdir(this.#directory, { recursive: true, mode: 0o700 }));
-      this.#paths = (await lane.run(() => readdir(this.#directory))).map((name) => join(this.#directory, name));
+      await queue.run(() => mkdir(this.#directory, { recursive: true, mode: 0o700 }));
+      this.#paths = (await queue.run(() => readdir(this.#directory))).map((name) => join(this.#directory, name));
       if (this.#paths.length >= whole) return;
       // btrfs, which makes inodes as it needs them, says that none is free.
-      const { ffree } = await lane.run(() => statfs(this.#directory));
+      const { ffree } = await queue.run(() => statfs(this.#directory));
       for (let index = 0; ffree >= plentyFactor * whole && index < whole; index++) {
         const path = join(this.#directory, `${index}`);
         if (this.#paths.includes(path)) continue;
-        await using _made = await openFile(lane, path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+        await using _made = await openFile(queue, path, constants.O_WRONLY | constants.O_CREAT, 0o600);
         this.#paths.push(path);
       }
     } catch (error) {
@@ -42,12 +42,12 @@ export class Spares {
   }
 
   /** @returns whether there was one left */
-  async throwOut(lane: Lane): Promise<boolean> {
+  async release(queue: DiskQueue): Promise<boolean> {
     for (;;) {
       const path = this.#paths.pop();
       if (path === undefined) return false;
       // Of one that was removed by hand somebody else has the inode.
-      const isUnlinked = await lane.run(() => unlink(path)).then(() => true, ignoreMissing);
+      const isUnlinked = await queue.run(() => unlink(path)).then(() => true, ignoreMissing);
       if (isUnlinked === true) return true;
     }
   }

@@ -2,18 +2,18 @@ import { constants } from 'node:fs';
 import { statfs, truncate } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { openFile } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { allocate } from '../../kernel/file/file.ts';
 import { statusOf } from '../../kernel/file/path.ts';
-import type { Spares } from './reserved-inodes.ts';
+import type { ReservedInodes } from './reserved-inodes.ts';
 
 /** Lies in the pool's own directory, and takes room that nobody else can take. */
-export const ballastFileName = 'ballast';
+export const reserveFileName = 'ballast';
 
 /** The same on the host of a backing file, beside it. */
-export function hostBallastPath(backingFile: string): string {
-  return `${backingFile}.${ballastFileName}`;
+export function hostReservePath(backingFile: string): string {
+  return `${backingFile}.${reserveFileName}`;
 }
 
 const wholeBytes = 16n << 20n;
@@ -23,22 +23,25 @@ const pieceBytes = 1n << 20n;
 const plentyFactor = 8n;
 
 /** Room that is held for the records: what is full can be emptied only if it can be noted what goes. */
-export class Ballast {
+export class ReservedSpace {
   readonly #path: string;
-  readonly #host: Ballast | undefined;
-  readonly #spares: Spares | undefined;
+  readonly #host: ReservedSpace | undefined;
+  readonly #inodes: ReservedInodes | undefined;
   #bytes = 0n;
 
   /**
    * @param path of the file that is to take the room
    * @param host of the filesystem below, where the pool's lies in a sparse file: what is free in that is of no use when
    *     its host is full
-   * @param spares the inodes that go with it
+   * @param inodes the inodes that go with it
    */
-  constructor(path: string, { host, spares }: { readonly host?: Ballast | undefined; readonly spares?: Spares } = {}) {
+  constructor(
+    path: string,
+    { host, inodes }: { readonly host?: ReservedSpace | undefined; readonly inodes?: ReservedInodes } = {},
+  ) {
     this.#path = path;
     this.#host = host;
-    this.#spares = spares;
+    this.#inodes = inodes;
   }
 
   /** How much of it there is. */
@@ -52,15 +55,15 @@ export class Ballast {
   }
 
   /** Takes the room, if there is enough; never fails for want of it. */
-  async takeIn(lane: Lane): Promise<void> {
-    await this.#host?.takeIn(lane);
-    await this.#spares?.takeIn(lane);
-    if (this.#bytes === wholeBytes && (await this.#isThere(lane))) return;
+  async acquire(queue: DiskQueue): Promise<void> {
+    await this.#host?.acquire(queue);
+    await this.#inodes?.acquire(queue);
+    if (this.#bytes === wholeBytes && (await this.#isThere(queue))) return;
     try {
-      const { bavail, bsize } = await lane.run(() => statfs(dirname(this.#path), { bigint: true }));
-      await using _made = await openFile(lane, this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
-      if (bavail * bsize >= plentyFactor * wholeBytes) await allocate(lane, this.#path, wholeBytes);
-      const { allocatedBytes, sizeBytes } = await statusOf(lane, this.#path);
+      const { bavail, bsize } = await queue.run(() => statfs(dirname(this.#path), { bigint: true }));
+      await using _made = await openFile(queue, this.#path, constants.O_WRONLY | constants.O_CREAT, 0o600);
+      if (bavail * bsize >= plentyFactor * wholeBytes) await allocate(queue, this.#path, wholeBytes);
+      const { allocatedBytes, sizeBytes } = await statusOf(queue, this.#path);
       this.#bytes = allocatedBytes < sizeBytes ? allocatedBytes : sizeBytes;
     } catch (error) {
       if (!isErrno(error, 'ENOSPC', 'EDQUOT', 'ENOTSUP')) throw error;
@@ -68,24 +71,24 @@ export class Ballast {
   }
 
   /** Does something that must not fail for want of a few blocks or an inode, and throws as much out as it needs. */
-  async afloat<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+  async withReserve<T>(queue: DiskQueue, work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await work();
       } catch (error) {
-        if (!isErrno(error, 'ENOSPC') || !(await this.#throwOut(lane))) throw error;
+        if (!isErrno(error, 'ENOSPC') || !(await this.#release(queue))) throw error;
       }
     }
   }
 
   /** A piece of each: which filesystem is full, the error does not tell. @returns whether there was anything left */
-  async #throwOut(lane: Lane): Promise<boolean> {
-    const hostIsLighter = this.#host !== undefined && (await this.#host.#throwOut(lane));
-    const isLighter = (await this.#spares?.throwOut(lane)) === true || hostIsLighter;
+  async #release(queue: DiskQueue): Promise<boolean> {
+    const hostIsLighter = this.#host !== undefined && (await this.#host.#release(queue));
+    const isLighter = (await this.#inodes?.release(queue)) === true || hostIsLighter;
     if (this.#bytes === 0n) return isLighter;
     this.#bytes = this.#bytes > pieceBytes ? this.#bytes - pieceBytes : 0n;
     try {
-      await lane.run(() => truncate(this.#path, Number(this.#bytes)));
+      await queue.run(() => truncate(this.#path, Number(this.#bytes)));
       return true;
     } catch (error) {
       // Removed by hand: somebody else has the room. Whoever throws it out must not think that his own file is missing.
@@ -95,7 +98,7 @@ export class Ballast {
     }
   }
 
-  async #isThere(lane: Lane): Promise<boolean> {
-    return (await statusOf(lane, this.#path).catch(ignoreMissing)) !== undefined;
+  async #isThere(queue: DiskQueue): Promise<boolean> {
+    return (await statusOf(queue, this.#path).catch(ignoreMissing)) !== undefined;
   }
 }

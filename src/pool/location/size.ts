@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { smaller } from '../../volume/size.ts';
 import { statBlockBytes } from '../space/filesystem-space.ts';
-import { minimumHomeBytes } from './format.ts';
+import { minimumLocationBytes } from './format.ts';
 import { type Trouble, tooFull } from './trouble.ts';
 
 /** A backing file as it is, on a host that has so much left. */
@@ -28,12 +28,12 @@ export function defaultFileBytes(hostFreeBytes: bigint, present?: PresentFile): 
 }
 
 /** @throws FailedPrecondition if the file is still to be made, and there is too little room for it */
-export async function defaultSizeOf(home: Trouble): Promise<bigint> {
-  const { lane, path } = home;
-  const host = await lane.run(() => statfs(dirname(path), { bigint: true }));
-  const file = await lane.run(() => stat(path, { bigint: true })).catch(ignoreMissing);
+export async function defaultSizeOf(location: Trouble): Promise<bigint> {
+  const { queue, path } = location;
+  const host = await queue.run(() => statfs(dirname(path), { bigint: true }));
+  const file = await queue.run(() => stat(path, { bigint: true })).catch(ignoreMissing);
   const present = file && { sizeBytes: file.size, allocatedBytes: file.blocks * statBlockBytes };
   const sizeBytes = defaultFileBytes(host.bavail * host.bsize, present);
-  if (present === undefined && sizeBytes < minimumHomeBytes) throw await tooFull(home);
+  if (present === undefined && sizeBytes < minimumLocationBytes) throw await tooFull(location);
   return sizeBytes;
 }

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { CommandError } from '../../command/run.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { statusBehind } from '../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
@@ -9,7 +9,7 @@ import { FailedPrecondition } from '../../volume/errors.ts';
 import { formatBytes } from '../../volume/size.ts';
 
 export interface Trouble {
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   readonly poolName: string;
   /** Where it was to be made or opened: there already, or not yet. */
   readonly path: string;
@@ -21,17 +21,17 @@ export interface Trouble {
  * @returns the error itself if it is anything else
  */
 export async function explainTrouble(error: unknown, trouble: Trouble): Promise<unknown> {
-  const { lane, path, poolName } = trouble;
+  const { queue, path, poolName } = trouble;
   const isReadonly = isErrno(error, 'EROFS');
   const isFull = isErrno(error, 'ENOSPC', 'EDQUOT') || isMkfsOutOfSpace(error);
   // Node makes an ENOENT of what the kernel says of a directory below others that cannot be made either.
-  if (lane.closedFor !== undefined || !(isReadonly || isFull || isErrno(error, 'ENOENT'))) return error;
+  if (queue.closedFor !== undefined || !(isReadonly || isFull || isErrno(error, 'ENOENT'))) return error;
   const failed = error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : path;
   // What failed at a device, or at something that is open, says nothing of where that lies.
   const place = [failed, path].find((each) => !/^\/(dev|proc)\//.test(each));
-  const mount = place === undefined ? undefined : await mountOf(lane, place);
+  const mount = place === undefined ? undefined : await mountOf(queue, place);
   if (mount === undefined) return error;
-  if (isFull) return full(poolName, mount, await freeBytesAt(lane, mount.target));
+  if (isFull) return full(poolName, mount, await freeBytesAt(queue, mount.target));
   if (!isReadonly && ![...mount.options, ...mount.superOptions].includes('ro')) return error;
   return new FailedPrecondition(
     `pool ${poolName}: the filesystem at ${describe(mount)} is mounted read-only. If it is healthy (see dmesg): mount -o remount,rw ${mount.target}`,
@@ -39,9 +39,9 @@ export async function explainTrouble(error: unknown, trouble: Trouble): Promise<
 }
 
 /** For who has found out by himself that there is not enough room at a path. */
-export async function tooFull({ lane, path, poolName }: Trouble): Promise<FailedPrecondition> {
-  const mount = await mountOf(lane, path);
-  if (mount !== undefined) return full(poolName, mount, await freeBytesAt(lane, mount.target));
+export async function tooFull({ queue, path, poolName }: Trouble): Promise<FailedPrecondition> {
+  const mount = await mountOf(queue, path);
+  if (mount !== undefined) return full(poolName, mount, await freeBytesAt(queue, mount.target));
   return new FailedPrecondition(`pool ${poolName}: the filesystem of ${path} is full. Free some of it.`);
 }
 
@@ -60,18 +60,18 @@ function isMkfsOutOfSpace(error: unknown): boolean {
   return error instanceof CommandError && /No space left on device|err=28\b/.test(error.stderr);
 }
 
-async function freeBytesAt(lane: Lane, path: string): Promise<bigint> {
-  const { bavail, bsize } = await lane.run(() => statfs(path, { bigint: true }));
+async function freeBytesAt(queue: DiskQueue, path: string): Promise<bigint> {
+  const { bavail, bsize } = await queue.run(() => statfs(path, { bigint: true }));
   return bavail * bsize;
 }
 
 /** The mount that a path lies on, or will lie on once it is made. */
-async function mountOf(lane: Lane, path: string): Promise<Mount | undefined> {
+async function mountOf(queue: DiskQueue, path: string): Promise<Mount | undefined> {
   try {
-    const { mountId } = await statusBehind(lane, path);
-    return (await readMountTable(lane)).find(({ id }) => id === mountId);
+    const { mountId } = await statusBehind(queue, path);
+    return (await readMountTable(queue)).find(({ id }) => id === mountId);
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR') && path !== '/') return mountOf(lane, dirname(path));
+    if (isErrno(error, 'ENOENT', 'ENOTDIR') && path !== '/') return mountOf(queue, dirname(path));
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 
 /**
@@ -8,12 +8,12 @@ import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
  * something is missing says nothing of which: whoever takes every ENOENT for this one forgets what is there.
  * @returns whether it was done
  */
-export async function unlessGone(lane: Lane, path: string, work: () => Promise<unknown>): Promise<boolean> {
+export async function unlessGone(queue: DiskQueue, path: string, work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     return true;
   } catch (error) {
-    if (!isErrno(error, 'ENOENT') || (await isThere(lane, path))) throw error;
+    if (!isErrno(error, 'ENOENT') || (await isThere(queue, path))) throw error;
     return false;
   }
 }
@@ -23,13 +23,13 @@ export async function unlessGone(lane: Lane, path: string, work: () => Promise<u
  * has been unmounted, or something else mounted over it.
  * @throws ENOENT then
  */
-export async function isThere(lane: Lane, path: string): Promise<boolean> {
+export async function isThere(queue: DiskQueue, path: string): Promise<boolean> {
   try {
-    await lane.run(() => lstat(path));
+    await queue.run(() => lstat(path));
     return true;
   } catch (error) {
     ignoreMissing(error);
-    await lane.run(() => lstat(dirname(path)));
+    await queue.run(() => lstat(dirname(path)));
     return false;
   }
 }

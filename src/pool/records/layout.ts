@@ -5,8 +5,8 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { ageFileName } from '../catalog/pool-age.ts';
 import type { RecordedImage } from '../kinds/image/image-file.ts';
-import { sparesName } from '../location/reserved-inodes.ts';
-import { ballastFileName } from '../location/reserved-space.ts';
+import { reservedInodesName } from '../location/reserved-inodes.ts';
+import { reserveFileName } from '../location/reserved-space.ts';
 
 /**
  * Where things lie in an image pool. Every path below the pool is made here, from ids of checked shape and random
@@ -14,7 +14,7 @@ import { ballastFileName } from '../location/reserved-space.ts';
  *
  * ```
  * pool.json                          format, pool id, block size
- * ballast, spares/<number>           room that is held for the records: blocks, and inodes
+ * reserve, inodes/<number>           room that is held for the records: blocks, and inodes
  * health                             written now and then, to see whether the disk is well
  * age                                for how long the pool has been open in all
  * volumes/<volume-id>/volume.json    the record
@@ -29,8 +29,8 @@ export class Layout {
   readonly root: string;
   readonly poolFile: string;
   readonly age: string;
-  readonly ballast: string;
-  readonly spares: string;
+  readonly reserve: string;
+  readonly inodes: string;
   readonly volumes: string;
   readonly snapshots: string;
   readonly groups: string;
@@ -41,8 +41,8 @@ export class Layout {
     this.root = root;
     this.poolFile = join(root, 'pool.json');
     this.age = join(root, ageFileName);
-    this.ballast = join(root, ballastFileName);
-    this.spares = join(root, sparesName);
+    this.reserve = join(root, reserveFileName);
+    this.inodes = join(root, reservedInodesName);
     this.volumes = join(root, 'volumes');
     this.snapshots = join(root, 'snapshots');
     this.groups = join(root, 'groups');
@@ -91,7 +91,7 @@ export class Layout {
     return join(this.drafts, `${id}.${suffix()}`);
   }
 
-  /** A copy takes long: its draft has a lasting name, and the next try goes on with it. */
+  /** A copy takes long: its draft has a persistent name, and the next try goes on with it. */
   copyDraft(id: VolumeId | SnapshotId): string {
     return join(this.drafts, `${id}${copySuffix}`);
   }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
@@ -11,8 +11,8 @@ import { step } from '../../volume/step.ts';
 import { ageFileName } from '../catalog/pool-age.ts';
 import { healthFileName } from '../location/health-file.ts';
 import { poolsDirectory } from '../location/location.ts';
-import { sparesName } from '../location/reserved-inodes.ts';
-import { ballastFileName } from '../location/reserved-space.ts';
+import { reservedInodesName } from '../location/reserved-inodes.ts';
+import { reserveFileName } from '../location/reserved-space.ts';
 import { replaceFile } from './durable-file.ts';
 import type { Layout } from './layout.ts';
 
@@ -28,7 +28,7 @@ const poolFile = z.strictObject({
 export type PoolFile = z.infer<typeof poolFile>;
 
 export interface PoolPlace {
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   readonly layout: Layout;
   readonly poolName: string;
   readonly dataDirectory: string;
@@ -40,9 +40,9 @@ export interface PoolFileOptions extends PoolPlace {
   readonly blockSizeBytes: () => Promise<512 | 4096>;
 }
 
-/** Reads the pool's identity, or makes a new pool in an empty home. */
+/** Reads the pool's identity, or makes a new pool in an empty location. */
 export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> {
-  const { dataDirectory, lane, layout, poolName, syncs } = options;
+  const { dataDirectory, queue, layout, poolName, syncs } = options;
   const found = await readPoolFile(options);
   await makeDirectories(options);
   const poolFile = found ?? {
@@ -53,26 +53,26 @@ export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> 
   };
   if (found === undefined) {
     await step('open/identity', () =>
-      replaceFile(lane, syncs, layout.poolFile, `${JSON.stringify(poolFile, null, 2)}\n`),
+      replaceFile(queue, syncs, layout.poolFile, `${JSON.stringify(poolFile, null, 2)}\n`),
     );
   }
   const markerPath = markerPathOf(dataDirectory, poolName);
-  if ((await readMarker(lane, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);
+  if ((await readMarker(queue, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);
   return poolFile;
 }
 
 /**
- * Reads the pool's identity; changes nothing, so the command line may use it too. Refuses an empty home if this node had
+ * Reads the pool's identity; changes nothing, so the command line may use it too. Refuses an empty location if this node had
  * a pool of this name before: a disk that is not mounted looks just like that, and a new pool in its place would answer
  * "no such volume" for every volume there is.
  * @returns undefined if a new pool can be made here
- * @throws HoldfastError if the driver will not use the home
+ * @throws HoldfastError if the driver will not use the location
  */
 export async function readPoolFile(options: PoolPlace): Promise<PoolFile | undefined> {
-  const { dataDirectory, lane, layout, poolName } = options;
+  const { dataDirectory, queue, layout, poolName } = options;
   const markerPath = markerPathOf(dataDirectory, poolName);
-  const knownId = await readMarker(lane, markerPath);
-  const text = await readIfThere(lane, layout.poolFile);
+  const knownId = await readMarker(queue, markerPath);
+  const text = await readIfThere(queue, layout.poolFile);
   if (text === undefined) {
     await refuseUnlessNew(options, knownId, markerPath);
     return undefined;
@@ -91,8 +91,8 @@ export function markerPathOf(dataDirectory: string, poolName: string): string {
   return join(poolsDirectory(dataDirectory), `${poolName}.id`);
 }
 
-async function readMarker(lane: Lane, path: string): Promise<string | undefined> {
-  return (await readIfThere(lane, path))?.trim();
+async function readMarker(queue: DiskQueue, path: string): Promise<string | undefined> {
+  return (await readIfThere(queue, path))?.trim();
 }
 
 function parsePoolFile(text: string, path: string): PoolFile {
@@ -104,7 +104,7 @@ function parsePoolFile(text: string, path: string): PoolFile {
 }
 
 async function refuseUnlessNew(
-  { lane, layout, poolName }: PoolPlace,
+  { queue, layout, poolName }: PoolPlace,
   knownId: string | undefined,
   markerPath: string,
 ): Promise<void> {
@@ -123,11 +123,11 @@ async function refuseUnlessNew(
     'pool.json.new',
     healthFileName,
     ageFileName,
-    ballastFileName,
-    sparesName,
+    reserveFileName,
+    reservedInodesName,
     'lost+found',
   ];
-  const foreign = (await lane.run(() => readdir(layout.root))).find((name) => !ours.includes(name));
+  const foreign = (await queue.run(() => readdir(layout.root))).find((name) => !ours.includes(name));
   if (foreign !== undefined) {
     throw new FailedPrecondition(
       `pool ${poolName}: ${layout.root} is not empty and not a pool (it has '${foreign}'). Give the pool an empty directory.`,
@@ -135,22 +135,22 @@ async function refuseUnlessNew(
   }
 }
 
-async function makeDirectories({ lane, layout }: PoolFileOptions): Promise<void> {
+async function makeDirectories({ queue, layout }: PoolFileOptions): Promise<void> {
   for (const directory of [layout.volumes, layout.snapshots, layout.groups, layout.trash, layout.drafts]) {
-    await lane.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
+    await queue.run(() => mkdir(directory, { recursive: true, mode: 0o700 }));
   }
 }
 
-async function remember({ lane, syncs }: PoolFileOptions, markerPath: string, id: string): Promise<void> {
+async function remember({ queue, syncs }: PoolFileOptions, markerPath: string, id: string): Promise<void> {
   await step('open/remember', async () => {
-    await lane.run(() => mkdir(dirname(markerPath), { recursive: true, mode: 0o700 }));
-    await replaceFile(lane, syncs, markerPath, `${id}\n`);
+    await queue.run(() => mkdir(dirname(markerPath), { recursive: true, mode: 0o700 }));
+    await replaceFile(queue, syncs, markerPath, `${id}\n`);
   });
 }
 
-async function readIfThere(lane: Lane, path: string): Promise<string | undefined> {
+async function readIfThere(queue: DiskQueue, path: string): Promise<string | undefined> {
   try {
-    return await lane.run(() => readFile(path, 'utf8'));
+    return await queue.run(() => readFile(path, 'utf8'));
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return undefined;
     throw error;

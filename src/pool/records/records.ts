@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { DataLoss } from '../../volume/errors.ts';
 import {
@@ -29,35 +29,39 @@ export interface ReadRecords<Id, Kind> {
 
 /** These read all records of a kind. They take no lock and change nothing, so the command line may use them too. */
 
-export function readVolumes(lane: Lane, layout: Layout): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-  return readAll(lane, layout.volumes, parseVolumeId, (id) => layout.record(id), parseRecord);
+export function readVolumes(queue: DiskQueue, layout: Layout): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+  return readAll(queue, layout.volumes, parseVolumeId, (id) => layout.record(id), parseRecord);
 }
 
-export function readSnapshots(lane: Lane, layout: Layout): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-  return readAll(lane, layout.snapshots, parseSnapshotId, (id) => layout.snapshotRecord(id), parseSnapshot);
+export function readSnapshots(queue: DiskQueue, layout: Layout): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+  return readAll(queue, layout.snapshots, parseSnapshotId, (id) => layout.snapshotRecord(id), parseSnapshot);
 }
 
-export function readGroups(lane: Lane, layout: Layout): Promise<ReadRecords<GroupId, GroupRecord>> {
+export function readGroups(queue: DiskQueue, layout: Layout): Promise<ReadRecords<GroupId, GroupRecord>> {
   const parseName = (name: string) => parseGroupId(basename(name, '.json'));
-  return readAll(lane, layout.groups, parseName, (id) => layout.group(id), parseGroup);
+  return readAll(queue, layout.groups, parseName, (id) => layout.group(id), parseGroup);
 }
 
 /** These read one record again; without any if what it is of is not there. */
 
-export function readVolume(lane: Lane, layout: Layout, id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-  return readOne(lane, { id, place: layout.volume(id), path: layout.record(id), parse: parseRecord });
+export function readVolume(
+  queue: DiskQueue,
+  layout: Layout,
+  id: VolumeId,
+): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+  return readOne(queue, { id, place: layout.volume(id), path: layout.record(id), parse: parseRecord });
 }
 
 export function readSnapshot(
-  lane: Lane,
+  queue: DiskQueue,
   layout: Layout,
   id: SnapshotId,
 ): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-  return readOne(lane, { id, place: layout.snapshot(id), path: layout.snapshotRecord(id), parse: parseSnapshot });
+  return readOne(queue, { id, place: layout.snapshot(id), path: layout.snapshotRecord(id), parse: parseSnapshot });
 }
 
-export function readGroup(lane: Lane, layout: Layout, id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>> {
-  return readOne(lane, { id, place: layout.group(id), path: layout.group(id), parse: parseGroup });
+export function readGroup(queue: DiskQueue, layout: Layout, id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>> {
+  return readOne(queue, { id, place: layout.group(id), path: layout.group(id), parse: parseGroup });
 }
 
 interface RecordFile<Id, Kind> {
@@ -70,12 +74,12 @@ interface RecordFile<Id, Kind> {
 
 /** @throws what the disk answers */
 async function readOne<Id extends string, Kind extends { readonly id: Id }>(
-  lane: Lane,
+  queue: DiskQueue,
   { id, parse, path, place }: RecordFile<Id, Kind>,
 ): Promise<ReadRecords<Id, Kind>> {
-  if (!(await isThere(lane, place))) return { records: [], damaged: [] };
+  if (!(await isThere(queue, place))) return { records: [], damaged: [] };
   try {
-    return { records: [await readRecord(lane, id, path, parse)], damaged: [] };
+    return { records: [await readRecord(queue, id, path, parse)], damaged: [] };
   } catch (error) {
     const isDamaged = error instanceof DataLoss || (error instanceof Error && isErrno(error, 'ENOENT'));
     if (!isDamaged) throw error;
@@ -84,7 +88,7 @@ async function readOne<Id extends string, Kind extends { readonly id: Id }>(
 }
 
 async function readAll<Id extends string, Kind extends { readonly id: Id }>(
-  lane: Lane,
+  queue: DiskQueue,
   directory: string,
   parseName: (name: string) => Id | undefined,
   pathOf: (id: Id) => string,
@@ -92,13 +96,13 @@ async function readAll<Id extends string, Kind extends { readonly id: Id }>(
 ): Promise<ReadRecords<Id, Kind>> {
   const records: Kind[] = [];
   const damaged: Damaged<Id>[] = [];
-  const names = await lane.run(() => readdir(directory));
+  const names = await queue.run(() => readdir(directory));
   await Promise.all(
     names.map(async (name) => {
       const id = parseName(name);
       if (id === undefined) return;
       try {
-        records.push(await readRecord(lane, id, pathOf(id), parse));
+        records.push(await readRecord(queue, id, pathOf(id), parse));
       } catch (error) {
         damaged.push({ id, reason: error instanceof Error ? error.message : String(error) });
       }
@@ -109,12 +113,12 @@ async function readAll<Id extends string, Kind extends { readonly id: Id }>(
 
 /** @throws DataLoss */
 async function readRecord<Id extends string, Kind extends { readonly id: Id }>(
-  lane: Lane,
+  queue: DiskQueue,
   id: Id,
   path: string,
   parse: (text: string, where: string) => Kind,
 ): Promise<Kind> {
-  const record = parse(await lane.run(() => readFile(path, 'utf8')), path);
+  const record = parse(await queue.run(() => readFile(path, 'utf8')), path);
   if (record.id !== id) throw new DataLoss(`its record names ${record.id}`);
   return record;
 }

@@ -1,9 +1,9 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
-import type { Ballast } from '../location/reserved-space.ts';
+import type { ReservedSpace } from '../location/reserved-space.ts';
 import { freeInBackingFile } from './space.ts';
 
 export const statBlockBytes = 512n;
@@ -30,19 +30,19 @@ export interface SpacePlace {
   /** The sparse file that the filesystem lies in, if it does. */
   readonly backingFile: string | undefined;
   /** What is held in it and on its host, and free when it is needed. */
-  readonly ballast: Pick<Ballast, 'bytes' | 'hostBytes'>;
+  readonly reserve: Pick<ReservedSpace, 'bytes' | 'hostBytes'>;
 }
 
-export async function readFilesystemSpace(lane: Lane, place: SpacePlace): Promise<FilesystemSpace> {
-  const { backingFile, ballast, root } = place;
+export async function readFilesystemSpace(queue: DiskQueue, place: SpacePlace): Promise<FilesystemSpace> {
+  const { backingFile, reserve, root } = place;
   const [inside, host, backing] = await Promise.all([
-    lane.run(() => statfs(root, { bigint: true })),
-    backingFile === undefined ? undefined : lane.run(() => statfs(dirname(backingFile), { bigint: true })),
-    backingFile === undefined ? undefined : lane.run(() => stat(backingFile, { bigint: true })),
+    queue.run(() => statfs(root, { bigint: true })),
+    backingFile === undefined ? undefined : queue.run(() => statfs(dirname(backingFile), { bigint: true })),
+    backingFile === undefined ? undefined : queue.run(() => stat(backingFile, { bigint: true })),
   ]);
   const filesystemBytes = inside.blocks * inside.bsize;
-  const freeBytes = inside.bavail * inside.bsize + ballast.bytes;
-  const takenBytes = (inside.blocks - inside.bfree) * inside.bsize - ballast.bytes;
+  const freeBytes = inside.bavail * inside.bsize + reserve.bytes;
+  const takenBytes = (inside.blocks - inside.bfree) * inside.bsize - reserve.bytes;
   const isCountedLate = inside.type === BTRFS_SUPER_MAGIC;
   // btrfs makes inodes as it needs them, and counts none.
   const isOutOfInodes = inside.files > 0n && inside.ffree < fewestInodes;
@@ -52,15 +52,15 @@ export async function readFilesystemSpace(lane: Lane, place: SpacePlace): Promis
     freeBytes,
     backingSizeBytes: backing.size,
     backingAllocatedBytes: backing.blocks * statBlockBytes,
-    hostFreeBytes: host.bavail * host.bsize + ballast.hostBytes,
+    hostFreeBytes: host.bavail * host.bsize + reserve.hostBytes,
   });
   return { ...sight, freeBytes: bounded };
 }
 
 /** Of a file that may not be there (any more): then nothing. */
-export async function allocatedBytesOf(lane: Lane, path: string): Promise<bigint> {
+export async function allocatedBytesOf(queue: DiskQueue, path: string): Promise<bigint> {
   try {
-    return (await statusOf(lane, path)).allocatedBytes;
+    return (await statusOf(queue, path)).allocatedBytes;
   } catch (error) {
     if (isErrno(error, 'ENOENT')) return 0n;
     throw error;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
-import { unlessLate } from '../../volume/with-timeout.ts';
+import { withTimeout } from '../../volume/with-timeout.ts';
 import type { Trash } from '../catalog/trash.ts';
 import type { TrashEntry } from '../catalog/trash-entry.ts';
 import type { DiskUsage, PoolCapacity } from '../pool.ts';
@@ -96,7 +96,7 @@ export class SpaceLedger {
   /** What can be promised: as a request would be measured that is made now. */
   async measure(): Promise<PoolCapacity> {
     // A request that needs it would wait for what is being unlinked; who only asks does not wait long.
-    await unlessLate(patienceMs, this.#options.trash.drained());
+    await withTimeout(patienceMs, this.#options.trash.drained());
     await this.#holds.noteTaken();
     return this.#compute(await this.#observer.look('maps'));
   }
@@ -105,17 +105,17 @@ export class SpaceLedger {
   async survey(): Promise<SpaceSurvey> {
     const observer = this.#observer;
     const look = await observer.look('maps');
-    await unlessLate(
+    await withTimeout(
       patienceMs,
       observer.findShared().catch(() => undefined),
     );
-    const { ownedBytes: owned, promisedBytes } = this.#use(look, 0n);
+    const { ownedBytes: owned, provisionedBytes } = this.#use(look, 0n);
     return {
       capacity: this.#compute(look),
       disk: {
         diskBytes: look.filesystemBytes,
         freeBytes: look.freeBytes,
-        claimableBytes: promisedBytes - owned,
+        claimableBytes: provisionedBytes - owned,
         snapshotBytes: observer.snapshotBytes,
       },
       trashedBytes: observer.trashedBytes,
@@ -125,7 +125,7 @@ export class SpaceLedger {
 
   /**
    * Whether the disk is nearly full, whoever filled it: half of what is never promised is gone, or only a few MiB are
-   * left beside the ballast. Measured once a second at most, whoever asks.
+   * left beside the reserve. Measured once a second at most, whoever asks.
    */
   async isNearlyFull(): Promise<boolean> {
     const nowMs = performance.now();
@@ -158,7 +158,7 @@ export class SpaceLedger {
       const others = isFirst ? this.#holds.ended : undefined;
       if (others !== undefined) {
         // What they take just now has counted twice. Some, a copy say, take too long to be waited for.
-        await unlessLate(takingPatienceMs, others);
+        await withTimeout(takingPatienceMs, others);
         continue;
       }
       if (needed > this.#reclaimableBytes()) throw this.#exhausted(look, request);
@@ -232,9 +232,9 @@ export class SpaceLedger {
 
   /** What has to become free before the disk is no longer nearly full. */
   #fullBytes({ filesystemBytes, freeBytes }: FilesystemSpace): bigint {
-    const ballastBytes = this.#options.ballast.bytes;
-    const leastBytes = larger(leastFreeBytes, (this.#reserveBytes(filesystemBytes) - ballastBytes) / 2n);
-    return larger(0n, leastBytes - (freeBytes - ballastBytes));
+    const reservedBytes = this.#options.reserve.bytes;
+    const leastBytes = larger(leastFreeBytes, (this.#reserveBytes(filesystemBytes) - reservedBytes) / 2n);
+    return larger(0n, leastBytes - (freeBytes - reservedBytes));
   }
 
   #compute(look: Observation): PoolCapacity {
@@ -256,7 +256,7 @@ export class SpaceLedger {
       freeBytes: look.freeBytes,
       reserveBytes: this.#reserveBytes(look.filesystemBytes),
       overcommit: this.#options.overcommit,
-      promisedBytes: volumes.sums.promisedBytes,
+      provisionedBytes: volumes.sums.provisionedBytes,
       ownedBytes: volumes.ownedSince(look.then),
       usedBytes: this.#observer.usedBytes(look),
       reclaimableBytes,
@@ -264,10 +264,10 @@ export class SpaceLedger {
     };
   }
 
-  /** What the ballast holds no volume can write, and to note where blocks lie the filesystem needs some of its own. */
+  /** What the reserve holds no volume can write, and to note where blocks lie the filesystem needs some of its own. */
   #reserveBytes(filesystemBytes: bigint): bigint {
-    const { ballast, reserveBytes = defaultReserveBytes(filesystemBytes) } = this.#options;
-    return larger(reserveBytes, ballast.bytes + overheadBytes);
+    const { reserve, reserveBytes = defaultReserveBytes(filesystemBytes) } = this.#options;
+    return larger(reserveBytes, reserve.bytes + overheadBytes);
   }
 }
 

@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path';
 import { openReadOnly } from '../../kernel/call/descriptor.ts';
-import type { Lane } from '../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { type Place, readPlaces, readSharing } from '../../kernel/file/fiemap.ts';
 import { finishUnlinks, syncFilesystem } from '../../kernel/file/filesystem.ts';
@@ -12,7 +12,7 @@ import type { SnapshotIndex } from '../catalog/snapshot-index.ts';
 import type { Trash } from '../catalog/trash.ts';
 import type { TrashEntry } from '../catalog/trash-entry.ts';
 import type { ImageDevices } from '../kinds/image/devices.ts';
-import type { Ballast } from '../location/reserved-space.ts';
+import type { ReservedSpace } from '../location/reserved-space.ts';
 import type { Layout } from '../records/layout.ts';
 import { allocatedBytesOf, type FilesystemSpace, readFilesystemSpace } from './filesystem-space.ts';
 import { findSharedBlocks, type SharedBlocks, type SharingImage } from './shared-blocks.ts';
@@ -21,7 +21,7 @@ import { type StillImage, StillSpace } from './still-space.ts';
 import { type SumsThen, VolumeSpace } from './volume-space.ts';
 
 export interface SpaceSources {
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   readonly layout: Layout;
   readonly index: RecordIndex;
   readonly snapshotIndex: SnapshotIndex;
@@ -31,7 +31,7 @@ export interface SpaceSources {
   /** The sparse file that the pool's filesystem lies in, if it does. */
   readonly backingFile: string | undefined;
   /** Part of the reserve: it goes when the records need it. */
-  readonly ballast: Pick<Ballast, 'bytes' | 'hostBytes'>;
+  readonly reserve: Pick<ReservedSpace, 'bytes' | 'hostBytes'>;
 }
 
 /** What was there to be seen at a moment. */
@@ -142,11 +142,11 @@ export class SpaceObserver {
   }
 
   async *#places(path: string): AsyncGenerator<readonly Place[], void, void> {
-    const { lane } = this.#sources;
-    const file = await openReadOnly(lane, path).catch(ignoreMissing);
+    const { queue } = this.#sources;
+    const file = await openReadOnly(queue, path).catch(ignoreMissing);
     if (file === undefined) return;
     await using image = file;
-    yield* readPlaces(lane, image);
+    yield* readPlaces(queue, image);
   }
 
   get trashedBytes(): bigint {
@@ -173,8 +173,8 @@ export class SpaceObserver {
 
   /** Waits until what is unlinked is free. */
   settle(): Promise<void> {
-    const { lane, layout } = this.#sources;
-    return finishUnlinks(lane, layout.root);
+    const { queue, layout } = this.#sources;
+    return finishUnlinks(queue, layout.root);
   }
 
   /** What an image takes that lies in the trash. */
@@ -206,8 +206,8 @@ export class SpaceObserver {
   }
 
   readFilesystem(): Promise<FilesystemSpace> {
-    const { backingFile, ballast, lane, layout } = this.#sources;
-    return readFilesystemSpace(lane, { root: layout.root, backingFile, ballast });
+    const { backingFile, reserve, queue, layout } = this.#sources;
+    return readFilesystemSpace(queue, { root: layout.root, backingFile, reserve });
   }
 
   /** @param canRaise whether all that is told to be taken has been taken from what is free */
@@ -266,9 +266,9 @@ export class SpaceObserver {
   }
 
   async #sync(): Promise<void> {
-    const { lane, layout } = this.#sources;
-    await using root = await openReadOnly(lane, layout.root);
-    await syncFilesystem(lane, root);
+    const { queue, layout } = this.#sources;
+    await using root = await openReadOnly(queue, layout.root);
+    await syncFilesystem(queue, root);
   }
 
   #putSnapshot(id: Parameters<Layout['snapshotData']>[0]): void {
@@ -286,14 +286,14 @@ export class SpaceObserver {
   }
 
   #allocatedBytes(path: string): Promise<bigint> {
-    return allocatedBytesOf(this.#sources.lane, path);
+    return allocatedBytesOf(this.#sources.queue, path);
   }
 
   /** Of an image that may have been removed by hand, or may be on its way out. */
   async #sharing(path: string): ReturnType<typeof readSharing> {
     try {
-      await using image = await openReadOnly(this.#sources.lane, path);
-      return await readSharing(this.#sources.lane, image);
+      await using image = await openReadOnly(this.#sources.queue, path);
+      return await readSharing(this.#sources.queue, image);
     } catch (error) {
       if (isErrno(error, 'ENOENT')) return { sharedBytes: 0n, unsharedBytes: 0n };
       // A filesystem that does not tell: all may be shared.

@@ -16,7 +16,7 @@ const use = {
   freeBytes: 90n * gib,
   reserveBytes: 1n * gib,
   overcommit: 1,
-  promisedBytes: 0n,
+  provisionedBytes: 0n,
   ownedBytes: 0n,
   usedBytes: 0n,
   reclaimableBytes: 0n,
@@ -29,17 +29,17 @@ describe('GC04: what a pool can promise', () => {
   });
 
   test('a thin volume counts with what it may still claim, not with what it takes now', () => {
-    const volume = { promisedBytes: 50n * gib, ownedBytes: 5n * gib, usedBytes: 5n * gib };
+    const volume = { provisionedBytes: 50n * gib, ownedBytes: 5n * gib, usedBytes: 5n * gib };
     const capacity = computeCapacity({ ...use, ...volume, freeBytes: 85n * gib });
     assert.equal(capacity.availableBytes, 39n * gib);
-    assert.equal(capacity.promisedBytes, 50n * gib);
+    assert.equal(capacity.provisionedBytes, 50n * gib);
     assert.equal(capacity.usedBytes, 5n * gib);
   });
 
   test('writing to a thin volume changes nothing: the space was promised', () => {
     fc.assert(
       fc.property(fc.bigInt(0n, 50n * gib), (written) => {
-        const volume = { promisedBytes: 50n * gib, ownedBytes: written, usedBytes: written };
+        const volume = { provisionedBytes: 50n * gib, ownedBytes: written, usedBytes: written };
         const { availableBytes } = computeCapacity({ ...use, ...volume, freeBytes: use.freeBytes - written });
         assert.equal(availableBytes, 39n * gib);
       }),
@@ -48,7 +48,7 @@ describe('GC04: what a pool can promise', () => {
 
   test('a volume that shares its blocks with a snapshot may have to write all of them anew', () => {
     const shares = ownedBytes(50n * gib, { allocatedBytes: 5n * gib, sharedBytes: 5n * gib });
-    const volume = { promisedBytes: 50n * gib, ownedBytes: shares, usedBytes: 5n * gib };
+    const volume = { provisionedBytes: 50n * gib, ownedBytes: shares, usedBytes: 5n * gib };
     const { availableBytes } = computeCapacity({ ...use, ...volume, freeBytes: 85n * gib });
     assert.equal(availableBytes, 34n * gib);
   });
@@ -67,7 +67,7 @@ describe('GC04: what a pool can promise', () => {
   });
 
   test('L11: never negative, also when others filled the disk', () => {
-    const { availableBytes } = computeCapacity({ ...use, freeBytes: 2n * gib, promisedBytes: 50n * gib });
+    const { availableBytes } = computeCapacity({ ...use, freeBytes: 2n * gib, provisionedBytes: 50n * gib });
     assert.equal(availableBytes, 0n);
   });
 
@@ -164,10 +164,10 @@ describe('the model: what is free covers all that volumes may yet write', () => 
             sharedBytes: BigInt(volume.filter((block) => block !== undefined && block.sharers > 1).length),
           });
         const slack = () => {
-          const promisedBytes = volumes.reduce((sum, volume) => sum + BigInt(volume.length), 0n);
+          const provisionedBytes = volumes.reduce((sum, volume) => sum + BigInt(volume.length), 0n);
           const own = volumes.reduce((sum, volume) => sum + owned(volume), 0n);
           const sight = { ...use, filesystemBytes: 24n, freeBytes: BigInt(free), reserveBytes: 0n };
-          return slackBytes({ ...sight, promisedBytes, ownedBytes: own });
+          return slackBytes({ ...sight, provisionedBytes, ownedBytes: own });
         };
         const drop = (block: Block | undefined) => {
           if (block !== undefined && --block.sharers === 0) free++;

@@ -32,7 +32,7 @@ export interface SpaceUse {
   /** 1: never promise more than there is. 2: promise twice as much. */
   readonly overcommit: number;
   /** The sizes of all volumes. */
-  readonly promisedBytes: bigint;
+  readonly provisionedBytes: bigint;
   /** Of that, what volumes alone own. */
   readonly ownedBytes: bigint;
   /** What all images take: of volumes, of snapshots, and in the trash. */
@@ -51,7 +51,7 @@ export function computeCapacity(use: SpaceUse): PoolCapacity {
   const slack = slackBytes(use);
   return {
     totalBytes: totalBytes(use),
-    promisedBytes: use.promisedBytes + use.heldBytes,
+    provisionedBytes: use.provisionedBytes + use.heldBytes,
     usedBytes: use.usedBytes,
     availableBytes: larger(0n, slack),
     thickAvailableBytes: larger(0n, smaller(slack, writableBytes(use))),
@@ -60,7 +60,7 @@ export function computeCapacity(use: SpaceUse): PoolCapacity {
 
 /** What could be promised, if it is positive; what is missing, if not. */
 export function slackBytes(use: SpaceUse): bigint {
-  const outstandingBytes = use.promisedBytes - use.ownedBytes + use.heldBytes;
+  const outstandingBytes = use.provisionedBytes - use.ownedBytes + use.heldBytes;
   const total = totalBytes(use);
   const overcommittedBytes = scale(total, use.overcommit) - total;
   return use.freeBytes + use.reclaimableBytes - use.reserveBytes - outstandingBytes + overcommittedBytes;

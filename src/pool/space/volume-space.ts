@@ -24,7 +24,7 @@ interface Figure {
 }
 
 export interface VolumeSums {
-  readonly promisedBytes: bigint;
+  readonly provisionedBytes: bigint;
   readonly ownedBytes: bigint;
   readonly allocatedBytes: bigint;
 }
@@ -55,7 +55,7 @@ export class VolumeSpace {
   readonly #sharing = new Set<VolumeId>();
   /** Those that may be written at any moment, and when they became so. */
   readonly #live = new Map<VolumeId, number>();
-  #sums = { promisedBytes: 0n, ownedBytes: 0n, allocatedBytes: 0n };
+  #sums = { provisionedBytes: 0n, ownedBytes: 0n, allocatedBytes: 0n };
   /** All by which what volumes own was ever put lower. */
   #loweredBytes = 0n;
   #heldBytes = 0n;
@@ -250,7 +250,7 @@ export class VolumeSpace {
     Object.assign(figure, changes);
     figure.ownedBytes = ownedNow(figure);
     this.#sums = {
-      promisedBytes: this.#sums.promisedBytes + figure.sizeBytes - sizeBytes,
+      provisionedBytes: this.#sums.provisionedBytes + figure.sizeBytes - sizeBytes,
       ownedBytes: this.#sums.ownedBytes + figure.ownedBytes - owned,
       allocatedBytes: this.#sums.allocatedBytes + figure.allocatedBytes - allocatedBytes,
     };

@@ -1,30 +1,30 @@
 import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
-import { Lane } from '../../kernel/call/disk-queue.ts';
+import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { Pool } from '../pool.ts';
 import { PoolQuarantined } from '../quarantine.ts';
 
 /**
- * Opens a configured pool; which kind it is, only the composition root knows. Its blocking calls take the lane. Once
+ * Opens a configured pool; which kind it is, only the composition root knows. Its blocking calls take the queue. Once
  * `stopping` is aborted nobody wants the pool any more, and nothing is waited for.
  */
-export type PoolOpener = (lane: Lane, stopping: AbortSignal) => Promise<Pool>;
+export type PoolOpener = (queue: DiskQueue, stopping: AbortSignal) => Promise<Pool>;
 
-/** Where a keeper says what became of its pool. Structurally a pino logger. */
-export interface KeeperLog {
+/** Where a supervisor says what became of its pool. Structurally a pino logger. */
+export interface SupervisorLog {
   info(fields: Record<string, unknown>, message: string): void;
   warn(fields: Record<string, unknown>, message: string): void;
   error(fields: Record<string, unknown>, message: string): void;
 }
 
-export interface KeeperOptions {
+export interface SupervisorOptions {
   readonly name: string;
   readonly opener: PoolOpener;
-  /** A new lane for the pool each time that it is opened: one that was closed is of no use. */
-  readonly makeLane: () => Lane;
+  /** A new queue for the pool each time that it is opened: one that was closed is of no use. */
+  readonly makeQueue: () => DiskQueue;
   /** A disk that has not answered for so long is sick. */
   readonly sickAfterMs: number;
-  readonly log: KeeperLog;
+  readonly log: SupervisorLog;
 }
 
 export type PoolState =
@@ -35,7 +35,7 @@ export type PoolState =
   /** `pool` is given up: it knows its records, and all else that it is asked for it answers with the error. */
   | { readonly state: 'quarantined'; readonly pool: Pool; readonly error: PoolQuarantined };
 
-/** How often a keeper looks at its watch. Nothing but a look: no disk is asked. */
+/** How often a supervisor looks at its watch. Nothing but a look: no disk is asked. */
 const tickMs = 1_000;
 
 /** A pool that takes longer to open, an XFS with a long log say, is as good as one that cannot be opened. */
@@ -48,11 +48,11 @@ const longOpeningMs = 30_000;
  * notice nothing. When the disk is well, and nothing is at work any more that was begun before, the pool is opened anew,
  * as after a start. So what a call leaves half done is what a crash leaves (test/crash).
  */
-export class PoolKeeper {
-  readonly #options: KeeperOptions;
-  readonly #healthLane: Lane;
-  /** Lanes that were closed while something was at work in them. */
-  #leftLanes: Lane[] = [];
+export class PoolSupervisor {
+  readonly #options: SupervisorOptions;
+  readonly #healthQueue: DiskQueue;
+  /** Queues that were closed while something was at work in them. */
+  #leftQueues: DiskQueue[] = [];
   #state: PoolState = { state: 'opening' };
   #timer: NodeJS.Timeout | undefined;
   #question: { readonly askedMs: number } | undefined;
@@ -63,9 +63,9 @@ export class PoolKeeper {
   #triedMs = 0;
   readonly #stopping = new AbortController();
 
-  constructor(options: KeeperOptions) {
+  constructor(options: SupervisorOptions) {
     this.#options = options;
-    this.#healthLane = new Lane(`${options.name} health`, 1);
+    this.#healthQueue = new DiskQueue(`${options.name} health`, 1);
   }
 
   get state(): PoolState {
@@ -107,7 +107,7 @@ export class PoolKeeper {
       if (isSick) this.#giveUp(pool, `its disk has not answered for ${Math.round(sickAfterMs / 1000)} s`);
       return;
     }
-    const busyMs = nowMs - (pool.lane.busySinceMs ?? nowMs);
+    const busyMs = nowMs - (pool.queue.busySinceMs ?? nowMs);
     const silentMs = nowMs - this.#answeredMs;
     const isSlow = busyMs > sickAfterMs / 8 && silentMs > sickAfterMs / 8;
     if (this.#isSuspect || isSlow || silentMs > 2 * sickAfterMs) void this.#ask(pool);
@@ -117,8 +117,8 @@ export class PoolKeeper {
   #tryAgain(nowMs: number): void {
     if (this.#isOpening || this.#stopping.signal.aborted || nowMs - this.#triedMs < this.#options.sickAfterMs / 4)
       return;
-    this.#leftLanes = this.#leftLanes.filter(({ isIdle }) => !isIdle);
-    if (this.#leftLanes.length === 0 && this.#healthLane.isIdle) void this.#tryToOpen();
+    this.#leftQueues = this.#leftQueues.filter(({ isIdle }) => !isIdle);
+    if (this.#leftQueues.length === 0 && this.#healthQueue.isIdle) void this.#tryToOpen();
   }
 
   async #ask(pool: Pool): Promise<void> {
@@ -126,7 +126,7 @@ export class PoolKeeper {
     this.#question = question;
     this.#isSuspect = false;
     try {
-      await pool.checkHealth(this.#healthLane);
+      await pool.checkHealth(this.#healthQueue);
       this.#answeredMs = performance.now();
     } catch (error) {
       const reason = diskFaultOf(error);
@@ -144,24 +144,24 @@ export class PoolKeeper {
     this.#state = { state: 'quarantined', pool, error };
     this.#question = undefined;
     this.#triedMs = performance.now();
-    pool.lane.close(error);
-    this.#leftLanes.push(pool.lane);
+    pool.queue.close(error);
+    this.#leftQueues.push(pool.queue);
     pool.abandon();
     log.error({ pool: name, reason }, 'a pool is in quarantine: its disk is sick; the others work without it');
   }
 
   async #tryToOpen(): Promise<unknown> {
-    const { makeLane, name, log, opener } = this.#options;
+    const { makeQueue, name, log, opener } = this.#options;
     const before = this.#state;
-    const lane = makeLane();
+    const queue = makeQueue();
     let pool: Pool | undefined;
     this.#isOpening = true;
     try {
-      pool = await opener(lane, this.#stopping.signal);
-      if (before.state === 'quarantined') await pool.checkHealth(this.#healthLane);
+      pool = await opener(queue, this.#stopping.signal);
+      if (before.state === 'quarantined') await pool.checkHealth(this.#healthQueue);
       this.#answeredMs = performance.now();
       this.#isSuspect = false;
-      pool.lane.onFailure = (error) => {
+      pool.queue.onFailure = (error) => {
         this.#isSuspect ||= diskFaultOf(error) !== undefined;
       };
       if (this.#stopping.signal.aborted) await pool.close();
@@ -169,9 +169,9 @@ export class PoolKeeper {
       if (before.state !== 'opening') log.info({ pool: name }, 'the disk of a pool is well again: the pool is open');
       return undefined;
     } catch (error) {
-      for (const left of pool === undefined ? [lane] : [lane, pool.lane]) {
+      for (const left of pool === undefined ? [queue] : [queue, pool.queue]) {
         left.close(new Unavailable(`pool ${name} could not be opened.`));
-        this.#leftLanes.push(left);
+        this.#leftQueues.push(left);
       }
       pool?.abandon();
       this.#fail(before, error);

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import type { StepName } from '../../../src/volume/step.ts';
 import type { CrashNode } from '../crash-node.ts';
-import type { PoolHome } from '../crash-pool.ts';
+import type { PoolLocation } from '../crash-pool.ts';
 import { interrupt } from '../interruption.ts';
 import { block, ext4, publishedWithData } from '../operation.ts';
 import { TestEphemeral } from '../test-ephemeral.ts';
@@ -10,7 +10,7 @@ import { TestVolume } from '../test-volume.ts';
 /** A start of the driver that has something to do, and can be killed in it. */
 export interface Opening {
   readonly name: string;
-  readonly pool: PoolHome;
+  readonly pool: PoolLocation;
   /** Every step that it passes. */
   readonly steps: readonly StepName[];
   /** Of a pool in a file, if the start is to find it larger than it was. */

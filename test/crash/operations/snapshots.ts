@@ -4,7 +4,7 @@ import { ext4, type Operation, publishedWithData, used, xfs } from '../operation
 import { TestGroup, TestSnapshot } from '../test-snapshot.ts';
 import { TestVolume } from '../test-volume.ts';
 
-const cutting: readonly StepName[] = ['snapshot/directory', 'snapshot/cut', 'snapshot/record', 'snapshot/commit'];
+const cutting: readonly StepName[] = ['snapshot/directory', 'snapshot/take', 'snapshot/record', 'snapshot/commit'];
 /** The same of one that is written to meanwhile. */
 const cuttingInUse: readonly StepName[] = ['snapshot/ahead', ...cutting];
 const cloning: readonly StepName[] = [

@@ -5,7 +5,7 @@ export const checkMutants: readonly Mutant[] = [
   {
     name: 'a disk that somebody had for himself is looked at again before it is formatted',
     file: 'src/pool/location/format.ts',
-    text: '    found = await examine(home, device);\n',
+    text: '    found = await examine(location, device);\n',
     replacement: '',
     killer: 'test/pool/format.test.ts',
     only: 'come to its end',

@@ -4,7 +4,7 @@ const killer = 'src/config/config.test.ts';
 /** The property tests of the same file take long. */
 const only = 'refused|cannot be the CSI|O0[12]';
 const file = { file: 'src/config/file.ts', killer, only } as const;
-const homes = { file: 'src/config/locations.ts', killer, only } as const;
+const locations = { file: 'src/config/locations.ts', killer, only } as const;
 const section = { file: 'src/config/section.ts', killer, only } as const;
 const values = { file: 'src/config/values.ts', killer, only } as const;
 const config = { file: 'src/config/config.ts', killer, only } as const;
@@ -14,54 +14,54 @@ const environment = { file: 'src/config/environment.ts', killer, only } as const
 export const configurationMutants: readonly Mutant[] = [
   {
     name: 'a pool in a directory of the system is refused',
-    ...homes,
+    ...locations,
     text: 'if (tree !== undefined) return',
     replacement: "if (tree === '') return",
   },
   {
     name: 'a pool in a directory of many is refused',
-    ...homes,
+    ...locations,
     text: 'if (sharedDirectories.includes(path)) return',
     replacement: "if (path === '') return",
   },
   {
     name: "a pool in the driver's or the kubelet's own directory is refused",
-    ...homes,
+    ...locations,
     text: 'if (isAtOrIn(directory, path)) return',
     replacement: "if (directory === '') return",
   },
   {
     name: "a pool among the driver's notes is refused",
-    ...homes,
+    ...locations,
     text: 'return isAtOrIn(path, notes) ? ',
     replacement: "return path === '' ? ",
   },
   {
     name: 'a directory or file among the devices is refused',
-    ...homes,
+    ...locations,
     text: "if (key !== 'device' && isAtOrIn(path, '/dev')) return",
     replacement: "if (key !== 'device' && path === '') return",
   },
   {
     name: 'two pools in one place are refused',
-    ...homes,
+    ...locations,
     text: '(isAtOrIn(path, each.path) || isAtOrIn(each.path, path))',
     replacement: "(each.path === '' && path === '')",
   },
   {
     name: 'a pool in another one is refused',
-    ...homes,
+    ...locations,
     text: '(isAtOrIn(path, each.path) || isAtOrIn(each.path, path))',
     replacement: 'path === each.path',
   },
   {
-    name: "another pool's automatic home is refused",
-    ...homes,
+    name: "another pool's automatic location is refused",
+    ...locations,
     text: '[...given.map(({ path }) => path), ...own, ...(given.length === 0',
     replacement: '[...given.map(({ path }) => path), ...own.slice(1), ...(given.length < 0',
   },
   {
-    name: 'two homes for one pool are refused',
+    name: 'two locations for one pool are refused',
     ...file,
     text: 'if (given.length > 1) reader',
     replacement: 'if (given.length > 9) reader',

@@ -18,19 +18,19 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'a copy begins without what another one left',
     ...copy,
-    text: '    await lane.run(() => rm(data, { force: true }));\n',
+    text: '    await queue.run(() => rm(data, { force: true }));\n',
     replacement: '',
   },
   {
     name: 'the note of another copy goes before its data is written over',
     ...copy,
-    text: '    await lane.run(() => rm(state, { force: true }));\n    await syncs.sync(lane, copy.directory);\n',
+    text: '    await queue.run(() => rm(state, { force: true }));\n    await syncs.sync(queue, copy.directory);\n',
     replacement: '',
   },
   {
     name: 'a copy has the size of its source',
     ...copy,
-    text: '  await resizeFile(lane, data, source.size);\n',
+    text: '  await resizeFile(queue, data, source.size);\n',
     replacement: '',
     killer: 'test/grpc/clone-copy.test.ts',
     only: 'CV25 CV27',
@@ -123,7 +123,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'filesystems that a killed driver left frozen are thawed at the start',
     ...freezer,
-    text: "        if (await step('open/thaw', () => thawUnlessSick(this.#thawLane, directory))) thawed++;\n",
+    text: "        if (await step('open/thaw', () => thawUnlessSick(this.#thawQueue, directory))) thawed++;\n",
     replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*left frozen is thawed at the start',

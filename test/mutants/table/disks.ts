@@ -87,7 +87,7 @@ export const diskMutants: readonly Mutant[] = [
     replacement: ';',
   },
   {
-    name: 'a disk with a lasting name is known by it after a reboot',
+    name: 'a disk with a persistent name is known by it after a reboot',
     ...identity,
     text: 'a.name.startsWith(passingPrefix) && b.name.startsWith(passingPrefix) && ',
     replacement: '',

@@ -5,14 +5,14 @@ const trouble = { file: 'src/pool/location/format.ts', killer: 'test/pool/home-t
 const backing = { file: 'src/pool/location/backing-file.ts', killer: 'test/pool/first-start.test.ts' } as const;
 const lock = { file: 'src/pool/location/lock.ts', killer: 'test/pool/first-start.test.ts' } as const;
 const mount = { file: 'src/pool/location/mount.ts', killer: 'test/contract/image-home.test.ts' } as const;
-const home = { file: 'src/pool/location/location.ts', killer: 'test/contract/image-home.test.ts' } as const;
+const location = { file: 'src/pool/location/location.ts', killer: 'test/contract/image-home.test.ts' } as const;
 
 const anotherDisk = 'another disk under the same name';
 const cutShort = 'what cannot be shown to be left of it';
 const unfit = 'its disk is too small';
 
 /** Where a pool lives: whose it is, and that nothing of others is written over. */
-export const homeMutants: readonly Mutant[] = [
+export const locationMutants: readonly Mutant[] = [
   {
     name: 'a marker of a format is good for its own disk only',
     ...format,
@@ -23,7 +23,7 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'the marker goes when the format fails',
     ...format,
-    text: '    await takeBack(lane, devicePath, uuid, marker).catch(() => undefined);\n',
+    text: '    await takeBack(queue, devicePath, uuid, marker).catch(() => undefined);\n',
     replacement: '',
     only: anotherDisk,
   },
@@ -37,14 +37,14 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'only what the format itself has written is taken back',
     ...format,
-    text: '  if (!isOwnFormat(await probeContent(lane, devicePath), beginning, uuid)) return;\n',
+    text: '  if (!isOwnFormat(await probeContent(queue, devicePath), beginning, uuid)) return;\n',
     replacement: '',
     only: 'takes nothing back',
   },
   {
     name: 'a marker that says too little is removed',
     ...format,
-    text: '  await new FormatMarker(home.lane, home.markerDirectory, home.poolName).removeVoid();\n',
+    text: '  await new FormatMarker(location.queue, location.markerDirectory, location.poolName).removeVoid();\n',
     replacement: '',
     only: cutShort,
   },
@@ -72,28 +72,28 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'a filesystem that was used is not formatted',
     ...format,
-    text: 'isToBeMade: !(await wasUsed(lane, device, beginning))',
-    replacement: 'isToBeMade: (await wasUsed(lane, device, beginning)) !== undefined',
+    text: 'isToBeMade: !(await wasUsed(queue, device, beginning))',
+    replacement: 'isToBeMade: (await wasUsed(queue, device, beginning)) !== undefined',
     only: 'if only once',
   },
   {
     name: 'a read-only disk is told before it is formatted',
     ...trouble,
-    text: '  refuseReadonly(home, device);\n  let found',
+    text: '  refuseReadonly(location, device);\n  let found',
     replacement: '  let found',
     only: unfit,
   },
   {
     name: 'a disk that is too small is told before it is marked',
     ...trouble,
-    text: '    refuseSmall(home, device);\n    await refuseInUse',
+    text: '    refuseSmall(location, device);\n    await refuseInUse',
     replacement: '    await refuseInUse',
     only: unfit,
   },
   {
     name: 'a disk that somebody has is told before it is marked',
     ...trouble,
-    text: '    await refuseInUse(home);\n    // Whoever',
+    text: '    await refuseInUse(location);\n    // Whoever',
     replacement: '    // Whoever',
     only: unfit,
   },
@@ -115,8 +115,8 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'a backing file gets its name by link, which replaces nothing',
     ...backing,
-    text: 'await lane.run(() => link(draft, path));',
-    replacement: "await lane.run(async () => (await import('node:fs/promises')).rename(draft, path));",
+    text: 'await queue.run(() => link(draft, path));',
+    replacement: "await queue.run(async () => (await import('node:fs/promises')).rename(draft, path));",
   },
   {
     name: 'a backing file is locked before others see it',
@@ -128,7 +128,7 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'a backing file that is there is not made',
     ...backing,
-    text: '  if (await isThere(lane, path)) return undefined;\n  if',
+    text: '  if (await isThere(queue, path)) return undefined;\n  if',
     replacement: '  if',
     killer: 'test/contract/image-home.test.ts',
     only: 'a larger size in the configuration',
@@ -136,14 +136,14 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'a backing file that is too small for XFS is told',
     ...backing,
-    text: '  if (sizeBytes < minimumHomeBytes) throw tooSmall(poolName, path, sizeBytes);\n',
+    text: '  if (sizeBytes < minimumLocationBytes) throw tooSmall(poolName, path, sizeBytes);\n',
     replacement: '',
     killer: 'test/pool/home-trouble.test.ts',
   },
   {
     name: 'a draft of a backing file goes',
     ...backing,
-    text: '    await lane.run(() => unlink(draft)).catch(() => undefined);\n',
+    text: '    await queue.run(() => unlink(draft)).catch(() => undefined);\n',
     replacement: '',
     killer: 'test/pool/format.test.ts',
     only: 'leaves no draft',
@@ -151,7 +151,7 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'drafts that others have left go',
     file: 'src/pool/location/location.ts',
-    text: '    await removeDrafts(lane, path);\n',
+    text: '    await removeDrafts(queue, path);\n',
     replacement: '',
     killer: 'test/pool/format.test.ts',
     only: 'what others have left',
@@ -167,51 +167,51 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'who has the lock is told',
     ...lock,
-    text: 'const holders = await lockHolders(lane, path);',
-    replacement: 'const holders = (await lockHolders(lane, path)).slice(0, 0);',
+    text: 'const holders = await lockHolders(queue, path);',
+    replacement: 'const holders = (await lockHolders(queue, path)).slice(0, 0);',
     killer: 'test/contract/image-home.test.ts',
     only: 'the second driver on a pool',
   },
   {
     name: "what somebody else mounted in the pool's place is not used",
     ...mount,
-    text: '    if (await isForeign(home, status)) throw foreignMount(home);\n',
+    text: '    if (await isForeign(location, status)) throw foreignMount(location);\n',
     replacement: '',
     only: 'what somebody else mounted',
   },
   {
     name: 'a pool that a killed driver left frozen is thawed',
     ...mount,
-    text: "    await step('open/thaw', () => thaw(lane, root));\n",
+    text: "    await step('open/thaw', () => thaw(queue, root));\n",
     replacement: '',
     only: 'left frozen when it was killed',
   },
   {
     name: 'a backing file is never attached twice',
     ...mount,
-    text: '  if (!(await isOpenElsewhere(lane, source))) return undefined;\n',
+    text: '  if (!(await isOpenElsewhere(queue, source))) return undefined;\n',
     replacement: '  if (source) return undefined;\n',
     only: 'is not attached twice',
   },
   {
     name: 'a dead filesystem is not used',
     ...mount,
-    text: '    await writeHealthFile(lane, root);\n',
+    text: '    await writeHealthFile(queue, root);\n',
     replacement: '',
     killer: 'test/grpc/quarantine.test.ts',
     only: 'mounted anew by itself',
   },
   {
     name: 'a directory whose parent is missing is not made',
-    ...home,
-    text: 'await lane.run(() => mkdir(path, { mode: 0o700 }));\n  } catch (error) {\n    // Not',
+    ...location,
+    text: 'await queue.run(() => mkdir(path, { mode: 0o700 }));\n  } catch (error) {\n    // Not',
     replacement:
-      'await lane.run(() => mkdir(path, { mode: 0o700, recursive: true }));\n  } catch (error) {\n    // Not',
+      'await queue.run(() => mkdir(path, { mode: 0o700, recursive: true }));\n  } catch (error) {\n    // Not',
     only: 'a missing parent',
   },
   {
     name: 'a directory of a pool is locked',
-    ...home,
+    ...location,
     text: 'const lock = await takeLock(options, path);\n  const unlock = () => lock[Symbol.asyncDispose]();\n  const abandon',
     replacement:
       'const lock = { async [Symbol.asyncDispose]() {} };\n  const unlock = () => lock[Symbol.asyncDispose]();\n  const abandon',
@@ -219,14 +219,14 @@ export const homeMutants: readonly Mutant[] = [
   },
   {
     name: 'a disk of a pool is locked',
-    ...home,
+    ...location,
     text: 'const lock = await takeLock(options, devicePath);',
     replacement: 'const lock = { async [Symbol.asyncDispose]() {} };',
     only: 'the second driver on a pool',
   },
   {
-    name: 'a home that is no disk is told',
-    ...home,
+    name: 'a location that is no disk is told',
+    ...location,
     text: 'if (device === undefined || !status?.isBlockDevice()) throw',
     replacement: 'if (device === undefined) throw',
     killer: 'test/messages/troubleshooting.test.ts',
@@ -242,9 +242,9 @@ export const homeMutants: readonly Mutant[] = [
   {
     name: 'which pool this node had is remembered',
     file: 'src/pool/records/pool-file.ts',
-    text: '  if ((await readMarker(lane, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);\n',
+    text: '  if ((await readMarker(queue, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);\n',
     replacement: '',
     killer: 'test/contract/image-home.test.ts',
-    only: 'an empty home where there was a pool',
+    only: 'an empty location where there was a pool',
   },
 ];

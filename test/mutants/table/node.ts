@@ -207,21 +207,21 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device that is seen somewhere stays',
     ...block,
-    text: 'if (!table.some(await mountsOfDevices(lane, [device]))) await',
+    text: 'if (!table.some(await mountsOfDevices(queue, [device]))) await',
     replacement: 'if (table.length > 0) await',
     only: 'PB06, PB09',
   },
   {
     name: 'a device that nobody sees goes',
     ...block,
-    text: 'if (!table.some(await mountsOfDevices(lane, [device]))) await',
+    text: 'if (!table.some(await mountsOfDevices(queue, [device]))) await',
     replacement: 'if (table.length < 0) await',
     only: 'US05: leaves the directory',
   },
   {
     name: 'a device that was detached is no longer shown',
     ...block,
-    text: "  if (isStale) await step('unstage/unmount', () => unmountAt(lane, place.parent, place.name));\n",
+    text: "  if (isStale) await step('unstage/unmount', () => unmountAt(queue, place.parent, place.name));\n",
     replacement: '',
     only: 'ST10',
   },
@@ -235,7 +235,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a filesystem grows with its volume',
     ...expand,
-    text: "  if (record.content.type === 'mount') await growFilesystem(pool.lane, located, record.content.fsType, volumeId);\n",
+    text: "  if (record.content.type === 'mount') await growFilesystem(pool.queue, located, record.content.fsType, volumeId);\n",
     replacement: '',
     only: 'ext4: grows where it is published',
   },
@@ -306,8 +306,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'two calls at once do not both get the last place',
     ...controller,
-    text: 'return flights.claim([{ object: `publishing',
-    replacement: 'return flights.claim([].slice(1) ?? [{ object: `publishing',
+    text: 'return objects.claim([{ object: `publishing',
+    replacement: 'return objects.claim([].slice(1) ?? [{ object: `publishing',
     only: 'CP10 CP11',
   },
   {
@@ -392,22 +392,22 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device is set before it is shown',
     ...show,
-    text: "  if (isDevice) await setDevice(lane, staged, wanted.attributes.readonly);\n  // Attributes of a mount mean nothing to a device.\n  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(lane, { from: staged, target, attributes }));\n",
+    text: "  if (isDevice) await setDevice(queue, staged, wanted.attributes.readonly);\n  // Attributes of a mount mean nothing to a device.\n  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(queue, { from: staged, target, attributes }));\n",
     replacement:
-      "  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(lane, { from: staged, target, attributes }));\n  if (isDevice) await setDevice(lane, staged, wanted.attributes.readonly);\n",
+      "  const attributes = isDevice ? {} : wanted.attributes;\n  await step('publish/mount', () => bindMount(queue, { from: staged, target, attributes }));\n  if (isDevice) await setDevice(queue, staged, wanted.attributes.readonly);\n",
     only: 'PB14: .* before anybody sees it',
   },
   {
     name: 'what a writer left is written back before a device refuses writes',
     ...show,
-    text: '    if (isReadonly) await syncFile(lane, device);\n',
+    text: '    if (isReadonly) await syncFile(queue, device);\n',
     replacement: '',
     only: 'PB14: .* before anybody sees it',
   },
   {
     name: 'a target that was made for a publish that failed goes',
     ...show,
-    text: '    if (look === undefined) await removeTarget(lane, place, isDirectory).catch(() => undefined);\n',
+    text: '    if (look === undefined) await removeTarget(queue, place, isDirectory).catch(() => undefined);\n',
     replacement: '',
     killer: 'test/grpc/node-target.test.ts',
     only: 'PB17: .* at its last step',

@@ -88,8 +88,8 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'a full disk keeps nobody from deleting',
     ...deletion,
-    text: "step('remove/mark', () => ballast.afloat(lane, () => replaceFile(lane, syncs, path, JSON.stringify(deletion)))),",
-    replacement: "step('remove/mark', () => replaceFile(lane, syncs, path, JSON.stringify(deletion))),",
+    text: 'reserve.withReserve(queue, () => replaceFile(queue, syncs, path, JSON.stringify(deletion))),',
+    replacement: 'replaceFile(queue, syncs, path, JSON.stringify(deletion)),',
     killer: 'test/pool/full-disk.test.ts',
     only: 'somebody else has filled to the last block',
   },
@@ -211,7 +211,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'memory is made to agree with the disk about a volume',
     ...unsettled,
-    text: '    index.restate(id, await readVolume(lane, layout, id));\n',
+    text: '    index.restate(id, await readVolume(queue, layout, id));\n',
     replacement: '',
   },
   {
@@ -224,7 +224,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'memory is made to agree with the disk about a group',
     ...unsettled,
-    text: '    snapshotIndex.restateGroup(id, await readGroup(lane, layout, id));\n',
+    text: '    snapshotIndex.restateGroup(id, await readGroup(queue, layout, id));\n',
     replacement: '',
   },
   {
@@ -242,7 +242,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'not every missing file is one that was removed by hand',
     file: 'src/pool/records/gone.ts',
-    text: ' || (await isThere(lane, path))) throw error;',
+    text: ' || (await isThere(queue, path))) throw error;',
     replacement: ') throw error;',
     killer: 'test/pool/full-disk.test.ts',
     only: 'forgets no volume and no snapshot',
@@ -262,7 +262,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'no snapshot is cut of a short image',
     file: 'src/pool/catalog/snapshots.ts',
-    text: '    await requireWhole(lane, layout.image(source));\n',
+    text: '    await requireWhole(queue, layout.image(source));\n',
     replacement: '',
     killer: 'test/pool/short-image.test.ts',
     only: 'nothing is made from it',
@@ -270,25 +270,25 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'a short image does not grow',
     ...volumes,
-    text: '    await requireWhole(lane, layout.image(record));\n    if (sizeBytes',
+    text: '    await requireWhole(queue, layout.image(record));\n    if (sizeBytes',
     replacement: '    if (sizeBytes',
   },
   {
     name: 'a short image is not made thick or thin',
     ...volumes,
-    text: '    if (changes.provisioning !== undefined) await requireWhole(lane, layout.image(record));\n',
+    text: '    if (changes.provisioning !== undefined) await requireWhole(queue, layout.image(record));\n',
     replacement: '',
   },
   {
     name: 'no clone is made of a short image',
     ...volumes,
-    text: '      await requireWhole(lane, layout.image(volume));\n',
+    text: '      await requireWhole(queue, layout.image(volume));\n',
     replacement: '',
   },
   {
     name: 'no volume is made of a short snapshot',
     ...volumes,
-    text: '    await requireWhole(lane, layout.snapshotImage(snapshot));\n',
+    text: '    await requireWhole(queue, layout.snapshotImage(snapshot));\n',
     replacement: '',
   },
   {

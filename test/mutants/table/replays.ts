@@ -114,8 +114,8 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'a broken pool stops no snapshots on the others',
     ...pools,
-    text: '!this.#keeper(name).isSettled);\n    if (found',
-    replacement: "this.#keeper(name).state.state !== 'open');\n    if (found",
+    text: '!this.#supervisor(name).isSettled);\n    if (found',
+    replacement: "this.#supervisor(name).state.state !== 'open');\n    if (found",
     only: 'is neither deleted nor used',
   },
   {
@@ -135,8 +135,8 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'a snapshot and its source are held while it is cut',
     ...cut,
-    text: "flights.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot'",
-    replacement: "flights.claim([sourceClaim(pool, sourceId)].slice(1), 'CreateSnapshot'",
+    text: "objects.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot'",
+    replacement: "objects.claim([sourceClaim(pool, sourceId)].slice(1), 'CreateSnapshot'",
     only: 'CS11 K04',
   },
   {
@@ -201,8 +201,8 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'the name of a volume is held while it is made',
     file: 'src/controller/volumes/provision.ts',
-    text: 'return flights.run(volumeNameKey(request.name)',
-    replacement: 'return flights.run(volumeNameKey(request.name) + Math.random()',
+    text: 'return objects.run(volumeNameKey(request.name)',
+    replacement: 'return objects.run(volumeNameKey(request.name) + Math.random()',
     killer: 'test/grpc/controller-replay.test.ts',
     only: 'K02',
   },
@@ -254,24 +254,24 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'restore takes its turn with the calls for the volume',
     ...admin,
-    text: "flights.claim([{ object: id }], 'restore'",
-    replacement: "flights.claim([{ object: '' }], 'restore'",
+    text: "objects.claim([{ object: id }], 'restore'",
+    replacement: "objects.claim([{ object: '' }], 'restore'",
     killer: 'test/admin/service.test.ts',
     only: 'take their turn',
   },
   {
     name: 'restore takes its turn with the calls for the name',
     ...admin,
-    text: "flights.run(volumeNameKey(name), 'restore'",
-    replacement: "flights.run('', 'restore'",
+    text: "objects.run(volumeNameKey(name), 'restore'",
+    replacement: "objects.run('', 'restore'",
     killer: 'test/admin/service.test.ts',
     only: 'take their turn',
   },
   {
     name: 'a purge takes its turn with the calls for the volume',
     ...admin,
-    text: "flights.run(id, 'purge'",
-    replacement: "flights.run('', 'purge'",
+    text: "objects.run(id, 'purge'",
+    replacement: "objects.run('', 'purge'",
     killer: 'test/admin/service.test.ts',
     only: 'take their turn',
   },

@@ -325,8 +325,8 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'a snapshot that is being made is not said to be none',
     ...metadata,
-    text: 'if (id !== undefined && flights.busy(id)) {',
-    replacement: 'if (id !== undefined && flights.busy(text.slice(1))) {',
+    text: 'if (id !== undefined && objects.busy(id)) {',
+    replacement: 'if (id !== undefined && objects.busy(text.slice(1))) {',
     only: 'SM15',
   },
   {

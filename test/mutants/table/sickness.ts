@@ -1,10 +1,10 @@
 import type { Mutant } from '../mutant.ts';
 
 const faults = { file: 'src/kernel/block/disk-fault.ts', killer: 'src/kernel/block/disk-fault.test.ts' } as const;
-const keeper = { file: 'src/pool/supervisor/supervisor.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
+const supervisor = { file: 'src/pool/supervisor/supervisor.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
 const capacity = { file: 'src/controller/capacity/capacity.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
 const condition = { file: 'src/pool/condition.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
-const lane = { file: 'src/kernel/call/disk-queue.ts', killer: 'src/kernel/call/disk-queue.test.ts' } as const;
+const queue = { file: 'src/kernel/call/disk-queue.ts', killer: 'src/kernel/call/disk-queue.test.ts' } as const;
 
 const hangs = 'design 3.7';
 
@@ -48,63 +48,63 @@ export const sicknessMutants: readonly Mutant[] = [
   },
   {
     name: 'a pool whose disk answers with an error goes into quarantine',
-    ...keeper,
+    ...supervisor,
     text: 'if (reason !== undefined && this.#isAt(pool)) this',
     replacement: "if (reason === '' && this.#isAt(pool)) this",
     only: 'a directory: well again',
   },
   {
     name: 'a disk is asked at once how it is when a call fails for it',
-    ...keeper,
+    ...supervisor,
     text: 'this.#isSuspect ||= diskFaultOf(error) !== undefined;',
     replacement: 'this.#isSuspect ||= error === undefined;',
     only: 'a directory: well again',
   },
   {
     name: 'a sick pool is opened again',
-    ...keeper,
+    ...supervisor,
     text: "    else if (this.#state.state !== 'opening') this.#tryAgain(performance.now());\n",
     replacement: '',
     only: 'a directory: well again',
   },
   {
     name: 'a pool whose disk does not answer is given up',
-    ...keeper,
+    ...supervisor,
     text: 'if (isSick) this.#giveUp(',
     replacement: 'if (isSick && sickAfterMs === 0) this.#giveUp(',
     only: hangs,
   },
   {
     name: 'who waits for a disk that hangs is let go when its pool is given up',
-    ...keeper,
-    text: '    pool.lane.close(error);\n',
+    ...supervisor,
+    text: '    pool.queue.close(error);\n',
     replacement: '',
     only: hangs,
   },
   {
     name: 'a pool that was given up is not opened while something of before is still at work',
-    ...keeper,
-    text: 'if (this.#leftLanes.length === 0 && this.#healthLane.isIdle) void',
+    ...supervisor,
+    text: 'if (this.#leftQueues.length === 0 && this.#healthQueue.isIdle) void',
     replacement: 'void',
     only: hangs,
   },
   {
     name: 'a pool that is opened anew is asked how it is before it is used',
-    ...keeper,
-    text: "      if (before.state === 'quarantined') await pool.checkHealth(this.#healthLane);\n",
+    ...supervisor,
+    text: "      if (before.state === 'quarantined') await pool.checkHealth(this.#healthQueue);\n",
     replacement: '',
     only: 'a directory: well again',
   },
   {
     name: 'a stop waits for nothing of a pool that was given up',
-    ...keeper,
+    ...supervisor,
     text: "if (this.#state.state === 'open') await",
     replacement: "if ('pool' in this.#state) await",
     only: 'O06',
   },
   {
     name: 'what is mounted is undone also while its pool is in quarantine',
-    ...lane,
+    ...queue,
     text: '    if (reason === undefined) return work(this);\n',
     replacement: '    if (reason === undefined) return work(this);\n    if (reason !== null) throw reason;\n',
     killer: 'test/grpc/quarantine.test.ts',
@@ -126,19 +126,19 @@ export const sicknessMutants: readonly Mutant[] = [
   },
   {
     name: 'a pool never has more worker threads than its share',
-    ...lane,
+    ...queue,
     text: 'if (this.#running.size < this.#limit) this.#begin',
     replacement: 'if (this.#running.size < Infinity) this.#begin',
   },
   {
-    name: 'a lane has a place',
-    ...lane,
+    name: 'a queue has a place',
+    ...queue,
     text: 'if (!Number.isInteger(limit) || limit < 1) throw',
     replacement: 'if (!Number.isInteger(limit)) throw',
   },
   {
-    name: 'what waits in a lane gets its place',
-    ...lane,
+    name: 'what waits in a queue gets its place',
+    ...queue,
     text: '      if (next !== undefined) this.#begin(next, this.#running);\n',
     replacement: '',
   },

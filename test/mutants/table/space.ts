@@ -7,14 +7,14 @@ export const spaceMutants: readonly Mutant[] = [
   {
     name: 'what volumes may still claim is not promised again',
     ...model,
-    text: 'const outstandingBytes = use.promisedBytes - use.ownedBytes + use.heldBytes;',
+    text: 'const outstandingBytes = use.provisionedBytes - use.ownedBytes + use.heldBytes;',
     replacement: 'const outstandingBytes = use.heldBytes;',
   },
   {
     name: 'what is held is not promised again',
     ...model,
-    text: 'use.promisedBytes - use.ownedBytes + use.heldBytes;',
-    replacement: 'use.promisedBytes - use.ownedBytes;',
+    text: 'use.provisionedBytes - use.ownedBytes + use.heldBytes;',
+    replacement: 'use.provisionedBytes - use.ownedBytes;',
   },
   {
     name: 'what is held is not written by somebody else',

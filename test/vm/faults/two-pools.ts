@@ -9,7 +9,7 @@ export const twoDisks = [
   { name: 'sick', sizeGiB: 2 },
 ];
 
-/** Two pools, each with a disk of its own as its home. */
+/** Two pools, each with a disk of its own as its location. */
 export const twoPools = {
   config: `
 defaultPool: well

@@ -9,19 +9,19 @@ import { newVolume, usedVolume } from '../node/life.ts';
 import { startNode } from '../node/start-node.ts';
 
 const mebibyte = 1n << 20n;
-const home = '/srv/few';
+const location = '/srv/few';
 const config = `
 defaultPool: thin
 pools:
   thin: { device: /dev/vdb, overcommit: 8 }
-  few: { directory: ${home}/pool, undelete: 1h }
+  few: { directory: ${location}/pool, undelete: 1h }
 `;
 const disks = [
   { name: 'thin', sizeGiB: 0.5 },
   { name: 'few', sizeGiB: 0.5 },
 ];
 /** A filesystem with few inodes, which others use too. */
-const prepare = `mkfs.ext4 -q -J size=8 -N 400 /dev/vdc && mkdir -p ${home} && mount /dev/vdc ${home}`;
+const prepare = `mkfs.ext4 -q -J size=8 -N 400 /dev/vdc && mkdir -p ${location} && mount /dev/vdc ${location}`;
 const setup = { config, pools: ['thin', 'few'], disks, prepare };
 
 describe('T07: a disk that runs full', () => {
@@ -69,27 +69,27 @@ async function fillFromOutside(node: GuestNode): Promise<void> {
   const volume = await usedVolume(node, 'few');
   await leaveKeepsake(node, volume);
   await node.vm.attempt(`for size in 512M 64M 8M 1M 64k 4k; do
-    while fallocate --length $size ${home}/foreign-$size-$((count++)); do :; done; done 2>/dev/null`);
+    while fallocate --length $size ${location}/foreign-$size-$((count++)); do :; done; done 2>/dev/null`);
   await assert.rejects(newVolume(node, 'few').create(32n * mebibyte), isExhausted(/pool few/));
   assert.equal(await capacityBytes(node, 'few'), 0n);
   await eventually(async () => assert.match((await conditionOf(node, volume.id)).message, /nearly full/));
   await assertKeepsake(node, volume);
   await volume.leave();
   await volume.delete();
-  await node.vm.run(`rm ${home}/foreign-*`);
+  await node.vm.run(`rm ${location}/foreign-*`);
   await assertUsable(node, 'few');
 }
 
 async function useUpInodes(node: GuestNode): Promise<void> {
   const volume = await usedVolume(node, 'few');
   await leaveKeepsake(node, volume);
-  await node.vm.run(`mkdir ${home}/foreign; while >${home}/foreign/$((count++)); do :; done 2>/dev/null; true`);
+  await node.vm.run(`mkdir ${location}/foreign; while >${location}/foreign/$((count++)); do :; done 2>/dev/null; true`);
   await assert.rejects(newVolume(node, 'few').create(32n * mebibyte), isExhausted(/no inodes left/));
   assert.equal(await capacityBytes(node, 'few'), 0n);
   await assertKeepsake(node, volume);
   await volume.leave();
   await volume.delete();
-  await node.vm.run(`rm -r ${home}/foreign`);
+  await node.vm.run(`rm -r ${location}/foreign`);
   await assertUsable(node, 'few');
 }
 

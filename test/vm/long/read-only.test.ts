@@ -6,15 +6,15 @@ import { faultyDisk as disk, twoDisks } from '../faults/two-pools.ts';
 import { usedVolume } from '../node/life.ts';
 import { startNode } from '../node/start-node.ts';
 
-const home = '/srv/sick';
+const location = '/srv/sick';
 const config = `
 defaultPool: well
 pools:
   well: { device: /dev/vdb, sickAfter: 10m }
-  sick: { directory: ${home}/pool }
+  sick: { directory: ${location}/pool }
 `;
-const mount = `mount -o errors=remount-ro ${disk.path} ${home}`;
-const prepare = `${disk.making} && mkfs.ext4 -q -J size=8 ${disk.path} && mkdir -p ${home} && ${mount}`;
+const mount = `mount -o errors=remount-ro ${disk.path} ${location}`;
+const prepare = `${disk.making} && mkfs.ext4 -q -J size=8 ${disk.path} && mkdir -p ${location} && ${mount}`;
 
 describe('T07: a filesystem that the kernel makes read-only after an error hurts only its own pool', () => {
   test('until its operator has checked it and mounted it anew', async (t) => {
@@ -35,7 +35,7 @@ describe('T07: a filesystem that the kernel makes read-only after an error hurts
     // As docs/operations.md has it: stop the pods, unmount, check, mount.
     for (const volume of volumes) await volume.leave();
     // The driver looks at it now and then.
-    await node.vm.run(`until umount ${home}; do sleep 0.1; done`, { timeoutMs: 60_000 });
+    await node.vm.run(`until umount ${location}; do sleep 0.1; done`, { timeoutMs: 60_000 });
     await node.vm.run(`e2fsck -f -p ${disk.path} || [ $? -eq 1 ]; ${mount}`);
     await sick.recovers();
     await assertOutlived(node, volumes);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attachLoop, loopStatus } from '../../../kernel/block/loop.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { resizeFile } from '../../../kernel/file/file.ts';
 import { writeNewFile } from '../../records/durable-file.ts';
 
@@ -11,22 +11,22 @@ import { writeNewFile } from '../../records/durable-file.ts';
  * on most disks, 4096 where the disk has 4096-byte sectors. Tried on a file of no use, since neither the filesystem's
  * name nor its block size tells.
  */
-export async function findBlockSizeBytes(lane: Lane, directory: string): Promise<512 | 4096> {
+export async function findBlockSizeBytes(queue: DiskQueue, directory: string): Promise<512 | 4096> {
   const path = join(directory, 'tmp', `block-size.${randomBytes(6).toString('hex')}`);
-  await writeNewFile(lane, path, '');
+  await writeNewFile(queue, path, '');
   try {
-    await resizeFile(lane, path, 1n << 20n);
-    if (await doesDirectIo(lane, path, 512)) return 512;
+    await resizeFile(queue, path, 1n << 20n);
+    if (await doesDirectIo(queue, path, 512)) return 512;
     // Where no size allows direct I/O, 512 suits the most applications.
-    return (await doesDirectIo(lane, path, 4096)) ? 4096 : 512;
+    return (await doesDirectIo(queue, path, 4096)) ? 4096 : 512;
   } finally {
-    await lane.run(() => unlink(path));
+    await queue.run(() => unlink(path));
   }
 }
 
-async function doesDirectIo(lane: Lane, backingPath: string, blockSizeBytes: number): Promise<boolean> {
+async function doesDirectIo(queue: DiskQueue, backingPath: string, blockSizeBytes: number): Promise<boolean> {
   const label = 'holdfast block size';
-  const loop = await attachLoop(lane, {
+  const loop = await attachLoop(queue, {
     backing: backingPath,
     label,
     readonly: false,
@@ -34,5 +34,5 @@ async function doesDirectIo(lane: Lane, backingPath: string, blockSizeBytes: num
     blockSizeBytes,
   });
   await using _hold = loop.descriptor;
-  return (await loopStatus(lane, loop.number))?.directIo ?? false;
+  return (await loopStatus(queue, loop.number))?.directIo ?? false;
 }

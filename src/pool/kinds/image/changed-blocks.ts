@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { type DeviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { type ExtentPage, readExtents } from '../../../kernel/file/fiemap.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { type ByteRange, nextData } from '../../../kernel/file/sparse.ts';
@@ -24,12 +24,12 @@ const XFS_SUPER_MAGIC = 0x58465342n;
  * has had one content all the time. btrfs moves blocks by itself (balance), and a copy has places of its own.
  */
 export async function changedBlocksIn(
-  lane: Lane,
+  queue: DiskQueue,
   layout: Layout,
   snapshots: PoolCapabilities['snapshots'],
 ): Promise<PoolCapabilities['changedBlocks']> {
   if (snapshots !== 'reflink') return 'allocated';
-  const { type } = await lane.run(() => statfs(layout.snapshots, { bigint: true }));
+  const { type } = await queue.run(() => statfs(layout.snapshots, { bigint: true }));
   return type === XFS_SUPER_MAGIC ? 'delta' : 'allocated';
 }
 
@@ -43,7 +43,7 @@ export async function* changedBlocks(
   const pagesOf =
     ({ file }: SnapshotImage): ReadPage =>
     (from, to) =>
-      readPage(parts.lane, file, from, to);
+      readPage(parts.queue, file, from, to);
   await using target = await openSnapshot(parts, request.target);
   const comparison = { readTarget: pagesOf(target), fromBytes, toBytes: target.sizeBytes, signal };
   if (request.base === undefined) return yield* changedRanges({ ...comparison, base: undefined });
@@ -63,21 +63,29 @@ interface SnapshotImage extends AsyncDisposable {
   readonly device: DeviceNumber;
 }
 
-async function openSnapshot({ lane, layout, name, snapshotIndex }: ImageParts, id: SnapshotId): Promise<SnapshotImage> {
+async function openSnapshot(
+  { queue, layout, name, snapshotIndex }: ImageParts,
+  id: SnapshotId,
+): Promise<SnapshotImage> {
   const record = snapshotIndex.get(id);
   const notFound = new NotFound(`There is no snapshot ${id} in pool ${name}.`);
   if (record === undefined) throw notFound;
-  const file = await openImage(lane, layout.snapshotImage(record), 'read').catch(async (error) => {
+  const file = await openImage(queue, layout.snapshotImage(record), 'read').catch(async (error) => {
     // Not damaged, but just being removed.
-    throw (await isThere(lane, layout.snapshot(id))) ? error : notFound;
+    throw (await isThere(queue, layout.snapshot(id))) ? error : notFound;
   });
-  const { device } = await statusOf(lane, file);
+  const { device } = await statusOf(queue, file);
   return { file, sizeBytes: record.sizeBytes, device, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
 }
 
 /** A page of one stretch of data, wherever on the disk it is: for filesystems whose maps we do not rely on. */
-async function readStretch(lane: Lane, image: Descriptor, fromBytes: bigint, toBytes: bigint): Promise<ExtentPage> {
-  const data = await nextData(lane, image, fromBytes);
+async function readStretch(
+  queue: DiskQueue,
+  image: Descriptor,
+  fromBytes: bigint,
+  toBytes: bigint,
+): Promise<ExtentPage> {
+  const data = await nextData(queue, image, fromBytes);
   if (data === undefined) return { extents: [], untilBytes: toBytes };
   const endBytes = data.offsetBytes + data.lengthBytes;
   return {

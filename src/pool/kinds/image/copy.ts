@@ -3,7 +3,7 @@ import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { openFile, openReadOnly } from '../../../kernel/call/descriptor.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { type DirectorySync, resizeFile, syncFile } from '../../../kernel/file/file.ts';
 import { copyRange, nextData } from '../../../kernel/file/sparse.ts';
@@ -31,40 +31,40 @@ const pieceBytes = 256n << 20n;
  * Copies an image that is not in use, leaving out its holes. For pools whose filesystem cannot share blocks. A copy
  * that was cut short, by a crash too, goes on where it was.
  */
-export async function copyImage(lane: Lane, syncs: DirectorySync, copy: ImageCopy): Promise<void> {
+export async function copyImage(queue: DiskQueue, syncs: DirectorySync, copy: ImageCopy): Promise<void> {
   const data = join(copy.directory, 'data');
   const state = join(copy.directory, 'copy.json');
-  await using from = await openReadOnly(lane, copy.fromPath);
-  const source = await lane.run(() => stat(copy.fromPath, { bigint: true }));
+  await using from = await openReadOnly(queue, copy.fromPath);
+  const source = await queue.run(() => stat(copy.fromPath, { bigint: true }));
   const identity = `${source.dev}:${source.ino} ${source.size} ${source.mtimeNs}`;
-  let doneBytes = await readProgress(lane, state, identity);
+  let doneBytes = await readProgress(queue, state, identity);
   if (doneBytes === 0n) {
     // Durably, before anything of this source is in the data: whoever goes on with what another one left would mix them.
-    await lane.run(() => rm(state, { force: true }));
-    await syncs.sync(lane, copy.directory);
-    await lane.run(() => rm(data, { force: true }));
+    await queue.run(() => rm(state, { force: true }));
+    await syncs.sync(queue, copy.directory);
+    await queue.run(() => rm(data, { force: true }));
   }
   {
-    await using to = await openFile(lane, data, constants.O_WRONLY | constants.O_CREAT, 0o600);
+    await using to = await openFile(queue, data, constants.O_WRONLY | constants.O_CREAT, 0o600);
     for (;;) {
       copy.signal?.throwIfAborted();
-      const next = await nextData(lane, from, doneBytes);
+      const next = await nextData(queue, from, doneBytes);
       if (next === undefined) break;
       const lengthBytes = smaller(next.lengthBytes, pieceBytes);
-      await copyRange(lane, from, to, { offsetBytes: next.offsetBytes, lengthBytes });
+      await copyRange(queue, from, to, { offsetBytes: next.offsetBytes, lengthBytes });
       doneBytes = next.offsetBytes + lengthBytes;
-      await syncFile(lane, data);
-      await replaceFile(lane, syncs, state, JSON.stringify({ source: identity, doneBytes: doneBytes.toString() }));
+      await syncFile(queue, data);
+      await replaceFile(queue, syncs, state, JSON.stringify({ source: identity, doneBytes: doneBytes.toString() }));
       copy.onProgress(doneBytes, source.size);
     }
   }
-  await resizeFile(lane, data, source.size);
-  await lane.run(() => rm(state, { force: true }));
+  await resizeFile(queue, data, source.size);
+  await queue.run(() => rm(state, { force: true }));
 }
 
-async function readProgress(lane: Lane, path: string, identity: string): Promise<bigint> {
+async function readProgress(queue: DiskQueue, path: string, identity: string): Promise<bigint> {
   try {
-    const text = await lane.run(() => readFile(path, 'utf8'));
+    const text = await queue.run(() => readFile(path, 'utf8'));
     const progress = parseJsonInput(progressFile, text);
     // Not noted readably, or of another source: from the start.
     return 'data' in progress && progress.data.source === identity ? BigInt(progress.data.doneBytes) : 0n;

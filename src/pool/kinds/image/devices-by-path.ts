@@ -2,7 +2,7 @@ import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { diskFaultOf } from '../../../kernel/block/disk-fault.ts';
 import { detachLoop, type LoopStatus } from '../../../kernel/block/loop.ts';
 import { findLoops, loopBackingPath, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import { step } from '../../../volume/step.ts';
@@ -14,36 +14,36 @@ import type { AttachedDevice } from '../../pool.ts';
  */
 
 /** The devices of a volume. */
-export function devicesByPath(lane: Lane, id: VolumeId): Promise<AttachedDevice[]> {
-  return findLoops(lane, (backingPath) => volumeIdInPath(backingPath) === id);
+export function devicesByPath(queue: DiskQueue, id: VolumeId): Promise<AttachedDevice[]> {
+  return findLoops(queue, (backingPath) => volumeIdInPath(backingPath) === id);
 }
 
 /** Detaches a device, if it still shows this volume. One that takes too long goes when the pool is opened anew. */
-export async function detachByPath(closed: Lane, device: DeviceNumber, id: VolumeId): Promise<void> {
+export async function detachByPath(closed: DiskQueue, device: DeviceNumber, id: VolumeId): Promise<void> {
   const number = loopNumber(device);
   if (number === undefined) return;
   const isOurs = async () => volumeIdInPath(loopBackingPath(device) ?? '') === id;
   try {
-    await closed.evenIfClosed((rescue) => step('detach/loop', () => detachLoop(rescue, number, isOurs)));
+    await closed.rescue((rescue) => step('detach/loop', () => detachLoop(rescue, number, isOurs)));
   } catch (error) {
     if (error !== closed.closedFor) throw error;
   }
 }
 
 /**
- * Detaches lasting devices that nobody can see and whose image lies on a dead filesystem, whichever that is: it cannot be
+ * Detaches persistent devices that nobody can see and whose image lies on a dead filesystem, whichever that is: it cannot be
  * unmounted as long as they are there, and they are of no use to anybody.
  */
-export async function detachFromDead(lane: Lane): Promise<void> {
-  const lasting = (await findLoops(lane, (path) => volumeIdInPath(path) !== undefined)).filter(
+export async function detachFromDead(queue: DiskQueue): Promise<void> {
+  const persistent = (await findLoops(queue, (path) => volumeIdInPath(path) !== undefined)).filter(
     (each) => !each.autoclear,
   );
-  if (lasting.length === 0) return;
-  const table = await readMountTable(lane);
-  for (const { device, devicePath } of lasting) {
+  if (persistent.length === 0) return;
+  const table = await readMountTable(queue);
+  for (const { device, devicePath } of persistent) {
     const number = loopNumber(device);
     if (number === undefined || table.some((mount) => isNodeOf(mount, devicePath))) continue;
-    await step('detach/loop', () => detachLoop(lane, number, isDead));
+    await step('detach/loop', () => detachLoop(queue, number, isDead));
   }
 }
 

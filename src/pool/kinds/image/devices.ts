@@ -12,7 +12,7 @@ import {
 } from '../../../kernel/block/loop.ts';
 import { diskSequence, loopBackingPaths, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { isOpenElsewhere, isSoleOpener } from '../../../kernel/file/lock.ts';
 import { type FileStatus, statusOf } from '../../../kernel/file/path.ts';
@@ -37,18 +37,18 @@ interface SeenDevice {
 }
 
 /**
- * The loop devices of a pool's images. The kernel is the only book-keeper: each device carries its volume's id as a
+ * The loop devices of a pool's images. The kernel is the only book-supervisor: each device carries its volume's id as a
  * label (lo_file_name of loop(4)), and a lease on the image tells in constant time whether any device has it open, so
  * the list of all loop devices is read only for volumes that are in use.
  */
 export class ImageDevices {
-  readonly #lane: Lane;
+  readonly #queue: DiskQueue;
   readonly #layout: Layout;
   /** Whose the devices were when they were looked at, by number: true for as long as nothing else is attached. */
   readonly #seen = new Map<number, SeenDevice>();
 
-  constructor(lane: Lane, layout: Layout) {
-    this.#lane = lane;
+  constructor(queue: DiskQueue, layout: Layout) {
+    this.#queue = queue;
     this.#layout = layout;
   }
 
@@ -56,13 +56,13 @@ export class ImageDevices {
    * The image must never have two writable devices: two filesystems on the same blocks, each sure to be alone. So the
    * device that is there is used again, also when its mount lives on in another mount namespace.
    */
-  async attach(record: VolumeRecord, options: { lasting: boolean }): Promise<Attachment> {
+  async attach(record: VolumeRecord, options: { persistent: boolean }): Promise<Attachment> {
     const { id } = record;
-    const image = await openImage(this.#lane, this.#layout.image(record), 'write');
+    const image = await openImage(this.#queue, this.#layout.image(record), 'write');
     // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
     if (isSoleOpener(image)) return this.#attachNew(record, image, options);
     await image[Symbol.asyncDispose]();
-    const isGoing = (loop: LoopStatus) => loop.label !== id || (options.lasting && loop.autoclear && !loop.readonly);
+    const isGoing = (loop: LoopStatus) => loop.label !== id || (options.persistent && loop.autoclear && !loop.readonly);
     const inUse = await this.#settled(id, async (loops) => loops.some(isGoing));
     // That through which a clone was given its identity, say: what is mounted from it would be no volume's.
     const other = inUse.find(({ label }) => label !== id);
@@ -70,7 +70,7 @@ export class ImageDevices {
     const found = inUse.find((loop) => !loop.readonly);
     if (found !== undefined) {
       // If it goes while we take hold of it, there is none, and we look again.
-      return (await this.#reuse(id, found, options.lasting)) ?? this.attach(record, options);
+      return (await this.#reuse(id, found, options.persistent)) ?? this.attach(record, options);
     }
     return this.#attachNew(record, this.#layout.data(id), options);
   }
@@ -78,10 +78,10 @@ export class ImageDevices {
   async #attachNew(
     { blockSizeBytes, id }: VolumeRecord,
     backing: Descriptor | string,
-    { lasting }: { lasting: boolean },
+    { persistent }: { persistent: boolean },
   ): Promise<Attachment> {
-    const request = { backing, label: id, readonly: false, autoclear: !lasting, blockSizeBytes };
-    const loop = await step('attach/loop', () => attachLoop(this.#lane, request));
+    const request = { backing, label: id, readonly: false, autoclear: !persistent, blockSizeBytes };
+    const loop = await step('attach/loop', () => attachLoop(this.#queue, request));
     const { descriptor, device, devicePath } = loop;
     this.#seen.set(loop.number, { sequence: diskSequence(loop.number), label: id, id });
     return { devicePath, device, readonly: false, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
@@ -104,7 +104,7 @@ export class ImageDevices {
   }
 
   async #isMounted(loops: readonly LoopStatus[]): Promise<boolean> {
-    const table = await readMountTable(this.#lane);
+    const table = await readMountTable(this.#queue);
     return table.some((mount) => loops.some((loop) => isMountOf(mount, loop)));
   }
 
@@ -117,7 +117,7 @@ export class ImageDevices {
    * filesystem, and what is done to its devices here it would not know.
    */
   async listAll(): Promise<AttachedDevice[]> {
-    const loops = await listLoops(this.#lane, isOfVolume);
+    const loops = await listLoops(this.#queue, isOfVolume);
     const owners = await Promise.all(loops.map((loop) => this.#owner(loop)));
     return loops.filter((_, index) => owners[index]?.isImageGone === false);
   }
@@ -128,7 +128,7 @@ export class ImageDevices {
    */
   async countByVolume(): Promise<ReadonlyMap<string, number>> {
     const counts = new Map<string, number>();
-    for (const path of (await loopBackingPaths(this.#lane)).values()) {
+    for (const path of (await loopBackingPaths(this.#queue)).values()) {
       const id = volumePath.exec(path)?.[1];
       if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1);
     }
@@ -138,7 +138,7 @@ export class ImageDevices {
   /** Tells the devices of a volume that its image has grown. */
   async refreshSize(id: VolumeId): Promise<void> {
     for (const loop of await this.#loops(id)) {
-      await step('grow/device', () => refreshLoopSize(this.#lane, loop.number)).catch((error) => {
+      await step('grow/device', () => refreshLoopSize(this.#queue, loop.number)).catch((error) => {
         // It went while we looked: its last user has gone.
         if (!isErrno(error, 'ENXIO')) throw error;
       });
@@ -149,7 +149,7 @@ export class ImageDevices {
     const number = loopNumber(device);
     if (number === undefined || (await this.volumeOf(device)) === undefined) return;
     const isOurs = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read())) !== undefined;
-    await step('detach/loop', () => detachLoop(this.#lane, number, isOurs));
+    await step('detach/loop', () => detachLoop(this.#queue, number, isOurs));
   }
 
   /** From the label, so it also names volumes whose record or image is gone. */
@@ -160,7 +160,7 @@ export class ImageDevices {
     const seen = this.#seen.get(number);
     if (sequence !== undefined && seen?.sequence === sequence) return seen.id;
     // Of another pool, or the health of this one will show it.
-    const status = await loopStatus(this.#lane, number).catch(nothingIfSick);
+    const status = await loopStatus(this.#queue, number).catch(nothingIfSick);
     if (status === undefined) return undefined;
     const owner = await this.#owner(status);
     if (owner?.isImageGone !== true) this.#seen.set(number, { sequence, label: status.label, id: owner?.id });
@@ -173,20 +173,20 @@ export class ImageDevices {
   }
 
   /**
-   * Detaches lasting devices that nobody can see: a driver was killed between making the device and showing it. The
+   * Detaches persistent devices that nobody can see: a driver was killed between making the device and showing it. The
    * kernel waits for the last user of a device that is open after all.
    */
   async detachOrphans(): Promise<VolumeId[]> {
-    const lasting = (await listLoops(this.#lane, isOfVolume)).filter((loop) => !loop.autoclear);
-    if (lasting.length === 0) return [];
-    const table = await readMountTable(this.#lane);
+    const persistent = (await listLoops(this.#queue, isOfVolume)).filter((loop) => !loop.autoclear);
+    if (persistent.length === 0) return [];
+    const table = await readMountTable(this.#queue);
     const detached: VolumeId[] = [];
-    for (const loop of lasting) {
+    for (const loop of persistent) {
       if (table.some((mount) => isNodeOf(mount, loop.devicePath))) continue;
       const owner = await this.#owner(loop);
       if (owner === undefined || owner.isImageGone) continue;
       const isStill = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read()))?.id === owner.id;
-      await step('detach/loop', () => detachLoop(this.#lane, loop.number, isStill));
+      await step('detach/loop', () => detachLoop(this.#queue, loop.number, isStill));
       detached.push(owner.id);
     }
     return detached;
@@ -211,12 +211,12 @@ export class ImageDevices {
     const id = parseVolumeId(loop.label);
     if (id === undefined) return undefined;
     try {
-      const image = await statusOf(this.#lane, this.#layout.data(id));
+      const image = await statusOf(this.#queue, this.#layout.data(id));
       return isOver(loop, image) ? { id, isImageGone: false } : undefined;
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;
-      const home = await statusOf(this.#lane, this.#layout.volumes);
-      return sameDevice(loop.backingDevice, home.device) ? { id, isImageGone: true } : undefined;
+      const location = await statusOf(this.#queue, this.#layout.volumes);
+      return sameDevice(loop.backingDevice, location.device) ? { id, isImageGone: true } : undefined;
     }
   }
 
@@ -224,29 +224,29 @@ export class ImageDevices {
   async #loops(id: VolumeId): Promise<LoopStatus[]> {
     const path = this.#layout.data(id);
     try {
-      if (!(await isOpenElsewhere(this.#lane, path))) return [];
-      const image = await statusOf(this.#lane, path);
-      const named = await listLoops(this.#lane, (backingPath) => backingPath.includes(id));
+      if (!(await isOpenElsewhere(this.#queue, path))) return [];
+      const image = await statusOf(this.#queue, path);
+      const named = await listLoops(this.#queue, (backingPath) => backingPath.includes(id));
       const found = named.filter((loop) => isOver(loop, image));
       if (found.length > 0) return found;
       // Under another name, perhaps: whoever has it open may have come by another way.
-      return (await listLoops(this.#lane)).filter((loop) => isOver(loop, image));
+      return (await listLoops(this.#queue)).filter((loop) => isOver(loop, image));
     } catch (error) {
       if (!isErrno(error, 'ENOENT')) throw error;
       // An image removed by hand: a device that still shows it is known by its label.
-      const named = await listLoops(this.#lane, (backingPath) => backingPath.includes(id));
+      const named = await listLoops(this.#queue, (backingPath) => backingPath.includes(id));
       return named.filter((loop) => loop.label === id);
     }
   }
 
   /** @returns undefined if the device has gone */
-  async #reuse(id: VolumeId, loop: LoopStatus, lasting: boolean): Promise<Attachment | undefined> {
-    if (lasting && loop.autoclear) {
+  async #reuse(id: VolumeId, loop: LoopStatus, persistent: boolean): Promise<Attachment | undefined> {
+    if (persistent && loop.autoclear) {
       throw new FailedPrecondition(
         `volume ${id}: its last device ${loop.devicePath} is being detached but a process still has it open. End that process (fuser ${loop.devicePath}) and try again.`,
       );
     }
-    const hold = await holdLoop(this.#lane, loop);
+    const hold = await holdLoop(this.#queue, loop);
     if (hold === undefined) return undefined;
     const { devicePath, device, readonly } = loop;
     return { devicePath, device, readonly, descriptor: hold, release: () => hold[Symbol.asyncDispose]() };

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { DataLoss } from '../../../volume/errors.ts';
@@ -18,17 +18,17 @@ export interface RecordedImage {
  * Opens an image, to be attached or read. Waits for nobody who has a lease on it.
  * @throws DataLoss if it is missing or cut short: what is made from it, or made of it, would pass for whole
  */
-export async function openImage(lane: Lane, image: RecordedImage, access: 'read' | 'write'): Promise<Descriptor> {
+export async function openImage(queue: DiskQueue, image: RecordedImage, access: 'read' | 'write'): Promise<Descriptor> {
   const { O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
   const { id, kind, path, sizeBytes } = image;
   let file: Descriptor;
   try {
-    file = await openFile(lane, path, (access === 'read' ? O_RDONLY : O_RDWR) | O_NONBLOCK);
+    file = await openFile(queue, path, (access === 'read' ? O_RDONLY : O_RDWR) | O_NONBLOCK);
   } catch (error) {
     if (!isErrno(error, 'ENOENT')) throw error;
     throw new DataLoss(`${kind} ${id}: its image ${path} is missing. Restore the file, or delete the ${kind}.`);
   }
-  const { sizeBytes: presentBytes } = await statusOf(lane, file);
+  const { sizeBytes: presentBytes } = await statusOf(queue, file);
   if (presentBytes >= sizeBytes) return file;
   await file[Symbol.asyncDispose]();
   throw new DataLoss(
@@ -37,6 +37,6 @@ export async function openImage(lane: Lane, image: RecordedImage, access: 'read'
 }
 
 /** Before anything is made from an image, or it is made larger. @throws DataLoss as `openImage` */
-export async function requireWhole(lane: Lane, image: RecordedImage): Promise<void> {
-  await using _open = await openImage(lane, image, 'read');
+export async function requireWhole(queue: DiskQueue, image: RecordedImage): Promise<void> {
+  await using _open = await openImage(queue, image, 'read');
 }

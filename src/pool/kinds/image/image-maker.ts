@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path';
 import { format } from '../../../command/mkfs.ts';
 import { CommandError } from '../../../command/run.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { allocate, createFile, type DirectorySync, resizeFile, syncFile } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
@@ -29,9 +29,9 @@ export interface ImageSource {
 export type ImageSize = Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>;
 
 export interface ImageMakerOptions {
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   /** mkfs runs here: a child process takes no worker thread, but a dead disk must not collect hundreds of them. */
-  readonly formatLane: Lane;
+  readonly formatQueue: DiskQueue;
   readonly syncs: DirectorySync;
   readonly snapshots: 'reflink' | 'copy';
   readonly log: PoolLog;
@@ -45,17 +45,17 @@ export class ImageMaker {
     this.#options = options;
   }
 
-  /** How clones are made. A copy takes long, so its draft has a lasting name and a retry goes on with it. */
+  /** How clones are made. A copy takes long, so its draft has a persistent name and a retry goes on with it. */
   get cloning(): 'reflink' | 'copy' {
     return this.#options.snapshots;
   }
 
   /** A new image without content, sparse or allocated. */
   async create(path: string, size: ImageSize): Promise<Descriptor> {
-    const image = await createFile(this.#options.lane, path);
+    const image = await createFile(this.#options.queue, path);
     try {
       await this.#allocate(image, size);
-      await resizeFile(this.#options.lane, image, size.sizeBytes);
+      await resizeFile(this.#options.queue, image, size.sizeBytes);
       return image;
     } catch (error) {
       await image[Symbol.asyncDispose]();
@@ -67,18 +67,18 @@ export class ImageMaker {
   async complete(spec: VolumeSpec, image: Descriptor, blockSizeBytes: number): Promise<void> {
     const { path } = image;
     if (spec.content.type === 'mount') await this.#format(spec, { path, fsType: spec.content.fsType, blockSizeBytes });
-    await syncFile(this.#options.lane, image);
+    await syncFile(this.#options.queue, image);
   }
 
   async #format(spec: VolumeSpec, image: PrivateImage): Promise<void> {
-    const { formatLane, lane } = this.#options;
+    const { formatQueue, queue } = this.#options;
     const { fsType } = image;
     const extraArguments = spec.mkfsArguments;
     await step('create/format', async () => {
       try {
-        await formatLane.run(() => format({ ...image, extraArguments }));
+        await formatQueue.run(() => format({ ...image, extraArguments }));
         // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
-        if (extraArguments.length > 0) await withDevice(lane, image, (device) => mountBriefly(lane, fsType, device));
+        if (extraArguments.length > 0) await withDevice(queue, image, (device) => mountBriefly(queue, fsType, device));
       } catch (error) {
         if (extraArguments.length === 0) throw error;
         throw badOptions(error, fsType);
@@ -88,14 +88,14 @@ export class ImageMaker {
 
   /** A clone of a source that the caller keeps at rest for its end, and that the caller syncs. */
   clone(source: ImageSource, path: string): ImageClone {
-    const { lane, log, snapshots, syncs } = this.#options;
-    if (snapshots === 'reflink') return new ReflinkClone(lane, source.path, path);
+    const { queue, log, snapshots, syncs } = this.#options;
+    if (snapshots === 'reflink') return new ReflinkClone(queue, source.path, path);
     const draft = basename(dirname(path));
     return {
       // What is in use is not copied.
       goAhead: async () => undefined,
       complete: ({ signal }) =>
-        copyImage(lane, syncs, {
+        copyImage(queue, syncs, {
           fromPath: source.path,
           directory: dirname(path),
           signal,
@@ -111,31 +111,31 @@ export class ImageMaker {
    * side, its own identity. Durable.
    */
   async adopt(spec: VolumeSpec, source: ImageSource, path: string): Promise<void> {
-    const { formatLane, lane } = this.#options;
+    const { formatQueue, queue } = this.#options;
     const { blockSizeBytes, content } = source;
     await this.#enlarge(path, spec);
     if (content.type === 'mount') {
       const { fsType } = content;
-      await formatLane.run(() => giveNewIdentity(lane, { path, fsType, blockSizeBytes }));
+      await formatQueue.run(() => giveNewIdentity(queue, { path, fsType, blockSizeBytes }));
     }
-    await syncFile(lane, path);
+    await syncFile(queue, path);
   }
 
   /** Makes an image at least as large as this, durably; with all its blocks if it is thick. */
   async enlarge(path: string, size: ImageSize): Promise<void> {
     await this.#enlarge(path, size);
-    await syncFile(this.#options.lane, path);
+    await syncFile(this.#options.queue, path);
   }
 
   /** Whatever a record says, an image is never cut off: there may be a filesystem up to its end. */
   async #enlarge(path: string, size: ImageSize): Promise<void> {
-    const { lane } = this.#options;
+    const { queue } = this.#options;
     await this.#allocate(path, size);
-    if ((await statusOf(lane, path)).sizeBytes < size.sizeBytes) await resizeFile(lane, path, size.sizeBytes);
+    if ((await statusOf(queue, path)).sizeBytes < size.sizeBytes) await resizeFile(queue, path, size.sizeBytes);
   }
 
   async #allocate(image: Descriptor | string, { provisioning, sizeBytes }: ImageSize): Promise<void> {
-    if (provisioning === 'thick') await allocate(this.#options.lane, image, sizeBytes);
+    if (provisioning === 'thick') await allocate(this.#options.queue, image, sizeBytes);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { loopBackingPath } from '../../../kernel/block/loop-sysfs.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
@@ -15,7 +15,7 @@ import { ImageRepair } from '../../catalog/repair.ts';
 import { ImageSnapshots } from '../../catalog/snapshots.ts';
 import { ImageVolumes } from '../../catalog/volumes.ts';
 import { writeHealthFile } from '../../location/health-file.ts';
-import type { OpenHome } from '../../location/location.ts';
+import type { OpenLocation } from '../../location/location.ts';
 import type {
   AttachedDevice,
   Attachment,
@@ -40,7 +40,7 @@ import { ImageTrimmer } from './trimmer.ts';
 export interface ImagePoolTraits {
   readonly defaultFilesystem: FilesystemType;
   readonly trimming: Trimming;
-  readonly home: OpenHome;
+  readonly location: OpenLocation;
 }
 
 /** Volumes as image files in a directory, shown as disks through loop devices. */
@@ -55,7 +55,7 @@ export class ImagePool implements Pool {
   readonly #snapshots: ImageSnapshots;
   readonly #repair: ImageRepair;
   readonly #trimmer: ImageTrimmer;
-  readonly #home: OpenHome;
+  readonly #location: OpenLocation;
 
   constructor(parts: ImageParts, options: ImagePoolTraits) {
     this.#parts = parts;
@@ -64,7 +64,7 @@ export class ImagePool implements Pool {
     this.#snapshots = new ImageSnapshots(parts);
     this.#repair = new ImageRepair(parts);
     this.#trimmer = new ImageTrimmer(parts);
-    this.#home = options.home;
+    this.#location = options.location;
     this.defaultFilesystem = options.defaultFilesystem;
     this.trimming = options.trimming;
     this.capabilities = {
@@ -81,8 +81,8 @@ export class ImagePool implements Pool {
     return this.#parts.name;
   }
 
-  get lane(): Lane {
-    return this.#parts.lane;
+  get queue(): DiskQueue {
+    return this.#parts.queue;
   }
 
   async find(id: VolumeId): Promise<VolumeRecord | undefined> {
@@ -180,7 +180,7 @@ export class ImagePool implements Pool {
     return this.#repair.repair(this.#volumes.require(id), fsType);
   }
 
-  async attach(id: VolumeId, options: { lasting: boolean }): Promise<Attachment> {
+  async attach(id: VolumeId, options: { persistent: boolean }): Promise<Attachment> {
     await this.#parts.unsettled.settle(id);
     const record = this.#volumes.require(id);
     this.#parts.space.willWrite(id);
@@ -188,21 +188,21 @@ export class ImagePool implements Pool {
   }
 
   async devices(id: VolumeId): Promise<AttachedDevice[]> {
-    const { devices, lane } = this.#parts;
-    if (lane.closedFor === undefined) return devices.list(id);
-    return lane.evenIfClosed((rescue) => devicesByPath(rescue, id));
+    const { devices, queue } = this.#parts;
+    if (queue.closedFor === undefined) return devices.list(id);
+    return queue.rescue((rescue) => devicesByPath(rescue, id));
   }
 
   async detach(device: DeviceNumber): Promise<void> {
-    const { devices, lane } = this.#parts;
-    if (lane.closedFor === undefined) return devices.detach(device);
+    const { devices, queue } = this.#parts;
+    if (queue.closedFor === undefined) return devices.detach(device);
     const id = await this.volumeOfDevice(device);
-    if (id !== undefined) await detachByPath(lane, device, id);
+    if (id !== undefined) await detachByPath(queue, device, id);
   }
 
   async volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined> {
-    const { devices, index, lane } = this.#parts;
-    if (lane.closedFor === undefined) return devices.volumeOf(device);
+    const { devices, index, queue } = this.#parts;
+    if (queue.closedFor === undefined) return devices.volumeOf(device);
     const id = volumeIdInPath(loopBackingPath(device) ?? '');
     return id !== undefined && index.has(id) ? id : undefined;
   }
@@ -234,17 +234,17 @@ export class ImagePool implements Pool {
   }
 
   async condition(id: VolumeId): Promise<Condition> {
-    const { index, lane, layout } = this.#parts;
+    const { index, queue, layout } = this.#parts;
     const record = index.get(id);
     if (record === undefined) return { abnormal: true, message: 'The pool has no record of this volume.' };
     // What the kernel has in its cache says nothing of a disk that is sick.
-    if (lane.closedFor !== undefined) throw lane.closedFor;
+    if (queue.closedFor !== undefined) throw queue.closedFor;
     try {
-      const image = await statusOf(lane, layout.data(id));
+      const image = await statusOf(queue, layout.data(id));
       if (image.sizeBytes >= record.sizeBytes) return await this.#repairCondition(record);
       return { abnormal: true, message: 'The image file is shorter than the volume: data is missing.' };
     } catch (error) {
-      if (lane.closedFor !== undefined) throw lane.closedFor;
+      if (queue.closedFor !== undefined) throw queue.closedFor;
       if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The image file is missing.' };
       return { abnormal: true, message: 'The image file cannot be read; see the kernel log of the node.' };
     }
@@ -264,30 +264,30 @@ export class ImagePool implements Pool {
     return { abnormal: true, message };
   }
 
-  async checkHealth(lane: Lane): Promise<void> {
-    await writeHealthFile(lane, this.#parts.layout.root);
-    await this.#parts.ballast.takeIn(lane);
+  async checkHealth(queue: DiskQueue): Promise<void> {
+    await writeHealthFile(queue, this.#parts.layout.root);
+    await this.#parts.reserve.acquire(queue);
     // Behind the answer: to write what a much larger filesystem needs takes longer than a sick disk is waited for.
     void this.#followDisk();
   }
 
   async #followDisk(): Promise<void> {
-    const { lane, log, name } = this.#parts;
+    const { queue, log, name } = this.#parts;
     try {
-      await this.#home.followDisk();
+      await this.#location.followDisk();
     } catch (error) {
-      if (lane.closedFor !== undefined) return;
+      if (queue.closedFor !== undefined) return;
       log.error({ pool: name, err: error }, 'the disk of a pool has been enlarged, but its filesystem cannot follow');
     }
   }
 
   abandon(): void {
     this.#parts.trash.abandon();
-    this.#home.abandon();
+    this.#location.abandon();
   }
 
   async close(): Promise<void> {
     await this.#parts.trash.close();
-    await this.#home.close();
+    await this.#location.close();
   }
 }

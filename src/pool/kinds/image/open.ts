@@ -1,4 +1,4 @@
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
 import type { Trimming } from '../../../volume/trimming.ts';
@@ -12,10 +12,10 @@ import { Unsettled } from '../../catalog/unsettled.ts';
 import { ImageVolumes } from '../../catalog/volumes.ts';
 import { type Leftover, reconciled } from '../../events.ts';
 import { Freezer } from '../../freeze/freezer.ts';
-import { type Home, type OpenHome, openHome } from '../../location/location.ts';
+import { type Location, type OpenLocation, openLocation } from '../../location/location.ts';
 import { canReflink } from '../../location/reflink.ts';
-import { Spares } from '../../location/reserved-inodes.ts';
-import { Ballast } from '../../location/reserved-space.ts';
+import { ReservedInodes } from '../../location/reserved-inodes.ts';
+import { ReservedSpace } from '../../location/reserved-space.ts';
 import { explainTrouble } from '../../location/trouble.ts';
 import type { PoolLog } from '../../log.ts';
 import { Layout } from '../../records/layout.ts';
@@ -30,7 +30,7 @@ import { ImagePool } from './image-pool.ts';
 
 export interface ImagePoolOptions {
   readonly name: string;
-  readonly home: Home;
+  readonly location: Location;
   /** The driver's own directory, HOLDFAST_DATA. */
   readonly dataDirectory: string;
   /** undefined: a share of the filesystem (`defaultReserveBytes`). */
@@ -45,7 +45,7 @@ export interface ImagePoolOptions {
   readonly lockTimeoutMs: number;
   /** Once aborted, nobody waits for the lock any more. */
   readonly stopping?: AbortSignal | undefined;
-  readonly lane: Lane;
+  readonly queue: DiskQueue;
   readonly log: PoolLog;
 }
 
@@ -61,56 +61,63 @@ export async function openImagePool(options: ImagePoolOptions): Promise<ImagePoo
   try {
     return await openPool(options);
   } catch (error) {
-    const { dataDirectory, home, lane, name } = options;
-    throw await explainTrouble(error, { lane, poolName: name, path: 'path' in home ? home.path : dataDirectory });
+    const { dataDirectory, location, queue, name } = options;
+    throw await explainTrouble(error, {
+      queue,
+      poolName: name,
+      path: 'path' in location ? location.path : dataDirectory,
+    });
   }
 }
 
 async function openPool(options: ImagePoolOptions): Promise<ImagePool> {
-  const { dataDirectory, lane, log, name } = options;
-  const openedHome = await openHome({ ...options, poolName: name });
-  const layout = new Layout(openedHome.root);
+  const { dataDirectory, queue, log, name } = options;
+  const openedLocation = await openLocation({ ...options, poolName: name });
+  const layout = new Layout(openedLocation.root);
   const syncs = new DirectorySync([layout.volumes, layout.trash]);
-  const home: OpenHome = {
-    ...openedHome,
+  const location: OpenLocation = {
+    ...openedLocation,
     abandon: () => {
       void syncs.close();
-      openedHome.abandon();
+      openedLocation.abandon();
     },
     close: async () => {
       await syncs.close();
-      await openedHome.close();
+      await openedLocation.close();
     },
   };
   try {
     const poolFile = await openPoolFile({
-      lane,
+      queue,
       layout,
       syncs,
       poolName: name,
       dataDirectory,
-      blockSizeBytes: () => findBlockSizeBytes(lane, layout.root),
+      blockSizeBytes: () => findBlockSizeBytes(queue, layout.root),
     });
-    await openedHome.grow();
+    await openedLocation.grow();
     const index = await readIndex(options, layout);
     const snapshotIndex = await readSnapshotIndex(options, layout);
-    const ballast = new Ballast(layout.ballast, { host: openedHome.hostBallast, spares: new Spares(layout.spares) });
-    await ballast.takeIn(lane);
-    const trash = new Trash(lane, layout, (path, error) =>
+    const reserve = new ReservedSpace(layout.reserve, {
+      host: openedLocation.hostReserve,
+      inodes: new ReservedInodes(layout.inodes),
+    });
+    await reserve.acquire(queue);
+    const trash = new Trash(queue, layout, (path, error) =>
       log.error({ pool: name, path, err: error }, 'cannot unlink; the next start tries again'),
     );
-    const devices = new ImageDevices(lane, layout);
-    const freezer = new Freezer({ lane, log, name });
+    const devices = new ImageDevices(queue, layout);
+    const freezer = new Freezer({ queue, log, name });
     const maker = new ImageMaker({
-      lane,
-      formatLane: lane.beside('mkfs', formatsAtOnce),
+      queue,
+      formatQueue: queue.beside('mkfs', formatsAtOnce),
       syncs,
-      snapshots: (await ballast.afloat(lane, () => canReflink(lane, layout.drafts))) ? 'reflink' : 'copy',
+      snapshots: (await reserve.withReserve(queue, () => canReflink(queue, layout.drafts))) ? 'reflink' : 'copy',
       log,
     });
     const space = new SpaceLedger({
       ...options,
-      ballast,
+      reserve,
       poolName: name,
       layout,
       index,
@@ -118,38 +125,38 @@ async function openPool(options: ImagePoolOptions): Promise<ImagePool> {
       trash,
       devices,
       snapshots: maker.cloning,
-      backingFile: openedHome.backingFile,
+      backingFile: openedLocation.backingFile,
     });
     trash.isShared = (path) => space.mayBeShared(path);
     trash.onGone = (path) => space.gone(path);
     const parts = {
-      ...{ ballast, name, lane, log, layout, syncs },
-      programs: lane.beside('repair', repairsAtOnce),
+      ...{ reserve, name, queue, log, layout, syncs },
+      programs: queue.beside('repair', repairsAtOnce),
       ...{ index, snapshotIndex, space, devices, freezer, maker, trash },
-      unsettled: new Unsettled({ lane, layout, index, snapshotIndex, syncs, trash }),
+      unsettled: new Unsettled({ queue, layout, index, snapshotIndex, syncs, trash }),
       blockSizeBytes: poolFile.blockSizeBytes,
       undeleteSeconds: options.undeleteSeconds,
-      changedBlocks: await changedBlocksIn(lane, layout, maker.cloning),
+      changedBlocks: await changedBlocksIn(queue, layout, maker.cloning),
     };
     await reconcile(parts);
     log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: index.size }, 'pool opened');
-    return new ImagePool(parts, { ...options, home });
+    return new ImagePool(parts, { ...options, location });
   } catch (error) {
-    if (lane.closedFor === undefined) await home.close();
-    else home.abandon();
+    if (queue.closedFor === undefined) await location.close();
+    else location.abandon();
     throw error;
   }
 }
 
-async function readIndex({ lane, log, name }: ImagePoolOptions, layout: Layout): Promise<RecordIndex> {
-  const { records, damaged } = await readVolumes(lane, layout);
+async function readIndex({ queue, log, name }: ImagePoolOptions, layout: Layout): Promise<RecordIndex> {
+  const { records, damaged } = await readVolumes(queue, layout);
   for (const { id, reason } of damaged) log.error({ pool: name, volume_id: id, reason }, 'a volume record is damaged');
   return new RecordIndex(records, damaged);
 }
 
-async function readSnapshotIndex({ lane, log, name }: ImagePoolOptions, layout: Layout): Promise<SnapshotIndex> {
-  const snapshots = await readSnapshots(lane, layout);
-  const groups = await readGroups(lane, layout);
+async function readSnapshotIndex({ queue, log, name }: ImagePoolOptions, layout: Layout): Promise<SnapshotIndex> {
+  const snapshots = await readSnapshots(queue, layout);
+  const groups = await readGroups(queue, layout);
   const damaged = [...snapshots.damaged, ...groups.damaged];
   for (const { id, reason } of damaged) log.error({ pool: name, id, reason }, 'a snapshot record is damaged');
   return new SnapshotIndex(snapshots.records, groups.records, damaged);

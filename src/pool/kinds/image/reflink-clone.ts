@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { type Descriptor, openFile, openReadOnly } from '../../../kernel/call/descriptor.ts';
-import type { Lane } from '../../../kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { endOfExtents } from '../../../kernel/file/fiemap.ts';
 import { createFile, resizeFile } from '../../../kernel/file/file.ts';
 import { reflink, reflinkRange, reflinkWhole } from '../../../kernel/file/filesystem.ts';
@@ -17,55 +17,55 @@ const extentsPerPiece = 1024;
  * piece at a time. What is cloned already is passed over quickly at the end, by XFS: a hundred times as quickly.
  */
 export class ReflinkClone implements ImageClone {
-  readonly #lane: Lane;
+  readonly #queue: DiskQueue;
   readonly #fromPath: string;
   readonly #toPath: string;
   /** Of the last time; undefined: nothing was done ahead. */
   #pieces: readonly ByteRange[] | undefined;
 
-  constructor(lane: Lane, fromPath: string, toPath: string) {
-    this.#lane = lane;
+  constructor(queue: DiskQueue, fromPath: string, toPath: string) {
+    this.#queue = queue;
     this.#fromPath = fromPath;
     this.#toPath = toPath;
   }
 
   async goAhead(signal?: AbortSignal): Promise<void> {
-    const lane = this.#lane;
-    await using from = await openReadOnly(lane, this.#fromPath);
+    const queue = this.#queue;
+    await using from = await openReadOnly(queue, this.#fromPath);
     // An image in one piece is cloned in no time.
-    if (this.#pieces === undefined && (await endOfExtents(lane, from, 0n, extentsPerPiece)) === undefined) return;
-    const { sizeBytes } = await statusOf(lane, from);
+    if (this.#pieces === undefined && (await endOfExtents(queue, from, 0n, extentsPerPiece)) === undefined) return;
+    const { sizeBytes } = await statusOf(queue, from);
     await using to = await this.#open(sizeBytes);
     const pieces: ByteRange[] = [];
     this.#pieces = pieces;
     for (let offsetBytes = 0n; offsetBytes < sizeBytes; ) {
       signal?.throwIfAborted();
-      const endBytes = (await endOfExtents(lane, from, offsetBytes, extentsPerPiece)) ?? sizeBytes;
+      const endBytes = (await endOfExtents(queue, from, offsetBytes, extentsPerPiece)) ?? sizeBytes;
       const piece = { offsetBytes, lengthBytes: endBytes - offsetBytes };
-      await reflinkRange(lane, from, to, piece);
+      await reflinkRange(queue, from, to, piece);
       pieces.push(piece);
       offsetBytes = endBytes;
     }
   }
 
   async complete({ isAtRest, signal }: CloneEnd): Promise<void> {
-    const lane = this.#lane;
-    if (this.#pieces === undefined) return reflink(lane, this.#fromPath, this.#toPath);
-    await using from = await openReadOnly(lane, this.#fromPath);
-    await using to = await openFile(lane, this.#toPath, constants.O_WRONLY);
+    const queue = this.#queue;
+    if (this.#pieces === undefined) return reflink(queue, this.#fromPath, this.#toPath);
+    await using from = await openReadOnly(queue, this.#fromPath);
+    await using to = await openFile(queue, this.#toPath, constants.O_WRONLY);
     // Of what may be written to it has to be one instant for all of it.
-    if (!isAtRest) return await reflinkWhole(lane, from, to);
+    if (!isAtRest) return await reflinkWhole(queue, from, to);
     for (const piece of this.#pieces) {
       signal?.throwIfAborted();
-      await reflinkRange(lane, from, to, piece);
+      await reflinkRange(queue, from, to, piece);
     }
   }
 
   async #open(sizeBytes: bigint): Promise<Descriptor> {
-    if (this.#pieces !== undefined) return openFile(this.#lane, this.#toPath, constants.O_WRONLY);
-    const to = await createFile(this.#lane, this.#toPath);
+    if (this.#pieces !== undefined) return openFile(this.#queue, this.#toPath, constants.O_WRONLY);
+    const to = await createFile(this.#queue, this.#toPath);
     try {
-      await resizeFile(this.#lane, to, sizeBytes);
+      await resizeFile(this.#queue, to, sizeBytes);
       return to;
     } catch (error) {
       await to[Symbol.asyncDispose]();

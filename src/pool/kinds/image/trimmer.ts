@@ -29,7 +29,7 @@ export class ImageTrimmer {
   }
 
   async trim(record: VolumeRecord, { budgetMs, fromBytes }: TrimOptions): Promise<bigint | undefined> {
-    const { lane, name } = this.#parts;
+    const { queue, name } = this.#parts;
     const untilMs = performance.now() + budgetMs;
     if (record.provisioning !== 'thin' || record.content.type !== 'mount') return undefined;
     const imageBytes = await this.#imageBytes(record.id);
@@ -40,13 +40,13 @@ export class ImageTrimmer {
       // What was deleted a moment ago is free only when it is committed. btrfs does not even count it before, and XFS
       // frees in the background, to which statfs(2) gives a push.
       if (record.content.fsType === 'xfs') await this.#usedBytes(directory);
-      if (record.content.fsType !== 'ext4') await syncFilesystem(lane, directory);
+      if (record.content.fsType !== 'ext4') await syncFilesystem(queue, directory);
       if (imageBytes - (await this.#usedBytes(directory)) < worthwhileBytes) {
         // The mount keeps what it shows open, so this waits for nothing.
         directory.closeNow();
         return undefined;
       }
-      await syncFilesystem(lane, directory);
+      await syncFilesystem(queue, directory);
     }
     const next = await this.#trimSlices(directory, record, { fromBytes, untilMs });
     const givenBackBytes = imageBytes - (await this.#imageBytes(record.id));
@@ -65,7 +65,7 @@ export class ImageTrimmer {
       // btrfs counts in addresses of its own, which may lie beyond the end of the device.
       const isLast = startBytes + sliceBytes >= sizeBytes;
       try {
-        await trimRange(this.#parts.lane, directory, startBytes, isLast ? undefined : sliceBytes);
+        await trimRange(this.#parts.queue, directory, startBytes, isLast ? undefined : sliceBytes);
       } catch (error) {
         // The filesystem is smaller than its device.
         if (startBytes > 0n && isErrno(error, 'EINVAL')) return undefined;
@@ -77,21 +77,21 @@ export class ImageTrimmer {
 
   /** A filesystem that turned read-only may have lost track of what is free. */
   async #openWritable(id: VolumeId): Promise<Descriptor | undefined> {
-    const { devices, lane } = this.#parts;
-    const [attached, table] = await Promise.all([devices.list(id), readMountTable(lane)]);
+    const { devices, queue } = this.#parts;
+    const [attached, table] = await Promise.all([devices.list(id), readMountTable(queue)]);
     const device = attached.find(({ readonly }) => !readonly);
     if (device === undefined) return undefined;
     const writable = table.filter(({ superOptions }) => !superOptions.includes('ro'));
-    return openMounted(lane, writable, device);
+    return openMounted(queue, writable, device);
   }
 
   async #imageBytes(id: VolumeId): Promise<bigint> {
-    const { lane, layout } = this.#parts;
-    return (await statusOf(lane, layout.data(id))).allocatedBytes;
+    const { queue, layout } = this.#parts;
+    return (await statusOf(queue, layout.data(id))).allocatedBytes;
   }
 
   async #usedBytes(directory: Descriptor): Promise<bigint> {
-    const { bfree, blocks, bsize } = await this.#parts.lane.run(() =>
+    const { bfree, blocks, bsize } = await this.#parts.queue.run(() =>
       directory.during((path) => statfs(path, { bigint: true })),
     );
     return (blocks - bfree) * bsize;
