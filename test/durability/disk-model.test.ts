@@ -123,7 +123,7 @@ describe('what a power cut at the answer could take', () => {
   });
 
   test('room that is held, and what is not in the pool, is nobody’s loss', () => {
-    const paths = ['/pool/reserve', '/pool/health', '/pool/inodes/1', '/pool/tmp/v.1/data', '/elsewhere'];
+    const paths = ['/pool/ballast', '/pool/health', '/pool/spares/1', '/pool/tmp/v.1/data', '/elsewhere'];
     assert.deepEqual(lostByPowerCut(story(...paths.flatMap((path) => [open(path), write(path)]), answer), rules), []);
   });
 });

@@ -4,7 +4,7 @@ import type { Rules } from './disk-model.ts';
 /** What is on its way, or on its way out: a start clears it away, whatever became of it. */
 const passing = /^(tmp|trash)(\/|$)/;
 /** Room that is held, whether the disk takes writes, how old the pool is: nothing of a volume's. */
-const dispensable = /^(age|reserve|health|inodes(\/.*)?|[^/]*\.ballast)$/;
+const dispensable = /^(age|ballast|health|spares(\/.*)?|[^/]*\.ballast)$/;
 
 /** What must be durable of a pool. The paths of everything else are not below its root. */
 export function poolRules(root: string): Rules {

@@ -233,7 +233,7 @@ describe('CreateVolume: what it refuses, with nothing left behind', () => {
         await using driver = await TestDriver.start();
         await fails(driver.controller.CreateVolume(create('a', changes)), code);
         await driver.pools.close();
-        const search = [driver.scratch.join('main'), '-mindepth', '2', '-not', '-path', '*/inodes/*'];
+        const search = [driver.scratch.join('main'), '-mindepth', '2', '-not', '-path', '*/spares/*'];
         assert.equal(execFileSync('find', search, { encoding: 'utf8' }), '');
       });
     }

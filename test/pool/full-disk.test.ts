@@ -44,7 +44,7 @@ describe('a disk that somebody else has filled to the last block', () => {
         (await pool.trash()).map(({ record }) => record.id),
         [id],
       );
-      assert.ok(statSync(`${directory}/pool/reserve`).size < reservedBytes, 'some of the reserve was needed');
+      assert.ok(statSync(`${directory}/pool/ballast`).size < reservedBytes, 'some of the reserve was needed');
 
       fill(`${directory}/foreign`);
       await pool.close();
@@ -53,7 +53,7 @@ describe('a disk that somebody else has filled to the last block', () => {
 
       execFileSync('rm', [`${directory}/foreign`]);
       await pool.checkHealth(new DiskQueue('health', 1));
-      assert.equal(statSync(`${directory}/pool/reserve`).size, reservedBytes);
+      assert.equal(statSync(`${directory}/pool/ballast`).size, reservedBytes);
       await pool.create(volumeSpec('w'));
       await pool.close();
     });
@@ -69,7 +69,7 @@ describe('a full disk whose reserve somebody removed', () => {
       const pool = await openTestPool(scratch, { location, undeleteSeconds: 3600 });
       const { id } = await pool.create(volumeSpec('v'));
       const publication = { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false } as const;
-      execFileSync('rm', ['--recursive', `${directory}/pool/reserve`, `${directory}/pool/inodes`]);
+      execFileSync('rm', ['--recursive', `${directory}/pool/ballast`, `${directory}/pool/spares`]);
       fill(`${directory}/foreign`);
       useUpDirectories(`${directory}/pool/volumes/${id}`);
       await assert.rejects(pool.remove(id), { code: 'ENOSPC' });
@@ -79,8 +79,8 @@ describe('a full disk whose reserve somebody removed', () => {
 
       execFileSync('rm', ['--recursive', `${directory}/foreign`]);
       await pool.checkHealth(new DiskQueue('health', 1));
-      assert.equal(statSync(`${directory}/pool/reserve`).size, reservedBytes);
-      assert.equal(readdirSync(`${directory}/pool/inodes`).length, inodes);
+      assert.equal(statSync(`${directory}/pool/ballast`).size, reservedBytes);
+      assert.equal(readdirSync(`${directory}/pool/spares`).length, inodes);
       await pool.remove(id);
       await pool.restore(id);
       await pool.close();
@@ -182,7 +182,7 @@ describe('a filesystem whose inodes somebody else has used up', () => {
     const location = { type: 'directory', path: `${directory}/pool` } as const;
     const pool = await openTestPool(scratch, { location, undeleteSeconds: 3600 });
     const volumes = [await pool.create(volumeSpec('v')), await pool.create(volumeSpec('w'))];
-    assert.equal(readdirSync(`${directory}/pool/inodes`).length, inodes);
+    assert.equal(readdirSync(`${directory}/pool/spares`).length, inodes);
     assert.ok((await pool.capacity()).availableBytes > 0n);
 
     mkdirSync(`${directory}/foreign`);
@@ -201,7 +201,7 @@ describe('a filesystem whose inodes somebody else has used up', () => {
 
     execFileSync('rm', ['--recursive', `${directory}/foreign`]);
     await pool.checkHealth(new DiskQueue('health', 1));
-    assert.equal(readdirSync(`${directory}/pool/inodes`).length, inodes);
+    assert.equal(readdirSync(`${directory}/pool/spares`).length, inodes);
     await pool.create(volumeSpec('x'));
     for (const { id } of volumes) await pool.restore(id);
     await pool.close();

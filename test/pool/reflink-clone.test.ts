@@ -31,7 +31,7 @@ function imageOn(scratch: Scratch, fsType: string): string {
   truncateSync(disk, 1 << 30);
   execFileSync(`mkfs.${fsType}`, ['-q', '-K', disk]);
   execFileSync('mount', ['-o', 'loop', disk, location]);
-  const image = scratch.join('home/image');
+  const image = scratch.join('location/image');
   writeFileSync(image, '');
   truncateSync(image, 128 << 20);
   writeInPieces(image, pieces);
@@ -69,7 +69,7 @@ describe('a clone of an image in many pieces', () => {
       using scratch = new Scratch('clone');
       const image = imageOn(scratch, fsType);
       for (const isAtRest of [true, false]) {
-        const path = scratch.join(`home/clone-${isAtRest}`);
+        const path = scratch.join(`location/clone-${isAtRest}`);
         const clone = new ReflinkClone(queue, image, path);
         await clone.goAhead();
         assert.deepEqual(await placesOf(path), await placesOf(image));
@@ -87,7 +87,7 @@ describe('a clone of an image in many pieces', () => {
     using scratch = new Scratch('clone');
     const image = imageOn(scratch, 'xfs');
     truncateSync(image, 4 << 20);
-    const path = scratch.join('home/clone');
+    const path = scratch.join('location/clone');
     const clone = new ReflinkClone(queue, image, path);
     await clone.goAhead();
     assert.throws(() => readFileSync(path), /ENOENT/);
@@ -98,7 +98,7 @@ describe('a clone of an image in many pieces', () => {
   test('it stops between two pieces when nobody wants it any more', async () => {
     using scratch = new Scratch('clone');
     const image = imageOn(scratch, 'xfs');
-    const path = scratch.join('home/clone');
+    const path = scratch.join('location/clone');
     const clone = new ReflinkClone(queue, image, path);
     await clone.goAhead();
     writeInPieces(image, pieces);

@@ -14,7 +14,7 @@ import { reserveFileName } from '../location/reserved-space.ts';
  *
  * ```
  * pool.json                          format, pool id, block size
- * reserve, inodes/<number>           room that is held for the records: blocks, and inodes
+ * ballast, spares/<number>           room that is held for the records: blocks, and inodes
  * health                             written now and then, to see whether the disk is well
  * age                                for how long the pool has been open in all
  * volumes/<volume-id>/volume.json    the record

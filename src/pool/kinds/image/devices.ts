@@ -37,7 +37,7 @@ interface SeenDevice {
 }
 
 /**
- * The loop devices of a pool's images. The kernel is the only book-supervisor: each device carries its volume's id as a
+ * The loop devices of a pool's images. The kernel is the only book-keeper: each device carries its volume's id as a
  * label (lo_file_name of loop(4)), and a lease on the image tells in constant time whether any device has it open, so
  * the list of all loop devices is read only for volumes that are in use.
  */
