@@ -1,4 +1,5 @@
 import { findHolders } from '../kernel/process/holders.ts';
+import { attachedDevices } from '../pool/attached-device.ts';
 import { conditionIn } from '../pool/condition.ts';
 import type { Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
@@ -76,7 +77,7 @@ export function adminService({ pools, objects }: { pools: Pools; objects: Object
     async holders({ id }, call) {
       const { pool } = (await pools.findEphemeral(id)) ?? (await pools.require(id));
       call.note({ pool: pool.name });
-      const devices = await pool.devices(id);
+      const devices = await attachedDevices(pool, id);
       const found =
         devices.length === 0
           ? { holders: [], isComplete: true }

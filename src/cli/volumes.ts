@@ -119,7 +119,7 @@ function printOne({ pool, record, attachments, snapshots, undeleteSeconds }: Vol
 }
 
 function contentOf(content: VolumeContent): string {
-  return content.type === 'block' ? 'block' : content.fsType;
+  return content.type === 'mount' ? content.fsType : content.type;
 }
 
 function forPrograms({ pool, record, attachments, snapshots, undeleteSeconds }: VolumeSight): object {

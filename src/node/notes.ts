@@ -117,7 +117,7 @@ export class Notes {
     const { access, mode } = capability;
     // In their order: of two that contradict each other the last one wins.
     const flags = access.type === 'mount' ? access.mountFlags.join(',') : '';
-    const text = JSON.stringify([mode, content.type === 'mount' ? content.fsType : 'block', flags]);
+    const text = JSON.stringify([mode, content.type === 'mount' ? content.fsType : content.type, flags]);
     // Most volumes of a node are used in the same way.
     if (this.#latest?.text !== text) this.#latest = { text, digest: this.#hash(text) };
     return this.#latest.digest;

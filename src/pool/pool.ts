@@ -2,6 +2,7 @@ import type { DeviceNumber } from '../kernel/block/device.ts';
 import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
+import type { Mount } from '../kernel/mount/mount-table.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
@@ -12,6 +13,8 @@ import type { Trimming } from '../volume/trimming.ts';
 /** What a kind of pool can do, as data: services ask this, never the kind's name. */
 export interface PoolCapabilities {
   readonly block: boolean;
+  /** Volumes that are directories: they have no filesystem of their own. */
+  readonly directories: boolean;
   readonly filesystems: readonly FilesystemType[];
   readonly provisioning: readonly Provisioning[];
   /**
@@ -92,15 +95,50 @@ export interface AttachedDevice {
   readonly readonly: boolean;
 }
 
-/** A device that `attach` found or made. */
-export interface Attachment extends AttachedDevice {
-  /** The device, open for reading until it is released. */
-  readonly descriptor: Descriptor;
+/** How a volume can be reached on this node. */
+export type Attached =
+  | ({ readonly kind: 'device' } & AttachedDevice)
+  /** It is bind-mounted. The path has no symbolic links in it. */
+  | { readonly kind: 'directory'; readonly path: string }
+  /** It is mounted as it is. The options are the pool's own, each a word as mount(8) takes it after -o. */
+  | {
+      readonly kind: 'mountable';
+      readonly fsType: string;
+      readonly source: string;
+      readonly options: readonly string[];
+    };
+
+interface Held {
   /**
-   * Lets go of what kept the device alive while nothing used it. Call it once the device is mounted (then the kernel
-   * detaches it with the last unmount) or when the work failed (then it goes at once).
+   * Lets go of what kept the volume reachable while nothing used it. Call it once the volume is mounted (then the last
+   * unmount ends it) or when the work failed (then it ends at once).
    */
   release(): Promise<void>;
+}
+
+interface HeldOpen extends Held {
+  /** The device or directory, open until it is released: a device for reading, a directory for its path alone (O_PATH). */
+  readonly descriptor: Descriptor;
+}
+
+/** What `attach` found or made, and what holds it. */
+export type Attachment =
+  | (Extract<Attached, { kind: 'device' | 'directory' }> & HeldOpen)
+  | (Extract<Attached, { kind: 'mountable' }> & Held);
+
+/** Something that can be seen on this node, as the kernel tells of it: a device's node, or a mount. */
+export interface Seen {
+  /** What the node stands for, or what the mounted filesystem lies on; undefined: that lies on no block device. */
+  readonly device: DeviceNumber | undefined;
+  /** undefined: a device's node. */
+  readonly mount: Pick<Mount, 'device' | 'fsType' | 'root' | 'source'> | undefined;
+}
+
+/** What a pool knows of something that is seen. */
+export interface SeenVolume {
+  readonly id: VolumeId;
+  /** All of the volume, not a directory in it. */
+  readonly isWhole: boolean;
 }
 
 /** How much of a filesystem to trim. */
@@ -154,6 +192,21 @@ export interface VolumeUsage {
   readonly usedBytes: bigint;
   /** Devices of this node that show it. */
   readonly devices: number;
+}
+
+/** How much there is of something that is counted. */
+export interface Figures {
+  readonly total: bigint;
+  readonly used: bigint;
+  /** What can still be had: less than what is left of the quota where the disk has less. */
+  readonly available: bigint;
+}
+
+/** How much of its quota a volume has used. */
+export interface QuotaUsage {
+  readonly bytes: Figures;
+  /** undefined: they are not counted. */
+  readonly inodes: Figures | undefined;
 }
 
 export interface Condition {
@@ -243,16 +296,16 @@ export interface Pool {
   repair(id: VolumeId, fsType: FilesystemType): Promise<void>;
 
   /**
-   * Makes the data reachable as a device; the same device again if it already is.
-   * `persistent`: the device stays until `detach`; otherwise it goes with its last user.
+   * Makes the volume reachable on this node; in the same way again if it already is.
+   * `persistent`: it stays so until `detach`; otherwise until its last user goes.
    */
   attach(id: VolumeId, options: { readonly persistent: boolean }): Promise<Attachment>;
-  /** The devices through which the volume is reachable on this node now. */
-  devices(id: VolumeId): Promise<AttachedDevice[]>;
-  /** Undoes a persistent attach; a device that is no longer this pool's is left alone. */
-  detach(device: DeviceNumber): Promise<void>;
-  /** Which of this pool's volumes a device of this node belongs to, known to the records or not. */
-  volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined>;
+  /** How the volume is reachable on this node now. */
+  attached(id: VolumeId): Promise<Attached[]>;
+  /** Undoes a persistent attach; what is no longer this pool's is left alone. */
+  detach(attached: Attached): Promise<void>;
+  /** Which of this pool's volumes it is that is seen, known to the records or not. */
+  volumeSeen(seen: Seen): Promise<SeenVolume | undefined>;
 
   /**
    * Gives back to the pool what the mounted filesystem of a thin volume has freed since, a slice at a time.
@@ -263,6 +316,8 @@ export interface Pool {
   capacity(): Promise<PoolCapacity>;
   /** Opens no device, so it is in nobody's way. */
   usage(): Promise<PoolUsage>;
+  /** What its pool counts of what the volume's users write; undefined: that is for the mounted filesystem to tell. */
+  quotaUsage(id: VolumeId): Promise<QuotaUsage | undefined>;
   condition(id: VolumeId): Promise<Condition>;
   /** Writes a little to the pool's disk, durably; fails or hangs as the disk does. Runs in this queue, not in the pool's. */
   checkHealth(queue: DiskQueue): Promise<void>;

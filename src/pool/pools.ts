@@ -1,11 +1,10 @@
-import type { DeviceNumber } from '../kernel/block/device.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
-import type { Pool } from './pool.ts';
+import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { type PoolOpener, type PoolState, PoolSupervisor, type SupervisorLog } from './supervisor/supervisor.ts';
 
 export type { PoolOpener } from './supervisor/supervisor.ts';
@@ -227,18 +226,18 @@ export class Pools {
   }
 
   /**
-   * Whose device this is, also when the volume's record is gone.
-   * @param likely of which volume it seems to be: the pool that has that one is asked alone, so that no disk is waited for
+   * Which volume it is that is seen, also when the volume's record is gone.
+   * @param likely which volume it seems to be: the pool that has that one is asked alone, so that no disk is waited for
    *   but its own
    */
-  async volumeOfDevice(
-    device: DeviceNumber,
+  async volumeSeen(
+    seen: Seen,
     likely: VolumeId | undefined,
-  ): Promise<{ readonly pool: Pool; readonly id: VolumeId } | undefined> {
+  ): Promise<(SeenVolume & { readonly pool: Pool }) | undefined> {
     const first = likely === undefined ? undefined : await this.#poolOf(likely);
     for (const pool of first === undefined ? this.known() : [first]) {
-      const id = await pool.volumeOfDevice(device);
-      if (id !== undefined) return { pool, id };
+      const volume = await pool.volumeSeen(seen);
+      if (volume !== undefined) return { ...volume, pool };
     }
     return undefined;
   }

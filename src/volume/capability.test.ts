@@ -41,4 +41,13 @@ describe('ST07 PB12: the modes that a volume can be used in', () => {
     const reason = excess({ content, accessModes }, { access: xfs, mode: 'SINGLE_NODE_WRITER' });
     assert.equal(reason, 'it holds ext4, not xfs');
   });
+
+  test('a directory is mounted, as no filesystem in particular', () => {
+    const made = { content: { type: 'directory' }, accessModes } as const;
+    const mode = 'SINGLE_NODE_WRITER';
+    assert.equal(excess(made, { access, mode }), undefined);
+    const reason = excess(made, { access: { ...access, fsType: 'ext4' }, mode });
+    assert.equal(reason, 'it is a directory and has no filesystem of its own: leave fsType (ext4) out');
+    assert.match(`${excess(made, { access: { type: 'block' }, mode })}`, /is a directory and cannot be used as a raw/);
+  });
 });

@@ -28,7 +28,11 @@ export interface VolumeCapability {
 }
 
 /** What a volume holds: decided once, at creation. */
-export type VolumeContent = { readonly type: 'block' } | { readonly type: 'mount'; readonly fsType: FilesystemType };
+export type VolumeContent =
+  | { readonly type: 'block' }
+  | { readonly type: 'mount'; readonly fsType: FilesystemType }
+  /** Files and directories, on a filesystem that is not the volume's own. */
+  | { readonly type: 'directory' };
 
 /** Reader-only modes are read-only whatever `readonly` says (A02). */
 export function isReaderOnly(mode: AccessMode): boolean {
@@ -45,17 +49,28 @@ export function allowsSeveralTargets(mode: AccessMode): boolean {
  * The caller decides the code: it differs between Controller and Node (A04).
  */
 export function mismatch(content: VolumeContent, access: Access): string | undefined {
-  if (content.type !== access.type) {
-    return content.type === 'block'
-      ? 'it is a raw block volume and cannot be mounted as a filesystem'
-      : `it holds an ${content.fsType} filesystem and cannot be used as a raw block volume`;
-  }
-  if (content.type === 'mount' && access.type === 'mount' && access.fsType !== undefined) {
-    if (content.fsType !== access.fsType) {
+  if (access.type === 'block') return whyNotBlock(content);
+  switch (content.type) {
+    case 'block':
+      return 'it is a raw block volume and cannot be mounted as a filesystem';
+    case 'directory':
+      if (access.fsType === undefined) return undefined;
+      return `it is a directory and has no filesystem of its own: leave fsType (${access.fsType}) out`;
+    case 'mount':
+      if (access.fsType === undefined || access.fsType === content.fsType) return undefined;
       return `it holds ${content.fsType}, not ${access.fsType}`;
-    }
   }
-  return undefined;
+}
+
+function whyNotBlock(content: VolumeContent): string | undefined {
+  switch (content.type) {
+    case 'block':
+      return undefined;
+    case 'directory':
+      return 'it is a directory and cannot be used as a raw block volume';
+    case 'mount':
+      return `it holds an ${content.fsType} filesystem and cannot be used as a raw block volume`;
+  }
 }
 
 /**

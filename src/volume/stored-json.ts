@@ -11,6 +11,7 @@ export const storedBytes = z.string().regex(/^[0-9]{1,19}$/);
 export const storedContent = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('block') }),
   z.strictObject({ type: z.literal('mount'), fsType: z.enum(filesystemTypes) }),
+  z.strictObject({ type: z.literal('directory') }),
 ]);
 
 export const storedAccessModes = z.array(z.enum(accessModes));

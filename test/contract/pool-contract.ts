@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { attachDevice, attachedDevices } from '../../src/pool/attached-device.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { FailedPrecondition, NotFound, ResourceExhausted } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
@@ -9,6 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { withMounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
+import { seenAs } from '../support/seen-device.ts';
 
 const mebibyte = 1n << 20n;
 
@@ -86,7 +88,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
         const spec = volumeSpec(fsType, { content: { type: 'mount', fsType }, sizeBytes: 320n * mebibyte });
         await pool.create(spec);
         await withMounted(pool, spec.id, scratch, (path) => writeFileSync(`${path}/file`, bytes));
-        await eventually(async () => assert.deepEqual(await pool.devices(spec.id), []));
+        await eventually(async () => assert.deepEqual(await pool.attached(spec.id), []));
       }
       await pool.close();
       const again = await open(scratch);
@@ -102,12 +104,12 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('busy', { content: { type: 'block' } }));
-      const attachment = await pool.attach(id, { persistent: true });
+      const attachment = await attachDevice(pool, id, { persistent: true });
       await attachment.release();
       await assert.rejects(pool.remove(id), FailedPrecondition);
       await assert.rejects(pool.repair(id, 'ext4'), FailedPrecondition);
       assert.ok(await pool.find(id));
-      await pool.detach(attachment.device);
+      await pool.detach(attachment);
       await pool.remove(id);
       await pool.close();
     });
@@ -116,21 +118,21 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('device', { content: { type: 'block' } }));
-      const first = await pool.attach(id, { persistent: true });
+      const first = await attachDevice(pool, id, { persistent: true });
       await first.release();
-      const second = await pool.attach(id, { persistent: true });
+      const second = await attachDevice(pool, id, { persistent: true });
       await second.release();
       assert.deepEqual(second.device, first.device);
-      assert.equal(await pool.volumeOfDevice(first.device), id);
+      assert.equal(await seenAs(pool, first.device), id);
       assert.deepEqual(
-        (await pool.devices(id)).map(({ devicePath }) => devicePath),
+        (await attachedDevices(pool, id)).map(({ devicePath }) => devicePath),
         [first.devicePath],
       );
-      await pool.detach(first.device);
-      await pool.detach(first.device);
+      await pool.detach(first);
+      await pool.detach(first);
       // Somebody else may be looking at the device at this moment: then the kernel detaches it when they are done.
-      await eventually(async () => assert.deepEqual(await pool.devices(id), []));
-      assert.notEqual(await pool.volumeOfDevice(first.device), id);
+      await eventually(async () => assert.deepEqual(await pool.attached(id), []));
+      assert.notEqual(await seenAs(pool, first.device), id);
       await pool.close();
     });
 
@@ -141,7 +143,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       await (await pool.attach(id, { persistent: true })).release();
       await pool.close();
       const again = await open(scratch);
-      await eventually(async () => assert.deepEqual(await again.devices(id), []));
+      await eventually(async () => assert.deepEqual(await again.attached(id), []));
       await again.close();
     });
 
@@ -149,7 +151,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('grow', { content: { type: 'block' } }));
-      const attachment = await pool.attach(id, { persistent: true });
+      const attachment = await attachDevice(pool, id, { persistent: true });
       await attachment.release();
       writeFileSync(attachment.devicePath, Buffer.alloc(4096, 7));
       assert.equal((await pool.grow(id, 128n * mebibyte)).sizeBytes, 128n * mebibyte);
@@ -157,7 +159,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       const sectors = readFileSync(`/sys/dev/block/7:${attachment.device.minor}/size`, 'utf8');
       assert.equal(BigInt(sectors.trim()) * 512n, 128n * mebibyte);
       assert.equal(readFileSync(attachment.devicePath)[4095], 7);
-      await pool.detach(attachment.device);
+      await pool.detach(attachment);
       await pool.close();
     });
 
@@ -199,8 +201,9 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       await assert.rejects(pool.grow(id, 1n << 30n), NotFound);
       await assert.rejects(pool.attach(id, { persistent: true }), NotFound);
       await pool.remove(id);
-      await pool.detach({ major: 7, minor: 1_000_000 });
-      assert.deepEqual(await pool.devices(id), []);
+      const device = { major: 7, minor: 1_000_000 };
+      await pool.detach({ kind: 'device', device, devicePath: '/dev/loop1000000', readonly: false });
+      assert.deepEqual(await pool.attached(id), []);
       await pool.close();
     });
   });

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { SnapshotSpec } from '../../src/pool/pool.ts';
 import { AlreadyExists, FailedPrecondition, NotFound } from '../../src/volume/errors.ts';
 import { groupIdFor, memberIdFor, snapshotIdFor, type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
@@ -208,7 +209,7 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       for (const name of ['a', 'b']) volumes.push(await pool.create(volumeSpec(name, { content: { type: 'block' } })));
       const [first] = volumes;
       assert.ok(first);
-      const attachment = await pool.attach(first.id, { persistent: true });
+      const attachment = await attachDevice(pool, first.id, { persistent: true });
       await attachment.release();
       writeFileSync(attachment.devicePath, Buffer.alloc(4096, 5));
       const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
@@ -220,10 +221,10 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
         type: 'snapshot',
         id: alone.id,
       });
-      const copy = await pool.attach(restored.id, { persistent: true });
+      const copy = await attachDevice(pool, restored.id, { persistent: true });
       await copy.release();
       assert.equal(readFileSync(copy.devicePath)[0], 5);
-      for (const { device } of [attachment, copy]) await pool.detach(device);
+      for (const each of [attachment, copy]) await pool.detach(each);
       await pool.close();
     });
 
@@ -233,10 +234,11 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       const source = await pool.create(
         volumeSpec('thick', { content: { type: 'block' }, provisioning: 'thick', sizeBytes: 256n * mebibyte }),
       );
-      const { device, devicePath, release } = await pool.attach(source.id, { persistent: true });
+      const attached = await attachDevice(pool, source.id, { persistent: true });
+      const { devicePath, release } = attached;
       await release();
       writeFileSync(devicePath, Buffer.alloc(256 << 20, 1), { flag: 'r+', flush: true });
-      await pool.detach(device);
+      await pool.detach(attached);
       const before = await pool.capacity();
       const [snapshot] = await pool.cut([snapshotSpec('snap', source.id)]);
       const after = await pool.capacity();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import { parseVolumeId, type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import { create, fails, gibibyte, listIds, mebibyte, nodeId, TestDriver, volumeOf } from './controller-driver.ts';
 
@@ -93,13 +94,13 @@ describe('DeleteVolume', () => {
     await using driver = await TestDriver.start();
     const volume_id = await madeVolume(driver);
     const pool = driver.pool();
-    const attached = await pool.attach(volume_id, { persistent: true });
+    const attached = await attachDevice(pool, volume_id, { persistent: true });
     await attached.release();
     await fails(driver.controller.DeleteVolume({ volume_id }), 'FAILED_PRECONDITION', new RegExp(volume_id));
     const { volume, status } = await driver.controller.ControllerGetVolume({ volume_id });
     assert.equal(volume?.capacity_bytes, 16n * mebibyte);
     assert.equal(status?.volume_condition?.abnormal, false);
-    await pool.detach(attached.device);
+    await pool.detach(attached);
     await driver.controller.DeleteVolume({ volume_id });
     assert.deepEqual(await listIds(driver), []);
   });

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type * as wire from '../../src/csi/generated/types.ts';
 import type { Draft } from '../../src/csi/handler.ts';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import { parseVolumeId, type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import { maximumVolumeBytes } from '../../src/volume/size.ts';
 import { block, create, fails, mebibyte, mount, nodeId, TestDriver, volumeOf } from './controller-driver.ts';
@@ -94,14 +95,14 @@ describe('ControllerExpandVolume', () => {
   test('CE10 CE09: a block volume in use grows with its device, and the node has nothing to do', async () => {
     await using driver = await TestDriver.start();
     const volume_id = await madeVolume(driver, block());
-    const attached = await driver.pool().attach(volume_id, { persistent: true });
+    const attached = await attachDevice(driver.pool(), volume_id, { persistent: true });
     await attached.release();
     assert.equal(deviceBytes(attached.devicePath), size);
     const capacity_range = { required_bytes: 2n * size };
     const answer = await driver.controller.ControllerExpandVolume({ volume_id, capacity_range });
     assert.deepEqual(answer, { capacity_bytes: 2n * size, node_expansion_required: false });
     assert.equal(deviceBytes(attached.devicePath), 2n * size);
-    await driver.pool().detach(attached.device);
+    await driver.pool().detach(attached);
   });
 
   test('CE03: the new size lasts over a restart', async () => {

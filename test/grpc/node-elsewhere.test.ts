@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import { Child } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
@@ -56,7 +57,7 @@ describe('NodeStageVolume of a volume that is in use elsewhere on the node', () 
     test(`by a program, ${program}, that has its device for itself: named`, async () => {
       const volume = await harness.volume(`exclusive-${program}`, ext4);
       await harness.pool.grow(volume.id, gibibyte);
-      const attachment = await harness.pool.attach(volume.id, { persistent: false });
+      const attachment = await attachDevice(harness.pool, volume.id, { persistent: false });
       // The kernel names a process after its program's file.
       const path = harness.scratch.join(program);
       copyFileSync('/usr/bin/sleep', path);

@@ -140,7 +140,7 @@ async function used(
   writeFileSync(join(volume.target, 'data'), 'kept');
   await volume.down();
   // What a device that lingers has in memory, nobody would see damaged.
-  await eventually(async () => assert.deepEqual(await harness.pool.devices(volume.id), []));
+  await eventually(async () => assert.deepEqual(await harness.pool.attached(volume.id), []));
   return volume;
 }
 

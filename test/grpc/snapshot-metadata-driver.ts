@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readlinkSync, truncateSync, writeFileSync } fro
 import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Location } from '../../src/pool/location/location.ts';
@@ -101,10 +102,10 @@ export class MetadataDriver implements AsyncDisposable {
   }
 
   async disk(id: VolumeId): Promise<TestDisk> {
-    const attachment = await this.pool.attach(id, { persistent: true });
+    const attachment = await attachDevice(this.pool, id, { persistent: true });
     await attachment.release();
     const file = await open(attachment.devicePath, 'r+');
-    return new TestDisk(id, attachment.devicePath, file, () => this.pool.detach(attachment.device));
+    return new TestDisk(id, attachment.devicePath, file, () => this.pool.detach(attachment));
   }
 
   async cut(name: string, sourceId: VolumeId): Promise<SnapshotRecord> {

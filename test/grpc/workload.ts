@@ -42,7 +42,7 @@ export async function workload(
 export async function released(driver: TestDriver, volumeId: string): Promise<void> {
   const id = parseVolumeId(volumeId);
   const found = id && (await driver.pools.find(id));
-  if (found) await eventually(async () => assert.deepEqual(await found.pool.devices(found.record.id), []));
+  if (found) await eventually(async () => assert.deepEqual(await found.pool.attached(found.record.id), []));
 }
 
 /** Writes to a file or device, durably. */

@@ -7,10 +7,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { attachLoop, type LoopDevice } from '../../src/kernel/block/loop.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { findHolders } from '../../src/kernel/process/holders.ts';
+import { attachDevice, attachedDevices } from '../../src/pool/attached-device.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
+import { seenAs } from '../support/seen-device.ts';
 
 const queue = new DiskQueue('other', 1);
 
@@ -25,11 +27,11 @@ describe('a device of an image that was not made for its volume', () => {
     const pool = await openTestPool(scratch);
     const { id } = await pool.create(volumeSpec('waits'));
     const other = await attachByOther(scratch.join('pool', 'volumes', id, 'data'));
-    const attaching = pool.attach(id, { persistent: false });
+    const attaching = attachDevice(pool, id, { persistent: false });
     await delay(20);
     await other.descriptor[Symbol.asyncDispose]();
     const attachment = await attaching;
-    assert.equal(await pool.volumeOfDevice(attachment.device), id);
+    assert.equal(await seenAs(pool, attachment.device), id);
     await attachment.release();
     await pool.remove(id);
     await pool.close();
@@ -40,7 +42,7 @@ describe('a device of an image that was not made for its volume', () => {
     const pool = await openTestPool(scratch);
     const { id } = await pool.create(volumeSpec('refuses'));
     const other = await attachByOther(scratch.join('pool', 'volumes', id, 'data'));
-    await assert.rejects(pool.attach(id, { persistent: false }), (error) => {
+    await assert.rejects(attachDevice(pool, id, { persistent: false }), (error) => {
       assert.ok(error instanceof FailedPrecondition);
       assert.match(error.message, new RegExp(`${other.devicePath}\\b`));
       return true;
@@ -58,8 +60,8 @@ describe('whose a device is', () => {
     const volumes = await Promise.all(['a', 'b', 'c'].map((name) => pool.create(volumeSpec(name))));
     for (let round = 0; round < 3; round++) {
       for (const { id } of volumes) {
-        const attachment = await pool.attach(id, { persistent: false });
-        assert.equal(await pool.volumeOfDevice(attachment.device), id);
+        const attachment = await attachDevice(pool, id, { persistent: false });
+        assert.equal(await seenAs(pool, attachment.device), id);
         await attachment.release();
       }
     }
@@ -73,7 +75,7 @@ describe('a device that is published', () => {
     using scratch = new Scratch('devices');
     const pool = await openTestPool(scratch);
     const { id } = await pool.create(volumeSpec('published', { content: { type: 'block' } }));
-    const attachment = await pool.attach(id, { persistent: true });
+    const attachment = await attachDevice(pool, id, { persistent: true });
     const { device, devicePath } = attachment;
     await attachment.release();
     // Its node, in a directory of a filesystem with much else in it.
@@ -86,7 +88,7 @@ describe('a device that is published', () => {
     await pool.close();
     const again = await openTestPool(scratch);
     assert.deepEqual(
-      (await again.devices(id)).map((each) => each.devicePath),
+      (await attachedDevices(again, id)).map((each) => each.devicePath),
       [devicePath],
     );
     const found = await findHolders({ devices: [{ device, devicePath }] }, 'mounts');
@@ -98,7 +100,7 @@ describe('a device that is published', () => {
     await again.close();
     // Seen nowhere any more it goes with the next start.
     const last = await openTestPool(scratch);
-    await eventually(async () => assert.deepEqual(await last.devices(id), []));
+    await eventually(async () => assert.deepEqual(await last.attached(id), []));
     await last.close();
   });
 });

@@ -18,6 +18,7 @@ import { identifyDisk } from '../../src/kernel/block/disk-identity.ts';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { isMountedAnywhere } from '../../src/kernel/mount/mounted-device.ts';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import { FormatMarker } from '../../src/pool/location/format-marker.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { SeededRandom } from '../crash/seeded-random.ts';
@@ -383,7 +384,7 @@ describe('a disk with sectors of 4096 bytes', () => {
     const pool = await openTestPool(scratch, { location: { type: 'device', path } });
     const { blockSizeBytes, id } = await pool.create(volumeSpec('v'));
     assert.equal(blockSizeBytes, 4096);
-    const { devicePath, release } = await pool.attach(id, { persistent: false });
+    const { devicePath, release } = await attachDevice(pool, id, { persistent: false });
     execFileSync('e2fsck', ['-f', '-n', devicePath], { stdio: 'ignore' });
     await release();
     await pool.close();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { attachedDevices } from '../../src/pool/attached-device.ts';
 import { type Cut, Freezer, type FreezeTarget } from '../../src/pool/freeze/freezer.ts';
 import { Standstill } from '../../src/pool/freeze/standstill.ts';
 import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
@@ -66,7 +67,7 @@ class InUse implements AsyncDisposable {
     const { id } = await pool.create(volumeSpec(name));
     const volume = this.#undo.use(await mounted(pool, id, this.#scratch));
     this.paths.push(volume.path);
-    this.targets.push({ volumeId: id, devices: await pool.devices(id), hasFilesystem: true });
+    this.targets.push({ volumeId: id, devices: await attachedDevices(pool, id), hasFilesystem: true });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

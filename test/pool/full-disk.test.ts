@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { isErrno } from '../../src/kernel/call/errno.ts';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -126,7 +127,7 @@ describe('the host of a backing file that somebody else has filled to the last b
     const mounted = scratch.join('mounted');
     mkdirSync(mounted);
     {
-      const { devicePath, release } = await pool.attach(used.id, { persistent: false });
+      const { devicePath, release } = await attachDevice(pool, used.id, { persistent: false });
       execFileSync('mount', [devicePath, mounted]);
       await release();
     }
@@ -166,7 +167,7 @@ describe('the host of a backing file that somebody else has filled to the last b
     assert.equal(heldBytes(), reservedBytes);
     await pool.restore(id);
     await pool.create(volumeSpec('x'));
-    const { devicePath, release } = await pool.attach(used.id, { persistent: false });
+    const { devicePath, release } = await attachDevice(pool, used.id, { persistent: false });
     execFileSync('mount', [devicePath, mounted]);
     await release();
     assert.equal(readFileSync(`${mounted}/kept`, 'utf8'), 'before');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import type { StepName } from '../../src/volume/step.ts';
@@ -22,16 +23,17 @@ async function poolWith(scratch: Scratch, sizeBytes: bigint) {
   const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 512n * mebibyte } as const;
   const pool = await openTestPool(scratch, { location });
   const { id } = await pool.create(volumeSpec('v', { content: { type: 'block' }, sizeBytes }));
-  const { device, devicePath, release } = await pool.attach(id, { persistent: true });
+  const attached = await attachDevice(pool, id, { persistent: true });
+  const { devicePath, release } = attached;
   await release();
-  return { pool, id, device, devicePath };
+  return { pool, id, attached, devicePath };
 }
 
 describe('GC04 CS10: what is written to a source while it is cloned', () => {
   test('is asked for before there is a snapshot that shares it', async () => {
     using scratch = new Scratch('meanwhile');
     const sizeBytes = 260n * mebibyte;
-    const { device, devicePath, id, pool } = await poolWith(scratch, sizeBytes);
+    const { attached, devicePath, id, pool } = await poolWith(scratch, sizeBytes);
     const spec = { id: snapshotIdFor('node', 's'), name: 's', sourceId: id, parameters: {} };
     {
       using writer = writerBefore('snapshot/directory', devicePath, sizeBytes);
@@ -41,14 +43,14 @@ describe('GC04 CS10: what is written to a source while it is cloned', () => {
     assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
     // Nothing shares its blocks, so all of them can be written again.
     writeFileSync(devicePath, Buffer.alloc(Number(sizeBytes), 2), { flag: 'r+', flush: true });
-    await pool.detach(device);
+    await pool.detach(attached);
     await pool.close();
   });
 
   test('is asked for before there is a clone that shares it', async () => {
     using scratch = new Scratch('meanwhile');
     const sizeBytes = 160n * mebibyte;
-    const { device, devicePath, id, pool } = await poolWith(scratch, sizeBytes);
+    const { attached, devicePath, id, pool } = await poolWith(scratch, sizeBytes);
     {
       using writer = writerBefore('create/directory', devicePath, sizeBytes);
       const clone = volumeSpec('clone', { content: { type: 'block' }, sizeBytes });
@@ -57,7 +59,7 @@ describe('GC04 CS10: what is written to a source while it is cloned', () => {
     }
     assert.equal((await pool.list(undefined, undefined)).length, 1);
     writeFileSync(devicePath, Buffer.alloc(Number(sizeBytes), 2), { flag: 'r+', flush: true });
-    await pool.detach(device);
+    await pool.detach(attached);
     await pool.close();
   });
 });

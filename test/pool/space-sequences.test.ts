@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { closeSync, fsyncSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
@@ -123,12 +124,13 @@ class Life {
   async writeAll(): Promise<void> {
     for (const volume of await this.#pool.list(undefined, undefined)) {
       this.#tell(`write all of ${volume.name}`);
-      const { device, devicePath, release } = await this.#pool.attach(volume.id, { persistent: true });
+      const attached = await attachDevice(this.#pool, volume.id, { persistent: true });
+      const { devicePath, release } = attached;
       await release();
       // Past the cache: of a write that found no room a later sync does not always tell.
       const what = ['if=/dev/zero', `of=${devicePath}`, 'bs=1M', `count=${volume.sizeBytes}`];
       execFileSync('dd', [...what, 'iflag=count_bytes', 'oflag=direct'], { stdio: 'pipe' });
-      await this.#pool.detach(device);
+      await this.#pool.detach(attached);
     }
   }
 
@@ -241,7 +243,8 @@ class Life {
 
   /** Through its device, as its user would, and on the disk when it returns. */
   async #writeTo({ id }: VolumeRecord, ranges: readonly [number, number][]): Promise<void> {
-    const { device, devicePath, release } = await this.#pool.attach(id, { persistent: true });
+    const attached = await attachDevice(this.#pool, id, { persistent: true });
+    const { devicePath, release } = attached;
     await release();
     const file = openSync(devicePath, 'r+');
     try {
@@ -254,7 +257,7 @@ class Life {
       fsyncSync(file);
     } finally {
       closeSync(file);
-      await this.#pool.detach(device);
+      await this.#pool.detach(attached);
     }
   }
 

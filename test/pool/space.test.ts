@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, fsyncSync, mkdirSync, openSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
@@ -34,7 +35,8 @@ function copying(scratch: Scratch, options: { readonly overcommit?: number } = {
 }
 
 async function write(pool: Pool, id: VolumeId, megabytes: number, how?: 'direct'): Promise<void> {
-  const { device, devicePath, release } = await pool.attach(id, { persistent: true });
+  const attached = await attachDevice(pool, id, { persistent: true });
+  const { devicePath, release } = attached;
   await release();
   if (how === undefined) writeFileSync(devicePath, Buffer.alloc(megabytes << 20, 1), { flag: 'r+', flush: true });
   // Past the cache: of a write that found no room a later sync does not always tell.
@@ -42,12 +44,13 @@ async function write(pool: Pool, id: VolumeId, megabytes: number, how?: 'direct'
     const what = ['if=/dev/zero', `of=${devicePath}`, 'bs=1M', `count=${megabytes}`, 'oflag=direct'];
     execFileSync('dd', what, { stdio: 'pipe' });
   }
-  await pool.detach(device);
+  await pool.detach(attached);
 }
 
 /** A block in each 128 KiB of 128 MiB. */
 async function writeHereAndThere(pool: Pool, id: VolumeId): Promise<void> {
-  const { device, devicePath, release } = await pool.attach(id, { persistent: true });
+  const attached = await attachDevice(pool, id, { persistent: true });
+  const { devicePath, release } = attached;
   await release();
   const file = openSync(devicePath, 'r+');
   for (let offset = 0; offset < 128 << 20; offset += 128 << 10) {
@@ -55,7 +58,7 @@ async function writeHereAndThere(pool: Pool, id: VolumeId): Promise<void> {
   }
   fsyncSync(file);
   closeSync(file);
-  await pool.detach(device);
+  await pool.detach(attached);
 }
 
 async function snapshot(pool: Pool, name: string, sourceId: VolumeId): Promise<void> {

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { openDirectory } from '../../src/kernel/file/path.ts';
 import { mountFilesystem, unmount } from '../../src/kernel/mount/mount.ts';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import type { Scratch } from './scratch.ts';
@@ -16,7 +17,7 @@ export async function mounted(pool: Pool, id: VolumeId, scratch: Scratch): Promi
   if (record?.content.type !== 'mount') throw new Error(`${id} has no filesystem`);
   const path = scratch.join('mounted', id);
   mkdirSync(path, { recursive: true });
-  const attachment = await pool.attach(id, { persistent: false });
+  const attachment = await attachDevice(pool, id, { persistent: false });
   try {
     await using target = await openDirectory(pool.queue, path);
     const { fsType } = record.content;

@@ -40,21 +40,23 @@ export function contentIn(
   { access }: Demand,
   onUnsupported: (message: string) => HoldfastError,
 ): VolumeContent {
-  const { block, filesystems } = pool.capabilities;
+  const { block, directories, filesystems } = pool.capabilities;
   if (access.type === 'block') {
     if (!block) throw onUnsupported(`Pool ${pool.name} has no raw block volumes.`);
     return { type: 'block' };
   }
+  if (directories && access.fsType === undefined) return { type: 'directory' };
   const fsType = access.fsType ?? pool.defaultFilesystem;
   if (!filesystems.includes(fsType)) {
-    throw onUnsupported(`Pool ${pool.name} has no ${fsType}, only ${filesystems.join(', ')}.`);
+    const others = [...filesystems, ...(directories ? ['directories (without fsType)'] : [])];
+    throw onUnsupported(`Pool ${pool.name} has no ${fsType}, only ${others.join(', ')}.`);
   }
   return { type: 'mount', fsType };
 }
 
 /** The smallest volume that can hold this (CV09). */
 export function minimumBytes(content: VolumeContent): bigint {
-  return content.type === 'block' ? granularityBytes : filesystemTraits[content.fsType].minimumBytes;
+  return content.type === 'mount' ? filesystemTraits[content.fsType].minimumBytes : granularityBytes;
 }
 
 /** @throws InvalidArgument */

@@ -1,5 +1,6 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { attachedDevices } from '../../pool/attached-device.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -81,6 +82,6 @@ export class LateRemovals {
 
 /** Whether anything of the volume is mounted in this mount namespace. */
 export async function isSeenHere(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<boolean> {
-  const shows = await mountsOfDevices(queue, await pool.devices(id));
+  const shows = await mountsOfDevices(queue, await attachedDevices(pool, id));
   return (await readMountTable(queue)).some(shows);
 }

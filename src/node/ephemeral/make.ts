@@ -6,6 +6,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { removeDirectoryAt } from '../../kernel/file/path.ts';
 import { mountDetached, placeMount } from '../../kernel/mount/mount.ts';
+import { attachDevice } from '../../pool/attached-device.ts';
 import type { AttachedDevice, Pool, VolumeSpec } from '../../pool/pool.ts';
 import { InternalError } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
@@ -33,7 +34,7 @@ const rootMode = 0o777;
 export async function makeAt(queue: DiskQueue, pool: Pool, spec: VolumeSpec, making: Making): Promise<void> {
   await pool.create(spec);
   try {
-    const attachment = await pool.attach(spec.id, { persistent: false });
+    const attachment = await attachDevice(pool, spec.id, { persistent: false });
     try {
       await fill(spec, attachment.devicePath, making);
       await using mount = await step('ephemeral/prepare', () => prepare(pool, spec, attachment, making));

@@ -10,6 +10,7 @@ import { readAt } from '../../kernel/file/file.ts';
 import { growMounted } from '../../kernel/mount/grow.ts';
 import { mountDetached, mountFilesystem, placeMount } from '../../kernel/mount/mount.ts';
 import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
+import { attachDevice } from '../../pool/attached-device.ts';
 import type { AttachedDevice, Pool } from '../../pool/pool.ts';
 import { DataLoss, type HoldfastError, InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
@@ -60,7 +61,10 @@ class DamagedFilesystem extends DataLoss {}
 async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
   const { beforehand, fsType, volumeId } = mount;
   const { queue } = pool;
-  const [attached, prepared] = await Promise.allSettled([pool.attach(volumeId, { persistent: false }), beforehand()]);
+  const [attached, prepared] = await Promise.allSettled([
+    attachDevice(pool, volumeId, { persistent: false }),
+    beforehand(),
+  ]);
   if (attached.status === 'rejected') throw attached.reason;
   const attachment = attached.value;
   try {

@@ -118,7 +118,7 @@ export async function ownerOf({ pools }: NodeContext, device: DeviceNumber): Pro
   const isOnlyPoolOpen = pools.names().length === 1 && pools.all().length === 1;
   // A loop device shows the name of its image, so that no other pool's disk need be asked, nor one that is sick.
   const shown = isOnlyPoolOpen ? undefined : volumeIdInPath(loopBackingPath(device) ?? '');
-  const known = await pools.volumeOfDevice(device, shown);
+  const known = await pools.volumeSeen({ device, mount: undefined }, shown);
   return known ?? (shown === undefined ? undefined : { id: shown, pool: undefined });
 }
 

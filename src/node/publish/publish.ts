@@ -1,5 +1,6 @@
 import { sameDevice } from '../../kernel/block/device.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
+import { attachedDevices } from '../../pool/attached-device.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { allowsSeveralTargets } from '../../volume/capability.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
@@ -105,7 +106,7 @@ async function publishedAt(
   const shows =
     content.type === 'mount'
       ? (mount: Mount) => sameDevice(mount.device, stagedMount.device)
-      : await mountsOfDevices(queue, await pool.devices(id));
+      : await mountsOfDevices(queue, await attachedDevices(pool, id));
   return placesBesides(scene, shows);
 }
 
@@ -118,7 +119,10 @@ async function publishedOtherwise(
   { attributes }: WantedMount,
 ): Promise<string[]> {
   const devices = await Promise.all(
-    (await pool.devices(id)).map(async (each) => ({ ...each, readonly: await isReadonlyDevice(queue, each.device) })),
+    (await attachedDevices(pool, id)).map(async (each) => ({
+      ...each,
+      readonly: await isReadonlyDevice(queue, each.device),
+    })),
   );
   const otherwise = devices.filter(({ readonly }) => readonly !== attributes.readonly);
   return otherwise.length === 0 ? [] : placesBesides(scene, await mountsOfDevices(queue, otherwise));

@@ -4,6 +4,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../../kernel/file/path.ts';
 import { bindMount, unmountAt } from '../../kernel/mount/mount.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { attachDevice, attachedDevices } from '../../pool/attached-device.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { Aborted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -33,7 +34,7 @@ export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceS
   const { isStale, look, place, volumeId } = staging;
   look?.[Symbol.dispose]();
   if (isStale) await step('unstage/unmount', () => unmountAt(queue, place.parent, place.name));
-  const attachment = await pool.attach(volumeId, { persistent: true });
+  const attachment = await attachDevice(pool, volumeId, { persistent: true });
   try {
     await step('stage/device', async () => {
       if (look === undefined) await makeFileAt(queue, place.parent, place.name, 0o600);
@@ -57,10 +58,10 @@ export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceS
  * unmount and its detach; earlier versions made a second one for read-only targets.
  */
 export async function detachUnseen(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<void> {
-  const devices = await pool.devices(id);
+  const devices = await attachedDevices(pool, id);
   if (devices.length === 0) return;
   const table = await readMountTable(queue);
   for (const device of devices) {
-    if (!table.some(await mountsOfDevices(queue, [device]))) await pool.detach(device.device);
+    if (!table.some(await mountsOfDevices(queue, [device]))) await pool.detach(device);
   }
 }

@@ -1,7 +1,7 @@
 import { statusOf } from '../../kernel/file/path.ts';
 import { cloneMount } from '../../kernel/mount/mount.ts';
 import type { Pool } from '../../pool/pool.ts';
-import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../../volume/errors.ts';
+import { AlreadyExists, FailedPrecondition, InternalError, InvalidArgument } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
@@ -59,6 +59,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
     return undefined;
   }
   if (look === undefined) throw missing(staging.path);
+  if (content.type === 'directory') throw new InternalError(`volume ${volumeId} is a directory.`);
   const { fsType } = content;
   const { parameters } = demand.options;
   const options = notes.digestOfOptions(parameters);

@@ -2,6 +2,7 @@ import { sameDevice } from '../../kernel/block/device.ts';
 import { removeFileAt, statusOf } from '../../kernel/file/path.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
+import { attachedDevices } from '../../pool/attached-device.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
@@ -45,7 +46,7 @@ async function optionsThatLiveOn(context: NodeContext, id: VolumeId, notes: Note
   const found = options === undefined ? undefined : await findIfPossible(context, id);
   if (found?.record.content.type !== 'mount') return undefined;
   const { fsType } = found.record.content;
-  const devices = await found.pool.devices(id);
+  const devices = await attachedDevices(found.pool, id);
   return devices.some(({ devicePath }) => isMountedAnywhere(fsType, devicePath)) ? options : undefined;
 }
 
@@ -98,7 +99,7 @@ async function othersOf(context: NodeContext, mounted: Mounted, mounts: LazyMoun
     return otherPaths(table, (other) => sameDevice(other.device, mount.device), { mounts: [mount] });
   }
   // Read-only targets show another device of the volume (PB14). Which ones it has, only its pool can tell.
-  const devices = owner?.pool === undefined ? [] : await owner.pool.devices(owner.id);
+  const devices = owner?.pool === undefined ? [] : await attachedDevices(owner.pool, owner.id);
   const showsDevice = await mountsOfDevices(context.queue, devices);
   const showsNode = (other: Mount) => sameDevice(other.device, mount.device) && other.root === mount.root;
   return otherPaths(table, (other) => showsNode(other) || showsDevice(other), { mounts: [mount] });
@@ -122,7 +123,7 @@ async function tidyUp(context: NodeContext, id: VolumeId, path: string): Promise
   const found = await findIfPossible(context, id);
   if (found === undefined) return;
   const { pool, record } = found;
-  const devices = await pool.devices(id);
+  const devices = await attachedDevices(pool, id);
   if (devices.length === 0) return;
   const shows = await mountsOfDevices(context.queue, devices);
   const publishedAt = otherPaths(await new LazyMountTable(context.queue).read(), shows, {});

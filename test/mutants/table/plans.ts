@@ -230,7 +230,7 @@ export type EphemeralSight`,
   {
     name: 'a digest stands for the mount flags, too',
     ...notes,
-    text: "content.fsType : 'block', flags]",
-    replacement: "content.fsType : 'block', flags.length]",
+    text: 'content.fsType : content.type, flags]',
+    replacement: 'content.fsType : content.type, flags.length]',
   },
 ];

@@ -228,8 +228,8 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'a volume is used as what it holds',
     ...capability,
-    text: '  if (content.type !== access.type) {\n',
-    replacement: "  if (content.type !== access.type && content.type === 'mount') {\n",
+    text: "      return 'it is a raw block volume and cannot be mounted as a filesystem';",
+    replacement: '      return undefined;',
   },
   {
     name: 'a record of a newer format is not read',

@@ -13,6 +13,11 @@ import type { AttachedDevice } from '../../pool.ts';
  * what is mounted, not enough to attach anything.
  */
 
+/** The volume that a device shows the image of. */
+export function volumeByPath(device: DeviceNumber): VolumeId | undefined {
+  return volumeIdInPath(loopBackingPath(device) ?? '');
+}
+
 /** The devices of a volume. */
 export function devicesByPath(queue: DiskQueue, id: VolumeId): Promise<AttachedDevice[]> {
   return findLoops(queue, (backingPath) => volumeIdInPath(backingPath) === id);
@@ -22,7 +27,7 @@ export function devicesByPath(queue: DiskQueue, id: VolumeId): Promise<AttachedD
 export async function detachByPath(closed: DiskQueue, device: DeviceNumber, id: VolumeId): Promise<void> {
   const number = loopNumber(device);
   if (number === undefined) return;
-  const isOurs = async () => volumeIdInPath(loopBackingPath(device) ?? '') === id;
+  const isOurs = async () => volumeByPath(device) === id;
   try {
     await closed.rescue((rescue) => step('detach/loop', () => detachLoop(rescue, number, isOurs)));
   } catch (error) {

@@ -84,7 +84,14 @@ export class ImageDevices {
     const loop = await step('attach/loop', () => attachLoop(this.#queue, request));
     const { descriptor, device, devicePath } = loop;
     this.#seen.set(loop.number, { sequence: diskSequence(loop.number), label: id, id });
-    return { devicePath, device, readonly: false, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
+    return {
+      kind: 'device',
+      devicePath,
+      device,
+      readonly: false,
+      descriptor,
+      release: () => descriptor[Symbol.asyncDispose](),
+    };
   }
 
   /**
@@ -249,7 +256,14 @@ export class ImageDevices {
     const hold = await holdLoop(this.#queue, loop);
     if (hold === undefined) return undefined;
     const { devicePath, device, readonly } = loop;
-    return { devicePath, device, readonly, descriptor: hold, release: () => hold[Symbol.asyncDispose]() };
+    return {
+      kind: 'device',
+      devicePath,
+      device,
+      readonly,
+      descriptor: hold,
+      release: () => hold[Symbol.asyncDispose](),
+    };
   }
 }
 

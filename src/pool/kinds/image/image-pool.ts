@@ -1,11 +1,9 @@
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
-import { loopBackingPath } from '../../../kernel/block/loop-sysfs.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
 import { type FilesystemType, filesystemTypes } from '../../../volume/filesystem.ts';
-import { type GroupId, type SnapshotId, type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { type Publication, provisionings, type VolumeRecord, type VolumeSource } from '../../../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import type { Trimming } from '../../../volume/trimming.ts';
@@ -17,7 +15,7 @@ import { ImageVolumes } from '../../catalog/volumes.ts';
 import { writeHealthFile } from '../../location/health-file.ts';
 import type { OpenLocation } from '../../location/location.ts';
 import type {
-  AttachedDevice,
+  Attached,
   Attachment,
   ChangedRangesRequest,
   Condition,
@@ -26,6 +24,8 @@ import type {
   PoolCapabilities,
   PoolCapacity,
   PoolUsage,
+  Seen,
+  SeenVolume,
   SnapshotSpec,
   TrashedVolume,
   TrimOptions,
@@ -33,7 +33,7 @@ import type {
   VolumeSpec,
 } from '../../pool.ts';
 import { changedBlocks } from './changed-blocks.ts';
-import { detachByPath, devicesByPath } from './devices-by-path.ts';
+import { detachByPath, devicesByPath, volumeByPath } from './devices-by-path.ts';
 import { ImageTrimmer } from './trimmer.ts';
 
 /** What of a pool's configuration it only tells, and where it lives. */
@@ -69,6 +69,7 @@ export class ImagePool implements Pool {
     this.trimming = options.trimming;
     this.capabilities = {
       block: true,
+      directories: false,
       filesystems: filesystemTypes,
       provisioning: provisionings,
       snapshots: parts.maker.cloning,
@@ -187,24 +188,29 @@ export class ImagePool implements Pool {
     return this.#parts.devices.attach(record, options);
   }
 
-  async devices(id: VolumeId): Promise<AttachedDevice[]> {
+  async attached(id: VolumeId): Promise<Attached[]> {
     const { devices, queue } = this.#parts;
-    if (queue.closedFor === undefined) return devices.list(id);
-    return queue.rescue((rescue) => devicesByPath(rescue, id));
+    const isOpen = queue.closedFor === undefined;
+    const found = isOpen ? await devices.list(id) : await queue.rescue((rescue) => devicesByPath(rescue, id));
+    return found.map((device) => ({ kind: 'device', ...device }));
   }
 
-  async detach(device: DeviceNumber): Promise<void> {
+  async detach(attached: Attached): Promise<void> {
+    if (attached.kind !== 'device') return;
     const { devices, queue } = this.#parts;
+    const { device } = attached;
     if (queue.closedFor === undefined) return devices.detach(device);
-    const id = await this.volumeOfDevice(device);
-    if (id !== undefined) await detachByPath(queue, device, id);
+    const seen = await this.volumeSeen({ device, mount: undefined });
+    if (seen !== undefined) await detachByPath(queue, device, seen.id);
   }
 
-  async volumeOfDevice(device: DeviceNumber): Promise<VolumeId | undefined> {
+  async volumeSeen({ device, mount }: Seen): Promise<SeenVolume | undefined> {
+    if (device === undefined) return undefined;
     const { devices, index, queue } = this.#parts;
-    if (queue.closedFor === undefined) return devices.volumeOf(device);
-    const id = volumeIdInPath(loopBackingPath(device) ?? '');
-    return id !== undefined && index.has(id) ? id : undefined;
+    const isOpen = queue.closedFor === undefined;
+    const id = isOpen ? await devices.volumeOf(device) : volumeByPath(device);
+    if (id === undefined || !(isOpen || index.has(id))) return undefined;
+    return { id, isWhole: mount === undefined || mount.root === '/' };
   }
 
   async capacity(): Promise<PoolCapacity> {
@@ -231,6 +237,10 @@ export class ImagePool implements Pool {
       trash: { volumes: trash.entries().length, usedBytes: trashedBytes },
       damagedRecords: index.damagedCount + snapshotIndex.damagedCount,
     };
+  }
+
+  async quotaUsage(): Promise<undefined> {
+    return undefined;
   }
 
   async condition(id: VolumeId): Promise<Condition> {
