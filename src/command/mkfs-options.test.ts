@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { InvalidArgument } from '../volume/errors.ts';
 import { filesystemTypes } from '../volume/filesystem.ts';
-import { parseMkfsOptions } from './mkfs-options.ts';
+import { chooseBlockSize, parseMkfsOptions } from './mkfs-options.ts';
 
 describe('mkfsOptions', () => {
   test('options that shape the filesystem pass', () => {
@@ -41,6 +41,16 @@ describe('mkfsOptions', () => {
       assert.throws(() => parseMkfsOptions(fsType, options), InvalidArgument);
     });
   }
+
+  test('those that choose the size of blocks or sectors are told from others', () => {
+    assert.equal(chooseBlockSize('ext4', ['-m', '1', '-b', '1024']), true);
+    assert.equal(chooseBlockSize('ext4', ['-m', '1']), false);
+    assert.equal(chooseBlockSize('xfs', ['-s', 'size=512']), true);
+    assert.equal(chooseBlockSize('xfs', ['-b', 'size=1024']), true);
+    assert.equal(chooseBlockSize('xfs', ['-i', 'size=2048']), false);
+    // Never smaller than 4096 bytes.
+    assert.equal(chooseBlockSize('btrfs', ['-s', '8192']), false);
+  });
 
   test('nothing that passes holds a path or stands alone as an operand', () => {
     const word = fc.oneof(

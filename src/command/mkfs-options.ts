@@ -81,6 +81,12 @@ export function parseMkfsOptions(fsType: FilesystemType, text: string): string[]
   return args;
 }
 
+/** Whether they ask for blocks or sectors of a size of their own, which may be too small for a device with large blocks. */
+export function chooseBlockSize(fsType: FilesystemType, mkfsArguments: readonly string[]): boolean {
+  const options: Readonly<Record<FilesystemType, readonly string[]>> = { ext4: ['-b'], xfs: ['-b', '-s'], btrfs: [] };
+  return options[fsType].some((option) => mkfsArguments.includes(option));
+}
+
 /** mke2fs does not tell small letters from capitals, and takes a plus before what is to be set. */
 function isForbidden(part: string, forbiddenKeys: readonly string[]): boolean {
   const key = part.replace(/^\+/, '').replace(/=.*$/, '').toLowerCase();

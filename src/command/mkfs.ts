@@ -37,7 +37,9 @@ function baseArguments(fsType: FilesystemType, blockSizeBytes: number, extra: re
       // After an I/O error stop writing instead of spreading it; no blocks held back for root. A caller's own -e or
       // -m comes later and wins. -F: the target is a plain file, mke2fs would ask.
       const lazy = extra.includes('-E') ? [] : ['-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'];
-      return ['-q', '-F', '-e', 'remount-ro', '-m', '0', ...lazy, ...extra];
+      // mke2fs gives small files blocks of 1024 bytes, which cannot be mounted from a device with larger ones.
+      const block = blockSizeBytes > 1024 && !extra.includes('-b') ? ['-b', `${blockSizeBytes}`] : [];
+      return ['-q', '-F', '-e', 'remount-ro', '-m', '0', ...block, ...lazy, ...extra];
     }
     case 'xfs': {
       const sector = extra.includes('-s') ? [] : ['-s', `size=${blockSizeBytes}`];

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Helm } from '../deploy/helm.ts';
 import { Release } from '../deploy/release.ts';
@@ -59,11 +58,10 @@ clusterTest(
       assert.deepEqual(await release.history(), ['superseded', 'superseded', 'superseded', 'failed', 'deployed']);
 
       await release.uninstall(...settled);
-      assert.ok(existsSync(join(driver.dataDirectory, 'pools/default/volumes', handle, 'data')));
       await writesGoOn(namespace);
 
       await release.install(chartValues(), ...settled);
-      await writesGoOn(namespace);
+      await replaced();
       assert.equal(await namespace.field('pod/user', '.status.containerStatuses[0].restartCount'), '0');
       await namespace.remove('pod/user');
       await namespace.apply(pod('reader', { volumes: { data: 'data' } }));

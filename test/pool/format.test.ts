@@ -386,6 +386,10 @@ describe('a disk with sectors of 4096 bytes', () => {
     assert.equal(blockSizeBytes, 4096);
     const { devicePath, release } = await attachDevice(pool, id, { persistent: false });
     execFileSync('e2fsck', ['-f', '-n', devicePath], { stdio: 'ignore' });
+    const mounted = scratch.join('mounted');
+    mkdirSync(mounted);
+    execFileSync('mount', [devicePath, mounted]);
+    execFileSync('umount', [mounted]);
     await release();
     await pool.close();
   });

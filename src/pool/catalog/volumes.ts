@@ -13,6 +13,7 @@ import { formatBytes, granularityBytes, larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import { freezeTarget, isAtRest } from '../freeze/freeze-target.ts';
 import { openMounted } from '../freeze/mounted.ts';
+import { blockSizeOf } from '../kinds/image/block-size.ts';
 import { requireWhole } from '../kinds/image/image-file.ts';
 import type { ImageSource } from '../kinds/image/image-maker.ts';
 import { punchUnwritten } from '../kinds/image/unwritten.ts';
@@ -56,7 +57,7 @@ export class ImageVolumes {
       accessModes: spec.accessModes,
       provisioning: spec.provisioning,
       parameters: spec.parameters,
-      blockSizeBytes: from?.blockSizeBytes ?? this.#parts.blockSizeBytes,
+      blockSizeBytes: from?.blockSizeBytes ?? blockSizeOf(spec, this.#parts.blockSizeBytes),
       createdAt: new Date().toISOString(),
       ...(source === undefined ? {} : { source }),
       ...(spec.mutableParameters === undefined ? {} : { mutableParameters: spec.mutableParameters }),
@@ -87,7 +88,7 @@ export class ImageVolumes {
           if (isCopy) await queue.run(() => rm(path, { force: true }));
           await writeNewFile(queue, path, serializeRecord(record));
         });
-      if (from === undefined) await this.#makeBlank(spec, directory, writeRecord);
+      if (from === undefined) await this.#makeBlank(spec, record.blockSizeBytes, directory, writeRecord);
       else {
         await finishAll([this.#cloneInto(spec, from, data), writeRecord()]);
         await syncs.sync(queue, directory);
@@ -252,8 +253,13 @@ export class ImageVolumes {
   }
 
   /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
-  async #makeBlank(spec: VolumeSpec, directory: string, writeRecord: () => Promise<void>): Promise<void> {
-    const { blockSizeBytes, queue, maker, syncs } = this.#parts;
+  async #makeBlank(
+    spec: VolumeSpec,
+    blockSizeBytes: number,
+    directory: string,
+    writeRecord: () => Promise<void>,
+  ): Promise<void> {
+    const { queue, maker, syncs } = this.#parts;
     const image = await step('create/data', () => maker.create(join(directory, 'data'), spec));
     try {
       await finishAll([

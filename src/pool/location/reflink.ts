@@ -11,12 +11,19 @@ export async function canReflink(queue: DiskQueue, directory: string): Promise<b
   const clone = `${source}-clone`;
   try {
     await queue.run(() => writeFile(source, Buffer.alloc(4096), { mode: 0o600 }));
+    return await reflinkIfPossible(queue, source, clone);
+  } finally {
+    for (const path of [source, clone]) await queue.run(() => unlink(path)).catch(() => undefined);
+  }
+}
+
+/** Makes a file that shares all blocks of another one; false if files cannot do that there. */
+export async function reflinkIfPossible(queue: DiskQueue, source: string, clone: string): Promise<boolean> {
+  try {
     await reflink(queue, source, clone);
     return true;
   } catch (error) {
     if (isErrno(error, 'ENOTSUP', 'ENOTTY', 'EINVAL', 'EXDEV', 'ENOSYS')) return false;
     throw error;
-  } finally {
-    for (const path of [source, clone]) await queue.run(() => unlink(path)).catch(() => undefined);
   }
 }
