@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { blockSizeOf } from '../../src/pool/kinds/image/block-size.ts';
 import type { Scratch } from '../support/scratch.ts';
 import type { Caller } from './caller.ts';
 import { Crowd } from './crowd.ts';
@@ -36,6 +36,8 @@ interface LifecycleOptions {
   readonly signal: AbortSignal;
 }
 
+const volume = { content: { type: 'mount', fsType: 'ext4' }, mkfsArguments: [] } as const;
+
 /** Rounds of floor, one caller and many callers in turn, so that what else the machine does meets all three alike. */
 export async function measureLifecycles(options: LifecycleOptions): Promise<LifecycleResult> {
   const { scratch, places, caller, pool, plan, signal } = options;
@@ -43,7 +45,8 @@ export async function measureLifecycles(options: LifecycleOptions): Promise<Life
   await using floor = await FloorProcess.start({
     poolDirectory: pool === 'directory' ? scratch.join('floor') : join(root, 'floor'),
     targetDirectory: join(places.kubelet, `floor-${pool}`),
-    loop: { blockSizeBytes: blockSizeOf(root), directIo: true },
+    // With another block size than the driver's volumes have, the floor would be another one.
+    loop: { blockSizeBytes: blockSizeOf(volume, 512), directIo: true },
   });
   const crowd = new Crowd(caller, places, signal);
   const run = {
@@ -83,13 +86,4 @@ function latencies(stepMs: Readonly<Record<Runner, readonly (readonly number[])[
   ]);
   // An entry for each RPC was just made.
   return Object.fromEntries(entries) as LifecycleResult['latencyMs'];
-}
-
-/** With another block size than the driver's volumes have, the floor would be another one. */
-function blockSizeOf(poolRoot: string): number {
-  const poolFile: unknown = JSON.parse(readFileSync(join(poolRoot, 'pool.json'), 'utf8'));
-  if (typeof poolFile === 'object' && poolFile !== null && 'blockSizeBytes' in poolFile) {
-    return Number(poolFile.blockSizeBytes);
-  }
-  throw new Error(`${poolRoot}/pool.json has no block size`);
 }
