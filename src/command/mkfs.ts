@@ -5,6 +5,7 @@ export interface FormatRequest {
   /** A regular file or a device that is known to be blank and that nobody else can see or use. */
   readonly path: string;
   readonly fsType: FilesystemType;
+  readonly sizeBytes: bigint;
   /** The logical block size of the device that the file will be seen through. */
   readonly blockSizeBytes: number;
   /** From `parseMkfsOptions`. */
@@ -24,22 +25,21 @@ export async function format(request: FormatRequest): Promise<void> {
  * Does not discard (a new image has nothing to discard) and leaves tables to be initialised when needed, so that an
  * empty volume stays small.
  */
-export function mkfsCommand({ path, fsType, blockSizeBytes, extraArguments }: FormatRequest): {
+export function mkfsCommand(request: FormatRequest): {
   readonly program: string;
   readonly args: readonly string[];
 } {
-  return { program: `mkfs.${fsType}`, args: [...baseArguments(fsType, blockSizeBytes, extraArguments), path] };
+  return { program: `mkfs.${request.fsType}`, args: [...baseArguments(request), request.path] };
 }
 
-function baseArguments(fsType: FilesystemType, blockSizeBytes: number, extra: readonly string[]): string[] {
-  switch (fsType) {
+function baseArguments(request: FormatRequest): string[] {
+  const { blockSizeBytes, extraArguments: extra } = request;
+  switch (request.fsType) {
     case 'ext4': {
       // After an I/O error stop writing instead of spreading it; no blocks held back for root. A caller's own -e or
       // -m comes later and wins. -F: the target is a plain file, mke2fs would ask.
       const lazy = extra.includes('-E') ? [] : ['-E', 'lazy_itable_init=1,lazy_journal_init=1,nodiscard'];
-      // mke2fs gives small files blocks of 1024 bytes, which cannot be mounted from a device with larger ones.
-      const block = blockSizeBytes > 1024 && !extra.includes('-b') ? ['-b', `${blockSizeBytes}`] : [];
-      return ['-q', '-F', '-e', 'remount-ro', '-m', '0', ...block, ...lazy, ...extra];
+      return ['-q', '-F', '-e', 'remount-ro', '-m', '0', ...ext4Geometry(request), ...lazy, ...extra];
     }
     case 'xfs': {
       const sector = extra.includes('-s') ? [] : ['-s', `size=${blockSizeBytes}`];
@@ -48,4 +48,14 @@ function baseArguments(fsType: FilesystemType, blockSizeBytes: number, extra: re
     case 'btrfs':
       return ['-q', '-f', '-K', ...extra];
   }
+}
+
+/**
+ * mke2fs gives small files blocks of 1024 bytes, which cannot be mounted from a device with larger ones. Groups of larger
+ * blocks are larger, too, and each second one or so has a copy of what describes them all: so a small file has smaller ones.
+ */
+function ext4Geometry({ blockSizeBytes, extraArguments, sizeBytes }: FormatRequest): string[] {
+  if (blockSizeBytes <= 1024 || extraArguments.includes('-b')) return [];
+  const group = sizeBytes <= 128n << 20n && !extraArguments.includes('-g') ? ['-g', '4096'] : [];
+  return ['-b', `${blockSizeBytes}`, ...group];
 }

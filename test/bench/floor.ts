@@ -45,7 +45,7 @@ function makeFloor(plan: FloorPlan): () => number[] {
 
   const { blockSizeBytes } = plan.loop;
   const mkfsArguments = (path: string) =>
-    mkfsCommand({ path, fsType: 'ext4', blockSizeBytes, extraArguments: [] }).args;
+    mkfsCommand({ path, fsType: 'ext4', sizeBytes: BigInt(volumeBytes), blockSizeBytes, extraArguments: [] }).args;
 
   function create(id: string): void {
     statfsSync(tmp);

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
@@ -26,6 +26,8 @@ export const blockBytes = 4096;
 
 export interface MetadataDriverOptions extends Partial<Omit<ImagePoolOptions, 'location'>> {
   readonly makeLocation?: (scratch: Scratch) => Location;
+  /** As in pools that were made before disks of volumes had sectors of 4096 bytes. */
+  readonly hasSmallSectors?: boolean;
 }
 
 /** A location on XFS with reflink. */
@@ -67,8 +69,14 @@ export class MetadataDriver implements AsyncDisposable {
 
   static async start(options: MetadataDriverOptions = {}): Promise<MetadataDriver> {
     const scratch = new Scratch('metadata');
-    const { makeLocation = backingFile(4n << 30n), ...poolOptions } = options;
-    const pool = await openTestPool(scratch, { location: makeLocation(scratch), ...poolOptions });
+    const { makeLocation = backingFile(4n << 30n), hasSmallSectors = false, ...poolOptions } = options;
+    const open = { location: makeLocation(scratch), ...poolOptions };
+    let pool = await openTestPool(scratch, open);
+    if (hasSmallSectors) {
+      setSmallSectors(scratch.join('data/pools/test/pool.json'));
+      await pool.close();
+      pool = await openTestPool(scratch, open);
+    }
     const pools = new Pools(new Map([['test', async () => pool]]), 'test');
     await pools.open();
     const objects = new ObjectQueue();
@@ -215,4 +223,11 @@ export function openImages(): number {
     }
   }
   return count;
+}
+
+function setSmallSectors(poolFile: string): void {
+  const text = readFileSync(poolFile, 'utf8');
+  const changed = text.replace(/("blockSizeBytes": *)\d+/, '$1512');
+  if (!changed.includes('512')) throw new Error(`${poolFile}: ${text}`);
+  writeFileSync(poolFile, changed);
 }

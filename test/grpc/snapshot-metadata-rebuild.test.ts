@@ -144,7 +144,7 @@ describe('SM14: a snapshot is rebuilt from an older one and the delta', () => {
   for (const provisioning of provisionings) {
     for (const seed of [1, 2, 3]) {
       test(`${provisioning}, all that users do to a disk, seed ${seed}`, async () => {
-        await using driver = await MetadataDriver.start();
+        await using driver = await MetadataDriver.start({ hasSmallSectors: true });
         const random = new SeededRandom(seed);
         const disk = await driver.volume('disk', { provisioning });
         await scribble(disk, random, 4);
@@ -160,7 +160,7 @@ describe('SM14: a snapshot is rebuilt from an older one and the delta', () => {
   }
 
   test('each thing that users do, one after the other, on a disk that was full of data', async (t) => {
-    await using driver = await MetadataDriver.start();
+    await using driver = await MetadataDriver.start({ hasSmallSectors: true });
     const random = new SeededRandom(7);
     const disk = await driver.volume('disk');
     await disk.write(0, randomBytes(random, diskBytes));
@@ -182,6 +182,7 @@ describe('SM14: a snapshot is rebuilt from an older one and the delta', () => {
   test('any two of a row of snapshots, while older ones go and their blocks are used again', async () => {
     // So little room that what is freed is soon taken.
     await using driver = await MetadataDriver.start({
+      hasSmallSectors: true,
       makeLocation: backingFile(400n << 20n),
       overcommit: 100,
       reserveBytes: 1n << 20n,
@@ -201,7 +202,7 @@ describe('SM14: a snapshot is rebuilt from an older one and the delta', () => {
   });
 
   test('of a volume that grew in between, and of one that was restored and went its own way', async () => {
-    await using driver = await MetadataDriver.start();
+    await using driver = await MetadataDriver.start({ hasSmallSectors: true });
     const random = new SeededRandom(13);
     const disk = await driver.volume('disk');
     await scribble(disk, random, 2);
@@ -217,7 +218,7 @@ describe('SM14: a snapshot is rebuilt from an older one and the delta', () => {
   });
 
   test('SM09 SM11: and from the end of any message on, exactly the rest', async () => {
-    await using driver = await MetadataDriver.start();
+    await using driver = await MetadataDriver.start({ hasSmallSectors: true });
     const random = new SeededRandom(17);
     const disk = await driver.volume('disk');
     await scribble(disk, random, 3);

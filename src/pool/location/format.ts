@@ -117,13 +117,13 @@ async function makeFilesystem(
   }: { readonly device: Descriptor; readonly disk: BegunFormat['disk']; readonly marker: FormatMarker },
 ): Promise<void> {
   const { devicePath, queue } = location;
-  const { sectorBytes } = limitsOfDevice(device);
+  const { sectorBytes, sizeBytes } = limitsOfDevice(device);
   const uuid = randomUUID();
   await step('open/mark', () => marker.set({ disk, uuid }));
   try {
     const extraArguments = ['-m', `uuid=${uuid}`];
     await step('open/format', () =>
-      format({ path: devicePath, fsType: 'xfs', blockSizeBytes: sectorBytes, extraArguments }),
+      format({ path: devicePath, fsType: 'xfs', sizeBytes, blockSizeBytes: sectorBytes, extraArguments }),
     );
   } catch (error) {
     // If that fails too, the marker stays, and says the truth: what is there is of this disk and this UUID.

@@ -123,8 +123,8 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'an ext4 has blocks as large as those of its device',
     file: 'src/command/mkfs.ts',
-    text: 'blockSizeBytes > 1024',
-    replacement: 'blockSizeBytes > 4096',
+    text: 'blockSizeBytes <= 1024',
+    replacement: 'blockSizeBytes <= 4096',
     killer: 'test/pool/format.test.ts',
     only: 'a blank one becomes a pool',
   },

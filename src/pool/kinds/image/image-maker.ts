@@ -76,7 +76,7 @@ export class ImageMaker {
     const extraArguments = spec.mkfsArguments;
     await step('create/format', async () => {
       try {
-        await formatQueue.run(() => format({ ...image, extraArguments }));
+        await formatQueue.run(() => format({ ...image, sizeBytes: spec.sizeBytes, extraArguments }));
         // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
         if (extraArguments.length > 0) await withDevice(queue, image, (device) => mountBriefly(queue, fsType, device));
       } catch (error) {
