@@ -5,8 +5,8 @@ import { describe, test } from 'node:test';
 import { loopStatus } from '../../src/kernel/block/loop.ts';
 import { loopNumber } from '../../src/kernel/block/loop-sysfs.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
-import type { VolumeContent } from '../../src/volume/capability.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Random, testSeed } from '../support/random.ts';
@@ -49,9 +49,9 @@ describe('a write to blocks that a snapshot shares, on a disk that somebody else
     const { id } = await pool.create(volumeSpec('v', spec));
     await write(pool, id, '\0');
     await cut(pool, id);
-    const { device, devicePath, release } = await pool.attach(id, { persistent: true });
-    await release();
-    const file = openSync(devicePath, 'r+');
+    const attached = await attachDevice(pool, id, { persistent: true });
+    await attached.release();
+    const file = openSync(attached.devicePath, 'r+');
     // Each write below begins with a block that is the volume's own, for which there is room.
     for (let offset = 0; offset < volumeMebibytes * mebibyte; offset += 64 << 10) {
       writeSync(file, Buffer.alloc(4096, 'Y'), 0, 4096, offset);
@@ -62,13 +62,13 @@ describe('a write to blocks that a snapshot shares, on a disk that somebody else
     writeSync(file, Buffer.alloc(volumeMebibytes * mebibyte, 'Z'), 0, volumeMebibytes * mebibyte, 0);
     assert.throws(() => fsyncSync(file), { code: 'EIO' });
     closeSync(file);
-    await pool.detach(device);
+    await pool.detach(attached);
     await pool.close();
   });
 });
 
 describe('direct I/O', () => {
-  const contents: readonly VolumeContent[] = [
+  const contents = [
     block,
     ...(['ext4', 'xfs', 'btrfs'] as const).map((fsType) => ({ type: 'mount', fsType }) as const),
   ];
@@ -112,17 +112,23 @@ function cut(pool: ImagePool, sourceId: VolumeId): Promise<unknown> {
 
 /** Each MiB of the volume past the cache, one after the other, until there is no room: how many of them were answered. */
 async function write(pool: ImagePool, id: VolumeId, letter: string): Promise<number> {
-  const { device, devicePath, release } = await pool.attach(id, { persistent: true });
-  await release();
+  const attached = await attachDevice(pool, id, { persistent: true });
+  await attached.release();
   const input = Buffer.alloc(volumeMebibytes * mebibyte, letter);
-  const parameters = [`of=${devicePath}`, 'bs=1M', 'iflag=fullblock', 'oflag=direct', `count=${volumeMebibytes}`];
+  const parameters = [
+    `of=${attached.devicePath}`,
+    'bs=1M',
+    'iflag=fullblock',
+    'oflag=direct',
+    `count=${volumeMebibytes}`,
+  ];
   const { stderr } = spawnSync('dd', parameters, { encoding: 'utf8', input });
-  await pool.detach(device);
+  await pool.detach(attached);
   return Number(/^(\d+)\+\d+ records out$/m.exec(stderr)?.[1]);
 }
 
 async function doesDirectIo(pool: ImagePool, id: VolumeId): Promise<boolean | undefined> {
-  const { device, release } = await pool.attach(id, { persistent: false });
+  const { device, release } = await attachDevice(pool, id, { persistent: false });
   try {
     return (await loopStatus(queue, loopNumber(device) ?? -1))?.directIo;
   } finally {

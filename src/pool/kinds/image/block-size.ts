@@ -18,7 +18,7 @@ export function blockSizeOf(
   { content, mkfsArguments }: Pick<VolumeSpec, 'content' | 'mkfsArguments'>,
   poolBlockSizeBytes: number,
 ): number {
-  if (content.type === 'block') return poolBlockSizeBytes;
+  if (content.type !== 'mount') return poolBlockSizeBytes;
   return chooseBlockSize(content.fsType, mkfsArguments) ? 512 : 4096;
 }
 
