@@ -59,7 +59,7 @@ async function requireGrowable(
 
 async function growFilesystem(queue: DiskQueue, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
   // Through a mount of our own that may write: there may be no other.
-  await using directory = cloneMount(queue, located.look.descriptor, { readonly: false });
+  await using directory = cloneMount(queue, located.handle.descriptor, { readonly: false });
   const devicePath = located.mounted.mount.source;
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
   try {

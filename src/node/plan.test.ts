@@ -5,17 +5,17 @@ import { type ErrorCode, HoldfastError } from '../volume/errors.ts';
 import { volumeIdFor } from '../volume/id.ts';
 import { completeAttributes } from './mount/mount-options.ts';
 import {
-  type EphemeralSight,
+  type EphemeralFacts,
   type MountedOccupant,
-  type PublishSight,
+  type PublishFacts,
   planEphemeral,
   planPublish,
   planStage,
   planUnpublish,
   planUnstage,
-  type StageSight,
-  type UnpublishSight,
-  type UnstageSight,
+  type StageFacts,
+  type UnpublishFacts,
+  type UnstageFacts,
 } from './plan.ts';
 
 const ours = volumeIdFor('node', 'pool', 'ours');
@@ -42,23 +42,23 @@ const emptyFile = { kind: 'file', isEmpty: true } as const;
 const fullFile = { kind: 'file', isEmpty: false } as const;
 
 /** One row: what is different from the usual, and the plan, or the code of the refusal and a word of its message. */
-type Row<Sight, Plan> = readonly [what: string, changes: Partial<Sight>, expected: Plan | readonly [ErrorCode, RegExp]];
+type Row<Facts, Plan> = readonly [what: string, changes: Partial<Facts>, expected: Plan | readonly [ErrorCode, RegExp]];
 
-function table<Sight, Plan extends string>(
-  plan: (sight: Sight) => Plan,
-  usual: Sight,
-  rows: readonly Row<Sight, Plan>[],
+function table<Facts, Plan extends string>(
+  plan: (facts: Facts) => Plan,
+  usual: Facts,
+  rows: readonly Row<Facts, Plan>[],
 ): void {
   for (const [what, changes, expected] of rows) {
     test(what, () => {
-      const sight = { ...usual, ...changes };
+      const facts = { ...usual, ...changes };
       if (typeof expected === 'string') {
-        assert.equal(plan(sight), expected);
+        assert.equal(plan(facts), expected);
         return;
       }
       const [code, words] = expected;
       assert.throws(
-        () => plan(sight),
+        () => plan(facts),
         (error) => {
           assert.ok(error instanceof HoldfastError, `${error}`);
           assert.equal(error.code, code);
@@ -71,7 +71,7 @@ function table<Sight, Plan extends string>(
 }
 
 describe('planStage', () => {
-  const usual: StageSight = {
+  const usual: StageFacts = {
     volumeId: ours,
     path: '/staging',
     wanted: { access: 'mount', attributes: plain },
@@ -109,7 +109,7 @@ describe('planStage', () => {
 });
 
 describe('planUnstage', () => {
-  const usual: UnstageSight = { volumeId: ours, path: '/staging', at: mounted, publishedAt: [] };
+  const usual: UnstageFacts = { volumeId: ours, path: '/staging', at: mounted, publishedAt: [] };
   table(planUnstage, usual, [
     ['staged', {}, 'unmount'],
     ['not staged (US04)', { at: emptyDirectory }, 'nothing'],
@@ -134,7 +134,7 @@ describe('planPublish', () => {
     access: { type: 'mount', fsType: undefined, mountFlags: [] },
     mode: 'SINGLE_NODE_WRITER',
   };
-  const usual: PublishSight = {
+  const usual: PublishFacts = {
     volumeId: ours,
     path: '/target',
     stagingPath: '/staging',
@@ -232,7 +232,7 @@ describe('planPublish', () => {
 });
 
 describe('planEphemeral', () => {
-  const usual: EphemeralSight = {
+  const usual: EphemeralFacts = {
     volumeId: ours,
     path: '/target',
     wanted: { access: 'mount', attributes: plain },
@@ -254,7 +254,7 @@ describe('planEphemeral', () => {
 });
 
 describe('planUnpublish', () => {
-  const usual: UnpublishSight = { volumeId: ours, path: '/target', at: mounted, isStagingPath: false, isNoted: true };
+  const usual: UnpublishFacts = { volumeId: ours, path: '/target', at: mounted, isStagingPath: false, isNoted: true };
   table(planUnpublish, usual, [
     ['published', {}, 'unmount'],
     ['published, without a note (UP08)', { isNoted: false }, 'unmount'],

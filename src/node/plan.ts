@@ -5,7 +5,7 @@ import { shortPath } from '../volume/short-path.ts';
 import { type AttributeState, sameAttributes } from './mount/mount-options.ts';
 
 /*
- * What to do, from what was seen. Pure: the same sight always gives the same decision, so every one of them can stand
+ * What to do, from what was seen. Pure: the same facts always give the same decision, so every one of them can stand
  * in a table of tests.
  */
 
@@ -42,7 +42,7 @@ export interface WantedMount {
 /** What the note on an earlier stage says: nothing (`unknown`), or whether its capability was the same. */
 export type Noted = 'same' | 'different' | 'unknown';
 
-export interface StageSight {
+export interface StageFacts {
   readonly volumeId: VolumeId;
   readonly path: string;
   readonly wanted: WantedMount;
@@ -57,25 +57,25 @@ export interface StageSight {
 export type StagePlan = 'nothing' | 'mount' | 'restore';
 
 /** @throws AlreadyExists (ST06, PB18), FailedPrecondition */
-export function planStage(sight: StageSight): StagePlan {
-  const { at, path, volumeId, wanted } = sight;
+export function planStage(facts: StageFacts): StagePlan {
+  const { at, path, volumeId, wanted } = facts;
   if (at.kind === 'mount') {
     // Our own file, named by the volume's id.
     if (wanted.access === 'block' && isStaleDevice(at)) return 'restore';
     if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
-    if (sight.noted === 'different' || !isStagedAs(at, wanted)) throw otherArguments(volumeId, 'staged', path);
+    if (facts.noted === 'different' || !isStagedAs(at, wanted)) throw otherArguments(volumeId, 'staged', path);
     return 'nothing';
   }
-  if (sight.stagedElsewhere !== undefined) {
+  if (facts.stagedElsewhere !== undefined) {
     throw new FailedPrecondition(
-      `volume ${volumeId} is staged at ${shortPath(sight.stagedElsewhere)}: a volume has one staging path on a node. Unstage it there first.`,
+      `volume ${volumeId} is staged at ${shortPath(facts.stagedElsewhere)}: a volume has one staging path on a node. Unstage it there first.`,
     );
   }
   refuseForeignData(volumeId, path, at, wanted.access);
   return 'mount';
 }
 
-export interface UnstageSight {
+export interface UnstageFacts {
   /** As it came: an id of the wrong shape is just no volume of ours. */
   readonly volumeId: string;
   readonly path: string;
@@ -88,7 +88,7 @@ export interface UnstageSight {
 export type UnstagePlan = 'nothing' | 'unmount';
 
 /** @throws FailedPrecondition while the volume is published (US06), or hidden below another mount */
-export function planUnstage({ at, path, publishedAt, volumeId }: UnstageSight): UnstagePlan {
+export function planUnstage({ at, path, publishedAt, volumeId }: UnstageFacts): UnstagePlan {
   const [published] = publishedAt;
   if (published !== undefined) {
     throw new FailedPrecondition(
@@ -99,7 +99,7 @@ export function planUnstage({ at, path, publishedAt, volumeId }: UnstageSight): 
   return planUndo(volumeId, path, at, true);
 }
 
-export interface PublishSight {
+export interface PublishFacts {
   readonly volumeId: VolumeId;
   readonly path: string;
   readonly stagingPath: string;
@@ -121,31 +121,31 @@ export interface PublishSight {
 export type PublishPlan = 'nothing' | 'make-target' | 'use-target';
 
 /** @throws FailedPrecondition (PB06, PB08, PB09, PB10, PB13), AlreadyExists (PB07, PB18), InvalidArgument */
-export function planPublish(sight: PublishSight): PublishPlan {
-  const { at, capability, path, staged, stagingPath, volumeId, wanted } = sight;
+export function planPublish(facts: PublishFacts): PublishPlan {
+  const { at, capability, path, staged, stagingPath, volumeId, wanted } = facts;
   if (path === stagingPath) throw new InvalidArgument('target_path and staging_target_path are the same.');
   if (staged.kind !== 'mount' || staged.volumeId !== volumeId || staged.access !== wanted.access) {
     throw new FailedPrecondition(`volume ${volumeId} is not staged at ${shortPath(stagingPath)}: stage it first.`);
   }
   if (at.kind === 'mount') {
     if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
-    if (sight.noted === 'different' || !shows(at, wanted)) throw otherArguments(volumeId, 'published', path);
+    if (facts.noted === 'different' || !shows(at, wanted)) throw otherArguments(volumeId, 'published', path);
     return 'nothing';
   }
   // Without a note the mount itself tells as much as it can.
-  const stagedOtherwise = sight.noted === 'unknown' && !isStagedAs(staged, sight.wantedStaged);
-  if (sight.noted === 'different' || stagedOtherwise) {
+  const stagedOtherwise = facts.noted === 'unknown' && !isStagedAs(staged, facts.wantedStaged);
+  if (facts.noted === 'different' || stagedOtherwise) {
     throw new FailedPrecondition(
       `volume ${volumeId} is staged at ${shortPath(stagingPath)} with another volume_capability: use the same one, or unstage it first.`,
     );
   }
-  const [other] = sight.publishedAt;
+  const [other] = facts.publishedAt;
   if (other !== undefined && !allowsSeveralTargets(capability.mode)) {
     throw new FailedPrecondition(
       `volume ${volumeId} is published at ${shortPath(other)}, and ${capability.mode} allows one pod at a time: end that one first.`,
     );
   }
-  const [otherwise] = sight.publishedOtherwise;
+  const [otherwise] = facts.publishedOtherwise;
   if (otherwise !== undefined) {
     const how = wanted.attributes.readonly ? 'writable' : 'read-only';
     throw new FailedPrecondition(
@@ -156,10 +156,10 @@ export function planPublish(sight: PublishSight): PublishPlan {
   return at.kind === 'nothing' ? 'make-target' : 'use-target';
 }
 
-export type EphemeralSight = Pick<PublishSight, 'at' | 'noted' | 'path' | 'volumeId' | 'wanted'>;
+export type EphemeralFacts = Pick<PublishFacts, 'at' | 'noted' | 'path' | 'volumeId' | 'wanted'>;
 
 /** For a volume that its publish makes: `noted` tells whether it was made for a publish with the same arguments. */
-export function planEphemeral({ at, noted, path, volumeId, wanted }: EphemeralSight): PublishPlan {
+export function planEphemeral({ at, noted, path, volumeId, wanted }: EphemeralFacts): PublishPlan {
   if (at.kind === 'mount') {
     if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
     if (noted !== 'same' || !shows(at, wanted)) throw otherArguments(volumeId, 'published', path);
@@ -169,7 +169,7 @@ export function planEphemeral({ at, noted, path, volumeId, wanted }: EphemeralSi
   return at.kind === 'nothing' ? 'make-target' : 'use-target';
 }
 
-export interface UnpublishSight {
+export interface UnpublishFacts {
   /** As it came: an id of the wrong shape is just no volume of ours. */
   readonly volumeId: string;
   readonly path: string;
@@ -184,7 +184,7 @@ export interface UnpublishSight {
 export type UnpublishPlan = 'nothing' | 'leave' | 'unmount' | 'remove-directory' | 'remove-file';
 
 /** @throws FailedPrecondition for what only a person can clear away (UP06) */
-export function planUnpublish({ at, isNoted, isStagingPath, path, volumeId }: UnpublishSight): UnpublishPlan {
+export function planUnpublish({ at, isNoted, isStagingPath, path, volumeId }: UnpublishFacts): UnpublishPlan {
   if (isStagingPath) {
     throw new FailedPrecondition(
       `volume ${volumeId} is staged at ${shortPath(path)}, not published: that is for NodeUnstageVolume.`,

@@ -12,7 +12,7 @@ import { publishEphemeral } from './ephemeral/publish.ts';
 import { parseEphemeralRequest } from './ephemeral/request.ts';
 import { expandVolume } from './expand.ts';
 import { Notes } from './notes.ts';
-import { movedUnderUs } from './path/concurrent-change.ts';
+import { asConcurrentChange } from './path/concurrent-change.ts';
 import { StatsReader } from './path/stats.ts';
 import { normalizeRoot, parseTargetPath, type TargetPath } from './path/target.ts';
 import { publishVolume } from './publish/publish.ts';
@@ -166,7 +166,7 @@ function nodeContext({
 function onPath<T>(context: NodeContext, { path }: TargetPath, volumeId: string, work: () => Promise<T>): Promise<T> {
   return context.paths.claim([{ object: path }], `a call for ${volumeId}`, () =>
     work().catch((error) => {
-      throw movedUnderUs(error, path);
+      throw asConcurrentChange(error, path);
     }),
   );
 }

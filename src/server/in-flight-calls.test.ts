@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallContext } from '../csi/handler.ts';
-import { Drain } from './in-flight-calls.ts';
+import { InFlightCalls } from './in-flight-calls.ts';
 
 const context: CallContext = { deadline: undefined, note: () => undefined };
 
@@ -15,11 +15,11 @@ function openHandler() {
 
 test('T02: it waits for every call, also for those that fail', async () => {
   const { ends, Work } = openHandler();
-  const drain = new Drain();
-  const handlers = drain.count({ Work });
+  const inFlight = new InFlightCalls();
+  const handlers = inFlight.count({ Work });
   const calls = [handlers.Work({}, context), handlers.Work({}, context)];
   let isIdle = false;
-  const idle = drain.idle(60_000).then((result) => {
+  const idle = inFlight.idle(60_000).then((result) => {
     isIdle = result;
   });
   ends[0]?.resolve({ done: true });
@@ -29,16 +29,16 @@ test('T02: it waits for every call, also for those that fail', async () => {
   await assert.rejects(calls[1] ?? Promise.resolve(), /no/);
   await idle;
   assert.equal(isIdle, true);
-  assert.equal(drain.begun, 2);
+  assert.equal(inFlight.begun, 2);
 });
 
 test('with nothing at work it does not wait', async () => {
-  assert.equal(await new Drain().idle(0), true);
+  assert.equal(await new InFlightCalls().idle(0), true);
 });
 
 test('a call that takes too long is given up on', async () => {
   const { Work } = openHandler();
-  const drain = new Drain();
-  void drain.count({ Work }).Work({}, context);
-  assert.equal(await drain.idle(1), false);
+  const inFlight = new InFlightCalls();
+  void inFlight.count({ Work }).Work({}, context);
+  assert.equal(await inFlight.idle(1), false);
 });

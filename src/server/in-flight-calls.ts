@@ -1,7 +1,7 @@
 import { type Handler, type StreamHandler, wrapHandlers } from '../csi/handler.ts';
 
 /** Knows how many calls are at work, those included whose clients went away: the work goes on without them (T02). */
-export class Drain {
+export class InFlightCalls {
   #running = 0;
   #begun = 0;
   readonly #waiting: (() => void)[] = [];

@@ -23,8 +23,8 @@ import { HoldfastError } from '../volume/errors.ts';
 import { ObjectQueue } from '../volume/object-queue.ts';
 import { topologyKey } from '../volume/topology.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
-import { Drain } from './in-flight-calls.ts';
-import { Gate } from './startup-gate.ts';
+import { InFlightCalls } from './in-flight-calls.ts';
+import { StartupGate } from './startup-gate.ts';
 import { queueSizes } from './threads.ts';
 
 /** For so long after the start calls wait for the pools to open; one on a disk that hangs would hold them up for ever. */
@@ -58,15 +58,15 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
     sickAfterMs: (name) => config.pools.find((pool) => pool.name === name)?.sickAfterMs ?? 0,
     log,
   });
-  const drain = new Drain();
+  const inFlight = new InFlightCalls();
   const stopping = new AbortController();
   const isStopping = () => stopping.signal.aborted;
 
   const server = newServer();
   const objects = new ObjectQueue();
   const kubeletQueue = new DiskQueue('kubelet', sizes.kubelet);
-  const gate = new Gate();
-  const { admin: adminHandlers, ...handlers } = services(config, { pools, objects, kubeletQueue, drain, gate });
+  const gate = new StartupGate();
+  const { admin: adminHandlers, ...handlers } = services(config, { pools, objects, kubeletQueue, inFlight, gate });
   addServices(server, handlers, { log, ready: () => !isStopping(), stopping: stopping.signal });
   await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
   const listener = await listen(server, config.socketPath);
@@ -87,7 +87,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
 
   return {
     opened,
-    calls: () => drain.begun,
+    calls: () => inFlight.begun,
     async stop() {
       stopping.abort();
       pools.stopOpening();
@@ -98,7 +98,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
       await listener.hide();
       // One that still waits for another driver to go takes no calls, and closes by itself.
       const adminClosed = Promise.race([administered, undefined]).then((admin) => admin?.close(callGraceMs));
-      const isIdle = await drain.idle(callGraceMs);
+      const isIdle = await inFlight.idle(callGraceMs);
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
       // A call that has ended waits for nothing but its client, who may have stopped reading.
       await Promise.all([listener.close(isIdle ? readingGraceMs : 0), withTimeout(readingGraceMs, adminClosed)]);
@@ -128,14 +128,14 @@ interface Parts {
   readonly pools: Pools;
   readonly objects: ObjectQueue;
   readonly kubeletQueue: DiskQueue;
-  readonly drain: Drain;
-  readonly gate: Gate;
+  readonly inFlight: InFlightCalls;
+  readonly gate: StartupGate;
 }
 
-function services(config: ServeConfig, { pools, objects, kubeletQueue, drain, gate }: Parts) {
+function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate }: Parts) {
   const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
   const topology = { [topologyKey]: nodeId };
-  const calls = <H extends object>(handlers: H) => drain.count(gate.guard(handlers));
+  const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
   return {
     identity: identityService({ name: driverName, version, pools, searchPath }),
     controller: calls(controllerService({ nodeId, topology, pools, objects, expansion, attach, maxVolumesPerNode })),
@@ -153,8 +153,8 @@ function services(config: ServeConfig, { pools, objects, kubeletQueue, drain, ga
       }),
     ),
     groupController: calls(groupControllerService({ nodeId, pools, objects })),
-    snapshotMetadata: drain.countStreams(snapshotMetadataService({ pools, objects })),
-    admin: drain.count(adminService({ pools, objects })),
+    snapshotMetadata: inFlight.countStreams(snapshotMetadataService({ pools, objects })),
+    admin: inFlight.count(adminService({ pools, objects })),
   };
 }
 

@@ -4,7 +4,7 @@ import { type Handler, wrapHandlers } from '../csi/handler.ts';
  * Lets no call through before it is opened. Whoever is refused comes again after a pause that grows each time, the
  * kubelet's to two minutes: what is over in a moment is worth waiting for.
  */
-export class Gate {
+export class StartupGate {
   #open = (): void => undefined;
   readonly #opened = new Promise<void>((resolve) => {
     this.#open = resolve;

@@ -13,7 +13,7 @@ import type { FilesystemType } from '../../volume/filesystem.ts';
 import { step } from '../../volume/step.ts';
 import type { AttributeState, FilesystemParameter } from '../mount/mount-options.ts';
 import { explainMountFailure } from '../mount/mount-volume.ts';
-import type { Look, Place } from '../path/path-handle.ts';
+import type { PathHandle, Place } from '../path/path-handle.ts';
 import { withTarget } from '../publish/bind-target.ts';
 import { inTurn } from './git-turns.ts';
 
@@ -21,7 +21,7 @@ import { inTurn } from './git-turns.ts';
 export interface Making {
   readonly place: Place;
   /** The empty directory that is there; undefined: it is still to be made. */
-  readonly look: Look | undefined;
+  readonly handle: PathHandle | undefined;
   readonly attributes: AttributeState;
   readonly parameters: readonly FilesystemParameter[];
   readonly source: GitSource | undefined;

@@ -6,7 +6,7 @@ import type { NodeContext } from '../context.ts';
 import { completeAttributes } from '../mount/mount-options.ts';
 import type { Notes } from '../notes.ts';
 import { identify, LazyMountTable } from '../path/observe.ts';
-import { lookAt, openPlace } from '../path/path-handle.ts';
+import { openHandle, openPlace } from '../path/path-handle.ts';
 import { planEphemeral } from '../plan.ts';
 import { missingParent } from '../publish/bind-target.ts';
 import { makeAt } from './make.ts';
@@ -22,8 +22,8 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
   const notes = await context.notes();
   using place = await openPlace(context.queue, target);
   if (place === undefined) throw missingParent(target.path);
-  using look = await lookAt(context.queue, place);
-  const { occupant } = await identify(context, new LazyMountTable(context.queue), look, volumeId);
+  using handle = await openHandle(context.queue, place);
+  const { occupant } = await identify(context, new LazyMountTable(context.queue), handle, volumeId);
   const existing = await context.pools.findEphemeral(volumeId);
   const wanted = {
     access: 'mount',
@@ -43,7 +43,7 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
   context.lateRemovals.drop(volumeId);
   await makeAt(context.queue, pool, specFor(request, pool, notes), {
     place,
-    look,
+    handle,
     attributes: wanted.attributes,
     parameters: demand.options.parameters,
     source: attributes.source,

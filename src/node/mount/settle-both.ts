@@ -1,5 +1,5 @@
 /** Awaits two things that hold something open, at once; if one fails, the other is let go. */
-export async function both<A extends Disposable | undefined, B extends Disposable | undefined>(
+export async function settleBoth<A extends Disposable | undefined, B extends Disposable | undefined>(
   first: Promise<A>,
   second: Promise<B>,
 ): Promise<[A, B]> {

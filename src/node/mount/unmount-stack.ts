@@ -6,48 +6,48 @@ import { shortPath } from '../../volume/short-path.ts';
 import { type StepName, step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
 import { busyMount, holdersOf } from '../path/busy.ts';
-import { identify, LazyMountTable, mountsBelow, type Sight } from '../path/observe.ts';
-import { lookAt, type Place } from '../path/path-handle.ts';
+import { identify, LazyMountTable, mountsBelow, type Observation } from '../path/observe.ts';
+import { openHandle, type Place } from '../path/path-handle.ts';
 
 /** More mounts than this on one path are no leftovers of ours. */
 const mostStacked = 64;
 
 /** What was unmounted, and what was seen last. */
-export interface Undone {
-  readonly unmounted: readonly Sight[];
-  readonly last: Sight;
+export interface Unmounted {
+  readonly unmounted: readonly Observation[];
+  readonly last: Observation;
 }
 
 /** What an undoing decides each time it has looked. */
-export type Decide = (sight: Sight, mounts: LazyMountTable) => Promise<'unmount' | 'stop'>;
+export type Decide = (observed: Observation, mounts: LazyMountTable) => Promise<'unmount' | 'stop'>;
 
 /** Looks at a place and unmounts what is there, one after the other if several are stacked, until `decide` says stop. */
-export async function unmountWhile(
+export async function unmountStack(
   context: NodeContext,
   place: Place,
   volumeId: string,
   stepName: StepName,
   decide: Decide,
-): Promise<Undone> {
-  const unmounted: Sight[] = [];
+): Promise<Unmounted> {
+  const unmounted: Observation[] = [];
   while (unmounted.length < mostStacked) {
     const mounts = new LazyMountTable(context.queue);
-    const sight = await glance(context, mounts, place, volumeId);
-    if ((await decide(sight, mounts)) === 'stop') return { unmounted, last: sight };
+    const observed = await observe(context, mounts, place, volumeId);
+    if ((await decide(observed, mounts)) === 'stop') return { unmounted, last: observed };
     // The pool's disk may have to be written to; if it hangs, only that pool's queue fills.
-    const queue = sight.mounted?.owner?.pool?.queue ?? context.queue;
+    const queue = observed.mounted?.owner?.pool?.queue ?? context.queue;
     const unmount = (open: DiskQueue) => unmountAt(open, place.parent, place.name);
     const tryIt = () => step(stepName, () => queue.rescue(unmount));
     await tryIt().catch(async (error) => {
       if (!isErrno(error, 'EBUSY')) throw error;
-      const found = await holdersOf(sight.mounted);
+      const found = await holdersOf(observed.mounted);
       // A program that was just being started had our descriptors, or a driver before us was still dying: that is over now.
       await tryIt().catch((again) => {
         throw isErrno(again, 'EBUSY') ? busyMount(volumeId, found) : again;
       });
     });
-    unmounted.push(sight);
-    if (sight.mounted?.access === 'mount' && mountsBelow(await mounts.read(), sight.mounted.mount).length === 0) {
+    unmounted.push(observed);
+    if (observed.mounted?.access === 'mount' && mountsBelow(await mounts.read(), observed.mounted.mount).length === 0) {
       return { unmounted, last: bareDirectory };
     }
   }
@@ -55,13 +55,18 @@ export async function unmountWhile(
 }
 
 /** Whether it is empty, rmdir(2) finds out in the step in which it removes it. */
-const bareDirectory: Sight = { occupant: { kind: 'directory', isEmpty: true }, mounted: undefined };
+const bareDirectory: Observation = { occupant: { kind: 'directory', isEmpty: true }, mounted: undefined };
 
 /** A look that holds nothing open when it is over: what is held cannot be unmounted. */
-async function glance(context: NodeContext, mounts: LazyMountTable, place: Place, volumeId: string): Promise<Sight> {
-  using look = await lookAt(context.queue, place);
-  if (look?.kind === 'directory' && !look.isMountRoot) {
+async function observe(
+  context: NodeContext,
+  mounts: LazyMountTable,
+  place: Place,
+  volumeId: string,
+): Promise<Observation> {
+  using handle = await openHandle(context.queue, place);
+  if (handle?.kind === 'directory' && !handle.isMountRoot) {
     return bareDirectory;
   }
-  return await identify(context, mounts, look, volumeId);
+  return await identify(context, mounts, handle, volumeId);
 }

@@ -8,7 +8,7 @@ const signs: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST', 'ENOTDIR', 'EISD
  * An error in our words, if it came from somebody else's hand on the path while we worked on it. Nothing was done then
  * that the next try does not find: it looks anew.
  */
-export function movedUnderUs(error: unknown, path: string): unknown {
+export function asConcurrentChange(error: unknown, path: string): unknown {
   if (!(error instanceof KernelError) || !isAt(error, path)) return error;
   // Not a mount point (any more), umount2(2).
   if (!signs.has(error.code) && !(error.syscall === 'umount2' && error.code === 'EINVAL')) return error;

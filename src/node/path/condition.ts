@@ -7,9 +7,10 @@ import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
 
 /** What the kernel thinks of a mounted volume (VS08). Messages have at most 128 bytes (L07). */
-export async function filesystemCondition(queue: DiskQueue, { look, mounted }: Located): Promise<Condition> {
+export async function filesystemCondition(queue: DiskQueue, { handle, mounted }: Located): Promise<Condition> {
   if (mounted.access === 'block') return healthy;
-  if (look.isBroken) return abnormal('The filesystem has shut down after I/O errors; see the kernel log of the node.');
+  if (handle.isBroken)
+    return abnormal('The filesystem has shut down after I/O errors; see the kernel log of the node.');
   const stopped = stoppedCondition(mounted.mount);
   if (stopped !== undefined) return stopped;
   const errors = mounted.mount.fsType === 'ext4' ? await recordedErrors(queue, mounted.mount.source) : 0;

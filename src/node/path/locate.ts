@@ -3,12 +3,12 @@ import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
 import { identify, LazyMountTable, type Mounted } from './observe.ts';
-import { type Look, lookAt, openPlace, openPlaceIn, type Place } from './path-handle.ts';
+import { openHandle, openPlace, openPlaceIn, type PathHandle, type Place } from './path-handle.ts';
 import { checkTargetPath, type TargetPath } from './target.ts';
 
 /** A volume where it is staged or published, held open. */
 export interface Located extends Disposable {
-  readonly look: Look;
+  readonly handle: PathHandle;
   readonly mounted: Mounted;
   readonly mounts: LazyMountTable;
 }
@@ -39,18 +39,18 @@ async function locateAt(
   id: VolumeId,
 ): Promise<Located | undefined> {
   using place = await opening.catch(nothingIfRefused);
-  const look = place === undefined ? undefined : await lookAt(context.queue, place).catch(nothingIfRefused);
-  if (look === undefined) return undefined;
+  const handle = place === undefined ? undefined : await openHandle(context.queue, place).catch(nothingIfRefused);
+  if (handle === undefined) return undefined;
   try {
     const mounts = new LazyMountTable(context.queue);
     // Whether an unmounted directory is empty does not matter here.
-    const { mounted } = look.isMountRoot ? await identify(context, mounts, look, id) : { mounted: undefined };
-    if (mounted?.owner?.id === id) return { look, mounted, mounts, [Symbol.dispose]: look[Symbol.dispose] };
+    const { mounted } = handle.isMountRoot ? await identify(context, mounts, handle, id) : { mounted: undefined };
+    if (mounted?.owner?.id === id) return { handle, mounted, mounts, [Symbol.dispose]: handle[Symbol.dispose] };
   } catch (error) {
-    look[Symbol.dispose]();
+    handle[Symbol.dispose]();
     throw error;
   }
-  look[Symbol.dispose]();
+  handle[Symbol.dispose]();
   return undefined;
 }
 

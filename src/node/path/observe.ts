@@ -11,7 +11,7 @@ import { type VolumeId, volumeIdInPath } from '../../volume/id.ts';
 import type { NodeContext } from '../context.ts';
 import { attributesShown, completeAttributes } from '../mount/mount-options.ts';
 import type { MountedOccupant, Occupant } from '../plan.ts';
-import { isEmptyDirectory, type Look } from './path-handle.ts';
+import { isEmptyDirectory, type PathHandle } from './path-handle.ts';
 import { isReadonlyDevice } from './sysfs.ts';
 
 /** Whose device something is. `pool` is undefined if the pool is not open: its volumes can still be undone (UP08). */
@@ -21,7 +21,7 @@ export interface Owner {
 }
 
 /** What lies at a path, and the kernel's names for it. */
-export interface Sight {
+export interface Observation {
   readonly occupant: Occupant;
   /** undefined: nothing is mounted there. */
   readonly mounted: Mounted | undefined;
@@ -58,17 +58,17 @@ export class LazyMountTable {
 export async function identify(
   context: NodeContext,
   mounts: LazyMountTable,
-  look: Look | undefined,
+  handle: PathHandle | undefined,
   volumeId: string,
-): Promise<Sight> {
-  if (look === undefined) return { occupant: { kind: 'nothing' }, mounted: undefined };
-  if (!look.isMountRoot) return { occupant: await unmounted(context, look), mounted: undefined };
-  const isNode = look.kind === 'block';
+): Promise<Observation> {
+  if (handle === undefined) return { occupant: { kind: 'nothing' }, mounted: undefined };
+  if (!handle.isMountRoot) return { occupant: await unmounted(context, handle), mounted: undefined };
+  const isNode = handle.kind === 'block';
   const access = isNode ? 'block' : 'mount';
   // Most filesystems tell their device at once: then both questions are asked at the same time.
-  const shown = isNode ? look.represents : look.device.major === 0 ? undefined : look.device;
+  const shown = isNode ? handle.represents : handle.device.major === 0 ? undefined : handle.device;
   const [table, ownerShown] = await Promise.all([mounts.read(), shown && ownerOf(context, shown)]);
-  const mount = table.find(({ id }) => id === look.mountId);
+  const mount = table.find(({ id }) => id === handle.mountId);
   if (mount === undefined) throw new Aborted('A mount went away while it was looked at; try again.');
   const device = shown ?? (await deviceOf(context, mount));
   const owner = shown === undefined && device !== undefined ? await ownerOf(context, device) : ownerShown;
@@ -85,12 +85,12 @@ export async function identify(
   return { occupant, mounted: { mount, access, device, owner } };
 }
 
-async function unmounted({ queue }: NodeContext, look: Look): Promise<Occupant> {
-  switch (look.kind) {
+async function unmounted({ queue }: NodeContext, handle: PathHandle): Promise<Occupant> {
+  switch (handle.kind) {
     case 'directory':
-      return { kind: 'directory', isEmpty: await isEmptyDirectory(queue, look.descriptor) };
+      return { kind: 'directory', isEmpty: await isEmptyDirectory(queue, handle.descriptor) };
     case 'file':
-      return { kind: 'file', isEmpty: look.sizeBytes === 0n };
+      return { kind: 'file', isEmpty: handle.sizeBytes === 0n };
     default:
       return { kind: 'other' };
   }

@@ -70,7 +70,7 @@ const unusable: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** What a name leads to, held open. While it is open it cannot be unmounted: dispose of it first. */
-export interface Look extends MountStatus, Disposable {
+export interface PathHandle extends MountStatus, Disposable {
   readonly descriptor: Descriptor;
 }
 
@@ -84,7 +84,7 @@ interface MountStatus extends Omit<FileStatus, 'inode' | 'allocatedBytes'> {
  * @returns undefined if there is nothing
  * @throws InvalidArgument if it is a symbolic link
  */
-export async function lookAt(queue: DiskQueue, place: Place): Promise<Look | undefined> {
+export async function openHandle(queue: DiskQueue, place: Place): Promise<PathHandle | undefined> {
   const descriptor = await openAt(queue, place);
   if (descriptor === undefined) return undefined;
   try {

@@ -79,8 +79,8 @@ const unreadable: Condition = {
   message: 'The volume answers with errors; see the kernel log of the node.',
 };
 
-function measureUsage(queue: DiskQueue, { look, mounted }: Located): Promise<readonly Usage[]> {
-  return mounted.access === 'block' ? deviceUsage(queue, look.descriptor) : filesystemUsage(queue, look.descriptor);
+function measureUsage(queue: DiskQueue, { handle, mounted }: Located): Promise<readonly Usage[]> {
+  return mounted.access === 'block' ? deviceUsage(queue, handle.descriptor) : filesystemUsage(queue, handle.descriptor);
 }
 
 async function deviceUsage(queue: DiskQueue, device: Descriptor): Promise<readonly Usage[]> {

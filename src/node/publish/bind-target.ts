@@ -8,41 +8,41 @@ import type { Pool } from '../../pool/pool.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
-import { type Look, lookAt, type Place } from '../path/path-handle.ts';
+import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import type { WantedMount } from '../plan.ts';
 
 /** A staged volume that is to be seen at one more place. */
-export interface Showing {
+export interface TargetBinding {
   readonly place: Place;
   /** The empty directory or file that is there; undefined: it is still to be made. */
-  readonly look: Look | undefined;
+  readonly handle: PathHandle | undefined;
   /** The staged filesystem, or the staged device's node. */
   readonly staged: Descriptor;
   readonly wanted: WantedMount;
 }
 
 /** Bind-mounts the staged volume onto its target. */
-export async function show(queue: DiskQueue, pool: Pool, showing: Showing): Promise<void> {
-  const isDirectory = showing.wanted.access === 'mount';
-  await withTarget(queue, { ...showing, isDirectory }, (target) => bind(pool, showing, target));
+export async function bindTarget(queue: DiskQueue, pool: Pool, binding: TargetBinding): Promise<void> {
+  const isDirectory = binding.wanted.access === 'mount';
+  await withTarget(queue, { ...binding, isDirectory }, (target) => bind(pool, binding, target));
 }
 
 /** Makes the target if it is not there, and mounts on it. If that fails, none is left that was not there (PB17). */
 export async function withTarget(
   queue: DiskQueue,
-  { isDirectory, look, place }: Pick<Showing, 'look' | 'place'> & { readonly isDirectory: boolean },
+  { isDirectory, handle, place }: Pick<TargetBinding, 'handle' | 'place'> & { readonly isDirectory: boolean },
   mountOn: (target: Descriptor) => Promise<void>,
 ): Promise<void> {
-  if (look === undefined) await step('publish/target', () => makeTarget(queue, place, isDirectory));
+  if (handle === undefined) await step('publish/target', () => makeTarget(queue, place, isDirectory));
   try {
-    using fresh = look === undefined ? await lookAt(queue, place) : undefined;
-    const target = look ?? fresh;
+    using fresh = handle === undefined ? await openHandle(queue, place) : undefined;
+    const target = handle ?? fresh;
     if (target === undefined || (target.kind === 'directory') !== isDirectory) {
       throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
     }
     await mountOn(target.descriptor);
   } catch (error) {
-    if (look === undefined) await removeTarget(queue, place, isDirectory).catch(() => undefined);
+    if (handle === undefined) await removeTarget(queue, place, isDirectory).catch(() => undefined);
     throw error;
   }
 }
@@ -66,7 +66,7 @@ export async function removeTarget(queue: DiskQueue, { name, parent }: Place, is
   else await removeFileAt(queue, parent, name);
 }
 
-async function bind({ queue }: Pool, { staged, wanted }: Showing, target: Descriptor): Promise<void> {
+async function bind({ queue }: Pool, { staged, wanted }: TargetBinding, target: Descriptor): Promise<void> {
   const isDevice = wanted.access === 'block';
   if (isDevice) await setDevice(queue, staged, wanted.attributes.readonly);
   // Attributes of a mount mean nothing to a device.

@@ -7,15 +7,15 @@ import { FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { NodeContext } from '../context.ts';
 import { completeAttributes } from '../mount/mount-options.ts';
-import { both } from '../mount/settle-both.ts';
-import { identify, LazyMountTable, mountsOfDevices, otherPaths, type Sight } from '../path/observe.ts';
-import { type Look, lookAt, openPlace, type Place } from '../path/path-handle.ts';
+import { settleBoth } from '../mount/settle-both.ts';
+import { identify, LazyMountTable, mountsOfDevices, type Observation, otherPaths } from '../path/observe.ts';
+import { openHandle, openPlace, type PathHandle, type Place } from '../path/path-handle.ts';
 import { isReadonlyDevice } from '../path/sysfs.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planPublish, type WantedMount } from '../plan.ts';
 import { type PublishRequest, requireFit } from '../request.ts';
 import { notedStage, openStagingPlace, wantedWhenStaged } from '../stage/staging.ts';
-import { missingParent, show } from './bind-target.ts';
+import { bindTarget, missingParent } from './bind-target.ts';
 import { isAttachedReadonly } from './publication.ts';
 
 /** What NodePublishVolume does: observe, plan, apply. */
@@ -29,7 +29,7 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
   const digest = notes.digest(demand.capability, record.content);
 
   using scene = await observe(context, record, target, staging);
-  const { at, look, place, staged, stagedLook } = scene;
+  const { at, handle, place, staged, stagedHandle } = scene;
   const wanted = wantedAtTarget(request, record);
   const plan = planPublish({
     volumeId,
@@ -45,18 +45,18 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
     publishedOtherwise:
       record.content.type === 'block' ? await publishedOtherwise(context, pool, record, scene, wanted) : [],
   });
-  if (plan === 'nothing' || stagedLook === undefined) return;
-  await show(context.queue, pool, { place, look, staged: stagedLook.descriptor, wanted });
+  if (plan === 'nothing' || stagedHandle === undefined) return;
+  await bindTarget(context.queue, pool, { place, handle, staged: stagedHandle.descriptor, wanted });
 }
 
 /** What there is at the target and at the staging path, held open. */
 interface Scene extends Disposable {
   readonly place: Place;
-  readonly look: Look | undefined;
-  readonly at: Sight;
+  readonly handle: PathHandle | undefined;
+  readonly at: Observation;
   readonly stagingPlace: Place | undefined;
-  readonly stagedLook: Look | undefined;
-  readonly staged: Sight;
+  readonly stagedHandle: PathHandle | undefined;
+  readonly staged: Observation;
   readonly mounts: LazyMountTable;
 }
 
@@ -67,22 +67,25 @@ async function observe(
   staging: TargetPath,
 ): Promise<Scene> {
   const { queue } = context;
-  const [place, stagingPlace] = await both(openPlace(queue, target), openStagingPlace(context, staging, content, id));
+  const [place, stagingPlace] = await settleBoth(
+    openPlace(queue, target),
+    openStagingPlace(context, staging, content, id),
+  );
   const held: (Disposable | undefined)[] = [place, stagingPlace];
   const dispose = () => {
     for (const one of held) one?.[Symbol.dispose]();
   };
   try {
     if (place === undefined) throw missingParent(target.path);
-    const lookingAtStaging = stagingPlace === undefined ? Promise.resolve(undefined) : lookAt(queue, stagingPlace);
-    const [look, stagedLook] = await both(lookAt(queue, place), lookingAtStaging);
-    held.push(look, stagedLook);
+    const openingStaged = stagingPlace === undefined ? Promise.resolve(undefined) : openHandle(queue, stagingPlace);
+    const [handle, stagedHandle] = await settleBoth(openHandle(queue, place), openingStaged);
+    held.push(handle, stagedHandle);
     const mounts = new LazyMountTable(queue);
     const [at, staged] = await Promise.all([
-      identify(context, mounts, look, id),
-      identify(context, mounts, stagedLook, id),
+      identify(context, mounts, handle, id),
+      identify(context, mounts, stagedHandle, id),
     ]);
-    return { place, look, at, stagingPlace, stagedLook, staged, mounts, [Symbol.dispose]: dispose };
+    return { place, handle, at, stagingPlace, stagedHandle, staged, mounts, [Symbol.dispose]: dispose };
   } catch (error) {
     dispose();
     throw error;

@@ -6,9 +6,9 @@ import { step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
 import { removeEphemeral } from '../ephemeral/remove.ts';
 import { findIfPossible } from '../find.ts';
-import { type Undone, unmountWhile } from '../mount/unmount-stack.ts';
+import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';
 import type { StageNote } from '../notes.ts';
-import type { Sight } from '../path/observe.ts';
+import type { Observation } from '../path/observe.ts';
 import { openPlace, type Place } from '../path/path-handle.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planUnpublish, type UnpublishPlan } from '../plan.ts';
@@ -38,14 +38,14 @@ async function unpublishAt(
   place: Place,
   volumeId: VolumeId,
   note: StageNote | undefined,
-): Promise<Undone> {
+): Promise<Unmounted> {
   const { path } = place;
   // A block volume is staged in a file with its id.
   const isStagingPath = note !== undefined && (path === note.path || path === `${note.path}/${volumeId}`);
   const isNoted = note !== undefined;
-  const plan = ({ occupant }: Sight) => planUnpublish({ volumeId, path, at: occupant, isStagingPath, isNoted });
-  const undone = await unmountWhile(context, place, volumeId, 'unpublish/unmount', async (sight) =>
-    plan(sight) === 'unmount' ? 'unmount' : 'stop',
+  const plan = ({ occupant }: Observation) => planUnpublish({ volumeId, path, at: occupant, isStagingPath, isNoted });
+  const undone = await unmountStack(context, place, volumeId, 'unpublish/unmount', async (observed) =>
+    plan(observed) === 'unmount' ? 'unmount' : 'stop',
   );
   await remove(context, place, plan(undone.last));
   return undone;
@@ -68,7 +68,7 @@ async function remove({ queue }: NodeContext, place: Place, plan: UnpublishPlan)
  * A device of a block volume goes with the last place that shows it: that for read-only targets with the last of them
  * (PB14), the staged one if its place was moved away and is undone where it is now.
  */
-async function detachLastSeen(context: NodeContext, id: VolumeId, undone: Undone | undefined): Promise<void> {
+async function detachLastSeen(context: NodeContext, id: VolumeId, undone: Unmounted | undefined): Promise<void> {
   const unmounted = undone?.unmounted[0]?.mounted;
   if (unmounted?.access === 'mount') return;
   const pool = unmounted?.owner?.pool ?? (await blockPool(context, id));

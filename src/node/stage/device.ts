@@ -11,7 +11,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import { mountsOfDevices } from '../path/observe.ts';
-import { type Look, lookAt, type Place } from '../path/path-handle.ts';
+import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 
 /** Opens the node of a device, to be shown elsewhere. */
 export async function openDeviceNode(queue: DiskQueue, devicePath: string): Promise<Descriptor> {
@@ -24,28 +24,28 @@ export interface DeviceStaging {
   readonly volumeId: VolumeId;
   readonly place: Place;
   /** What is there: an empty file of an earlier try, or a device. */
-  readonly look: Look | undefined;
+  readonly handle: PathHandle | undefined;
   /** The device that is shown there has been detached behind our back. */
   readonly isStale: boolean;
 }
 
 /** Attaches the volume and shows its device at the place. */
 export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceStaging): Promise<void> {
-  const { isStale, look, place, volumeId } = staging;
-  look?.[Symbol.dispose]();
+  const { isStale, handle, place, volumeId } = staging;
+  handle?.[Symbol.dispose]();
   if (isStale) await step('unstage/unmount', () => unmountAt(queue, place.parent, place.name));
   const attachment = await attachDevice(pool, volumeId, { persistent: true });
   try {
     await step('stage/device', async () => {
-      if (look === undefined) await makeFileAt(queue, place.parent, place.name, 0o600);
+      if (handle === undefined) await makeFileAt(queue, place.parent, place.name, 0o600);
       await using node = await openDeviceNode(pool.queue, attachment.devicePath);
-      using file = await lookAt(queue, place);
+      using file = await openHandle(queue, place);
       if (file?.kind !== 'file')
         throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
       await bindMount(queue, { from: node, target: file.descriptor, attributes: {} });
     });
   } catch (error) {
-    if (look === undefined) await removeFileAt(queue, place.parent, place.name).catch(() => undefined);
+    if (handle === undefined) await removeFileAt(queue, place.parent, place.name).catch(() => undefined);
     await attachment.release();
     await detachUnseen(queue, pool, volumeId);
     throw error;

@@ -6,8 +6,8 @@ import type { FilesystemType } from '../../volume/filesystem.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
 import { growStaged, mountVolume } from '../mount/mount-volume.ts';
-import { identify, LazyMountTable, type Sight } from '../path/observe.ts';
-import { type Look, lookAt, type Place } from '../path/path-handle.ts';
+import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
+import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import { planStage } from '../plan.ts';
 import { requireAttached } from '../publish/publication.ts';
 import { requireFit, type StageRequest } from '../request.ts';
@@ -30,16 +30,16 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   using place = await openStagingPlace(context, staging, content, volumeId);
   if (place === undefined) throw missing(staging.path);
   if (content.type === 'block') await requireUnmounted(context, place, staging.path);
-  using look = await lookAt(context.queue, place);
+  using handle = await openHandle(context.queue, place);
   const wanted = wantedWhenStaged(content, demand);
-  const sight = await identify(context, new LazyMountTable(context.queue), look, volumeId);
-  if (content.type === 'mount') requireDirectory(sight, staging.path);
+  const observed = await identify(context, new LazyMountTable(context.queue), handle, volumeId);
+  if (content.type === 'mount') requireDirectory(observed, staging.path);
   const noted = notedStage(note, staging.path, digest);
   const plan = planStage({
     volumeId,
     path: place.path,
     wanted,
-    at: sight.occupant,
+    at: observed.occupant,
     noted,
     stagedElsewhere: await stagedElsewhere(context, record, note, staging.path),
   });
@@ -54,11 +54,11 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   if (content.type === 'block') {
     if (plan === 'nothing') return undefined;
     await write();
-    const device = { volumeId, place, look, isStale: plan === 'restore' };
+    const device = { volumeId, place, handle, isStale: plan === 'restore' };
     await stageDevice(context.queue, pool, device).catch(withdrawNote);
     return undefined;
   }
-  if (look === undefined) throw missing(staging.path);
+  if (handle === undefined) throw missing(staging.path);
   if (content.type === 'directory') throw new InternalError(`volume ${volumeId} is a directory.`);
   const { fsType } = content;
   const { parameters } = demand.options;
@@ -66,13 +66,13 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   if (plan === 'nothing') {
     // Noted as staged like this, by a try that died before it could note the options.
     if (noted === 'same' && earlierOptions !== options) await write(options);
-    return await growAgain(pool, fsType, sight, look);
+    return await growAgain(pool, fsType, observed, handle);
   }
   const { attributes } = wanted;
   const hasNewParameters = earlierOptions !== undefined && earlierOptions !== options;
   // Before anything is mounted: a mount beside an older call's note would look like that call's work.
   const beforehand = () => write(hasNewParameters ? earlierOptions : options);
-  const mount = { volumeId, fsType, parameters, attributes, target: look.descriptor, beforehand, hasNewParameters };
+  const mount = { volumeId, fsType, parameters, attributes, target: handle.descriptor, beforehand, hasNewParameters };
   // Awaited here: the place and the look are held open until then.
   const { notGrown } = await mountVolume(pool, mount).catch(withdrawNote);
   if (hasNewParameters) await write(options);
@@ -80,9 +80,14 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
 }
 
 /** It may have grown since it was staged. ext4 grows before it is mounted, or by NodeExpandVolume. */
-async function growAgain(pool: Pool, fsType: FilesystemType, { mounted }: Sight, look: Look): Promise<undefined> {
+async function growAgain(
+  pool: Pool,
+  fsType: FilesystemType,
+  { mounted }: Observation,
+  handle: PathHandle,
+): Promise<undefined> {
   if (fsType === 'ext4' || mounted === undefined) return;
-  await using directory = cloneMount(pool.queue, look.descriptor, { readonly: false });
+  await using directory = cloneMount(pool.queue, handle.descriptor, { readonly: false });
   await growStaged(pool, fsType, directory, mounted.mount.source);
 }
 
@@ -91,7 +96,7 @@ function missing(path: string): FailedPrecondition {
   return new FailedPrecondition(`The staging directory ${shortPath(path)} does not exist: the caller makes it.`);
 }
 
-function requireDirectory({ occupant }: Sight, path: string): void {
+function requireDirectory({ occupant }: Observation, path: string): void {
   if (occupant.kind === 'nothing') throw missing(path);
   if (occupant.kind === 'file' || occupant.kind === 'other') {
     throw new InvalidArgument(`staging_target_path ${shortPath(path)} is no directory.`);

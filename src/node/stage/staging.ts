@@ -5,7 +5,7 @@ import type { NodeContext } from '../context.ts';
 import { completeAttributes } from '../mount/mount-options.ts';
 import type { StageNote } from '../notes.ts';
 import { identify, LazyMountTable } from '../path/observe.ts';
-import { lookAt, openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';
+import { openHandle, openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';
 import { checkTargetPath, type TargetPath } from '../path/target.ts';
 import type { Noted, WantedMount } from '../plan.ts';
 import type { Demand } from '../request.ts';
@@ -49,7 +49,7 @@ export async function stagedElsewhere(
   if ('problem' in target) return undefined;
   using place = await openStagingPlace(context, target, content, id);
   if (place === undefined) return undefined;
-  using look = await lookAt(context.queue, place);
-  const { mounted } = await identify(context, new LazyMountTable(context.queue), look, id);
+  using handle = await openHandle(context.queue, place);
+  const { mounted } = await identify(context, new LazyMountTable(context.queue), handle, id);
   return mounted?.owner?.id === id ? noted : undefined;
 }

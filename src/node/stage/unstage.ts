@@ -9,7 +9,7 @@ import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
 import { findIfPossible } from '../find.ts';
-import { type Undone, unmountWhile } from '../mount/unmount-stack.ts';
+import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';
 import type { Notes } from '../notes.ts';
 import { LazyMountTable, type Mounted, mountsOfDevices, type Owner, otherPaths } from '../path/observe.ts';
 import { openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';
@@ -74,13 +74,13 @@ function unmountStaged(
   path: string,
   volumeId: VolumeId,
   access: Mounted['access'],
-): Promise<Undone> {
-  return unmountWhile(context, place, volumeId, 'unstage/unmount', async (sight, mounts) => {
-    if (sight.mounted !== undefined && sight.mounted.access !== access) return 'stop';
-    const publishedAt = sight.mounted === undefined ? [] : await othersOf(context, sight.mounted, mounts);
-    const plan = planUnstage({ volumeId, path, at: sight.occupant, publishedAt });
+): Promise<Unmounted> {
+  return unmountStack(context, place, volumeId, 'unstage/unmount', async (observed, mounts) => {
+    if (observed.mounted !== undefined && observed.mounted.access !== access) return 'stop';
+    const publishedAt = observed.mounted === undefined ? [] : await othersOf(context, observed.mounted, mounts);
+    const plan = planUnstage({ volumeId, path, at: observed.occupant, publishedAt });
     if (plan !== 'unmount') return 'stop';
-    if (access === 'mount') await trimWhileQuick(sight.mounted?.owner);
+    if (access === 'mount') await trimWhileQuick(observed.mounted?.owner);
     return 'unmount';
   });
 }

@@ -107,8 +107,8 @@ export const connectionMutants: readonly Mutant[] = [
   {
     name: 'a stop finishes the calls that run',
     ...server,
-    text: 'const isIdle = await drain.idle(callGraceMs);',
-    replacement: 'const isIdle = await drain.idle(0);',
+    text: 'const isIdle = await inFlight.idle(callGraceMs);',
+    replacement: 'const isIdle = await inFlight.idle(0);',
     killer: 'test/grpc/server.test.ts',
     only: 'SIGTERM finishes the calls',
   },

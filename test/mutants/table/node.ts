@@ -49,7 +49,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a staging path is a directory',
     ...stage,
-    text: "  if (content.type === 'mount') requireDirectory(sight, staging.path);\n",
+    text: "  if (content.type === 'mount') requireDirectory(observed, staging.path);\n",
     replacement: '',
     only: 'ST08',
   },
@@ -177,8 +177,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'what is published is told before it is unstaged',
     ...unstage,
-    text: 'const publishedAt = sight.mounted === undefined ? [] : await',
-    replacement: 'const publishedAt = sight.mounted !== null ? [] : await',
+    text: 'const publishedAt = observed.mounted === undefined ? [] : await',
+    replacement: 'const publishedAt = observed.mounted !== null ? [] : await',
     only: 'US06: refuses while published',
   },
   {
@@ -407,7 +407,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a target that was made for a publish that failed goes',
     ...show,
-    text: '    if (look === undefined) await removeTarget(queue, place, isDirectory).catch(() => undefined);\n',
+    text: '    if (handle === undefined) await removeTarget(queue, place, isDirectory).catch(() => undefined);\n',
     replacement: '',
     killer: 'test/grpc/node-target.test.ts',
     only: 'PB17: .* at its last step',

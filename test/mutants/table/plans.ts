@@ -11,26 +11,26 @@ export const planMutants: readonly Mutant[] = [
     name: 'a stage over another mount is refused',
     ...plan,
     text: `    if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
-    if (sight.noted === 'different' || !isStagedAs(at, wanted)) throw`,
-    replacement: "    if (sight.noted === 'different' || !isStagedAs(at, wanted)) throw",
+    if (facts.noted === 'different' || !isStagedAs(at, wanted)) throw`,
+    replacement: "    if (facts.noted === 'different' || !isStagedAs(at, wanted)) throw",
   },
   {
     name: 'a stage with another capability than the noted one is refused',
     ...plan,
-    text: "if (sight.noted === 'different' || !isStagedAs(at, wanted)) throw",
+    text: "if (facts.noted === 'different' || !isStagedAs(at, wanted)) throw",
     replacement: 'if (!isStagedAs(at, wanted)) throw',
   },
   {
     name: 'a stage with other attributes than the mounted ones is refused',
     ...plan,
-    text: "if (sight.noted === 'different' || !isStagedAs(at, wanted)) throw",
-    replacement: "if (sight.noted === 'different') throw",
+    text: "if (facts.noted === 'different' || !isStagedAs(at, wanted)) throw",
+    replacement: "if (facts.noted === 'different') throw",
   },
   {
     name: 'a volume has one staging path',
     ...plan,
-    text: 'if (sight.stagedElsewhere !== undefined) {',
-    replacement: "if (sight.stagedElsewhere === '') {",
+    text: 'if (facts.stagedElsewhere !== undefined) {',
+    replacement: "if (facts.stagedElsewhere === '') {",
   },
   {
     name: 'a mount at a staging path hides no data',
@@ -66,26 +66,26 @@ export const planMutants: readonly Mutant[] = [
     name: 'a publish over another mount is refused',
     ...plan,
     text: `    if (at.volumeId !== volumeId) throw otherMount(volumeId, path, at);
-    if (sight.noted === 'different' || !shows(at, wanted))`,
-    replacement: "    if (sight.noted === 'different' || !shows(at, wanted))",
+    if (facts.noted === 'different' || !shows(at, wanted))`,
+    replacement: "    if (facts.noted === 'different' || !shows(at, wanted))",
   },
   {
     name: 'a publish with other arguments is refused',
     ...plan,
-    text: "if (sight.noted === 'different' || !shows(at, wanted)) throw",
-    replacement: "if (sight.noted === 'different') throw",
+    text: "if (facts.noted === 'different' || !shows(at, wanted)) throw",
+    replacement: "if (facts.noted === 'different') throw",
   },
   {
     name: 'a publish with another capability than the staged one is refused',
     ...plan,
-    text: "if (sight.noted === 'different' || stagedOtherwise) {",
+    text: "if (facts.noted === 'different' || stagedOtherwise) {",
     replacement: 'if (stagedOtherwise) {',
   },
   {
     name: 'without a note the mount itself is compared',
     ...plan,
-    text: "if (sight.noted === 'different' || stagedOtherwise) {",
-    replacement: "if (sight.noted === 'different') {",
+    text: "if (facts.noted === 'different' || stagedOtherwise) {",
+    replacement: "if (facts.noted === 'different') {",
   },
   {
     name: 'a mode for one pod is published once',
@@ -106,11 +106,11 @@ export const planMutants: readonly Mutant[] = [
   return at.kind === 'nothing' ? 'make-target' : 'use-target';
 }
 
-export type EphemeralSight`,
+export type EphemeralFacts`,
     replacement: `  return at.kind === 'nothing' ? 'make-target' : 'use-target';
 }
 
-export type EphemeralSight`,
+export type EphemeralFacts`,
   },
   {
     name: 'an ephemeral publish over another mount is refused',
