@@ -1,5 +1,6 @@
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 
@@ -29,9 +30,23 @@ const withoutReserve: Plugin = {
     onLoad({ filter: /\/zod\/v4\/locales\/index\.js$/ }, () => ({
       contents: "export { default as en } from './en.js';",
     }));
-    // grpc-js loads it only for channelz and ORCA, which are off.
-    onResolve({ filter: /^@grpc\/proto-loader$/ }, ({ path }) => ({ path, namespace: 'ballast' }));
-    onLoad({ filter: /.*/, namespace: 'ballast' }, () => ({ contents: 'module.exports = {};', loader: 'js' }));
+    // Of protobufjs what parses .proto files: the driver has a descriptor.
+    onResolve({ filter: /^protobufjs$/ }, ({ resolveDir }) => ({
+      path: createRequire(join(resolveDir, '_')).resolve('protobufjs/light.js'),
+    }));
+    // Of proto-loader the well-known .proto files, and descriptors of every message, which are for gRPC's reflection.
+    onLoad({ filter: /\/proto-loader\/build\/src\/util\.js$/ }, () => ({
+      contents: 'exports.addCommonProtos = () => undefined;',
+    }));
+    onLoad({ filter: /\/protobufjs\/ext\/descriptor\.js$/ }, ({ path }) => ({
+      contents: `
+        const { Enum, Root, Type } = require('protobufjs/light.js');
+        const none = { $type: { toObject: () => ({}) } };
+        Root.prototype.toDescriptor = () => ({ file: [] });
+        Type.prototype.toDescriptor = Enum.prototype.toDescriptor = () => none;
+      `,
+      resolveDir: dirname(path),
+    }));
   },
 };
 

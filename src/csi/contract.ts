@@ -1,23 +1,25 @@
-import protobuf from 'protobufjs/light.js';
+import {
+  type AnyDefinition,
+  fromJSON,
+  type MessageTypeDefinition,
+  type Options,
+  type ServiceDefinition,
+} from '@grpc/proto-loader';
 import { descriptorJson } from './generated/descriptor.ts';
+import { type MessageType, MessageTypes, type NamespaceJson } from './message-type.ts';
 
-/*
- * protobufjs is used directly. @grpc/proto-loader would do the same work, but it parses .proto files at start, and in
- * what it decodes an int64 is a string or a Long, never a bigint.
- */
-
-/** One RPC of the contract, with the way its messages take to and from bytes. */
+/** One RPC of the contract. */
 export interface Method {
   readonly name: string;
   /** As in the :path header: `/csi.v1.Node/NodeGetInfo`. */
   readonly path: string;
-  readonly requestType: protobuf.Type;
-  readonly responseType: protobuf.Type;
+  readonly requestType: MessageType;
+  readonly responseType: MessageType;
   readonly responseStream: boolean;
 }
 
 /** Every field is there, as the generated types say: an enum by name, an int64 as a bigint (L12). */
-const readOptions: protobuf.IConversionOptions = {
+const readOptions: Options = {
   longs: BigInt,
   enums: String,
   defaults: true,
@@ -26,31 +28,61 @@ const readOptions: protobuf.IConversionOptions = {
   oneofs: true,
 };
 
-/** The contract of proto/. Types resolve and compile when they are first used, so most of it costs nothing. */
-export const contract = protobuf.Root.fromJSON(JSON.parse(descriptorJson));
+// Made from proto/ when the driver is built: at run time no .proto text is parsed, and no file is needed.
+const descriptor: NamespaceJson = JSON.parse(descriptorJson);
+const definitions = fromJSON(descriptor, readOptions);
+
+/** The messages of proto/. */
+export const contract = new MessageTypes(descriptor);
 
 /** The methods of a service, by its full name. */
 export function methodsOf(serviceName: string): Method[] {
-  const service = contract.lookupService(serviceName);
-  return service.methodsArray.map((method) => ({
-    name: method.name,
-    path: `/${serviceName}/${method.name}`,
-    requestType: service.lookupType(method.requestType),
-    responseType: service.lookupType(method.responseType),
-    responseStream: method.responseStream === true,
-  }));
+  const methods = contract.namespace(`.${serviceName}`)?.methods;
+  const service = definitions[serviceName];
+  if (methods === undefined || service === undefined || isType(service)) {
+    throw new Error(`the contract has no service ${serviceName}`);
+  }
+  return Object.values(service).map(({ path, responseStream }) => {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    return { name, path, responseStream, ...messagesOf(name) };
+  });
+
+  function messagesOf(name: string): Pick<Method, 'requestType' | 'responseType'> {
+    const types = methods?.[name];
+    const requestType = types && contract.find(types.requestType, `.${serviceName}`);
+    const responseType = types && contract.find(types.responseType, `.${serviceName}`);
+    if (requestType && responseType) return { requestType, responseType };
+    throw new Error(`the contract does not say what ${serviceName}/${name} is asked and answers`);
+  }
 }
+
+/** A message of the contract by its name: `.csi.v1.Topology`. */
+type Named = Pick<MessageType, 'fullName'>;
 
 /**
  * Reads a message; unknown fields are dropped, malformed bytes or UTF-8 throw.
- * `T` is the generated interface of `type`. It holds because both are made from the same descriptor.
+ * `T` is the generated interface of `type`. It holds because both are made from the same proto/.
  */
-export function decode<T>(type: protobuf.Type, bytes: Uint8Array): T {
-  return type.toObject(type.decode(bytes), readOptions) as T;
+export function decode<T>(type: Named, bytes: Buffer): T {
+  return definitionOf(type).deserialize(bytes) as T;
 }
 
 /** Writes a message: a `Draft` of the generated interface of `type`. */
-export function encode(type: protobuf.Type, message: object): Buffer {
-  const bytes = type.encode(type.fromObject({ ...message })).finish();
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+export function encode(type: Named, message: object): Buffer {
+  return definitionOf(type).serialize(message);
+}
+
+function definitionOf({ fullName }: Named): MessageTypeDefinition<object, object> {
+  const definition = definitions[fullName.slice(1)];
+  if (definition === undefined || !isMessage(definition)) throw new Error(`the contract has no message ${fullName}`);
+  return definition;
+}
+
+function isMessage(definition: AnyDefinition): definition is MessageTypeDefinition<object, object> {
+  return isType(definition) && 'serialize' in definition;
+}
+
+/** A message or an enum; a service has its methods and nothing else. */
+function isType(definition: AnyDefinition): definition is Exclude<AnyDefinition, ServiceDefinition> {
+  return typeof definition.format === 'string';
 }

@@ -1,3 +1,5 @@
+import type { MethodDefinition } from '@grpc/proto-loader';
+
 /** What a service's handlers look like; the messages they are about are generated from proto/. */
 
 /** What a handler may know of the call beside its request. */
@@ -50,6 +52,23 @@ export interface ServerStream<Q, R> {
   readonly request: Q;
   readonly responses: R;
 }
+
+/** The RPCs of a service, from what the generator makes of it: only its handlers tell which of them answer with a stream. */
+export type MethodsOf<Definition, Implementation> = {
+  readonly [K in keyof Definition as RpcName<K>]: Definition[K] extends MethodDefinition<
+    infer _QIn,
+    infer _RIn,
+    infer Q,
+    infer R
+  >
+    ? Implementation[K & keyof Implementation] extends (call: never) => void
+      ? ServerStream<Q, R>
+      : Unary<Q, R>
+    : never;
+};
+
+/** Without what grpc-js says of RPCs of any name. */
+type RpcName<K> = string extends K ? never : number extends K ? never : K;
 
 /** The handlers of a service; an RPC without one is not offered. */
 export type HandlersOf<Methods> = {

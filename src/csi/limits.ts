@@ -1,5 +1,5 @@
-import protobuf from 'protobufjs/light.js';
 import { InvalidArgument } from '../volume/errors.ts';
+import type { Field, MessageType } from './message-type.ts';
 
 /*
  * How large the fields of a message may be (checklist L01-L11). The tables below say it by the name of a field, the
@@ -54,14 +54,14 @@ const notNegative: ReadonlySet<string> = new Set([
 
 type Check = (value: unknown) => void;
 
-const checks = new Map<protobuf.Type, Check>();
+const checks = new Map<MessageType, Check>();
 
 /**
  * Checks every field of a decoded message of CSI, nested ones too. What there is to check is found out once for each
  * type. The kubelet's own messages have no limits.
  * @throws InvalidArgument that names the field, never its value: it may be a secret
  */
-export function checkLimits(type: protobuf.Type, message: object): void {
+export function checkLimits(type: MessageType, message: object): void {
   let check = checks.get(type);
   if (check === undefined) {
     const isLimited = type.fullName.startsWith('.csi.v1.');
@@ -71,10 +71,10 @@ export function checkLimits(type: protobuf.Type, message: object): void {
   check(message);
 }
 
-function messageCheck(type: protobuf.Type, prefix: string): Check | undefined {
+function messageCheck(type: MessageType, prefix: string): Check | undefined {
   const fields: (readonly [name: string, check: Check])[] = [];
-  for (const field of type.fieldsArray) {
-    const check = fieldCheck(field.resolve(), `${prefix}${field.name}`);
+  for (const field of type.fields) {
+    const check = fieldCheck(field, `${prefix}${field.name}`);
     if (check !== undefined) fields.push([field.name, check]);
   }
   if (fields.length === 0) return undefined;
@@ -84,21 +84,21 @@ function messageCheck(type: protobuf.Type, prefix: string): Check | undefined {
   };
 }
 
-function fieldCheck(field: protobuf.Field, path: string): Check | undefined {
-  if (field.map) return mapCheck(path);
+function fieldCheck(field: Field, path: string): Check | undefined {
+  if (field.isMap) return mapCheck(path);
   const listBytes = listBytesByField.get(field.name);
   if (listBytes !== undefined) return listCheck(listBytes, path);
   const check = valueCheck(field, path);
-  if (check === undefined || !field.repeated) return check;
+  if (check === undefined || !field.isRepeated) return check;
   return (list) => {
     if (Array.isArray(list)) for (const value of list) check(value);
   };
 }
 
-function valueCheck(field: protobuf.Field, path: string): Check | undefined {
+function valueCheck(field: Field, path: string): Check | undefined {
   if (field.type === 'string') return stringCheck(field.name, path);
   if (notNegative.has(field.name)) return notNegativeCheck(path);
-  return field.resolvedType instanceof protobuf.Type ? messageCheck(field.resolvedType, `${path}.`) : undefined;
+  return field.message === undefined ? undefined : messageCheck(field.message, `${path}.`);
 }
 
 function stringCheck(name: string, path: string): Check {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import protobuf from 'protobufjs/light.js';
 import { contract, decode, encode } from './contract.ts';
+import { descriptorJson } from './generated/descriptor.ts';
 import { redact, redacted } from './redact.ts';
 
 function loggable(typeName: string, message: object): Record<string, unknown> {
@@ -9,7 +10,7 @@ function loggable(typeName: string, message: object): Record<string, unknown> {
   return redact(type, decode<object>(type, encode(type, message)));
 }
 
-const csi = contract.lookup('csi.v1');
+const csi = protobuf.Root.fromJSON(JSON.parse(descriptorJson)).lookup('csi.v1');
 assert.ok(csi instanceof protobuf.Namespace);
 const withSecrets = csi.nestedArray.filter(
   (object) => object instanceof protobuf.Type && object.fieldsArray.some((field) => field.name === 'secrets'),

@@ -1,4 +1,4 @@
-import protobuf from 'protobufjs/light.js';
+import type { Field, MessageType } from './message-type.ts';
 
 /** What stands in a log line for something that must not be there. */
 export const redacted = '[redacted]';
@@ -8,19 +8,19 @@ export const redacted = '[redacted]';
  * flags (X02), and without what a pod's attributes may say against the rules. Fields that have their default are left
  * out, and an int64 is written as text.
  */
-export function redact(type: protobuf.Type, message: object): Record<string, unknown> {
+export function redact(type: MessageType, message: object): Record<string, unknown> {
   const values: Readonly<Record<string, unknown>> = { ...message };
   const copy: Record<string, unknown> = {};
-  for (const field of type.fieldsArray) {
+  for (const field of type.fields) {
     const value = values[field.name];
     if (isDefault(field, value)) continue;
-    copy[field.name] = isSensitive(field) ? redacted : loggable(field.resolve(), value);
+    copy[field.name] = isSensitive(field) ? redacted : loggable(field, value);
   }
   return copy;
 }
 
-function isSensitive(field: protobuf.Field): boolean {
-  return field.options?.['(csi_secret)'] === true || field.name === 'mount_flags';
+function isSensitive(field: Field): boolean {
+  return field.isSecret || field.name === 'mount_flags';
 }
 
 /** Tokens of the pod, which the kubelet may add; and URLs with a user, a password or a query in them. */
@@ -34,17 +34,17 @@ function loggableMap(map: object): Record<string, unknown> {
   );
 }
 
-function loggable(field: protobuf.Field, value: unknown): unknown {
-  if (field.map && typeof value === 'object' && value !== null) return loggableMap(value);
+function loggable(field: Field, value: unknown): unknown {
+  if (field.isMap && typeof value === 'object' && value !== null) return loggableMap(value);
   if (Array.isArray(value)) return value.map((element) => loggable(field, element));
   if (typeof value === 'bigint') return value.toString();
-  const type = field.resolvedType;
-  return type instanceof protobuf.Type && typeof value === 'object' && value !== null ? redact(type, value) : value;
+  const type = field.message;
+  return type !== undefined && typeof value === 'object' && value !== null ? redact(type, value) : value;
 }
 
-function isDefault(field: protobuf.Field, value: unknown): boolean {
+function isDefault(field: Field, value: unknown): boolean {
   if (value === null || value === undefined || value === '' || value === false) return true;
   if (value === 0 || value === 0n || value === 'UNKNOWN') return true;
   if (Array.isArray(value)) return value.length === 0;
-  return field.map && Object.keys(value).length === 0;
+  return field.isMap && Object.keys(value).length === 0;
 }

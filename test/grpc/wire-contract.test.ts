@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import protobuf from 'protobufjs';
 import { generateWire } from '../../scripts/generate-wire.ts';
-import { contract } from '../../src/csi/contract.ts';
+import { descriptorJson } from '../../src/csi/generated/descriptor.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /*
@@ -33,9 +33,9 @@ function parsed(): protobuf.Root {
   return root;
 }
 
-/** What the driver has in memory, resolved: its own root resolves a type when it is first used. */
+/** What the driver gives to proto-loader. */
 function loaded(): protobuf.Root {
-  const root = protobuf.Root.fromJSON(contract.toJSON());
+  const root = protobuf.Root.fromJSON(JSON.parse(descriptorJson));
   root.resolveAll();
   return root;
 }
@@ -155,11 +155,17 @@ describe('the contract', () => {
 });
 
 describe('src/csi/generated', () => {
-  for (const { name, text } of generateWire(protoDirectory)) {
+  const files = generateWire(protoDirectory);
+  for (const { name, text } of files) {
     test(`${name} is up to date with proto/ (npm run generate)`, () => {
       assert.equal(readFileSync(new URL(name, generatedDirectory), 'utf8'), text);
     });
   }
+
+  test('nothing else is there', () => {
+    const there = readdirSync(generatedDirectory, { recursive: true, withFileTypes: true });
+    assert.equal(there.filter((entry) => entry.isFile()).length, files.length);
+  });
 
   test('L12 int64 stays exact in the bundle: protobufjs finds its Long there as well', async () => {
     using scratch = new Scratch('wire');

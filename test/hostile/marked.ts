@@ -1,10 +1,11 @@
 import protobuf from 'protobufjs/light.js';
 import { decode, encode } from '../../src/csi/contract.ts';
+import { reflected } from '../support/reflection.ts';
 import type { RawRequest } from './raw-client.ts';
 
 /** The same request with the marker in everything that may be a secret (X01, X02): in each secret, and in mount flags. */
 export function marked({ bytes, method }: RawRequest, marker: string, flags: readonly string[]): RawRequest {
-  const type = method.requestType;
+  const type = reflected(method.requestType);
   let message: object;
   try {
     message = decode<object>(type, bytes);

@@ -1,6 +1,7 @@
 import fc, { type Arbitrary } from 'fast-check';
 import protobuf from 'protobufjs/light.js';
 import { decode, encode, type Method } from '../../src/csi/contract.ts';
+import { reflected } from '../support/reflection.ts';
 import { hostileInt32, hostileInt64, hostileMap, hostileString, spoiled } from './strings.ts';
 
 /** What is there to be named in a request, so that some of them get far. */
@@ -52,7 +53,7 @@ export class HostileRequest {
 
 /** Requests for a method: some that are right, many with one thing wrong, some with everything, some garbled. */
 export function requestsFor(method: Method, lexicon: Lexicon): Arbitrary<HostileRequest> {
-  return bytesFor(method.requestType, lexicon).map((bytes) => new HostileRequest(method, bytes));
+  return bytesFor(reflected(method.requestType), lexicon).map((bytes) => new HostileRequest(method, bytes));
 }
 
 function bytesFor(type: protobuf.Type, lexicon: Lexicon): Arbitrary<Buffer> {

@@ -5,15 +5,15 @@ export const redactionMutants: readonly Mutant[] = [
   {
     name: 'fields that the contract calls secret are not logged',
     file: 'src/csi/redact.ts',
-    text: "field.options?.['(csi_secret)'] === true || field.name === 'mount_flags'",
+    text: "field.isSecret || field.name === 'mount_flags'",
     replacement: "field.name === 'mount_flags'",
     killer: 'src/csi/redact.test.ts',
   },
   {
     name: 'mount flags are not logged',
     file: 'src/csi/redact.ts',
-    text: "field.options?.['(csi_secret)'] === true || field.name === 'mount_flags'",
-    replacement: "field.options?.['(csi_secret)'] === true",
+    text: "field.isSecret || field.name === 'mount_flags'",
+    replacement: 'field.isSecret',
     killer: 'src/csi/redact.test.ts',
   },
   {

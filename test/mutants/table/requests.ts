@@ -198,8 +198,8 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'nested messages have limits, too',
     ...limits,
-    text: 'return field.resolvedType instanceof protobuf.Type ? messageCheck',
-    replacement: 'return field.name.length < 3 && field.resolvedType instanceof protobuf.Type ? messageCheck',
+    text: 'return field.message === undefined ? undefined',
+    replacement: 'return field.name.length >= 3 || field.message === undefined ? undefined',
   },
   {
     name: 'the elements of a list have limits, too',
