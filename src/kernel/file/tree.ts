@@ -1,0 +1,128 @@
+import { constants } from 'node:fs';
+import { Descriptor, invokeToOpen, openFile, openFlags } from '../call/descriptor.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
+import { isErrno, KernelError } from '../call/errno.ts';
+import { invoke, type Lent, libcCall, systemCall } from '../call/libc.ts';
+import { type FileStatus, statusOf } from './path.ts';
+
+/*
+ * Trees that belong to others: a pod may have filled them with anything, and may still have a part of one open. So every
+ * step is one name from a directory that is open, which follows no symlink and enters no mount (openat2(2)); and names
+ * are bytes, as they need not be UTF-8.
+ */
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const RESOLVE_NO_XDEV = 0x01n;
+const RESOLVE_NO_MAGICLINKS = 0x02n;
+const RESOLVE_NO_SYMLINKS = 0x04n;
+const RESOLVE_BENEATH = 0x08n;
+const howBytes = 24;
+const ELOOP = 40;
+
+const openat2Call = systemCall<readonly [Lent, Uint8Array, Uint8Array, number]>('openat2', 437, [
+  'int',
+  'void *',
+  'void *',
+  'size_t',
+]);
+const getdentsCall = libcCall<readonly [Lent, Uint8Array, number]>(
+  'long getdents64(int fd, void *memory, size_t length)',
+);
+
+/** A name in a directory. */
+export interface TreeName {
+  /** With the NUL that C wants at its end. */
+  readonly bytes: Buffer;
+  /** For messages. */
+  readonly text: string;
+}
+
+/** How much of a directory is in memory at a time. */
+const namesBytes = 64 * 1024;
+/** struct linux_dirent64 (getdents64(2)). */
+const recordLengthAt = 16;
+const nameAt = 19;
+
+/** The next names of a directory that is open for reading; none at its end. */
+export async function nextNames(queue: DiskQueue, directory: Descriptor): Promise<TreeName[]> {
+  const memory = Buffer.alloc(namesBytes);
+  const length = await invoke(queue, getdentsCall, [directory, memory, memory.length], directory.path);
+  const names: TreeName[] = [];
+  for (let at = 0; at < length; at += memory.readUInt16LE(at + recordLengthAt)) {
+    const start = at + nameAt;
+    const end = memory.indexOf(0, start);
+    const text = memory.toString('utf8', start, end);
+    if (text !== '.' && text !== '..') names.push({ bytes: memory.subarray(start, end + 1), text });
+  }
+  // A page with nothing but these two is not the end.
+  return names.length === 0 && length > 0 ? nextNames(queue, directory) : names;
+}
+
+/** Opens a directory in a directory for reading. @throws KernelError EXDEV if something is mounted on it */
+export function openSubdirectory(queue: DiskQueue, directory: Descriptor, name: TreeName): Promise<Descriptor> {
+  return open(queue, directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+/** Opens (O_PATH) whatever has the name, a symlink itself. @throws KernelError EXDEV if something is mounted on it */
+export function openEntry(queue: DiskQueue, directory: Descriptor, name: TreeName): Promise<Descriptor> {
+  return open(queue, directory, name, openFlags.O_PATH | O_NOFOLLOW);
+}
+
+async function open(queue: DiskQueue, directory: Descriptor, name: TreeName, flags: number): Promise<Descriptor> {
+  const how = Buffer.alloc(howBytes);
+  how.writeBigUInt64LE(BigInt(flags | openFlags.O_CLOEXEC), 0);
+  how.writeBigUInt64LE(RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS, 16);
+  const path = `${directory.path}/${name.text}`;
+  const fd = await invokeToOpen(queue, openat2Call, [directory, name.bytes, how, how.length], path);
+  return new Descriptor(fd, path, (flags & openFlags.O_PATH) === 0 ? queue : undefined);
+}
+
+/** Something in a tree: a regular file or directory is open for reading, everything else as by O_PATH. */
+export interface TreeEntry {
+  readonly file: Descriptor;
+  readonly status: FileStatus;
+}
+
+/** One directory inside the other; each of them is open meanwhile. What programs make is far below it. */
+const deepest = 400;
+
+/**
+ * Visits a directory and all that lies below it, each directory before what is in it.
+ * @throws KernelError EXDEV if something is mounted in it; ELOOP if it is deeper than anything that programs make
+ */
+export async function walkTree(
+  queue: DiskQueue,
+  root: Descriptor,
+  visit: (entry: TreeEntry) => Promise<void>,
+  signal?: AbortSignal,
+): Promise<void> {
+  await using directory = await openFile(queue, root, O_RDONLY | O_DIRECTORY);
+  await visit({ file: directory, status: await statusOf(queue, directory) });
+  await walkBelow(directory, 1);
+
+  async function walkBelow(parent: Descriptor, depth: number): Promise<void> {
+    if (depth > deepest) throw new KernelError({ syscall: 'openat2', errno: ELOOP, path: parent.path });
+    for (;;) {
+      const names = await nextNames(queue, parent);
+      if (names.length === 0) return;
+      for (const name of names) {
+        signal?.throwIfAborted();
+        await visitName(parent, name, depth);
+      }
+    }
+  }
+
+  async function visitName(parent: Descriptor, name: TreeName, depth: number): Promise<void> {
+    await using entry = await openEntry(queue, parent, name);
+    const status = await statusOf(queue, entry);
+    if (status.kind !== 'directory' && status.kind !== 'file') return await visit({ file: entry, status });
+    await using file = await openFile(queue, entry, O_RDONLY | O_NONBLOCK);
+    await visit({ file, status });
+    if (status.kind === 'directory') await walkBelow(file, depth + 1);
+  }
+}
+
+/** For `catch`: whether a walk met something that is mounted in the tree. */
+export function isMountInside(error: unknown): boolean {
+  return isErrno(error, 'EXDEV');
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { mkdir, readdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { openFile, openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { statusOf } from '../../src/kernel/file/path.ts';
+import { ProjectQuota } from '../../src/kernel/file/project-quota.ts';
+import { walkTree } from '../../src/kernel/file/tree.ts';
+import { emptyDirectory, removeTree } from '../../src/kernel/file/tree-removal.ts';
+import { openDescriptors, queue, run, scratch } from './fixture.ts';
+
+/** A directory so deep that no path leads to its end: made by moving what is there into a new one. */
+async function deepDirectory(parent: string, depth: number): Promise<void> {
+  await mkdir(join(parent, 'tree'));
+  await writeFile(join(parent, 'tree', 'deepest'), '');
+  for (let level = 1; level < depth; level++) {
+    await mkdir(join(parent, 'next'));
+    await rename(join(parent, 'tree'), join(parent, 'next', 'inside-of-the-directory-before'));
+    await rename(join(parent, 'next'), join(parent, 'tree'));
+  }
+}
+
+describe('removeTree', () => {
+  test('removes files, links, sockets, names that are no UTF-8, and trees deeper than any path', async (t) => {
+    const directory = await scratch(t);
+    await deepDirectory(directory, 300);
+    const tree = join(directory, 'tree');
+    await mkdir(join(directory, 'kept'));
+    await writeFile(join(directory, 'kept', 'file'), 'x');
+    await symlink(join(directory, 'kept'), join(tree, 'link'));
+    await run('mkfifo', [join(tree, 'fifo')]);
+    await writeFile(Buffer.concat([Buffer.from(`${tree}/`), Buffer.from([0xff, 0xfe])]), '');
+    for (let index = 0; index < 3000; index++)
+      await writeFile(join(tree, `a-file-of-many-with-a-long-name-${index}`), '');
+    const before = await openDescriptors();
+    {
+      await using parent = await openReadOnly(queue, directory);
+      await removeTree(queue, parent, 'tree');
+      await removeTree(queue, parent, 'tree');
+    }
+    assert.deepEqual(await readdir(directory), ['kept']);
+    assert.deepEqual(await readdir(join(directory, 'kept')), ['file']);
+    assert.deepEqual([...(await openDescriptors()).keys()], [...before.keys()]);
+  });
+
+  test('removes what is marked as immutable or to be appended to only', async (t) => {
+    const directory = await scratch(t);
+    const tree = join(directory, 'tree');
+    await mkdir(join(tree, 'immutable'), { recursive: true });
+    await writeFile(join(tree, 'immutable', 'file'), '');
+    await writeFile(join(tree, 'log'), '');
+    await run('chattr', ['+a', join(tree, 'log')]);
+    await run('chattr', ['+i', join(tree, 'immutable')]);
+    await emptyDirectory(queue, directory, () => false);
+    assert.deepEqual(await readdir(directory), []);
+  });
+
+  test('leaves what is mounted in the tree alone, and says so', async (t) => {
+    const directory = await scratch(t);
+    const tree = join(directory, 'tree');
+    const other = join(directory, 'other');
+    await mkdir(join(tree, 'mounted'), { recursive: true });
+    await mkdir(other);
+    await writeFile(join(other, 'precious'), '');
+    // Of the same filesystem: its device number tells nothing.
+    await run('mount', ['--bind', other, join(tree, 'mounted')]);
+    await using parent = await openReadOnly(queue, directory);
+    await assert.rejects(removeTree(queue, parent, 'tree'), { code: 'EXDEV' });
+    assert.deepEqual(await readdir(other), ['precious']);
+  });
+
+  test('stops when it is told to, and is gone on with later', async (t) => {
+    const directory = await scratch(t);
+    await mkdir(join(directory, 'tree'));
+    await writeFile(join(directory, 'tree', 'file'), '');
+    const stopped = AbortSignal.abort();
+    await assert.rejects(
+      emptyDirectory(queue, directory, () => false, stopped),
+      { name: 'AbortError' },
+    );
+    assert.deepEqual(await readdir(directory), ['tree']);
+    await emptyDirectory(queue, directory, (name) => name === 'left');
+    assert.deepEqual(await readdir(directory), []);
+  });
+});
+
+describe('walkTree', () => {
+  test('visits each inode once, opens neither devices nor FIFOs, and refuses mounts and what is too deep', async (t) => {
+    const directory = await scratch(t);
+    const tree = join(directory, 'tree');
+    await mkdir(join(tree, 'sub'), { recursive: true });
+    await writeFile(join(tree, 'sub', 'file'), '');
+    await run('mkfifo', [join(tree, 'fifo')]);
+    await run('mknod', [join(tree, 'device'), 'b', '7', '9999']);
+    await symlink('/', join(tree, 'link'));
+    await using root = await openReadOnly(queue, tree);
+    const seen: string[] = [];
+    await walkTree(queue, root, async ({ file, status }) => {
+      seen.push(`${file.path.slice(tree.length)} ${status.kind}`);
+    });
+    assert.deepEqual(seen.sort(), [
+      ' directory',
+      '/device block',
+      '/fifo other',
+      '/link symlink',
+      '/sub directory',
+      '/sub/file file',
+    ]);
+    await mkdir(join(tree, 'mounted'));
+    await run('mount', ['--bind', '/dev', join(tree, 'mounted')]);
+    await assert.rejects(
+      walkTree(queue, root, async () => undefined),
+      { code: 'EXDEV' },
+    );
+    const deep = join(directory, 'deep');
+    await mkdir(deep);
+    await deepDirectory(deep, 450);
+    await using deepRoot = await openReadOnly(queue, deep);
+    await assert.rejects(
+      walkTree(queue, deepRoot, async () => undefined),
+      { code: 'ELOOP' },
+    );
+    await emptyDirectory(queue, deep, () => false);
+  });
+});
+
+test('a filesystem without project quota says so', async (t) => {
+  const directory = await scratch(t);
+  for (const path of [directory, '/proc', '/dev']) {
+    await using file = await openFile(queue, path, 0);
+    const { device } = await statusOf(queue, file);
+    assert.ok(device.minor >= 0);
+    assert.deepEqual(await new ProjectQuota(queue, file).state(), { isAccounted: false, isEnforced: false });
+  }
+});
