@@ -81,10 +81,10 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
       await pool.close();
     });
 
-    test('both filesystems of a volume and its clone are mounted side by side, each with a UUID of its own', async () => {
+    test('the filesystems of a volume, its clone and a restored snapshot are mounted side by side, each with a UUID of its own', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      for (const fsType of ['xfs', 'btrfs'] as const) {
+      for (const fsType of pool.capabilities.filesystems) {
         const content = { type: 'mount', fsType } as const;
         const sizeBytes = 320n * mebibyte;
         const source = await pool.create(volumeSpec(fsType, { content, sizeBytes }));
@@ -92,12 +92,19 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
           type: 'volume',
           id: source.id,
         });
+        const [cut] = await pool.cut([snapshotSpec(`snap ${fsType}`, source.id)]);
+        assert.ok(cut);
+        const restored = await pool.create(volumeSpec(`restored ${fsType}`, { content, sizeBytes }), {
+          type: 'snapshot',
+          id: cut.id,
+        });
         await using first = await mounted(pool, source.id, scratch);
         await using second = await mounted(pool, clone.id, scratch);
-        const uuids = [first, second].map(({ devicePath }) =>
+        await using third = await mounted(pool, restored.id, scratch);
+        const uuids = [first, second, third].map(({ devicePath }) =>
           execFileSync('blkid', ['-p', '-o', 'value', '-s', 'UUID', devicePath], { encoding: 'utf8' }),
         );
-        assert.notEqual(uuids[0], uuids[1]);
+        assert.equal(new Set(uuids).size, 3);
       }
       await pool.close();
     });

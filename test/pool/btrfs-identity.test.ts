@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
@@ -31,7 +32,7 @@ describe('the UUID of a cloned btrfs', () => {
       const before = superblocks(path);
       for (let time = 0; time < 2; time++) {
         const [previous] = superblocks(path)('fsid');
-        assert.equal(await newBtrfsUuid(queue, path), false);
+        assert.equal(await newBtrfsUuid(queue, path, randomBytes(16)), false);
         const after = superblocks(path);
         const [uuid] = after('fsid');
         assert.notEqual(uuid, previous);
@@ -51,7 +52,7 @@ describe('the UUID of a cloned btrfs', () => {
     const file = openSync(path, 'r+');
     writeSync(file, 'damage', (64 << 10) + 300);
     closeSync(file);
-    await assert.rejects(newBtrfsUuid(queue, path), DataLoss);
+    await assert.rejects(newBtrfsUuid(queue, path, randomBytes(16)), DataLoss);
     for (const sum of superblocks(path)('csum')) assert.match(sum, /DON'T MATCH|\[match\]/);
   });
 });

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { blake2b } from '@noble/hashes/blake2.js';
+import { allOnes, crc32c } from './crc32c.ts';
 
 /**
  * The checksums that btrfs knows, by the number that the superblock has for each (btrfs(5), CHECKSUM ALGORITHMS): of a
@@ -9,7 +10,7 @@ import { blake2b } from '@noble/hashes/blake2.js';
 export function btrfsChecksum(type: number, data: Buffer): Buffer | undefined {
   switch (type) {
     case 0:
-      return crc32c(data);
+      return crc32cChecksum(data);
     case 1:
       return xxhash64(data);
     case 2:
@@ -21,17 +22,9 @@ export function btrfsChecksum(type: number, data: Buffer): Buffer | undefined {
   }
 }
 
-/** RFC 3720, appendix B.4: the polynomial of Castagnoli, bits reflected. */
-const castagnoli = 0x82f63b78;
-
-function crc32c(data: Buffer): Buffer {
-  let register = 0xffffffff;
-  for (const byte of data) {
-    register ^= byte;
-    for (let bit = 0; bit < 8; bit++) register = (register >>> 1) ^ (register & 1 ? castagnoli : 0);
-  }
+function crc32cChecksum(data: Buffer): Buffer {
   const checksum = Buffer.alloc(4);
-  checksum.writeUInt32LE(~register >>> 0);
+  checksum.writeUInt32LE(~crc32c(allOnes, data) >>> 0);
   return checksum;
 }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
@@ -13,10 +12,9 @@ import { hasLog, isSuperblock, superblockBytes, superblockOffsets, withUuid } fr
  * mounts no filesystem whose UUID another one has that is mounted, as the source may be.
  * @returns whether there is a log to be replayed
  */
-export async function newBtrfsUuid(queue: DiskQueue, path: string): Promise<boolean> {
+export async function newBtrfsUuid(queue: DiskQueue, path: string, uuid: Buffer): Promise<boolean> {
   await using image = await openFile(queue, path, constants.O_RDWR);
   const { sizeBytes } = await statusOf(queue, image);
-  const uuid = Buffer.from(randomUUID().replaceAll('-', ''), 'hex');
   let withLog: boolean | undefined;
   for (const offsetBytes of superblockOffsets) {
     if (offsetBytes + BigInt(superblockBytes) > sizeBytes) break;

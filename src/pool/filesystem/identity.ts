@@ -1,49 +1,98 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { newXfsUuid } from '../../command/identity.ts';
+import { setExt4Uuid, setXfsUuid } from '../../command/identity.ts';
 import { CommandError } from '../../command/run.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { MountParameter } from '../../kernel/mount/mount.ts';
+import { DataLoss } from '../../volume/errors.ts';
 import { mountBriefly, type PrivateImage, withDevice } from './brief-mount.ts';
 import { newBtrfsUuid } from './btrfs-identity.ts';
+import { newExt4Uuid } from './ext4-identity.ts';
+import { newXfsUuid } from './xfs-identity.ts';
 
 /**
- * Gives a cloned filesystem a UUID of its own: XFS and btrfs refuse to be mounted beside another one with the same.
- * ext4 does not mind, and keeps its UUID.
+ * Gives a cloned filesystem a UUID of its own: XFS and btrfs refuse to be mounted beside another one with the same, and
+ * whatever finds an ext4 by its UUID must not find two. No program is run, but for filesystems of old kinds. The caller
+ * syncs the image.
  */
 export async function giveNewIdentity(queue: DiskQueue, image: PrivateImage): Promise<void> {
+  const text = randomUUID();
+  const uuid = { text, bytes: Buffer.from(text.replaceAll('-', ''), 'hex') };
   switch (image.fsType) {
     case 'ext4':
-      return;
+      return identifyExt4(queue, image, uuid);
     case 'btrfs':
       // A freeze and an unmount both end with a commit; a power cut leaves a log. A device that is read-only, as a clone's
       // may be, could not replay it.
-      if (await newBtrfsUuid(queue, image.path))
-        await withDevice(queue, image, (path) => mountBriefly(queue, 'btrfs', path));
+      if (await newBtrfsUuid(queue, image.path, uuid.bytes)) await replay(queue, image, []);
       return;
     case 'xfs':
-      return withDevice(queue, image, (devicePath) => identifyXfs(queue, devicePath));
+      return identifyXfs(queue, image, uuid);
   }
 }
 
-async function identifyXfs(queue: DiskQueue, devicePath: string): Promise<void> {
-  try {
-    await newXfsUuid(devicePath);
-  } catch (error) {
-    if (!(error instanceof CommandError)) throw error;
+interface Uuid {
+  readonly text: string;
+  readonly bytes: Buffer;
+}
+
+async function identifyExt4(queue: DiskQueue, image: PrivateImage, uuid: Uuid): Promise<void> {
+  const identify = () => newExt4Uuid(queue, image.path, uuid.bytes);
+  let outcome = await identify();
+  if (outcome === 'journal') {
+    // Cut after a crash of its node. What is left to be initialised is left.
+    await replay(queue, image, [['noinit_itable']]);
+    outcome = await patiently(identify, 'journal');
+  }
+  if (outcome === 'journal') throw notReplayed(image);
+  if (outcome === 'program') await setExt4Uuid(image.path, uuid.text);
+}
+
+async function identifyXfs(queue: DiskQueue, image: PrivateImage, uuid: Uuid): Promise<void> {
+  const identify = () => newXfsUuid(queue, image.path, uuid.bytes);
+  let outcome = await identify();
+  // The second time the record of the unmount may have come to lie across the end of the log.
+  for (let time = 0; outcome === 'log' && time < 2; time++) {
     // Cut from a mounted filesystem its log is not empty: mounting replays it, unmounting leaves it empty.
-    await mountBriefly(queue, 'xfs', devicePath, [['nouuid']]);
-    await patiently(() => newXfsUuid(devicePath));
+    await replay(queue, image, [['nouuid']]);
+    outcome = await patiently(identify, 'log');
   }
+  if (outcome === 'log') throw notReplayed(image);
+  if (outcome === 'program') await identifyOldXfs(queue, image, uuid);
 }
 
-/** A program that is just being started has our descriptors too, that of the mount as well, until it executes. */
-async function patiently(work: () => Promise<void>): Promise<void> {
+/** Without checksums (crc=0). */
+async function identifyOldXfs(queue: DiskQueue, image: PrivateImage, { text }: Uuid): Promise<void> {
+  await withDevice(queue, image, async (devicePath) => {
+    const identify = () => setXfsUuid(devicePath, text).then(() => true, isRefused);
+    if (await identify()) return;
+    await mountBriefly(queue, 'xfs', devicePath, [['nouuid']]);
+    if (!(await patiently(identify, false))) await setXfsUuid(devicePath, text);
+  });
+}
+
+function isRefused(error: unknown): false {
+  if (error instanceof CommandError) return false;
+  throw error;
+}
+
+function replay(queue: DiskQueue, image: PrivateImage, parameters: readonly MountParameter[]): Promise<void> {
+  return withDevice(queue, image, (devicePath) => mountBriefly(queue, image.fsType, devicePath, parameters));
+}
+
+/**
+ * Tries again as long as it gets this answer, for a second. A program that is just being started has our descriptors too,
+ * that of a mount as well, until it executes.
+ */
+async function patiently<T>(work: () => Promise<T>, busy: T): Promise<T> {
   for (const pauseMs of [1, 10, 100, 1000]) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error;
-      await delay(pauseMs);
-    }
+    const answer = await work();
+    if (answer !== busy) return answer;
+    await delay(pauseMs);
   }
-  await work();
+  return work();
+}
+
+function notReplayed({ fsType, path }: PrivateImage): DataLoss {
+  return new DataLoss(`the ${fsType} in ${path}, just cloned, keeps a log that cannot be replayed: check its source.`);
 }

@@ -6,6 +6,10 @@ const standstill = { file: 'src/pool/freeze/standstill.ts', killer: 'test/pool/f
 const cuts = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/grpc/clone-copy.test.ts' } as const;
 const group = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/contract/image.test.ts' } as const;
 const source = { file: 'src/pool/freeze/freeze-target.ts', killer: 'test/grpc/snapshot.test.ts' } as const;
+const ext4 = { file: 'src/pool/filesystem/ext4-identity.ts', killer: 'test/pool/ext4-identity.test.ts' } as const;
+const ext4Blocks = { ...ext4, file: 'src/pool/filesystem/ext4-superblock.ts' } as const;
+const xfs = { file: 'src/pool/filesystem/xfs-identity.ts', killer: 'test/pool/xfs-identity.test.ts' } as const;
+const xfsLog = { ...xfs, file: 'src/pool/filesystem/xfs-log.ts' } as const;
 
 /** Copies that are whole, and cuts at one instant. */
 export const copyMutants: readonly Mutant[] = [
@@ -136,5 +140,47 @@ export const copyMutants: readonly Mutant[] = [
       "      if (!isErrno(error, 'EBUSY')) throw error;\n      if (error) return;\n      throw new FailedPrecondition(",
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*somebody else froze',
+  },
+  {
+    name: 'an ext4 with a journal to be replayed gets its UUID after that',
+    ...ext4,
+    text: "  if (needsRecovery) return 'journal';\n",
+    replacement: '',
+    only: 'after a crash',
+  },
+  {
+    name: 'an ext4 whose UUID is a key keeps it',
+    ...ext4,
+    text: "  if (keepsUuid) return 'kept';\n",
+    replacement: '',
+    only: 'what is encrypted',
+  },
+  {
+    name: 'an ext4 whose groups have checksums by its UUID is left to a program',
+    ...ext4,
+    text: "  if (hasGroupChecksums) return 'program';\n",
+    replacement: '',
+    only: 'no checksums and groups of the old kind',
+  },
+  {
+    name: 'an ext4 keeps the seed of its checksums under another UUID',
+    ...ext4Blocks,
+    text: '(block.readUInt32LE(at.incompat) | INCOMPAT_CSUM_SEED) >>> 0',
+    replacement: 'block.readUInt32LE(at.incompat)',
+    only: 'as the driver makes it',
+  },
+  {
+    name: 'the last record of the log of an XFS gets the UUID, too',
+    ...xfs,
+    text: '    writeAt(queue, image, bytes.subarray(0, log.logBlockBytes), logOffset(firstBlock)),\n',
+    replacement: '',
+    only: 'as the driver makes it',
+  },
+  {
+    name: 'the log of an XFS ends with an unmount before its UUID is changed',
+    ...xfsLog,
+    text: '    bytes.readUInt32BE(at.operations) === 1 &&\n    bytes.readUInt8(dataStart + operationAt.client) === CLIENT_LOG &&\n    (bytes.readUInt8(dataStart + operationAt.flags) & UNMOUNT_TRANS) !== 0\n',
+    replacement: '    true\n',
+    only: 'in use',
   },
 ];

@@ -1,0 +1,133 @@
+import { allOnes, crc32c } from './crc32c.ts';
+
+/** struct ext4_super_block (Documentation/filesystems/ext4/super.rst): one, and copies of it in some of the groups. */
+export const superblockBytes = 1024;
+/** Of the first one, whatever the block size is. */
+export const firstSuperblockOffset = 1024n;
+
+const magic = 0xef53;
+const uuidBytes = 16;
+
+const COMPAT_HAS_JOURNAL = 0x4;
+const COMPAT_SPARSE_SUPER2 = 0x200;
+const COMPAT_STABLE_INODES = 0x800;
+const INCOMPAT_RECOVER = 0x4;
+const INCOMPAT_64BIT = 0x80;
+const INCOMPAT_CSUM_SEED = 0x2000;
+const RO_COMPAT_SPARSE_SUPER = 0x1;
+const RO_COMPAT_GDT_CSUM = 0x10;
+const RO_COMPAT_METADATA_CSUM = 0x400;
+
+const at = {
+  blocksLow: 4,
+  firstDataBlock: 20,
+  logBlockSize: 24,
+  blocksPerGroup: 32,
+  magic: 56,
+  groupNumber: 90,
+  compat: 92,
+  incompat: 96,
+  roCompat: 100,
+  uuid: 104,
+  blocksHigh: 336,
+  backupGroups: 588,
+  checksumSeed: 624,
+  checksum: 1020,
+} as const;
+
+/** What of a filesystem decides how its UUID can be changed. */
+export interface Ext4Traits {
+  /** What was fsynced last is still in the journal, to be replayed at the next mount. */
+  readonly needsRecovery: boolean;
+  /** What is encrypted in it can be read only with this UUID (stable_inodes of ext4(5)). */
+  readonly keepsUuid: boolean;
+  /** Each group's descriptor has a checksum that goes by the UUID: the old kind, uninit_bg of ext4(5). */
+  readonly hasGroupChecksums: boolean;
+}
+
+export function traitsOf(block: Buffer): Ext4Traits {
+  const compat = block.readUInt32LE(at.compat);
+  const roCompat = block.readUInt32LE(at.roCompat);
+  return {
+    needsRecovery: (compat & COMPAT_HAS_JOURNAL) !== 0 && (block.readUInt32LE(at.incompat) & INCOMPAT_RECOVER) !== 0,
+    keepsUuid: (compat & COMPAT_STABLE_INODES) !== 0,
+    hasGroupChecksums: (roCompat & RO_COMPAT_GDT_CSUM) !== 0 && (roCompat & RO_COMPAT_METADATA_CSUM) === 0,
+  };
+}
+
+/** Whether it is the superblock, or its copy in this group, and has not suffered. */
+export function isSuperblock(block: Buffer, group: number): boolean {
+  if (block.length < superblockBytes || block.readUInt16LE(at.magic) !== magic) return false;
+  // Of 16 bits, whatever the number of groups.
+  if (block.readUInt16LE(at.groupNumber) !== (group & 0xffff)) return false;
+  return !hasChecksum(block) || block.readUInt32LE(at.checksum) === checksumOf(block);
+}
+
+/** Where a copy lies. */
+export interface SuperblockCopy {
+  readonly group: number;
+  readonly offsetBytes: bigint;
+}
+
+/** The copies behind the first superblock (ext2fs_bg_has_super of libext2fs). */
+export function copiesOf(first: Buffer): SuperblockCopy[] {
+  const is64Bit = (first.readUInt32LE(at.incompat) & INCOMPAT_64BIT) !== 0;
+  const blocks =
+    BigInt(first.readUInt32LE(at.blocksLow)) + (is64Bit ? BigInt(first.readUInt32LE(at.blocksHigh)) << 32n : 0n);
+  const firstDataBlock = BigInt(first.readUInt32LE(at.firstDataBlock));
+  const blocksPerGroup = BigInt(first.readUInt32LE(at.blocksPerGroup));
+  if (blocksPerGroup === 0n) return [];
+  const groups = Number((blocks - firstDataBlock + blocksPerGroup - 1n) / blocksPerGroup);
+  const blockBytes = 1024n << BigInt(first.readUInt32LE(at.logBlockSize));
+  return copyGroups(first, groups).map((group) => ({
+    group,
+    offsetBytes: (firstDataBlock + BigInt(group) * blocksPerGroup) * blockBytes,
+  }));
+}
+
+function copyGroups(first: Buffer, groups: number): number[] {
+  if ((first.readUInt32LE(at.compat) & COMPAT_SPARSE_SUPER2) !== 0) {
+    const two = [first.readUInt32LE(at.backupGroups), first.readUInt32LE(at.backupGroups + 4)];
+    return two.filter((group) => group !== 0 && group < groups);
+  }
+  if ((first.readUInt32LE(at.roCompat) & RO_COMPAT_SPARSE_SUPER) === 0) {
+    return Array.from({ length: Math.max(0, groups - 1) }, (_, index) => index + 1);
+  }
+  const powers = [3, 5, 7].flatMap((base) => powersBelow(base, groups));
+  return groups > 1 ? [1, ...powers] : [];
+}
+
+function powersBelow(base: number, limit: number): number[] {
+  const powers: number[] = [];
+  for (let power = base; power < limit; power *= base) powers.push(power);
+  return powers;
+}
+
+/** What all checksums of a filesystem begin with, as long as it has the UUID that it was made with. */
+export function checksumSeedOf(block: Buffer): number {
+  if ((block.readUInt32LE(at.incompat) & INCOMPAT_CSUM_SEED) !== 0) return block.readUInt32LE(at.checksumSeed);
+  return crc32c(allOnes, block.subarray(at.uuid, at.uuid + uuidBytes));
+}
+
+/**
+ * The superblock of the same filesystem under another UUID. Nothing else of it changes: where checksums go by the UUID
+ * they go by the seed from now on, which is that of the UUID that it was made with (metadata_csum_seed of ext4(5)).
+ * @param seed of the first superblock
+ */
+export function withUuid(block: Buffer, uuid: Buffer, seed: number): Buffer {
+  const changed = Buffer.from(block);
+  uuid.copy(changed, at.uuid, 0, uuidBytes);
+  if (!hasChecksum(block)) return changed;
+  changed.writeUInt32LE((block.readUInt32LE(at.incompat) | INCOMPAT_CSUM_SEED) >>> 0, at.incompat);
+  changed.writeUInt32LE(seed, at.checksumSeed);
+  changed.writeUInt32LE(checksumOf(changed), at.checksum);
+  return changed;
+}
+
+function hasChecksum(block: Buffer): boolean {
+  return (block.readUInt32LE(at.roCompat) & RO_COMPAT_METADATA_CSUM) !== 0;
+}
+
+function checksumOf(block: Buffer): number {
+  return crc32c(allOnes, block.subarray(0, at.checksum));
+}
