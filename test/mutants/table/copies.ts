@@ -181,6 +181,6 @@ export const copyMutants: readonly Mutant[] = [
     ...xfsLog,
     text: '    bytes.readUInt32BE(at.operations) === 1 &&\n    bytes.readUInt8(dataStart + operationAt.client) === CLIENT_LOG &&\n    (bytes.readUInt8(dataStart + operationAt.flags) & UNMOUNT_TRANS) !== 0\n',
     replacement: '    true\n',
-    only: 'in use',
+    only: 'cut while it is frozen',
   },
 ];
