@@ -1,10 +1,10 @@
 import './server/memory.ts';
 import { Argument, Command, CommanderError, Option } from 'commander';
-import type { Wanted } from './cli/inventory.ts';
 import { exitCodes, type Output } from './cli/output.ts';
 import type { ReclaimPolicy } from './cli/persistent-volume.ts';
 import { printable } from './cli/text.ts';
 import type { Config, ConfigSource, Parsed } from './config/config.ts';
+import type { Wanted } from './pool/kinds/image/look.ts';
 import { version } from './version.ts';
 
 /*

@@ -1,6 +1,6 @@
 import { startAgain } from '../command/again.ts';
 import { type Config, processSource } from '../config/config.ts';
-import { type PoolSight, placesForPool, type Wanted } from './inventory.ts';
+import { type PoolSight, placesForPool, type Wanted } from '../pool/kinds/image/look.ts';
 import { silentSight } from './silence.ts';
 
 /** What the process that looks says to the one that was typed. */

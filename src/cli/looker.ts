@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.ts';
 import { exitAtOnce } from '../kernel/process/exit.ts';
+import { lookAtPool, type Wanted } from '../pool/kinds/image/look.ts';
 import { driverWords } from './driver-word.ts';
 import { explain } from './explain.ts';
-import { lookAtPool, type Wanted } from './inventory.ts';
 import { aliveEveryMs, type LookerMessage } from './look.ts';
 import { exitCodes } from './output.ts';
 

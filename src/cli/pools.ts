@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
+import type { PoolSight } from '../pool/kinds/image/look.ts';
+import { isUsable } from '../pool/location/find.ts';
 import { formatBytes } from '../volume/size.ts';
-import type { PoolSight } from './inventory.ts';
-import { isUsable } from './location.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';

@@ -1,7 +1,7 @@
 import type { Config, PoolConfig } from '../config/config.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
-import type { PoolSight } from './inventory.ts';
-import { configuredPlace } from './location.ts';
+import type { PoolSight } from '../pool/kinds/image/look.ts';
+import { configuredPlace } from '../pool/location/find.ts';
 
 /** Longer than any disk that is merely busy takes for one request, and what a person waits for without a thought. */
 const longestSilenceMs = 10_000;

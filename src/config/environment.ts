@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
+import { nearest } from '../settings/nearest.ts';
 import { type CrashPoint, stepNames } from '../volume/step.ts';
-import { nearest } from './nearest.ts';
 
 /** Every variable that configures the driver; none of ours begins with CSI_, which is reserved (O03). */
 const variableNames = [

@@ -1,10 +1,10 @@
+import { nearest } from '../settings/nearest.ts';
+import { type Mistake, SectionReader } from '../settings/section.ts';
+import { absolutePath, duration, number, oneOf, size, text } from '../settings/values.ts';
 import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
 import { formatBytes } from '../volume/size.ts';
 import { type Trimming, trimmings } from '../volume/trimming.ts';
 import { type GivenLocation, type HostPlaces, sharedLocations, unfitLocation } from './locations.ts';
-import { nearest } from './nearest.ts';
-import { type Mistake, SectionReader } from './section.ts';
-import { absolutePath, duration, number, oneOf, size, text } from './values.ts';
 import { type PlacedProblem, YamlDocument } from './yaml-document.ts';
 
 /** What the configuration file says. What is left out is undefined. */

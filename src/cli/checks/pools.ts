@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import type { Config } from '../../config/config.ts';
+import { describeId, type PoolSight } from '../../pool/kinds/image/look.ts';
+import { isUsable } from '../../pool/location/find.ts';
 import { formatBytes } from '../../volume/size.ts';
 import { explain } from '../explain.ts';
-import { describeId, type PoolSight } from '../inventory.ts';
-import { isUsable } from '../location.ts';
 import { lookAtPools } from '../look.ts';
 import { type Finding, fail, ok, warn } from './check.ts';
 

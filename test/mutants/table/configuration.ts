@@ -5,8 +5,8 @@ const killer = 'src/config/config.test.ts';
 const only = 'refused|cannot be the CSI|O0[12]';
 const file = { file: 'src/config/file.ts', killer, only } as const;
 const locations = { file: 'src/config/locations.ts', killer, only } as const;
-const section = { file: 'src/config/section.ts', killer, only } as const;
-const values = { file: 'src/config/values.ts', killer, only } as const;
+const section = { file: 'src/settings/section.ts', killer, only } as const;
+const values = { file: 'src/settings/values.ts', killer, only } as const;
 const config = { file: 'src/config/config.ts', killer, only } as const;
 const environment = { file: 'src/config/environment.ts', killer, only } as const;
 

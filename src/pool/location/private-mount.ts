@@ -1,16 +1,16 @@
 import { basename } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DeviceNumber, sameDevice } from '../kernel/block/device.ts';
-import { attachLoop, holdLoop, type LoopDevice, listLoops } from '../kernel/block/loop.ts';
-import { isAttached } from '../kernel/block/loop-sysfs.ts';
-import type { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { isErrno, KernelError } from '../kernel/call/errno.ts';
-import { isOpenElsewhere, lockExclusively } from '../kernel/file/lock.ts';
-import { statusOf } from '../kernel/file/path.ts';
-import { type MountAttributes, type MountParameter, mountDetached } from '../kernel/mount/mount.ts';
-import { filesystemIsToBeMade } from '../pool/location/format.ts';
-import { noDevice } from '../pool/location/location.ts';
-import { cannotBeMounted } from '../pool/location/mount.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
+import { attachLoop, holdLoop, type LoopDevice, listLoops } from '../../kernel/block/loop.ts';
+import { isAttached } from '../../kernel/block/loop-sysfs.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno, KernelError } from '../../kernel/call/errno.ts';
+import { isOpenElsewhere, lockExclusively } from '../../kernel/file/lock.ts';
+import { statusOf } from '../../kernel/file/path.ts';
+import { type MountAttributes, type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
+import { filesystemIsToBeMade } from './format.ts';
+import { noDevice } from './location.ts';
+import { cannotBeMounted } from './mount.ts';
 
 /** The pool's filesystem cannot be read without writing to its disk, or not now. The message is for the operator. */
 export class NotReadable extends Error {}

@@ -1,13 +1,13 @@
 import { realpath } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { PoolConfig } from '../config/config.ts';
-import type { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { isErrno } from '../kernel/call/errno.ts';
-import { type LockHolder, lockHolders } from '../kernel/file/lock.ts';
-import { type FileStatus, statusOf } from '../kernel/file/path.ts';
-import { poolRoot } from '../pool/location/location.ts';
-import { markerPathOf } from '../pool/records/pool-file.ts';
-import { explain } from './explain.ts';
+import { explain } from '../../cli/explain.ts';
+import type { PoolConfig } from '../../config/config.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { type LockHolder, lockHolders } from '../../kernel/file/lock.ts';
+import { type FileStatus, statusOf } from '../../kernel/file/path.ts';
+import { markerPathOf } from '../records/pool-file.ts';
+import { poolRoot } from './location.ts';
 
 /**
  * open: it is there, and mounted if need be. closed: it is not mounted here. absent: the driver makes it at its first
