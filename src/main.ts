@@ -4,7 +4,7 @@ import { exitCodes, type Output } from './cli/output.ts';
 import type { ReclaimPolicy } from './cli/persistent-volume.ts';
 import { printable } from './cli/text.ts';
 import type { Config, ConfigSource, Parsed } from './config/config.ts';
-import type { Wanted } from './pool/kinds/image/look.ts';
+import type { Wanted } from './pool/sight.ts';
 import { version } from './version.ts';
 
 /*
@@ -196,7 +196,7 @@ try {
   if (error instanceof CommanderError) {
     process.exitCode = error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   } else {
-    const { explain } = await import('./cli/explain.ts');
+    const { explain } = await import('./kernel/call/explain.ts');
     output.problem(explain(error));
     process.exitCode = exitCodes.failed;
   }

@@ -2,14 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { sameDevice } from '../kernel/block/device.ts';
-import { type LoopStatus, listLoops } from '../kernel/block/loop.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { isErrno } from '../kernel/call/errno.ts';
-import { statusOf } from '../kernel/file/path.ts';
 import { isNodeOf, type Mount, readMountTable } from '../kernel/mount/mount-table.ts';
 import { isReadonlyDevice } from '../node/path/sysfs.ts';
-import type { Layout } from '../pool/records/layout.ts';
-import { type VolumeId, volumeIdInPath } from '../volume/id.ts';
+import type { PoolContents, Shown } from '../pool/sight.ts';
+import type { VolumeId } from '../volume/id.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 
 export type VolumeState = 'detached' | 'attached' | 'staged' | 'published';
@@ -22,64 +19,51 @@ export interface Attachments {
   readonly publishedAt: readonly { readonly path: string; readonly readonly: boolean }[];
 }
 
-export interface AttachmentsOptions {
-  readonly ids: readonly VolumeId[];
-  readonly layout: Layout;
+export interface AttachmentsOptions extends Pick<PoolContents, 'records' | 'shown'> {
   readonly notesDirectory: string;
 }
 
-/**
- * Where volumes of one pool are in use. Devices of other pools are not even opened: those of a disk that hangs may hang,
- * too.
- */
+/** Where volumes of one pool are in use: what mounts there are of what shows them. */
 export async function attachmentsOf(
   queue: DiskQueue,
-  { ids, layout, notesDirectory }: AttachmentsOptions,
+  { notesDirectory, records, shown }: AttachmentsOptions,
 ): Promise<ReadonlyMap<VolumeId, Attachments>> {
-  if (ids.length === 0) return new Map();
-  const wanted = new Set<string | undefined>(ids);
-  const found = await listLoops(queue, (path) => wanted.has(volumeIdInPath(path)));
-  // A block volume's device refuses writes by a mark that is no part of the loop device's own status.
-  const withMark = async (loop: LoopStatus) => ({ ...loop, readonly: await isReadonlyDevice(queue, loop.device) });
-  const loops = await Promise.all(found.map(withMark));
-  const mounts = loops.length === 0 ? [] : await readMountTable(queue);
-  const view: KernelView = { queue, layout, notesDirectory, loops, mounts };
-  return new Map(await Promise.all(ids.map(async (id) => [id, await attachmentOf(view, id)] as const)));
+  const view: KernelView = { queue, notesDirectory, mounts: shown.size === 0 ? [] : await readMountTable(queue) };
+  const ofEach = records.map(async ({ id }) => [id, await attachmentOf(view, id, shown.get(id) ?? [])] as const);
+  return new Map(await Promise.all(ofEach));
 }
 
-interface KernelView extends Omit<AttachmentsOptions, 'ids'> {
+interface KernelView {
   readonly queue: DiskQueue;
-  readonly loops: readonly LoopStatus[];
+  readonly notesDirectory: string;
   readonly mounts: readonly Mount[];
 }
 
-async function attachmentOf(view: KernelView, id: VolumeId): Promise<Attachments> {
-  const loops = await loopsOf(view, id);
-  const mounts = view.mounts.filter((mount) => loops.some((loop) => shows(mount, loop)));
+interface Device {
+  readonly path: string;
+  readonly readonly: boolean;
+}
+
+async function attachmentOf(view: KernelView, id: VolumeId, shown: readonly Shown[]): Promise<Attachments> {
+  const devices = await Promise.all(shown.flatMap((each) => (each.kind === 'device' ? [deviceOf(view, each)] : [])));
+  const mounts = view.mounts.filter((mount) => shown.some((each) => isOf(mount, each)));
   const stagingPath = mounts.length === 0 ? undefined : await stagingPathOf(view, id);
   const isStaging = ({ target }: Mount) => stagingPath !== undefined && isAtOrIn(target, stagingPath);
   const stagedAt = mounts.filter(isStaging).map(({ target }) => target);
   const publishedAt = mounts
     .filter((mount) => !isStaging(mount))
-    .map((mount) => ({ path: mount.target, readonly: isReadonly(mount, loops) }));
+    .map((mount) => ({ path: mount.target, readonly: isReadonly(mount, devices) }));
   return {
-    state: stateOf(loops.length, stagedAt.length, publishedAt.length),
-    devices: loops.map(({ devicePath, readonly }) => ({ path: devicePath, readonly })),
+    state: stateOf(devices.length, stagedAt.length, publishedAt.length),
+    devices,
     stagedAt,
     publishedAt,
   };
 }
 
-/** By inode, as the driver does; an image that is gone is known by the device's label. */
-async function loopsOf({ queue, layout, loops }: KernelView, id: VolumeId): Promise<LoopStatus[]> {
-  if (loops.length === 0) return [];
-  try {
-    const image = await statusOf(queue, layout.data(id));
-    return loops.filter((loop) => sameDevice(loop.backingDevice, image.device) && loop.backingInode === image.inode);
-  } catch (error) {
-    if (!isErrno(error, 'ENOENT')) throw error;
-    return loops.filter((loop) => loop.label === id);
-  }
+/** A block volume's device refuses writes by a mark that only sysfs shows. */
+async function deviceOf({ queue }: KernelView, { device, path }: Extract<Shown, { kind: 'device' }>): Promise<Device> {
+  return { path, readonly: await isReadonlyDevice(queue, device) };
 }
 
 const noteFile = z.object({ staging: z.object({ path: z.string() }).optional() });
@@ -95,14 +79,15 @@ async function stagingPathOf({ queue, notesDirectory }: KernelView, id: VolumeId
   }
 }
 
-/** A filesystem on the device, or the device's node on a file. btrfs has a device number of its own (major 0). */
-function shows(mount: Mount, loop: LoopStatus): boolean {
-  if (sameDevice(mount.device, loop.device)) return true;
-  return (mount.device.major === 0 && mount.source === loop.devicePath) || isNodeOf(mount, loop.devicePath);
+function isOf(mount: Mount, shown: Shown): boolean {
+  if (shown.kind === 'directory') return mount.root === shown.root && sameDevice(mount.device, shown.device);
+  // A filesystem on the device, or the device's node on a file. btrfs has a device number of its own (major 0).
+  if (sameDevice(mount.device, shown.device)) return true;
+  return (mount.device.major === 0 && mount.source === shown.path) || isNodeOf(mount, shown.path);
 }
 
-function isReadonly(mount: Mount, loops: readonly LoopStatus[]): boolean {
-  const node = loops.find((loop) => isNodeOf(mount, loop.devicePath));
+function isReadonly(mount: Mount, devices: readonly Device[]): boolean {
+  const node = devices.find(({ path }) => isNodeOf(mount, path));
   return node === undefined ? mount.options.includes('ro') : node.readonly;
 }
 
@@ -110,8 +95,8 @@ function isAtOrIn(path: string, directory: string): boolean {
   return path === directory || path.startsWith(`${directory}/`);
 }
 
-function stateOf(loops: number, staged: number, published: number): VolumeState {
+function stateOf(devices: number, staged: number, published: number): VolumeState {
   if (published > 0) return 'published';
   if (staged > 0) return 'staged';
-  return loops > 0 ? 'attached' : 'detached';
+  return devices > 0 ? 'attached' : 'detached';
 }

@@ -1,10 +1,10 @@
 import { styleText } from 'node:util';
 import type { Config } from '../config/config.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
-import type { Finding } from './checks/check.ts';
+import type { Finding } from '../pool/sight.ts';
 import { checkHost } from './checks/host.ts';
 import { checkKernel } from './checks/kernel.ts';
-import { checkPools } from './checks/pools.ts';
+import { checkKinds, checkPools } from './checks/pools.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 
 const colours = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
@@ -12,7 +12,12 @@ const colours = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 /** `holdfast doctor`: whether this node has what the driver needs, and what to do where it has not. */
 export async function doctorCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
   const queue = new DiskQueue('command line', 4);
-  const findings = [...(await checkHost(queue, config)), ...(await checkKernel(queue)), ...(await checkPools(config))];
+  const findings = [
+    ...(await checkHost(queue, config)),
+    ...(await checkKernel(queue)),
+    ...(await checkKinds(queue, config)),
+    ...(await checkPools(config)),
+  ];
   const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
   const isHealthy = count('fail') === 0;
   if (options.json) {

@@ -1,6 +1,6 @@
 import { Document, Scalar, visit } from 'yaml';
 import type { Config } from '../config/config.ts';
-import { problemsOf } from '../pool/kinds/image/look.ts';
+import { problemsOf } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { manifestNames, type PersistentVolume, persistentVolumeOf, type ReclaimPolicy } from './persistent-volume.ts';

@@ -1,11 +1,12 @@
 import { startAgain } from '../command/again.ts';
 import { type Config, processSource } from '../config/config.ts';
-import { type PoolSight, placesForPool, type Wanted } from '../pool/kinds/image/look.ts';
+import type { Wanted } from '../pool/sight.ts';
+import { placesForPool, type SeenPool } from './inventory.ts';
 import { silentSight } from './silence.ts';
 
 /** What the process that looks says to the one that was typed. */
 export type LookerMessage =
-  | { readonly kind: 'pool'; readonly index: number; readonly sight: PoolSight }
+  | { readonly kind: 'pool'; readonly index: number; readonly sight: SeenPool }
   | { readonly kind: 'failed'; readonly message: string }
   /** Now and then. */
   | { readonly kind: 'alive' };
@@ -18,11 +19,11 @@ const goneAfterMs = 15_000;
  * Looks at all pools of the configuration. The kernel ends no process while one of its threads waits for a disk, so it
  * is done in a process of its own, which may be left behind: this one touches no pool's disk, and ends in any case.
  */
-export function lookAtPools(config: Config, wanted: Wanted): Promise<PoolSight[]> {
+export function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]> {
   const threads = config.pools.length * placesForPool + spareThreads;
   const environment = { ...processSource().environment, UV_THREADPOOL_SIZE: String(Math.min(threads, 1024)) };
   const looker = startAgain(['look-at-pools', wanted], environment);
-  const sights = new Map<number, PoolSight>();
+  const sights = new Map<number, SeenPool>();
   return new Promise((resolve, reject) => {
     const leave = () => {
       clearTimeout(timer);

@@ -1,8 +1,9 @@
 import type { Config } from '../config/config.ts';
+import { explain } from '../kernel/call/explain.ts';
 import { exitAtOnce } from '../kernel/process/exit.ts';
-import { lookAtPool, type Wanted } from '../pool/kinds/image/look.ts';
+import type { Wanted } from '../pool/sight.ts';
 import { driverWords } from './driver-word.ts';
-import { explain } from './explain.ts';
+import { lookAtPool } from './inventory.ts';
 import { aliveEveryMs, type LookerMessage } from './look.ts';
 import { exitCodes } from './output.ts';
 

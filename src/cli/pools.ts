@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
-import type { PoolSight } from '../pool/kinds/image/look.ts';
-import { isUsable } from '../pool/location/find.ts';
+import { isUsable } from '../pool/sight.ts';
 import { formatBytes } from '../volume/size.ts';
+import type { SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';
@@ -39,7 +39,7 @@ const columns = [
   { title: 'LOCATION' },
 ] as const;
 
-function forPeople({ config, location, contents }: PoolSight, defaultPool: string): string[] {
+function forPeople({ config, location, contents }: SeenPool, defaultPool: string): string[] {
   const { totalBytes, provisionedBytes, usedBytes, availableBytes } = contents?.capacity ?? {};
   const { freeBytes, snapshotBytes } = contents?.disk ?? {};
   const sizes = [totalBytes, provisionedBytes, usedBytes, snapshotBytes, availableBytes, freeBytes];
@@ -54,7 +54,7 @@ function forPeople({ config, location, contents }: PoolSight, defaultPool: strin
   ];
 }
 
-function forPrograms({ config, location, contents }: PoolSight, defaultPool: string): object {
+function forPrograms({ config, location, contents }: SeenPool, defaultPool: string): object {
   return {
     name: config.name,
     kind: config.kind,

@@ -1,4 +1,5 @@
 import type { ServeConfig } from '../config/config.ts';
+import { explain } from '../kernel/call/explain.ts';
 import { useWorkerThreads } from '../kernel/call/workers.ts';
 import { returnFreeMemory } from '../kernel/process/memory.ts';
 import { collectGarbage, whenIdle } from '../server/memory.ts';
@@ -6,7 +7,6 @@ import { startDriver } from '../server/server.ts';
 import { wantedThreads } from '../server/threads.ts';
 import { armCrashPoint } from '../volume/step.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
-import { explain } from './explain.ts';
 import { openLog } from './log.ts';
 import { exitCodes, type Output } from './output.ts';
 

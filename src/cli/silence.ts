@@ -1,7 +1,7 @@
-import type { Config, PoolConfig } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
-import type { PoolSight } from '../pool/kinds/image/look.ts';
-import { configuredPlace } from '../pool/location/find.ts';
+import { type PoolConfig, placeOf } from '../pool/kinds.ts';
+import type { SeenPool } from './inventory.ts';
 
 /** Longer than any disk that is merely busy takes for one request, and what a person waits for without a thought. */
 const longestSilenceMs = 10_000;
@@ -42,9 +42,13 @@ export async function unlessSilent<T>(
 }
 
 /** A pool of which nothing is known but that its disk does not answer. */
-export function silentSight(config: PoolConfig, { dataDirectory }: Config, afterMs: number): PoolSight {
-  const place = configuredPlace(dataDirectory, config);
-  const location = { ...place, source: place.path, state: 'silent', advice: advice(afterMs), holders: [] } as const;
+export function silentSight(config: PoolConfig, { dataDirectory }: Config, afterMs: number): SeenPool {
+  const location = {
+    ...placeOf(config, dataDirectory),
+    state: 'silent',
+    advice: advice(afterMs),
+    holders: [],
+  } as const;
   return { config, location, contents: undefined };
 }
 

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
-import { problemsOf } from '../pool/kinds/image/look.ts';
 import { formatBytes } from '../volume/size.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
+import { problemsOf } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';

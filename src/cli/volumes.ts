@@ -1,11 +1,11 @@
 import type { Config } from '../config/config.ts';
-import { type PoolSight, problemsOf } from '../pool/kinds/image/look.ts';
 import type { VolumeContent } from '../volume/capability.ts';
 import { formatDuration } from '../volume/duration.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { formatBytes } from '../volume/size.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Attachments } from './attachments.ts';
+import { problemsOf, type SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';
@@ -42,7 +42,7 @@ export async function volumesCommand(
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
-function sightings(pools: readonly PoolSight[], wanted: string | undefined): VolumeSight[] {
+function sightings(pools: readonly SeenPool[], wanted: string | undefined): VolumeSight[] {
   const volumes: VolumeSight[] = [];
   for (const { config, contents } of pools) {
     for (const record of contents?.records ?? []) {

@@ -34,7 +34,7 @@ describe('the environment', () => {
       {
         name: 'default',
         kind: 'image',
-        location: { type: 'auto', sizeBytes: undefined },
+        own: { location: { type: 'auto', sizeBytes: undefined } },
         reserveBytes: undefined,
         overcommit: 1,
         defaultFilesystem: 'ext4',
@@ -228,7 +228,7 @@ describe('the file', () => {
       ),
     );
     assert.deepEqual(
-      config.pools.map((pool) => pool.location),
+      config.pools.map((pool) => pool.own.location),
       [
         { type: 'device', path: '/dev/nvme1n1' },
         { type: 'file', path: '/srv/big.img', sizeBytes: 9007199254740993n },
@@ -395,9 +395,9 @@ describe('the file', () => {
       ].join('\n');
     const { pools } = valid(await ofFile(text('2')));
     assert.deepEqual(
-      pools.map(({ location, overcommit, undeleteSeconds }) => ({ location, overcommit, undeleteSeconds })),
+      pools.map(({ own, overcommit, undeleteSeconds }) => ({ own, overcommit, undeleteSeconds })),
       ['/srv/a', '/srv/b'].map((path) => ({
-        location: { type: 'directory', path },
+        own: { location: { type: 'directory', path } },
         overcommit: 2,
         undeleteSeconds: 86_400,
       })),

@@ -1,37 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { FilesystemType } from '../volume/filesystem.ts';
+import { defaultKind, type PoolConfig, readPool } from '../pool/kinds.ts';
+import { SectionReader } from '../settings/section.ts';
 import type { CrashPoint } from '../volume/step.ts';
-import type { Trimming } from '../volume/trimming.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
-import type { ConfigFile, PoolSection } from './file.ts';
+import type { ConfigFile } from './file.ts';
 import type { HostPlaces } from './locations.ts';
-
-/**
- * Where a pool lives. `auto`: under the data directory, in whatever way every feature works there. A size that nobody has
- * chosen follows the disk.
- */
-export type PoolLocation =
-  | { readonly type: 'auto'; readonly sizeBytes: bigint | undefined }
-  | { readonly type: 'directory'; readonly path: string }
-  | { readonly type: 'device'; readonly path: string }
-  | { readonly type: 'file'; readonly path: string; readonly sizeBytes: bigint | undefined };
-
-export interface PoolConfig {
-  readonly name: string;
-  readonly kind: 'image';
-  readonly location: PoolLocation;
-  /** What is never promised to volumes; undefined: the pool's own rule. */
-  readonly reserveBytes: bigint | undefined;
-  readonly overcommit: number;
-  readonly defaultFilesystem: FilesystemType;
-  /** How long deleted volumes can be brought back unless their class says otherwise; 0: not at all. */
-  readonly undeleteSeconds: number;
-  readonly trimming: Trimming;
-  /** A disk that has not answered for so long is sick, and its pool goes into quarantine. */
-  readonly sickAfterMs: number;
-}
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -109,8 +84,6 @@ export async function parseServeConfig(source: ConfigSource): Promise<Parsed<Ser
 }
 
 const defaultSearchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** A disk at the end of a long queue takes seconds for a sync; one that takes this long is of no use. */
-const defaultSickAfterSeconds = 20;
 /** A Kubernetes label value, for it is this node's topology segment (Y01). */
 const nodeIdPattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 /** I01, I02, and the name of a CSIDriver object, which must be lower case. */
@@ -129,8 +102,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     reader.problems.push('HOLDFAST_REGISTRATION_SOCKET is the socket of CSI_ENDPOINT: it needs one of its own');
   }
   refuseNeighbours(adminSocketPath, { socketPath, registrationSocketPath }, reader);
-  const sections = file?.pools ?? new Map<string, PoolSection | undefined>([['default', undefined]]);
-  const pools = Array.from(sections, ([name, section]) => poolOf(name, section));
+  const pools = file?.pools ?? [readPool(defaultKind, 'default', new SectionReader({}, [], []))];
   return {
     driverName: reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
       fits: (name) => name.length <= 63 && driverNamePattern.test(name),
@@ -208,28 +180,6 @@ async function readFileSections(
   for (const { line, column, message } of parsed.problems)
     reader.problems.push(`${path}:${line}:${column}: ${message}`);
   return undefined;
-}
-
-function poolOf(name: string, section: PoolSection | undefined): PoolConfig {
-  return {
-    name,
-    kind: 'image',
-    location: locationOf(section),
-    reserveBytes: section?.reserve,
-    overcommit: section?.overcommit ?? 1,
-    defaultFilesystem: section?.defaultFilesystem ?? 'ext4',
-    undeleteSeconds: section?.undelete ?? 0,
-    trimming: section?.trim ?? 'weekly',
-    sickAfterMs: (section?.sickAfter ?? defaultSickAfterSeconds) * 1000,
-  };
-}
-
-function locationOf(section: PoolSection | undefined): PoolLocation {
-  const sizeBytes = section?.size;
-  if (section?.directory !== undefined) return { type: 'directory', path: section.directory };
-  if (section?.device !== undefined) return { type: 'device', path: section.device };
-  if (section?.file !== undefined) return { type: 'file', path: section.file, sizeBytes };
-  return { type: 'auto', sizeBytes };
 }
 
 /** The pool for requests that name none: the configured one, else the one called `default`, else the only one. */

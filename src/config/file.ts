@@ -1,15 +1,13 @@
+import { claimsOf, defaultKind, type KindName, keysOf, kindNames, type PoolConfig, readPool } from '../pool/kinds.ts';
 import { nearest } from '../settings/nearest.ts';
 import { type Mistake, SectionReader } from '../settings/section.ts';
-import { absolutePath, duration, number, oneOf, size, text } from '../settings/values.ts';
-import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
-import { formatBytes } from '../volume/size.ts';
-import { type Trimming, trimmings } from '../volume/trimming.ts';
-import { type GivenLocation, type HostPlaces, sharedLocations, unfitLocation } from './locations.ts';
+import { number, oneOf, text } from '../settings/values.ts';
+import { type HostPlaces, type PoolClaim, sharedLocations, unfitLocation } from './locations.ts';
 import { type PlacedProblem, YamlDocument } from './yaml-document.ts';
 
 /** What the configuration file says. What is left out is undefined. */
 export interface ConfigFile {
-  readonly pools: ReadonlyMap<string, PoolSection> | undefined;
+  readonly pools: readonly PoolConfig[] | undefined;
   readonly defaultPool: string | undefined;
   readonly expansion: 'node' | 'controller' | undefined;
   readonly attach: 'none' | 'required' | undefined;
@@ -17,35 +15,10 @@ export interface ConfigFile {
   readonly lockTimeoutSeconds: number | undefined;
 }
 
-export interface PoolSection {
-  readonly directory: string | undefined;
-  readonly device: string | undefined;
-  readonly file: string | undefined;
-  readonly size: bigint | undefined;
-  readonly reserve: bigint | undefined;
-  readonly overcommit: number | undefined;
-  readonly defaultFilesystem: FilesystemType | undefined;
-  readonly undelete: number | undefined;
-  readonly trim: Trimming | undefined;
-  readonly sickAfter: number | undefined;
-}
-
 const fileKeys = ['pools', 'defaultPool', 'expansion', 'attach', 'maxVolumesPerNode', 'lockTimeoutSeconds'];
-const locationKeys = ['directory', 'device', 'file'] as const;
-const poolKeys = [
-  'kind',
-  ...locationKeys,
-  ...['size', 'reserve', 'overcommit', 'defaultFilesystem', 'undelete', 'trim', 'sickAfter'],
-];
 
 /** A DNS label: a pool's name is part of a path and of log lines. */
 const poolName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
-/** mkfs.xfs makes none that is smaller. */
-const smallestFileBytes = 300n << 20n;
-/** Below that it is a number whose unit was forgotten. */
-const smallestReserveBytes = 1n << 20n;
-const tenYearsSeconds = 3650 * 86_400;
 
 /** Every mistake in the file at once, in its order, or what it says. */
 export function parseConfigFile(
@@ -63,26 +36,21 @@ export function parseConfigFile(
 }
 
 function readFile(content: unknown, places: HostPlaces, mistakes: Mistake[]): ConfigFile {
-  const reader = new SectionReader(content, [], fileKeys, mistakes);
+  const reader = new SectionReader(content, [], mistakes);
+  reader.refuseOthers(fileKeys);
   const sections = reader.sections('pools');
-  const locations: GivenLocation[] = [];
-  const pools = new Map<string, PoolSection>();
-  for (const [name, section] of sections ?? []) {
-    const pool = new SectionReader(section, ['pools', name], poolKeys, mistakes);
-    pools.set(name, readPool(pool));
-    locations.push(...givenLocations(name, pool, pools.get(name)));
-    refuseMisnamed(name, pool);
+  const pools: PoolConfig[] = [];
+  for (const [name, content] of sections ?? []) {
+    const section = new SectionReader(content, ['pools', name], mistakes);
+    refuseMisnamed(name, section);
+    const pool = readPoolSection(name, section);
+    if (pool !== undefined) pools.push(pool);
   }
-  for (const location of locations) {
-    const message = unfitLocation(location, places);
-    if (message !== undefined) mistakes.push({ path: ['pools', location.poolName, location.key], message });
-  }
-  for (const { message, poolName } of sharedLocations([...pools.keys()], locations, places)) {
-    mistakes.push({ path: ['pools', poolName], message });
-  }
+  refuseUnfit(pools, places, mistakes);
   const defaultPool = reader.read('defaultPool', text);
+  const names = [...(sections?.keys() ?? [])];
   if (sections?.size === 0) reader.mistake(['pools'], 'name at least one pool, or leave the key out');
-  else checkDefault(reader, defaultPool, sections === undefined && reader.has('pools') ? undefined : [...pools.keys()]);
+  else checkDefault(reader, defaultPool, sections === undefined && reader.has('pools') ? undefined : names);
   return {
     pools: sections === undefined ? undefined : pools,
     defaultPool,
@@ -93,37 +61,32 @@ function readFile(content: unknown, places: HostPlaces, mistakes: Mistake[]): Co
   };
 }
 
-function readPool(reader: SectionReader): PoolSection {
-  reader.read('kind', oneOf(['image']));
-  const pool: PoolSection = {
-    directory: reader.read('directory', absolutePath),
-    device: reader.read('device', absolutePath),
-    file: reader.read('file', absolutePath),
-    size: reader.read('size', size(smallestFileBytes)),
-    reserve: reader.read('reserve', size(smallestReserveBytes)),
-    overcommit: reader.read('overcommit', number({ minimum: 1, maximum: 1000 })),
-    defaultFilesystem: reader.read('defaultFilesystem', oneOf(filesystemTypes)),
-    undelete: reader.read('undelete', duration({ minimumSeconds: 0, maximumSeconds: tenYearsSeconds })),
-    // Helm, and all else that reads YAML 1.1, makes false of a plain off.
-    trim: reader.read('trim', (value) => oneOf(trimmings)(value === false ? 'off' : value)),
-    sickAfter: reader.read('sickAfter', duration({ minimumSeconds: 1, maximumSeconds: 3600 })),
-  };
-  const given = locationKeys.filter((key) => reader.has(key));
-  if (given.length > 1) reader.mistake([given[1] ?? ''], `set only one of ${given.join(', ')}`);
-  if (reader.has('size') && (reader.has('directory') || reader.has('device'))) {
-    reader.mistake(['size'], 'only a backing file has a size; a directory or a device has that of its disk');
-  }
-  if (pool.size !== undefined && pool.reserve !== undefined && pool.reserve >= pool.size) {
-    reader.mistake(['reserve'], `must be less than the size of the pool, ${formatBytes(pool.size)}`);
-  }
-  return pool;
+/** undefined: it is not known what its keys mean. */
+function readPoolSection(name: string, section: SectionReader): PoolConfig | undefined {
+  const kind = section.has('kind') ? section.read('kind', oneOf(kindNames)) : defaultKind;
+  if (kind === undefined) return undefined;
+  section.refuseOthers(keysOf(kind), (key) => kindsThatHave(key, kind));
+  return readPool(kind, name, section);
 }
 
-function givenLocations(poolName: string, reader: SectionReader, pool: PoolSection | undefined): GivenLocation[] {
-  return locationKeys.flatMap((key) => {
-    const path = pool?.[key];
-    return reader.has(key) && path !== undefined ? [{ poolName, key, path }] : [];
-  });
+function kindsThatHave(key: string, kind: KindName): string | undefined {
+  const others = kindNames.filter((other) => keysOf(other).includes(key));
+  return others.length === 0
+    ? undefined
+    : `pools of kind ${others.join(' or ')} have it, and this one is of kind ${kind}`;
+}
+
+/** Mistakes in where pools lie, each by itself and all together. */
+function refuseUnfit(pools: readonly PoolConfig[], places: HostPlaces, mistakes: Mistake[]): void {
+  const claims: PoolClaim[] = pools.flatMap((pool) =>
+    claimsOf(pool, places.dataDirectory).map((claim) => ({ ...claim, poolName: pool.name })),
+  );
+  for (const { key, poolName, ...claim } of claims) {
+    // What follows from the pool's name is among the driver's own files, where the driver has put it.
+    const message = key === undefined ? undefined : unfitLocation(claim, places);
+    if (key !== undefined && message !== undefined) mistakes.push({ path: ['pools', poolName, key], message });
+  }
+  for (const { message, poolName } of sharedLocations(claims)) mistakes.push({ path: ['pools', poolName], message });
 }
 
 function refuseMisnamed(name: string, reader: SectionReader): void {

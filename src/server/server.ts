@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Logger } from 'pino';
 import { adminService } from '../admin/service.ts';
 import { CommandError } from '../command/run.ts';
-import type { Config, PoolConfig, ServeConfig } from '../config/config.ts';
+import type { Config, ServeConfig } from '../config/config.ts';
 import { controllerService } from '../controller/service.ts';
 import { groupControllerService } from '../controller/snapshots/group-service.ts';
 import { addServices } from '../csi/call.ts';
@@ -15,6 +15,7 @@ import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
 import { nodeService } from '../node/service.ts';
 import { TrimTimer } from '../node/trim/trim-timer.ts';
+import { openPool, type PoolConfig } from '../pool/kinds.ts';
 import { PoolHeld } from '../pool/location/lock.ts';
 import { type PoolOpener, Pools } from '../pool/pools.ts';
 import { snapshotMetadataService } from '../snapshot-metadata/service.ts';
@@ -116,11 +117,8 @@ function poolOpeners(config: Config, log: Logger): ReadonlyMap<string, PoolOpene
   const { dataDirectory, lockTimeoutMs } = config;
   const opener =
     (pool: PoolConfig): PoolOpener =>
-    async (queue, stopping) => {
-      // Loaded while the driver already listens: the first Probe does not wait for it.
-      const { openImagePool } = await import('../pool/kinds/image/open.ts');
-      return openImagePool({ ...pool, dataDirectory, lockTimeoutMs, stopping, queue, log });
-    };
+    (queue, stopping) =>
+      openPool(pool, { dataDirectory, lockTimeoutMs, stopping, queue, log });
   return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
 

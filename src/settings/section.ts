@@ -12,25 +12,39 @@ export class WrongValue extends Error {}
 /** Makes of a value what it means. @throws WrongValue */
 export type ReadValue<T> = (value: unknown) => T;
 
+/** How to read several keys. */
+export type KeyReaders = Readonly<Record<string, ReadValue<unknown>>>;
+
+/** The values of several keys; undefined where a key is not there, or wrong. */
+export type Given<Readers extends KeyReaders> = {
+  readonly [Key in keyof Readers]: ReturnType<Readers[Key]> | undefined;
+};
+
 /** Reads a section key by key, and keeps all that is wrong with it, instead of stopping at the first mistake. */
 export class SectionReader {
   readonly #section: Readonly<Record<string, unknown>>;
   readonly #path: readonly string[];
   readonly #mistakes: Mistake[];
 
-  /** @param known what the keys of the section can be; all others are mistakes */
-  constructor(value: unknown, path: readonly string[], known: readonly string[], mistakes: Mistake[]) {
+  constructor(value: unknown, path: readonly string[], mistakes: Mistake[]) {
     this.#path = path;
     this.#mistakes = mistakes;
     this.#section = isSection(value) ? value : {};
     if (value !== undefined && value !== null && !isSection(value)) {
       this.mistake([], `must be a section with keys and values, not ${shown(value)}`);
     }
+  }
+
+  /**
+   * All other keys are mistakes.
+   * @param whose says of a key that is unknown here where it is known
+   */
+  refuseOthers(known: readonly string[], whose: (key: string) => string | undefined = () => undefined): void {
     for (const key of Object.keys(this.#section)) {
       if (known.includes(key)) continue;
       const meant = nearest(key, known);
-      const hint = meant === undefined ? `known: ${known.join(', ')}` : `did you mean '${meant}'?`;
-      this.mistake([key], `unknown key (${hint})`);
+      const near = meant === undefined ? `known: ${known.join(', ')}` : `did you mean '${meant}'?`;
+      this.mistake([key], `unknown key (${whose(key) ?? near})`);
     }
   }
 
@@ -46,6 +60,12 @@ export class SectionReader {
       this.mistake([key], error.message);
       return undefined;
     }
+  }
+
+  /** The values of all these keys. */
+  readAll<Readers extends KeyReaders>(readers: Readers): Given<Readers> {
+    const entries = Object.entries(readers).map(([key, readValue]) => [key, this.read(key, readValue)]);
+    return Object.fromEntries(entries);
   }
 
   /** Whether anything is said about it, right or wrong. */

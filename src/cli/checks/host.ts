@@ -3,10 +3,10 @@ import { missingTools, tools } from '../../command/tools.ts';
 import type { Config } from '../../config/config.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
+import { explain } from '../../kernel/call/explain.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
-import { explain } from '../explain.ts';
-import { type Finding, fail, ok, warn } from './check.ts';
+import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
 
 interface Capability {
   readonly name: string;

@@ -1,13 +1,12 @@
-import { mkdir, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { release, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { attachLoop } from '../../kernel/block/loop.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { explain } from '../../kernel/call/explain.ts';
 import { openBeneath, openDirectory } from '../../kernel/file/path.ts';
 import { bindMount, mountFilesystem, unmount } from '../../kernel/mount/mount.ts';
+import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
-import { explain } from '../explain.ts';
-import { type Finding, fail, ok, warn } from './check.ts';
 
 /** What the driver asks of the kernel, tried for real in a directory of its own that is gone afterwards. */
 export async function checkKernel(queue: DiskQueue): Promise<Finding[]> {
@@ -18,7 +17,6 @@ export async function checkKernel(queue: DiskQueue): Promise<Finding[]> {
       await attempt('mounts', 'fsmount, move_mount, mount_setattr, openat2', needsKernel, () =>
         tryMounts(queue, directory),
       ),
-      await attempt('loop devices', 'LOOP_CONFIGURE', loopRemedy, () => tryLoop(queue, directory)),
       ...(await checkFilesystems()),
     ];
   } finally {
@@ -28,8 +26,6 @@ export async function checkKernel(queue: DiskQueue): Promise<Finding[]> {
 
 const needsKernel =
   'Linux 5.15 or newer and CAP_SYS_ADMIN are needed: run it as root, in Kubernetes in a privileged container.';
-const loopRemedy =
-  "Load the module (modprobe loop). In Kubernetes the container is privileged and has the host's /dev.";
 
 async function attempt(check: string, what: string, remedy: string, work: () => Promise<void>): Promise<Finding> {
   try {
@@ -64,20 +60,6 @@ async function tryMounts(queue: DiskQueue, directory: string): Promise<void> {
   } finally {
     for (const path of mounted) await unmount(queue, path);
   }
-}
-
-async function tryLoop(queue: DiskQueue, directory: string): Promise<void> {
-  const backingPath = join(directory, 'image');
-  await writeFile(backingPath, '');
-  await truncate(backingPath, 1 << 20);
-  const request = {
-    backing: backingPath,
-    label: 'holdfast-doctor',
-    readonly: false,
-    autoclear: true,
-    blockSizeBytes: 512,
-  };
-  await using _device = (await attachLoop(queue, request)).descriptor;
 }
 
 /** A filesystem that is a module and not loaded yet is fine: the kernel loads it at the first mount. */

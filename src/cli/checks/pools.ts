@@ -1,11 +1,19 @@
 import { connect } from 'node:net';
 import type { Config } from '../../config/config.ts';
-import { describeId, type PoolSight } from '../../pool/kinds/image/look.ts';
-import { isUsable } from '../../pool/location/find.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { explain } from '../../kernel/call/explain.ts';
+import { checkNode } from '../../pool/kinds.ts';
+import { type Finding, fail, isUsable, ok, warn } from '../../pool/sight.ts';
 import { formatBytes } from '../../volume/size.ts';
-import { explain } from '../explain.ts';
+import { describeId, type SeenPool } from '../inventory.ts';
 import { lookAtPools } from '../look.ts';
-import { type Finding, fail, ok, warn } from './check.ts';
+
+/** Whether this node has what pools of the configured kinds need. */
+export async function checkKinds(queue: DiskQueue, { pools }: Config): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const kind of new Set(pools.map((pool) => pool.kind))) findings.push(...(await checkNode(kind, queue)));
+  return findings;
+}
 
 /** Each pool, and the driver that should run them. */
 export async function checkPools(config: Config): Promise<Finding[]> {
@@ -15,7 +23,7 @@ export async function checkPools(config: Config): Promise<Finding[]> {
   return findings;
 }
 
-function findingsOf({ config, location, contents }: PoolSight): Finding[] {
+function findingsOf({ config, location, contents }: SeenPool): Finding[] {
   const check = `pool ${config.name}`;
   const where = `${location.type} ${location.path}`;
   if (!isUsable(location.state)) return [fail(check, where, location.advice ?? '')];
@@ -33,19 +41,8 @@ function findingsOf({ config, location, contents }: PoolSight): Finding[] {
     ...damaged.map(({ id, reason }) =>
       fail(describeId(id), reason, 'Restore its record from a backup, or move it away.'),
     ),
-    reflinkFinding(`${check} reflink`, contents.canShareBlocks),
+    ...contents.findings.map((finding) => ({ ...finding, check: `${check} ${finding.check}` })),
   ];
-}
-
-/** Snapshots and clones share blocks where the filesystem can; elsewhere they are copies. */
-function reflinkFinding(check: string, canShareBlocks: boolean | undefined): Finding {
-  if (canShareBlocks === true) return ok(check, 'files can share blocks');
-  if (canShareBlocks === undefined) return ok(check, 'not known without writing: the driver tries it at its start');
-  return warn(
-    check,
-    'files cannot share blocks here',
-    'Snapshots and clones will have to be copies. XFS and btrfs can share.',
-  );
 }
 
 function checkSocket(path: string): Promise<Finding> {

@@ -7,6 +7,7 @@ import { makeBackingFile, removeDrafts } from './backing-file.ts';
 import { DiskFollower, growToFile } from './growth.ts';
 import { takeLock } from './lock.ts';
 import { mountLocation, unmountLocation } from './mount.ts';
+import { automaticFile, poolRoot, poolsDirectory } from './place.ts';
 import { canReflink } from './reflink.ts';
 import { hostReservePath, ReservedSpace } from './reserved-space.ts';
 import { defaultSizeOf } from './size.ts';
@@ -66,21 +67,12 @@ export async function openLocation(options: LocationOptions): Promise<OpenLocati
   }
 }
 
-export function poolsDirectory(dataDirectory: string): string {
-  return join(dataDirectory, 'pools');
-}
-
-/** Where the filesystem of a device or file location is mounted, and where an automatic directory location lies. */
-export function poolRoot(dataDirectory: string, poolName: string): string {
-  return join(poolsDirectory(dataDirectory), poolName);
-}
-
 /** The choice between directory and file is made once: what exists from then on decides. */
 async function resolveAuto(options: LocationOptions): Promise<Exclude<Location, { type: 'auto' }>> {
   const { location, queue, dataDirectory, poolName } = options;
   if (location.type !== 'auto') return location;
   const directory = poolRoot(dataDirectory, poolName);
-  const file = { type: 'file', path: `${directory}.img`, sizeBytes: location.sizeBytes } as const;
+  const file = { type: 'file', path: automaticFile(dataDirectory, poolName), sizeBytes: location.sizeBytes } as const;
   await queue.run(() => mkdir(poolsDirectory(dataDirectory), { recursive: true, mode: 0o700 }));
   if (await exists(queue, file.path)) return file;
   if (await exists(queue, join(directory, 'pool.json'))) return { type: 'directory', path: directory };

@@ -8,12 +8,10 @@ import { isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { isOpenElsewhere, lockExclusively } from '../../kernel/file/lock.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { type MountAttributes, type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
+import { NotReadable } from '../sight.ts';
 import { filesystemIsToBeMade } from './format.ts';
 import { noDevice } from './location.ts';
 import { cannotBeMounted } from './mount.ts';
-
-/** The pool's filesystem cannot be read without writing to its disk, or not now. The message is for the operator. */
-export class NotReadable extends Error {}
 
 /** A device or backing file that is a pool's location, and is not mounted in this mount namespace. */
 export interface ClosedLocation {

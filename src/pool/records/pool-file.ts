@@ -10,7 +10,7 @@ import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import { step } from '../../volume/step.ts';
 import { ageFileName } from '../catalog/pool-age.ts';
 import { healthFileName } from '../location/health-file.ts';
-import { poolsDirectory } from '../location/location.ts';
+import { poolsDirectory } from '../location/place.ts';
 import { reservedInodesName } from '../location/reserved-inodes.ts';
 import { reserveFileName } from '../location/reserved-space.ts';
 import { replaceFile } from './durable-file.ts';

@@ -5,6 +5,8 @@ const killer = 'src/config/config.test.ts';
 const only = 'refused|cannot be the CSI|O0[12]';
 const file = { file: 'src/config/file.ts', killer, only } as const;
 const locations = { file: 'src/config/locations.ts', killer, only } as const;
+const image = { file: 'src/pool/kinds/image/config.ts', killer, only } as const;
+const pool = { file: 'src/pool/settings.ts', killer, only } as const;
 const section = { file: 'src/settings/section.ts', killer, only } as const;
 const values = { file: 'src/settings/values.ts', killer, only } as const;
 const config = { file: 'src/config/config.ts', killer, only } as const;
@@ -39,8 +41,8 @@ export const configurationMutants: readonly Mutant[] = [
   {
     name: 'a directory or file among the devices is refused',
     ...locations,
-    text: "if (key !== 'device' && isAtOrIn(path, '/dev')) return",
-    replacement: "if (key !== 'device' && path === '') return",
+    text: "if (type !== 'device' && isAtOrIn(path, '/dev')) return",
+    replacement: "if (type !== 'device' && path === '') return",
   },
   {
     name: 'two pools in one place are refused',
@@ -56,27 +58,27 @@ export const configurationMutants: readonly Mutant[] = [
   },
   {
     name: "another pool's automatic location is refused",
-    ...locations,
-    text: '[...given.map(({ path }) => path), ...own, ...(given.length === 0',
-    replacement: '[...given.map(({ path }) => path), ...own.slice(1), ...(given.length < 0',
+    ...image,
+    text: "return [root, { type: 'file', path: automaticFile(dataDirectory, name), key: undefined }];",
+    replacement: 'return [];',
   },
   {
     name: 'two locations for one pool are refused',
-    ...file,
-    text: 'if (given.length > 1) reader',
-    replacement: 'if (given.length > 9) reader',
+    ...image,
+    text: 'if (named.length > 1) section',
+    replacement: 'if (named.length > 9) section',
   },
   {
     name: 'a size for a directory or a disk is refused',
-    ...file,
-    text: "if (reader.has('size') && (reader.has('directory') || reader.has('device'))) {",
-    replacement: "if (reader.has('size') && reader.has('nothing')) {",
+    ...image,
+    text: "if (section.has('size') && (section.has('directory') || section.has('device'))) {",
+    replacement: "if (section.has('size') && section.has('nothing')) {",
   },
   {
     name: 'a reserve of all is refused',
-    ...file,
-    text: 'pool.reserve >= pool.size',
-    replacement: 'pool.reserve < 0n',
+    ...image,
+    text: 'reserveBytes >= sizeBytes',
+    replacement: 'reserveBytes < 0n',
   },
   {
     name: 'a pool name that is no name is refused',
@@ -104,21 +106,21 @@ export const configurationMutants: readonly Mutant[] = [
   },
   {
     name: 'an overcommit below one is refused',
-    ...file,
-    text: "reader.read('overcommit', number({ minimum: 1,",
-    replacement: "reader.read('overcommit', number({ minimum: 0,",
+    ...pool,
+    text: 'overcommit: number({ minimum: 1,',
+    replacement: 'overcommit: number({ minimum: 0,',
   },
   {
     name: 'a backing file that is too small for XFS is refused',
-    ...file,
-    text: "reader.read('size', size(smallestFileBytes))",
-    replacement: "reader.read('size', size(0n))",
+    ...image,
+    text: 'size: size(smallestFileBytes)',
+    replacement: 'size: size(0n)',
   },
   {
     name: 'a reserve whose unit was forgotten is refused',
-    ...file,
-    text: "reader.read('reserve', size(smallestReserveBytes))",
-    replacement: "reader.read('reserve', size(0n))",
+    ...pool,
+    text: 'reserve: size(smallestReserveBytes)',
+    replacement: 'reserve: size(0n)',
   },
   {
     name: 'an unknown key is refused',

@@ -1,4 +1,4 @@
-import { isErrno } from '../kernel/call/errno.ts';
+import { isErrno } from './errno.ts';
 
 /** An error in a sentence for the operator, with what to do where we know. Never a stack trace. */
 export function explain(error: unknown): string {

@@ -1,0 +1,61 @@
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { SectionReader } from '../settings/section.ts';
+import type { PoolLog } from './log.ts';
+import type { Pool } from './pool.ts';
+import type { CommonKey, PoolSettings } from './settings.ts';
+import type { Finding, PoolPlace, PoolSight, Wanted } from './sight.ts';
+
+/**
+ * A kind of pool, as the rest of the house knows it (docs/kinds.md): how it is configured, opened, and looked at.
+ * What only an open pool needs is loaded when one is opened.
+ * @typeParam Own what only pools of this kind are configured by
+ */
+export interface PoolKind<Own> {
+  /** Which of the keys that several kinds have a pool's section may have. */
+  readonly commonKeys: readonly CommonKey[];
+  /** Which others. */
+  readonly ownKeys: readonly string[];
+  /** Reads its own keys, and tells what is wrong with them. An empty section has no mistakes, if it can be used at all. */
+  read(section: SectionReader, settings: PoolSettings): Own;
+  /** What such a pool takes for itself on this node: no other pool may be there. */
+  claims(pool: Configured<Own>, dataDirectory: string): readonly Claim[];
+
+  /** Opens the pool and reconciles it with what a crash or a reboot left. */
+  open(pool: Configured<Own>, context: OpenContext): Promise<Pool>;
+
+  /** Where the configuration alone says that it is: no disk is asked. */
+  place(pool: Configured<Own>, dataDirectory: string): PoolPlace;
+  /** Looks at it as it is now, without a driver. Writes nothing, and locks nothing for longer than the look. */
+  look(pool: Configured<Own>, request: LookRequest): Promise<PoolSight>;
+  /** Whether this node has what such pools need, tried for real where that leaves nothing behind. */
+  checkNode(queue: DiskQueue): Promise<Finding[]>;
+}
+
+/** What a pool is configured by: what all kinds have, and what its own kind has. */
+export type Configured<Own> = PoolSettings & { readonly own: Own };
+
+/** A path that belongs to one pool alone. */
+export interface Claim {
+  /** Normalised. */
+  readonly path: string;
+  readonly type: 'directory' | 'device' | 'file';
+  /** The key of the section that names it; undefined: it follows from the pool's name. */
+  readonly key: string | undefined;
+}
+
+export interface OpenContext {
+  /** The driver's own directory, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
+  /** How long to wait for another driver to let the pool go. */
+  readonly lockTimeoutMs: number;
+  /** Once aborted, nobody waits for the lock any more. */
+  readonly stopping: AbortSignal;
+  readonly queue: DiskQueue;
+  readonly log: PoolLog;
+}
+
+export interface LookRequest {
+  readonly dataDirectory: string;
+  readonly wanted: Wanted;
+  readonly queue: DiskQueue;
+}

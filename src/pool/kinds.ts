@@ -1,0 +1,68 @@
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { SectionReader } from '../settings/section.ts';
+import type { Claim, Configured, LookRequest, OpenContext, PoolKind } from './kind.ts';
+import type { ImageOptions } from './kinds/image/config.ts';
+import { imageKind } from './kinds/image/kind.ts';
+import type { Pool } from './pool.ts';
+import { readSettings } from './settings.ts';
+import type { Finding, PoolPlace, PoolSight } from './sight.ts';
+
+/** What only pools of one kind are configured by, for each kind. */
+interface OwnOptions {
+  readonly image: ImageOptions;
+}
+
+export type KindName = keyof OwnOptions;
+
+/** The kinds of pool there are. Nothing outside of this file names one. */
+const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
+  image: imageKind,
+};
+
+/** In the order in which messages list them. */
+export const kindNames: readonly KindName[] = ['image'];
+
+/** What a pool is of whose section says nothing of it, as before there were several kinds. */
+export const defaultKind: KindName = 'image';
+
+/** How a pool is configured, whatever its kind. */
+export type PoolConfig<Kind extends KindName = KindName> = {
+  readonly [Name in Kind]: Configured<OwnOptions[Name]> & { readonly kind: Name };
+}[Kind];
+
+/** The keys that a section of such a pool may have. */
+export function keysOf(kind: KindName): readonly string[] {
+  const { commonKeys, ownKeys } = kinds[kind];
+  return ['kind', ...ownKeys, ...commonKeys];
+}
+
+/** Reads the section of a pool, apart from its kind, and tells what is wrong with it. */
+export function readPool<Kind extends KindName>(kind: Kind, name: string, section: SectionReader): PoolConfig<Kind> {
+  const { commonKeys, read }: PoolKind<OwnOptions[Kind]> = kinds[kind];
+  const settings = readSettings(name, section, commonKeys);
+  return { ...settings, kind, own: read(section, settings) };
+}
+
+/** What the pool takes for itself on this node. */
+export function claimsOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDirectory: string): readonly Claim[] {
+  return kinds[pool.kind].claims(pool, dataDirectory);
+}
+
+export function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, context: OpenContext): Promise<Pool> {
+  return kinds[pool.kind].open(pool, context);
+}
+
+/** Where the configuration alone says that the pool is: no disk is asked. */
+export function placeOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDirectory: string): PoolPlace {
+  return kinds[pool.kind].place(pool, dataDirectory);
+}
+
+/** Looks at the pool without a driver, and changes nothing. */
+export function lookAt<Kind extends KindName>(pool: PoolConfig<Kind>, request: LookRequest): Promise<PoolSight> {
+  return kinds[pool.kind].look(pool, request);
+}
+
+/** Whether this node has what pools of this kind need. */
+export function checkNode(kind: KindName, queue: DiskQueue): Promise<Finding[]> {
+  return kinds[kind].checkNode(queue);
+}

@@ -1,0 +1,47 @@
+import type { SectionReader } from '../../../settings/section.ts';
+import { absolutePath, size } from '../../../settings/values.ts';
+import { formatBytes } from '../../../volume/size.ts';
+import type { Claim, Configured } from '../../kind.ts';
+import type { Location } from '../../location/location.ts';
+import { automaticFile, poolRoot } from '../../location/place.ts';
+import type { PoolSettings } from '../../settings.ts';
+
+/** What only image pools are configured by. */
+export interface ImageOptions {
+  readonly location: Location;
+}
+
+/** mkfs.xfs makes none that is smaller. */
+const smallestFileBytes = 300n << 20n;
+
+const readers = { directory: absolutePath, device: absolutePath, file: absolutePath, size: size(smallestFileBytes) };
+const locationKeys = ['directory', 'device', 'file'] as const;
+
+export const imageKeys: readonly string[] = Object.keys(readers);
+
+export function readImageOptions(section: SectionReader, { reserveBytes }: PoolSettings): ImageOptions {
+  const { device, directory, file, size: sizeBytes } = section.readAll(readers);
+  const named = locationKeys.filter((key) => section.has(key));
+  if (named.length > 1) section.mistake([named[1] ?? ''], `set only one of ${named.join(', ')}`);
+  if (section.has('size') && (section.has('directory') || section.has('device'))) {
+    section.mistake(['size'], 'only a backing file has a size; a directory or a device has that of its disk');
+  }
+  if (sizeBytes !== undefined && reserveBytes !== undefined && reserveBytes >= sizeBytes) {
+    section.mistake(['reserve'], `must be less than the size of the pool, ${formatBytes(sizeBytes)}`);
+  }
+  if (directory !== undefined) return { location: { type: 'directory', path: directory } };
+  if (device !== undefined) return { location: { type: 'device', path: device } };
+  if (file !== undefined) return { location: { type: 'file', path: file, sizeBytes } };
+  return { location: { type: 'auto', sizeBytes } };
+}
+
+export function claimsOfImagePool({ name, own }: Configured<ImageOptions>, dataDirectory: string): Claim[] {
+  const { location } = own;
+  if (location.type === 'directory') return [{ ...location, key: 'directory' }];
+  // What is not a directory is mounted there; without a location of its own the pool is there itself, or in a file.
+  const root = { type: 'directory', path: poolRoot(dataDirectory, name), key: undefined } as const;
+  if (location.type === 'auto') {
+    return [root, { type: 'file', path: automaticFile(dataDirectory, name), key: undefined }];
+  }
+  return [{ type: location.type, path: location.path, key: location.type }, root];
+}

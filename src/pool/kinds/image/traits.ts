@@ -1,0 +1,11 @@
+import { filesystemTypes } from '../../../volume/filesystem.ts';
+import { provisionings } from '../../../volume/record.ts';
+import type { PoolCapabilities } from '../../pool.ts';
+
+/** What a pool of images can do on every filesystem. */
+export const imageTraits = {
+  block: true,
+  filesystems: filesystemTypes,
+  provisioning: provisionings,
+  expansion: { online: true, offline: true },
+} as const satisfies Partial<PoolCapabilities>;

@@ -1,0 +1,97 @@
+import { access, constants } from 'node:fs/promises';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { explain } from '../../kernel/call/explain.ts';
+import { Layout } from '../records/layout.ts';
+import { readPoolFile } from '../records/pool-file.ts';
+import { NotReadable, type PoolContents, type PoolSight } from '../sight.ts';
+import { absent, type FindOptions, type FoundLocation, findLocation } from './find.ts';
+import { poolsDirectory } from './place.ts';
+import { readPrivately } from './private-mount.ts';
+import { explainTrouble } from './trouble.ts';
+
+/** Reads what a pool holds whose directory this is: below `location.root`. */
+export type ReadContents = (location: FoundLocation) => Promise<PoolContents>;
+
+/**
+ * Looks at a pool that lies in a location, as the driver would find it, and reads what it holds. One that is not mounted
+ * is mounted for the look where nobody else sees it.
+ */
+export async function lookInLocation(options: FindOptions, read: ReadContents): Promise<PoolSight> {
+  const { poolName } = options;
+  const location = await findLocation(options);
+  let readFrom = location.root;
+  const readAt = (root: string) => {
+    readFrom = root;
+    return readRoot(options, { ...location, root }, read);
+  };
+  try {
+    switch (location.state) {
+      case 'open':
+        return await readAt(location.root);
+      case 'closed':
+        return await readClosed(options, location, readAt);
+      default:
+        return { location, contents: undefined };
+    }
+  } catch (error) {
+    const state = error instanceof NotReadable ? location.state : 'broken';
+    const advice = withoutName(explain(error).replaceAll(readFrom, location.root), poolName);
+    return { location: { ...location, state, advice }, contents: undefined };
+  }
+}
+
+async function readClosed(
+  { dataDirectory, poolName, queue }: FindOptions,
+  location: FoundLocation,
+  readAt: (root: string) => Promise<PoolSight>,
+): Promise<PoolSight> {
+  const type = location.type === 'device' ? 'device' : 'file';
+  const markerDirectory = poolsDirectory(dataDirectory);
+  const closed = { poolName, source: location.source, type, markerDirectory } as const;
+  const sight = await readPrivately(queue, closed, async (root) => asMounted(await readAt(root), root, location));
+  return sight ?? { location: { ...location, ...absent(location.path) }, contents: undefined };
+}
+
+/** What was read from a mount that nobody else sees, with the paths that it has where the driver mounts it. */
+function asMounted(
+  { location, contents }: PoolSight,
+  readFrom: string,
+  { root, type, path }: FoundLocation,
+): PoolSight {
+  const advice =
+    location.state === 'closed'
+      ? `${type} ${path} is not mounted here: what it holds was read without that, and nothing written. A driver mounts it while it runs (holdfast serve).`
+      : location.advice;
+  const damaged = contents?.damaged.map(({ id, reason }) => ({ id, reason: reason.replaceAll(readFrom, root) }));
+  return { location: { ...location, advice }, contents: contents && { ...contents, damaged: damaged ?? [] } };
+}
+
+async function readRoot(
+  { dataDirectory, poolName, queue }: FindOptions,
+  location: FoundLocation,
+  read: ReadContents,
+): Promise<PoolSight> {
+  const layout = new Layout(location.root);
+  const poolFile = await readPoolFile({ dataDirectory, queue, layout, poolName });
+  if (poolFile === undefined) return { location: { ...location, ...absent(location.path) }, contents: undefined };
+  const contents = await read(location);
+  const advice = location.state === 'open' ? await whyNotWritable(queue, poolName, location.root) : undefined;
+  return { location: advice === undefined ? location : { ...location, state: 'broken', advice }, contents };
+}
+
+/** Its driver has to write; who only looks can read it all the same. */
+async function whyNotWritable(queue: DiskQueue, poolName: string, root: string): Promise<string | undefined> {
+  try {
+    await queue.run(() => access(root, constants.W_OK));
+    return undefined;
+  } catch (error) {
+    if (!isErrno(error, 'EROFS')) throw error;
+    return withoutName(explain(await explainTrouble(error, { queue, poolName, path: root })), poolName);
+  }
+}
+
+/** Who prints it puts the pool's name before it. */
+function withoutName(text: string, poolName: string): string {
+  return text.replace(`pool ${poolName}: `, '');
+}

@@ -1,0 +1,62 @@
+import type { ReadValue, SectionReader } from '../settings/section.ts';
+import { duration, number, oneOf, size } from '../settings/values.ts';
+import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
+import { type Trimming, trimmings } from '../volume/trimming.ts';
+
+/** What a pool of any kind is configured by. Where a kind has no use for one of them, nobody can set it. */
+export interface PoolSettings {
+  readonly name: string;
+  /** What is never provisioned to volumes; undefined: the pool's own rule. */
+  readonly reserveBytes: bigint | undefined;
+  /** 1: never provision more than there is. */
+  readonly overcommit: number;
+  readonly defaultFilesystem: FilesystemType;
+  /** How long deleted volumes can be brought back unless their class says otherwise; 0: not at all. */
+  readonly undeleteSeconds: number;
+  readonly trimming: Trimming;
+  /** A disk that has not answered for so long is sick, and its pool goes into quarantine. */
+  readonly sickAfterMs: number;
+}
+
+/** Below that it is a number whose unit was forgotten. */
+const smallestReserveBytes = 1n << 20n;
+const tenYearsSeconds = 3650 * 86_400;
+/** A disk at the end of a long queue takes seconds for a sync; one that takes this long is of no use. */
+const defaultSickAfterSeconds = 20;
+
+/** The values of the keys that several kinds have in a pool's section. */
+interface CommonValues {
+  readonly reserve: bigint;
+  readonly overcommit: number;
+  readonly defaultFilesystem: FilesystemType;
+  readonly undelete: number;
+  readonly trim: Trimming;
+  readonly sickAfter: number;
+}
+
+export type CommonKey = keyof CommonValues;
+
+const readers: { readonly [Key in CommonKey]: ReadValue<CommonValues[Key]> } = {
+  reserve: size(smallestReserveBytes),
+  overcommit: number({ minimum: 1, maximum: 1000 }),
+  defaultFilesystem: oneOf(filesystemTypes),
+  undelete: duration({ minimumSeconds: 0, maximumSeconds: tenYearsSeconds }),
+  // Helm, and all else that reads YAML 1.1, makes false of a plain off.
+  trim: (value) => oneOf(trimmings)(value === false ? 'off' : value),
+  sickAfter: duration({ minimumSeconds: 1, maximumSeconds: 3600 }),
+};
+
+/** @param keys those that the pool's kind has */
+export function readSettings(name: string, section: SectionReader, keys: readonly CommonKey[]): PoolSettings {
+  const read = <Key extends CommonKey>(key: Key): CommonValues[Key] | undefined =>
+    keys.includes(key) ? section.read(key, readers[key]) : undefined;
+  return {
+    name,
+    reserveBytes: read('reserve'),
+    overcommit: read('overcommit') ?? 1,
+    defaultFilesystem: read('defaultFilesystem') ?? 'ext4',
+    undeleteSeconds: read('undelete') ?? 0,
+    trimming: read('trim') ?? 'weekly',
+    sickAfterMs: (read('sickAfter') ?? defaultSickAfterSeconds) * 1000,
+  };
+}

@@ -1,0 +1,92 @@
+import type { DeviceNumber } from '../kernel/block/device.ts';
+import type { LockHolder } from '../kernel/file/lock.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import type { SnapshotRecord } from '../volume/snapshot-record.ts';
+import type { DiskUsage, PoolCapabilities, PoolCapacity } from './pool.ts';
+
+/** What can be seen of a pool from outside: no driver needs to run, and nothing is changed. */
+export interface PoolSight {
+  readonly location: LocationSight;
+  /** undefined if the pool cannot be looked into. */
+  readonly contents: PoolContents | undefined;
+}
+
+/**
+ * open: it is there, and mounted if need be. closed: it is not mounted here. absent: the driver makes it at its first
+ * start. broken: the driver will not use it. quarantined: the driver that runs it says that its disk is sick. silent: its
+ * disk does not answer.
+ */
+export type LocationState = 'open' | 'absent' | 'closed' | 'broken' | 'quarantined' | 'silent';
+
+/** Whether the driver can use a pool that is so, or does. */
+export function isUsable(state: LocationState): boolean {
+  return state === 'open' || state === 'absent' || state === 'closed';
+}
+
+/** Where a pool is, in words of its kind: a directory, a device, a volume group. */
+export interface PoolPlace {
+  readonly type: string;
+  readonly path: string;
+}
+
+export interface LocationSight extends PoolPlace {
+  readonly state: LocationState;
+  /** What to know, and what to do about it, if it is not open. */
+  readonly advice: string | undefined;
+  /** The driver that runs the pool now, if any does. */
+  readonly holders: readonly LockHolder[];
+}
+
+export interface PoolContents {
+  readonly records: readonly VolumeRecord[];
+  readonly snapshots: readonly SnapshotRecord[];
+  readonly damaged: readonly DamagedRecord[];
+  /** If wanted. */
+  readonly capacity: PoolCapacity | undefined;
+  readonly disk: DiskUsage | undefined;
+  /** What a pool here can do, as far as it can be told without writing. */
+  readonly traits: Partial<PoolCapabilities>;
+  /** What `holdfast doctor` is to say of it beside its state; it puts the pool's name before each check. */
+  readonly findings: readonly Finding[];
+  /** If wanted: through what volumes can be reached on this node now; those that are not in use may be left out. */
+  readonly shown: ReadonlyMap<VolumeId, readonly Shown[]>;
+}
+
+export interface DamagedRecord {
+  readonly id: VolumeId | SnapshotId | GroupId;
+  readonly reason: string;
+}
+
+/** Through what a volume can be reached on this node. */
+export type Shown =
+  | { readonly kind: 'device'; readonly path: string; readonly device: DeviceNumber }
+  /** A directory, by its filesystem and its path from there: what the mounts of it have in the kernel's table. */
+  | { readonly kind: 'directory'; readonly device: DeviceNumber; readonly root: string };
+
+/** One line of `holdfast doctor`. warn: it works, but not all of it, or not for long. */
+export interface Finding {
+  readonly check: string;
+  readonly status: 'ok' | 'warn' | 'fail';
+  readonly detail: string;
+  /** What to do; undefined if all is well. */
+  readonly remedy?: string;
+}
+
+export function ok(check: string, detail: string): Finding {
+  return { check, status: 'ok', detail };
+}
+
+export function warn(check: string, detail: string, remedy: string): Finding {
+  return { check, status: 'warn', detail, remedy };
+}
+
+export function fail(check: string, detail: string, remedy: string): Finding {
+  return { check, status: 'fail', detail, remedy };
+}
+
+/** What takes time to find out, beside the records: how full the pool is, or where its volumes are in use. */
+export type Wanted = 'records' | 'capacity' | 'attachments';
+
+/** The pool's filesystem cannot be read without writing to its disk, or not now. The message is for the operator. */
+export class NotReadable extends Error {}
