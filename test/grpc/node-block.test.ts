@@ -6,6 +6,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   readSync,
   renameSync,
   writeFileSync,
@@ -317,6 +318,10 @@ describe('block volumes', () => {
     run('mount', '-t', 'tmpfs', 'none', volume.staging);
     await rejects(volume.stage(), 'ALREADY_EXISTS');
     assert.deepEqual(readdirSync(volume.staging), []);
+    // What has the name of our file is somebody else's there.
+    writeFileSync(join(volume.staging, volume.id), '');
+    await volume.unstage();
+    assert.deepEqual(readdirSync(volume.staging), [volume.id]);
     run('umount', volume.staging);
     await harness.hasLoops(volume, 0);
   });
@@ -332,6 +337,18 @@ describe('block volumes', () => {
     await rejects(volume.unpublish(), 'FAILED_PRECONDITION');
     assert.ok(existsSync(volume.target));
     run('rm', volume.target);
+    await volume.unstage();
+  });
+
+  test('UP06: data under the name of our file in the staging directory stays', async () => {
+    const volume = await harness.volume('data-in-staging', block);
+    await volume.stage();
+    await volume.unstage();
+    const path = join(volume.staging, volume.id);
+    writeFileSync(path, 'data');
+    await rejects(volume.unstage(), 'FAILED_PRECONDITION', /not the volume's/);
+    assert.equal(readFileSync(path, 'utf8'), 'data');
+    run('rm', path);
     await volume.unstage();
   });
 

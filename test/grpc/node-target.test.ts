@@ -156,6 +156,8 @@ describe('the target of NodePublishVolume', () => {
   test('PB18: two volumes at one target at once: one of them', async () => {
     const volumes = await Promise.all(['a', 'b', 'c', 'd'].map((name) => staged(`pb18-race-${name}`)));
     const target_path = join(harness.kubelet, 'pods', 'shared');
+    // There already: who makes it first does not decide.
+    mkdirSync(target_path);
     const answers = await Promise.allSettled(volumes.map((volume) => volume.publish({ target_path })));
     assert.equal(answers.filter(({ status }) => status === 'fulfilled').length, 1);
     assert.equal(harness.mountsAt(target_path).length, 1);

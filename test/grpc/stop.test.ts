@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { encode, methodsOf } from '../../src/csi/contract.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { lockExclusively } from '../../src/kernel/file/lock.ts';
 import { CallError } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
+import { WatchedDirectory } from '../support/watched-directory.ts';
 import { framed, openSession, startRequest } from './wire-http2.ts';
 
 /** What the driver has said since it was told to stop, but for its calls. */
@@ -23,7 +25,9 @@ describe('SIGTERM', () => {
     const config = `pools:\n  held: { directory: ${scratch.join('held')} }\n${free}defaultPool: free\nlockTimeoutSeconds: 3600\n`;
     await (await DriverProcess.start(scratch, { config })).stop();
     await using _lock = await lockExclusively(new DiskQueue('test', 1), scratch.join('held'));
-    const registrationSocket = scratch.join('holdfast-reg.sock');
+    mkdirSync(scratch.join('registry'));
+    using registry = new WatchedDirectory(scratch.join('registry'));
+    const registrationSocket = scratch.join('registry/holdfast-reg.sock');
     const environment = { HOLDFAST_REGISTRATION_SOCKET: registrationSocket };
     const options = { config, environment, socketPath: scratch.join('second.sock') };
     await using driver = DriverProcess.spawn(scratch, options);
@@ -35,7 +39,10 @@ describe('SIGTERM', () => {
     await assert.rejects(waiting, (error) => error instanceof CallError && error.code === 'UNAVAILABLE');
     assert.deepEqual(await driver.ended(), { code: 0, signal: null });
     assert.deepEqual(lastWords(driver), ['stopping', 'stopped']);
-    assert.ok(!existsSync(registrationSocket));
+    // What came and went again would have been told by now, before this.
+    writeFileSync(scratch.join('registry/last'), '');
+    await eventually(() => assert.ok(registry.names.includes('last')));
+    assert.ok(!registry.names.some((name) => name.includes('holdfast-reg')));
     assert.ok(!driver.log().some(({ msg }) => msg === 'listening for the kubelet'));
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, renameSync, statSync, watch, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
@@ -11,6 +11,7 @@ import { serveRegistration } from '../../src/csi/registration.ts';
 import { CallError, connectDriver } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
+import { WatchedDirectory } from '../support/watched-directory.ts';
 import { type LogLine, until } from './wire-server.ts';
 
 const silent = pino({ level: 'silent' });
@@ -31,12 +32,6 @@ async function serve(socketPath: string, handlers: Partial<ServiceHandlers> = {}
 async function probe(socketPath: string): Promise<void> {
   using client = connectDriver(socketPath);
   await client.identity.Probe({});
-}
-
-/** Hears the name of whatever comes or goes in a directory. */
-function disposableWatch(directory: string, hear: (name: string) => void): Disposable {
-  const watcher = watch(directory, (_, name) => hear(`${name}`));
-  return { [Symbol.dispose]: () => watcher.close() };
 }
 
 /** Leaves a socket that nobody serves, as a process does that is killed. */
@@ -63,12 +58,11 @@ describe('listen', () => {
 
   test('O02 whoever watches the directory, as the kubelet does, sees hidden names until the socket is served', async () => {
     using scratch = new Scratch('wire');
-    const seen: string[] = [];
-    using _watcher = disposableWatch(scratch.path, (name) => seen.push(name));
+    using seen = new WatchedDirectory(scratch.path);
     await using _listener = await serve(scratch.join('csi.sock'));
-    await eventually(() => assert.ok(seen.includes('csi.sock')));
+    await eventually(() => assert.ok(seen.names.includes('csi.sock')));
     assert.deepEqual(
-      seen.filter((name) => !name.startsWith('.')),
+      seen.names.filter((name) => !name.startsWith('.')),
       ['csi.sock'],
     );
   });

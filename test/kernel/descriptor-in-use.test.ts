@@ -124,6 +124,16 @@ describe('a call that is pending when its queue is closed', () => {
     assert.equal(readFileSync(`${directory}/other`, 'utf8'), 'other');
   });
 
+  test('one that was given up is lent to nobody, as its number may be that of another file', async (t) => {
+    const directory = await scratch(t);
+    for (const name of ['file', 'other']) await writeFile(`${directory}/${name}`, name);
+    const file = await openFile(queue, `${directory}/file`, O_RDWR);
+    file.closeNow();
+    take(t, `${directory}/other`);
+    await assert.rejects(resizeFile(queue, file, 0n), { code: 'EBADF' });
+    assert.equal(readFileSync(`${directory}/other`, 'utf8'), 'other');
+  });
+
   test('and lets go of all when it has ended', async (t) => {
     const directory = await scratch(t);
     await writeFile(`${directory}/file`, 'x');

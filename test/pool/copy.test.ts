@@ -14,7 +14,7 @@ describe('a copy of an image that is cut short', () => {
     for (let call = 1; ; call++) {
       using scratch = new Scratch('copy');
       const first = image(scratch, 'first', 1);
-      const second = image(scratch, 'second', 2);
+      const second = image(scratch, 'second', 2, 4 << 20);
       const directory = scratch.join('draft');
       mkdirSync(directory);
       const copy = (fromPath: string, queue: DiskQueue, onProgress: () => void = () => undefined) =>
@@ -31,6 +31,38 @@ describe('a copy of an image that is cut short', () => {
       await copy(first, new DiskQueue('test', 4));
       assert.equal(digestOf(`${directory}/data`), digestOf(first), `the second one failed at its call ${call}`);
     }
+  });
+
+  test('T04: the next one begins anew if its source was written to meanwhile', async () => {
+    using scratch = new Scratch('copy');
+    const fromPath = image(scratch, 'source', 1);
+    const directory = scratch.join('draft');
+    mkdirSync(directory);
+    const copy = (onProgress: () => void) =>
+      copyImage(new DiskQueue('test', 4), new DirectorySync(), { fromPath, directory, onProgress, signal: never });
+    const stop = () => {
+      throw new Error('cut short');
+    };
+    await assert.rejects(copy(stop), /cut short/);
+    image(scratch, 'source', 2);
+    await copy(() => undefined);
+    assert.equal(digestOf(`${directory}/data`), digestOf(fromPath));
+  });
+
+  test('K05: it stops after the piece that it is at when nobody waits for it any more', async () => {
+    using scratch = new Scratch('copy');
+    const fromPath = image(scratch, 'source', 1);
+    const directory = scratch.join('draft');
+    mkdirSync(directory);
+    const waiting = new AbortController();
+    let pieces = 0;
+    const onProgress = () => {
+      pieces++;
+      waiting.abort(new Error('nobody waits'));
+    };
+    const options = { fromPath, directory, onProgress, signal: waiting.signal };
+    await assert.rejects(copyImage(new DiskQueue('test', 4), new DirectorySync(), options), /nobody waits/);
+    assert.equal(pieces, 1);
   });
 });
 
@@ -49,11 +81,11 @@ class FailingQueue extends DiskQueue {
   }
 }
 
-/** Two stretches of data, so that its copy is noted in between. */
-function image(scratch: Scratch, name: string, byte: number): string {
+/** Two stretches of data, or more, so that its copy is noted in between. */
+function image(scratch: Scratch, name: string, byte: number, ...more: readonly number[]): string {
   const path = sparseFile(scratch.join(name), 16);
   const file = openSync(path, 'r+');
-  for (const at of [0, 8 << 20]) writeSync(file, Buffer.alloc(1 << 20, byte), 0, 1 << 20, at);
+  for (const at of [0, 8 << 20, ...more]) writeSync(file, Buffer.alloc(1 << 20, byte), 0, 1 << 20, at);
   closeSync(file);
   return path;
 }

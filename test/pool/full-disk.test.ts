@@ -40,6 +40,8 @@ describe('a disk that somebody else has filled to the last block', () => {
       await pool.checkHealth(new DiskQueue('health', 1));
       await pool.setPublication(id, { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false });
       await pool.setPublication(id, undefined);
+      // Whoever deletes meets a disk as full as it was.
+      fill(`${directory}/foreign`);
       await pool.remove(id);
       assert.deepEqual(
         (await pool.trash()).map(({ record }) => record.id),

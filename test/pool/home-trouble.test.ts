@@ -53,6 +53,13 @@ function bigintText(_key: string, value: unknown): unknown {
 }
 
 describe('a pool that cannot be made, or opened, tells why and what to do', () => {
+  test('its disk is a plain file, or nothing', async () => {
+    using scratch = new Scratch('trouble');
+    for (const path of [sparseFile(scratch.join('file'), 1024), scratch.join('nothing')]) {
+      await assertTold(scratch, { location: { type: 'device', path } }, /is not a block device of this node/);
+    }
+  });
+
   test('its filesystem is read-only', async () => {
     using scratch = new Scratch('trouble');
     const host = mountHost(scratch);

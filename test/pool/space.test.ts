@@ -7,6 +7,7 @@ import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
+import { BeforeStep } from '../support/before-step.ts';
 import { HeldSync } from '../support/held-sync.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -222,16 +223,33 @@ describe('GC04 CV20: what is free only in a moment, or only on paper', () => {
     await pool.close();
   });
 
-  test('a volume is made thick at the cost of what lies in the trash, also where its size was promised', async () => {
+  for (const how of ['is made thick', 'is thick from the start']) {
+    test(`a volume ${how} at the cost of what lies in the trash, whatever may be promised`, async () => {
+      using scratch = new Scratch('space');
+      const pool = await copying(scratch, { overcommit: 3 });
+      const thick = { ...block, provisioning: 'thick' } as const;
+      const old = await pool.create(volumeSpec('old', { ...thick, sizeBytes: 200n * mebibyte }));
+      await pool.remove(old.id);
+      const spec = volumeSpec('v', { ...(how === 'is made thick' ? block : thick), sizeBytes: 300n * mebibyte });
+      const { id } = await pool.create(spec);
+      assert.equal((await pool.trash()).length, how === 'is made thick' ? 1 : 0);
+      await pool.modify(id, { provisioning: 'thick' });
+      assert.ok(statSync(scratch.join('disk/pool/volumes', id, 'data')).blocks * 512 >= 300 << 20);
+      assert.deepEqual(await pool.trash(), []);
+      await pool.close();
+    });
+  }
+
+  test('what a volume has taken to be made thick is free again when somebody else was faster', async () => {
     using scratch = new Scratch('space');
-    const pool = await copying(scratch, { overcommit: 3 });
-    const old = await pool.create(volumeSpec('old', { ...block, sizeBytes: 200n * mebibyte, provisioning: 'thick' }));
-    await pool.remove(old.id);
+    const pool = await copying(scratch);
     const { id } = await pool.create(volumeSpec('v', { ...block, sizeBytes: 300n * mebibyte }));
-    assert.equal((await pool.trash()).length, 1);
-    await pool.modify(id, { provisioning: 'thick' });
-    assert.ok(statSync(scratch.join('disk/pool/volumes', id, 'data')).blocks * 512 >= 300 << 20);
-    assert.deepEqual(await pool.trash(), []);
+    const image = scratch.join('disk/pool/volumes', id, 'data');
+    const before = statSync(image).blocks;
+    const foreign = ['--length=200M', scratch.join('disk/foreign')];
+    using _other = new BeforeStep('modify/data', () => void execFileSync('fallocate', foreign));
+    await assert.rejects(pool.modify(id, { provisioning: 'thick' }), ResourceExhausted);
+    assert.equal(statSync(image).blocks, before);
     await pool.close();
   });
 

@@ -1,7 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const sockets = { file: 'src/sockets/unix-socket.ts', killer: 'test/grpc/wire-listener.test.ts' } as const;
-const crowd = { file: 'src/metrics/connections.ts', killer: 'test/metrics/connections.test.ts' } as const;
+const crowd = { file: 'src/metrics/connections.ts', killer: 'test/metrics/most-connections.test.ts' } as const;
 const health = { file: 'src/metrics/health.ts', killer: 'test/metrics/health.test.ts' } as const;
 const routes = { file: 'src/admin/routes.ts', killer: 'test/admin/socket.test.ts' } as const;
 const server = { file: 'src/server/server.ts', killer: 'test/grpc/stop.test.ts' } as const;
@@ -41,7 +41,6 @@ export const connectionMutants: readonly Mutant[] = [
     ...crowd,
     text: '    if (present.size <= most) return;\n',
     replacement: '    if (present.size <= most * 1000) return;\n',
-    only: '500 connections that read no answer',
   },
   {
     name: 'who does not take his answer gives way to who waits for his',
@@ -126,7 +125,7 @@ export const connectionMutants: readonly Mutant[] = [
     text: '.then(() => pools.close());',
     replacement: '.then(() => undefined);',
     killer: 'test/grpc/server.test.ts',
-    only: 'the second waits',
+    only: 'no configuration at all',
   },
   {
     name: 'a driver does not share a pool with another one',

@@ -44,7 +44,7 @@ export const copyMutants: readonly Mutant[] = [
     ...copy,
     text: '      copy.signal?.throwIfAborted();\n',
     replacement: '',
-    killer: 'test/grpc/group-copy.test.ts',
+    killer: 'test/pool/copy.test.ts',
   },
   {
     name: 'a source that has changed is another one',
@@ -79,7 +79,8 @@ export const copyMutants: readonly Mutant[] = [
     ...group,
     text: '      await this.#undo(drafts, group);\n',
     replacement: '',
-    only: 'backing file.*one member that cannot be cut',
+    killer: 'test/pool/failed-cut.test.ts',
+    only: 'cut failed half way',
   },
   {
     name: 'members of a group are there only with it',
@@ -93,8 +94,8 @@ export const copyMutants: readonly Mutant[] = [
     ...group,
     text: '.filter((record) => !snapshotIndex.hasItsGroup(record))',
     replacement: '.filter((record) => snapshotIndex.hasItsGroup(record) === undefined)',
-    killer: 'test/contract/image.test.ts',
-    only: 'backing file.*members come and go with their group',
+    killer: 'test/pool/failed-cut.test.ts',
+    only: 'was killed before it',
   },
   {
     name: 'a snapshot under the id of another is not cut',

@@ -220,8 +220,8 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'a dead filesystem is not used',
     ...mount,
-    text: '    await writeHealthFile(queue, root);\n',
-    replacement: '',
+    text: '    if (sickness === undefined) throw error;\n',
+    replacement: '    throw error;\n',
     killer: 'test/grpc/quarantine.test.ts',
     only: 'mounted anew by itself',
   },
@@ -253,7 +253,8 @@ export const locationMutants: readonly Mutant[] = [
     ...location,
     text: 'if (device === undefined || !status?.isBlockDevice()) throw',
     replacement: 'if (device === undefined) throw',
-    killer: 'test/messages/troubleshooting.test.ts',
+    killer: 'test/pool/home-trouble.test.ts',
+    only: 'a plain file',
   },
   {
     name: 'a pool of a newer format is left alone',

@@ -10,7 +10,6 @@ const cuts = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/pool/space.t
 const second = 'a second snapshot asks';
 const comesBack = 'comes back from the trash asks';
 const twoAtOnce = 'two that need room at once';
-const thick = 'made thick only of blocks';
 const chain = 'shared in a chain';
 const atOnce = 'never promised the same space';
 const refused = 'more than is available is refused';
@@ -29,8 +28,8 @@ export const ledgerMutants: readonly Mutant[] = [
     ...volumes,
     text: '      provisioning: spec.provisioning,\n      taken:',
     replacement: '      taken:',
-    killer: 'test/grpc/controller-capacity.test.ts',
-    only: 'a thick volume that does not fit',
+    killer: 'test/pool/space.test.ts',
+    only: 'thick from the start',
   },
   {
     name: 'a volume that grows asks for the rest',
@@ -44,8 +43,8 @@ export const ledgerMutants: readonly Mutant[] = [
     ...volumes,
     text: '    using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, sizeBytes - beforeBytes), taken });\n',
     replacement: '    void taken;\n',
-    killer: 'test/grpc/modify.test.ts',
-    only: 'thick without room',
+    killer: 'test/pool/space.test.ts',
+    only: 'is made thick at the cost',
   },
   {
     name: 'what a refused call took is free again',
@@ -53,7 +52,7 @@ export const ledgerMutants: readonly Mutant[] = [
     text: "      if (record.provisioning === 'thin') await this.#releaseUnwritten(record).catch(() => undefined);\n",
     replacement: '',
     killer: 'test/pool/space.test.ts',
-    only: thick,
+    only: 'somebody else was faster',
   },
   {
     name: 'a clone counts what its source may have to write anew',
@@ -149,15 +148,14 @@ export const ledgerMutants: readonly Mutant[] = [
     ...volume,
     text: 'figure === undefined || figure.version !== version || this',
     replacement: 'figure === undefined || this',
-    killer: 'test/pool/space-sequences.test.ts',
+    killer: 'src/pool/space/volume-space.test.ts',
   },
   {
     name: 'what was held a moment ago may have been taken since',
     ...volume,
     text: 'return this.#heldBytes + this.#releasedBytes - releasedBytes;',
     replacement: 'return this.#heldBytes + 0n * releasedBytes;',
-    killer: 'test/contract/image.test.ts',
-    only: atOnce,
+    killer: 'src/pool/space/volume-space.test.ts',
   },
   {
     name: 'when something that shared blocks is gone, others may own them',

@@ -76,13 +76,6 @@ export const nodeMutants: readonly Mutant[] = [
     only: 'with other options',
   },
   {
-    name: 'what is no longer mounted anywhere leaves no options',
-    ...unstage,
-    text: 'return devices.some(({ devicePath }) => isMountedAnywhere(fsType, devicePath)) ? options : undefined;',
-    replacement: 'return devices.length >= 0 ? options : fsType;',
-    killer: 'test/grpc/node-stage.test.ts',
-  },
-  {
     name: 'what was formatted with something else is not mounted',
     ...mountVolume,
     text: '  if (what !== fsType) {\n',
@@ -103,7 +96,7 @@ export const nodeMutants: readonly Mutant[] = [
     ...mountVolume,
     text: "  if (error.code === 'EBUSY') return await busyDevice(volumeId, device);\n",
     replacement: '',
-    only: 'named',
+    only: 'somebody, that has its device for itself: named',
   },
   {
     name: 'a filesystem that is smaller than its device grows before it is seen',
@@ -194,7 +187,7 @@ export const nodeMutants: readonly Mutant[] = [
     text: '  if (!isEmpty)\n    throw',
     replacement: '  if (isEmpty === null)\n    throw',
     killer: 'test/grpc/node-block.test.ts',
-    only: 'UP06',
+    only: 'UP06: data under the name',
   },
   {
     name: 'a block volume is unstaged in no filesystem of somebody else',
@@ -237,7 +230,7 @@ export const nodeMutants: readonly Mutant[] = [
     ...expand,
     text: "  if (record.content.type === 'mount') await growFilesystem(pool.queue, located, record.content.fsType, volumeId);\n",
     replacement: '',
-    only: 'ext4: grows where it is published',
+    only: 'xfs: grows where it is published',
   },
   {
     name: 'a volume grows only where it is',
@@ -368,6 +361,7 @@ export const nodeMutants: readonly Mutant[] = [
     ...descriptor,
     text: "    if (this.#isGivenUp) throw new KernelError({ syscall: 'use', errno: EBADF, path: this.path });\n",
     replacement: '',
+    only: 'is lent to nobody',
   },
   {
     name: 'a descriptor that was given up while in use is closed by its last user',

@@ -82,27 +82,6 @@ export const sicknessMutants: readonly Mutant[] = [
     only: hangs,
   },
   {
-    name: 'a pool that was given up is not opened while something of before is still at work',
-    ...supervisor,
-    text: 'if (this.#leftQueues.length === 0 && this.#healthQueue.isIdle) void',
-    replacement: 'void',
-    only: hangs,
-  },
-  {
-    name: 'a pool that is opened anew is asked how it is before it is used',
-    ...supervisor,
-    text: "      if (before.state === 'quarantined') await pool.checkHealth(this.#healthQueue);\n",
-    replacement: '',
-    only: 'a directory: well again',
-  },
-  {
-    name: 'a stop waits for nothing of a pool that was given up',
-    ...supervisor,
-    text: "if (this.#state.state === 'open') await",
-    replacement: "if ('pool' in this.#state) await",
-    only: 'O06',
-  },
-  {
     name: 'what is mounted is undone also while its pool is in quarantine',
     ...queue,
     text: '    if (reason === undefined) return work(this);\n',
