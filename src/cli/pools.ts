@@ -27,6 +27,7 @@ export async function poolsCommand(config: Config, output: Output, options: { js
 const columns = [
   { title: 'NAME' },
   { title: 'KIND' },
+  { title: 'CLONES' },
   { title: 'STATE' },
   { title: 'VOLUMES', align: 'right' },
   { title: 'SIZE', align: 'right' },
@@ -46,6 +47,7 @@ function forPeople({ config, location, contents }: SeenPool, defaultPool: string
   return [
     config.name === defaultPool ? `${config.name} (default)` : config.name,
     config.kind,
+    contents?.traits.snapshots ?? '-',
     location.state,
     contents === undefined ? '-' : String(contents.records.length),
     ...sizes.map((bytes) => (bytes === undefined ? '-' : formatBytes(bytes))),
@@ -58,6 +60,7 @@ function forPrograms({ config, location, contents }: SeenPool, defaultPool: stri
   return {
     name: config.name,
     kind: config.kind,
+    traits: contents?.traits,
     default: config.name === defaultPool,
     location: { type: location.type, path: location.path },
     state: location.state,

@@ -15,7 +15,15 @@ export interface ConfigFile {
   readonly lockTimeoutSeconds: number | undefined;
 }
 
-const fileKeys = ['pools', 'defaultPool', 'expansion', 'attach', 'maxVolumesPerNode', 'lockTimeoutSeconds'];
+/** The keys at the top of the file. */
+export const fileKeys: readonly string[] = [
+  'pools',
+  'defaultPool',
+  'expansion',
+  'attach',
+  'maxVolumesPerNode',
+  'lockTimeoutSeconds',
+];
 
 /** A DNS label: a pool's name is part of a path and of log lines. */
 const poolName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;

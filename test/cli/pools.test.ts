@@ -21,10 +21,13 @@ describe('holdfast pools', () => {
     const [titles, a, b] = stdout.split('\n').map((line) => line.split(/ {2,}/));
     assert.equal(
       titles?.join(' '),
-      'NAME KIND STATE VOLUMES SIZE PROVISIONED USED SNAPSHOTS AVAILABLE FREE DRIVER LOCATION',
+      'NAME KIND CLONES STATE VOLUMES SIZE PROVISIONED USED SNAPSHOTS AVAILABLE FREE DRIVER LOCATION',
     );
-    assert.deepEqual([a?.[0], a?.[2], a?.[3], a?.at(-1)], ['a', 'open', '0', `directory ${scratch.join('a')}`]);
-    assert.deepEqual([b?.[0], b?.[2], b?.[3], b?.[5]], ['b (default)', 'open', '1', '64Mi']);
+    assert.deepEqual(
+      [a?.[0], a?.[1], a?.[3], a?.[4], a?.at(-1)],
+      ['a', 'image', 'open', '0', `directory ${scratch.join('a')}`],
+    );
+    assert.deepEqual([b?.[0], b?.[2], b?.[3], b?.[4], b?.[6]], ['b (default)', 'reflink', 'open', '1', '64Mi']);
     assert.equal(b?.at(-2), `pid ${driver.pid}`);
 
     const { pools } = JSON.parse((await holdfast(['pools', '--json'], environment)).stdout);
@@ -37,6 +40,9 @@ describe('holdfast pools', () => {
     );
     assert.equal(pools[1].capacity.provisionedBytes, String(64 << 20));
     assert.equal(pools[1].drivers[0].pid, driver.pid);
+    // It has XFS, which shares blocks and keeps them where they are.
+    assert.deepEqual([pools[1].traits.snapshots, pools[1].traits.changedBlocks], ['reflink', 'delta']);
+    assert.equal(pools[1].traits.block, true);
     const { available_capacity } = await client.controller.GetCapacity({ parameters: { pool: 'b' } });
     // GetCapacity answers in whole blocks.
     const shown = BigInt(pools[1].capacity.availableBytes);
@@ -47,7 +53,7 @@ describe('holdfast pools', () => {
     using scratch = new Scratch('cli');
     const { code, stdout, stderr } = await holdfast(['pools'], environmentFor(scratch));
     assert.equal(code, 0);
-    assert.match(stdout, /^default \(default\) +image +absent +- /m);
+    assert.match(stdout, /^default \(default\) +image +- +absent +- /m);
     assert.match(stderr, /the driver makes it at its first start/);
   });
 

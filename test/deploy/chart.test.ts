@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { parseConfigFile } from '../../src/config/file.ts';
+import { fileKeys, parseConfigFile } from '../../src/config/file.ts';
+import { keysOf, kindNames } from '../../src/pool/kinds.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { buildPrograms } from '../cluster/harness/programs.ts';
 import { Helm, type Values } from './helm.ts';
@@ -24,7 +25,7 @@ const everything: Values = {
   config: {
     pools: {
       fast: { directory: '/srv/fast/pool', reserve: '1Gi' },
-      disk: { device: '/dev/nvme1n1', undelete: '24h', sickAfter: '1m' },
+      disk: { kind: 'image', device: '/dev/nvme1n1', undelete: '24h', sickAfter: '1m' },
     },
     defaultPool: 'fast',
     maxVolumesPerNode: 100,
@@ -106,7 +107,7 @@ describe('Helm chart', () => {
       const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(configMap);
       const parsed = parseConfigFile(data['holdfast.yaml'] ?? '', places);
       assert.ok('file' in parsed, data['holdfast.yaml'] ?? 'there is no holdfast.yaml');
-      assert.deepEqual([...(parsed.file.pools?.keys() ?? [])].sort(), pools);
+      assert.deepEqual((parsed.file.pools ?? []).map(({ name }) => name).sort(), pools);
     }
   });
 
@@ -160,18 +161,20 @@ describe('Helm chart', () => {
     test(`refuses ${what}`, () => assert.rejects(helm.template(values), words));
   }
 
-  test('knows every key of the configuration that the driver knows', () => {
+  test('knows every key of the configuration that the driver knows, for every kind of pool', () => {
     const schema: unknown = JSON.parse(readFileSync(join(deploy, 'charts/holdfast/values.schema.json'), 'utf8'));
-    const keys = z.object({ properties: z.record(z.string(), z.unknown()) });
     const { definitions, properties } = z
-      .object({ definitions: z.object({ pool: keys }), properties: z.object({ config: keys }) })
+      .object({ definitions: z.record(z.string(), z.unknown()), properties: z.object({ config: withKeys }) })
       .parse(schema);
-    // The driver's own words for what it knows.
-    const known = [knownKeys('pools: {a: {zzzzzzzzzzzz: 1}}'), knownKeys('zzzzzzzzzzzz: 1')];
-    assert.deepEqual(Object.keys(definitions.pool.properties).sort(), known[0]?.sort());
-    assert.deepEqual(Object.keys(properties.config.properties).sort(), known[1]?.sort());
+    assert.deepEqual(Object.keys(properties.config.properties).sort(), [...fileKeys].sort());
+    for (const kind of kindNames) {
+      const pool = withKeys.parse(definitions[`${kind}Pool`]);
+      assert.deepEqual(Object.keys(pool.properties).sort(), [...keysOf(kind)].sort(), kind);
+    }
   });
 });
+
+const withKeys = z.object({ properties: z.record(z.string(), z.unknown()) });
 
 /** Without the one thing that only the chart can have: a sum that changes with the configuration. */
 function comparable(object: KubernetesObject | undefined): KubernetesObject | undefined {
@@ -184,10 +187,4 @@ function comparable(object: KubernetesObject | undefined): KubernetesObject | un
 
 function withoutKey<T>(value: T, key: string): T {
   return JSON.parse(JSON.stringify(value, (name, inner: unknown) => (name === key ? undefined : inner)));
-}
-
-function knownKeys(text: string): string[] {
-  const parsed = parseConfigFile(text, places);
-  assert.ok('problems' in parsed);
-  return /\(known: (.*)\)/.exec(parsed.problems[0]?.message ?? '')?.[1]?.split(', ') ?? [];
 }
