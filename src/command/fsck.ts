@@ -1,16 +1,20 @@
 import { CommandError, run } from './run.ts';
 
-/** A check reads all metadata, of a large filesystem for hours; whoever waits for it can come back and join. */
-const timeoutMs = 12 * 3600_000;
+const patience = {
+  /** A check reads all metadata, of a large filesystem for hours; whoever waits for it can come back and join. */
+  timeoutMs: 12 * 3600_000,
+  /** It says a line for each thing that it finds. */
+  keep: 'end',
+} as const;
 
 /** fsck(8): 0 clean, 1 errors corrected, 2 the same and the node should be rebooted if it was mounted, which it was not. */
 const cleanOrRepaired = [0, 1, 2];
 
 /** Checks an unmounted ext4, in a file or on a device, and mends what it finds. @throws CommandError if it cannot */
 export async function repairExt4(path: string): Promise<void> {
-  await run('e2fsck', ['-f', '-y', path], { accept: cleanOrRepaired, timeoutMs });
+  await run('e2fsck', ['-f', '-y', path], { ...patience, accept: cleanOrRepaired });
   // Some repairs uncover more; what is whole now stays so.
-  await run('e2fsck', ['-f', '-y', path], { accept: [0], timeoutMs });
+  await run('e2fsck', ['-f', '-y', path], patience);
 }
 
 /** xfs_repair(8): its log has to be replayed first, which mounting does. */
@@ -23,7 +27,7 @@ const hasDirtyLog = 2;
  */
 export async function repairXfs(path: string, replayLog: () => Promise<void>): Promise<void> {
   const repair = (...options: string[]) =>
-    run('xfs_repair', ['-f', ...options, path], { timeoutMs, accept: [0, hasDirtyLog] });
+    run('xfs_repair', ['-f', ...options, path], { ...patience, accept: [0, hasDirtyLog] });
   if ((await repair()).exitCode === 0) return;
   const isReplayed = await replayLog().then(
     () => true,
@@ -37,5 +41,5 @@ export async function repairXfs(path: string, replayLog: () => Promise<void>): P
 
 /** Only looks: btrfs-check(8) warns of its own repairs. @throws CommandError if anything is wrong */
 export async function checkBtrfs(path: string): Promise<void> {
-  await run('btrfs', ['check', '--readonly', path], { timeoutMs });
+  await run('btrfs', ['check', '--readonly', path], patience);
 }

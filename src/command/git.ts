@@ -24,9 +24,8 @@ const longestStallSeconds = 20;
 const userId = 2_000_000_001;
 
 /** No configuration but ours, no questions, no protocols but two, and no helpers that would outlive the command. */
-const environment: Readonly<Record<string, string | undefined>> = {
+const environment = {
   HOME: '/nonexistent',
-  XDG_CONFIG_HOME: undefined,
   GIT_CONFIG_NOSYSTEM: '1',
   GIT_CONFIG_GLOBAL: '/dev/null',
   GIT_ATTR_NOSYSTEM: '1',
@@ -35,12 +34,13 @@ const environment: Readonly<Record<string, string | undefined>> = {
   GIT_TERMINAL_PROMPT: '0',
   GIT_ASKPASS: '',
   SSH_ASKPASS: '',
-  ...unset(
-    ...['GIT_DIR', 'GIT_WORK_TREE', 'GIT_INDEX_FILE', 'GIT_COMMON_DIR', 'GIT_NAMESPACE', 'GIT_PREFIX'],
-    ...['GIT_OBJECT_DIRECTORY', 'GIT_ALTERNATE_OBJECT_DIRECTORIES', 'GIT_TEMPLATE_DIR', 'GIT_EXEC_PATH'],
-    ...['GIT_CONFIG', 'GIT_CONFIG_PARAMETERS', 'GIT_CONFIG_COUNT'],
-  ),
 };
+
+/** How the node reaches other hosts, and whom it trusts (git(1), libcurl-env(3)). */
+const inherit = [
+  ...['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY', 'no_proxy', 'NO_PROXY'],
+  ...['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
+];
 
 const configuration: readonly string[] = [
   'core.hooksPath=/dev/null',
@@ -82,6 +82,7 @@ export async function populateFromGit(population: Population): Promise<void> {
   const inVolume = (place: string, command: readonly string[]) =>
     runInVolume(volume, place, command, {
       environment,
+      inherit,
       timeoutMs: Math.max(1, Math.ceil(deadlineMs - performance.now())),
     });
   const stall = ['-c', `http.lowSpeedLimit=${slowestBytes}`, '-c', `http.lowSpeedTime=${stallSeconds}`];
@@ -167,8 +168,4 @@ function wordsOf(stderr: string): string {
   const lines = stderr.split('\n').flatMap((line) => /^(?:fatal|error): (.*)$/.exec(line)?.[1] ?? []);
   const plain = (lines.length > 0 ? lines : [stderr]).join('; ').replaceAll(/\p{Cc}+/gu, ' ');
   return plain.trim().replace(/\.$/, '').slice(0, 300);
-}
-
-function unset(...names: string[]): Record<string, undefined> {
-  return Object.fromEntries(names.map((name) => [name, undefined]));
 }

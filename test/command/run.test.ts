@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
-import { describe, it } from 'node:test';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { describe, it, type TestContext } from 'node:test';
+import { inspect } from 'node:util';
 import { CommandError, run } from '../../src/command/run.ts';
+import { Child } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
+import { Scratch } from '../support/scratch.ts';
 
 const shell = (script: string, options?: Parameters<typeof run>[2]) => run('sh', ['-c', script], options);
 
@@ -23,10 +28,40 @@ describe('run', () => {
     });
   });
 
-  it('gives the program nothing to read, the C locale, and the variables that differ', async () => {
-    const environment = { HOLDFAST_TEST: 'given', HOME: undefined };
-    const { stdout } = await shell('cat; echo "$LC_ALL $HOLDFAST_TEST $HOME."', { environment });
-    assert.equal(stdout, 'C given .\n');
+  it('gives the program nothing to read, the root directory, PATH, the C locale, and what it was told to', async (t) => {
+    setVariable(t, 'HOLDFAST_TEST_OURS', 'ours');
+    setVariable(t, 'HOLDFAST_TEST_INHERITED', 'inherited');
+    const inherit = ['HOLDFAST_TEST_INHERITED', 'HOLDFAST_TEST_MISSING'];
+    const { stdout } = await run('env', [], { environment: { HOLDFAST_TEST: 'given', LC_ALL: 'de_DE' }, inherit });
+    const expected = [
+      'HOLDFAST_TEST=given',
+      'HOLDFAST_TEST_INHERITED=inherited',
+      'LC_ALL=C',
+      `PATH=${process.env['PATH']}`,
+    ];
+    assert.deepEqual(stdout.trim().split('\n').sort(), expected);
+    assert.equal((await shell('cat; pwd')).stdout, '/\n');
+  });
+
+  it('gives the program its input, which nobody sees, and does not mind if it is not read', async () => {
+    const input = randomBytes(1 << 20).toString('hex');
+    const { stdout } = await run('sh', ['-c', 'cat; cat /proc/$$/cmdline /proc/$$/environ'], { input: 'secret\n' });
+    assert.equal(stdout.split('secret').length, 2);
+    assert.equal((await run('true', [], { input })).exitCode, 0);
+  });
+
+  it('tells each line when it is written', async () => {
+    using scratch = new Scratch('run');
+    const fifo = scratch.join('fifo');
+    await run('mkfifo', [fifo]);
+    const heard: string[] = [];
+    await run('sh', ['-c', 'echo one; read answer <"$1"; echo "$answer" >&2; printf last', 'sh', fifo], {
+      onLine: (line, from) => {
+        heard.push(`${from}: ${line}`);
+        if (line === 'one') writeFileSync(fifo, 'two\n');
+      },
+    });
+    assert.deepEqual(heard.sort(), ['stderr: two', 'stdout: last', 'stdout: one']);
   });
 
   it('leaves the program no descriptor of ours, no blocked and no ignored signal', async () => {
@@ -63,9 +98,42 @@ describe('run', () => {
     assert.equal(error.message, 'sleep did not finish within 0.05 s');
   });
 
-  it('takes a limited amount of words', async () => {
-    const error = await failure(shell('head -c 2M /dev/zero | tr "\\0" x'));
+  it('kills a program that nobody waits for any more', async () => {
+    const leaving = new AbortController();
+    const onLine = () => leaving.abort(new Error('gone'));
+    const error = await failure(shell('echo begun; exec sleep 600', { signal: leaving.signal, onLine }));
+    assert.equal(error.message, 'sh was cancelled');
+    const late = await failure(run('sleep', ['600'], { signal: leaving.signal }));
+    assert.equal(late.message, 'sleep was cancelled');
+  });
+
+  it('does not wait for what a program leaves running, which may have its outputs', async () => {
+    const { stdout } = await shell('sleep 600 & echo $!');
+    process.kill(Number(stdout), 'SIGKILL');
+  });
+
+  it('takes a limited amount of words: the last ones, and only from who said that they will do', async () => {
+    const script = 'head -c 2M /dev/zero | tr "\\0" x; printf "the end"';
+    const error = await failure(shell(script));
+    assert.equal(error.message, 'sh wrote more than 1 MiB, which is too much');
     assert.equal(error.stdout.length, 1 << 20);
+    const { stdout } = await shell(script, { keep: 'end' });
+    assert.equal(stdout.length, 1 << 20);
+    assert.ok(stdout.endsWith('xthe end'));
+    assert.match((await failure(shell(`(${script}) >&2; exit 1`))).message, /^sh failed with exit code 1: x{160}$/);
+  });
+
+  it('keeps the arguments and the input out of its errors', async () => {
+    const options = { input: 'secret', environment: { SECRET: 'secret' } };
+    for (const begin of [
+      () => shell('exit 1 # secret', options),
+      () => shell('kill -KILL $$ # secret', options),
+      () => shell('sleep 600 # secret', { ...options, timeoutMs: 50 }),
+      () => shell('secret\0', options),
+      () => run('no-such-program', ['secret'], options),
+    ]) {
+      assert.doesNotMatch(inspect(await failure(begin()), { depth: 9, showHidden: true }), /secret/);
+    }
   });
 
   it('refuses an argument that C would cut short', async () => {
@@ -84,3 +152,50 @@ describe('run', () => {
     assert.equal(readdirSync('/proc/self/fd').length, before);
   });
 });
+
+describe('run, of a program that must finish', () => {
+  /** Starts a program in a process of its own, kills that, and lets the program go on: it says something and leaves a file. */
+  async function survives(mustFinish: boolean): Promise<boolean> {
+    using scratch = new Scratch('run');
+    const [fifo, done] = [scratch.join('fifo'), scratch.join('done')];
+    await run('mkfifo', [fifo]);
+    const script = 'echo $$; read go <"$1"; echo words; echo >"$2"';
+    const source = `
+      import { run } from '${import.meta.resolve('../../src/command/run.ts')}';
+      const onLine = (line) => console.log(line);
+      await run('sh', ['-c', ${JSON.stringify(script)}, 'sh', '${fifo}', '${done}'], { mustFinish: ${mustFinish}, onLine });`;
+    await using driver = await Child.start([process.execPath, '--input-type=module-typescript', '--eval', source], {
+      tells: true,
+    });
+    const children = readFileSync(`/proc/${driver.pid}/task/${driver.pid}/children`, 'utf8').trim();
+    await driver[Symbol.asyncDispose]();
+    writeFileSync(fifo, 'go\n');
+    await eventually(() => assert.ok(!readdirSync('/proc').includes(children)));
+    return readdirSync(scratch.path).includes('done');
+  }
+
+  it('goes on when the driver dies, though nobody reads what it says', async () => {
+    assert.equal(await survives(true), true);
+    assert.equal(await survives(false), false);
+  });
+
+  it('is told of as others are', async () => {
+    const mustFinish = true;
+    assert.deepEqual(await shell('echo out; exit 3', { mustFinish, accept: [3] }), {
+      exitCode: 3,
+      stdout: 'out\n',
+      stderr: '',
+    });
+    assert.equal(
+      (await failure(run('no-such-program', [], { mustFinish }))).message,
+      'no-such-program is not installed',
+    );
+    assert.equal((await failure(shell('kill -TERM $$', { mustFinish }))).message, 'sh was ended by SIGTERM');
+  });
+});
+
+/** A variable of this process for as long as a test runs. */
+function setVariable(t: TestContext, name: string, value: string): void {
+  process.env[name] = value;
+  t.after(() => delete process.env[name]);
+}

@@ -9,7 +9,6 @@ import { resizeFile } from '../../src/kernel/file/file.ts';
 import { openDirectory, removeDirectoryAt } from '../../src/kernel/file/path.ts';
 import { unmountAt } from '../../src/kernel/mount/mount.ts';
 import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
-import { runProgram } from '../../src/kernel/process/spawn.ts';
 import { eventually, openDescriptors, queue, run, scratch } from './fixture.ts';
 
 const threads = useWorkerThreads(2);
@@ -109,19 +108,6 @@ describe('a call that is pending when its queue is closed', () => {
     // A stream that is freed under fread(3) ends the process, or makes it read what lies there now.
     await closeUnder(t, (sick) => readMountTable(sick));
     assert.ok((await readMountTable(queue)).length > 0);
-  });
-
-  test('keeps the files that a program writes to', async (t) => {
-    const directory = await scratch(t);
-    await writeFile(`${directory}/other`, 'other');
-    const program = { args: ['-c', 'echo hello; sleep 0'], environment: ['PATH=/bin'], timeoutMs: 60_000 };
-    const pending = (sick: DiskQueue) => runProgram(sick, { name: 'sh', outputLimitBytes: 4096, ...program });
-    await closeUnder(t, pending, () => {
-      for (let count = 0; count < 16; count++) take(t, `${directory}/other`);
-    });
-    const children = `/proc/self/task/${process.pid}/children`;
-    await eventually(async () => readFileSync(children, 'utf8').trim() === '');
-    assert.equal(readFileSync(`${directory}/other`, 'utf8'), 'other');
   });
 
   test('one that was given up is lent to nobody, as its number may be that of another file', async (t) => {

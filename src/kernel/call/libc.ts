@@ -2,8 +2,8 @@ import koffi, { type LibraryHandle } from 'koffi';
 import type { DiskQueue } from './disk-queue.ts';
 import { KernelError } from './errno.ts';
 
-/** What a C function may be given: numbers, strings (copied as UTF-8) and lists of them, memory, and pointers. */
-type Plain = number | bigint | string | Uint8Array | null | readonly (string | null)[];
+/** What a C function may be given: numbers, strings (copied as UTF-8), memory, and pointers. */
+type Plain = number | bigint | string | Uint8Array | null;
 
 /**
  * What a call is told of by a number of this process, which could mean something else once it is given back: a
@@ -159,8 +159,7 @@ function checked(syscall: string, result: unknown, errno: number, path: string |
 /** C would end a string at its first NUL, and a path would silently become another one. */
 function refuseNul(syscall: string, args: readonly Argument[]): void {
   for (const argument of args) {
-    if (Array.isArray(argument)) refuseNul(syscall, argument);
-    else if (typeof argument === 'string' && argument.includes('\0')) {
+    if (typeof argument === 'string' && argument.includes('\0')) {
       throw new KernelError({ syscall, errno: 22, detail: 'an argument contains a NUL character' });
     }
   }
