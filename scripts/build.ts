@@ -67,7 +67,7 @@ const httpOnDemand: Plugin = {
   },
 };
 
-/** Makes `<directory>/holdfast.mjs` and what it loads: self-contained, for Node 20 and newer. */
+/** Makes `<directory>/holdfast.mjs` and what it loads: self-contained, for Node 22 and newer. */
 export async function buildBundle(directory: string): Promise<{ file: string; sizeBytes: number }> {
   await mkdir(directory, { recursive: true });
   const draft = await mkdtemp(join(directory, '.build-'));
@@ -91,7 +91,7 @@ async function bundle(directory: string): Promise<void> {
     bundle: true,
     platform: 'node',
     format: 'esm',
-    target: 'node20',
+    target: 'node22',
     // Names stay: stack traces of bugs can be read, and errors are named after their classes.
     minifyWhitespace: true,
     minifySyntax: true,

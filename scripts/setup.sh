@@ -25,6 +25,7 @@ needed_packages() {
     compgen -G '/usr/lib*/libblkid.so.1' >/dev/null || echo libblkid1
 }
 
+# Of the machine's own Node, which only runs npm: all else runs on the one that npm brings.
 check_node() {
   command -v node >/dev/null && command -v npm >/dev/null || fail 'Node.js 20 or newer with npm is missing: https://nodejs.org'
   local version

@@ -6,10 +6,6 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# The machine's own Node, for the bundle: npm puts the project's first in PATH.
-HOLDFAST_SYSTEM_NODE="$(PATH="$(tr ':' '\n' <<<"$PATH" | grep -v '/node_modules/' | paste -sd:)" command -v node || true)"
-export HOLDFAST_SYSTEM_NODE
-
 bash scripts/setup.sh || exit 1
 export PATH="$PWD/node_modules/.bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 

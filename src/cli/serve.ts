@@ -26,7 +26,7 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
   if (threads < wanted) {
     log.warn(
       { threads, wanted },
-      'fewer worker threads than wanted: on Node 20 set UV_THREADPOOL_SIZE before the start',
+      'fewer worker threads than wanted: before Node 22.18 set UV_THREADPOOL_SIZE before the start',
     );
   }
   if (config.crashPoint !== undefined) armCrashPoint(config.crashPoint);

@@ -20,7 +20,7 @@ export function wantedThreads(poolCount: number): number {
   return spareThreads + wanted.kubelet + poolCount * (wanted.pool + asideThreads);
 }
 
-/** Each queue's share of the threads there are. Fewer than wanted (Node 20 starts 4 by itself): smaller queues. */
+/** Each queue's share of the threads there are. Fewer than wanted (see `useWorkerThreads`): smaller queues. */
 export function queueSizes(threads: number, poolCount: number): QueueSizes {
   if (threads >= wantedThreads(poolCount)) return wanted;
   const share = Math.max(1, Math.floor((threads - 1) / (poolCount + 1)));

@@ -1,23 +1,25 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { buildBundle } from '../../scripts/build.ts';
 import { holdfast } from '../support/command.ts';
 import { assertNothingLeft, DriverProcess, environmentFor } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
+import { findOldestNode, oldestNodeVersion } from '../support/oldest-node.ts';
 import { Scratch } from '../support/scratch.ts';
 
-/** The machine's own Node, which may be as old as 20, beside the one that runs the tests. */
-const systemNode = process.env['HOLDFAST_SYSTEM_NODE'] || '/usr/bin/node';
-const interpreters = [process.execPath, ...(existsSync(systemNode) ? [systemNode] : [])];
+const interpreters = new Map([
+  [process.versions.node, () => process.execPath],
+  [oldestNodeVersion, findOldestNode],
+]);
 
 describe('the bundle', () => {
-  for (const interpreter of interpreters) {
-    const version = execFileSync(interpreter, ['--version'], { encoding: 'utf8' }).trim();
-
+  for (const [version, find] of interpreters) {
     test(`works on Node ${version}, far from any node_modules`, async () => {
       using scratch = new Scratch('bundle');
+      const interpreter = find();
+      assert.equal(execFileSync(interpreter, ['--version'], { encoding: 'utf8' }).trim(), `v${version}`);
       const { file } = await buildBundle(scratch.join('dist'));
       const command = [interpreter, file];
       const environment = environmentFor(scratch);
@@ -42,6 +44,11 @@ describe('the bundle', () => {
     });
   }
 
+  test('the oldest Node it is tried on is the oldest that package.json allows', () => {
+    const { engines } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    assert.equal(`${engines.node}.0.0`, `>=${oldestNodeVersion}`);
+  });
+
   test('can be made again while a driver runs from it', async () => {
     using scratch = new Scratch('bundle');
     const { file } = await buildBundle(scratch.join('dist'));
@@ -63,6 +70,7 @@ describe('the bundle', () => {
     );
     assert.equal(names.length, 4);
     const licences = readFileSync(scratch.join('dist', 'THIRD-PARTY-LICENSES'), 'utf8');
-    for (const name of ['@grpc/grpc-js', 'koffi', 'zod', 'pino']) assert.match(licences, new RegExp(`^${name}$`, 'm'));
+    for (const name of ['@grpc/grpc-js', 'execa', 'koffi', 'zod', 'pino'])
+      assert.match(licences, new RegExp(`^${name}$`, 'm'));
   });
 });

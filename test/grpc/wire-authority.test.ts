@@ -8,7 +8,7 @@ import { WireServer } from './wire-server.ts';
  * O06: what clients put into :authority for a unix socket differs. Node hands HTTP/2 to nghttp2, which checks the
  * characters of the value (RFC 3986: the host of a URI) before any JavaScript sees the request, and resets the stream
  * with PROTOCOL_ERROR if it does not like them. No option of http2.createServer changes that: measured with
- * strictFieldWhitespaceValidation, strictSingleValueFields and maxSessionInvalidFrames on Node 20 and 26. So these
+ * strictFieldWhitespaceValidation, strictSingleValueFields and maxSessionInvalidFrames on Node 26. So these
  * tests say what clients can rely on: a percent-encoded path is served, a path with slashes is not. csi-sanity, today's
  * sidecars and the kubelet send `localhost`.
  */

@@ -16,8 +16,8 @@ let isKnown = false;
 
 /**
  * Asks libuv for this many worker threads and returns how many there are. Must be called before anything else uses
- * them: libuv reads its variable once, at the first use. Node 20 has used them before it runs a module, so there the
- * number is what the environment said at the start, or 4. A second wish comes too late and changes nothing.
+ * them: libuv reads its variable once, at the first use. Node before 22.18, and 24 before 24.3, reads modules with them, so
+ * there the number is what the environment said at the start, or 4. A second wish comes too late and changes nothing.
  */
 export function useWorkerThreads(count: number): number {
   if (isKnown) return workerThreads;
