@@ -5,7 +5,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { inspect } from 'node:util';
 import { CommandError, run } from '../../src/command/run.ts';
 import { Child } from '../support/child.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, soon } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const shell = (script: string, options?: Parameters<typeof run>[2]) => run('sh', ['-c', script], options);
@@ -108,7 +108,7 @@ describe('run', () => {
   });
 
   it('does not wait for what a program leaves running, which may have its outputs', async () => {
-    const { stdout } = await shell('sleep 600 & echo $!');
+    const { stdout } = await soon(shell('sleep 600 & echo $!'), 'it waits for the end of sleep');
     process.kill(Number(stdout), 'SIGKILL');
   });
 

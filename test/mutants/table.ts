@@ -11,6 +11,7 @@ import { ledgerMutants } from './table/ledger.ts';
 import { lockMutants } from './table/locks.ts';
 import { nodeMutants } from './table/node.ts';
 import { planMutants } from './table/plans.ts';
+import { programMutants } from './table/programs.ts';
 import { redactionMutants } from './table/redaction.ts';
 import { removalMutants } from './table/removals.ts';
 import { replayMutants } from './table/replays.ts';
@@ -37,4 +38,5 @@ export const mutants: readonly Mutant[] = [
   ...ledgerMutants,
   ...copyMutants,
   ...nodeMutants,
+  ...programMutants,
 ];
