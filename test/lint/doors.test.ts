@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const source = fileURLToPath(new URL('../../src', import.meta.url));
+
+/** The linter says it while one types, but each of its rules for a directory replaces those before it. */
+const doors = { koffi: 'kernel/', execa: 'command/', 'node:child_process': 'command/' } as const;
+
+for (const [name, home] of Object.entries(doors)) {
+  test(`${name} is imported below src/${home} alone`, () => {
+    const text = new RegExp(`(?:from|import|import\\(|require\\() ?'${name}'`);
+    const files = globSync('**/*.ts', { cwd: source }).filter((file) => !file.endsWith('.test.ts'));
+    const users = files.filter((file) => text.test(readFileSync(`${source}/${file}`, 'utf8')));
+    assert.ok(users.length > 0);
+    assert.deepEqual(
+      users.filter((file) => !file.startsWith(home)),
+      [],
+    );
+  });
+}
