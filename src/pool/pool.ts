@@ -11,7 +11,7 @@ import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Trimming } from '../volume/trimming.ts';
 
 /** What a kind of pool can do, as data: services ask this, never the kind's name. */
-export interface PoolCapabilities {
+export interface Traits {
   readonly block: boolean;
   /** Volumes that are directories: they have no filesystem of their own. */
   readonly directories: boolean;
@@ -224,7 +224,7 @@ export interface Condition {
 export interface Pool {
   readonly name: string;
   readonly kind: string;
-  readonly capabilities: PoolCapabilities;
+  readonly traits: Traits;
   /** For requests that name none (A06). */
   readonly defaultFilesystem: FilesystemType;
   /** How often mounted filesystems are trimmed; unless it is off, each is also before it is unmounted. */
@@ -269,7 +269,7 @@ export interface Pool {
    * (GR07). All or nothing; with `group` they exist only together. The ids must not exist.
    * @throws NotFound, ResourceExhausted, FailedPrecondition
    */
-  cut(specs: readonly SnapshotSpec[], group?: GroupSpec): Promise<SnapshotRecord[]>;
+  takeSnapshots(specs: readonly SnapshotSpec[], group?: GroupSpec): Promise<SnapshotRecord[]>;
   findSnapshot(id: SnapshotId): Promise<SnapshotRecord | undefined>;
   /** Like `list`, for snapshots; those of one volume if `sourceId` is given. */
   listSnapshots(

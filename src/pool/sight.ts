@@ -3,7 +3,7 @@ import type { LockHolder } from '../kernel/file/lock.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
-import type { DiskUsage, PoolCapabilities, PoolCapacity } from './pool.ts';
+import type { DiskUsage, PoolCapacity, Traits } from './pool.ts';
 
 /** What can be seen of a pool from outside: no driver needs to run, and nothing is changed. */
 export interface PoolSight {
@@ -46,7 +46,7 @@ export interface PoolContents {
   readonly capacity: PoolCapacity | undefined;
   readonly disk: DiskUsage | undefined;
   /** What a pool here can do, as far as it can be told without writing. */
-  readonly traits: Partial<PoolCapabilities>;
+  readonly traits: Partial<Traits>;
   /** What `holdfast doctor` is to say of it beside its state; it puts the pool's name before each check. */
   readonly findings: readonly Finding[];
   /** If wanted: through what volumes can be reached on this node now; those that are not in use may be left out. */

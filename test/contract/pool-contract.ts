@@ -84,7 +84,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('contract');
       const bytes = randomBytes(1 << 20);
       const pool = await open(scratch);
-      for (const fsType of pool.capabilities.filesystems) {
+      for (const fsType of pool.traits.filesystems) {
         const spec = volumeSpec(fsType, { content: { type: 'mount', fsType }, sizeBytes: 320n * mebibyte });
         await pool.create(spec);
         await withMounted(pool, spec.id, scratch, (path) => writeFileSync(`${path}/file`, bytes));
@@ -92,7 +92,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       }
       await pool.close();
       const again = await open(scratch);
-      for (const fsType of again.capabilities.filesystems) {
+      for (const fsType of again.traits.filesystems) {
         await withMounted(again, volumeSpec(fsType).id, scratch, (path) =>
           assert.ok(readFileSync(`${path}/file`).equals(bytes)),
         );

@@ -26,10 +26,10 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
       const volume = await pool.create(volumeSpec('source'));
-      const [cut] = await pool.cut([snapshotSpec('snap', volume.id)]);
+      const [cut] = await pool.takeSnapshots([snapshotSpec('snap', volume.id)]);
       assert.ok(cut);
       assert.equal(cut.sizeBytes, volume.sizeBytes);
-      await assert.rejects(pool.cut([snapshotSpec('snap', volume.id)]), AlreadyExists);
+      await assert.rejects(pool.takeSnapshots([snapshotSpec('snap', volume.id)]), AlreadyExists);
       await pool.remove(volume.id);
       await pool.close();
       const again = await open(scratch);
@@ -45,12 +45,12 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
     test('CV25 CV27 PB19: a restored volume has the data of the cut in the asked size, and both go their own ways', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      for (const fsType of pool.capabilities.filesystems) {
+      for (const fsType of pool.traits.filesystems) {
         const content = { type: 'mount', fsType } as const;
         const source = await pool.create(volumeSpec(fsType, { content, sizeBytes: 320n * mebibyte }));
         const bytes = randomBytes(1 << 20);
         await withMounted(pool, source.id, scratch, (path) => writeFileSync(`${path}/file`, bytes));
-        const [snapshot] = await pool.cut([snapshotSpec(`snap ${fsType}`, source.id)]);
+        const [snapshot] = await pool.takeSnapshots([snapshotSpec(`snap ${fsType}`, source.id)]);
         assert.ok(snapshot);
         await withMounted(pool, source.id, scratch, (path) => writeFileSync(`${path}/file`, 'changed later'));
         const spec = volumeSpec(`restored ${fsType}`, { content, sizeBytes: 640n * mebibyte });
@@ -84,7 +84,7 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
     test('the filesystems of a volume, its clone and a restored snapshot are mounted side by side, each with a UUID of its own', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      for (const fsType of pool.capabilities.filesystems) {
+      for (const fsType of pool.traits.filesystems) {
         const content = { type: 'mount', fsType } as const;
         const sizeBytes = 320n * mebibyte;
         const source = await pool.create(volumeSpec(fsType, { content, sizeBytes }));
@@ -92,7 +92,7 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
           type: 'volume',
           id: source.id,
         });
-        const [cut] = await pool.cut([snapshotSpec(`snap ${fsType}`, source.id)]);
+        const [cut] = await pool.takeSnapshots([snapshotSpec(`snap ${fsType}`, source.id)]);
         assert.ok(cut);
         const restored = await pool.create(volumeSpec(`restored ${fsType}`, { content, sizeBytes }), {
           type: 'snapshot',
@@ -113,7 +113,7 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
       const nobody = volumeIdFor('node', 'test', 'nobody');
-      await assert.rejects(pool.cut([snapshotSpec('snap', nobody)]), NotFound);
+      await assert.rejects(pool.takeSnapshots([snapshotSpec('snap', nobody)]), NotFound);
       await assert.rejects(pool.create(volumeSpec('clone'), { type: 'volume', id: nobody }), NotFound);
       const id = snapshotIdFor('node', 'no such');
       await assert.rejects(pool.create(volumeSpec('clone'), { type: 'snapshot', id }), NotFound);
@@ -127,7 +127,7 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
       const volumes = [await pool.create(volumeSpec('a')), await pool.create(volumeSpec('b'))];
       const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
       const specs = volumes.map(({ id }) => ({ ...snapshotSpec('', id), id: memberIdFor(group.id, id) }));
-      const members = await pool.cut(specs, group);
+      const members = await pool.takeSnapshots(specs, group);
       assert.equal(new Set(members.map(({ createdAt }) => createdAt)).size, 1);
       await pool.close();
       const again = await open(scratch);
@@ -149,7 +149,7 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
       const volume = await pool.create(volumeSpec('a'));
       const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
       const specs = [snapshotSpec('one', volume.id), snapshotSpec('two', volumeIdFor('node', 'test', 'nobody'))];
-      await assert.rejects(pool.cut(specs, group), NotFound);
+      await assert.rejects(pool.takeSnapshots(specs, group), NotFound);
       assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
       assert.equal(await pool.findGroup(group.id), undefined);
       await pool.close();
@@ -163,13 +163,13 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
     test('CS13: what was written and synced before the cut is in it, and the writer goes on', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      for (const fsType of pool.capabilities.filesystems) {
+      for (const fsType of pool.traits.filesystems) {
         const content = { type: 'mount', fsType } as const;
         const sizeBytes = 320n * mebibyte;
         const source = await pool.create(volumeSpec(fsType, { content, sizeBytes }));
         await using inUse = await mounted(pool, source.id, scratch);
         writeFileSync(`${inUse.path}/before`, 'before');
-        const [snapshot] = await pool.cut([snapshotSpec(`snap ${fsType}`, source.id)]);
+        const [snapshot] = await pool.takeSnapshots([snapshotSpec(`snap ${fsType}`, source.id)]);
         writeFileSync(`${inUse.path}/after`, 'after');
         assert.ok(snapshot);
         const restored = await pool.create(volumeSpec(`restored ${fsType}`, { content, sizeBytes }), {
@@ -203,7 +203,7 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       const { id } = await pool.create(volumeSpec('frozen'));
       await using inUse = await mounted(pool, id, scratch);
       using frozen = new Frozen(inUse.path);
-      await assert.rejects(pool.cut([snapshotSpec('snap', id)]), FailedPrecondition);
+      await assert.rejects(pool.takeSnapshots([snapshotSpec('snap', id)]), FailedPrecondition);
       // Fails if it is not frozen any more.
       frozen.thaw();
       await pool.close();
@@ -221,8 +221,8 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       writeFileSync(attachment.devicePath, Buffer.alloc(4096, 5));
       const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
       const specs = volumes.map(({ id }) => ({ ...snapshotSpec('', id), id: memberIdFor(group.id, id) }));
-      await assert.rejects(pool.cut(specs, group), FailedPrecondition);
-      const [alone] = await pool.cut([snapshotSpec('alone', first.id)]);
+      await assert.rejects(pool.takeSnapshots(specs, group), FailedPrecondition);
+      const [alone] = await pool.takeSnapshots([snapshotSpec('alone', first.id)]);
       assert.ok(alone);
       const restored = await pool.create(volumeSpec('restored', { content: { type: 'block' } }), {
         type: 'snapshot',
@@ -247,7 +247,7 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       writeFileSync(devicePath, Buffer.alloc(256 << 20, 1), { flag: 'r+', flush: true });
       await pool.detach(attached);
       const before = await pool.capacity();
-      const [snapshot] = await pool.cut([snapshotSpec('snap', source.id)]);
+      const [snapshot] = await pool.takeSnapshots([snapshotSpec('snap', source.id)]);
       const after = await pool.capacity();
       assert.ok(snapshot);
       assert.ok(before.availableBytes - after.availableBytes > 250n * mebibyte);

@@ -296,7 +296,7 @@ describe('CreateVolume from a source again', () => {
     const work = gate();
     const cut = driver.objects.run(snapshot, 'CreateSnapshot', 'elsewhere', async () => {
       await work.opened;
-      await driver.pool().cut([{ id: snapshot, name: 's', sourceId, parameters: {} }]);
+      await driver.pool().takeSnapshots([{ id: snapshot, name: 's', sourceId, parameters: {} }]);
     });
     await fails(driver.controller.CreateVolume(request), 'ABORTED', /CreateSnapshot/);
     const waiting = driver.controller.CreateVolume({ ...request, name: 'b' });

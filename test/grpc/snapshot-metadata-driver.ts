@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
-import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Location } from '../../src/pool/location/location.ts';
 import type { VolumeSpec } from '../../src/pool/pool.ts';
@@ -53,13 +53,13 @@ export function btrfsDirectory(scratch: Scratch): Location {
 
 /** SnapshotMetadata on a socket, over a real image pool: in a backing file with XFS, unless the options say otherwise. */
 export class MetadataDriver implements AsyncDisposable {
-  readonly pool: ImagePool;
+  readonly pool: Catalog;
   readonly pools: Pools;
   readonly objects: ObjectQueue;
   readonly server: WireServer;
   readonly #scratch: Scratch;
 
-  private constructor(scratch: Scratch, pool: ImagePool, pools: Pools, objects: ObjectQueue, server: WireServer) {
+  private constructor(scratch: Scratch, pool: Catalog, pools: Pools, objects: ObjectQueue, server: WireServer) {
     this.#scratch = scratch;
     this.pool = pool;
     this.pools = pools;
@@ -118,7 +118,7 @@ export class MetadataDriver implements AsyncDisposable {
 
   async cut(name: string, sourceId: VolumeId): Promise<SnapshotRecord> {
     const id = snapshotIdFor('node', name);
-    const [record] = await this.pool.cut([{ id, name, sourceId, parameters: {} }]);
+    const [record] = await this.pool.takeSnapshots([{ id, name, sourceId, parameters: {} }]);
     if (record === undefined) throw new Error('no snapshot was cut');
     return record;
   }

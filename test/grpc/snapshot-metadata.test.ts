@@ -122,7 +122,7 @@ describe('SnapshotMetadata tells', () => {
     await disk.detach();
     const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
     const spec = { id: memberIdFor(group.id, disk.id), name: 'member', sourceId: disk.id, parameters: {} };
-    const [member] = await driver.pool.cut([spec], group);
+    const [member] = await driver.pool.takeSnapshots([spec], group);
     await driver.pool.remove(disk.id);
     assert.deepEqual(await driver.delta(base.id, member?.id ?? nobody), [range(blockBytes, blockBytes)]);
   });

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { readTrash } from '../../src/pool/catalog/trash-entry.ts';
-import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import { readGroups, readSnapshots, readVolumes } from '../../src/pool/records/records.ts';
+import { readTrash } from '../../src/pool/records/trash-files.ts';
 import { AlreadyExists } from '../../src/volume/errors.ts';
 import { type GroupId, groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { serializeGroup } from '../../src/volume/snapshot-record.ts';
@@ -21,7 +21,7 @@ const published = { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false 
 
 describe('a sync that fails after what it was to make durable', () => {
   let scratch: Scratch;
-  let pool: ImagePool;
+  let pool: Catalog;
   let layout: Layout;
   let count = 0;
   before(async () => {
@@ -141,13 +141,13 @@ describe('a sync that fails after what it was to make durable', () => {
   test('CreateSnapshot and DeleteSnapshot', async () => {
     const sourceId = await makeVolume();
     const spec = { id: snapshotIdFor('node', 'snapshot'), name: 'snapshot', sourceId, parameters: {} };
-    await fail(layout.snapshots, () => pool.cut([spec]));
-    await pool.cut([spec]);
+    await fail(layout.snapshots, () => pool.takeSnapshots([spec]));
+    await pool.takeSnapshots([spec]);
     for (const place of [layout.snapshots, layout.trash]) {
       await fail(place, () => pool.removeSnapshot(spec.id));
       await pool.removeSnapshot(spec.id);
       assert.equal(await pool.findSnapshot(spec.id), undefined);
-      await pool.cut([spec]);
+      await pool.takeSnapshots([spec]);
     }
     await pool.removeSnapshot(spec.id);
     await eventually(() => assert.ok(!readdirSync(layout.trash).some((name) => name.startsWith(spec.id))));
@@ -158,7 +158,7 @@ describe('a sync that fails after what it was to make durable', () => {
     const specs = sourceIds.map((sourceId) => ({
       ...{ id: memberIdFor(group.id, sourceId), name: 'group', sourceId, parameters: {} },
     }));
-    const cut = () => pool.cut(specs, group);
+    const cut = () => pool.takeSnapshots(specs, group);
     await fail(layout.snapshots, cut);
     assert.equal(await pool.findGroup(group.id), undefined);
     await fail(layout.groups, cut);

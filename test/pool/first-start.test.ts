@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { opendirSync, readdirSync, symlinkSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
+import { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { PoolHeld } from '../../src/pool/location/lock.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -55,11 +55,11 @@ describe('two first starts on one backing file', () => {
       );
       await eventually(() => assert.ok(queue.isStalled));
       const second = await openTestPool(scratch, { location }).catch((error: unknown) => error);
-      const record = second instanceof ImagePool ? await second.create(volumeSpec('acknowledged')) : undefined;
+      const record = second instanceof Catalog ? await second.create(volumeSpec('acknowledged')) : undefined;
       queue.goOn();
       const { pool, refusal } = await first;
       await pool?.close();
-      if (!(second instanceof ImagePool)) {
+      if (!(second instanceof Catalog)) {
         assert.ok(second instanceof PoolHeld, `the second, when call ${call} of the first stalls: ${second}`);
         assert.equal(refusal, undefined);
         assert.ok(call > 5, 'it has stalled before it had the lock, too');

@@ -5,9 +5,9 @@ import { describe, type TestContext, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { attachedDevices } from '../../src/pool/attached-device.ts';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { type Cut, Freezer, type FreezeTarget } from '../../src/pool/freeze/freezer.ts';
 import { Standstill } from '../../src/pool/freeze/standstill.ts';
-import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import { Aborted, FailedPrecondition } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { gate } from '../grpc/controller-driver.ts';
@@ -63,7 +63,7 @@ class InUse implements AsyncDisposable {
     return inUse;
   }
 
-  async #mount(pool: ImagePool, name: string): Promise<void> {
+  async #mount(pool: Catalog, name: string): Promise<void> {
     const { id } = await pool.create(volumeSpec(name));
     const volume = this.#undo.use(await mounted(pool, id, this.#scratch));
     this.paths.push(volume.path);

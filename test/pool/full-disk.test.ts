@@ -100,7 +100,7 @@ describe('a pool without its trash', () => {
     // Now the driver has the directory open, and may not notice that it is gone.
     await pool.remove((await pool.create(volumeSpec('first'))).id);
     await eventually(() => assert.deepEqual(readdirSync(scratch.join('pool/trash')), []));
-    await pool.cut([{ id: snapshotId, name: 's', sourceId: id, parameters: {} }]);
+    await pool.takeSnapshots([{ id: snapshotId, name: 's', sourceId: id, parameters: {} }]);
     execFileSync('rmdir', [scratch.join('pool/trash')]);
     await assert.rejects(pool.remove(id), { code: 'ENOENT' });
     await assert.rejects(pool.removeSnapshot(snapshotId), { code: 'ENOENT' });

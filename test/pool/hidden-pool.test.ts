@@ -16,7 +16,7 @@ describe('what the driver does not see in its place', () => {
     const pool = await open();
     const [kept, changed] = [await pool.create(volumeSpec('kept')), await pool.create(volumeSpec('changed'))];
     const snapshot = { id: snapshotIdFor('node', 'cut'), name: 'cut', sourceId: kept.id, parameters: {} };
-    await pool.cut([snapshot]);
+    await pool.takeSnapshots([snapshot]);
     // Its directories are open from here on, and can be synced wherever they are.
     await pool.remove((await pool.create(volumeSpec('gone'))).id);
     execFileSync('umount', ['--lazy', scratch.join('data/pools/test')]);
@@ -41,7 +41,7 @@ describe('what the driver does not see in its place', () => {
     const snapshot = { id: snapshotIdFor('node', 'cut'), name: 'cut', sourceId, parameters: {} };
     mkdirSync(layout.snapshot(snapshot.id));
     writeFileSync(layout.snapshotData(snapshot.id), 'from a backup');
-    await assert.rejects(pool.cut([snapshot]), { code: 'ENOTEMPTY' });
+    await assert.rejects(pool.takeSnapshots([snapshot]), { code: 'ENOTEMPTY' });
     assert.ok(existsSync(layout.snapshotData(snapshot.id)));
     await pool.close();
   });

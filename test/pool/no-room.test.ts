@@ -6,7 +6,7 @@ import { loopStatus } from '../../src/kernel/block/loop.ts';
 import { loopNumber } from '../../src/kernel/block/loop-sysfs.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
-import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Random, testSeed } from '../support/random.ts';
@@ -106,12 +106,12 @@ function imageOf(directory: string, id: VolumeId): string {
   return `${directory}/pool/volumes/${id}/data`;
 }
 
-function cut(pool: ImagePool, sourceId: VolumeId): Promise<unknown> {
-  return pool.cut([{ id: snapshotIdFor('node', sourceId), name: sourceId, sourceId, parameters: {} }]);
+function cut(pool: Catalog, sourceId: VolumeId): Promise<unknown> {
+  return pool.takeSnapshots([{ id: snapshotIdFor('node', sourceId), name: sourceId, sourceId, parameters: {} }]);
 }
 
 /** Each MiB of the volume past the cache, one after the other, until there is no room: how many of them were answered. */
-async function write(pool: ImagePool, id: VolumeId, letter: string): Promise<number> {
+async function write(pool: Catalog, id: VolumeId, letter: string): Promise<number> {
   const attached = await attachDevice(pool, id, { persistent: true });
   await attached.release();
   const input = Buffer.alloc(volumeMebibytes * mebibyte, letter);
@@ -127,7 +127,7 @@ async function write(pool: ImagePool, id: VolumeId, letter: string): Promise<num
   return Number(/^(\d+)\+\d+ records out$/m.exec(stderr)?.[1]);
 }
 
-async function doesDirectIo(pool: ImagePool, id: VolumeId): Promise<boolean | undefined> {
+async function doesDirectIo(pool: Catalog, id: VolumeId): Promise<boolean | undefined> {
   const { device, release } = await attachDevice(pool, id, { persistent: false });
   try {
     return (await loopStatus(queue, loopNumber(device) ?? -1))?.directIo;

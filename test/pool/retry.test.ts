@@ -17,7 +17,7 @@ describe('the retry of what failed at its last step', () => {
     const { id } = await pool.create(volumeSpec('source'));
     const group = { id: groupIdFor('node', 'g'), name: 'g', parameters: {} };
     const member = memberIdFor(group.id, id);
-    const cut = () => pool.cut([{ id: member, name: 'g', sourceId: id, parameters: {} }], group);
+    const cut = () => pool.takeSnapshots([{ id: member, name: 'g', sourceId: id, parameters: {} }], group);
     for (let round = 0; round < 5; round++) {
       execFileSync('chattr', ['+i', `${root}/groups`]);
       try {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync, statSync, truncateSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { adminService } from '../../src/admin/service.ts';
-import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { Pools } from '../../src/pool/pools.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
@@ -28,15 +28,15 @@ for (const [location, { open, root }] of Object.entries(locations)) {
       const { id, sizeBytes } = await pool.create(volumeSpec('v', block));
       const { id: whole } = await pool.create(volumeSpec('whole', block));
       const snapshotId = snapshotIdFor('node', 's');
-      await pool.cut([{ id: snapshotId, name: 's', sourceId: id, parameters: {} }]);
+      await pool.takeSnapshots([{ id: snapshotId, name: 's', sourceId: id, parameters: {} }]);
       const image = `${root(scratch)}/volumes/${id}/data`;
       truncateSync(image, shortBytes);
 
       const cut = { id: snapshotIdFor('node', 't'), name: 't', sourceId: id, parameters: {} };
-      await refused(pool.cut([cut]), id);
+      await refused(pool.takeSnapshots([cut]), id);
       const group = { id: groupIdFor('node', 'g'), name: 'g', parameters: {} };
       const members = [whole, id].map((sourceId) => ({ ...cut, id: memberIdFor(group.id, sourceId), sourceId }));
-      await refused(pool.cut(members, group), id);
+      await refused(pool.takeSnapshots(members, group), id);
       await refused(pool.create(volumeSpec('clone', block), { type: 'volume', id }), id);
       await refused(pool.grow(id, sizeBytes * 2n), id);
       await refused(pool.grow(id, sizeBytes), id);
@@ -91,15 +91,15 @@ async function refused(call: Promise<unknown>, id: string): Promise<void> {
   });
 }
 
-async function rangesOf(pool: ImagePool, target: ReturnType<typeof snapshotIdFor>): Promise<void> {
+async function rangesOf(pool: Catalog, target: ReturnType<typeof snapshotIdFor>): Promise<void> {
   const request = { base: undefined, target, fromBytes: 0n, signal: new AbortController().signal };
   for await (const _range of pool.changedRanges(request));
 }
 
-function openInFile(scratch: Scratch): Promise<ImagePool> {
+function openInFile(scratch: Scratch): Promise<Catalog> {
   return openTestPool(scratch, { location: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n } });
 }
 
-function openInDirectory(scratch: Scratch): Promise<ImagePool> {
+function openInDirectory(scratch: Scratch): Promise<Catalog> {
   return openTestPool(scratch);
 }

@@ -37,7 +37,7 @@ describe('GC04 CS10: what is written to a source while it is cloned', () => {
     const spec = { id: snapshotIdFor('node', 's'), name: 's', sourceId: id, parameters: {} };
     {
       using writer = writerBefore('snapshot/directory', devicePath, sizeBytes);
-      await assert.rejects(pool.cut([spec]), ResourceExhausted);
+      await assert.rejects(pool.takeSnapshots([spec]), ResourceExhausted);
       assert.ok(writer.hasHappened);
     }
     assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);

@@ -159,7 +159,7 @@ class Life {
     if (volume === undefined) return;
     const name = this.#name();
     this.#tell(`snapshot ${name} of ${volume.name}`);
-    await this.#pool.cut([{ id: snapshotIdFor('node', name), name, sourceId: volume.id, parameters: {} }]);
+    await this.#pool.takeSnapshots([{ id: snapshotIdFor('node', name), name, sourceId: volume.id, parameters: {} }]);
   }
 
   async #restoreSnapshot(): Promise<void> {

@@ -63,7 +63,7 @@ async function writeHereAndThere(pool: Pool, id: VolumeId): Promise<void> {
 }
 
 async function snapshot(pool: Pool, name: string, sourceId: VolumeId): Promise<void> {
-  await pool.cut([{ id: snapshotIdFor('node', name), name, sourceId, parameters: {} }]);
+  await pool.takeSnapshots([{ id: snapshotIdFor('node', name), name, sourceId, parameters: {} }]);
 }
 
 const available = async (pool: Pool) => (await pool.capacity()).availableBytes;

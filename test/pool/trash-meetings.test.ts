@@ -6,7 +6,7 @@ import { Trash } from '../../src/pool/catalog/trash.ts';
 import type { TrashEntry } from '../../src/pool/catalog/trash-entry.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import { groupIdFor, memberIdFor } from '../../src/volume/id.ts';
-import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { openTestBackend, openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /** The way to a disk that lets one call wait, if it is told to, until it is told to go on. */
@@ -39,7 +39,8 @@ async function keepTwo(scratch: Scratch, queue = new DiskQueue('test', 4)) {
   for (const name of ['older', 'newer']) await pool.remove((await pool.create(volumeSpec(name))).id);
   await pool.close();
   const layout = new Layout(scratch.join('pool'));
-  const trash = new Trash(queue, layout, (path, error) => assert.fail(`${path}: ${error}`));
+  const backend = await openTestBackend(scratch, queue);
+  const trash = new Trash({ backend, queue, onError: (ref, error) => assert.fail(`${ref}: ${error}`) });
   await trash.sweep();
   const [newer, older] = trash.entries() as [TrashEntry, TrashEntry];
   return { layout, newer, older, trash };
@@ -53,8 +54,8 @@ describe('what two do with the trash at a time', () => {
     // As `restore` does it, before it renames.
     trash.forget(newer);
     await purging;
-    assert.deepEqual(readdirSync(newer.path).sort(), ['data', 'deleted.json', 'volume.json']);
-    assert.equal(existsSync(older.path), false);
+    assert.deepEqual(readdirSync(newer.ref).sort(), ['data', 'deleted.json', 'volume.json']);
+    assert.equal(existsSync(older.ref), false);
     await trash.close();
   });
 
@@ -63,7 +64,7 @@ describe('what two do with the trash at a time', () => {
     const { newer, older, trash } = await keepTwo(scratch);
     await Promise.all([trash.purgeEarly([older, newer]), trash.purgeKept()]);
     await trash.drained();
-    assert.deepEqual([existsSync(older.path), existsSync(newer.path)], [false, false]);
+    assert.deepEqual([existsSync(older.ref), existsSync(newer.ref)], [false, false]);
     await trash.close();
   });
 
@@ -79,7 +80,7 @@ describe('what two do with the trash at a time', () => {
     await purging;
     assert.ok(!trash.entries().some(({ record }) => record.id === id));
     await trash.drained();
-    assert.equal(existsSync(newer.path), false);
+    assert.equal(existsSync(newer.ref), false);
     await trash.close();
   });
 });
@@ -95,7 +96,7 @@ describe('a copy that nobody goes on with', () => {
     using scratch = new Scratch('meetings');
     const layout = new Layout(scratch.join('pool'));
     const first = await openTestPool(scratch);
-    assert.equal(first.capabilities.snapshots, 'copy');
+    assert.equal(first.traits.snapshots, 'copy');
     const source = await first.create(volumeSpec('source'));
     await first.close();
     const groupId = groupIdFor('node', 'group');

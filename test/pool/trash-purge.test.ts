@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
+import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { parseAge } from '../../src/pool/catalog/pool-age.ts';
-import type { ImagePool } from '../../src/pool/kinds/image/image-pool.ts';
 import { ResourceExhausted } from '../../src/volume/errors.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -208,7 +208,7 @@ describe('the time in the trash', () => {
   });
 });
 
-function open(scratch: Scratch): Promise<ImagePool> {
+function open(scratch: Scratch): Promise<Catalog> {
   const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 2n << 30n } as const;
   return openTestPool(scratch, { location, undeleteSeconds: day });
 }
@@ -218,18 +218,18 @@ function root(scratch: Scratch): string {
 }
 
 /** Of what there is room for: two volumes of that size do not fit. */
-async function threeQuarters(pool: ImagePool): Promise<bigint> {
+async function threeQuarters(pool: Catalog): Promise<bigint> {
   const { availableBytes } = await pool.capacity();
   return ((availableBytes * 3n) / 4n / 4096n) * 4096n;
 }
 
-async function makeAndRemove(pool: ImagePool, name: string, sizeBytes: bigint) {
+async function makeAndRemove(pool: Catalog, name: string, sizeBytes: bigint) {
   const record = await pool.create(volumeSpec(name, { ...thickBlock, sizeBytes }));
   await pool.remove(record.id);
   return record;
 }
 
-async function trashedIds(pool: ImagePool): Promise<VolumeId[]> {
+async function trashedIds(pool: Catalog): Promise<VolumeId[]> {
   return (await pool.trash()).map(({ record }) => record.id);
 }
 

@@ -45,7 +45,7 @@ async function capacityIn(
   capabilities: readonly wire.VolumeCapability[],
 ): Promise<Draft<wire.GetCapacityResponse>> {
   const minimum = smallestVolume(pool, capabilities);
-  if (!pool.capabilities.provisioning.includes(provisioning)) return nothing;
+  if (!pool.traits.provisioning.includes(provisioning)) return nothing;
   const { availableBytes, thickAvailableBytes } = await pool.capacity();
   const promisable = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
   const maximum = smaller(promisable - (promisable % granularityBytes), maximumVolumeBytes);

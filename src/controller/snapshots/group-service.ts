@@ -76,7 +76,7 @@ async function createGroup(
       ...sourceIds.map((sourceId) => sourceClaim(pool, sourceId)),
     ];
     return objects.claim(claims, 'CreateVolumeGroupSnapshot', async () => {
-      const members = await pool.cut(specs, { id, name, parameters });
+      const members = await pool.takeSnapshots(specs, { id, name, parameters });
       const createdAt = members[0]?.createdAt ?? '';
       return { pool, record: { id, createdAt }, members };
     });

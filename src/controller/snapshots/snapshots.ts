@@ -81,7 +81,7 @@ async function createSnapshot(
     if (existing !== undefined) return replay(existing, request);
     const { pool } = await pools.require(sourceId);
     return objects.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot', async () => {
-      const [record] = await pool.cut([{ id, ...request }]);
+      const [record] = await pool.takeSnapshots([{ id, ...request }]);
       if (record === undefined) throw new InternalError(`pool ${pool.name} cut no snapshot.`);
       return { pool, record };
     });

@@ -17,7 +17,7 @@ export type SourceRecord = VolumeRecord | SnapshotRecord;
  * a time can.
  */
 export function sourceClaim(pool: Pool, id: VolumeId): Claim {
-  return { object: id, isShared: pool.capabilities.snapshots === 'copy' };
+  return { object: id, isShared: pool.traits.snapshots === 'copy' };
 }
 
 /** @throws NotFound, ResourceExhausted */

@@ -40,7 +40,7 @@ export function contentIn(
   { access }: Demand,
   onUnsupported: (message: string) => HoldfastError,
 ): VolumeContent {
-  const { block, directories, filesystems } = pool.capabilities;
+  const { block, directories, filesystems } = pool.traits;
   if (access.type === 'block') {
     if (!block) throw onUnsupported(`Pool ${pool.name} has no raw block volumes.`);
     return { type: 'block' };
@@ -61,7 +61,7 @@ export function minimumBytes(content: VolumeContent): bigint {
 
 /** @throws InvalidArgument */
 export function requireProvisioning(pool: Pool, provisioning: Provisioning): void {
-  const { provisioning: known } = pool.capabilities;
+  const { provisioning: known } = pool.traits;
   if (known.includes(provisioning)) return;
   throw new InvalidArgument(`Pool ${pool.name} has no ${provisioning} provisioning, only ${known.join(', ')}.`);
 }

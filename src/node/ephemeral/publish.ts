@@ -54,7 +54,7 @@ function specFor(request: EphemeralRequest, pool: Pool, notes: Notes): VolumeSpe
   const { attributes, demand, handle, volumeId } = request;
   const { capability } = demand;
   const fsType = request.fsType ?? pool.defaultFilesystem;
-  const { filesystems } = pool.capabilities;
+  const { filesystems } = pool.traits;
   if (!filesystems.includes(fsType)) {
     throw new InvalidArgument(`Pool ${pool.name} has no ${fsType}, only ${filesystems.join(', ')}.`);
   }

@@ -2,14 +2,23 @@ import { findHolders } from '../../kernel/process/holders.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { describeHolders } from '../../volume/holder.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { AttachedDevice } from '../pool.ts';
+import type { Attacher } from '../backend.ts';
+import type { Attached } from '../pool.ts';
 
 /** What cannot be done to a volume that is attached on this node: who has it, and what to do. */
-export async function attachedHere(id: VolumeId, device: AttachedDevice): Promise<FailedPrecondition> {
+export async function attachedHere(id: VolumeId, attached: Attached): Promise<FailedPrecondition> {
+  const advice = 'end that first (see holdfast who)';
+  if (attached.kind !== 'device') return new FailedPrecondition(`volume ${id} is in use on this node; ${advice}.`);
   // Where it is mounted is found quickly, and tells enough; the processes in it will come to an end with it.
-  const mounts = await findHolders({ devices: [device] }, 'mounts');
-  const found = mounts.holders.length > 0 ? mounts : await findHolders({ devices: [device] }, 'all');
+  const mounts = await findHolders({ devices: [attached] }, 'mounts');
+  const found = mounts.holders.length > 0 ? mounts : await findHolders({ devices: [attached] }, 'all');
   return new FailedPrecondition(
-    `volume ${id} is in use through ${device.devicePath}, ${describeHolders(found)}; end that first (see holdfast who).`,
+    `volume ${id} is in use through ${attached.devicePath}, ${describeHolders(found)}; ${advice}.`,
   );
+}
+
+/** @throws FailedPrecondition if the volume is attached on this node */
+export async function refuseInUse(attacher: Pick<Attacher, 'inUse'>, id: VolumeId): Promise<void> {
+  const [attached] = await attacher.inUse(id);
+  if (attached !== undefined) throw await attachedHere(id, attached);
 }

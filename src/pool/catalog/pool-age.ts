@@ -1,10 +1,4 @@
-import { readFile } from 'node:fs/promises';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
-import { overwriteFile } from '../records/durable-file.ts';
-
-/** Lies in the pool's own directory: how old the pool was, and by what clock that was noted. */
-export const ageFileName = 'age';
+import type { RecordStore } from '../backend.ts';
 
 /** A longer time without a driver counts as no longer: it may be the clock that is ahead. */
 export const longestPauseMs = 3600_000;
@@ -30,12 +24,12 @@ export function ageWhenOpened(noted: NotedAge | undefined, nowMs: number, leastM
  * boots, and jump when it is put right.
  */
 export class PoolAge {
-  readonly #path: string;
+  readonly #records: Pick<RecordStore, 'readAge' | 'writeAge'>;
   readonly #openedMs = performance.now();
   #ageWhenOpenedMs = 0;
 
-  constructor(path: string) {
-    this.#path = path;
+  constructor(records: Pick<RecordStore, 'readAge' | 'writeAge'>) {
+    this.#records = records;
   }
 
   get ms(): number {
@@ -43,27 +37,18 @@ export class PoolAge {
   }
 
   /** @param leastMs as for `ageWhenOpened` */
-  async takeUp(queue: DiskQueue, leastMs: number): Promise<void> {
-    this.#ageWhenOpenedMs = ageWhenOpened(await this.#read(queue), Date.now(), leastMs);
+  async takeUp(leastMs: number): Promise<void> {
+    this.#ageWhenOpenedMs = ageWhenOpened(parseAge(await this.#records.readAge()), Date.now(), leastMs);
   }
 
-  /** Durably. Always of one length, so that it is written over in place. */
-  async note(queue: DiskQueue): Promise<void> {
-    await overwriteFile(queue, this.#path, `${`${this.ms}`.padStart(15)} ${new Date().toISOString()}\n`);
-  }
-
-  /** undefined if there is no note, or half of one: then the time begins anew, and nothing goes too early. */
-  async #read(queue: DiskQueue): Promise<NotedAge | undefined> {
-    try {
-      return parseAge(await queue.run(() => readFile(this.#path, 'utf8')));
-    } catch (error) {
-      if (isErrno(error, 'ENOENT')) return undefined;
-      throw error;
-    }
+  /** Always of one length. */
+  async note(): Promise<void> {
+    await this.#records.writeAge(`${`${this.ms}`.padStart(15)} ${new Date().toISOString()}\n`);
   }
 }
 
-export function parseAge(text: string): NotedAge | undefined {
+/** undefined if there is no note, or half of one: then the time begins anew, and nothing goes too early. */
+export function parseAge(text = ''): NotedAge | undefined {
   const [, age = '', at = ''] = /^ *(\d{1,15}) (\S{24})\n$/.exec(text) ?? [];
   const noted = { ageMs: Number(age), atMs: Date.parse(at) };
   return age === '' || Number.isNaN(noted.atMs) ? undefined : noted;

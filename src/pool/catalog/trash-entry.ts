@@ -1,32 +1,22 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { z } from 'zod';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
-import type { SnapshotId, VolumeId } from '../../volume/id.ts';
-import { parseRecord, type VolumeRecord } from '../../volume/record.ts';
-import { parseStored } from '../../volume/stored-json.ts';
-import type { Layout } from '../records/layout.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 
-/** Lies beside the record of a volume that is kept in the trash for a time. */
-export const deletionFileName = 'deleted.json';
-
-const storedDeletion = z.strictObject({
-  deletedAt: z.iso.datetime(),
-  purgeAt: z.iso.datetime(),
-  poolAgeMs: z.int().nonnegative().optional(),
-});
+/** Names something in the trash to its backend. It stays the same for as long as it lies there. */
+export type TrashRef = string;
 
 /**
  * When a volume was deleted, and when it goes for good; RFC 3339, UTC. Both are for people: the clock may have been
  * wrong. What counts is how old the pool was then, and how long the volume is to be kept. Drivers that do not know of its
  * age note none: then the time has not begun.
  */
-export type Deletion = Readonly<z.infer<typeof storedDeletion>>;
+export interface Deletion {
+  readonly deletedAt: string;
+  readonly purgeAt: string;
+  readonly poolAgeMs?: number | undefined;
+}
 
 /** A deleted volume that is kept. */
 export interface TrashEntry extends Deletion {
-  readonly path: string;
+  readonly ref: TrashRef;
   readonly record: VolumeRecord;
 }
 
@@ -76,40 +66,8 @@ export function isOriginal({ deletedAt, record: { name, source } }: Pick<TrashEn
 
 export interface TrashContents {
   readonly kept: TrashEntry[];
-  /** Directories without the mark: on their way out. */
-  readonly unkept: string[];
+  /** What is on its way out: nothing says that it is to be kept. */
+  readonly unkept: TrashRef[];
   /** To be kept, but not readable: left where they are, for a person to look at. */
-  readonly unreadable: { readonly path: string; readonly error: unknown }[];
-}
-
-/** Reads what lies in the trash, all of it or what had one id; changes nothing. */
-export async function readTrash(queue: DiskQueue, layout: Layout, id?: VolumeId | SnapshotId): Promise<TrashContents> {
-  const contents: TrashContents = { kept: [], unkept: [], unreadable: [] };
-  for (const name of await queue.run(() => readdir(layout.trash))) {
-    if (id !== undefined && !name.startsWith(`${id}.`)) continue;
-    const path = join(layout.trash, name);
-    try {
-      const entry = await readEntry(queue, path);
-      if (entry === undefined) contents.unkept.push(path);
-      else contents.kept.push(entry);
-    } catch (error) {
-      contents.unreadable.push({ path, error });
-    }
-  }
-  return contents;
-}
-
-/** undefined if it is not to be kept. */
-async function readEntry(queue: DiskQueue, path: string): Promise<TrashEntry | undefined> {
-  const deletionPath = join(path, deletionFileName);
-  let text: string;
-  try {
-    text = await queue.run(() => readFile(deletionPath, 'utf8'));
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
-    throw error;
-  }
-  const recordPath = join(path, 'volume.json');
-  const record = parseRecord(await queue.run(() => readFile(recordPath, 'utf8')), recordPath);
-  return { ...parseStored(storedDeletion, text, deletionPath), path, record };
+  readonly unreadable: { readonly ref: TrashRef; readonly error: unknown }[];
 }

@@ -1,20 +1,10 @@
-import { lstat, readdir, rename, rm, rmdir, stat, truncate, unlink } from 'node:fs/promises';
-import { basename, join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
-import { DirectorySync, syncFile } from '../../kernel/file/file.ts';
-import { isOpenElsewhere } from '../../kernel/file/lock.ts';
 import { finishAll } from '../../volume/finish-all.ts';
-import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
-import { replaceFile } from '../records/durable-file.ts';
-import { unlessGone } from '../records/gone.ts';
-import { copySuffix, type Layout } from '../records/layout.ts';
+import type { Backend } from '../backend.ts';
 import { PoolAge } from './pool-age.ts';
-import { byDeletion, deletionFileName, isOriginal, readTrash, type TrashEntry, timeLeftMs } from './trash-entry.ts';
-
-/** A copy that nobody has gone on with for so long is of no use. */
-const forgottenAfterMs = 7 * 24 * 3600_000;
+import { byDeletion, isOriginal, type TrashEntry, type TrashRef, timeLeftMs } from './trash-entry.ts';
 
 /** How often the trash is looked through for what has had its time. */
 const expiryIntervalMs = 30_000;
@@ -22,32 +12,35 @@ const expiryIntervalMs = 30_000;
 /** How often the pool's age is noted while something is kept. Of a pause the driver counts more than that anyway. */
 const notingIntervalMs = 600_000;
 
+export interface TrashOptions {
+  readonly backend: Pick<Backend, 'provisioner' | 'records'>;
+  readonly queue: DiskQueue;
+  /** Hears what could not be destroyed; the next start tries again. */
+  readonly onError: (ref: TrashRef, error: unknown) => void;
+}
+
 /**
- * What was removed. Kept volumes wait here for their time to end; everything else is unlinked, one after another and
- * behind the answer, since unlinking a large image takes long and nobody waits for it. What a stop or a crash leaves is
+ * What was removed. Kept volumes wait here for their time to end; everything else is destroyed, one after another and
+ * behind the answer, since to destroy a large volume takes long and nobody waits for it. What a stop or a crash leaves is
  * found by the next start.
  */
 export class Trash {
-  readonly #queue: DiskQueue;
-  readonly #layout: Layout;
-  readonly #onError: (path: string, error: unknown) => void;
-  readonly #kept = new Map<string, TrashEntry>();
+  readonly #options: TrashOptions;
+  readonly #kept = new Map<TrashRef, TrashEntry>();
   /** Whose time has ended, and that are not gone yet: nobody keeps them again, whatever mark they still have. */
-  readonly #ending = new Set<string>();
+  readonly #ending = new Set<TrashRef>();
   readonly #expiry: NodeJS.Timeout;
   readonly #age: PoolAge;
   #notedMs = Number.NEGATIVE_INFINITY;
   #last: Promise<void> = Promise.resolve();
-  /** Whether other files may share blocks with an image here: then it is truncated before it is unlinked. */
-  isShared: (path: string) => boolean = () => false;
-  /** Hears what has been unlinked. */
-  onGone: ((path: string) => void) | undefined;
+  /** Whether others may share blocks with something here. */
+  isShared: (ref: TrashRef) => boolean = () => false;
+  /** Hears what has been destroyed. */
+  onGone: ((ref: TrashRef) => void) | undefined;
 
-  constructor(queue: DiskQueue, layout: Layout, onError: (path: string, error: unknown) => void) {
-    this.#queue = queue;
-    this.#layout = layout;
-    this.#onError = onError;
-    this.#age = new PoolAge(layout.age);
+  constructor(options: TrashOptions) {
+    this.#options = options;
+    this.#age = new PoolAge(options.backend.records);
     this.#expiry = setInterval(() => this.#expire(), expiryIntervalMs).unref();
   }
 
@@ -56,21 +49,15 @@ export class Trash {
    * @returns how much was queued
    */
   async sweep(): Promise<number> {
-    const { drafts } = this.#layout;
-    const { kept, unkept, unreadable } = await readTrash(this.#queue, this.#layout);
-    await this.#age.takeUp(this.#queue, Math.max(0, ...kept.map(({ poolAgeMs = 0 }) => poolAgeMs)));
+    const { backend, onError } = this.#options;
+    const { kept, unkept, unreadable } = await backend.records.readTrash();
+    await this.#age.takeUp(Math.max(0, ...kept.map(({ poolAgeMs = 0 }) => poolAgeMs)));
     for (const entry of kept) this.keep(await this.#begin(entry));
-    for (const path of unkept) this.purge(path);
-    for (const { path, error } of unreadable) this.#onError(path, error);
-    let queued = unkept.length;
-    for (const name of await this.#queue.run(() => readdir(drafts))) {
-      const path = join(drafts, name);
-      if (name.endsWith(copySuffix) && !(await this.#isForgotten(path))) continue;
-      await this.#purgeDraft(path);
-      queued++;
-    }
+    for (const { ref, error } of unreadable) onError(ref, error);
+    const left = [...unkept, ...(await backend.provisioner.leftDrafts())];
+    for (const ref of left) this.destroy(ref);
     this.#expire();
-    return queued;
+    return left.length;
   }
 
   /** The time by which what is kept here waits. */
@@ -79,7 +66,7 @@ export class Trash {
   }
 
   keep(entry: TrashEntry): void {
-    this.#kept.set(entry.path, entry);
+    this.#kept.set(entry.ref, entry);
   }
 
   /** The one deleted last first. */
@@ -93,18 +80,18 @@ export class Trash {
   }
 
   /** No longer in the trash: it was taken out. */
-  forget({ path }: TrashEntry): void {
-    this.#kept.delete(path);
+  forget({ ref }: TrashEntry): void {
+    this.#kept.delete(ref);
   }
 
   /**
    * Learns anew what lies here of what had this id.
    * @returns what nobody keeps
    */
-  async reread(id: VolumeId | SnapshotId): Promise<readonly string[]> {
-    const { kept, unkept } = await readTrash(this.#queue, this.#layout, id);
+  async reread(id: VolumeId | SnapshotId): Promise<readonly TrashRef[]> {
+    const { kept, unkept } = await this.#options.backend.records.readTrash(id);
     for (const entry of this.entries()) if (entry.record.id === id) this.forget(entry);
-    for (const entry of kept) if (!this.#ending.has(entry.path)) this.keep(entry);
+    for (const entry of kept) if (!this.#ending.has(entry.ref)) this.keep(entry);
     return unkept;
   }
 
@@ -114,39 +101,25 @@ export class Trash {
     await finishAll(
       purged.map(async (entry) => {
         await this.#unmark(entry);
-        this.purge(entry.path);
+        this.destroy(entry.ref);
       }),
     );
     return purged.map(({ record }) => record.id);
   }
 
-  /** Makes room: unlinks these, as their space is needed. Who was brought back meanwhile, or is going already, is left. */
+  /** Makes room: destroys these, as their space is needed. Who was brought back meanwhile, or is going already, is left. */
   async purgeEarly(entries: readonly TrashEntry[]): Promise<void> {
     for (const entry of entries) {
-      if (!this.#kept.has(entry.path)) continue;
+      if (!this.#kept.has(entry.ref)) continue;
       await this.#unmark(entry);
-      this.#enqueue(entry.path, () => step('remove/purge', () => this.#unlink(entry.path, true)));
+      this.#enqueue(entry.ref, () => this.#destroy(entry.ref, true));
     }
     await this.drained();
   }
 
-  /** Queues a directory that nobody keeps. Never throws: what cannot be unlinked now is tried again at the next start. */
-  purge(path: string): void {
-    this.#enqueue(path, () => step('remove/purge', () => this.#unlink(path)));
-  }
-
-  /** Takes a name away at once, so that it can be used anew, and queues what had it. Nothing there: nothing to do. */
-  async discard(path: string, trashed: string): Promise<void> {
-    const isMoved = await unlessGone(this.#queue, path, () => this.#queue.run(() => rename(path, trashed)));
-    if (isMoved) this.purge(trashed);
-  }
-
-  /** A copy's draft has a persistent name: whoever goes on with it must not meet what is queued. */
-  async #purgeDraft(path: string): Promise<void> {
-    const name = basename(path, copySuffix);
-    const id = parseVolumeId(name) ?? parseSnapshotId(name);
-    if (id === undefined) this.purge(path);
-    else await this.discard(path, this.#layout.newTrash(id));
+  /** Queues what nobody keeps, if there is anything. Never throws: what cannot be destroyed now is tried again at the next start. */
+  destroy(ref: TrashRef | undefined): void {
+    if (ref !== undefined) this.#enqueue(ref, () => this.#destroy(ref));
   }
 
   /** Resolves when everything queued so far is gone. */
@@ -165,12 +138,13 @@ export class Trash {
     await this.drained();
   }
 
-  #enqueue(path: string, work: () => Promise<void>): void {
+  #enqueue(ref: TrashRef, work: () => Promise<void>): void {
+    const { onError, queue } = this.#options;
     this.#last = this.#last.then(async () => {
       try {
         await work();
       } catch (error) {
-        if (this.#queue.closedFor === undefined) this.#onError(path, error);
+        if (queue.closedFor === undefined) onError(ref, error);
       }
     });
   }
@@ -181,17 +155,16 @@ export class Trash {
    */
   async #begin(entry: TrashEntry): Promise<TrashEntry> {
     if (entry.poolAgeMs !== undefined) return entry;
-    const { deletedAt, path, purgeAt } = entry;
+    const { deletedAt, purgeAt, ref } = entry;
     const deletion = { deletedAt, purgeAt, poolAgeMs: this.#age.ms };
-    const text = JSON.stringify(deletion);
-    await replaceFile(this.#queue, new DirectorySync(), join(path, deletionFileName), text).catch(() => undefined);
+    await this.#options.backend.provisioner.mark(ref, deletion).catch(() => undefined);
     return { ...entry, ...deletion };
   }
 
   /** From now on it is nobody's to bring back. */
   #end(entry: TrashEntry): void {
     this.forget(entry);
-    this.#ending.add(entry.path);
+    this.#ending.add(entry.ref);
   }
 
   /**
@@ -199,17 +172,14 @@ export class Trash {
    * From here on nobody can bring it back.
    */
   async #unmark(entry: TrashEntry): Promise<void> {
-    const mark = join(entry.path, deletionFileName);
+    const { provisioner } = this.#options.backend;
     this.#end(entry);
     try {
-      await step('remove/unmark', async () => {
-        await this.#unlinkFile(mark);
-        await syncFile(this.#queue, entry.path);
-      });
+      await step('remove/unmark', () => provisioner.unmark(entry.ref));
     } catch (error) {
       // If it still has its mark nothing has changed. Otherwise it goes at the next start.
-      if (await this.#isThere(mark)) {
-        this.#ending.delete(entry.path);
+      if (await provisioner.isMarked(entry.ref)) {
+        this.#ending.delete(entry.ref);
         this.keep(entry);
       }
       throw error;
@@ -217,43 +187,23 @@ export class Trash {
   }
 
   /** @param isNeeded somebody waits for its space */
-  async #unlink(path: string, isNeeded = false): Promise<void> {
-    try {
-      // XFS lets go of an unlinked file's blocks later, of a truncated one's at once: until then they are not free, and
-      // count as shared.
-      if (isNeeded || (this.isShared(path) && !(await this.#isRead(path))))
-        await this.#queue.run(() => truncate(join(path, 'data'))).catch(ignoreMissing);
-      await finishAll(['data', 'volume.json'].map((name) => this.#unlinkFile(join(path, name))));
-      await this.#queue.run(() => rmdir(path)).catch(ignoreMissing);
-    } catch (error) {
-      // More than a volume has: half a copy, a snapshot. Or a plain file in tmp/, with which a start tried the disk out.
-      if (!isErrno(error, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw error;
-      await this.#queue.run(() => rm(path, { recursive: true, force: true }));
-    }
-    this.#ending.delete(path);
-    this.onGone?.(path);
-  }
-
-  /** Whether somebody reads the image: changed blocks are told to their end, also of a snapshot that is gone (SM14). */
-  async #isRead(path: string): Promise<boolean> {
-    return (await isOpenElsewhere(this.#queue, join(path, 'data')).catch(ignoreMissing)) ?? false;
-  }
-
-  /** Less work than rm(), which looks at everything before it unlinks it. */
-  async #unlinkFile(path: string): Promise<void> {
-    await this.#queue.run(() => unlink(path)).catch(ignoreMissing);
+  async #destroy(ref: TrashRef, isNeeded = false): Promise<void> {
+    const how = { isNeeded, isShared: this.isShared(ref) };
+    await step('remove/purge', () => this.#options.backend.provisioner.destroy(ref, how));
+    this.#ending.delete(ref);
+    this.onGone?.(ref);
   }
 
   #expire(): void {
     if (this.#kept.size > 0 && performance.now() - this.#notedMs > notingIntervalMs) {
-      this.#enqueue(this.#layout.age, () => this.#noteAge());
+      this.#enqueue('age', () => this.#noteAge());
     }
     for (const entry of this.entries().filter((kept) => timeLeftMs(kept, this.#age.ms) <= 0)) {
       // At once, however long the queue is.
       this.#end(entry);
-      this.#enqueue(entry.path, async () => {
+      this.#enqueue(entry.ref, async () => {
         await this.#unmark(entry);
-        await step('remove/purge', () => this.#unlink(entry.path));
+        await this.#destroy(entry.ref);
       });
     }
   }
@@ -261,20 +211,6 @@ export class Trash {
   /** A note that is not made costs nothing but that some time does not count. */
   async #noteAge(): Promise<void> {
     this.#notedMs = performance.now();
-    await this.#age.note(this.#queue).catch(() => undefined);
-  }
-
-  async #isThere(path: string): Promise<boolean> {
-    return this.#queue
-      .run(() => lstat(path))
-      .then(
-        () => true,
-        () => false,
-      );
-  }
-
-  async #isForgotten(path: string): Promise<boolean> {
-    const { mtimeMs } = await this.#queue.run(() => stat(path));
-    return Date.now() - mtimeMs > forgottenAfterMs;
+    await this.#age.note().catch(() => undefined);
   }
 }

@@ -1,6 +1,3 @@
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
-import type { DirectorySync } from '../../kernel/file/file.ts';
 import {
   type GroupId,
   parseGroupId,
@@ -9,8 +6,7 @@ import {
   type SnapshotId,
   type VolumeId,
 } from '../../volume/id.ts';
-import type { Layout } from '../records/layout.ts';
-import { readGroup, readSnapshot, readVolume } from '../records/records.ts';
+import type { Backend } from '../backend.ts';
 import type { RecordIndex } from './record-index.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
 import type { Trash } from './trash.ts';
@@ -18,16 +14,14 @@ import type { Trash } from './trash.ts';
 type Id = VolumeId | SnapshotId | GroupId;
 
 export interface UnsettledOptions {
-  readonly queue: DiskQueue;
-  readonly layout: Layout;
+  readonly backend: Pick<Backend, 'provisioner' | 'records'>;
   readonly index: RecordIndex;
   readonly snapshotIndex: SnapshotIndex;
-  readonly syncs: DirectorySync;
   readonly trash: Trash;
 }
 
 /**
- * What a change has come to that failed half way, a rename whose sync failed say, only the disk can tell. So memory is
+ * What a change has come to that failed half way, a commit whose sync failed say, only the disk can tell. So memory is
  * made to agree with it at once. And until a sync has succeeded nobody is told anything of the object: what a retry is
  * told must be durable.
  */
@@ -76,56 +70,42 @@ export class Unsettled {
   }
 
   async #settle(id: Id): Promise<void> {
+    const { backend, index, snapshotIndex } = this.#options;
     const groupId = parseGroupId(id);
     const volumeId = parseVolumeId(id);
     const snapshotId = parseSnapshotId(id);
-    if (groupId !== undefined) await this.#settleGroup(groupId);
-    if (volumeId !== undefined) await this.#settleVolume(volumeId);
-    if (snapshotId !== undefined) await this.#settleSnapshot(snapshotId);
+    if (groupId !== undefined) {
+      snapshotIndex.restateGroup(groupId, await backend.records.readGroup(groupId));
+      await backend.records.sync(groupId);
+    }
+    if (volumeId !== undefined) {
+      index.restate(volumeId, await backend.records.readVolume(volumeId));
+      await this.#settleWithTrash(volumeId);
+    }
+    if (snapshotId !== undefined) {
+      await this.#settleSnapshot(snapshotId);
+      await this.#settleWithTrash(snapshotId);
+    }
     this.#ids.delete(id);
   }
 
-  async #settleVolume(id: VolumeId): Promise<void> {
-    const { index, queue, layout } = this.#options;
-    index.restate(id, await readVolume(queue, layout, id));
-    await this.#sync(layout.volumes);
-    if (index.has(id)) await this.#sync(layout.volume(id));
-    await this.#settleTrash(id);
-  }
-
   async #settleSnapshot(id: SnapshotId): Promise<void> {
-    const { queue, layout, snapshotIndex, trash } = this.#options;
-    const read = await readSnapshot(queue, layout, id);
+    const { backend, snapshotIndex, trash } = this.#options;
+    const read = await backend.records.readSnapshot(id);
     const [record] = read.records;
     // Whether it has its group has to be known first.
     if (record?.groupId !== undefined) await this.settle(record.groupId);
     if (record === undefined || snapshotIndex.hasItsGroup(record)) snapshotIndex.restateSnapshot(id, read);
     else {
-      await trash.discard(layout.snapshot(id), layout.newTrash(id));
+      trash.destroy(await backend.provisioner.removeSnapshot(id));
       snapshotIndex.delete(id);
     }
-    await this.#sync(layout.snapshots);
-    await this.#settleTrash(id);
   }
 
-  async #settleGroup(id: GroupId): Promise<void> {
-    const { queue, layout, snapshotIndex } = this.#options;
-    snapshotIndex.restateGroup(id, await readGroup(queue, layout, id));
-    await this.#sync(layout.groups);
-  }
-
-  async #settleTrash(id: VolumeId | SnapshotId): Promise<void> {
-    const { layout, trash } = this.#options;
+  async #settleWithTrash(id: VolumeId | SnapshotId): Promise<void> {
+    const { backend, trash } = this.#options;
     const unkept = await trash.reread(id);
-    await this.#sync(layout.trash);
-    for (const path of unkept) trash.purge(path);
-  }
-
-  async #sync(directory: string): Promise<void> {
-    const { queue, syncs } = this.#options;
-    await syncs.sync(queue, directory).catch((error) => {
-      // Removed by hand since.
-      if (!isErrno(error, 'ENOENT')) throw error;
-    });
+    await backend.records.sync(id);
+    for (const ref of unkept) trash.destroy(ref);
   }
 }

@@ -1,7 +1,7 @@
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
+import type { Backend } from '../backend.ts';
 import { attachedHere } from '../catalog/in-use.ts';
-import type { ImageParts } from '../catalog/parts.ts';
 import type { FreezeTarget } from './freezer.ts';
 import { isMountOf } from './mounted.ts';
 
@@ -12,12 +12,12 @@ import { isMountOf } from './mounted.ts';
  * @throws FailedPrecondition then
  */
 export async function freezeTarget(
-  { devices, queue }: Pick<ImageParts, 'devices' | 'queue'>,
+  { attacher, queue }: Pick<Backend, 'attacher' | 'queue'>,
   { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<FreezeTarget> {
-  const attached = await devices.inUse(id);
-  const target = { volumeId: id, devices: attached, hasFilesystem: content.type === 'mount' };
-  const writable = attached.find(({ readonly }) => !readonly);
+  const devices = (await attacher.inUse(id)).filter((each) => each.kind === 'device');
+  const target = { volumeId: id, devices, hasFilesystem: content.type === 'mount' };
+  const writable = devices.find(({ readonly }) => !readonly);
   if (!target.hasFilesystem || writable === undefined) return target;
   const table = await readMountTable(queue);
   if (!table.some((mount) => isMountOf(mount, writable))) throw await attachedHere(id, writable);

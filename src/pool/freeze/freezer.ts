@@ -7,7 +7,6 @@ import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import { finishAll } from '../../volume/finish-all.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
-import type { ImageParts } from '../catalog/parts.ts';
 import type { PoolLog } from '../log.ts';
 import type { AttachedDevice } from '../pool.ts';
 import { openMounted } from './mounted.ts';
@@ -19,6 +18,13 @@ const longestFreezeMs = 10_000;
 /** Writers hardly notice so much. */
 const shortFreezeMs = 500;
 const roundsAtMost = 10;
+
+export interface FreezerOptions {
+  readonly queue: DiskQueue;
+  readonly log: PoolLog;
+  /** Of the pool. */
+  readonly name: string;
+}
 
 /** A volume that may be mounted. */
 export interface FreezeTarget {
@@ -48,7 +54,7 @@ export class Freezer {
   readonly #longestMs: number;
 
   /** @param longestMs how long writers may have to wait */
-  constructor({ queue, log, name }: Pick<ImageParts, 'queue' | 'log' | 'name'>, longestMs = longestFreezeMs) {
+  constructor({ queue, log, name }: FreezerOptions, longestMs = longestFreezeMs) {
     this.#queue = queue;
     this.#log = log;
     this.#poolName = name;

@@ -2,7 +2,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { smaller } from '../../volume/size.ts';
-import { statBlockBytes } from '../space/filesystem-space.ts';
+import { statBlockBytes } from '../records/filesystem-space.ts';
 import { minimumLocationBytes } from './format.ts';
 import { type Trouble, tooFull } from './trouble.ts';
 

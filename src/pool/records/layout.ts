@@ -1,10 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
-import type { VolumeRecord } from '../../volume/record.ts';
-import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
-import { ageFileName } from '../catalog/pool-age.ts';
-import type { RecordedImage } from '../kinds/image/image-file.ts';
+import { type GroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { reservedInodesName } from '../location/reserved-inodes.ts';
 import { reserveFileName } from '../location/reserved-space.ts';
 
@@ -54,12 +50,9 @@ export class Layout {
     return join(this.volumes, id);
   }
 
-  image({ id, sizeBytes }: Pick<VolumeRecord, 'id' | 'sizeBytes'>): RecordedImage {
-    return { kind: 'volume', id, path: this.data(id), sizeBytes };
-  }
-
-  snapshotImage({ id, sizeBytes }: Pick<SnapshotRecord, 'id' | 'sizeBytes'>): RecordedImage {
-    return { kind: 'snapshot', id, path: this.snapshotData(id), sizeBytes };
+  dataOf(id: VolumeId | SnapshotId): string {
+    const volumeId = parseVolumeId(id);
+    return volumeId === undefined ? join(this.snapshots, id, 'data') : this.data(volumeId);
   }
 
   data(id: VolumeId): string {
@@ -101,6 +94,9 @@ export class Layout {
     return join(this.trash, `${id}.${suffix()}`);
   }
 }
+
+/** How old the pool was, and by what clock that was noted. */
+export const ageFileName = 'age';
 
 /** How the drafts of copies are told from others. */
 export const copySuffix = '.copy';

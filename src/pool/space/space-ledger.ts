@@ -1,12 +1,11 @@
-import { join } from 'node:path';
 import { ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
+import type { StorageSpace } from '../backend.ts';
 import type { Trash } from '../catalog/trash.ts';
-import type { TrashEntry } from '../catalog/trash-entry.ts';
+import type { TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
 import type { DiskUsage, PoolCapacity } from '../pool.ts';
-import type { FilesystemSpace } from './filesystem-space.ts';
 import {
   chooseToPurge,
   computeCapacity,
@@ -68,8 +67,9 @@ export class SpaceLedger {
   }
 
   /** Holds what a volume from the trash is going to need: what it alone owns it can write over. */
-  async holdAgain({ path, record }: TrashEntry): Promise<HeldSpace> {
-    const use = await this.#observer.lookAt(join(path, 'data'), record);
+  async holdAgain(entry: TrashEntry): Promise<HeldSpace> {
+    const { record } = entry;
+    const use = await this.#observer.lookAt(entry);
     return this.hold({ newBytes: record.sizeBytes - ownedBytes(record.sizeBytes, use) });
   }
 
@@ -84,13 +84,13 @@ export class SpaceLedger {
   }
 
   /** Whether other files may share blocks with what was removed. */
-  mayBeShared(removedPath: string): boolean {
-    return this.#observer.mayBeShared(removedPath);
+  mayBeShared(ref: TrashRef): boolean {
+    return this.#observer.mayBeShared(ref);
   }
 
-  /** Something was unlinked. */
-  gone(removedPath: string): void {
-    this.#observer.gone(removedPath);
+  /** Something was destroyed. */
+  gone(ref: TrashRef): void {
+    this.#observer.gone(ref);
   }
 
   /** What can be promised: as a request would be measured that is made now. */
@@ -216,7 +216,7 @@ export class SpaceLedger {
   }
 
   /** What lies in the trash gives its inodes back. */
-  #isOutOfInodes({ isOutOfInodes }: FilesystemSpace): boolean {
+  #isOutOfInodes({ isOutOfInodes }: StorageSpace): boolean {
     return isOutOfInodes && this.#options.trash.expendable().length === 0;
   }
 
@@ -226,13 +226,13 @@ export class SpaceLedger {
     );
   }
 
-  #isFull(filesystem: FilesystemSpace, reclaimableBytes: bigint): boolean {
+  #isFull(filesystem: StorageSpace, reclaimableBytes: bigint): boolean {
     return this.#fullBytes(filesystem) > reclaimableBytes;
   }
 
   /** What has to become free before the disk is no longer nearly full. */
-  #fullBytes({ filesystemBytes, freeBytes }: FilesystemSpace): bigint {
-    const reservedBytes = this.#options.reserve.bytes;
+  #fullBytes({ filesystemBytes, freeBytes }: StorageSpace): bigint {
+    const { reservedBytes } = this.#options.source;
     const leastBytes = larger(leastFreeBytes, (this.#reserveBytes(filesystemBytes) - reservedBytes) / 2n);
     return larger(0n, leastBytes - (freeBytes - reservedBytes));
   }
@@ -266,8 +266,8 @@ export class SpaceLedger {
 
   /** What the reserve holds no volume can write, and to note where blocks lie the filesystem needs some of its own. */
   #reserveBytes(filesystemBytes: bigint): bigint {
-    const { reserve, reserveBytes = defaultReserveBytes(filesystemBytes) } = this.#options;
-    return larger(reserveBytes, reserve.bytes + overheadBytes);
+    const { reserveBytes = defaultReserveBytes(filesystemBytes), source } = this.#options;
+    return larger(reserveBytes, source.reservedBytes + overheadBytes);
   }
 }
 

@@ -1,41 +1,27 @@
-import { basename, join } from 'node:path';
-import { openReadOnly } from '../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
-import { type Place, readPlaces, readSharing } from '../../kernel/file/fiemap.ts';
-import { finishUnlinks, syncFilesystem } from '../../kernel/file/filesystem.ts';
-import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import { larger, maximumVolumeBytes, smaller } from '../../volume/size.ts';
+import { larger, smaller } from '../../volume/size.ts';
+import type { SpaceSource, StorageSpace } from '../backend.ts';
 import type { RecordIndex } from '../catalog/record-index.ts';
 import type { SnapshotIndex } from '../catalog/snapshot-index.ts';
 import type { Trash } from '../catalog/trash.ts';
-import type { TrashEntry } from '../catalog/trash-entry.ts';
-import type { ImageDevices } from '../kinds/image/devices.ts';
-import type { ReservedSpace } from '../location/reserved-space.ts';
-import type { Layout } from '../records/layout.ts';
-import { allocatedBytesOf, type FilesystemSpace, readFilesystemSpace } from './filesystem-space.ts';
+import type { TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
 import { findSharedBlocks, type SharedBlocks, type SharingImage } from './shared-blocks.ts';
 import type { ImageUse } from './space.ts';
 import { type StillImage, StillSpace } from './still-space.ts';
 import { type SumsThen, VolumeSpace } from './volume-space.ts';
 
 export interface SpaceSources {
-  readonly queue: DiskQueue;
-  readonly layout: Layout;
+  readonly source: SpaceSource;
   readonly index: RecordIndex;
   readonly snapshotIndex: SnapshotIndex;
   readonly trash: Pick<Trash, 'entries' | 'expendable'>;
-  readonly devices: Pick<ImageDevices, 'countByVolume'>;
-  readonly snapshots: 'reflink' | 'copy';
-  /** The sparse file that the pool's filesystem lies in, if it does. */
-  readonly backingFile: string | undefined;
-  /** Part of the reserve: it goes when the records need it. */
-  readonly reserve: Pick<ReservedSpace, 'bytes' | 'hostBytes'>;
+  /** How often each volume is attached. */
+  readonly counts: () => Promise<ReadonlyMap<string, number>>;
 }
 
 /** What was there to be seen at a moment. */
-export interface Observation extends FilesystemSpace {
+export interface Observation extends StorageSpace {
   readonly then: SumsThen;
   readonly depth: Depth;
 }
@@ -45,9 +31,6 @@ export interface Observation extends FilesystemSpace {
  * made untrue, and now and then of volumes that are written to. exact: those in any case.
  */
 export type Depth = 'known' | 'maps' | 'exact';
-
-/** What is on its way out is named after what it was (`Layout.newTrash`). */
-const volumeIdLength = 'vol-'.length + 26;
 
 /** Which volumes are no longer in use is looked up so often at most. */
 const restIntervalMs = 10_000;
@@ -79,11 +62,11 @@ export class SpaceObserver {
 
   /** At the first look, as what is in the trash is known only then. */
   async #begin(): Promise<void> {
-    const { devices, index, snapshotIndex, snapshots, trash } = this.#sources;
-    const counts = await devices.countByVolume();
+    const { index, snapshotIndex, source, trash } = this.#sources;
+    const counts = await this.#sources.counts();
     if (this.#hadClones !== undefined) return;
     // What was cloned and is gone leaves no record, and its clones may share blocks: only their maps tell.
-    this.#hadClones = snapshots === 'reflink' && hasClones(this.#sources);
+    this.#hadClones = source.sharesBlocks && hasClones(this.#sources);
     for (const record of index.all()) {
       this.volumes.put(record, this.#hadClones);
       if (counts.has(record.id)) this.volumes.use(record.id);
@@ -103,9 +86,9 @@ export class SpaceObserver {
   }
 
   /** What all images take, each block counted once as far as `findShared` has told; never more than there is. */
-  usedBytes({ takenBytes }: FilesystemSpace): bigint {
+  usedBytes({ takenBytes }: StorageSpace): bigint {
     const allocated = this.volumes.sums.allocatedBytes + this.#snapshots.allocatedBytes + this.#trashed.allocatedBytes;
-    if (this.#sources.snapshots === 'copy') return allocated;
+    if (!this.#sources.source.sharesBlocks) return allocated;
     return larger(0n, smaller(takenBytes, allocated - (this.#shared?.duplicateBytes ?? 0n)));
   }
 
@@ -119,20 +102,20 @@ export class SpaceObserver {
     const isIdle = this.volumes.sharing.every((id) => !this.volumes.live.has(id));
     const revision = this.volumes.revision + this.#revision;
     const isKnown = revision === this.#sharedAt && isIdle;
-    if (this.#sources.snapshots === 'copy' || isKnown || performance.now() < this.#sharedDueMs) return this.#finding;
+    if (!this.#sources.source.sharesBlocks || isKnown || performance.now() < this.#sharedDueMs) return this.#finding;
     this.#sharedDueMs = Number.POSITIVE_INFINITY;
     this.#finding = this.#findShared(revision);
     return this.#finding;
   }
 
   async #findShared(revision: number): Promise<void> {
-    const { layout } = this.#sources;
+    const { source } = this.#sources;
     const startedMs = performance.now();
     try {
-      const written = [...this.volumes.sharing.map((id) => layout.data(id)), ...this.#trashed.sharingPaths()];
+      const written = [...this.volumes.sharing.map((id) => source.dataOfVolume(id)), ...this.#trashed.sharingPaths()];
       this.#shared = await findSharedBlocks([
-        ...written.map((path): SharingImage => ({ isSnapshot: false, places: this.#places(path) })),
-        ...this.#snapshots.sharingPaths().map((path) => ({ isSnapshot: true, places: this.#places(path) })),
+        ...written.map((path): SharingImage => ({ isSnapshot: false, places: source.places(path) })),
+        ...this.#snapshots.sharingPaths().map((path) => ({ isSnapshot: true, places: source.places(path) })),
       ]);
       this.#sharedAt = revision;
     } finally {
@@ -141,46 +124,39 @@ export class SpaceObserver {
     }
   }
 
-  async *#places(path: string): AsyncGenerator<readonly Place[], void, void> {
-    const { queue } = this.#sources;
-    const file = await openReadOnly(queue, path).catch(ignoreMissing);
-    if (file === undefined) return;
-    await using image = file;
-    yield* readPlaces(queue, image);
-  }
-
   get trashedBytes(): bigint {
     return this.#trashed.allocatedBytes;
   }
 
   /** What the end of something in the trash would give back for certain. */
-  givesBytes({ path }: TrashEntry): bigint {
-    return this.#trashed.ownedBytes(path);
+  givesBytes({ ref }: TrashEntry): bigint {
+    return this.#trashed.ownedBytes(ref);
   }
 
-  /** Something was unlinked. What it shared blocks with may own them now. */
-  gone(path: string): void {
+  /** Something was destroyed. What it shared blocks with may own them now. */
+  gone(ref: TrashRef): void {
     this.#revision++;
-    if (this.mayBeShared(path)) this.volumes.outdateMaps();
+    if (this.mayBeShared(ref)) this.volumes.outdateMaps();
   }
 
   /** Whether others may share blocks of what is on its way out. */
-  mayBeShared(path: string): boolean {
-    if (this.#sources.snapshots === 'copy') return false;
-    const id = parseVolumeId(basename(path).slice(0, volumeIdLength));
+  mayBeShared(ref: TrashRef): boolean {
+    const { source } = this.#sources;
+    if (!source.sharesBlocks) return false;
+    const id = source.idInTrash(ref);
     return this.#hadClones !== false || id === undefined || this.#onceShared.has(id) || this.volumes.mayShare(id);
   }
 
   /** Waits until what is unlinked is free. */
   settle(): Promise<void> {
-    const { queue, layout } = this.#sources;
-    return finishUnlinks(queue, layout.root);
+    return this.#sources.source.settle();
   }
 
   /** What an image takes that lies in the trash. */
-  async lookAt(path: string, record: VolumeRecord): Promise<ImageUse> {
-    if (this.#mayShare(record)) return this.#readMap(path, false);
-    return { sharedBytes: 0n, allocatedBytes: await this.#allocatedBytes(path) };
+  async lookAt({ record, ref }: TrashEntry): Promise<ImageUse> {
+    const data = this.#sources.source.dataInTrash(ref);
+    if (this.#mayShare(record)) return this.#readMap(data, false);
+    return { sharedBytes: 0n, allocatedBytes: await this.#allocatedBytes(data) };
   }
 
   /** What is free is asked last: what is written meanwhile makes the answer smaller, not larger. */
@@ -198,26 +174,25 @@ export class SpaceObserver {
   async #seeAndMap(depth: Depth): Promise<void> {
     const startedMs = performance.now();
     const isThorough = depth === 'exact' || startedMs >= this.#thoroughDueMs;
-    if (isThorough && this.#isCountedLate) await this.#sync();
+    if (isThorough && this.#isCountedLate) await this.#sources.source.sync();
     await this.#see(isThorough || !this.#isCountedLate);
     await this.#map(isThorough);
     const endedMs = performance.now();
     if (isThorough) this.#thoroughDueMs = endedMs + pauseFactor * (endedMs - startedMs);
   }
 
-  readFilesystem(): Promise<FilesystemSpace> {
-    const { backingFile, reserve, queue, layout } = this.#sources;
-    return readFilesystemSpace(queue, { root: layout.root, backingFile, reserve });
+  readFilesystem(): Promise<StorageSpace> {
+    return this.#sources.source.storage();
   }
 
   /** @param canRaise whether all that is told to be taken has been taken from what is free */
   async #see(canRaise: boolean): Promise<void> {
     if (canRaise) await this.#rest();
-    const { layout, trash } = this.#sources;
+    const { source, trash } = this.#sources;
     this.#trashed.keepOnly(trash.entries().map((entry) => this.#trashedImage(entry)));
     const volumes = this.volumes.toSee().map(async (id) => {
       const tell = this.volumes.beginLook(id);
-      tell(await this.#allocatedBytes(layout.data(id)), canRaise || !this.volumes.live.has(id));
+      tell(await this.#allocatedBytes(source.dataOfVolume(id)), canRaise || !this.volumes.live.has(id));
     });
     const still = [this.#snapshots, this.#trashed].flatMap((space) =>
       space.toSee().map(async ({ key, path }) => space.saw(key, await this.#allocatedBytes(path))),
@@ -227,20 +202,19 @@ export class SpaceObserver {
 
   /** What has no device any more is not written to. */
   async #rest(): Promise<void> {
-    const { devices } = this.#sources;
     if (this.volumes.live.size === 0 || performance.now() - this.#restLookedAtMs < restIntervalMs) return;
     this.#restLookedAtMs = performance.now();
     const live = [...this.volumes.live];
-    const counts = await devices.countByVolume();
+    const counts = await this.#sources.counts();
     for (const [id, since] of live) if (!counts.has(id)) this.volumes.rest(id, since);
   }
 
   async #map(evenInUse: boolean): Promise<void> {
-    const { layout } = this.#sources;
+    const { source } = this.#sources;
     await Promise.all([
       ...this.volumes.toMap(evenInUse).map(async (id) => {
         const tell = this.volumes.beginMap(id);
-        const { allocatedBytes, sharedBytes } = await this.#readMap(layout.data(id), this.volumes.live.has(id));
+        const { allocatedBytes, sharedBytes } = await this.#readMap(source.dataOfVolume(id), this.volumes.live.has(id));
         tell(sharedBytes);
         this.volumes.saw(id, allocatedBytes, evenInUse || !this.#isCountedLate);
       }),
@@ -260,46 +234,27 @@ export class SpaceObserver {
    * @param isLive false: nobody will look when they go, so they count as shared
    */
   async #readMap(path: string, isLive: boolean): Promise<ImageUse> {
-    const { sharedBytes, unsharedBytes } = await this.#sharing(path);
+    const { sharedBytes, unsharedBytes } = await this.#sources.source.sharing(path);
     const allocatedBytes = await this.#allocatedBytes(path);
     return { allocatedBytes, sharedBytes: isLive ? sharedBytes : larger(sharedBytes, allocatedBytes - unsharedBytes) };
   }
 
-  async #sync(): Promise<void> {
-    const { queue, layout } = this.#sources;
-    await using root = await openReadOnly(queue, layout.root);
-    await syncFilesystem(queue, root);
+  #putSnapshot(id: SnapshotId): void {
+    const { source } = this.#sources;
+    this.#snapshots.put({ key: id, path: source.dataOfSnapshot(id), mayShare: source.sharesBlocks });
   }
 
-  #putSnapshot(id: Parameters<Layout['snapshotData']>[0]): void {
-    const { layout, snapshots } = this.#sources;
-    this.#snapshots.put({ key: id, path: layout.snapshotData(id), mayShare: snapshots === 'reflink' });
-  }
-
-  #trashedImage({ path, record }: TrashEntry): StillImage {
-    return { key: path, path: join(path, 'data'), mayShare: this.#mayShare(record) };
+  #trashedImage({ record, ref }: TrashEntry): StillImage {
+    return { key: ref, path: this.#sources.source.dataInTrash(ref), mayShare: this.#mayShare(record) };
   }
 
   /** Whether others may share blocks of a volume that comes, or comes back, or is gone. */
   #mayShare({ id, source }: VolumeRecord): boolean {
-    return this.#sources.snapshots === 'reflink' && (source !== undefined || this.#onceShared.has(id));
+    return this.#sources.source.sharesBlocks && (source !== undefined || this.#onceShared.has(id));
   }
 
   #allocatedBytes(path: string): Promise<bigint> {
-    return allocatedBytesOf(this.#sources.queue, path);
-  }
-
-  /** Of an image that may have been removed by hand, or may be on its way out. */
-  async #sharing(path: string): ReturnType<typeof readSharing> {
-    try {
-      await using image = await openReadOnly(this.#sources.queue, path);
-      return await readSharing(this.#sources.queue, image);
-    } catch (error) {
-      if (isErrno(error, 'ENOENT')) return { sharedBytes: 0n, unsharedBytes: 0n };
-      // A filesystem that does not tell: all may be shared.
-      if (isErrno(error, 'ENOTSUP', 'ENOTTY')) return { sharedBytes: maximumVolumeBytes, unsharedBytes: 0n };
-      throw error;
-    }
+    return this.#sources.source.allocatedBytes(path);
   }
 }
 

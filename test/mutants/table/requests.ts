@@ -311,7 +311,7 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'no delta where the places of blocks tell nothing',
     ...metadata,
-    text: "if (target.pool.capabilities.changedBlocks !== 'delta') {",
+    text: "if (target.pool.traits.changedBlocks !== 'delta') {",
     replacement: "if (target.pool.name === '') {",
     only: 'SM04',
   },

@@ -8,12 +8,13 @@ import { type ByteRange, nextData } from '../../../kernel/file/sparse.ts';
 import { FailedPrecondition, NotFound } from '../../../volume/errors.ts';
 import type { SnapshotId } from '../../../volume/id.ts';
 import { smaller } from '../../../volume/size.ts';
-import type { ImageParts } from '../../catalog/parts.ts';
-import type { ChangedRangesRequest, PoolCapabilities } from '../../pool.ts';
+import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import type { ChangedRangesRequest, Traits } from '../../pool.ts';
 import { isThere } from '../../records/gone.ts';
 import type { Layout } from '../../records/layout.ts';
 import { changedRanges, type ReadPage } from './changed-ranges.ts';
-import { openImage } from './image-file.ts';
+import type { ImageParts } from './image-backend.ts';
+import { imageOf, openImage } from './image-file.ts';
 
 /** statfs(2). */
 const XFS_SUPER_MAGIC = 0x58465342n;
@@ -26,17 +27,21 @@ const XFS_SUPER_MAGIC = 0x58465342n;
 export async function changedBlocksIn(
   queue: DiskQueue,
   layout: Layout,
-  snapshots: PoolCapabilities['snapshots'],
-): Promise<PoolCapabilities['changedBlocks']> {
+  snapshots: Traits['snapshots'],
+): Promise<Traits['changedBlocks']> {
   if (snapshots !== 'reflink') return 'allocated';
   const { type } = await queue.run(() => statfs(layout.snapshots, { bigint: true }));
   return type === XFS_SUPER_MAGIC ? 'delta' : 'allocated';
 }
 
+/** @throws NotFound */
+type Find = (id: SnapshotId) => SnapshotRecord;
+
 /** The images are held open from the first range to the last, so that they live on if their snapshots are removed. */
 export async function* changedBlocks(
   parts: ImageParts,
   request: ChangedRangesRequest,
+  find: Find,
 ): AsyncGenerator<ByteRange, void, void> {
   const { fromBytes, signal } = request;
   const readPage = parts.changedBlocks === 'delta' ? readExtents : readStretch;
@@ -44,10 +49,10 @@ export async function* changedBlocks(
     ({ file }: SnapshotImage): ReadPage =>
     (from, to) =>
       readPage(parts.queue, file, from, to);
-  await using target = await openSnapshot(parts, request.target);
+  await using target = await openSnapshot(parts, find(request.target));
   const comparison = { readTarget: pagesOf(target), fromBytes, toBytes: target.sizeBytes, signal };
   if (request.base === undefined) return yield* changedRanges({ ...comparison, base: undefined });
-  await using base = await openSnapshot(parts, request.base);
+  await using base = await openSnapshot(parts, find(request.base));
   // Places on two devices are not comparable; one pool has but one, unless somebody mounted something into it.
   if (!sameDevice(base.device, target.device)) {
     throw new FailedPrecondition(`snapshots ${request.base} and ${request.target} lie on different filesystems.`);
@@ -63,19 +68,16 @@ interface SnapshotImage extends AsyncDisposable {
   readonly device: DeviceNumber;
 }
 
-async function openSnapshot(
-  { queue, layout, name, snapshotIndex }: ImageParts,
-  id: SnapshotId,
-): Promise<SnapshotImage> {
-  const record = snapshotIndex.get(id);
-  const notFound = new NotFound(`There is no snapshot ${id} in pool ${name}.`);
-  if (record === undefined) throw notFound;
-  const file = await openImage(queue, layout.snapshotImage(record), 'read').catch(async (error) => {
+async function openSnapshot({ queue, layout, name }: ImageParts, record: SnapshotRecord): Promise<SnapshotImage> {
+  const { id, sizeBytes } = record;
+  const image = imageOf(layout, { kind: 'snapshot', record });
+  const file = await openImage(queue, image, 'read').catch(async (error) => {
     // Not damaged, but just being removed.
-    throw (await isThere(queue, layout.snapshot(id))) ? error : notFound;
+    if (await isThere(queue, layout.snapshot(id))) throw error;
+    throw new NotFound(`There is no snapshot ${id} in pool ${name}.`);
   });
   const { device } = await statusOf(queue, file);
-  return { file, sizeBytes: record.sizeBytes, device, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
+  return { file, sizeBytes, device, [Symbol.asyncDispose]: () => file[Symbol.asyncDispose]() };
 }
 
 /** A page of one stretch of data, wherever on the disk it is: for filesystems whose maps we do not rely on. */

@@ -6,25 +6,44 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import { step } from '../../../volume/step.ts';
-import type { AttachedDevice } from '../../pool.ts';
+import type { Attacher } from '../../backend.ts';
+import type { Seen, SeenVolume } from '../../pool.ts';
 
 /*
  * The devices of volumes by what the kernel alone knows of them, for a pool whose disk cannot be asked: enough to undo
  * what is mounted, not enough to attach anything.
  */
 
+/** For the time in which the pool's own queue is closed. */
+export function devicesByPath(closed: DiskQueue): Attacher['rescue'] {
+  return {
+    async volumeSeen(seen) {
+      const id = seen.device === undefined ? undefined : volumeByPath(seen.device);
+      return id && seenVolume(id, seen);
+    },
+    async attached(id) {
+      const found = await closed.rescue((rescue) => findLoops(rescue, (path) => volumeIdInPath(path) === id));
+      return found.map((device) => ({ kind: 'device', ...device }));
+    },
+    async detach(attached) {
+      const id = attached.kind === 'device' ? volumeByPath(attached.device) : undefined;
+      if (attached.kind === 'device' && id !== undefined) await detachByPath(closed, attached.device, id);
+    },
+  };
+}
+
+/** What is seen of a volume that is a device. */
+export function seenVolume(id: VolumeId, { mount }: Seen): SeenVolume {
+  return { id, isWhole: mount === undefined || mount.root === '/' };
+}
+
 /** The volume that a device shows the image of. */
-export function volumeByPath(device: DeviceNumber): VolumeId | undefined {
+function volumeByPath(device: DeviceNumber): VolumeId | undefined {
   return volumeIdInPath(loopBackingPath(device) ?? '');
 }
 
-/** The devices of a volume. */
-export function devicesByPath(queue: DiskQueue, id: VolumeId): Promise<AttachedDevice[]> {
-  return findLoops(queue, (backingPath) => volumeIdInPath(backingPath) === id);
-}
-
 /** Detaches a device, if it still shows this volume. One that takes too long goes when the pool is opened anew. */
-export async function detachByPath(closed: DiskQueue, device: DeviceNumber, id: VolumeId): Promise<void> {
+async function detachByPath(closed: DiskQueue, device: DeviceNumber, id: VolumeId): Promise<void> {
   const number = loopNumber(device);
   if (number === undefined) return;
   const isOurs = async () => volumeByPath(device) === id;

@@ -5,13 +5,19 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { Recorded } from '../../backend.ts';
+import type { Layout } from '../../records/layout.ts';
 
 /** The image of a volume or snapshot, and what its record says of it. */
 export interface RecordedImage {
-  readonly kind: 'volume' | 'snapshot';
+  readonly kind: Recorded['kind'];
   readonly id: VolumeId | SnapshotId;
   readonly path: string;
   readonly sizeBytes: bigint;
+}
+
+export function imageOf(layout: Layout, { kind, record: { id, sizeBytes } }: Recorded): RecordedImage {
+  return { kind, id, sizeBytes, path: layout.dataOf(id) };
 }
 
 /**

@@ -6,25 +6,20 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { allocate, createFile, type DirectorySync, resizeFile, syncFile } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
-import type { VolumeContent } from '../../../volume/capability.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
+import type { Clone } from '../../backend.ts';
 import { mountBriefly, type PrivateImage, withDevice } from '../../filesystem/brief-mount.ts';
 import { giveNewIdentity } from '../../filesystem/identity.ts';
 import type { PoolLog } from '../../log.ts';
 import type { VolumeSpec } from '../../pool.ts';
 import { copyImage } from './copy.ts';
-import type { ImageClone } from './image-clone.ts';
 import { ReflinkClone } from './reflink-clone.ts';
 
-/** An image that a new volume or snapshot is made from. */
-export interface ImageSource {
-  readonly path: string;
-  readonly content: VolumeContent;
-  readonly blockSizeBytes: number;
-}
+/** What a new image is to hold. */
+export type Content = Pick<VolumeSpec, 'content' | 'mkfsArguments' | 'sizeBytes'>;
 
 export type ImageSize = Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>;
 
@@ -45,11 +40,6 @@ export class ImageMaker {
     this.#options = options;
   }
 
-  /** How clones are made. A copy takes long, so its draft has a persistent name and a retry goes on with it. */
-  get cloning(): 'reflink' | 'copy' {
-    return this.#options.snapshots;
-  }
-
   /** A new image without content, sparse or allocated. */
   async create(path: string, size: ImageSize): Promise<Descriptor> {
     const image = await createFile(this.#options.queue, path);
@@ -64,13 +54,13 @@ export class ImageMaker {
   }
 
   /** Formats a new image, unless it is a block volume's. Durable. */
-  async complete(spec: VolumeSpec, image: Descriptor, blockSizeBytes: number): Promise<void> {
+  async complete(spec: Content, image: Descriptor, blockSizeBytes: number): Promise<void> {
     const { path } = image;
     if (spec.content.type === 'mount') await this.#format(spec, { path, fsType: spec.content.fsType, blockSizeBytes });
     await syncFile(this.#options.queue, image);
   }
 
-  async #format(spec: VolumeSpec, image: PrivateImage): Promise<void> {
+  async #format(spec: Content, image: PrivateImage): Promise<void> {
     const { formatQueue, queue } = this.#options;
     const { fsType } = image;
     const extraArguments = spec.mkfsArguments;
@@ -87,16 +77,16 @@ export class ImageMaker {
   }
 
   /** A clone of a source that the caller keeps at rest for its end, and that the caller syncs. */
-  clone(source: ImageSource, path: string): ImageClone {
+  clone(fromPath: string, path: string): Clone {
     const { queue, log, snapshots, syncs } = this.#options;
-    if (snapshots === 'reflink') return new ReflinkClone(queue, source.path, path);
+    if (snapshots === 'reflink') return new ReflinkClone(queue, fromPath, path);
     const draft = basename(dirname(path));
     return {
       // What is in use is not copied.
       goAhead: async () => undefined,
       complete: ({ signal }) =>
         copyImage(queue, syncs, {
-          fromPath: source.path,
+          fromPath,
           directory: dirname(path),
           signal,
           onProgress: (doneBytes, totalBytes) => {
@@ -110,10 +100,10 @@ export class ImageMaker {
    * Turns a clone into a volume of its own size and, where two filesystems of one identity could not be mounted side by
    * side, its own identity. Durable.
    */
-  async adopt(spec: VolumeSpec, source: ImageSource, path: string): Promise<void> {
+  async adopt(record: VolumeRecord, path: string): Promise<void> {
     const { formatQueue, queue } = this.#options;
-    const { blockSizeBytes, content } = source;
-    await this.#enlarge(path, spec);
+    const { blockSizeBytes, content } = record;
+    await this.#enlarge(path, record);
     if (content.type === 'mount') {
       const { fsType } = content;
       await formatQueue.run(() => giveNewIdentity(queue, { path, fsType, blockSizeBytes }));

@@ -9,17 +9,19 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import { RecordIndex } from '../../catalog/record-index.ts';
 import { SnapshotIndex } from '../../catalog/snapshot-index.ts';
-import { isOriginal, readTrash } from '../../catalog/trash-entry.ts';
+import { isOriginal } from '../../catalog/trash-entry.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
 import { lookInLocation } from '../../location/look.ts';
 import { hostReservePath } from '../../location/reserved-space.ts';
 import { Layout } from '../../records/layout.ts';
 import { readGroups, readSnapshots, readVolumes } from '../../records/records.ts';
+import { readTrash } from '../../records/trash-files.ts';
 import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
 import { SpaceLedger } from '../../space/space-ledger.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
 import type { ImageOptions } from './config.ts';
+import { ImageSpace } from './image-space.ts';
 import { imageTraits } from './traits.ts';
 
 export function lookAtImagePool(pool: Configured<ImageOptions>, request: LookRequest): Promise<PoolSight> {
@@ -42,11 +44,14 @@ async function readContents(
   const trash = await readTrash(queue, layout);
   const canShareBlocks = await seesReflink(queue, layout.root);
   const cloning = canShareBlocks === false ? 'copy' : 'reflink';
+  const reserve = {
+    bytes: await allocatedBytes(queue, layout.reserve),
+    hostBytes: backingFile === undefined ? 0n : await allocatedBytes(queue, hostReservePath(backingFile)),
+  };
   const space = new SpaceLedger({
     ...pool,
     poolName: pool.name,
-    queue,
-    layout,
+    source: new ImageSpace({ queue, layout, cloning, backingFile, reserve }),
     index: new RecordIndex(records, damaged),
     snapshotIndex,
     trash: {
@@ -55,13 +60,7 @@ async function readContents(
       purgeEarly: async () => undefined,
       drained: async () => undefined,
     },
-    devices: { countByVolume: async () => new Map() },
-    snapshots: cloning,
-    reserve: {
-      bytes: await allocatedBytes(queue, layout.reserve),
-      hostBytes: backingFile === undefined ? 0n : await allocatedBytes(queue, hostReservePath(backingFile)),
-    },
-    backingFile,
+    counts: async () => new Map(),
   });
   const survey = wanted === 'capacity' ? await space.survey() : undefined;
   const changedBlocks = await changedBlocksIn(queue, layout, cloning);

@@ -6,7 +6,7 @@ import { createFile, resizeFile } from '../../../kernel/file/file.ts';
 import { reflink, reflinkRange, reflinkWhole } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
-import type { CloneEnd, ImageClone } from './image-clone.ts';
+import type { Clone, CloneEnd } from '../../backend.ts';
 
 /** So many are cloned at a time. On a slow disk that takes a tenth of a second, and so long nobody writes to the image. */
 const extentsPerPiece = 1024;
@@ -16,7 +16,7 @@ const extentsPerPiece = 1024;
  * nobody can write to the image: minutes, if it lies in a million pieces. So most of an image in use is cloned ahead, a
  * piece at a time. What is cloned already is passed over quickly at the end, by XFS: a hundred times as quickly.
  */
-export class ReflinkClone implements ImageClone {
+export class ReflinkClone implements Clone {
   readonly #queue: DiskQueue;
   readonly #fromPath: string;
   readonly #toPath: string;

@@ -1,11 +1,12 @@
 import { filesystemTypes } from '../../../volume/filesystem.ts';
 import { provisionings } from '../../../volume/record.ts';
-import type { PoolCapabilities } from '../../pool.ts';
+import type { Traits } from '../../pool.ts';
 
 /** What a pool of images can do on every filesystem. */
 export const imageTraits = {
   block: true,
+  directories: false,
   filesystems: filesystemTypes,
   provisioning: provisionings,
   expansion: { online: true, offline: true },
-} as const satisfies Partial<PoolCapabilities>;
+} as const satisfies Partial<Traits>;

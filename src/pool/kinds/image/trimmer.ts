@@ -6,10 +6,10 @@ import { statusOf } from '../../../kernel/file/path.ts';
 import { readMountTable } from '../../../kernel/mount/mount-table.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
-import type { ImageParts } from '../../catalog/parts.ts';
 import { trimmed } from '../../events.ts';
 import { openMounted } from '../../freeze/mounted.ts';
 import type { TrimOptions } from '../../pool.ts';
+import type { ImageParts } from './image-backend.ts';
 
 /** Small enough that a disk does it in a moment, and whole block groups of ext4, which remembers only those. */
 const sliceBytes = 1n << 30n;
@@ -77,8 +77,8 @@ export class ImageTrimmer {
 
   /** A filesystem that turned read-only may have lost track of what is free. */
   async #openWritable(id: VolumeId): Promise<Descriptor | undefined> {
-    const { devices, queue } = this.#parts;
-    const [attached, table] = await Promise.all([devices.list(id), readMountTable(queue)]);
+    const { attacher, queue } = this.#parts;
+    const [attached, table] = await Promise.all([attacher.attached(id), readMountTable(queue)]);
     const device = attached.find(({ readonly }) => !readonly);
     if (device === undefined) return undefined;
     const writable = table.filter(({ superOptions }) => !superOptions.includes('ro'));

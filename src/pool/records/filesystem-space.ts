@@ -3,8 +3,9 @@ import { dirname } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
+import type { StorageSpace } from '../backend.ts';
 import type { ReservedSpace } from '../location/reserved-space.ts';
-import { freeInBackingFile } from './space.ts';
+import { freeInBackingFile } from '../space/space.ts';
 
 export const statBlockBytes = 512n;
 /** statfs(2). */
@@ -12,18 +13,6 @@ const BTRFS_SUPER_MAGIC = 0x9123683en;
 
 /** A volume takes three, and those that are made at the same time take theirs. */
 const fewestInodes = 16n;
-
-/** What a pool's filesystem has. */
-export interface FilesystemSpace {
-  readonly filesystemBytes: bigint;
-  readonly freeBytes: bigint;
-  /** What has been written to it, by whomever. */
-  readonly takenBytes: bigint;
-  /** Whether what was written is counted only once it is on the disk; then it must be put there before it is asked. */
-  readonly isCountedLate: boolean;
-  /** It has blocks, perhaps, but can hold no more files. */
-  readonly isOutOfInodes: boolean;
-}
 
 export interface SpacePlace {
   readonly root: string;
@@ -33,7 +22,7 @@ export interface SpacePlace {
   readonly reserve: Pick<ReservedSpace, 'bytes' | 'hostBytes'>;
 }
 
-export async function readFilesystemSpace(queue: DiskQueue, place: SpacePlace): Promise<FilesystemSpace> {
+export async function readFilesystemSpace(queue: DiskQueue, place: SpacePlace): Promise<StorageSpace> {
   const { backingFile, reserve, root } = place;
   const [inside, host, backing] = await Promise.all([
     queue.run(() => statfs(root, { bigint: true })),

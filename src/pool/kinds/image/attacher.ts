@@ -21,10 +21,12 @@ import { FailedPrecondition } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
+import type { Attacher } from '../../backend.ts';
 import { isMountOf } from '../../freeze/mounted.ts';
-import type { AttachedDevice, Attachment } from '../../pool.ts';
+import type { Attached, AttachedDevice, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { Layout } from '../../records/layout.ts';
-import { openImage } from './image-file.ts';
+import { devicesByPath, seenVolume } from './devices-by-path.ts';
+import { imageOf, openImage } from './image-file.ts';
 
 /** Four seconds in all: a look at a device takes milliseconds, unless the machine is busy. */
 const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, ...Array.from({ length: 30 }, () => 128)];
@@ -41,15 +43,18 @@ interface SeenDevice {
  * label (lo_file_name of loop(4)), and a lease on the image tells in constant time whether any device has it open, so
  * the list of all loop devices is read only for volumes that are in use.
  */
-export class ImageDevices {
+export class ImageAttacher implements Attacher {
   readonly #queue: DiskQueue;
   readonly #layout: Layout;
   /** Whose the devices were when they were looked at, by number: true for as long as nothing else is attached. */
   readonly #seen = new Map<number, SeenDevice>();
 
+  readonly rescue: Attacher['rescue'];
+
   constructor(queue: DiskQueue, layout: Layout) {
     this.#queue = queue;
     this.#layout = layout;
+    this.rescue = devicesByPath(queue);
   }
 
   /**
@@ -58,7 +63,7 @@ export class ImageDevices {
    */
   async attach(record: VolumeRecord, options: { persistent: boolean }): Promise<Attachment> {
     const { id } = record;
-    const image = await openImage(this.#queue, this.#layout.image(record), 'write');
+    const image = await openImage(this.#queue, imageOf(this.#layout, { kind: 'volume', record }), 'write');
     // Open nowhere else, so no device shows it, and what was opened for the look is what a device will show.
     if (isSoleOpener(image)) return this.#attachNew(record, image, options);
     await image[Symbol.asyncDispose]();
@@ -98,16 +103,10 @@ export class ImageDevices {
    * The devices that keep the volume in use. After an unmount or detach the kernel's device lingers for as long as some
    * process, udev or a mkfs say, looks at it: such a device gets a moment to go.
    */
-  inUse(id: VolumeId): Promise<readonly AttachedDevice[]> {
+  async inUse(id: VolumeId): Promise<AttachedLoop[]> {
     const isLingering = async (loops: readonly LoopStatus[]) =>
       loops.every(({ autoclear }) => autoclear) && !(await this.#isMounted(loops));
-    return this.#settled(id, isLingering);
-  }
-
-  /** One that keeps the volume in use. */
-  async holder(id: VolumeId): Promise<AttachedDevice | undefined> {
-    const [device] = await this.inUse(id);
-    return device;
+    return (await this.#settled(id, isLingering)).map(attachedLoop);
   }
 
   async #isMounted(loops: readonly LoopStatus[]): Promise<boolean> {
@@ -115,25 +114,25 @@ export class ImageDevices {
     return table.some((mount) => loops.some((loop) => isMountOf(mount, loop)));
   }
 
-  async list(id: VolumeId): Promise<AttachedDevice[]> {
-    return (await this.#loops(id)).map(({ devicePath, device, readonly }) => ({ devicePath, device, readonly }));
+  async attached(id: VolumeId): Promise<AttachedLoop[]> {
+    return (await this.#loops(id)).map(attachedLoop);
   }
 
   /**
    * The devices of all volumes of the pool. Not of those whose image is gone: another pool may lie on the same
    * filesystem, and what is done to its devices here it would not know.
    */
-  async listAll(): Promise<AttachedDevice[]> {
+  async all(): Promise<AttachedLoop[]> {
     const loops = await listLoops(this.#queue, isOfVolume);
     const owners = await Promise.all(loops.map((loop) => this.#owner(loop)));
-    return loops.filter((_, index) => owners[index]?.isImageGone === false);
+    return loops.filter((_, index) => owners[index]?.isImageGone === false).map(attachedLoop);
   }
 
   /**
    * How many devices show each volume, by the names of their files alone: nothing is opened, as that would keep a device
    * that is about to go.
    */
-  async countByVolume(): Promise<ReadonlyMap<string, number>> {
+  async counts(): Promise<ReadonlyMap<string, number>> {
     const counts = new Map<string, number>();
     for (const path of (await loopBackingPaths(this.#queue)).values()) {
       const id = volumePath.exec(path)?.[1];
@@ -143,7 +142,7 @@ export class ImageDevices {
   }
 
   /** Tells the devices of a volume that its image has grown. */
-  async refreshSize(id: VolumeId): Promise<void> {
+  async grown(id: VolumeId): Promise<void> {
     for (const loop of await this.#loops(id)) {
       await step('grow/device', () => refreshLoopSize(this.#queue, loop.number)).catch((error) => {
         // It went while we looked: its last user has gone.
@@ -152,15 +151,21 @@ export class ImageDevices {
     }
   }
 
-  async detach(device: DeviceNumber): Promise<void> {
-    const number = loopNumber(device);
-    if (number === undefined || (await this.volumeOf(device)) === undefined) return;
+  async detach(attached: Attached): Promise<void> {
+    const number = attached.kind === 'device' ? loopNumber(attached.device) : undefined;
+    if (attached.kind !== 'device' || number === undefined) return;
+    if ((await this.#volumeOf(attached.device)) === undefined) return;
     const isOurs = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read())) !== undefined;
     await step('detach/loop', () => detachLoop(this.#queue, number, isOurs));
   }
 
+  async volumeSeen(seen: Seen): Promise<SeenVolume | undefined> {
+    const id = seen.device === undefined ? undefined : await this.#volumeOf(seen.device);
+    return id && seenVolume(id, seen);
+  }
+
   /** From the label, so it also names volumes whose record or image is gone. */
-  async volumeOf(device: DeviceNumber): Promise<VolumeId | undefined> {
+  async #volumeOf(device: DeviceNumber): Promise<VolumeId | undefined> {
     const number = loopNumber(device);
     if (number === undefined) return undefined;
     const sequence = diskSequence(number);
@@ -265,6 +270,12 @@ export class ImageDevices {
       release: () => hold[Symbol.asyncDispose](),
     };
   }
+}
+
+type AttachedLoop = Extract<Attached, { kind: 'device' }>;
+
+function attachedLoop({ device, devicePath, readonly }: AttachedDevice): AttachedLoop {
+  return { kind: 'device', device, devicePath, readonly };
 }
 
 function deviceOfOthers(id: VolumeId, { devicePath }: LoopStatus): FailedPrecondition {

@@ -1,0 +1,288 @@
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { Place } from '../kernel/file/fiemap.ts';
+import type { ByteRange } from '../kernel/file/sparse.ts';
+import type { FilesystemType } from '../volume/filesystem.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
+import type { Deletion, TrashContents, TrashEntry, TrashRef } from './catalog/trash-entry.ts';
+import type {
+  Attached,
+  Attachment,
+  ChangedRangesRequest,
+  Condition,
+  QuotaUsage,
+  Seen,
+  SeenVolume,
+  Traits,
+  TrimOptions,
+  VolumeSpec,
+} from './pool.ts';
+
+/**
+ * What a kind of pool writes; docs/kinds.md tells how. Everything else, the catalog does once for all kinds
+ * (`catalog/`): ids, replays, the trash, groups, space, and what a crash has left.
+ *
+ * Each method is durable when it returns, and safe to repeat after a crash at any point in it. The catalog never calls
+ * two of them for one object at a time. Errors of the disk are thrown as they are (`kernel/call/errno.ts`).
+ */
+export interface Backend {
+  /** As in the configuration: `image`. */
+  readonly kind: string;
+  readonly traits: Traits;
+  /** Where the blocking calls to its disk run. */
+  readonly queue: DiskQueue;
+  readonly records: RecordStore;
+  readonly provisioner: Provisioner;
+  readonly attacher: Attacher;
+  /** How snapshots are made; without one there are none, nor clones. */
+  readonly snapshotter?: Snapshotter | undefined;
+  readonly space: SpaceSource;
+  readonly extras: Extras;
+  /** The logical block size of a new volume's device. */
+  blockSizeOf(spec: Pick<VolumeSpec, 'content' | 'mkfsArguments'>): number;
+  /** Writes a little, durably, in this queue; fails or hangs as the disk does. */
+  probe(queue: DiskQueue): Promise<void>;
+  /** Leaves everything as it is, as a kill -9 would, but for what this process alone holds. Waits for nothing. */
+  abandon(): void;
+  /** Lets the pool go. Volumes in use stay in use. */
+  close(): Promise<void>;
+}
+
+/** Something whose record cannot be read. It is left as it is, and calls for it answer with an error. */
+export interface Damaged<Id> {
+  readonly id: Id;
+  readonly reason: string;
+}
+
+export interface ReadRecords<Id, Kind> {
+  readonly records: Kind[];
+  readonly damaged: Damaged<Id>[];
+}
+
+/** Where the truth lies: files beside the data, tags of a volume group. A record and its data come and go as one. */
+export interface RecordStore {
+  readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>>;
+  readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>>;
+  readGroups(): Promise<ReadRecords<GroupId, GroupRecord>>;
+  /** One record again; none if what it is of is not there. */
+  readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>>;
+  readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>>;
+  readGroup(id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>>;
+  /** What lies in the trash, all of it or what had one id. */
+  readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents>;
+  /** Replaces the record of a volume as a whole, however full the pool is. */
+  writeVolume(record: VolumeRecord): Promise<void>;
+  /** From then on the group and its members exist. */
+  writeGroup(record: GroupRecord): Promise<void>;
+  removeGroup(id: GroupId): Promise<void>;
+  /** Makes durable what is seen of an object now, here and in the trash. */
+  sync(id: VolumeId | SnapshotId | GroupId): Promise<void>;
+  /** How old the pool was when that was noted last, and by what clock (`catalog/pool-age.ts`). */
+  readAge(): Promise<string | undefined>;
+  writeAge(note: string): Promise<void>;
+}
+
+/** A volume or snapshot on its way: nobody sees it, and it is nobody's until its commit. */
+export interface Draft {
+  readonly id: VolumeId | SnapshotId;
+  /** Whether its commit has begun: it may exist. */
+  readonly isCommitted: boolean;
+  /** A name for it, without content. */
+  begin(): Promise<void>;
+  /** Clones data into it. The catalog keeps the source at rest for the end of that. */
+  clone(source: Recorded): Clone;
+  /** What it takes so far. */
+  takenBytes(): Promise<bigint>;
+  /** Atomically: before nothing exists, afterwards everything. */
+  commit(): Promise<void>;
+  /**
+   * Takes it away, also if its commit failed half way. What a later try can go on with stays.
+   * @returns what is to be destroyed
+   */
+  discard(): Promise<TrashRef | undefined>;
+}
+
+export interface VolumeDraft extends Draft {
+  readonly id: VolumeId;
+  /** Its data, blank or formatted, and its record. */
+  make(record: VolumeRecord, mkfsArguments: readonly string[]): Promise<void>;
+  /** Makes a volume of what was cloned into it: its size, an identity of its own, its record. */
+  complete(record: VolumeRecord): Promise<void>;
+}
+
+export interface SnapshotDraft extends Draft {
+  readonly id: SnapshotId;
+  complete(record: SnapshotRecord): Promise<void>;
+}
+
+/** Something that has data, and what its record says of it. */
+export type Recorded =
+  | { readonly kind: 'volume'; readonly record: VolumeRecord }
+  | { readonly kind: 'snapshot'; readonly record: SnapshotRecord };
+
+export interface Provisioner {
+  /** @param isResumable it takes long, and a later try is to go on with it */
+  draft(id: VolumeId, options: { readonly isResumable: boolean }): VolumeDraft;
+  /** Drafts that nobody goes on with: what is to be destroyed. */
+  discardDrafts(ids: ReadonlySet<VolumeId | SnapshotId>): Promise<TrashRef[]>;
+  /** The same for all that a killed driver left, but for what can be gone on with. */
+  leftDrafts(): Promise<TrashRef[]>;
+
+  /** @throws DataLoss if its data is missing, or cut short: what is made from it would pass for whole */
+  verify(object: Recorded): Promise<void>;
+  /** What is wrong with its data, undefined: nothing. */
+  conditionOf(record: VolumeRecord): Promise<Condition | undefined>;
+  /** How large its data is, whatever the record says; undefined: it is missing. */
+  sizeOf(id: VolumeId): Promise<bigint | undefined>;
+  /** Makes its data as large as the record says, or leaves it as it was. Never smaller. */
+  grow(record: VolumeRecord): Promise<void>;
+
+  /** Takes a volume out of sight, atomically: it can be brought back if `deletion` is noted with it. Gone is fine. */
+  removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed>;
+  removeSnapshot(id: SnapshotId): Promise<TrashRef>;
+  /** The volume is as if it had never been deleted. */
+  restore(entry: TrashEntry): Promise<void>;
+  /** Notes anew when something in the trash was deleted. */
+  mark(ref: TrashRef, deletion: Deletion): Promise<void>;
+  /** From then on it cannot be brought back. */
+  unmark(ref: TrashRef): Promise<void>;
+  isMarked(ref: TrashRef): Promise<boolean>;
+  /** Gone is fine. */
+  destroy(ref: TrashRef, how: Destruction): Promise<void>;
+}
+
+export interface Removed {
+  readonly ref: TrashRef;
+  /** false: it was removed by hand before, and there is nothing to bring back. */
+  readonly isKept: boolean;
+}
+
+export interface Destruction {
+  /** Somebody waits for its space. */
+  readonly isNeeded: boolean;
+  /** Others may share its blocks. */
+  readonly isShared: boolean;
+}
+
+/** A clone on its way. */
+export interface Clone {
+  /** Does what can be done while the source is written to. Done again, it does anew what has changed meanwhile. */
+  goAhead(signal?: AbortSignal): Promise<void>;
+  /** The source's content as it is now. */
+  complete(end: CloneEnd): Promise<void>;
+}
+
+export interface CloneEnd {
+  /** Whether nothing writes to the source until it is done. Else the clone must be of one instant by itself. */
+  readonly isAtRest: boolean;
+  /** Aborted when nobody wants the clone any more. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Snapshotter {
+  draft(id: SnapshotId): SnapshotDraft;
+}
+
+export interface Attacher {
+  /** @throws DataLoss */
+  attach(record: VolumeRecord, options: { readonly persistent: boolean }): Promise<Attachment>;
+  /** Its devices; a directory or something mountable is attached for as long as it is mounted. */
+  attached(id: VolumeId): Promise<Attached[]>;
+  /** What keeps the volume in use: what is about to go gets a moment. */
+  inUse(id: VolumeId): Promise<readonly Attached[]>;
+  /** What is no longer this pool's is left alone. */
+  detach(attached: Attached): Promise<void>;
+  /** Known to the records or not. */
+  volumeSeen(seen: Seen): Promise<SeenVolume | undefined>;
+  /** What is attached of all volumes whose data is there. */
+  all(): Promise<Attached[]>;
+  /** How often each volume is attached, without opening anything. */
+  counts(): Promise<ReadonlyMap<string, number>>;
+  /** Detaches what nobody can see: a driver was killed before it had shown it. */
+  detachOrphans(): Promise<VolumeId[]>;
+  /** Its data has grown. */
+  grown(id: VolumeId): Promise<void>;
+  /** Its data is another one, or gone. */
+  forget(id: VolumeId): void;
+  /** For a disk that cannot be asked: what the kernel alone knows. */
+  readonly rescue: Pick<Attacher, 'attached' | 'detach' | 'volumeSeen'>;
+}
+
+/** What a pool's storage has. */
+export interface StorageSpace {
+  readonly filesystemBytes: bigint;
+  readonly freeBytes: bigint;
+  /** What has been written to it, by whomever. */
+  readonly takenBytes: bigint;
+  /** Whether what was written is counted only once it is on the disk; then it must be put there before it is asked. */
+  readonly isCountedLate: boolean;
+  /** It has blocks, perhaps, but can hold no more files. */
+  readonly isOutOfInodes: boolean;
+}
+
+/** Names data of a volume or snapshot, or in the trash, to its backend. */
+export type DataRef = string;
+
+/** What the space ledger asks (docs/space.md). */
+export interface SpaceSource {
+  /** Whether clones share blocks with their sources. */
+  readonly sharesBlocks: boolean;
+  /** Part of the reserve that is held on the disk; it goes when records need it. */
+  readonly reservedBytes: bigint;
+  storage(): Promise<StorageSpace>;
+  /** Puts on the disk what is written, so that it counts. */
+  sync(): Promise<void>;
+  /** Waits until what is destroyed is free. */
+  settle(): Promise<void>;
+  dataOfVolume(id: VolumeId): DataRef;
+  dataOfSnapshot(id: SnapshotId): DataRef;
+  dataInTrash(ref: TrashRef): DataRef;
+  /** Whose it was. */
+  idInTrash(ref: TrashRef): VolumeId | undefined;
+  /** What is gone takes nothing. */
+  allocatedBytes(data: DataRef): Promise<bigint>;
+  /** How much of it others share. */
+  sharing(data: DataRef): Promise<{ readonly sharedBytes: bigint; readonly unsharedBytes: bigint }>;
+  /** Where its blocks lie. */
+  places(data: DataRef): AsyncIterable<readonly Place[]>;
+}
+
+/** What not every kind can do. */
+export interface Extras {
+  readonly trim?: ((record: VolumeRecord, options: TrimOptions) => Promise<bigint | undefined>) | undefined;
+  /** The target's and base's data are held open from the first range to the last. */
+  readonly quotaUsage?: ((id: VolumeId) => Promise<QuotaUsage | undefined>) | undefined;
+  readonly changedRanges?:
+    | ((request: ChangedRangesRequest, find: (id: SnapshotId) => SnapshotRecord) => AsyncIterable<ByteRange>)
+    | undefined;
+  readonly thickness?: Thickness | undefined;
+  readonly repairer?: Repairer | undefined;
+}
+
+/** For kinds in which blocks can be taken before they are written. */
+export interface Thickness {
+  /** All its blocks are there then. */
+  makeThick(record: VolumeRecord): Promise<void>;
+  /** Gives back what was never written. @throws FailedPrecondition if that cannot be told now */
+  makeThin(record: VolumeRecord): Promise<void>;
+}
+
+/** Repairs a filesystem on a clone. */
+export interface Repairer {
+  draft(record: VolumeRecord, fsType: FilesystemType): RepairDraft;
+  /** What an operator can do where no clone can be made. */
+  adviceWithoutClone(record: VolumeRecord, fsType: FilesystemType): string;
+}
+
+export interface RepairDraft {
+  clone(): Promise<void>;
+  /** @throws DataLoss if it cannot be repaired */
+  fix(): Promise<void>;
+  /** Puts a clone of what is damaged into the trash, as a volume of its own. */
+  keepOriginal(original: VolumeRecord, deletion: Deletion): Promise<TrashRef>;
+  /** The repaired data takes the place of the damaged. */
+  replace(): Promise<void>;
+  /** @returns what is to be destroyed */
+  discard(): Promise<TrashRef[]>;
+}

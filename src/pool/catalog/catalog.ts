@@ -1,0 +1,288 @@
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { ByteRange } from '../../kernel/file/sparse.ts';
+import { FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import type { Publication, VolumeRecord, VolumeSource } from '../../volume/record.ts';
+import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
+import type { Trimming } from '../../volume/trimming.ts';
+import type { Backend } from '../backend.ts';
+import type {
+  Attached,
+  Attachment,
+  ChangedRangesRequest,
+  Condition,
+  GroupSpec,
+  Pool,
+  PoolCapacity,
+  PoolUsage,
+  QuotaUsage,
+  Seen,
+  SeenVolume,
+  SnapshotSpec,
+  Traits,
+  TrashedVolume,
+  TrimOptions,
+  VolumeChanges,
+  VolumeSpec,
+} from '../pool.ts';
+import { Creation } from './creation.ts';
+import { Deletion } from './deletion.ts';
+import type { CatalogParts } from './parts.ts';
+import { Repair } from './repair.ts';
+import { Snapshots } from './snapshots.ts';
+import { Volumes } from './volumes.ts';
+
+/** What of a pool's configuration it only tells. */
+export interface CatalogSettings {
+  readonly defaultFilesystem: FilesystemType;
+  readonly trimming: Trimming;
+}
+
+/** A pool of any kind: what all kinds have in common, over the backend that is the kind's own. */
+export class Catalog implements Pool {
+  readonly defaultFilesystem: FilesystemType;
+  readonly trimming: Trimming;
+  readonly #backend: Backend;
+  readonly #parts: CatalogParts;
+  readonly #creation: Creation;
+  readonly #volumes: Volumes;
+  readonly #deletion: Deletion;
+  readonly #snapshots: Snapshots;
+  readonly #repair: Repair;
+
+  constructor(parts: CatalogParts, settings: CatalogSettings) {
+    this.#parts = parts;
+    this.#backend = parts.backend;
+    this.#creation = new Creation(parts);
+    this.#volumes = new Volumes(parts);
+    this.#deletion = new Deletion(parts);
+    this.#snapshots = new Snapshots(parts);
+    this.#repair = new Repair(parts);
+    this.defaultFilesystem = settings.defaultFilesystem;
+    this.trimming = settings.trimming;
+  }
+
+  get name(): string {
+    return this.#parts.name;
+  }
+
+  get kind(): string {
+    return this.#backend.kind;
+  }
+
+  /** With those that live no longer than their pod. */
+  get volumeCount(): number {
+    return this.#parts.index.size;
+  }
+
+  get traits(): Traits {
+    return this.#backend.traits;
+  }
+
+  get queue(): DiskQueue {
+    return this.#backend.queue;
+  }
+
+  async find(id: VolumeId): Promise<VolumeRecord | undefined> {
+    await this.#parts.unsettled.settle(id);
+    return this.#parts.index.get(id);
+  }
+
+  async list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]> {
+    return this.#parts.index.list(after, limit);
+  }
+
+  async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(spec.id, ...(source === undefined ? [] : [source.id]));
+    return this.#creation.create(spec, source);
+  }
+
+  async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(id);
+    return this.#volumes.grow(id, sizeBytes);
+  }
+
+  async modify(id: VolumeId, changes: VolumeChanges): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(id);
+    return this.#volumes.modify(id, changes);
+  }
+
+  async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(id);
+    return this.#volumes.setPublication(id, publication);
+  }
+
+  async trim(id: VolumeId, options: TrimOptions): Promise<bigint | undefined> {
+    const record = this.#parts.index.get(id);
+    return record && (await this.#backend.extras.trim?.(record, options));
+  }
+
+  async remove(id: VolumeId): Promise<void> {
+    await this.#parts.unsettled.settle(id);
+    return this.#deletion.remove(id);
+  }
+
+  trash(): Promise<TrashedVolume[]> {
+    return this.#deletion.list();
+  }
+
+  async restore(id: VolumeId): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(id);
+    return this.#deletion.restore(id);
+  }
+
+  purge(id?: VolumeId): Promise<VolumeId[]> {
+    return this.#deletion.purge(id);
+  }
+
+  async takeSnapshots(specs: readonly SnapshotSpec[], group?: GroupSpec): Promise<SnapshotRecord[]> {
+    const groups = group === undefined ? [] : [group.id];
+    await this.#parts.unsettled.settle(...groups, ...specs.flatMap(({ id, sourceId }) => [id, sourceId]));
+    return this.#snapshots.take(specs, group);
+  }
+
+  async findSnapshot(id: SnapshotId): Promise<SnapshotRecord | undefined> {
+    await this.#parts.unsettled.settle(id);
+    return this.#parts.snapshotIndex.get(id);
+  }
+
+  async listSnapshots(
+    after: SnapshotId | undefined,
+    limit: number | undefined,
+    sourceId?: VolumeId,
+  ): Promise<SnapshotRecord[]> {
+    return this.#parts.snapshotIndex.list(after, limit, sourceId);
+  }
+
+  async removeSnapshot(id: SnapshotId): Promise<void> {
+    await this.#parts.unsettled.settle(id);
+    await this.#snapshots.remove(id);
+  }
+
+  changedRanges(request: ChangedRangesRequest): AsyncIterable<ByteRange> {
+    const { changedRanges } = this.#backend.extras;
+    if (changedRanges === undefined) {
+      throw new FailedPrecondition(
+        `pool ${this.name} (${this.kind}) cannot tell which blocks of a snapshot hold data.`,
+      );
+    }
+    return changedRanges(request, (id) => {
+      const record = this.#parts.snapshotIndex.get(id);
+      if (record === undefined) throw new NotFound(`There is no snapshot ${id} in pool ${this.name}.`);
+      return record;
+    });
+  }
+
+  async findGroup(id: GroupId): Promise<GroupRecord | undefined> {
+    await this.#parts.unsettled.settle(id);
+    return this.#parts.snapshotIndex.getGroup(id);
+  }
+
+  async removeGroup(id: GroupId): Promise<void> {
+    await this.#parts.unsettled.settle(id);
+    await this.#snapshots.removeGroup(id);
+  }
+
+  async repair(id: VolumeId, fsType: FilesystemType): Promise<void> {
+    await this.#parts.unsettled.settle(id);
+    return this.#repair.repair(this.#volumes.require(id), fsType);
+  }
+
+  async attach(id: VolumeId, options: { persistent: boolean }): Promise<Attachment> {
+    await this.#parts.unsettled.settle(id);
+    const record = this.#volumes.require(id);
+    this.#parts.space.willWrite(id);
+    return this.#backend.attacher.attach(record, options);
+  }
+
+  attached(id: VolumeId): Promise<Attached[]> {
+    return this.#attacher.attached(id);
+  }
+
+  detach(attached: Attached): Promise<void> {
+    return this.#attacher.detach(attached);
+  }
+
+  async volumeSeen(seen: Seen): Promise<SeenVolume | undefined> {
+    const volume = await this.#attacher.volumeSeen(seen);
+    // By its name alone it may be another pool's.
+    const isOurs = this.queue.closedFor === undefined || (volume !== undefined && this.#parts.index.has(volume.id));
+    return isOurs ? volume : undefined;
+  }
+
+  /** Of a disk that cannot be asked the kernel alone tells what is attached. */
+  get #attacher() {
+    const { attacher, queue } = this.#backend;
+    return queue.closedFor === undefined ? attacher : attacher.rescue;
+  }
+
+  async capacity(): Promise<PoolCapacity> {
+    return this.#parts.space.measure();
+  }
+
+  async usage(): Promise<PoolUsage> {
+    const { index, snapshotIndex, space, trash } = this.#parts;
+    const [{ allocatedBytes, capacity, disk, trashedBytes }, isNearlyFull, counts] = await Promise.all([
+      space.survey(),
+      space.isNearlyFull(),
+      this.#backend.attacher.counts(),
+    ]);
+    return {
+      capacity,
+      disk,
+      isNearlyFull,
+      volumes: Array.from(index.all(), (record) => ({
+        record,
+        usedBytes: allocatedBytes(record.id),
+        devices: counts.get(record.id) ?? 0,
+      })),
+      snapshots: snapshotIndex.size,
+      trash: { volumes: trash.entries().length, usedBytes: trashedBytes },
+      damagedRecords: index.damagedCount + snapshotIndex.damagedCount,
+    };
+  }
+
+  async quotaUsage(id: VolumeId): Promise<QuotaUsage | undefined> {
+    return this.#backend.extras.quotaUsage?.(id);
+  }
+
+  async condition(id: VolumeId): Promise<Condition> {
+    const { index } = this.#parts;
+    const record = index.get(id);
+    if (record === undefined) return { abnormal: true, message: 'The pool has no record of this volume.' };
+    // What the kernel has in its cache says nothing of a disk that is sick.
+    if (this.queue.closedFor !== undefined) throw this.queue.closedFor;
+    const problem = await this.#backend.provisioner.conditionOf(record);
+    if (this.queue.closedFor !== undefined) throw this.queue.closedFor;
+    return problem ?? this.#repairCondition(record);
+  }
+
+  /** As long as what it was before can be looked at, somebody should. */
+  async #repairCondition({ repair }: VolumeRecord): Promise<Condition> {
+    const isKept = this.#parts.trash.entries().some((entry) => entry.record.id === repair?.originalId);
+    if (repair === undefined || !isKept) return this.#spaceCondition();
+    const message = `Its filesystem was damaged and has been repaired. The original is in the trash: ${repair.originalId}`;
+    return { abnormal: true, message };
+  }
+
+  async #spaceCondition(): Promise<Condition> {
+    if (!(await this.#parts.space.isNearlyFull())) return { abnormal: false, message: 'The volume is healthy.' };
+    const message = `The disk of pool ${this.name.slice(0, 24)} is nearly full: free some of it, or writes will fail.`;
+    return { abnormal: true, message };
+  }
+
+  checkHealth(queue: DiskQueue): Promise<void> {
+    return this.#backend.probe(queue);
+  }
+
+  abandon(): void {
+    this.#parts.trash.abandon();
+    this.#backend.abandon();
+  }
+
+  async close(): Promise<void> {
+    await this.#parts.trash.close();
+    await this.#backend.close();
+  }
+}

@@ -1,0 +1,19 @@
+import { FailedPrecondition } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { Snapshotter } from '../backend.ts';
+import type { CatalogParts } from './parts.ts';
+
+/** @throws FailedPrecondition where the pool has no clones */
+export function snapshotterOf({ backend, name }: CatalogParts): Snapshotter {
+  if (backend.snapshotter !== undefined) return backend.snapshotter;
+  throw new FailedPrecondition(`pool ${name} (${backend.kind}) has no snapshots and no clones of volumes.`);
+}
+
+/** For clones that are copies. @throws FailedPrecondition if somebody uses the volume: what to do */
+export async function refuseCopyInUse({ backend, name }: CatalogParts, id: VolumeId): Promise<void> {
+  const [device] = await backend.attacher.inUse(id);
+  if (device === undefined) return;
+  throw new FailedPrecondition(
+    `volume ${id} is in use, and pool ${name} cannot share blocks (reflink): it can be copied only at rest. Stop its pod for that time, or put the pool on XFS or btrfs.`,
+  );
+}

@@ -1,0 +1,111 @@
+import { AlreadyExists, NotFound } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
+import { larger } from '../../volume/size.ts';
+import { step } from '../../volume/step.ts';
+import type { Recorded, VolumeDraft } from '../backend.ts';
+import { freezeTarget, isAtRest } from '../freeze/freeze-target.ts';
+import type { VolumeSpec } from '../pool.ts';
+import type { HeldSpace } from '../space/space-ledger.ts';
+import { refuseCopyInUse, snapshotterOf } from './clones.ts';
+import { explainFull } from './full.ts';
+import type { CatalogParts } from './parts.ts';
+
+/** A source, and the volume that may be in use while it is cloned. */
+interface CloneSource {
+  readonly from: Recorded;
+  readonly volumeId: VolumeId | undefined;
+}
+
+/** How volumes are made: as drafts that nobody sees. Before the commit nothing exists, after it everything does. */
+export class Creation {
+  readonly #parts: CatalogParts;
+
+  constructor(parts: CatalogParts) {
+    this.#parts = parts;
+  }
+
+  async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
+    const { backend, index, name, space } = this.#parts;
+    if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
+    const cloned = source === undefined ? undefined : await this.#find(source);
+    const record = recordOf(spec, source, cloned?.from.record.blockSizeBytes ?? backend.blockSizeOf(spec));
+    const isCopy = cloned !== undefined && backend.traits.snapshots === 'copy';
+    if (isCopy && cloned.volumeId !== undefined) await refuseCopyInUse(this.#parts, cloned.volumeId);
+    const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy });
+    // What a try that was cut short has copied it need not ask for again.
+    const copiedBytes = isCopy ? await draft.takenBytes() : 0n;
+    using held = await space.hold({
+      newBytes: larger(0n, spec.sizeBytes - copiedBytes),
+      provisioning: spec.provisioning,
+      taken: async () => (await draft.takenBytes()) - copiedBytes,
+      sourceIds: cloned?.volumeId !== undefined && !isCopy ? [cloned.volumeId] : [],
+    });
+    try {
+      await step('create/directory', () => draft.begin());
+      if (cloned === undefined) await draft.make(record, spec.mkfsArguments);
+      else await this.#clone(cloned, draft, record, isCopy ? undefined : held);
+      await step('create/commit', () => draft.commit());
+    } catch (error) {
+      await this.#undo(draft);
+      throw explainFull(error, name, spec.sizeBytes);
+    }
+    index.put(record);
+    return record;
+  }
+
+  async #undo(draft: VolumeDraft): Promise<void> {
+    const { trash, unsettled } = this.#parts;
+    const { id, isCommitted } = draft;
+    trash.destroy(await draft.discard().catch(() => undefined));
+    if (isCommitted) await unsettled.recheck([id]);
+  }
+
+  async #clone(
+    { from, volumeId }: CloneSource,
+    draft: VolumeDraft,
+    record: VolumeRecord,
+    held: HeldSpace | undefined,
+  ): Promise<void> {
+    const { backend, freezer, index } = this.#parts;
+    const volume = volumeId === undefined ? undefined : index.get(volumeId);
+    const target = volume === undefined ? undefined : await freezeTarget(backend, volume);
+    const clone = draft.clone(from);
+    await freezer.whileFrozen(target === undefined ? [] : [target], {
+      ahead: () => step('create/ahead', () => clone.goAhead()),
+      work: (signal) =>
+        step('create/clone', () => clone.complete({ isAtRest: target === undefined || isAtRest(target), signal })),
+    });
+    await draft.complete(record);
+    await held?.confirm();
+  }
+
+  /** @throws NotFound, DataLoss */
+  async #find(source: VolumeSource): Promise<CloneSource> {
+    const { backend, index, name, snapshotIndex } = this.#parts;
+    snapshotterOf(this.#parts);
+    const record = source.type === 'volume' ? index.get(source.id) : snapshotIndex.get(source.id);
+    if (record === undefined) throw new NotFound(`There is no ${source.type} ${source.id} in pool ${name}.`);
+    const from = { kind: source.type, record } as Recorded;
+    await backend.provisioner.verify(from);
+    return { from, volumeId: source.type === 'volume' ? source.id : undefined };
+  }
+}
+
+function recordOf(spec: VolumeSpec, source: VolumeSource | undefined, blockSizeBytes: number): VolumeRecord {
+  return {
+    id: spec.id,
+    name: spec.name,
+    sizeBytes: spec.sizeBytes,
+    content: spec.content,
+    accessModes: spec.accessModes,
+    provisioning: spec.provisioning,
+    parameters: spec.parameters,
+    blockSizeBytes,
+    createdAt: new Date().toISOString(),
+    ...(source === undefined ? {} : { source }),
+    ...(spec.mutableParameters === undefined ? {} : { mutableParameters: spec.mutableParameters }),
+    ...(spec.undeleteSeconds === undefined ? {} : { undeleteSeconds: spec.undeleteSeconds }),
+    ...(spec.ephemeral === undefined ? {} : { ephemeral: spec.ephemeral }),
+  };
+}

@@ -1,0 +1,110 @@
+import type { Backend } from '../backend.ts';
+import { type Leftover, reconciled } from '../events.ts';
+import { Freezer } from '../freeze/freezer.ts';
+import type { PoolLog } from '../log.ts';
+import { SpaceLedger } from '../space/space-ledger.ts';
+import { Catalog, type CatalogSettings } from './catalog.ts';
+import { Deletion } from './deletion.ts';
+import type { CatalogParts } from './parts.ts';
+import { RecordIndex } from './record-index.ts';
+import { SnapshotIndex } from './snapshot-index.ts';
+import { Snapshots } from './snapshots.ts';
+import { Trash } from './trash.ts';
+import { Unsettled } from './unsettled.ts';
+import { Volumes } from './volumes.ts';
+
+export interface CatalogOptions extends CatalogSettings {
+  readonly name: string;
+  /** undefined: a share of the storage (`defaultReserveBytes`). */
+  readonly reserveBytes: bigint | undefined;
+  /** 1: never promise more than there is. */
+  readonly overcommit: number;
+  /** How long deleted volumes can be brought back, unless they say otherwise; 0: not at all. */
+  readonly undeleteSeconds: number;
+  readonly log: PoolLog;
+}
+
+/**
+ * Opens a pool over a backend that is ready, and reconciles it with what a crash or a reboot left: half-made and
+ * half-removed volumes go, devices that nobody can see go, everything else is as it was.
+ */
+export async function openCatalog(backend: Backend, options: CatalogOptions): Promise<Catalog> {
+  const { log, name } = options;
+  const { queue } = backend;
+  const index = await readIndex(backend, options);
+  const snapshotIndex = await readSnapshotIndex(backend, options);
+  const onError = (ref: string, error: unknown) =>
+    log.error({ pool: name, path: ref, err: error }, 'cannot unlink; the next start tries again');
+  const trash = new Trash({ backend, queue, onError });
+  const counts = () => backend.attacher.counts();
+  const space = new SpaceLedger({
+    ...options,
+    poolName: name,
+    source: backend.space,
+    index,
+    snapshotIndex,
+    trash,
+    counts,
+  });
+  trash.isShared = (ref) => space.mayBeShared(ref);
+  trash.onGone = (ref) => space.gone(ref);
+  const parts: CatalogParts = {
+    ...{ name, backend, log, undeleteSeconds: options.undeleteSeconds, index, snapshotIndex, space, trash },
+    freezer: new Freezer({ queue, log, name }),
+    unsettled: new Unsettled({ backend, index, snapshotIndex, trash }),
+  };
+  try {
+    await reconcile(parts);
+  } catch (error) {
+    trash.abandon();
+    throw error;
+  }
+  return new Catalog(parts, options);
+}
+
+async function readIndex({ records: store }: Backend, { log, name }: CatalogOptions): Promise<RecordIndex> {
+  const { damaged, records } = await store.readVolumes();
+  for (const { id, reason } of damaged) log.error({ pool: name, volume_id: id, reason }, 'a volume record is damaged');
+  return new RecordIndex(records, damaged);
+}
+
+async function readSnapshotIndex({ records: store }: Backend, { log, name }: CatalogOptions): Promise<SnapshotIndex> {
+  const snapshots = await store.readSnapshots();
+  const groups = await store.readGroups();
+  const damaged = [...snapshots.damaged, ...groups.damaged];
+  for (const { id, reason } of damaged) log.error({ pool: name, id, reason }, 'a snapshot record is damaged');
+  return new SnapshotIndex(snapshots.records, groups.records, damaged);
+}
+
+/** Finishes or removes what a killed driver left half done. */
+async function reconcile(parts: CatalogParts): Promise<void> {
+  const { backend, freezer, log, name, trash } = parts;
+  const tell = (what: Leftover, count: number) => reconciled.publish({ pool: name, what, count });
+  const detached = await backend.attacher.detachOrphans();
+  for (const id of detached) {
+    log.warn({ pool: name, volume_id: id }, 'detached a device that a killed driver had left');
+  }
+  tell('device', detached.length);
+  const devices = (await backend.attacher.all()).filter((each) => each.kind === 'device');
+  const thawed = await freezer.thawAll(devices);
+  if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
+  tell('frozen_filesystem', thawed);
+  const grown = await new Volumes(parts).finishGrowth();
+  for (const id of grown) log.warn({ pool: name, volume_id: id }, 'finished what a killed driver had begun to expand');
+  tell('unfinished_expansion', grown.length);
+  const snapshots = new Snapshots(parts);
+  for (const id of await snapshots.removeMemberless()) {
+    log.warn({ pool: name, group_snapshot_id: id }, 'removed a group without members that a failed call had left');
+  }
+  const members = await snapshots.removeIncomplete();
+  for (const id of members) {
+    log.warn({ pool: name, snapshot_id: id }, 'removed a member of a group that was never finished');
+  }
+  tell('snapshot_of_unfinished_group', members.length);
+  const ephemeral = await new Deletion(parts).removeUnusedEphemeral();
+  for (const id of ephemeral) {
+    log.info({ pool: name, volume_id: id }, 'removed an ephemeral volume that was mounted nowhere');
+  }
+  tell('unused_ephemeral_volume', ephemeral.length);
+  tell('draft_or_removed', await trash.sweep());
+}

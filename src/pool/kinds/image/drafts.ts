@@ -1,0 +1,60 @@
+import { finishAll } from '../../../volume/finish-all.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { step } from '../../../volume/step.ts';
+import type { Clone, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
+import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
+import type { ImageParts } from './image-backend.ts';
+import { imageOf } from './image-file.ts';
+
+/** A volume on its way, as a directory with an image in it. */
+export class ImageVolumeDraft extends VolumeFileDraft implements VolumeDraft {
+  readonly #parts: ImageParts;
+
+  constructor(parts: ImageParts, id: VolumeId, isResumable: boolean) {
+    super(parts, id, isResumable);
+    this.#parts = parts;
+  }
+
+  clone(source: Recorded): Clone {
+    return cloneInto(this.#parts, source, this.data);
+  }
+
+  /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
+  async make(record: VolumeRecord, mkfsArguments: readonly string[]): Promise<void> {
+    const { maker, queue, syncs } = this.#parts;
+    const image = await step('create/data', () => maker.create(this.data, record));
+    try {
+      await finishAll([
+        maker.complete({ ...record, mkfsArguments }, image, record.blockSizeBytes),
+        this.writeRecord(record).then(() => syncs.sync(queue, this.directory)),
+      ]);
+    } finally {
+      image.closeLater();
+    }
+  }
+
+  async complete(record: VolumeRecord): Promise<void> {
+    const { maker, queue, syncs } = this.#parts;
+    await finishAll([step('create/identity', () => maker.adopt(record, this.data)), this.writeRecord(record)]);
+    await syncs.sync(queue, this.directory);
+  }
+}
+
+/** A snapshot on its way: a clone of an image, as it was. */
+export class ImageSnapshotDraft extends SnapshotFileDraft implements SnapshotDraft {
+  readonly #parts: ImageParts;
+
+  constructor(parts: ImageParts, id: SnapshotId) {
+    super(parts, id, parts.cloning === 'copy');
+    this.#parts = parts;
+  }
+
+  clone(source: Recorded): Clone {
+    return cloneInto(this.#parts, source, this.data);
+  }
+}
+
+function cloneInto({ layout, maker }: ImageParts, source: Recorded, data: string): Clone {
+  return maker.clone(imageOf(layout, source).path, data);
+}

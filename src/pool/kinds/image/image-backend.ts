@@ -1,0 +1,113 @@
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import type { DirectorySync } from '../../../kernel/file/file.ts';
+import type { Backend, Extras, Snapshotter } from '../../backend.ts';
+import { writeHealthFile } from '../../location/health-file.ts';
+import type { OpenLocation } from '../../location/location.ts';
+import type { ReservedSpace } from '../../location/reserved-space.ts';
+import type { PoolLog } from '../../log.ts';
+import type { Traits } from '../../pool.ts';
+import { FileStore } from '../../records/file-store.ts';
+import type { Layout } from '../../records/layout.ts';
+import { ImageAttacher } from './attacher.ts';
+import { blockSizeOf } from './block-size.ts';
+import { changedBlocks } from './changed-blocks.ts';
+import { ImageSnapshotDraft } from './drafts.ts';
+import { ImageMaker } from './image-maker.ts';
+import { ImageSpace } from './image-space.ts';
+import { ImageProvisioner } from './provisioner.ts';
+import { ImageRepairer } from './repairer.ts';
+import { ImageThickness } from './thickness.ts';
+import { imageTraits } from './traits.ts';
+import { ImageTrimmer } from './trimmer.ts';
+
+/** mkfs processes at a time; more only makes each of them slower. */
+const formatsAtOnce = 8;
+const repairsAtOnce = 2;
+
+export interface ImageBackendOptions {
+  readonly name: string;
+  readonly location: OpenLocation;
+  readonly layout: Layout;
+  readonly queue: DiskQueue;
+  readonly syncs: DirectorySync;
+  readonly reserve: ReservedSpace;
+  readonly log: PoolLog;
+  /** Whether files share blocks here. */
+  readonly cloning: 'reflink' | 'copy';
+  readonly changedBlocks: Traits['changedBlocks'];
+  readonly blockSizeBytes: number;
+}
+
+/** What the parts of an image backend work with. */
+export interface ImageParts extends ImageBackendOptions {
+  readonly maker: ImageMaker;
+  readonly attacher: ImageAttacher;
+  /** Where programs run that repair filesystems: they take no worker thread, but each reads a disk for long. */
+  readonly programs: DiskQueue;
+}
+
+/** Volumes as image files in a directory, shown as disks through loop devices. */
+export class ImageBackend implements Backend {
+  readonly kind = 'image';
+  readonly traits: Traits;
+  readonly queue: DiskQueue;
+  readonly records: FileStore;
+  readonly provisioner: ImageProvisioner;
+  readonly attacher: ImageAttacher;
+  readonly snapshotter: Snapshotter;
+  readonly space: ImageSpace;
+  readonly extras: Extras;
+  readonly #options: ImageBackendOptions;
+
+  constructor(options: ImageBackendOptions) {
+    const { cloning, layout, log, queue, syncs } = options;
+    this.#options = options;
+    this.queue = queue;
+    this.traits = { ...imageTraits, snapshots: cloning, changedBlocks: options.changedBlocks };
+    this.attacher = new ImageAttacher(queue, layout);
+    const formatQueue = queue.beside('mkfs', formatsAtOnce);
+    const maker = new ImageMaker({ queue, formatQueue, syncs, snapshots: cloning, log });
+    const programs = queue.beside('repair', repairsAtOnce);
+    const parts: ImageParts = { ...options, maker, attacher: this.attacher, programs };
+    this.records = new FileStore(options);
+    this.provisioner = new ImageProvisioner(parts);
+    this.snapshotter = { draft: (id) => new ImageSnapshotDraft(parts, id) };
+    this.space = new ImageSpace({ ...options, backingFile: options.location.backingFile });
+    const trimmer = new ImageTrimmer(parts);
+    this.extras = {
+      trim: (record, how) => trimmer.trim(record, how),
+      changedRanges: (request, find) => changedBlocks(parts, request, find),
+      thickness: new ImageThickness(parts),
+      repairer: new ImageRepairer(parts),
+    };
+  }
+
+  blockSizeOf(spec: Parameters<Backend['blockSizeOf']>[0]): number {
+    return blockSizeOf(spec, this.#options.blockSizeBytes);
+  }
+
+  async probe(queue: DiskQueue): Promise<void> {
+    await writeHealthFile(queue, this.#options.layout.root);
+    await this.#options.reserve.acquire(queue);
+    // Behind the answer: to write what a much larger filesystem needs takes longer than a sick disk is waited for.
+    void this.#followDisk();
+  }
+
+  async #followDisk(): Promise<void> {
+    const { location, log, name, queue } = this.#options;
+    try {
+      await location.followDisk();
+    } catch (error) {
+      if (queue.closedFor !== undefined) return;
+      log.error({ pool: name, err: error }, 'the disk of a pool has been enlarged, but its filesystem cannot follow');
+    }
+  }
+
+  abandon(): void {
+    this.#options.location.abandon();
+  }
+
+  close(): Promise<void> {
+    return this.#options.location.close();
+  }
+}

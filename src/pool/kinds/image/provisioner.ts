@@ -1,0 +1,91 @@
+import { rm, rmdir, truncate, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
+import { resizeFile } from '../../../kernel/file/file.ts';
+import { isOpenElsewhere } from '../../../kernel/file/lock.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import { finishAll } from '../../../volume/finish-all.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { larger } from '../../../volume/size.ts';
+import type { Destruction, Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
+import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { Condition } from '../../pool.ts';
+import { FileRemoval } from '../../records/file-removal.ts';
+import { ImageVolumeDraft } from './drafts.ts';
+import type { ImageParts } from './image-backend.ts';
+import { imageOf, requireWhole } from './image-file.ts';
+
+/** How images are made, changed, removed and brought back. */
+export class ImageProvisioner extends FileRemoval implements Provisioner {
+  readonly #parts: ImageParts;
+
+  constructor(parts: ImageParts) {
+    super(parts);
+    this.#parts = parts;
+  }
+
+  draft(id: VolumeId, { isResumable }: { readonly isResumable: boolean }): VolumeDraft {
+    return new ImageVolumeDraft(this.#parts, id, isResumable);
+  }
+
+  async verify(object: Recorded): Promise<void> {
+    await requireWhole(this.#parts.queue, imageOf(this.#parts.layout, object));
+  }
+
+  async conditionOf({ id, sizeBytes }: VolumeRecord): Promise<Condition | undefined> {
+    const { layout, queue } = this.#parts;
+    try {
+      const image = await statusOf(queue, layout.data(id));
+      if (image.sizeBytes >= sizeBytes) return undefined;
+      return { abnormal: true, message: 'The image file is shorter than the volume: data is missing.' };
+    } catch (error) {
+      if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The image file is missing.' };
+      return { abnormal: true, message: 'The image file cannot be read; see the kernel log of the node.' };
+    }
+  }
+
+  async sizeOf(id: VolumeId): Promise<bigint | undefined> {
+    const { layout, queue } = this.#parts;
+    return (await statusOf(queue, layout.data(id)).catch(ignoreMissing))?.sizeBytes;
+  }
+
+  /** Some filesystems keep what they have allocated before they ran full, and make the file longer. */
+  async grow(grown: VolumeRecord): Promise<void> {
+    const { layout, maker, queue } = this.#parts;
+    const path = layout.data(grown.id);
+    const { sizeBytes } = await statusOf(queue, path);
+    try {
+      await maker.enlarge(path, grown);
+    } catch (error) {
+      // No device shows what lies behind the old end yet. Blocks there go when a longer file is cut off.
+      await resizeFile(queue, path, larger(sizeBytes, grown.sizeBytes)).catch(() => undefined);
+      await resizeFile(queue, path, sizeBytes).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async destroy(ref: TrashRef, { isNeeded, isShared }: Destruction): Promise<void> {
+    const { queue } = this.#parts;
+    try {
+      // XFS lets go of an unlinked file's blocks later, of a truncated one's at once: until then they are not free, and
+      // count as shared.
+      if (isNeeded || (isShared && !(await this.#isRead(ref))))
+        await queue.run(() => truncate(join(ref, 'data'))).catch(ignoreMissing);
+      // Less work than rm(), which looks at everything before it unlinks it.
+      await finishAll(
+        ['data', 'volume.json'].map((name) => queue.run(() => unlink(join(ref, name))).catch(ignoreMissing)),
+      );
+      await queue.run(() => rmdir(ref)).catch(ignoreMissing);
+    } catch (error) {
+      // More than a volume has: half a copy, a snapshot. Or a plain file in tmp/, with which a start tried the disk out.
+      if (!isErrno(error, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw error;
+      await queue.run(() => rm(ref, { recursive: true, force: true }));
+    }
+  }
+
+  /** Whether somebody reads the image: changed blocks are told to their end, also of a snapshot that is gone (SM14). */
+  async #isRead(ref: TrashRef): Promise<boolean> {
+    return (await isOpenElsewhere(this.#parts.queue, join(ref, 'data')).catch(ignoreMissing)) ?? false;
+  }
+}

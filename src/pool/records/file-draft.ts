@@ -1,0 +1,95 @@
+import { mkdir, rename, rm, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { syncFile } from '../../kernel/file/file.ts';
+import type { SnapshotId, VolumeId } from '../../volume/id.ts';
+import { serializeRecord, type VolumeRecord } from '../../volume/record.ts';
+import { type SnapshotRecord, serializeSnapshot } from '../../volume/snapshot-record.ts';
+import { step } from '../../volume/step.ts';
+import type { Clone, Draft, Recorded } from '../backend.ts';
+import type { TrashRef } from '../catalog/trash-entry.ts';
+import { writeNewFile } from './durable-file.ts';
+import { moveAway } from './file-removal.ts';
+import type { FileParts } from './file-store.ts';
+import { allocatedBytesOf } from './filesystem-space.ts';
+
+/** A directory in tmp/ that is renamed into its place when it is whole. */
+abstract class FileDraft<Id extends VolumeId | SnapshotId> implements Draft {
+  readonly id: Id;
+  readonly directory: string;
+  /** What holds the data. */
+  readonly data: string;
+  protected readonly parts: FileParts;
+  protected readonly isResumable: boolean;
+  /** What lies in the place is what was made here, and not what somebody has put back there by hand. */
+  #isInPlace = false;
+
+  constructor(parts: FileParts, id: Id, isResumable: boolean) {
+    this.parts = parts;
+    this.id = id;
+    this.isResumable = isResumable;
+    this.directory = isResumable ? parts.layout.copyDraft(id) : parts.layout.newDraft(id);
+    this.data = join(this.directory, 'data');
+  }
+
+  protected abstract readonly place: string;
+
+  get isCommitted(): boolean {
+    return this.#isInPlace;
+  }
+
+  async begin(): Promise<void> {
+    await this.parts.queue.run(() => mkdir(this.directory, { mode: 0o700, recursive: this.isResumable }));
+  }
+
+  takenBytes(): Promise<bigint> {
+    return allocatedBytesOf(this.parts.queue, this.data);
+  }
+
+  abstract clone(source: Recorded): Clone;
+
+  async commit(): Promise<void> {
+    const { queue, syncs } = this.parts;
+    await queue.run(() => rename(this.directory, this.place));
+    this.#isInPlace = true;
+    await syncs.sync(queue, dirname(this.place));
+  }
+
+  async discard(): Promise<TrashRef | undefined> {
+    const { layout, queue } = this.parts;
+    // Under another name: what is queued is unlinked later, when the retry's object may have this one.
+    if (this.#isInPlace) return moveAway(queue, this.place, layout.newTrash(this.id));
+    return this.isResumable ? undefined : this.directory;
+  }
+}
+
+export abstract class VolumeFileDraft extends FileDraft<VolumeId> {
+  protected get place(): string {
+    return this.parts.layout.volume(this.id);
+  }
+
+  async writeRecord(record: VolumeRecord): Promise<void> {
+    const { queue } = this.parts;
+    await step('create/record', async () => {
+      const path = join(this.directory, 'volume.json');
+      // A draft that is gone on with may have one from a try that was cut short.
+      if (this.isResumable) await queue.run(() => rm(path, { force: true }));
+      await writeNewFile(queue, path, serializeRecord(record));
+    });
+  }
+}
+
+export abstract class SnapshotFileDraft extends FileDraft<SnapshotId> {
+  protected get place(): string {
+    return this.parts.layout.snapshot(this.id);
+  }
+
+  async complete(record: SnapshotRecord): Promise<void> {
+    const { queue, syncs } = this.parts;
+    await syncFile(queue, this.data);
+    const path = join(this.directory, 'snapshot.json');
+    await queue.run(() => unlink(path)).catch(ignoreMissing);
+    await writeNewFile(queue, path, serializeSnapshot(record));
+    await syncs.sync(queue, this.directory);
+  }
+}

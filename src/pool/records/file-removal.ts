@@ -1,0 +1,144 @@
+import { lstat, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { syncFile } from '../../kernel/file/file.ts';
+import { finishAll } from '../../volume/finish-all.ts';
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
+import { step } from '../../volume/step.ts';
+import type { Provisioner, Removed } from '../backend.ts';
+import type { Deletion, TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
+import { replaceFile } from './durable-file.ts';
+import type { FileParts } from './file-store.ts';
+import { unlessGone } from './gone.ts';
+import { copySuffix } from './layout.ts';
+import { deletionFileName } from './trash-files.ts';
+
+/** A copy that nobody has gone on with for so long is of no use. */
+const forgottenAfterMs = 7 * 24 * 3600_000;
+
+type Removal = Pick<
+  Provisioner,
+  'discardDrafts' | 'leftDrafts' | 'removeVolume' | 'removeSnapshot' | 'restore' | 'mark' | 'unmark' | 'isMarked'
+>;
+
+/** Removes and brings back what lies in directories: one rename each. Its place in the trash is a path. */
+export class FileRemoval implements Removal {
+  readonly #parts: FileParts;
+
+  constructor(parts: FileParts) {
+    this.#parts = parts;
+  }
+
+  /** The mark is written before the rename that deletes: what lies in the trash without one is destroyed. */
+  async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
+    const { layout, queue } = this.#parts;
+    const ref = layout.newTrash(id);
+    const isKept = deletion !== undefined && (await this.#markDeleted(id, deletion));
+    const mark = join(layout.volume(id), deletionFileName);
+    await step('remove/trash', async () => {
+      // Of an earlier deletion: one that was cut short, or undone.
+      if (deletion === undefined) await queue.run(() => unlink(mark)).catch(ignoreMissing);
+      await this.#moveToTrash(layout.volume(id), ref);
+      await this.#syncWithTrash(layout.volumes);
+    });
+    return { ref, isKept };
+  }
+
+  async removeSnapshot(id: SnapshotId): Promise<TrashRef> {
+    const { layout } = this.#parts;
+    const ref = layout.newTrash(id);
+    await this.#moveToTrash(layout.snapshot(id), ref);
+    await this.#syncWithTrash(layout.snapshots);
+    return ref;
+  }
+
+  async restore({ record, ref }: TrashEntry): Promise<void> {
+    const { layout, queue } = this.#parts;
+    await queue.run(() => rename(ref, layout.volume(record.id)));
+    await this.#syncWithTrash(layout.volumes);
+  }
+
+  async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
+    const { queue, syncs } = this.#parts;
+    await replaceFile(queue, syncs, join(ref, deletionFileName), JSON.stringify(deletion));
+  }
+
+  async unmark(ref: TrashRef): Promise<void> {
+    const { queue } = this.#parts;
+    await queue.run(() => unlink(join(ref, deletionFileName))).catch(ignoreMissing);
+    await syncFile(queue, ref);
+  }
+
+  async isMarked(ref: TrashRef): Promise<boolean> {
+    return this.#parts.queue
+      .run(() => lstat(join(ref, deletionFileName)))
+      .then(
+        () => true,
+        () => false,
+      );
+  }
+
+  async discardDrafts(ids: ReadonlySet<VolumeId | SnapshotId>): Promise<TrashRef[]> {
+    const { layout, queue } = this.#parts;
+    const moved: TrashRef[] = [];
+    for (const name of await queue.run(() => readdir(layout.drafts))) {
+      const id = idOfDraft(name);
+      if (id === undefined || !ids.has(id) || !name.endsWith(copySuffix)) continue;
+      const ref = await moveAway(queue, join(layout.drafts, name), layout.newTrash(id));
+      if (ref !== undefined) moved.push(ref);
+    }
+    return moved;
+  }
+
+  async leftDrafts(): Promise<TrashRef[]> {
+    const { layout, queue } = this.#parts;
+    const left: TrashRef[] = [];
+    for (const name of await queue.run(() => readdir(layout.drafts))) {
+      const path = join(layout.drafts, name);
+      const id = idOfDraft(name);
+      if (name.endsWith(copySuffix) && !(await isForgotten(queue, path))) continue;
+      // A copy's draft has a persistent name: whoever goes on with it must not meet what is queued.
+      const ref =
+        id === undefined || !name.endsWith(copySuffix) ? path : await moveAway(queue, path, layout.newTrash(id));
+      if (ref !== undefined) left.push(ref);
+    }
+    return left;
+  }
+
+  /** @returns false if it was removed by hand: nothing is left to be kept */
+  #markDeleted(id: VolumeId, deletion: Deletion): Promise<boolean> {
+    const { layout, queue, reserve } = this.#parts;
+    const volume = layout.volume(id);
+    return unlessGone(queue, volume, () =>
+      step('remove/mark', () => reserve.withReserve(queue, () => this.mark(volume, deletion))),
+    );
+  }
+
+  /** Removed by hand: what remains to be done is to forget it (DV05). */
+  async #moveToTrash(path: string, ref: TrashRef): Promise<void> {
+    const { queue, reserve } = this.#parts;
+    await unlessGone(queue, path, () => reserve.withReserve(queue, () => queue.run(() => rename(path, ref))));
+  }
+
+  async #syncWithTrash(directory: string): Promise<void> {
+    const { layout, queue, syncs } = this.#parts;
+    await finishAll([syncs.sync(queue, directory), syncs.sync(queue, layout.trash)]);
+  }
+}
+
+/** Takes a name away at once, so that it can be used anew. @returns the new one, undefined if there was nothing */
+export async function moveAway(queue: DiskQueue, path: string, trashed: string): Promise<TrashRef | undefined> {
+  const isMoved = await unlessGone(queue, path, () => queue.run(() => rename(path, trashed)));
+  return isMoved ? trashed : undefined;
+}
+
+function idOfDraft(name: string): VolumeId | SnapshotId | undefined {
+  const text = basename(name, copySuffix);
+  return parseVolumeId(text) ?? parseSnapshotId(text);
+}
+
+async function isForgotten(queue: DiskQueue, path: string): Promise<boolean> {
+  const { mtimeMs } = await queue.run(() => stat(path));
+  return Date.now() - mtimeMs > forgottenAfterMs;
+}
