@@ -28,7 +28,7 @@ describe('GR10: a group of which only members are there', () => {
     {
       // Somebody has put something in the place of the last one by hand.
       using _failing = new BeforeStep('snapshot/commit', () => mkdirSync(join(taken, 'by-hand'), { recursive: true }));
-      await assert.rejects(pool.cut(specs, group), { code: 'ENOTEMPTY' });
+      await assert.rejects(pool.takeSnapshots(specs, group), { code: 'ENOTEMPTY' });
     }
     assert.deepEqual(readdirSync(scratch.join('pool/snapshots')), [last.id]);
     await pool.close();
@@ -38,7 +38,7 @@ describe('GR10: a group of which only members are there', () => {
     using scratch = new Scratch('cut');
     const pool = await openTestPool(scratch);
     const specs = await members(pool);
-    await pool.cut(specs, group);
+    await pool.takeSnapshots(specs, group);
     await pool.close();
     rmSync(scratch.join('pool/groups', `${group.id}.json`));
     const again = await openTestPool(scratch);
