@@ -44,7 +44,7 @@ describe('GR10: a group of which only members are there', () => {
     const again = await openTestPool(scratch);
     assert.deepEqual(await again.listSnapshots(undefined, undefined), []);
     await eventually(() => assert.deepEqual(readdirSync(scratch.join('pool/snapshots')), []));
-    assert.equal((await again.cut(specs, group)).length, 2);
+    assert.equal((await again.takeSnapshots(specs, group)).length, 2);
     await again.close();
   });
 });
