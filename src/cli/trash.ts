@@ -38,7 +38,7 @@ function rowsOf({ volumes }: TrashList, now: Date): string[][] {
   ]);
 }
 
-/** What people know it by. */
+/** The name that people know it by. */
 function titleOf({ claim, name }: TrashedVolumeSight): string {
   return claim === undefined ? name : `${claim.namespace}/${claim.name}`;
 }
