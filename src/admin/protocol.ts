@@ -56,6 +56,8 @@ export const holderList = z.object({
   id: z.string(),
   pool: z.string(),
   devices: z.array(z.string()),
+  /** Of a volume without a device: its directory, or the source that is mounted. */
+  mountedFrom: z.array(z.string()).default([]),
   holders: z.array(holder),
   /** false: there was no time to look everywhere. */
   isComplete: z.boolean(),

@@ -1,7 +1,7 @@
 import { findHolders } from '../kernel/process/holders.ts';
-import { attachedDevices } from '../pool/attached-device.ts';
+import { soughtOf } from '../pool/attached-mounts.ts';
 import { conditionIn } from '../pool/condition.ts';
-import type { Pool, TrashedVolume } from '../pool/pool.ts';
+import type { Attached, Pool, TrashedVolume } from '../pool/pool.ts';
 import type { Pools } from '../pool/pools.ts';
 import { claimOf } from '../volume/claim.ts';
 import { AlreadyExists, HoldfastError, NotFound, Unavailable } from '../volume/errors.ts';
@@ -77,15 +77,28 @@ export function adminService({ pools, objects }: { pools: Pools; objects: Object
     async holders({ id }, call) {
       const { pool } = (await pools.findEphemeral(id)) ?? (await pools.require(id));
       call.note({ pool: pool.name });
-      const devices = await attachedDevices(pool, id);
-      const found =
-        devices.length === 0
+      const attached = await pool.attached(id);
+      const { holders, isComplete } =
+        attached.length === 0
           ? { holders: [], isComplete: true }
-          : await findHolders({ devices }, 'all', holderPatienceMs);
-      const paths = devices.map(({ devicePath }) => devicePath);
-      return { id, pool: pool.name, devices: paths, isComplete: found.isComplete, holders: [...found.holders] };
+          : await findHolders(soughtOf(attached), 'all', holderPatienceMs);
+      const devices = attached.flatMap((each) => (each.kind === 'device' ? each.devicePath : []));
+      const mountedFrom = attached.flatMap(placeOf);
+      return { id, pool: pool.name, devices, mountedFrom, isComplete, holders: [...holders] };
     },
   };
+}
+
+/** Where a volume without a device has its files. */
+function placeOf(attached: Attached): string[] {
+  switch (attached.kind) {
+    case 'device':
+      return [];
+    case 'directory':
+      return [attached.path];
+    case 'mountable':
+      return [attached.source];
+  }
 }
 
 async function purgeAll(pool: Pool, objects: ObjectQueue): Promise<VolumeId[]> {

@@ -19,6 +19,7 @@ export async function whoCommand(
     return exitCodes.ok;
   }
   if (found.devices.length > 0) output.line(`${found.id} is attached as ${found.devices.join(', ')}`);
+  if (found.mountedFrom.length > 0) output.line(`${found.id} is mounted from ${found.mountedFrom.join(', ')}`);
   if (found.holders.length > 0) for (const line of tableLines(columns, found.holders.map(rowOf))) output.line(line);
   else if (found.isComplete) output.line(`Nobody holds ${found.id}.`);
   if (!found.isComplete) output.problem('there was no time to look everywhere: there may be more');

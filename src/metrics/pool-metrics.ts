@@ -75,7 +75,7 @@ export class PoolMetrics {
       { gauge: gauge('volumes', 'Volumes, inline ones too.'), of: (use) => use.volumes.length },
       { gauge: gauge('snapshots', 'Snapshots.'), of: (use) => use.snapshots },
       {
-        gauge: gauge('devices', 'Loop devices of this node that show volumes of the pool.'),
+        gauge: gauge('devices', 'Devices and directories of this node that show volumes of the pool.'),
         of: (use) => use.volumes.reduce((sum, { devices }) => sum + devices, 0),
       },
       {

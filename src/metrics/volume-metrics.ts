@@ -41,7 +41,10 @@ export class VolumeMetrics {
       'used_bytes',
       'What its data takes in the pool; deleted files count until they are trimmed.',
     );
-    this.#devices = perVolume('devices', 'Loop devices of this node that show the volume; 0: it is not in use.');
+    this.#devices = perVolume(
+      'devices',
+      'Devices and directories of this node that show the volume; 0: it is not in use.',
+    );
     const ofHidden = (name: string, help: string) =>
       new Gauge({ name: `holdfast_volumes_not_shown${name}`, help, labelNames: ['pool'] as const, registers });
     this.#hidden = ofHidden(

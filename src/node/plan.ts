@@ -2,7 +2,7 @@ import { allowsSeveralTargets, type VolumeCapability } from '../volume/capabilit
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { shortPath } from '../volume/short-path.ts';
-import { type AttributeState, sameAttributes } from './mount/mount-options.ts';
+import { type AttributeState, hasAttributes, type WantedAttributes } from './mount/mount-options.ts';
 
 /*
  * What to do, from what was seen. Pure: the same facts always give the same decision, so every one of them can stand
@@ -25,7 +25,7 @@ export interface MountedOccupant {
   readonly volumeId: VolumeId | undefined;
   /** A device node stands there instead of a filesystem. */
   readonly access: 'block' | 'mount';
-  /** The whole filesystem, not a directory of it; always so for a device node. */
+  /** The whole volume, not a directory in it; always so for a device node. */
   readonly isWhole: boolean;
   /** For a device node `readonly` says whether the device takes writes; the rest means nothing to it. */
   readonly attributes: AttributeState;
@@ -36,7 +36,7 @@ export interface MountedOccupant {
 /** How a volume is to be seen at a path. */
 export interface WantedMount {
   readonly access: 'block' | 'mount';
-  readonly attributes: AttributeState;
+  readonly attributes: WantedAttributes;
 }
 
 /** What the note on an earlier stage says: nothing (`unknown`), or whether its capability was the same. */
@@ -226,7 +226,7 @@ function isStaleDevice(at: MountedOccupant): boolean {
 function shows(at: MountedOccupant, wanted: WantedMount): boolean {
   if (at.access !== wanted.access || !at.isWhole) return false;
   if (wanted.access === 'block') return at.attributes.readonly === wanted.attributes.readonly;
-  return sameAttributes(at.attributes, wanted.attributes);
+  return hasAttributes(at.attributes, wanted.attributes);
 }
 
 /** Whether the device takes writes where it is staged depends on how it is published. */

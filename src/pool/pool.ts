@@ -190,7 +190,7 @@ export interface VolumeUsage {
   readonly record: VolumeRecord;
   /** What its data takes on disk now. */
   readonly usedBytes: bigint;
-  /** Devices of this node that show it. */
+  /** Devices or directories through which it is reachable on this node. */
   readonly devices: number;
 }
 

@@ -4,6 +4,7 @@ import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
+import { volumeByName } from './kinds/by-name.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { type PoolOpener, type PoolState, PoolSupervisor, type SupervisorLog } from './supervisor/supervisor.ts';
 
@@ -37,6 +38,11 @@ export interface Found<Kind> {
 }
 
 export type FoundVolume = Found<VolumeRecord>;
+
+/** A volume that is seen. `pool` is undefined if the pool is not open: the volume can still be unmounted (UP08). */
+export interface OwnedVolume extends SeenVolume {
+  readonly pool: Pool | undefined;
+}
 
 type LookUp<Kind> = (pool: Pool) => Promise<Kind | undefined>;
 
@@ -226,20 +232,19 @@ export class Pools {
   }
 
   /**
-   * Which volume it is that is seen, also when the volume's record is gone.
-   * @param likely which volume it seems to be: the pool that has that one is asked alone, so that no disk is waited for
-   *   but its own
+   * Which volume it is that is seen, also when the volume's record is gone. Its name tells which pool has it: that one
+   * alone is asked, so no other disk is waited for.
    */
-  async volumeSeen(
-    seen: Seen,
-    likely: VolumeId | undefined,
-  ): Promise<(SeenVolume & { readonly pool: Pool }) | undefined> {
-    const first = likely === undefined ? undefined : await this.#poolOf(likely);
+  async volumeSeen(seen: Seen): Promise<OwnedVolume | undefined> {
+    const supervisors = [...this.#supervisors.values()];
+    const isOnlyPoolOpen = supervisors.length === 1 && supervisors[0]?.state.state === 'open';
+    const named = isOnlyPoolOpen ? undefined : volumeByName(seen);
+    const first = named === undefined ? undefined : await this.#poolOf(named.id);
     for (const pool of first === undefined ? this.known() : [first]) {
       const volume = await pool.volumeSeen(seen);
       if (volume !== undefined) return { ...volume, pool };
     }
-    return undefined;
+    return named === undefined ? undefined : { ...named, pool: undefined };
   }
 
   async #poolOf(id: VolumeId): Promise<Pool | undefined> {

@@ -32,6 +32,8 @@ export interface BindMount {
   readonly from: Descriptor;
   readonly target: Descriptor;
   readonly attributes: MountAttributes;
+  /** What is mounted in one of the two later does not appear in the other (mount_namespaces(7)). */
+  readonly isApart?: boolean;
 }
 
 const FSOPEN_CLOEXEC = 1;
@@ -41,6 +43,7 @@ const FSCONFIG_CMD_CREATE = 6;
 const FSMOUNT_CLOEXEC = 1;
 const OPEN_TREE_CLONE = 1;
 const AT_EMPTY_PATH = 0x1000;
+const MS_PRIVATE = 1n << 18n;
 const MOVE_MOUNT_F_EMPTY_PATH = 0x04;
 const MOVE_MOUNT_T_EMPTY_PATH = 0x40;
 const UMOUNT_NOFOLLOW = 8;
@@ -165,8 +168,12 @@ function readMessages(context: Descriptor): string[] {
  * Makes `from` visible at `target` too: a directory, or a file or device node on a file. What is mounted below `from`
  * does not come along. Attributes hold before anybody can see the new mount.
  */
-export async function bindMount(queue: DiskQueue, { from, target, attributes }: BindMount): Promise<void> {
+export async function bindMount(
+  queue: DiskQueue,
+  { attributes, from, isApart = false, target }: BindMount,
+): Promise<void> {
   await using tree = cloneMount(queue, from, {});
+  if (isApart) setMount(tree, { set: 0n, clear: 0n, propagation: MS_PRIVATE }, from.path);
   await placeMount(queue, tree, { target, attributes });
 }
 
@@ -198,10 +205,21 @@ export async function placeMount(
 /** Of a mount that nobody else has yet: there is nothing to wait for. */
 function setAttributes(mount: Descriptor, attributes: MountAttributes, path: string): void {
   const { set, clear } = attributeBits(attributes);
-  if (set === 0n && clear === 0n) return;
+  if (set !== 0n || clear !== 0n) setMount(mount, { set, clear, propagation: 0n }, path);
+}
+
+interface MountChange {
+  readonly set: bigint;
+  readonly clear: bigint;
+  readonly propagation: bigint;
+}
+
+/** struct mount_attr. */
+function setMount(mount: Descriptor, { clear, propagation, set }: MountChange, path: string): void {
   const argument = Buffer.alloc(32);
   argument.writeBigUInt64LE(set, 0);
   argument.writeBigUInt64LE(clear, 8);
+  argument.writeBigUInt64LE(propagation, 16);
   invokeNow(mountSetattrCall, [mount, '', AT_EMPTY_PATH, argument, argument.length], path);
 }
 

@@ -4,6 +4,7 @@ import { type DeviceNumber, sameDevice } from '../block/device.ts';
 import { type SoughtDevice, stackedDevices } from '../block/stacked.ts';
 import { DiskQueue } from '../call/disk-queue.ts';
 import type { FileStatus } from '../file/path.ts';
+import { type DirectoryRoot, findRoot, isAtOrBelow, rootThrough, showsDirectory } from '../mount/directory-root.ts';
 import { isNodeOf, type Mount } from '../mount/mount-table.ts';
 import {
   heldFiles,
@@ -18,6 +19,10 @@ import {
 
 export interface Sought {
   readonly devices: readonly SoughtDevice[];
+  /** Directories that are volumes, on filesystems that have others, too: paths without symbolic links. */
+  readonly directories?: readonly string[];
+  /** Filesystems that are volumes and lie on no device. */
+  readonly filesystems?: readonly Pick<Mount, 'fsType' | 'source'>[];
   /** A mount of the volume that cannot be undone: only what keeps it is sought. */
   readonly busyMountId?: bigint | undefined;
 }
@@ -61,7 +66,7 @@ interface Namespace {
 }
 
 class Search {
-  readonly #sought: Sought;
+  readonly #sought: Required<Sought>;
   readonly #findings: Finding[] = [];
   /** Ids of mounts of the volume, in any namespace: no two mounts of a node have the same id. */
   readonly #mountIds = new Set<bigint>();
@@ -69,12 +74,15 @@ class Search {
   readonly #busyIds = new Set<bigint>();
   /** Of the volume's filesystem, as the mount table has it; btrfs has a number that is no device's. */
   readonly #filesystems: DeviceNumber[] = [];
+  #directories: readonly DirectoryRoot[] = [];
+  /** Mounts of the filesystems that sought directories lie on, by their ids, in any namespace. */
+  readonly #mountsAround = new Map<bigint, Mount>();
   readonly #targets = new Set<string>();
   #busyMount: Mount | undefined;
   #isStopped = false;
 
   constructor(sought: Sought) {
-    this.#sought = sought;
+    this.#sought = { directories: [], filesystems: [], busyMountId: undefined, ...sought };
     if (sought.busyMountId !== undefined) this.#busyIds.add(sought.busyMountId);
   }
 
@@ -88,9 +96,14 @@ class Search {
   }
 
   async run(scope: SearchScope): Promise<void> {
+    if (this.#sought.directories.length > 0) {
+      const table = await mountTableOf(queue, process.pid);
+      this.#directories = this.#sought.directories.flatMap((path) => findRoot(table, path) ?? []);
+    }
     const namespaces = await this.#namespaces();
     for (const namespace of namespaces) await this.#lookAtMounts(namespace);
-    const stacked = await stackedDevices(queue, this.#sought.devices, this.#targets);
+    const directories = [...this.#targets, ...this.#sought.directories];
+    const stacked = await stackedDevices(queue, this.#sought.devices, directories);
     for (const path of stacked) this.#findings.push({ holder: { kind: 'device', path }, keepsBusyMount: true });
     if (scope === 'mounts') return;
     const pids = namespaces.flatMap((namespace) => namespace.pids);
@@ -121,6 +134,10 @@ class Search {
     const mounts = table.filter((mount) => this.#isMountOfVolume(mount) || this.#isNodeOfVolume(mount));
     this.#busyMount ??= table.find(({ id }) => id === this.#sought.busyMountId);
     for (const mount of mounts) this.#remember(mount);
+    for (const mount of table) {
+      const isAround = this.#directories.some(({ device }) => sameDevice(device, mount.device));
+      if (isAround) this.#mountsAround.set(mount.id, mount);
+    }
     const own = new Set(mounts.map(({ id }) => id));
     const upon = table.filter(({ id, parentId }) => own.has(parentId) && !own.has(id));
     if (mounts.length === 0) return;
@@ -133,9 +150,17 @@ class Search {
   }
 
   #isMountOfVolume(mount: Mount): boolean {
-    return this.#sought.devices.some(
-      ({ device, devicePath }) =>
-        sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath),
+    return this.#isWholeFilesystem(mount) || this.#directories.some((each) => showsDirectory(mount, each));
+  }
+
+  #isWholeFilesystem(mount: Mount): boolean {
+    const { devices, filesystems } = this.#sought;
+    return (
+      filesystems.some(({ fsType, source }) => mount.fsType === fsType && mount.source === source) ||
+      devices.some(
+        ({ device, devicePath }) =>
+          sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath),
+      )
     );
   }
 
@@ -145,10 +170,8 @@ class Search {
 
   #remember(mount: Mount): void {
     this.#mountIds.add(mount.id);
-    if (!this.#isNodeOfVolume(mount)) {
-      this.#filesystems.push(mount.device);
-      this.#targets.add(mount.target);
-    }
+    if (this.#isWholeFilesystem(mount)) this.#filesystems.push(mount.device);
+    if (!this.#isNodeOfVolume(mount)) this.#targets.add(mount.target);
     const group = this.#busyMount?.peerGroup;
     if (group !== undefined && (mount.peerGroup === group || mount.masterGroup === group)) this.#busyIds.add(mount.id);
   }
@@ -157,9 +180,11 @@ class Search {
     if (this.#isStopped) return;
     const files = await heldFiles(queue, pid);
     for (const { link, status } of files) {
-      if (status !== undefined && !this.#isOnVolume(status)) continue;
+      const isOnVolume = status !== undefined && this.#isOnVolume(status);
+      if (status !== undefined && !isOnVolume && !this.#mountsAround.has(status.mountId)) continue;
       const path = await targetOf(queue, link);
       if (path === undefined) continue;
+      if (status !== undefined && !isOnVolume && !this.#isInDirectory(path, status.mountId)) continue;
       // A filesystem that answers with errors: what is left to go by is the path.
       if (status === undefined && ![...this.#targets].some((target) => isAtOrBelow(path, target))) continue;
       const keeps = status === undefined ? this.#isBelowBusyMount(path) : this.#busyIds.has(status.mountId);
@@ -168,14 +193,33 @@ class Search {
   }
 
   async #lookAtMemory(pid: number): Promise<void> {
-    if (this.#isStopped || this.#filesystems.length === 0) return;
+    if (this.#isStopped || (this.#filesystems.length === 0 && this.#mountsAround.size === 0)) return;
     // It may wait for a page of its own memory, and who looks at that would wait too.
     if ((await processState(queue, pid))?.isUninterruptible !== false) return;
     const mappings = await mappedFiles(queue, pid);
-    const mapping = mappings.find(({ device }) => this.#filesystems.some((each) => sameDevice(each, device)));
-    if (mapping === undefined) return;
-    const mountId = await mountIdBehind(queue, mapping.link);
-    await this.#addProcess(pid, mapping.path, mountId !== undefined && this.#busyIds.has(mountId));
+    for (const { device, link, path } of mappings) {
+      const isOnVolume = this.#filesystems.some((each) => sameDevice(each, device));
+      if (!isOnVolume && !this.#mayBeInDirectory(path)) continue;
+      const mountId = await mountIdBehind(queue, link);
+      if (!isOnVolume && (mountId === undefined || !this.#isInDirectory(path, mountId))) continue;
+      return this.#addProcess(pid, path, mountId !== undefined && this.#busyIds.has(mountId));
+    }
+  }
+
+  /** Whether a file is in a sought directory, through whichever mount it was opened. */
+  #isInDirectory(path: string, mountId: bigint): boolean {
+    const mount = this.#mountsAround.get(mountId);
+    const root = mount && rootThrough(mount, path);
+    return mount !== undefined && root !== undefined && this.#isRootSought({ device: mount.device, root });
+  }
+
+  /** The same of a file whose mount is not known yet. */
+  #mayBeInDirectory(path: string): boolean {
+    return [...this.#mountsAround.keys()].some((mountId) => this.#isInDirectory(path, mountId));
+  }
+
+  #isRootSought(place: DirectoryRoot): boolean {
+    return this.#directories.some((directory) => showsDirectory(place, directory));
   }
 
   #isOnVolume({ device, mountId, represents }: FileStatus): boolean {
@@ -194,10 +238,6 @@ class Search {
     if (state === undefined || this.#isStopped) return;
     this.#findings.push({ holder: { kind: 'process', pid, command: state.command, path }, keepsBusyMount });
   }
-}
-
-function isAtOrBelow(path: string, directory: string): boolean {
-  return path === directory || path.startsWith(`${directory}/`);
 }
 
 async function memberOf(pid: number): Promise<NamespaceMember> {

@@ -1,11 +1,10 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
-import { attachedDevices } from '../../pool/attached-device.ts';
+import { mountsOf } from '../../pool/attached-mounts.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { ObjectQueue } from '../../volume/object-queue.ts';
-import { mountsOfDevices } from '../path/observe.ts';
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
@@ -82,6 +81,7 @@ export class LateRemovals {
 
 /** Whether anything of the volume is mounted in this mount namespace. */
 export async function isSeenHere(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<boolean> {
-  const shows = await mountsOfDevices(queue, await attachedDevices(pool, id));
-  return (await readMountTable(queue)).some(shows);
+  const attached = await pool.attached(id);
+  const table = await readMountTable(queue);
+  return table.some(await mountsOf(queue, attached, table));
 }

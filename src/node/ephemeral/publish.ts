@@ -55,6 +55,9 @@ function specFor(request: EphemeralRequest, pool: Pool, notes: Notes): VolumeSpe
   const { capability } = demand;
   const fsType = request.fsType ?? pool.defaultFilesystem;
   const { filesystems } = pool.traits;
+  if (filesystems.length === 0) {
+    throw new InvalidArgument(`Pool ${pool.name} has no inline volumes: they need a filesystem of their own.`);
+  }
   if (!filesystems.includes(fsType)) {
     throw new InvalidArgument(`Pool ${pool.name} has no ${fsType}, only ${filesystems.join(', ')}.`);
   }

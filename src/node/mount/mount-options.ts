@@ -1,4 +1,5 @@
 import type { MountAttributes } from '../../kernel/mount/mount.ts';
+import type { VolumeContent } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 
 /*
@@ -18,6 +19,9 @@ export interface MountOptions {
 
 /** All attributes of a mount, none left to chance. */
 export type AttributeState = Required<MountAttributes>;
+
+/** How a mount is to be. What is not said is as the mounted directory's own filesystem has it. */
+export type WantedAttributes = MountAttributes & Pick<AttributeState, 'readonly'>;
 
 /** What the kernel gives a mount that asks for nothing. */
 const defaultAttributes: AttributeState = {
@@ -88,20 +92,34 @@ function wordsOf(flag: string): string[] {
 }
 
 function parseParameter(word: string): FilesystemParameter {
-  const equals = word.indexOf('=');
-  const key = equals < 0 ? word : word.slice(0, equals);
+  const parameter = parseOption(word);
+  const [key] = parameter;
   if (refusedKeys.has(key) || refusedPrefixes.some((prefix) => key.startsWith(prefix))) {
     throw new InvalidArgument(
       'mount_flags has a word that would change what is mounted, where, or how mounts propagate (such as bind, remount, loop, shared or subvol). Leave it out.',
     );
   }
   if (key === '' || word.includes('\0')) throw new InvalidArgument('mount_flags has a word that is no mount option.');
-  return equals < 0 ? [key] : [key, word.slice(equals + 1)];
+  return parameter;
+}
+
+/** An option for a filesystem, of which nothing is doubted. */
+export function parseOption(word: string): FilesystemParameter {
+  const equals = word.indexOf('=');
+  return equals < 0 ? [word] : [word.slice(0, equals), word.slice(equals + 1)];
 }
 
 /** The attributes that a mount made with these has in the end. */
 export function completeAttributes(attributes: MountAttributes): AttributeState {
   return { ...defaultAttributes, ...attributes };
+}
+
+/**
+ * How a volume is to be mounted. A directory lies on a filesystem that an operator has mounted: if that is nosuid, say,
+ * then so is the volume, unless it is asked for otherwise.
+ */
+export function wantedAttributes(content: VolumeContent, asked: WantedAttributes): WantedAttributes {
+  return content.type === 'directory' ? asked : completeAttributes(asked);
 }
 
 /** The attributes that a mount has, from its options in the mount table (proc_pid_mountinfo(5), field 6). */
@@ -112,11 +130,9 @@ export function attributesShown(options: readonly string[]): AttributeState {
   return completeAttributes(shown);
 }
 
-export function sameAttributes(a: AttributeState, b: AttributeState): boolean {
-  return JSON.stringify(inOrder(a)) === JSON.stringify(inOrder(b));
-}
+const attributeNames = ['readonly', 'nosuid', 'nodev', 'noexec', 'nodiratime', 'nosymfollow', 'atime'] as const;
 
-function inOrder(attributes: AttributeState): unknown[] {
-  const { readonly, nosuid, nodev, noexec, nodiratime, nosymfollow, atime } = attributes;
-  return [readonly, nosuid, nodev, noexec, nodiratime, nosymfollow, atime];
+/** Whether a mount is as it is to be. */
+export function hasAttributes(shown: AttributeState, wanted: WantedAttributes): boolean {
+  return attributeNames.every((name) => wanted[name] === undefined || wanted[name] === shown[name]);
 }

@@ -17,14 +17,14 @@ import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
-import type { AttributeState, FilesystemParameter } from './mount-options.ts';
+import type { FilesystemParameter, WantedAttributes } from './mount-options.ts';
 import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize } from './superblock.ts';
 
 /** A filesystem volume that is to be mounted. */
 export interface VolumeMount {
   readonly volumeId: VolumeId;
   readonly fsType: FilesystemType;
-  readonly attributes: AttributeState;
+  readonly attributes: WantedAttributes;
   readonly parameters: readonly FilesystemParameter[];
   readonly target: Descriptor;
   /** What must be done before anything is mounted; the volume is attached meanwhile. */

@@ -6,7 +6,8 @@ import { shortPath } from '../../volume/short-path.ts';
 import { type StepName, step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
 import { busyMount, holdersOf } from '../path/busy.ts';
-import { identify, LazyMountTable, mountsBelow, type Observation } from '../path/observe.ts';
+import { mountsBelow } from '../path/mounts.ts';
+import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, type Place } from '../path/path-handle.ts';
 
 /** More mounts than this on one path are no leftovers of ours. */

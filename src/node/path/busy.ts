@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { findHolders } from '../../kernel/process/holders.ts';
+import { findHolders, type Sought } from '../../kernel/process/holders.ts';
 import type { AttachedDevice } from '../../pool/pool.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import { describeHolders, type FoundHolders } from '../../volume/holder.ts';
@@ -7,7 +7,7 @@ import type { Mounted } from './observe.ts';
 
 /** Who keeps a mount that cannot be undone. */
 export function holdersOf(mounted: Mounted | undefined): Promise<FoundHolders> {
-  return findHolders({ devices: devicesOf(mounted), busyMountId: mounted?.mount.id }, 'all');
+  return findHolders({ ...soughtIn(mounted), busyMountId: mounted?.mount.id }, 'all');
 }
 
 /** Why a mount cannot be undone. */
@@ -42,9 +42,13 @@ async function holdersOfDevice(device: AttachedDevice): Promise<FoundHolders> {
   return { holders: holders.filter((holder) => holder.kind !== 'process' || holder.pid !== process.pid), isComplete };
 }
 
-function devicesOf(mounted: Mounted | undefined) {
-  if (mounted?.device === undefined) return [];
-  const { access, device, mount } = mounted;
+function soughtIn(mounted: Mounted | undefined): Sought {
+  if (mounted === undefined) return { devices: [] };
+  const { access, device, mount, owner } = mounted;
   // Of a device node that is mounted on a file, the mount table has the name that it has in /dev.
-  return [{ device, devicePath: access === 'block' ? `/dev/${basename(mount.root)}` : mount.source }];
+  if (access === 'block') return { devices: device ? [{ device, devicePath: `/dev/${basename(mount.root)}` }] : [] };
+  const isDirectory = mount.root !== '/' && owner?.isWhole === true;
+  if (isDirectory) return { devices: [], directories: [mount.target] };
+  if (device === undefined) return { devices: [], filesystems: [{ fsType: mount.fsType, source: mount.source }] };
+  return { devices: [{ device, devicePath: mount.source }] };
 }

@@ -11,11 +11,14 @@ export async function filesystemCondition(queue: DiskQueue, { handle, mounted }:
   if (mounted.access === 'block') return healthy;
   if (handle.isBroken)
     return abnormal('The filesystem has shut down after I/O errors; see the kernel log of the node.');
+  // What is mounted from elsewhere may be read-only on purpose.
+  if (mounted.device === undefined) return healthy;
   const stopped = stoppedCondition(mounted.mount);
   if (stopped !== undefined) return stopped;
   const errors = mounted.mount.fsType === 'ext4' ? await recordedErrors(queue, mounted.mount.source) : 0;
-  if (errors > 0) return abnormal(`ext4 has recorded ${errors} errors: back up the data, unstage it and run e2fsck.`);
-  return healthy;
+  if (errors === 0) return healthy;
+  const where = mounted.mount.root === '/' ? 'unstage it' : "unmount its pool's filesystem";
+  return abnormal(`ext4 has recorded ${errors} errors: back up the data, ${where} and run e2fsck.`);
 }
 
 const healthy: Condition = { abnormal: false, message: 'The filesystem is healthy.' };

@@ -3,7 +3,7 @@ import { deviceSizeBytes } from '../../kernel/block/block.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { conditionIn, silentAfterMs, silentCondition } from '../../pool/condition.ts';
-import type { Condition } from '../../pool/pool.ts';
+import type { Condition, QuotaUsage } from '../../pool/pool.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
@@ -61,7 +61,7 @@ async function measure(context: NodeContext, id: VolumeId, path: string): Promis
   const pool = located.mounted.owner?.pool;
   const queue = pool?.queue ?? context.queue;
   const [usage, own] = await Promise.all([
-    measureUsage(queue, located).catch(() => undefined),
+    measureUsage(queue, located, id).catch(() => undefined),
     filesystemCondition(context.queue, located),
   ]);
   // Asked last: what it says of a disk that hung must not outlast that.
@@ -79,8 +79,15 @@ const unreadable: Condition = {
   message: 'The volume answers with errors; see the kernel log of the node.',
 };
 
-function measureUsage(queue: DiskQueue, { handle, mounted }: Located): Promise<readonly Usage[]> {
-  return mounted.access === 'block' ? deviceUsage(queue, handle.descriptor) : filesystemUsage(queue, handle.descriptor);
+async function measureUsage(queue: DiskQueue, { handle, mounted }: Located, id: VolumeId): Promise<readonly Usage[]> {
+  if (mounted.access === 'block') return deviceUsage(queue, handle.descriptor);
+  const quota = await mounted.owner?.pool?.quotaUsage(id);
+  return quota === undefined ? filesystemUsage(queue, handle.descriptor) : usageOf(quota);
+}
+
+function usageOf({ bytes, inodes }: QuotaUsage): readonly Usage[] {
+  const usage: Usage = { unit: 'BYTES', ...bytes };
+  return inodes === undefined ? [usage] : [usage, { unit: 'INODES', ...inodes }];
 }
 
 async function deviceUsage(queue: DiskQueue, device: Descriptor): Promise<readonly Usage[]> {

@@ -1,14 +1,15 @@
-import { sameDevice } from '../../kernel/block/device.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import { attachedDevices } from '../../pool/attached-device.ts';
+import { mountsOf } from '../../pool/attached-mounts.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { allowsSeveralTargets } from '../../volume/capability.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { NodeContext } from '../context.ts';
-import { completeAttributes } from '../mount/mount-options.ts';
+import { completeAttributes, wantedAttributes } from '../mount/mount-options.ts';
 import { settleBoth } from '../mount/settle-both.ts';
-import { identify, LazyMountTable, mountsOfDevices, type Observation, otherPaths } from '../path/observe.ts';
+import { otherPaths, showsSameAs } from '../path/mounts.ts';
+import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, openPlace, type PathHandle, type Place } from '../path/path-handle.ts';
 import { isReadonlyDevice } from '../path/sysfs.ts';
 import type { TargetPath } from '../path/target.ts';
@@ -94,7 +95,10 @@ async function observe(
 
 function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: VolumeRecord): WantedMount {
   if (content.type === 'block') return { access: 'block', attributes: completeAttributes({ readonly: isReadonly }) };
-  return { access: 'mount', attributes: completeAttributes({ ...demand.options.attributes, readonly: isReadonly }) };
+  return {
+    access: 'mount',
+    attributes: wantedAttributes(content, { ...demand.options.attributes, readonly: isReadonly }),
+  };
 }
 
 /** Where else the volume can be seen on this node (PB06, PB08). */
@@ -107,9 +111,9 @@ async function publishedAt(
   const stagedMount = scene.staged.mounted?.mount;
   if (stagedMount === undefined) return [];
   const shows =
-    content.type === 'mount'
-      ? (mount: Mount) => sameDevice(mount.device, stagedMount.device)
-      : await mountsOfDevices(queue, await attachedDevices(pool, id));
+    content.type === 'block'
+      ? await mountsOf(queue, await pool.attached(id), await scene.mounts.read())
+      : showsSameAs(stagedMount);
   return placesBesides(scene, shows);
 }
 
@@ -128,7 +132,8 @@ async function publishedOtherwise(
     })),
   );
   const otherwise = devices.filter(({ readonly }) => readonly !== attributes.readonly);
-  return otherwise.length === 0 ? [] : placesBesides(scene, await mountsOfDevices(queue, otherwise));
+  if (otherwise.length === 0) return [];
+  return placesBesides(scene, await mountsOf(queue, otherwise, await scene.mounts.read()));
 }
 
 /** Besides its staging path and the target. */

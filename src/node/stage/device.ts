@@ -4,13 +4,13 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../../kernel/file/path.ts';
 import { bindMount, unmountAt } from '../../kernel/mount/mount.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
-import { attachDevice, attachedDevices } from '../../pool/attached-device.ts';
+import { attachDevice } from '../../pool/attached-device.ts';
+import { mountsOf } from '../../pool/attached-mounts.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { Aborted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
-import { mountsOfDevices } from '../path/observe.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 
 /** Opens the node of a device, to be shown elsewhere. */
@@ -58,10 +58,10 @@ export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceS
  * unmount and its detach; earlier versions made a second one for read-only targets.
  */
 export async function detachUnseen(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<void> {
-  const devices = await attachedDevices(pool, id);
-  if (devices.length === 0) return;
+  const attached = await pool.attached(id);
+  if (attached.length === 0) return;
   const table = await readMountTable(queue);
-  for (const device of devices) {
-    if (!table.some(await mountsOfDevices(queue, [device]))) await pool.detach(device);
+  for (const each of attached) {
+    if (!table.some(await mountsOf(queue, [each], table))) await pool.detach(each);
   }
 }

@@ -1,10 +1,11 @@
 import { statusOf } from '../../kernel/file/path.ts';
 import { cloneMount } from '../../kernel/mount/mount.ts';
 import type { Pool } from '../../pool/pool.ts';
-import { AlreadyExists, FailedPrecondition, InternalError, InvalidArgument } from '../../volume/errors.ts';
+import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
+import { mountDirectory } from '../mount/mount-directory.ts';
 import { growStaged, mountVolume } from '../mount/mount-volume.ts';
 import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
@@ -33,7 +34,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   using handle = await openHandle(context.queue, place);
   const wanted = wantedWhenStaged(content, demand);
   const observed = await identify(context, new LazyMountTable(context.queue), handle, volumeId);
-  if (content.type === 'mount') requireDirectory(observed, staging.path);
+  if (content.type !== 'block') requireDirectory(observed, staging.path);
   const noted = notedStage(note, staging.path, digest);
   const plan = planStage({
     volumeId,
@@ -59,22 +60,26 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
     return undefined;
   }
   if (handle === undefined) throw missing(staging.path);
-  if (content.type === 'directory') throw new InternalError(`volume ${volumeId} is a directory.`);
+  const demanded = { volumeId, target: handle.descriptor, parameters: demand.options.parameters, ...wanted };
+  if (content.type === 'directory') {
+    if (plan === 'nothing') return undefined;
+    await mountDirectory(pool, { ...demanded, beforehand: () => write() }).catch(withdrawNote);
+    return undefined;
+  }
   const { fsType } = content;
-  const { parameters } = demand.options;
-  const options = notes.digestOfOptions(parameters);
+  const options = notes.digestOfOptions(demand.options.parameters);
   if (plan === 'nothing') {
     // Noted as staged like this, by a try that died before it could note the options.
     if (noted === 'same' && earlierOptions !== options) await write(options);
     return await growAgain(pool, fsType, observed, handle);
   }
-  const { attributes } = wanted;
   const hasNewParameters = earlierOptions !== undefined && earlierOptions !== options;
   // Before anything is mounted: a mount beside an older call's note would look like that call's work.
   const beforehand = () => write(hasNewParameters ? earlierOptions : options);
-  const mount = { volumeId, fsType, parameters, attributes, target: handle.descriptor, beforehand, hasNewParameters };
-  // Awaited here: the place and the look are held open until then.
-  const { notGrown } = await mountVolume(pool, mount).catch(withdrawNote);
+  // Awaited here: the place and the handle are held open until then.
+  const { notGrown } = await mountVolume(pool, { ...demanded, fsType, beforehand, hasNewParameters }).catch(
+    withdrawNote,
+  );
   if (hasNewParameters) await write(options);
   return notGrown;
 }

@@ -2,7 +2,7 @@ import type { VolumeContent } from '../../volume/capability.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { NodeContext } from '../context.ts';
-import { completeAttributes } from '../mount/mount-options.ts';
+import { completeAttributes, wantedAttributes } from '../mount/mount-options.ts';
 import type { StageNote } from '../notes.ts';
 import { identify, LazyMountTable } from '../path/observe.ts';
 import { openHandle, openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';
@@ -11,8 +11,8 @@ import type { Noted, WantedMount } from '../plan.ts';
 import type { Demand } from '../request.ts';
 
 /**
- * Where a staged volume is to be seen: a filesystem on the staging directory itself, a device in it, as a file with the
- * volume's id.
+ * Where a staged volume is to be seen: a filesystem or a directory on the staging directory itself, a device in it, as a
+ * file with the volume's id.
  * @returns undefined if the directory is missing
  */
 export function openStagingPlace(
@@ -21,13 +21,13 @@ export function openStagingPlace(
   content: VolumeContent,
   volumeId: VolumeId,
 ): Promise<Place | undefined> {
-  return content.type === 'mount' ? openPlace(queue, staging) : openPlaceIn(queue, staging, volumeId);
+  return content.type === 'block' ? openPlaceIn(queue, staging, volumeId) : openPlace(queue, staging);
 }
 
 /** How a volume is mounted at its staging path. Of a block volume's device it is not said whether it takes writes. */
 export function wantedWhenStaged(content: VolumeContent, { isReadonly, options }: Demand): WantedMount {
   if (content.type === 'block') return { access: 'block', attributes: completeAttributes({}) };
-  return { access: 'mount', attributes: completeAttributes({ ...options.attributes, readonly: isReadonly }) };
+  return { access: 'mount', attributes: wantedAttributes(content, { ...options.attributes, readonly: isReadonly }) };
 }
 
 /** What the note says about a stage at this path. */

@@ -1,8 +1,10 @@
 import { sameDevice } from '../../kernel/block/device.ts';
 import { removeFileAt, statusOf } from '../../kernel/file/path.ts';
-import type { Mount } from '../../kernel/mount/mount-table.ts';
+import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
 import { attachedDevices } from '../../pool/attached-device.ts';
+import { mountsOf } from '../../pool/attached-mounts.ts';
+import type { OwnedVolume } from '../../pool/pools.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
@@ -11,7 +13,8 @@ import type { NodeContext } from '../context.ts';
 import { findIfPossible } from '../find.ts';
 import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';
 import type { Notes } from '../notes.ts';
-import { LazyMountTable, type Mounted, mountsOfDevices, type Owner, otherPaths } from '../path/observe.ts';
+import { otherPaths, showsSameAs } from '../path/mounts.ts';
+import type { LazyMountTable, Mounted } from '../path/observe.ts';
 import { openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planUnstage } from '../plan.ts';
@@ -77,7 +80,9 @@ function unmountStaged(
 ): Promise<Unmounted> {
   return unmountStack(context, place, volumeId, 'unstage/unmount', async (observed, mounts) => {
     if (observed.mounted !== undefined && observed.mounted.access !== access) return 'stop';
-    const publishedAt = observed.mounted === undefined ? [] : await othersOf(context, observed.mounted, mounts);
+    const { mounted } = observed;
+    const isForeign = mounted?.access === 'mount' && mounted.owner?.id !== volumeId;
+    const publishedAt = mounted === undefined || isForeign ? [] : await othersOf(context, mounted, mounts);
     const plan = planUnstage({ volumeId, path, at: observed.occupant, publishedAt });
     if (plan !== 'unmount') return 'stop';
     if (access === 'mount') await trimWhileQuick(observed.mounted?.owner);
@@ -86,21 +91,19 @@ function unmountStaged(
 }
 
 /** The last moment at which the filesystem can tell what is free. Whatever comes of it, the unstage goes on. */
-async function trimWhileQuick(owner: Owner | undefined): Promise<void> {
+async function trimWhileQuick(owner: OwnedVolume | undefined): Promise<void> {
   if (owner?.pool === undefined || owner.pool.trimming === 'off') return;
   await owner.pool.trim(owner.id, { fromBytes: 0n, budgetMs: trimBudgetMs }).catch(() => undefined);
 }
 
-/** Where else what is mounted can be seen: the same filesystem, or a node of one of the volume's devices. */
+/** Where else what is mounted can be seen: the same filesystem or directory, or a node of one of the volume's devices. */
 async function othersOf(context: NodeContext, mounted: Mounted, mounts: LazyMountTable): Promise<string[]> {
   const { access, mount, owner } = mounted;
   const table = await mounts.read();
-  if (access === 'mount') {
-    return otherPaths(table, (other) => sameDevice(other.device, mount.device), { mounts: [mount] });
-  }
+  if (access === 'mount') return otherPaths(table, showsSameAs(mount), { mounts: [mount] });
   // Read-only targets show another device of the volume (PB14). Which ones it has, only its pool can tell.
-  const devices = owner?.pool === undefined ? [] : await attachedDevices(owner.pool, owner.id);
-  const showsDevice = await mountsOfDevices(context.queue, devices);
+  const attached = owner?.pool === undefined ? [] : await owner.pool.attached(owner.id);
+  const showsDevice = await mountsOf(context.queue, attached, table);
   const showsNode = (other: Mount) => sameDevice(other.device, mount.device) && other.root === mount.root;
   return otherPaths(table, (other) => showsNode(other) || showsDevice(other), { mounts: [mount] });
 }
@@ -123,10 +126,10 @@ async function tidyUp(context: NodeContext, id: VolumeId, path: string): Promise
   const found = await findIfPossible(context, id);
   if (found === undefined) return;
   const { pool, record } = found;
-  const devices = await attachedDevices(pool, id);
-  if (devices.length === 0) return;
-  const shows = await mountsOfDevices(context.queue, devices);
-  const publishedAt = otherPaths(await new LazyMountTable(context.queue).read(), shows, {});
+  const attached = await pool.attached(id);
+  if (attached.length === 0) return;
+  const table = await readMountTable(context.queue);
+  const publishedAt = otherPaths(table, await mountsOf(context.queue, attached, table), {});
   planUnstage({ volumeId: id, path, at: { kind: 'nothing' }, publishedAt });
   if (record.content.type === 'block') await detachUnseen(context.queue, pool, id);
 }

@@ -49,7 +49,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a staging path is a directory',
     ...stage,
-    text: "  if (content.type === 'mount') requireDirectory(observed, staging.path);\n",
+    text: "  if (content.type !== 'block') requireDirectory(observed, staging.path);\n",
     replacement: '',
     only: 'ST08',
   },
@@ -162,7 +162,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device that is shown elsewhere in the other way is told',
     ...publish,
-    text: 'return otherwise.length === 0 ? [] : placesBesides',
+    text: 'if (otherwise.length === 0) return [];',
     replacement: 'return otherwise.length >= 0 ? [] : placesBesides',
     killer: 'test/grpc/node-block.test.ts',
     only: 'never read-only beside writable',
@@ -170,8 +170,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'what is published is told before it is unstaged',
     ...unstage,
-    text: 'const publishedAt = observed.mounted === undefined ? [] : await',
-    replacement: 'const publishedAt = observed.mounted !== null ? [] : await',
+    text: 'const publishedAt = mounted === undefined || isForeign ? [] : await',
+    replacement: 'const publishedAt = mounted !== null ? [] : await',
     only: 'US06: refuses while published',
   },
   {
@@ -200,14 +200,14 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device that is seen somewhere stays',
     ...block,
-    text: 'if (!table.some(await mountsOfDevices(queue, [device]))) await',
+    text: 'if (!table.some(await mountsOf(queue, [each], table))) await',
     replacement: 'if (table.length > 0) await',
     only: 'PB06, PB09',
   },
   {
     name: 'a device that nobody sees goes',
     ...block,
-    text: 'if (!table.some(await mountsOfDevices(queue, [device]))) await',
+    text: 'if (!table.some(await mountsOf(queue, [each], table))) await',
     replacement: 'if (table.length < 0) await',
     only: 'US05: leaves the directory',
   },

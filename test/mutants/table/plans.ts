@@ -170,7 +170,7 @@ export type EphemeralFacts`,
   {
     name: 'a mount is compared with what is asked for',
     ...plan,
-    text: 'return sameAttributes(at.attributes, wanted.attributes);',
+    text: 'return hasAttributes(at.attributes, wanted.attributes);',
     replacement: 'return true;',
   },
   {

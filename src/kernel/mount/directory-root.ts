@@ -1,0 +1,47 @@
+import { type DeviceNumber, sameDevice } from '../block/device.ts';
+import type { Mount } from './mount-table.ts';
+
+/** What mount tables call a directory: its filesystem, and its path there. */
+export interface DirectoryRoot {
+  readonly device: DeviceNumber;
+  readonly root: string;
+}
+
+/** Whether a path is that of the directory, or leads into it. */
+export function isAtOrBelow(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`);
+}
+
+/** Whether a mount shows the directory, or one in it. */
+export function showsDirectory({ device, root }: Pick<Mount, 'device' | 'root'>, directory: DirectoryRoot): boolean {
+  return sameDevice(device, directory.device) && isAtOrBelow(root, directory.root);
+}
+
+/** The path in its filesystem of what lies at a path, through this mount; undefined: it lies elsewhere. */
+export function rootThrough({ root, target }: Pick<Mount, 'root' | 'target'>, path: string): string | undefined {
+  if (!isAtOrBelow(path, target)) return undefined;
+  const rest = target === '/' ? path : path.slice(target.length);
+  if (rest === '' || rest === '/') return root;
+  return root === '/' ? rest : root + rest;
+}
+
+/**
+ * What the mount table calls the directory at a path without symbolic links, found as the kernel finds it: from the root
+ * on, mount after mount. The table is all that is asked, so a dead disk is in nobody's way.
+ */
+export function findRoot(table: readonly Mount[], path: string): DirectoryRoot | undefined {
+  const ids = new Set(table.map(({ id }) => id));
+  const onTheWay = table.filter(({ target }) => isAtOrBelow(path, target));
+  let mount = onTheWay.find(({ parentId, target }) => target === '/' && !ids.has(parentId));
+  for (let upon = mount; upon !== undefined; ) {
+    mount = upon;
+    upon = nearest(onTheWay.filter(({ id, parentId }) => parentId === mount?.id && id !== mount.id));
+  }
+  const root = mount && rootThrough(mount, path);
+  return mount === undefined || root === undefined ? undefined : { device: mount.device, root };
+}
+
+/** Of mounts in one mount, the one that the way comes to first. */
+function nearest(mounts: readonly Mount[]): Mount | undefined {
+  return mounts.toSorted((a, b) => a.target.length - b.target.length)[0];
+}
