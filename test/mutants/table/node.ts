@@ -379,8 +379,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'errors that ext4 has recorded are told in the condition',
     ...condition,
-    text: '  if (errors > 0) return',
-    replacement: '  if (errors > 1_000_000) return',
+    text: '  if (errors === 0) return healthy',
+    replacement: '  if (errors < 1_000_000) return healthy',
     only: 'VS08',
   },
   {
