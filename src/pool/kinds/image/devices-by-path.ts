@@ -38,7 +38,7 @@ export function seenVolume(id: VolumeId, { mount }: Seen): SeenVolume {
 }
 
 /** The volume that a device shows the image of. */
-function volumeByPath(device: DeviceNumber): VolumeId | undefined {
+export function volumeByPath(device: DeviceNumber): VolumeId | undefined {
   return volumeIdInPath(loopBackingPath(device) ?? '');
 }
 
