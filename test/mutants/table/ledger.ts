@@ -4,6 +4,7 @@ const ledger = { file: 'src/pool/space/space-ledger.ts', killer: 'test/pool/spac
 const holds = { file: 'src/pool/space/space-holds.ts', killer: 'test/pool/space.test.ts' } as const;
 const observer = { file: 'src/pool/space/space-observer.ts', killer: 'test/pool/space.test.ts' } as const;
 const volume = { file: 'src/pool/space/volume-space.ts', killer: 'test/pool/space.test.ts' } as const;
+const creation = { file: 'src/pool/catalog/creation.ts', killer: 'test/contract/image.test.ts' } as const;
 const volumes = { file: 'src/pool/catalog/volumes.ts', killer: 'test/contract/image.test.ts' } as const;
 const cuts = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/pool/space.test.ts' } as const;
 
@@ -18,15 +19,16 @@ const refused = 'more than is available is refused';
 export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a new volume asks for its space',
-    ...volumes,
+    ...creation,
     text: '      newBytes: larger(0n, spec.sizeBytes - copiedBytes),\n',
     replacement: '      newBytes: 0n * larger(0n, spec.sizeBytes - copiedBytes),\n',
     only: refused,
   },
   {
     name: 'a thick volume asks for its blocks',
-    ...volumes,
-    text: '      provisioning: spec.provisioning,\n      taken:',
+    ...creation,
+    text: `      provisioning: spec.provisioning,
+      taken:`,
     replacement: '      taken:',
     killer: 'test/pool/space.test.ts',
     only: 'thick from the start',
@@ -49,15 +51,15 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'what a refused call took is free again',
     ...volumes,
-    text: "      if (record.provisioning === 'thin') await this.#releaseUnwritten(record).catch(() => undefined);\n",
+    text: "      if (record.provisioning === 'thin') await thickness.makeThin(record).catch(() => undefined);\n",
     replacement: '',
     killer: 'test/pool/space.test.ts',
     only: 'somebody else was faster',
   },
   {
     name: 'a clone counts what its source may have to write anew',
-    ...volumes,
-    text: "sourceIds: source?.type === 'volume' && !isCopy ? [source.id] : [],",
+    ...creation,
+    text: 'sourceIds: cloned?.volumeId !== undefined && !isCopy ? [cloned.volumeId] : [],',
     replacement: 'sourceIds: [],',
     killer: 'test/pool/space-meanwhile.test.ts',
     only: 'a clone that shares',
@@ -65,7 +67,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a snapshot counts what its source may have to write anew',
     ...cuts,
-    text: 'return { newBytes: 0n, sourceIds: drafts.map(({ source }) => source.id) };',
+    text: 'return { newBytes: 0n, sourceIds: takings.map(({ source }) => source.id) };',
     replacement: 'return { newBytes: 0n, sourceIds: [] };',
     only: second,
   },
@@ -79,14 +81,14 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'what is written while a snapshot is cut is asked for',
     ...cuts,
-    text: "      if (this.#parts.maker.cloning === 'reflink') await held.confirm();\n",
+    text: "      if (backend.traits.snapshots === 'reflink') await held.confirm();\n",
     replacement: '',
     killer: 'test/pool/space-meanwhile.test.ts',
   },
   {
     name: 'what is written while a clone is made is asked for',
-    ...volumes,
-    text: '        if (!isCopy) await held.confirm();\n',
+    ...creation,
+    text: '    await held?.confirm();\n',
     replacement: '',
     killer: 'test/pool/space-meanwhile.test.ts',
   },
@@ -160,21 +162,21 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'when something that shared blocks is gone, others may own them',
     ...observer,
-    text: '    if (this.mayBeShared(path)) this.volumes.outdateMaps();\n',
+    text: '    if (this.mayBeShared(ref)) this.volumes.outdateMaps();\n',
     replacement: '',
     only: chain,
   },
   {
     name: 'blocks count as shared although the record between is gone',
     ...observer,
-    text: "this.#hadClones = snapshots === 'reflink' && hasClones(this.#sources);",
-    replacement: "this.#hadClones = snapshots === 'reflink' && this.#sources.backingFile === '';",
+    text: 'this.#hadClones = source.sharesBlocks && hasClones(this.#sources);',
+    replacement: 'this.#hadClones = false;',
     only: chain,
   },
   {
     name: 'what comes back from the trash may share blocks',
     ...observer,
-    text: '    if (this.#mayShare(record)) return this.#readMap(path, false);\n',
+    text: '    if (this.#mayShare(record)) return this.#readMap(data, false);\n',
     replacement: '',
     only: comesBack,
   },

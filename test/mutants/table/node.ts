@@ -313,8 +313,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a volume in use is not unpublished',
     file: 'src/pool/catalog/volumes.ts',
-    text: '    if (device !== undefined) throw await attachedHere(id, device);\n    const record = publication',
-    replacement: '    const record = publication',
+    text: '    if (publication === undefined) await refuseInUse(backend.attacher, id);\n',
+    replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*does not end while the volume is attached',
   },

@@ -6,6 +6,8 @@ const deletion = { file: 'src/pool/catalog/deletion.ts', killer: 'test/contract/
 const trash = { file: 'src/pool/catalog/trash.ts', killer: 'test/contract/image.test.ts' } as const;
 const unsettled = { file: 'src/pool/catalog/unsettled.ts', killer: 'test/pool/failed-sync.test.ts' } as const;
 const image = { file: 'src/pool/kinds/image/image-file.ts', killer: 'test/pool/short-image.test.ts' } as const;
+const removal = { file: 'src/pool/records/file-removal.ts', killer: 'test/contract/image.test.ts' } as const;
+const creation = { file: 'src/pool/catalog/creation.ts', killer: 'test/pool/short-image.test.ts' } as const;
 const volumes = { file: 'src/pool/catalog/volumes.ts', killer: 'test/pool/short-image.test.ts' } as const;
 const repair = { file: 'src/pool/catalog/repair.ts', killer: 'test/grpc/repair.test.ts' } as const;
 
@@ -37,16 +39,16 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'what is to be brought back is marked before it goes',
-    ...deletion,
-    text: 'const deletion = undeleteSeconds === 0 ? undefined : await this.#markDeletion(id, undeleteSeconds);',
-    replacement: 'const deletion = undeleteSeconds === 0 ? undefined : deletedNow(undeleteSeconds, 0);',
+    ...removal,
+    text: 'deletion !== undefined && (await this.#markDeleted(id, deletion));',
+    replacement: 'deletion !== undefined;',
     only: 'backing file.*undelete',
   },
   {
     name: 'the mark of an earlier deletion goes',
-    ...deletion,
-    text: 'undeleteSeconds === 0 ? this.#removeMark(id) : Promise.resolve()',
-    replacement: 'undeleteSeconds === 0 ? Promise.resolve() : Promise.resolve()',
+    ...removal,
+    text: '      if (deletion === undefined) await queue.run(() => unlink(mark)).catch(ignoreMissing);\n',
+    replacement: '',
     killer: 'test/pool/trash-purge.test.ts',
     only: 'has no mark of an earlier deletion',
   },
@@ -87,25 +89,29 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'a full disk keeps nobody from deleting',
-    ...deletion,
-    text: 'reserve.withReserve(queue, () => replaceFile(queue, syncs, path, JSON.stringify(deletion))),',
-    replacement: 'replaceFile(queue, syncs, path, JSON.stringify(deletion)),',
+    ...removal,
+    text: 'reserve.withReserve(queue, () => this.mark(volume, deletion))',
+    replacement: 'this.mark(volume, deletion)',
     killer: 'test/pool/full-disk.test.ts',
     only: 'somebody else has filled to the last block',
   },
   {
     name: 'what is kept has its mark off before anything of it goes',
     ...trash,
-    text: '        await this.#unmark(entry);\n        this.purge(entry.path);',
-    replacement: '        this.forget(entry);\n        this.purge(entry.path);',
+    text: `        await this.#unmark(entry);
+        this.destroy(entry.ref);`,
+    replacement: `        this.forget(entry);
+        this.destroy(entry.ref);`,
     killer: 'test/pool/trash-purge.test.ts',
     only: 'cannot note that it begins',
   },
   {
     name: 'what goes for its space has its mark off before anything of it goes',
     ...trash,
-    text: '      await this.#unmark(entry);\n      this.#enqueue(entry.path',
-    replacement: '      this.forget(entry);\n      this.#enqueue(entry.path',
+    text: `      await this.#unmark(entry);
+      this.#enqueue(entry.ref`,
+    replacement: `      this.forget(entry);
+      this.#enqueue(entry.ref`,
     killer: 'test/pool/trash-purge.test.ts',
     only: 'cannot note that it begins',
   },
@@ -128,23 +134,23 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'what was deleted without its mark is not kept',
     ...trash,
-    text: '    for (const path of unkept) this.purge(path);\n    for',
-    replacement: '    for',
+    text: 'const left = [...unkept, ...(await',
+    replacement: 'const left = [...(await',
     killer: 'test/contract/image-home.test.ts',
     only: 'what a killed driver left in tmp',
   },
   {
     name: 'what is half made goes at the start',
     ...trash,
-    text: '      await this.#purgeDraft(path);\n      queued++;',
-    replacement: '      queued++;',
+    text: 'const left = [...unkept, ...(await backend.provisioner.leftDrafts())];',
+    replacement: 'const left = [...unkept];',
     killer: 'test/contract/image-home.test.ts',
     only: 'what a killed driver left in tmp',
   },
   {
     name: 'a copy that somebody may go on with stays',
-    ...trash,
-    text: '      if (name.endsWith(copySuffix) && !(await this.#isForgotten(path))) continue;\n',
+    ...removal,
+    text: '      if (name.endsWith(copySuffix) && !(await isForgotten(queue, path))) continue;\n',
     replacement: '',
     killer: 'test/contract/image-home.test.ts',
     only: 'what a killed driver left in tmp',
@@ -196,8 +202,8 @@ export const removalMutants: readonly Mutant[] = [
   },
   {
     name: 'what cannot be read in the trash is left for a person',
-    file: 'src/pool/catalog/trash-entry.ts',
-    text: '      contents.unreadable.push({ path, error });\n',
+    file: 'src/pool/records/trash-files.ts',
+    text: '      contents.unreadable.push({ ref: path, error });\n',
     replacement: '      contents.unkept.push(path);\n',
     killer: 'test/pool/trash-purge.test.ts',
     only: 'whose mark cannot be read',
@@ -211,20 +217,21 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'memory is made to agree with the disk about a volume',
     ...unsettled,
-    text: '    index.restate(id, await readVolume(queue, layout, id));\n',
+    text: '      index.restate(volumeId, await backend.records.readVolume(volumeId));\n',
     replacement: '',
   },
   {
     name: 'what a retry is told of a volume is durable',
     ...unsettled,
-    text: '    if (index.has(id)) await this.#sync(layout.volume(id));\n',
+    file: 'src/pool/records/file-store.ts',
+    text: '      await this.#sync(layout.volume(volumeId));\n',
     replacement: '',
     only: 'nobody is told of what is not durable',
   },
   {
     name: 'memory is made to agree with the disk about a group',
     ...unsettled,
-    text: '    snapshotIndex.restateGroup(id, await readGroup(queue, layout, id));\n',
+    text: '      snapshotIndex.restateGroup(groupId, await backend.records.readGroup(groupId));\n',
     replacement: '',
   },
   {
@@ -236,7 +243,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'what nobody keeps is unlinked after a failure, too',
     ...unsettled,
-    text: '    for (const path of unkept) trash.purge(path);\n',
+    text: '    for (const ref of unkept) trash.destroy(ref);\n',
     replacement: '',
   },
   {
@@ -262,7 +269,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'no snapshot is cut of a short image',
     file: 'src/pool/catalog/snapshots.ts',
-    text: '    await requireWhole(queue, layout.image(source));\n',
+    text: "    await backend.provisioner.verify({ kind: 'volume', record: source });\n",
     replacement: '',
     killer: 'test/pool/short-image.test.ts',
     only: 'nothing is made from it',
@@ -270,40 +277,41 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'a short image does not grow',
     ...volumes,
-    text: '    await requireWhole(queue, layout.image(record));\n    if (sizeBytes',
+    text: `    await backend.provisioner.verify({ kind: 'volume', record });
+    if (sizeBytes`,
     replacement: '    if (sizeBytes',
   },
   {
     name: 'a short image is not made thick or thin',
     ...volumes,
-    text: '    if (changes.provisioning !== undefined) await requireWhole(queue, layout.image(record));\n',
+    text: "    if (changes.provisioning !== undefined) await backend.provisioner.verify({ kind: 'volume', record });\n",
     replacement: '',
   },
   {
     name: 'no clone is made of a short image',
-    ...volumes,
-    text: '      await requireWhole(queue, layout.image(volume));\n',
-    replacement: '',
+    ...creation,
+    text: '    await backend.provisioner.verify(from);\n',
+    replacement: "    if (source.type !== 'volume') await backend.provisioner.verify(from);\n",
   },
   {
     name: 'no volume is made of a short snapshot',
-    ...volumes,
-    text: '    await requireWhole(queue, layout.snapshotImage(snapshot));\n',
-    replacement: '',
+    ...creation,
+    text: '    await backend.provisioner.verify(from);\n',
+    replacement: "    if (source.type !== 'snapshot') await backend.provisioner.verify(from);\n",
   },
   {
     name: 'a volume in use is not repaired',
     ...repair,
-    text: '    if (device !== undefined) throw await attachedHere(id, device);\n    if (maker',
-    replacement: '    if (maker',
+    text: '    await refuseInUse(backend.attacher, id);\n',
+    replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*neither removed nor repaired',
   },
   {
     name: 'a volume is repaired only on a clone',
     ...repair,
-    text: "    if (maker.cloning !== 'reflink') throw notHere(id, fsType, name, layout.data(id));\n",
-    replacement: '',
+    text: "repairer === undefined || backend.traits.snapshots !== 'reflink'",
+    replacement: 'repairer === undefined',
     only: 'is refused, with the command',
   },
   {
@@ -324,15 +332,17 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'a repair is told in the record of its volume',
     ...repair,
-    text: '        { ...record, repair: { at: original.deletedAt, originalId: original.record.id } },\n',
-    replacement: '        { ...record },\n',
+    text: '{ ...record, repair: { at: original.deletedAt, originalId: original.record.id } }',
+    replacement: '{ ...record }',
     only: 'ext4 that has recorded errors',
   },
   {
     name: 'a repair that was cut short is looked up',
     ...repair,
-    text: '      trash.purge(draft);\n      await unsettled.recheck([id]);\n',
-    replacement: '      trash.purge(draft);\n',
+    text: `await unsettled.change([record.id], () =>
+      step('repair/keep', () => draft.keepOriginal(record, deletion)),
+    );`,
+    replacement: "await step('repair/keep', () => draft.keepOriginal(record, deletion));",
     killer: 'test/pool/failed-sync.test.ts',
   },
 ];
