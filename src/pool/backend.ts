@@ -49,6 +49,12 @@ export interface Backend {
   close(): Promise<void>;
 }
 
+/**
+ * A backend over another one, which holds its data: encryption, say. What it has of its own in there, it adds to the size
+ * that it asks for, and never takes from the user's.
+ */
+export type Layer<Options> = (inner: Backend, options: Options) => Backend;
+
 /** Something whose record cannot be read. It is left as it is, and calls for it answer with an error. */
 export interface Damaged<Id> {
   readonly id: Id;
@@ -103,12 +109,20 @@ export interface Draft {
   discard(): Promise<TrashRef | undefined>;
 }
 
+/** What a volume's data is to be: as its record says, unless a layer has something of its own in it. */
+export interface NewData extends Pick<VolumeRecord, 'blockSizeBytes' | 'content' | 'provisioning' | 'sizeBytes'> {
+  /** Checked against the list of harmless ones. */
+  readonly mkfsArguments: readonly string[];
+}
+
 export interface VolumeDraft extends Draft {
   readonly id: VolumeId;
   /** Its data, blank or formatted, and its record. */
-  make(record: VolumeRecord, mkfsArguments: readonly string[]): Promise<void>;
+  make(record: VolumeRecord, data: NewData): Promise<void>;
   /** Makes a volume of what was cloned into it: its size, an identity of its own, its record. */
-  complete(record: VolumeRecord): Promise<void>;
+  complete(record: VolumeRecord, data: Omit<NewData, 'mkfsArguments'>): Promise<void>;
+  /** Shows its data as a device, to nobody else, for the time of `work`; for kinds that have devices. */
+  withDevice?<T>(blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T>;
 }
 
 export interface SnapshotDraft extends Draft {

@@ -135,13 +135,13 @@ async function configure(
     if (configured.status === 'fulfilled') await ioctl(queue, device, LOOP_CLR_FD, 0);
     throw opened.reason;
   }
-  const supervisor = opened.value;
+  const descriptor = opened.value;
   if (configured.status === 'rejected') {
-    await supervisor[Symbol.asyncDispose]();
+    await descriptor[Symbol.asyncDispose]();
     throw configured.reason;
   }
   device.closeNow();
-  return supervisor;
+  return descriptor;
 }
 
 /** Opens a loop device, making it, and its node where /dev is no devtmpfs, if it is not there yet. */

@@ -43,7 +43,7 @@ export class Creation {
     });
     try {
       await step('create/directory', () => draft.begin());
-      if (cloned === undefined) await draft.make(record, spec.mkfsArguments);
+      if (cloned === undefined) await draft.make(record, { ...record, mkfsArguments: spec.mkfsArguments });
       else await this.#clone(cloned, draft, record, isCopy ? undefined : held);
       await step('create/commit', () => draft.commit());
     } catch (error) {
@@ -76,7 +76,7 @@ export class Creation {
       work: (signal) =>
         step('create/clone', () => clone.complete({ isAtRest: target === undefined || isAtRest(target), signal })),
     });
-    await draft.complete(record);
+    await draft.complete(record, record);
     await held?.confirm();
   }
 

@@ -13,7 +13,7 @@ export interface PrivateImage {
 /** Shows a private image as a device for the time of `work`. */
 export async function withDevice<T>(
   queue: DiskQueue,
-  { path, blockSizeBytes }: PrivateImage,
+  { path, blockSizeBytes }: Pick<PrivateImage, 'blockSizeBytes' | 'path'>,
   work: (devicePath: string) => Promise<T>,
 ): Promise<T> {
   const label = 'holdfast draft';

@@ -2,7 +2,8 @@ import { finishAll } from '../../../volume/finish-all.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
-import type { Clone, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
+import type { Clone, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
+import { withDevice } from '../../filesystem/brief-mount.ts';
 import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
 import type { ImageParts } from './image-backend.ts';
 import { imageOf } from './image-file.ts';
@@ -21,12 +22,12 @@ export class ImageVolumeDraft extends VolumeFileDraft implements VolumeDraft {
   }
 
   /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
-  async make(record: VolumeRecord, mkfsArguments: readonly string[]): Promise<void> {
+  async make(record: VolumeRecord, data: NewData): Promise<void> {
     const { maker, queue, syncs } = this.#parts;
-    const image = await step('create/data', () => maker.create(this.data, record));
+    const image = await step('create/data', () => maker.create(this.data, data));
     try {
       await finishAll([
-        maker.complete({ ...record, mkfsArguments }, image, record.blockSizeBytes),
+        maker.complete(data, image),
         this.writeRecord(record).then(() => syncs.sync(queue, this.directory)),
       ]);
     } finally {
@@ -34,10 +35,14 @@ export class ImageVolumeDraft extends VolumeFileDraft implements VolumeDraft {
     }
   }
 
-  async complete(record: VolumeRecord): Promise<void> {
+  async complete(record: VolumeRecord, data: Parameters<VolumeDraft['complete']>[1]): Promise<void> {
     const { maker, queue, syncs } = this.#parts;
-    await finishAll([step('create/identity', () => maker.adopt(record, this.data)), this.writeRecord(record)]);
+    await finishAll([step('create/identity', () => maker.adopt(data, this.data)), this.writeRecord(record)]);
     await syncs.sync(queue, this.directory);
+  }
+
+  withDevice<T>(blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T> {
+    return withDevice(this.#parts.queue, { path: this.data, blockSizeBytes }, work);
   }
 }
 

@@ -10,16 +10,12 @@ import { InvalidArgument } from '../../../volume/errors.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
-import type { Clone } from '../../backend.ts';
+import type { Clone, NewData } from '../../backend.ts';
 import { mountBriefly, type PrivateImage, withDevice } from '../../filesystem/brief-mount.ts';
 import { giveNewIdentity } from '../../filesystem/identity.ts';
 import type { PoolLog } from '../../log.ts';
-import type { VolumeSpec } from '../../pool.ts';
 import { copyImage } from './copy.ts';
 import { ReflinkClone } from './reflink-clone.ts';
-
-/** What a new image is to hold. */
-export type Content = Pick<VolumeSpec, 'content' | 'mkfsArguments' | 'sizeBytes'>;
 
 export type ImageSize = Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>;
 
@@ -54,19 +50,20 @@ export class ImageMaker {
   }
 
   /** Formats a new image, unless it is a block volume's. Durable. */
-  async complete(spec: Content, image: Descriptor, blockSizeBytes: number): Promise<void> {
+  async complete(data: NewData, image: Descriptor): Promise<void> {
+    const { blockSizeBytes, content } = data;
     const { path } = image;
-    if (spec.content.type === 'mount') await this.#format(spec, { path, fsType: spec.content.fsType, blockSizeBytes });
+    if (content.type === 'mount') await this.#format(data, { path, fsType: content.fsType, blockSizeBytes });
     await syncFile(this.#options.queue, image);
   }
 
-  async #format(spec: Content, image: PrivateImage): Promise<void> {
+  async #format(data: NewData, image: PrivateImage): Promise<void> {
     const { formatQueue, queue } = this.#options;
     const { fsType } = image;
-    const extraArguments = spec.mkfsArguments;
+    const extraArguments = data.mkfsArguments;
     await step('create/format', async () => {
       try {
-        await formatQueue.run(() => format({ ...image, sizeBytes: spec.sizeBytes, extraArguments }));
+        await formatQueue.run(() => format({ ...image, sizeBytes: data.sizeBytes, extraArguments }));
         // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
         if (extraArguments.length > 0) await withDevice(queue, image, (device) => mountBriefly(queue, fsType, device));
       } catch (error) {
@@ -100,10 +97,10 @@ export class ImageMaker {
    * Turns a clone into a volume of its own size and, where two filesystems of one identity could not be mounted side by
    * side, its own identity. Durable.
    */
-  async adopt(record: VolumeRecord, path: string): Promise<void> {
+  async adopt(data: Omit<NewData, 'mkfsArguments'>, path: string): Promise<void> {
     const { formatQueue, queue } = this.#options;
-    const { blockSizeBytes, content } = record;
-    await this.#enlarge(path, record);
+    const { blockSizeBytes, content } = data;
+    await this.#enlarge(path, data);
     if (content.type === 'mount') {
       const { fsType } = content;
       await formatQueue.run(() => giveNewIdentity(queue, { path, fsType, blockSizeBytes }));

@@ -1,5 +1,6 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../../kernel/file/file.ts';
+import type { Backend } from '../../backend.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { type CatalogOptions, openCatalog } from '../../catalog/open.ts';
 import { type Location, type OpenLocation, openLocation } from '../../location/location.ts';
@@ -22,6 +23,8 @@ export interface ImagePoolOptions extends CatalogOptions {
   /** Once aborted, nobody waits for the lock any more. */
   readonly stopping?: AbortSignal | undefined;
   readonly queue: DiskQueue;
+  /** Over the images, from below. */
+  readonly layers?: readonly ((inner: Backend) => Backend)[];
 }
 
 /** Opens a pool of image files: finds, makes or mounts its location, and what lies in it. */
@@ -65,7 +68,8 @@ async function openPool(options: ImagePoolOptions): Promise<Catalog> {
       blockSizeBytes: poolFile.blockSizeBytes,
       changedBlocks: await changedBlocksIn(queue, layout, cloning),
     });
-    const pool = await openCatalog(backend, options);
+    const layered = (options.layers ?? []).reduce<Backend>((inner, layer) => layer(inner), backend);
+    const pool = await openCatalog(layered, options);
     log.info({ pool: name, pool_id: poolFile.id, root: layout.root, volumes: pool.volumeCount }, 'pool opened');
     return pool;
   } catch (error) {
