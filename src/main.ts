@@ -1,4 +1,3 @@
-import './server/memory.ts';
 import { Argument, Command, CommanderError, Option } from 'commander';
 import { exitCodes, type Output } from './cli/output.ts';
 import type { ReclaimPolicy } from './cli/persistent-volume.ts';

@@ -2,7 +2,7 @@ import type { ServeConfig } from '../config/config.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { useWorkerThreads } from '../kernel/call/workers.ts';
 import { returnFreeMemory } from '../kernel/process/memory.ts';
-import { collectGarbage, whenIdle } from '../server/memory.ts';
+import { collectGarbage, limitHeap, whenIdle } from '../server/memory.ts';
 import { startDriver } from '../server/server.ts';
 import { wantedThreads } from '../server/threads.ts';
 import { armCrashPoint } from '../volume/step.ts';
@@ -19,7 +19,8 @@ const logGraceMs = 1_000;
 export async function serveCommand(config: ServeConfig, output: Output): Promise<number> {
   // Everything the driver makes, sockets too, is root's alone from the start, whatever umask it inherited.
   process.umask(0o077);
-  // First, before anything reads a file: libuv decides at the first use how many threads there are.
+  limitHeap();
+  // Before anything reads a file: libuv decides at the first use how many threads there are.
   const wanted = wantedThreads(config.pools.length);
   const threads = useWorkerThreads(wanted);
   const { flush, log } = openLog(config.logLevel);

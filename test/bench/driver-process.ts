@@ -104,14 +104,23 @@ export class DriverProcess implements AsyncDisposable {
   }
 
   footprint(): Footprint {
-    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
-    const field = (name: string) => Number(new RegExp(`^${name}:\\s+([0-9]+)`, 'm').exec(status)?.[1]);
+    const status = this.#status();
     return {
-      anonymousBytes: field('RssAnon') * 1024,
-      residentBytes: field('VmRSS') * 1024,
+      anonymousBytes: status('RssAnon') * 1024,
+      residentBytes: status('VmRSS') * 1024,
       descriptors: readdirSync(`/proc/${this.pid}/fd`).length,
-      threads: field('Threads'),
+      threads: status('Threads'),
     };
+  }
+
+  anonymousBytes(): number {
+    return this.#status()('RssAnon') * 1024;
+  }
+
+  /** What /proc/PID/status has now, by name. */
+  #status(): (name: string) => number {
+    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
+    return (name) => Number(new RegExp(`^${name}:\\s+([0-9]+)`, 'm').exec(status)?.[1]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -17,6 +17,7 @@ export function judge(result: BenchResult): Goal[] {
       below(`${pool} pool: NodeUnpublishVolume p50, 1 caller`, latencyMs.NodeUnpublishVolume.one.p50, 1.5, 'ms'),
     ]),
     below('first Probe after the start', startup.firstProbeMs, 300, 'ms'),
+    below('anonymous memory at its peak, 16 callers', mebibytes(memory.peakAnonymousBytes), 64, 'MiB'),
     below('anonymous memory, idle', mebibytes(memory.idle.anonymousBytes), 32, 'MiB'),
     below(`anonymous memory after ${memory.lives} lives`, mebibytes(memory.after.anonymousBytes), 64, 'MiB'),
     ...snapshotGoals(result.snapshots),

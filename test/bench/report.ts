@@ -35,7 +35,7 @@ function describeLifecycles({ pool, rate, ratio, latencyMs }: LifecycleResult): 
   ].join('\n');
 }
 
-function describeMemory({ lives, idle, warm, after, liveHeapBytes }: MemoryResult): string {
+function describeMemory({ lives, idle, warm, after, peakAnonymousBytes, liveHeapBytes }: MemoryResult): string {
   const row = (name: string, of: MemoryResult['idle'], heapBytes?: number) => [
     name,
     mebibytes(of.anonymousBytes).toFixed(1),
@@ -48,6 +48,7 @@ function describeMemory({ lives, idle, warm, after, liveHeapBytes }: MemoryResul
     ['memory (MiB)', 'anonymous', 'resident', 'live heap', 'descriptors', 'threads'],
     [
       row('idle', idle, liveHeapBytes.idle),
+      [`peak, ${manyCallers} callers`, mebibytes(peakAnonymousBytes).toFixed(1), '', '', '', ''],
       row(`after ${Math.ceil(lives / 10)} lives`, warm),
       row(`after ${lives} lives`, after, liveHeapBytes.after),
     ],
