@@ -12,12 +12,27 @@ export const silentCondition: Condition = {
   message: `The volume's disk has not answered for ${silentAfterMs / 1000} s.`,
 };
 
+/** What its pool says of a volume. */
+export interface PoolCondition {
+  readonly condition: Condition;
+  /** The pool is in quarantine: no other condition of the volume means anything. */
+  readonly isSick: boolean;
+}
+
 /** What its pool thinks of a volume. Never waits for a disk that hangs. */
 export async function conditionIn(pool: Pool, id: VolumeId): Promise<Condition> {
-  const asked = pool.condition(id).catch((error: unknown) => {
-    if (error instanceof PoolQuarantined) return { abnormal: true, message: error.summary };
-    throw error;
-  });
+  return (await askCondition(pool, id)).condition;
+}
+
+/** The same, and whether the pool is sick. */
+export async function askCondition(pool: Pool, id: VolumeId): Promise<PoolCondition> {
+  const asked = pool.condition(id).then(
+    (condition) => ({ condition, isSick: false }),
+    (error: unknown) => {
+      if (!(error instanceof PoolQuarantined)) throw error;
+      return { condition: { abnormal: true, message: error.summary }, isSick: true };
+    },
+  );
   const answer = await withTimeout(silentAfterMs, asked);
-  return answer === 'late' ? silentCondition : answer;
+  return answer === 'late' ? { condition: silentCondition, isSick: false } : answer;
 }

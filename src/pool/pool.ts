@@ -306,6 +306,8 @@ export interface Pool {
   detach(attached: Attached): Promise<void>;
   /** Which of this pool's volumes it is that is seen, known to the records or not. */
   volumeSeen(seen: Seen): Promise<SeenVolume | undefined>;
+  /** The same by what the kernel alone knows, for a disk that cannot be asked; also of volumes that are other pools'. */
+  readonly rescue: Pick<Pool, 'attached' | 'detach' | 'volumeSeen'>;
 
   /**
    * Gives back to the pool what the mounted filesystem of a thin volume has freed since, a slice at a time.

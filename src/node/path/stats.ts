@@ -2,8 +2,8 @@ import { statfs } from 'node:fs/promises';
 import { deviceSizeBytes } from '../../kernel/block/block.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { conditionIn, silentAfterMs, silentCondition } from '../../pool/condition.ts';
-import type { Condition, QuotaUsage } from '../../pool/pool.ts';
+import { askCondition, type PoolCondition, silentAfterMs, silentCondition } from '../../pool/condition.ts';
+import type { Condition, Pool, QuotaUsage } from '../../pool/pool.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
@@ -65,12 +65,18 @@ async function measure(context: NodeContext, id: VolumeId, path: string): Promis
     filesystemCondition(context.queue, located),
   ]);
   // Asked last: what it says of a disk that hung must not outlast that.
-  const pools = pool === undefined ? poolClosed : await conditionIn(pool, id);
+  const { condition: pools, isSick } = await conditionNow(context, pool, id);
   // Its pool's sickness is the cause of all others.
-  if (pool?.queue.closedFor !== undefined) return { usage: [], condition: pools };
+  if (isSick) return { usage: [], condition: pools };
   if (own.abnormal) return { usage: usage ?? [], condition: own };
   if (usage === undefined) return { usage: [], condition: unreadable };
   return { usage, condition: pools };
+}
+
+/** Of the pool as it is by now: it may have been found to be sick meanwhile. */
+async function conditionNow({ pools }: NodeContext, pool: Pool | undefined, id: VolumeId): Promise<PoolCondition> {
+  const current = pool && pools.known().find(({ name }) => name === pool.name);
+  return current === undefined ? { condition: poolClosed, isSick: false } : askCondition(current, id);
 }
 
 const poolClosed: Condition = { abnormal: true, message: 'The pool of this volume could not be opened.' };

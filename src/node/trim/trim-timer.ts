@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool, TrimOptions } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
+import { PoolQuarantined } from '../../pool/quarantine.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { ObjectQueue } from '../../volume/object-queue.ts';
 import { TrimSchedule } from './trim-schedule.ts';
@@ -62,11 +63,13 @@ export async function trimPool(
   signal: AbortSignal,
 ): Promise<void> {
   for (const { id } of await pool.list(undefined, undefined).catch(() => [])) {
-    // In quarantine its queue is closed.
-    if (signal.aborted || pool.queue.closedFor !== undefined) return;
-    await trimVolume(pool, id, objects, signal).catch((error) => {
-      if (!signal.aborted) log.warn({ pool: pool.name, volume_id: id, err: error }, 'cannot trim a volume');
-    });
+    if (signal.aborted) return;
+    try {
+      await trimVolume(pool, id, objects, signal);
+    } catch (error) {
+      if (signal.aborted || error instanceof PoolQuarantined) return;
+      log.warn({ pool: pool.name, volume_id: id, err: error }, 'cannot trim a volume');
+    }
   }
 }
 

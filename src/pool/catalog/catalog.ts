@@ -197,24 +197,19 @@ export class Catalog implements Pool {
   }
 
   attached(id: VolumeId): Promise<Attached[]> {
-    return this.#attacher.attached(id);
+    return this.#backend.attacher.attached(id);
   }
 
   detach(attached: Attached): Promise<void> {
-    return this.#attacher.detach(attached);
+    return this.#backend.attacher.detach(attached);
   }
 
-  async volumeSeen(seen: Seen): Promise<SeenVolume | undefined> {
-    const volume = await this.#attacher.volumeSeen(seen);
-    // By its name alone it may be another pool's.
-    const isOurs = this.queue.closedFor === undefined || (volume !== undefined && this.#parts.index.has(volume.id));
-    return isOurs ? volume : undefined;
+  volumeSeen(seen: Seen): Promise<SeenVolume | undefined> {
+    return this.#backend.attacher.volumeSeen(seen);
   }
 
-  /** Of a disk that cannot be asked the kernel alone tells what is attached. */
-  get #attacher() {
-    const { attacher, queue } = this.#backend;
-    return queue.closedFor === undefined ? attacher : attacher.rescue;
+  get rescue(): Pool['rescue'] {
+    return this.#backend.attacher.rescue;
   }
 
   async capacity(): Promise<PoolCapacity> {
@@ -251,11 +246,7 @@ export class Catalog implements Pool {
     const { index } = this.#parts;
     const record = index.get(id);
     if (record === undefined) return { abnormal: true, message: 'The pool has no record of this volume.' };
-    // What the kernel has in its cache says nothing of a disk that is sick.
-    if (this.queue.closedFor !== undefined) throw this.queue.closedFor;
-    const problem = await this.#backend.provisioner.conditionOf(record);
-    if (this.queue.closedFor !== undefined) throw this.queue.closedFor;
-    return problem ?? this.#repairCondition(record);
+    return (await this.#backend.provisioner.conditionOf(record)) ?? this.#repairCondition(record);
   }
 
   /** As long as what it was before can be looked at, somebody should. */

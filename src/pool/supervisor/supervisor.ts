@@ -3,6 +3,7 @@ import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { Pool } from '../pool.ts';
 import { PoolQuarantined } from '../quarantine.ts';
+import { SickPool } from './sick-pool.ts';
 
 /**
  * Opens a configured pool; which kind it is, only the composition root knows. Its blocking calls take the queue. Once
@@ -32,8 +33,7 @@ export type PoolState =
   | { readonly state: 'open'; readonly pool: Pool }
   /** It has never been open; it is tried again. */
   | { readonly state: 'failed'; readonly error: Unavailable }
-  /** `pool` is given up: it knows its records, and all else that it is asked for it answers with the error. */
-  | { readonly state: 'quarantined'; readonly pool: Pool; readonly error: PoolQuarantined };
+  | { readonly state: 'quarantined'; readonly pool: SickPool; readonly error: PoolQuarantined };
 
 /** How often a supervisor looks at its watch. Nothing but a look: no disk is asked. */
 const tickMs = 1_000;
@@ -141,7 +141,7 @@ export class PoolSupervisor {
   #giveUp(pool: Pool, reason: string): void {
     const { log, name } = this.#options;
     const error = new PoolQuarantined(name, new Date().toISOString(), reason);
-    this.#state = { state: 'quarantined', pool, error };
+    this.#state = { state: 'quarantined', pool: new SickPool(pool, error), error };
     this.#question = undefined;
     this.#triedMs = performance.now();
     pool.queue.close(error);
@@ -190,7 +190,8 @@ export class PoolSupervisor {
     if (before.state === 'quarantined') {
       const reason = diskFaultOf(error) ?? words.replace(/\.$/, '');
       if (reason === before.error.reason) return;
-      this.#state = { ...before, error: new PoolQuarantined(name, before.error.since, reason) };
+      const still = new PoolQuarantined(name, before.error.since, reason);
+      this.#state = { state: 'quarantined', pool: before.pool.because(still), error: still };
       log.error({ pool: name, reason }, 'a pool stays in quarantine');
       return;
     }

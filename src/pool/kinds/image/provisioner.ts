@@ -4,6 +4,7 @@ import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { resizeFile } from '../../../kernel/file/file.ts';
 import { isOpenElsewhere } from '../../../kernel/file/lock.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
+import { HoldfastError } from '../../../volume/errors.ts';
 import { finishAll } from '../../../volume/finish-all.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
@@ -40,6 +41,8 @@ export class ImageProvisioner extends FileRemoval implements Provisioner {
       if (image.sizeBytes >= sizeBytes) return undefined;
       return { abnormal: true, message: 'The image file is shorter than the volume: data is missing.' };
     } catch (error) {
+      // The pool is in quarantine by now, say.
+      if (error instanceof HoldfastError) throw error;
       if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The image file is missing.' };
       return { abnormal: true, message: 'The image file cannot be read; see the kernel log of the node.' };
     }
