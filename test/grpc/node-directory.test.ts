@@ -8,6 +8,7 @@ import { Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { shortPath } from '../../src/volume/short-path.ts';
 import { Child } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
 import { openDirectoryPool, openMountablePool } from '../support/files-pool.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { blockCapability, mountCapability, type TestVolume } from '../support/node-volume.ts';
@@ -146,12 +147,15 @@ for (const on of ['ext4', 'xfs', 'btrfs', 'tmpfs', 'mountable'] as const) {
       await using _other = await harness.workIn(other.target);
       writeFileSync(join(volume.target, 'file'), 'x');
       await using user = await Child.start(['tail', '--follow', join(volume.target, 'file')], { tells: true });
-      const message = await rejects(volume.unpublish(), 'FAILED_PRECONDITION');
       const who = `in use by process ${user.pid} (tail) at ${shortPath(join(volume.target, 'file'))}`;
-      assert.equal(
-        message,
-        `volume ${volume.id} cannot be unmounted: it is ${who}; end that first (see holdfast who).`,
-      );
+      // On a busy machine the time for the search may be over before it is found.
+      await eventually(async () => {
+        const message = await rejects(volume.unpublish(), 'FAILED_PRECONDITION');
+        assert.equal(
+          message,
+          `volume ${volume.id} cannot be unmounted: it is ${who}; end that first (see holdfast who).`,
+        );
+      });
       await user[Symbol.asyncDispose]();
       await volume.down();
       await _other[Symbol.asyncDispose]();

@@ -92,8 +92,8 @@ export const sicknessMutants: readonly Mutant[] = [
   {
     name: 'of a volume whose pool is in quarantine the condition tells',
     ...condition,
-    text: 'if (error instanceof PoolQuarantined) return',
-    replacement: "if (error instanceof PoolQuarantined && error.message === '') return",
+    text: 'if (!(error instanceof PoolQuarantined)) throw error;',
+    replacement: "if (!(error instanceof PoolQuarantined && error.message === '')) throw error;",
     only: hangs,
   },
   {
