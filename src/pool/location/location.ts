@@ -6,7 +6,7 @@ import { FailedPrecondition } from '../../volume/errors.ts';
 import { makeBackingFile, removeDrafts } from './backing-file.ts';
 import { DiskFollower, growToFile } from './growth.ts';
 import { takeLock } from './lock.ts';
-import { mountLocation, unmountLocation } from './mount.ts';
+import { type LocationMount, mountLocation, unmountLocation } from './mount.ts';
 import { automaticFile, poolRoot, poolsDirectory } from './place.ts';
 import { canReflink } from './reflink.ts';
 import { hostReservePath, ReservedSpace } from './reserved-space.ts';
@@ -31,6 +31,7 @@ export interface LocationOptions {
   readonly lockTimeoutMs: number;
   readonly stopping?: AbortSignal | undefined;
   readonly queue: DiskQueue;
+  readonly detachFromDead?: LocationMount['detachFromDead'];
 }
 
 /** A location that is locked, mounted if need be, and ready to hold a pool. */
@@ -104,7 +105,7 @@ async function openFileLocation(
   path: string,
   chosenBytes: bigint | undefined,
 ): Promise<OpenLocation> {
-  const { dataDirectory, queue, poolName } = options;
+  const { dataDirectory, detachFromDead, queue, poolName } = options;
   const root = await makeMountPoint(queue, poolRoot(dataDirectory, poolName));
   const sizeBytes = chosenBytes ?? (await defaultSizeOf({ queue, poolName, path }));
   const made = await makeBackingFile({ queue, poolName, path }, sizeBytes);
@@ -116,7 +117,8 @@ async function openFileLocation(
     await hostReserve.acquire(queue);
     // Loop devices are told by their file's own name.
     const source = await queue.run(() => realpath(path));
-    const { device, devicePath } = await mountLocation({ queue, poolName, source, root, isFile: true, hostReserve });
+    const place = { queue, poolName, source, root, isFile: true, hostReserve, detachFromDead };
+    const { device, devicePath } = await mountLocation(place);
     return {
       root,
       backingFile: source,
@@ -136,12 +138,13 @@ async function openFileLocation(
 }
 
 async function openDeviceLocation(options: LocationOptions, devicePath: string): Promise<OpenLocation> {
-  const { dataDirectory, queue, poolName } = options;
+  const { dataDirectory, detachFromDead, queue, poolName } = options;
   const root = await makeMountPoint(queue, poolRoot(dataDirectory, poolName));
   const lock = await takeLock(options, devicePath);
   const unlock = () => lock[Symbol.asyncDispose]();
   try {
-    await mountLocation({ queue, poolName, root, source: devicePath, isFile: false, hostReserve: undefined });
+    const place = { queue, poolName, root, source: devicePath, isFile: false, hostReserve: undefined, detachFromDead };
+    await mountLocation(place);
     const follower = new DiskFollower({ queue, root, devicePath });
     return {
       root,

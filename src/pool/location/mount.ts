@@ -11,7 +11,6 @@ import { thaw } from '../../kernel/mount/freeze.ts';
 import { mountFilesystem, unmount } from '../../kernel/mount/mount.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
-import { detachFromDead } from '../kinds/image/devices-by-path.ts';
 import { Layout } from '../records/layout.ts';
 import { ensureFilesystem } from './format.ts';
 import { writeHealthFile } from './health-file.ts';
@@ -28,6 +27,8 @@ export interface LocationMount {
   readonly isFile: boolean;
   /** Room on the host of a backing file. */
   readonly hostReserve: ReservedSpace | undefined;
+  /** Detaches what keeps a dead filesystem mounted and is of no use to anybody; undefined: there is no such thing. */
+  readonly detachFromDead?: ((queue: DiskQueue) => Promise<void>) | undefined;
 }
 
 /** The device that shows the source. */
@@ -94,7 +95,7 @@ export async function unmountLocation(queue: DiskQueue, root: string): Promise<v
 
 /** What is mounted at the root; undefined if nothing is, or was until now: a filesystem that is dead is of no use. */
 async function usableMount(location: LocationMount): Promise<FileStatus | undefined> {
-  const { queue, poolName, root } = location;
+  const { detachFromDead, queue, poolName, root } = location;
   try {
     const status = await statusOf(queue, root);
     if (!status.isMountRoot) return undefined;
@@ -106,7 +107,7 @@ async function usableMount(location: LocationMount): Promise<FileStatus | undefi
   } catch (error) {
     const sickness = diskFaultOf(error);
     if (sickness === undefined) throw error;
-    await detachFromDead(queue);
+    await detachFromDead?.(queue);
     await unmount(queue, root).catch((refusal) => {
       if (!isErrno(refusal, 'EBUSY')) throw error;
       throw new FailedPrecondition(

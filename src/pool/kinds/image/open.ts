@@ -12,6 +12,7 @@ import { Layout } from '../../records/layout.ts';
 import { openPoolFile } from '../../records/pool-file.ts';
 import { findBlockSizeBytes } from './block-size.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
+import { detachFromDead } from './devices-by-path.ts';
 import { ImageBackend } from './image-backend.ts';
 
 export interface ImagePoolOptions extends CatalogOptions {
@@ -43,7 +44,7 @@ export async function openImagePool(options: ImagePoolOptions): Promise<Catalog>
 
 async function openPool(options: ImagePoolOptions): Promise<Catalog> {
   const { dataDirectory, queue, log, name } = options;
-  const opened = await openLocation({ ...options, poolName: name });
+  const opened = await openLocation({ ...options, poolName: name, detachFromDead });
   const layout = new Layout(opened.root);
   const syncs = new DirectorySync([layout.volumes, layout.trash]);
   const location = withSyncs(opened, syncs);
