@@ -6,8 +6,11 @@ export interface Mode {
   readonly accessType: 'mount' | 'block';
   /** csi-sanity names no filesystem, so the pool's default decides. */
   readonly defaultFilesystem: 'ext4' | 'xfs' | 'btrfs';
-  /** file: XFS, where files share blocks. directory: the host's own filesystem, on which a snapshot may be a copy. */
-  readonly location: 'file' | 'directory';
+  /**
+   * file: images on XFS, where files share blocks. directory: images on the host's own filesystem, on which a snapshot may
+   * be a copy. directories: volumes that are directories of an XFS.
+   */
+  readonly location: 'file' | 'directory' | 'directories';
   readonly attach: 'none' | 'required';
   readonly expected: Tally;
 }
@@ -49,5 +52,13 @@ export const modes: readonly Mode[] = [
     location: 'directory',
     attach: 'none',
     expected: withoutAttaching,
+  },
+  {
+    name: 'directories',
+    accessType: 'mount',
+    defaultFilesystem: 'ext4',
+    location: 'directories',
+    attach: 'required',
+    expected: everything,
   },
 ];

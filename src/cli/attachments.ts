@@ -23,7 +23,7 @@ export interface AttachmentsOptions extends Pick<PoolContents, 'records' | 'show
   readonly notesDirectory: string;
 }
 
-/** Where the volumes of one pool are in use: through what devices, and mounted where. */
+/** Where volumes of one pool are in use: what mounts there are of what shows them. */
 export async function attachmentsOf(
   queue: DiskQueue,
   { notesDirectory, records, shown }: AttachmentsOptions,
@@ -68,7 +68,7 @@ async function deviceOf({ queue }: KernelView, { device, path }: Extract<Shown, 
 
 const noteFile = z.object({ staging: z.object({ path: z.string() }).optional() });
 
-/** Only the driver's note tells which of the mounts is the staging one. */
+/** Which of the mounts is the staging one, only the driver's note can tell. */
 async function stagingPathOf({ queue, notesDirectory }: KernelView, id: VolumeId): Promise<string | undefined> {
   try {
     const text = await queue.run(() => readFile(join(notesDirectory, `${id}.json`), 'utf8'));

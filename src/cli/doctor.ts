@@ -26,7 +26,7 @@ export async function doctorCommand(config: Config, output: Output, options: { j
     const width = Math.max(...findings.map(({ check }) => check.length));
     for (const finding of findings) printFinding(finding, width, output);
     output.line('');
-    output.line(`${count('ok')} ok, ${count('warn')} to look at, ${count('fail')} to fix`);
+    output.line(`${count('ok')} ok, ${count('warn')} to look at, ${count('fail')} to mend`);
   }
   return isHealthy ? exitCodes.ok : exitCodes.failed;
 }

@@ -4,8 +4,8 @@ import { lookAt, type PoolConfig, placeOf } from '../pool/kinds.ts';
 import type { PoolContents, PoolSight, Wanted } from '../pool/sight.ts';
 import { type GroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../volume/id.ts';
 import { type Attachments, attachmentsOf } from './attachments.ts';
-import type { DriverReport } from './driver-report.ts';
-import { DiskSilent, silentAfterMs, silentSight, withSilenceLimit } from './silence.ts';
+import type { DriverWord } from './driver-word.ts';
+import { DiskSilent, silentAfterMs, silentSight, unlessSilent } from './silence.ts';
 
 /** A configured pool, and what can be seen of it on its own disk and in the kernel. */
 export interface SeenPool extends PoolSight {
@@ -20,8 +20,8 @@ export interface SeenContents extends PoolContents {
 
 export interface LookOptions {
   readonly wanted: Wanted;
-  /** What the running driver says of the pool, if the driver cannot use it. */
-  readonly report: DriverReport | undefined;
+  /** What the running driver says of the pool, if it cannot use it. */
+  readonly word: DriverWord | undefined;
 }
 
 /** How many of a pool's files are read at a time. */
@@ -29,17 +29,17 @@ export const placesForPool = 4;
 
 /** Looks at one pool, as long as its disk answers. */
 export async function lookAtPool(config: Config, pool: PoolConfig, options: LookOptions): Promise<SeenPool> {
-  const { report } = options;
-  // The driver knows the disk already, and asking it again could take for ever.
-  if (report?.state === 'quarantined') {
+  const { word } = options;
+  // It is known what its disk is like, and to ask it could take for ever.
+  if (word?.state === 'quarantined') {
     const place = placeOf(pool, config.dataDirectory);
-    const location = { ...place, state: 'quarantined', advice: report.reason, holders: [] } as const;
+    const location = { ...place, state: 'quarantined', advice: word.reason, holders: [] } as const;
     return { config: pool, location, contents: undefined };
   }
   try {
     const sight = await seePool(config, pool, options.wanted);
-    if (report === undefined) return sight;
-    return { ...sight, location: { ...sight.location, state: 'broken', advice: report.reason } };
+    if (word === undefined) return sight;
+    return { ...sight, location: { ...sight.location, state: 'broken', advice: word.reason } };
   } catch (error) {
     if (!(error instanceof DiskSilent)) throw error;
     return silentSight(pool, config, silentAfterMs(pool));
@@ -48,7 +48,7 @@ export async function lookAtPool(config: Config, pool: PoolConfig, options: Look
 
 function seePool(config: Config, pool: PoolConfig, wanted: Wanted): Promise<SeenPool> {
   const { dataDirectory, notesDirectory } = config;
-  return withSilenceLimit(pool, placesForPool, async (queue) => {
+  return unlessSilent(pool, placesForPool, async (queue) => {
     const { contents, location } = await lookAt(pool, { dataDirectory, wanted, queue });
     if (contents === undefined) return { config: pool, location, contents };
     if (wanted !== 'attachments') return { config: pool, location, contents: { ...contents, attachments: new Map() } };
@@ -62,7 +62,7 @@ function seePool(config: Config, pool: PoolConfig, wanted: Wanted): Promise<Seen
   });
 }
 
-/** Why a list of the pool's volumes may be incomplete. A pool that was never made lacks nothing. */
+/** Why a list of what the pool holds may lack something. A pool that was never made lacks nothing. */
 export function problemsOf({ config, location, contents }: SeenPool): string[] {
   const isWhole = location.state === 'absent' || contents !== undefined;
   const damaged = contents?.damaged ?? [];

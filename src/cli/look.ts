@@ -4,20 +4,20 @@ import type { Wanted } from '../pool/sight.ts';
 import { placesForPool, type SeenPool } from './inventory.ts';
 import { silentSight } from './silence.ts';
 
-/** A message from the looking process to the command. */
+/** What the process that looks says to the one that was typed. */
 export type LookerMessage =
   | { readonly kind: 'pool'; readonly index: number; readonly sight: SeenPool }
   | { readonly kind: 'failed'; readonly message: string }
-  /** Sent every `aliveEveryMs`. */
+  /** Now and then. */
   | { readonly kind: 'alive' };
 
 export const aliveEveryMs = 1_000;
-/** The looking process is silent for so long only if all of it hangs. */
+/** It says nothing for so long only if it hangs as a whole. */
 const goneAfterMs = 15_000;
 
 /**
- * Looks at all configured pools, in a second process. The kernel cannot end a process while one of its threads waits for
- * a disk: the second process may be left behind, while this one touches no pool's disk and always ends.
+ * Looks at all pools of the configuration. The kernel ends no process while one of its threads waits for a disk, so it
+ * is done in a process of its own, which may be left behind: this one touches no pool's disk, and ends in any case.
  */
 export function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]> {
   const threads = config.pools.length * placesForPool + spareThreads;
@@ -53,5 +53,5 @@ export function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]>
   });
 }
 
-/** Threads for the kernel's lists and for files of no pool. */
+/** Beside the pools': for the kernel's lists, and files of no pool. */
 const spareThreads = 4;

@@ -4,7 +4,7 @@ import type { VolumeRecord } from '../volume/record.ts';
 import { exactQuantity } from '../volume/size.ts';
 import { topologyKey } from '../volume/topology.ts';
 
-/** What a PersistentVolume needs beside the volume's record. */
+/** What a record cannot know of its PersistentVolume. */
 export interface ManifestOptions {
   readonly driverName: string;
   readonly nodeId: string;
@@ -14,7 +14,7 @@ export interface ManifestOptions {
 
 export type ReclaimPolicy = 'Retain' | 'Delete';
 
-/** A v1 PersistentVolume, with the fields that are written here. */
+/** A v1 PersistentVolume, as far as it says anything here. */
 export interface PersistentVolume {
   readonly apiVersion: 'v1';
   readonly kind: 'PersistentVolume';
@@ -54,7 +54,7 @@ export function persistentVolumeOf(record: VolumeRecord, name: string, options: 
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
-    // external-provisioner deletes only volumes with this annotation.
+    // Without it external-provisioner would not feel responsible for deleting the volume.
     metadata: { name, annotations: { 'pv.kubernetes.io/provisioned-by': driverName } },
     spec: {
       capacity: { storage: exactQuantity(sizeBytes) },
@@ -82,7 +82,7 @@ const objectName = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z
 /** DNS-1123 label: what a namespace's name must be. */
 const labelName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** The names that the volumes' PersistentVolumes had, or could have: unique, and the same in each run. */
+/** The names that the volumes' PersistentVolumes had, or could have; no two alike, and always the same. */
 export function manifestNames(records: readonly VolumeRecord[]): string[] {
   const taken = new Set<string>();
   return records.map((record) => {
@@ -100,7 +100,7 @@ const modes: Readonly<Record<AccessMode, string>> = {
   SINGLE_NODE_READER_ONLY: 'ReadOnlyMany',
 };
 
-/** Kubernetes allows no other mode beside ReadWriteOncePod. A volume that has others too was meant for several pods. */
+/** Kubernetes allows no other mode beside ReadWriteOncePod; where there is one, the pod was not meant to be the only one. */
 function kubernetesModes(accessModes: readonly AccessMode[]): string[] {
   const wanted = [...new Set(accessModes.map((mode) => modes[mode]))];
   if (wanted.length === 1) return wanted;

@@ -10,14 +10,14 @@ import { withTimeout } from '../volume/with-timeout.ts';
 import { openLog } from './log.ts';
 import { exitCodes, type Output } from './output.ts';
 
-/** Memory is given back once no call has begun for so long. */
+/** So long must no call have begun before the memory of the last ones is given back. */
 const restMs = 750;
-/** How long the end of the driver waits for whoever reads its log. */
+/** Who reads the log may have stopped; an end is not held up by that. */
 const logGraceMs = 1_000;
 
 /** `holdfast serve`: runs the driver until a signal ends it. The log goes to standard output (O04). */
 export async function serveCommand(config: ServeConfig, output: Output): Promise<number> {
-  // Everything the driver makes, sockets too, is root's alone from the start, whatever umask it inherited.
+  // What the driver makes is for root alone from its first moment, a socket too, whatever it was started with.
   process.umask(0o077);
   limitHeap();
   // Before anything reads a file: libuv decides at the first use how many threads there are.
@@ -37,7 +37,7 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
   );
 
   const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
-    // Once: a second signal ends the process at once.
+    // Once: whoever sends it again means at once.
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });

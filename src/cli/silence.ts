@@ -3,10 +3,10 @@ import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { type PoolConfig, placeOf } from '../pool/kinds.ts';
 import type { SeenPool } from './inventory.ts';
 
-/** A disk that is merely busy answers a request sooner, and a person waits this long without a thought. */
+/** Longer than any disk that is merely busy takes for one request, and what a person waits for without a thought. */
 const longestSilenceMs = 10_000;
 
-/** How long one request to the pool's disk may take. */
+/** A disk of this pool that has not answered one request for so long is not waited for. */
 export function silentAfterMs({ sickAfterMs }: PoolConfig): number {
   return Math.min(sickAfterMs, longestSilenceMs);
 }
@@ -15,10 +15,10 @@ export function silentAfterMs({ sickAfterMs }: PoolConfig): number {
 export class DiskSilent extends Error {}
 
 /**
- * Runs the work in a queue of its own, and closes the queue when one request in it takes too long.
+ * Does some work in a queue of its own, which is closed when one request in it has taken too long.
  * @throws DiskSilent
  */
-export async function withSilenceLimit<T>(
+export async function unlessSilent<T>(
   pool: PoolConfig,
   places: number,
   work: (queue: DiskQueue) => Promise<T>,
@@ -31,7 +31,7 @@ export async function withSilenceLimit<T>(
   }, limitMs / 20);
   try {
     const result = await work(queue);
-    // The work may have taken the closed queue's error for something else.
+    // What it was told by a closed queue, it may have taken for something else.
     if (queue.closedFor !== undefined) throw queue.closedFor;
     return result;
   } catch (error) {
@@ -41,7 +41,7 @@ export async function withSilenceLimit<T>(
   }
 }
 
-/** What is shown of a pool whose disk does not answer. */
+/** A pool of which nothing is known but that its disk does not answer. */
 export function silentSight(config: PoolConfig, { dataDirectory }: Config, afterMs: number): SeenPool {
   const location = {
     ...placeOf(config, dataDirectory),

@@ -3,7 +3,7 @@ import { columnsOf } from './text.ts';
 /** A column of a table for people. */
 export interface Column {
   readonly title: string;
-  /** Numbers are easier to compare when they end in one column. */
+  /** Numbers are easier to compare with their ends in one line. */
   readonly align?: 'left' | 'right';
 }
 

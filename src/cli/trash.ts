@@ -38,7 +38,7 @@ function rowsOf({ volumes }: TrashList, now: Date): string[][] {
   ]);
 }
 
-/** The name that people know it by. */
+/** What people know it by. */
 function titleOf({ claim, name }: TrashedVolumeSight): string {
   return claim === undefined ? name : `${claim.namespace}/${claim.name}`;
 }

@@ -15,7 +15,7 @@ interface VolumeSight {
   readonly pool: string;
   readonly record: VolumeRecord;
   readonly attachments: Attachments;
-  /** The snapshots that were taken of it, the oldest first. */
+  /** Those that were cut from it, the oldest first. */
   readonly snapshots: readonly SnapshotRecord[];
   /** How long it can be brought back after its deletion; 0: not at all. */
   readonly undeleteSeconds: number;

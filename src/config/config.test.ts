@@ -228,7 +228,7 @@ describe('the file', () => {
       ),
     );
     assert.deepEqual(
-      config.pools.map((pool) => pool.own.location),
+      config.pools.map((pool) => pool.kind === 'image' && pool.own.location),
       [
         { type: 'device', path: '/dev/nvme1n1' },
         { type: 'file', path: '/srv/big.img', sizeBytes: 9007199254740993n },
@@ -245,6 +245,30 @@ describe('the file', () => {
     assert.equal(config.attach, 'required');
     assert.equal(config.maxVolumesPerNode, 110);
     assert.equal(config.lockTimeoutMs, 2500);
+  });
+
+  test('a pool of directories has a path, and says how it goes by quota', async () => {
+    const { pools } = valid(
+      await ofFile(
+        [
+          'pools:',
+          '  plain: { kind: directory, path: /srv/volumes/, undelete: 1h }',
+          '  held: { kind: directory, path: /srv/held, quota: required }',
+          'defaultPool: plain',
+        ].join('\n'),
+      ),
+    );
+    assert.deepEqual(
+      pools.map(({ kind, own }) => ({ kind, own })),
+      [
+        { kind: 'directory', own: { path: '/srv/volumes', quota: 'whenAvailable' } },
+        { kind: 'directory', own: { path: '/srv/held', quota: 'required' } },
+      ],
+    );
+    const wrong = problems(await ofFile('pools: { plain: { kind: directory, quota: always, size: 1Gi } }')).join('\n');
+    assert.match(wrong, /needs a path/);
+    assert.match(wrong, /must be one of required, whenAvailable, none, not 'always'/);
+    assert.match(wrong, /unknown key/);
   });
 
   test('an empty file is as good as none', async () => {

@@ -54,15 +54,15 @@ export interface ConfigSource {
   readonly readFile: (path: string) => string;
 }
 
-/** The configuration, or every mistake in it. A mistake is one line, with the variable's name or the file's line and column. */
+/** The configuration, or every mistake in it: one line each, with the variable's name or the file's line and column. */
 export type Parsed<T> = { readonly config: T } | { readonly problems: readonly string[] };
 
-/** Nothing else reads the process's environment. */
+/** The one place that reads the process's environment. */
 export function processSource(): ConfigSource {
   return { environment: process.env, hostName: hostname(), readFile: (path) => readFileSync(path, 'utf8') };
 }
 
-/** For commands that only look. */
+/** For a command that only looks. */
 export async function parseConfig(source: ConfigSource): Promise<Parsed<Config>> {
   const reader = new EnvironmentReader(source.environment);
   const config = await readConfig(source, reader);
@@ -134,8 +134,8 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
 }
 
 /**
- * The CSI socket has a directory of its own, unless it was itself put among our files (O02). The kubelet takes every
- * socket beside the registration socket for a plugin.
+ * Nothing else of ours lies beside the CSI socket, unless it was itself put where our files are (O02), and the kubelet
+ * takes every socket beside the registration one for a plugin.
  */
 function refuseNeighbours(
   adminSocketPath: string,
@@ -158,7 +158,7 @@ function refuseNeighbours(
   }
 }
 
-/** @returns undefined if there is no file, or it has mistakes */
+/** undefined: there is none, or none that can be understood. */
 async function readFileSections(
   path: string | undefined,
   places: HostPlaces,
@@ -173,7 +173,7 @@ async function readFileSections(
     reader.problems.push(`HOLDFAST_CONFIG: ${error instanceof Error ? error.message : String(error)}`);
     return undefined;
   }
-  // Loaded only if there is a file: the YAML parser is large.
+  // Without a file there is no need for a YAML parser.
   const { parseConfigFile } = await import('./file.ts');
   const parsed = parseConfigFile(text, places);
   if ('file' in parsed) return parsed.file;

@@ -3,7 +3,7 @@ import { isAbsolute, normalize } from 'node:path';
 import { nearest } from '../settings/nearest.ts';
 import { type CrashPoint, stepNames } from '../volume/step.ts';
 
-/** The variables that configure the driver. CSI_ is reserved (O03): CSI_ENDPOINT is the only one with it. */
+/** Every variable that configures the driver; none of ours begins with CSI_, which is reserved (O03). */
 const variableNames = [
   'CSI_ENDPOINT',
   'HOLDFAST_ADMIN_SOCKET',
@@ -35,7 +35,7 @@ export interface HttpAddress {
 /** `:9808`, `127.0.0.1:9808`, `[::1]:9808`. */
 const addressPattern = /^(?:(?<v4>[0-9.]+)|\[(?<v6>[0-9A-Fa-f:.]+)\])?:(?<port>[0-9]{1,5})$/;
 
-/** Reads variables one by one and collects their mistakes. An empty variable counts as not set. */
+/** Reads variables one by one and keeps what is wrong with them. An empty variable counts as one that is not set. */
 export class EnvironmentReader {
   readonly problems: string[] = [];
   readonly #environment: Readonly<Record<string, string | undefined>>;
@@ -44,7 +44,7 @@ export class EnvironmentReader {
     this.#environment = environment;
   }
 
-  /** Refuses only near misses: Kubernetes sets variables such as HOLDFAST_SERVICE_HOST by itself. */
+  /** Kubernetes sets variables such as HOLDFAST_SERVICE_HOST by itself, so only near misses are refused. */
   refuseMisspelled(): void {
     for (const name of Object.keys(this.#environment)) {
       if (!name.startsWith('HOLDFAST_') || variableNames.some((known) => known === name)) continue;

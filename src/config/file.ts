@@ -5,7 +5,7 @@ import { number, oneOf, text } from '../settings/values.ts';
 import { type HostPlaces, type PoolClaim, sharedLocations, unfitLocation } from './locations.ts';
 import { type PlacedProblem, YamlDocument } from './yaml-document.ts';
 
-/** The configuration file's values. A key that is left out is undefined. */
+/** What the configuration file says. What is left out is undefined. */
 export interface ConfigFile {
   readonly pools: readonly PoolConfig[] | undefined;
   readonly defaultPool: string | undefined;
@@ -36,7 +36,7 @@ export function parseConfigFile(
   const document = new YamlDocument(source);
   const mistakes: Mistake[] = [];
   const file = readFile(document.content, places, mistakes);
-  // A text that cannot be read as YAML has no content to judge.
+  // Nothing follows from what could not be read.
   const inContent = document.content === undefined ? [] : mistakes;
   const problems = [...document.problems, ...inContent.map(({ message, path }) => document.place(path, message))];
   if (problems.length === 0) return { file };
@@ -69,7 +69,7 @@ function readFile(content: unknown, places: HostPlaces, mistakes: Mistake[]): Co
   };
 }
 
-/** @returns undefined if its kind is wrong: then nothing tells what its keys mean */
+/** undefined: it is not known what its keys mean. */
 function readPoolSection(name: string, section: SectionReader): PoolConfig | undefined {
   const kind = section.has('kind') ? section.read('kind', oneOf(kindNames)) : defaultKind;
   if (kind === undefined) return undefined;

@@ -12,9 +12,9 @@ export interface PoolClaim extends Claim {
   readonly poolName: string;
 }
 
-/** Everything in these belongs to the system: no pool lies in them or below. */
+/** Here everything belongs to the system: a pool lies neither in them nor below. */
 const systemTrees = ['/bin', '/boot', '/etc', '/lib', '/lib32', '/lib64', '/libx32', '/proc', '/sbin', '/sys', '/usr'];
-/** Directories of many owners: no pool is one of them, but may lie below. */
+/** Others have their files beside each other here; what is below may be a pool. */
 const sharedDirectories = ['/', '/dev', '/home', '/root', '/run', '/tmp', '/var', '/var/lib', '/var/log', '/var/tmp'];
 
 /** Why a pool cannot live there, whatever other pools there are; undefined if it can. */
@@ -48,7 +48,7 @@ export interface SharedLocation {
   readonly message: string;
 }
 
-/** Pools that would share a place. Of two, the later one has the mistake. */
+/** Pools that would share a place. Of two, the one that comes later is told. */
 export function sharedLocations(claims: readonly PoolClaim[]): SharedLocation[] {
   const shared = new Map<string, string>();
   for (const [index, { path, poolName }] of claims.entries()) {

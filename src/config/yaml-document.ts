@@ -7,10 +7,10 @@ export interface PlacedProblem {
   readonly message: string;
 }
 
-/** A YAML text: its content, its mistakes as YAML, and the places of its keys. */
+/** A YAML text: what it says, what is wrong with it as YAML, and where its keys are. */
 export class YamlDocument {
   readonly problems: readonly PlacedProblem[];
-  /** undefined if the text cannot be read for certain. */
+  /** undefined if the text is so wrong that it says nothing for sure. */
   readonly content: unknown;
   readonly #document: Document.Parsed<ParsedNode>;
   readonly #lines = new LineCounter();
@@ -32,7 +32,7 @@ export class YamlDocument {
     this.problems = problem === undefined ? found : [...found, problem];
   }
 
-  /** The problem at the key that the path leads to, or else at the nearest section above. */
+  /** The problem, at the key that the path leads to; at the nearest section above if it is not there. */
   place(path: readonly string[], message: string): PlacedProblem {
     return this.#at(this.#offsetOf(path), path.length === 0 ? message : `${path.map(readable).join('.')}: ${message}`);
   }
@@ -59,7 +59,7 @@ export class YamlDocument {
     return offset;
   }
 
-  /** Aliased and merged values are placed where they were written. */
+  /** What came by an alias, or was merged in, is where it was written. */
   #pairOf(node: unknown, name: string, depth = 0): { readonly key: unknown; readonly value: unknown } | undefined {
     const map = isAlias(node) ? node.resolve(this.#document) : node;
     if (!isMap(map) || depth > 16) return undefined;
@@ -95,7 +95,7 @@ function firstAlias(document: Document): number {
   return offset;
 }
 
-/** Our words, as the parser's speak of its own parts. */
+/** The parser's words speak of its own parts. */
 const sentences: Readonly<Record<string, string>> = {
   BAD_INDENT: 'is indented in a way that fits nothing above: keys of one section begin in one column',
   BAD_SCALAR_START: 'begins with a character that means something else in YAML: put it in quotes',
@@ -114,7 +114,7 @@ function sentenceOf(code: string, message: string): string {
   );
 }
 
-/** A key as it is, or quoted if it has blanks or several lines, which would be lost in a message. */
+/** A key as it is, unless it could not be told from what is around it: blanks, or several lines. */
 function readable(key: string): string {
   return /^[^\p{C}\p{Z}]+( [^\p{C}\p{Z}]+)*$/u.test(key) ? key : JSON.stringify(key);
 }

@@ -1,6 +1,8 @@
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Claim, Configured, LookRequest, OpenContext, PoolKind } from './kind.ts';
+import type { DirectoryOptions } from './kinds/directory/config.ts';
+import { directoryKind } from './kinds/directory/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import type { Pool } from './pool.ts';
@@ -10,6 +12,7 @@ import type { Finding, PoolPlace, PoolSight } from './sight.ts';
 /** What only pools of one kind are configured by, for each kind. */
 interface OwnOptions {
   readonly image: ImageOptions;
+  readonly directory: DirectoryOptions;
 }
 
 export type KindName = keyof OwnOptions;
@@ -17,10 +20,11 @@ export type KindName = keyof OwnOptions;
 /** The kinds of pool there are. Nothing outside of this file names one. */
 const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   image: imageKind,
+  directory: directoryKind,
 };
 
 /** In the order in which messages list them. */
-export const kindNames: readonly KindName[] = ['image'];
+export const kindNames: readonly KindName[] = ['image', 'directory'];
 
 /** What a pool is of whose section says nothing of it, as before there were several kinds. */
 export const defaultKind: KindName = 'image';

@@ -21,9 +21,9 @@ export interface Traits {
    * How a snapshot or clone is made. reflink: at once, sharing blocks, also of a volume in use. copy: byte by byte, of
    * a volume that is not in use.
    */
-  readonly snapshots: 'reflink' | 'copy';
+  readonly snapshots: 'reflink' | 'copy' | 'none';
   /** What it can tell of snapshots without reading them. allocated: what holds data. delta: also what changed. */
-  readonly changedBlocks: 'allocated' | 'delta';
+  readonly changedBlocks: 'allocated' | 'delta' | 'none';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };
 }
 

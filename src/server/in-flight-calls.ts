@@ -1,6 +1,6 @@
 import { type Handler, type StreamHandler, wrapHandlers } from '../csi/handler.ts';
 
-/** Counts the calls at work. A call whose client went away goes on, and counts (T02). */
+/** Knows how many calls are at work, those included whose clients went away: the work goes on without them (T02). */
 export class InFlightCalls {
   #running = 0;
   #begun = 0;
@@ -11,17 +11,17 @@ export class InFlightCalls {
     return wrapHandlers(handlers, (handler: Handler<never, object>) => this.#counted(handler));
   }
 
-  /** How many calls have begun, ended or not. */
+  /** How many calls there were, those at work included. */
   get begun(): number {
     return this.#begun;
   }
 
-  /** The same for handlers of streams. A stream is at work until its last message, or until it is ended early. */
+  /** The same for handlers of streams: one is at work until its last message, or until it is ended early. */
   countStreams<H extends object>(handlers: H): H {
     return wrapHandlers(handlers, (handler: StreamHandler<never, object>) => this.#countedStream(handler));
   }
 
-  /** Resolves with true when no call is at work, with false when that took too long. */
+  /** Resolves when no call is at work, or when it took too long: then with false. */
   idle(timeoutMs: number): Promise<boolean> {
     if (this.#running === 0) return Promise.resolve(true);
     return new Promise((resolve) => {

@@ -27,14 +27,14 @@ export function limitHeap(): void {
   new PerformanceObserver(look).observe({ entryTypes: ['gc'] });
 }
 
-/** Collects garbage at once: nothing else runs for 10 to 30 ms. V8 by itself waits until it needs the space. */
+/** Collects garbage here and now: 10 to 30 ms in which nothing else runs. V8 by itself waits until it needs the space. */
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
   if (typeof collect === 'function') collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
-/** Runs `work` once each time that the count `activity` has come to rest. Never keeps the process alive. */
+/** Runs `work` once each time that `activity`, a count, has come to rest. Never keeps the process alive. */
 export function whenIdle(activity: () => number, restMs: number, work: () => void): void {
   let seen: number | undefined;
   let worked: number | undefined;

@@ -28,17 +28,17 @@ import { InFlightCalls } from './in-flight-calls.ts';
 import { StartupGate } from './startup-gate.ts';
 import { queueSizes } from './threads.ts';
 
-/** Calls wait so long for the pools to open after the start. A pool on a disk that hangs would hold them up for ever. */
+/** For so long after the start calls wait for the pools to open; one on a disk that hangs would hold them up for ever. */
 const openingPatienceMs = 5_000;
-/** How long running calls may take when the driver is told to stop. Kubernetes kills it 30 s after the signal. */
+/** How long calls that run when the driver is told to stop may take; Kubernetes kills it 30 s after the signal. */
 const callGraceMs = 20_000;
-/** How long clients may take to read their answers. */
+/** How long clients may take to read what was answered to them. */
 const readingGraceMs = 2_000;
 /** How long the pools may take to let go after that. */
 const poolGraceMs = 5_000;
 /** The kubelet's connection is short-lived; nothing is lost if it is cut. */
 const registrationGraceMs = 1_000;
-/** The driver is registered after so long even if a pool, on a disk that hangs say, is still being opened. */
+/** A pool that takes longer to open, on a disk that hangs say, does not keep the driver from being registered. */
 const registrationPatienceMs = 10_000;
 
 /** A driver at work. */
@@ -73,7 +73,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 
-  // Before the pools open, so that the metrics count what they find half done.
+  // Before the pools open: what they find half done is counted too.
   const monitoring = await monitor(config, { pools, kubeletQueue, isStopping, log });
   const opened = openPools(pools, isStopping, log);
   const trimTimer = new TrimTimer({ pools, objects, log });
@@ -82,7 +82,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
     const { adminSocketPath: socketPath } = config;
     return administer({ socketPath, handlers: adminHandlers, opened, isStopping, log });
   });
-  // Whoever awaits it gets the error; nobody has to.
+  // Who waits for these hears of it; nobody has to.
   opened.catch(() => undefined);
   void withTimeout(openingPatienceMs, Promise.allSettled([opened])).then(() => gate.open());
 
@@ -92,16 +92,16 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
     async stop() {
       stopping.abort();
       pools.stopOpening();
-      // Calls that wait for a pool learn that it will not be opened.
+      // Whoever waits for a pool that is not opened any more is told so.
       gate.open();
       const registration = await registered;
       await registration?.close(registrationGraceMs);
       await listener.hide();
-      // An admin socket that still waits for another driver to go takes no calls, and closes by itself.
+      // One that still waits for another driver to go takes no calls, and closes by itself.
       const adminClosed = Promise.race([administered, undefined]).then((admin) => admin?.close(callGraceMs));
       const isIdle = await inFlight.idle(callGraceMs);
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
-      // A call that has ended waits only for its client, who may have stopped reading.
+      // A call that has ended waits for nothing but its client, who may have stopped reading.
       await Promise.all([listener.close(isIdle ? readingGraceMs : 0), withTimeout(readingGraceMs, adminClosed)]);
       await monitoring?.close();
       const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
@@ -156,7 +156,7 @@ function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight,
   };
 }
 
-/** Metrics and health. Without an address their code is not even loaded. */
+/** Metrics and health, if anybody is to see them; otherwise their code is not even loaded. */
 async function monitor(
   config: ServeConfig,
   live: Pick<MonitoringOptions, 'isStopping' | 'kubeletQueue' | 'log' | 'pools'>,
@@ -167,14 +167,14 @@ async function monitor(
   return startMonitoring({ ...live, address, socketPath, identity: { version, driver, node_id } });
 }
 
-/** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this one is too many */
+/** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the one too many */
 async function openPools(pools: Pools, isStopping: () => boolean, log: Logger): Promise<void> {
   const failures = await pools.open();
-  // A pool that was not opened because the driver stops has not failed.
+  // What was not finished says nothing of the pools.
   if (isStopping()) return;
   for (const { name, error } of failures) {
     if (error instanceof PoolHeld) throw error;
-    // Our own errors and the kernel's need no stack trace.
+    // What we know by name needs no stack trace, nor what the kernel says.
     const isTold = error instanceof Error && 'syscall' in error;
     const isKnown = error instanceof HoldfastError || error instanceof CommandError || isTold;
     const cause = isKnown ? { reason: error.message } : { err: error };
@@ -189,8 +189,8 @@ interface Registration {
 }
 
 /**
- * Registers the driver with the kubelet once its pools are open, as the kubelet sends calls at once. A driver that is
- * stopping is never registered: the kubelet would send its calls there.
+ * Once its pools are open the kubelet may know of the driver: it sends calls at once. It never hears of one that is
+ * stopping: it would take its calls there.
  */
 async function register(config: ServeConfig, { log, opened, stopping }: Registration): Promise<Listener | undefined> {
   const { driverName, registrationSocketPath, socketPath } = config;

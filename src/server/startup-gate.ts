@@ -1,8 +1,8 @@
 import { type Handler, wrapHandlers } from '../csi/handler.ts';
 
 /**
- * Holds calls back until it is opened. A refused client would come again only after a pause, which for the kubelet grows
- * to two minutes, and the pools are open in a moment.
+ * Lets no call through before it is opened. Whoever is refused comes again after a pause that grows each time, the
+ * kubelet's to two minutes: what is over in a moment is worth waiting for.
  */
 export class StartupGate {
   #open = (): void => undefined;
@@ -14,7 +14,7 @@ export class StartupGate {
     this.#open();
   }
 
-  /** The same handlers; their calls wait for the gate. */
+  /** The same handlers, whose calls wait for the gate. */
   guard<H extends object>(handlers: H): H {
     return wrapHandlers(handlers, (handler: Handler<never, object>) => this.#guarded(handler));
   }

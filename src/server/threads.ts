@@ -1,18 +1,18 @@
-/** Shares the worker threads for blocking calls among queues, so that a disk that hangs blocks only its own. */
+/** How the worker threads for blocking calls are shared out, so that a disk that hangs takes only its own. */
 
 export interface QueueSizes {
   /** For each pool. */
   readonly pool: number;
-  /** For the kubelet's directories, which belong to no pool. */
+  /** For the kubelet's directories, which lie on no pool. */
   readonly kubelet: number;
 }
 
-/** Most calls in a pool's queue wait for its disk, which writes what comes together in one go (decision 16). */
+/** Of a pool: most of its calls wait for its disk, which writes what comes together in one go. */
 const wanted: QueueSizes = { pool: 8, kubelet: 4 };
-/** For calls in no queue, such as reading a file here and there. */
+/** For what belongs to no queue: reading a file here and there. */
 const spareThreads = 2;
 
-/** For each pool beside its queue: one asks its disk how it is, one thaws what was frozen. */
+/** For each pool beside its queue: to ask its disk how it is, and to thaw what it has frozen. */
 const asideThreads = 2;
 
 /** How many worker threads a driver with this many pools wants. */

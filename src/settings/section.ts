@@ -6,10 +6,10 @@ export interface Mistake {
   readonly message: string;
 }
 
-/** A value is wrong. The message goes on from the key: `must be …`. */
+/** What is wrong with one value; the message goes on from its key: `must be …`. */
 export class WrongValue extends Error {}
 
-/** Converts a value of the file to what it means. @throws WrongValue */
+/** Makes of a value what it means. @throws WrongValue */
 export type ReadValue<T> = (value: unknown) => T;
 
 /** How to read several keys. */
@@ -20,7 +20,7 @@ export type Given<Readers extends KeyReaders> = {
   readonly [Key in keyof Readers]: ReturnType<Readers[Key]> | undefined;
 };
 
-/** Reads a section key by key, and collects all mistakes instead of stopping at the first. */
+/** Reads a section key by key, and keeps all that is wrong with it, instead of stopping at the first mistake. */
 export class SectionReader {
   readonly #section: Readonly<Record<string, unknown>>;
   readonly #path: readonly string[];
@@ -36,8 +36,8 @@ export class SectionReader {
   }
 
   /**
-   * Refuses all keys but these.
-   * @param whose tells where a key is known that is unknown here
+   * All other keys are mistakes.
+   * @param whose says of a key that is unknown here where it is known
    */
   refuseOthers(known: readonly string[], whose: (key: string) => string | undefined = () => undefined): void {
     for (const key of Object.keys(this.#section)) {
@@ -68,7 +68,7 @@ export class SectionReader {
     return Object.fromEntries(entries);
   }
 
-  /** Whether the key is there, with a right value or a wrong one. */
+  /** Whether anything is said about it, right or wrong. */
   has(key: string): boolean {
     return Object.hasOwn(this.#section, key);
   }

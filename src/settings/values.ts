@@ -5,7 +5,7 @@ import { formatBytes, parseQuantity } from '../volume/size.ts';
 import { nearest } from './nearest.ts';
 import { type ReadValue, shown, WrongValue } from './section.ts';
 
-/** Readers of values. The YAML parser yields whole numbers as bigint, other numbers as number. */
+/** What the values of the configuration file can be. The parser yields whole numbers as bigint, others as number. */
 
 /** Larger than any disk; the kernel counts a file's bytes up to eight times as many. */
 const largestBytes = 1n << 60n;
@@ -34,7 +34,7 @@ interface Bounds {
   readonly maximumSeconds: number;
 }
 
-/** YAML reads `10` as a number and `10Gi` as text; both are one notation here. */
+/** YAML has numbers and text for what is one notation to us. */
 function inWords<T>(value: unknown, what: string, parse: (text: string) => T): T {
   if (typeof value !== 'string' && typeof value !== 'bigint') {
     throw new WrongValue(`must be ${what}, not ${shown(value)}`);
@@ -81,7 +81,7 @@ export const text: ReadValue<string> = (value) => {
   throw new WrongValue(`must be text, not ${shown(value)}${typeof value === 'object' ? '' : ': put it in quotes'}`);
 };
 
-/** Normalised as the kernel reads it: `/x//y/` is `/x/y`. */
+/** As the kernel takes it, without what changes nothing: `/x//y/` is `/x/y`. */
 export const absolutePath: ReadValue<string> = (value) => {
   if (typeof value !== 'string' || !value.startsWith('/') || value.includes('\0')) {
     throw new WrongValue(`must be an absolute path, such as /srv/holdfast, not ${shown(value)}`);

@@ -30,7 +30,7 @@ function named(found: readonly Finding[], check: string): Finding | undefined {
 }
 
 describe('holdfast doctor', () => {
-  test('finds nothing to fix where the driver runs', async () => {
+  test('finds nothing to mend where the driver runs', async () => {
     using scratch = new Scratch('cli');
     await using driver = await DriverProcess.start(scratch);
     const { code, findings: found } = await findings(environmentFor(scratch));
@@ -60,7 +60,7 @@ describe('holdfast doctor', () => {
     const { code, stdout } = await holdfast(['doctor'], environmentFor(scratch));
     assert.equal(code, 0);
     assert.match(stdout, /^ok {4}tools +mkfs\.ext4, /m);
-    assert.match(stdout, /\n\n\d+ ok, \d+ to look at, 0 to fix\n$/);
+    assert.match(stdout, /\n\n\d+ ok, \d+ to look at, 0 to mend\n$/);
     assert.ok(!stdout.includes('\u001b'), 'no colours for a pipe');
   });
 
@@ -89,7 +89,7 @@ describe('holdfast doctor', () => {
     );
   });
 
-  test('a pool whose disk is gone, and one that is no directory, are failures', async () => {
+  test('a pool whose disk is gone, and one that is no directory, are to be mended', async () => {
     using scratch = new Scratch('cli');
     writeFileSync(scratch.join('file'), '');
     const config = `pools:\n  default: { directory: ${scratch.join('file')} }\n`;
@@ -109,7 +109,7 @@ describe('holdfast doctor', () => {
     assert.deepEqual(changesIn(scratch.join('pool')), before);
   });
 
-  test('a pool on a read-only filesystem is a failure, and its volumes are shown all the same', async () => {
+  test('a pool on a read-only filesystem is to be mended, and its volumes can be seen all the same', async () => {
     using scratch = new Scratch('cli');
     const disk = scratch.join('disk');
     mkdirSync(disk);

@@ -58,8 +58,6 @@ clusterTest(
       assert.deepEqual(await release.history(), ['superseded', 'superseded', 'superseded', 'failed', 'deployed']);
 
       await release.uninstall(...settled);
-      // Without it VolumeAttachments would be made for the pod, which nobody removes.
-      await kubectl.run(['get', 'csidriver', 'holdfast.csi.dev']);
       await writesGoOn(namespace);
 
       await release.install(chartValues(), ...settled);

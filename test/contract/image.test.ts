@@ -3,10 +3,15 @@ import { existsSync, truncateSync, writeFileSync } from 'node:fs';
 import { openTestPool } from '../support/image-pool.ts';
 import type { Scratch } from '../support/scratch.ts';
 import { describeEphemeral } from './ephemeral-contract.ts';
-import { describePool } from './pool-contract.ts';
+import { describeDevices, describePool } from './pool-contract.ts';
 import { describePublication } from './publication-contract.ts';
-import { describeInstantSnapshots, describeSnapshots } from './snapshot-contract.ts';
-import { describeTrash, describeTrashUnderPressure, type PoolWithOptions } from './trash-contract.ts';
+import { describeIdentities, describeInstantSnapshots, describeSnapshots } from './snapshot-contract.ts';
+import {
+  describeThickness,
+  describeTrash,
+  describeTrashUnderPressure,
+  type PoolWithOptions,
+} from './trash-contract.ts';
 
 const backingFile: PoolWithOptions = {
   open: (scratch, options) =>
@@ -27,8 +32,11 @@ const kinds: Readonly<Record<string, PoolWithOptions>> = {
 
 for (const [kind, poolUnderTest] of Object.entries(kinds)) {
   describePool(kind, poolUnderTest);
+  describeDevices(kind, poolUnderTest);
   describeSnapshots(kind, poolUnderTest);
+  describeIdentities(kind, poolUnderTest);
   describeTrash(kind, poolUnderTest);
+  describeThickness(kind, poolUnderTest);
   describePublication(kind, poolUnderTest);
   describeEphemeral(kind, poolUnderTest);
 }

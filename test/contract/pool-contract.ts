@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { attachDevice, attachedDevices } from '../../src/pool/attached-device.ts';
-import type { Pool } from '../../src/pool/pool.ts';
+import type { Pool, Traits } from '../../src/pool/pool.ts';
+import type { VolumeContent } from '../../src/volume/capability.ts';
 import { FailedPrecondition, NotFound, ResourceExhausted } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
@@ -17,14 +18,25 @@ const mebibyte = 1n << 20n;
 /** A pool under test that can be closed and opened again, as by a restart of the driver. */
 export interface PoolUnderTest {
   open(scratch: Scratch): Promise<Pool>;
+  /** What its volumes hold, where a test does not say; unset: ext4. */
+  readonly content?: VolumeContent;
+}
+
+/** All that volumes of the pool can be mounted as. */
+export function mountableContents({ directories, filesystems }: Traits): VolumeContent[] {
+  const formatted = filesystems.map((fsType) => ({ type: 'mount', fsType }) as const);
+  return directories ? [{ type: 'directory' }, ...formatted] : formatted;
 }
 
 /** What every kind of pool must do, whatever it is made of. */
-export function describePool(kind: string, { open }: PoolUnderTest): void {
+export function describePool(kind: string, { content, open }: PoolUnderTest): void {
+  const specOf = specsOf(content);
+  /** What takes no time to make. */
+  const plain = { content: content ?? { type: 'block' } } as const;
   describe(`${kind}: the pool contract`, () => {
     test('CV31 T03: what is created is found and listed, also after a restart', async () => {
       using scratch = new Scratch('contract');
-      const specs = ['one', 'two', 'three'].map((name) => volumeSpec(name));
+      const specs = ['one', 'two', 'three'].map((name) => specOf(name));
       const pool = await open(scratch);
       for (const spec of specs) await pool.create(spec);
       const before = await pool.list(undefined, undefined);
@@ -43,7 +55,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
     test('N01 N02: list goes on after an id, also one that is gone', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
-      for (const name of ['a', 'b', 'c', 'd']) await pool.create(volumeSpec(name, { content: { type: 'block' } }));
+      for (const name of ['a', 'b', 'c', 'd']) await pool.create(volumeSpec(name, plain));
       const [first, second, ...rest] = await pool.list(undefined, undefined);
       assert.ok(first && second);
       assert.deepEqual(await pool.list(undefined, 1), [first]);
@@ -55,7 +67,7 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
     test('DV03 DV04: a removed volume is gone, also after a restart; removing it again is fine', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
-      const { id } = await pool.create(volumeSpec('gone'));
+      const { id } = await pool.create(specOf('gone'));
       await pool.remove(id);
       await pool.remove(id);
       assert.equal(await pool.find(id), undefined);
@@ -65,6 +77,80 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       await again.close();
     });
 
+    test('T04: a mounted volume keeps its data across detach, restart and attach', async () => {
+      using scratch = new Scratch('contract');
+      const bytes = randomBytes(1 << 20);
+      const pool = await open(scratch);
+      const contents = mountableContents(pool.traits);
+      for (const each of contents) {
+        const spec = volumeSpec(JSON.stringify(each), { content: each, sizeBytes: 320n * mebibyte });
+        await pool.create(spec);
+        await withMounted(pool, spec.id, scratch, (path) => writeFileSync(`${path}/file`, bytes));
+        await eventually(async () => assert.deepEqual(await pool.attached(spec.id), []));
+      }
+      await pool.close();
+      const again = await open(scratch);
+      for (const each of contents) {
+        await withMounted(again, volumeSpec(JSON.stringify(each)).id, scratch, (path) =>
+          assert.ok(readFileSync(`${path}/file`).equals(bytes)),
+        );
+      }
+      await again.close();
+    });
+
+    test('CV20 GC03 GC04: more than is available is refused and changes nothing; all of it is granted', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { availableBytes } = await pool.capacity();
+      const wanted = availableBytes - (availableBytes % 4096n);
+      await assert.rejects(
+        pool.create(volumeSpec('large', { ...plain, sizeBytes: availableBytes * 2n })),
+        ResourceExhausted,
+      );
+      assert.deepEqual(await pool.list(undefined, undefined), []);
+      // Other users of the disk take a little in between.
+      const half = wanted / 2n - ((wanted / 2n) % 4096n);
+      await pool.create(volumeSpec('first', { ...plain, sizeBytes: half }));
+      const { id } = await pool.create(volumeSpec('rest', { ...plain, sizeBytes: wanted - half - 64n * mebibyte }));
+      await assert.rejects(pool.grow(id, wanted * 2n), ResourceExhausted);
+      await pool.close();
+    });
+
+    test('K02 GC04: two volumes at once are never promised the same space', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { availableBytes } = await pool.capacity();
+      const sizeBytes = ((availableBytes * 2n) / 3n / 4096n) * 4096n;
+      const outcomes = await Promise.allSettled(
+        ['a', 'b'].map((name) => pool.create(volumeSpec(name, { sizeBytes, ...plain }))),
+      );
+      assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
+      await pool.close();
+    });
+
+    test('unknown volumes: grow and attach say NOT_FOUND, remove and detach are fine', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const id = volumeIdFor('node', 'test', 'never');
+      await assert.rejects(pool.grow(id, 1n << 30n), NotFound);
+      await assert.rejects(pool.attach(id, { persistent: true }), NotFound);
+      await pool.remove(id);
+      const device = { major: 7, minor: 1_000_000 };
+      await pool.detach({ kind: 'device', device, devicePath: '/dev/loop1000000', readonly: false });
+      assert.deepEqual(await pool.attached(id), []);
+      await pool.close();
+    });
+  });
+}
+
+/** Specs for volumes that hold this, unless they say otherwise. */
+export function specsOf(content: VolumeContent | undefined): typeof volumeSpec {
+  return (name, changes) => volumeSpec(name, content === undefined ? changes : { content, ...changes });
+}
+
+/** What kinds of pool must do whose volumes are devices. */
+export function describeDevices(kind: string, { open }: PoolUnderTest): void {
+  describe(`${kind}: the contract of devices`, () => {
     test('DV05: what a removed volume took is free again', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
@@ -77,26 +163,6 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       const again = await open(scratch);
       const { provisionedBytes, usedBytes } = await again.capacity();
       assert.deepEqual({ provisionedBytes, usedBytes }, { provisionedBytes: 0n, usedBytes: 0n });
-      await again.close();
-    });
-
-    test('T04: a mounted volume keeps its data across detach, restart and attach', async () => {
-      using scratch = new Scratch('contract');
-      const bytes = randomBytes(1 << 20);
-      const pool = await open(scratch);
-      for (const fsType of pool.traits.filesystems) {
-        const spec = volumeSpec(fsType, { content: { type: 'mount', fsType }, sizeBytes: 320n * mebibyte });
-        await pool.create(spec);
-        await withMounted(pool, spec.id, scratch, (path) => writeFileSync(`${path}/file`, bytes));
-        await eventually(async () => assert.deepEqual(await pool.attached(spec.id), []));
-      }
-      await pool.close();
-      const again = await open(scratch);
-      for (const fsType of again.traits.filesystems) {
-        await withMounted(again, volumeSpec(fsType).id, scratch, (path) =>
-          assert.ok(readFileSync(`${path}/file`).equals(bytes)),
-        );
-      }
       await again.close();
     });
 
@@ -160,50 +226,6 @@ export function describePool(kind: string, { open }: PoolUnderTest): void {
       assert.equal(BigInt(sectors.trim()) * 512n, 128n * mebibyte);
       assert.equal(readFileSync(attachment.devicePath)[4095], 7);
       await pool.detach(attachment);
-      await pool.close();
-    });
-
-    test('CV20 GC03 GC04: more than is available is refused and changes nothing; all of it is granted', async () => {
-      using scratch = new Scratch('contract');
-      const pool = await open(scratch);
-      const { availableBytes } = await pool.capacity();
-      const wanted = availableBytes - (availableBytes % 4096n);
-      const block = { content: { type: 'block' } } as const;
-      await assert.rejects(
-        pool.create(volumeSpec('large', { ...block, sizeBytes: availableBytes * 2n })),
-        ResourceExhausted,
-      );
-      assert.deepEqual(await pool.list(undefined, undefined), []);
-      // Other users of the disk take a little in between.
-      const half = wanted / 2n - ((wanted / 2n) % 4096n);
-      await pool.create(volumeSpec('first', { ...block, sizeBytes: half }));
-      const { id } = await pool.create(volumeSpec('rest', { ...block, sizeBytes: wanted - half - 64n * mebibyte }));
-      await assert.rejects(pool.grow(id, wanted * 2n), ResourceExhausted);
-      await pool.close();
-    });
-
-    test('K02 GC04: two volumes at once are never promised the same space', async () => {
-      using scratch = new Scratch('contract');
-      const pool = await open(scratch);
-      const { availableBytes } = await pool.capacity();
-      const sizeBytes = ((availableBytes * 2n) / 3n / 4096n) * 4096n;
-      const outcomes = await Promise.allSettled(
-        ['a', 'b'].map((name) => pool.create(volumeSpec(name, { sizeBytes, content: { type: 'block' } }))),
-      );
-      assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
-      await pool.close();
-    });
-
-    test('unknown volumes: grow and attach say NOT_FOUND, remove and detach are fine', async () => {
-      using scratch = new Scratch('contract');
-      const pool = await open(scratch);
-      const id = volumeIdFor('node', 'test', 'never');
-      await assert.rejects(pool.grow(id, 1n << 30n), NotFound);
-      await assert.rejects(pool.attach(id, { persistent: true }), NotFound);
-      await pool.remove(id);
-      const device = { major: 7, minor: 1_000_000 };
-      await pool.detach({ kind: 'device', device, devicePath: '/dev/loop1000000', readonly: false });
-      assert.deepEqual(await pool.attached(id), []);
       await pool.close();
     });
   });

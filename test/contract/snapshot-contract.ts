@@ -9,9 +9,9 @@ import { AlreadyExists, FailedPrecondition, NotFound } from '../../src/volume/er
 import { groupIdFor, memberIdFor, snapshotIdFor, type VolumeId, volumeIdFor } from '../../src/volume/id.ts';
 import { Frozen } from '../support/frozen.ts';
 import { volumeSpec } from '../support/image-pool.ts';
-import { mounted, withMounted } from '../support/mounted-volume.ts';
+import { mounted, mountedDevice, withMounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
-import type { PoolUnderTest } from './pool-contract.ts';
+import { mountableContents, type PoolUnderTest, specsOf } from './pool-contract.ts';
 
 const mebibyte = 1n << 20n;
 
@@ -20,12 +20,13 @@ export function snapshotSpec(name: string, sourceId: VolumeId): SnapshotSpec {
 }
 
 /** What every kind of pool must do that offers snapshots and clones. */
-export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
+export function describeSnapshots(kind: string, { content: only, open }: PoolUnderTest): void {
+  const specOf = specsOf(only);
   describe(`${kind}: the snapshot contract`, () => {
     test('CS04 CS06 DS07 LS08: a snapshot is found and listed, also after a restart and without its source', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      const volume = await pool.create(volumeSpec('source'));
+      const volume = await pool.create(specOf('source'));
       const [cut] = await pool.takeSnapshots([snapshotSpec('snap', volume.id)]);
       assert.ok(cut);
       assert.equal(cut.sizeBytes, volume.sizeBytes);
@@ -45,15 +46,15 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
     test('CV25 CV27 PB19: a restored volume has the data of the cut in the asked size, and both go their own ways', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      for (const fsType of pool.traits.filesystems) {
-        const content = { type: 'mount', fsType } as const;
-        const source = await pool.create(volumeSpec(fsType, { content, sizeBytes: 320n * mebibyte }));
+      for (const content of mountableContents(pool.traits)) {
+        const what = JSON.stringify(content);
+        const source = await pool.create(volumeSpec(what, { content, sizeBytes: 320n * mebibyte }));
         const bytes = randomBytes(1 << 20);
         await withMounted(pool, source.id, scratch, (path) => writeFileSync(`${path}/file`, bytes));
-        const [snapshot] = await pool.takeSnapshots([snapshotSpec(`snap ${fsType}`, source.id)]);
+        const [snapshot] = await pool.takeSnapshots([snapshotSpec(`snap ${what}`, source.id)]);
         assert.ok(snapshot);
         await withMounted(pool, source.id, scratch, (path) => writeFileSync(`${path}/file`, 'changed later'));
-        const spec = volumeSpec(`restored ${fsType}`, { content, sizeBytes: 640n * mebibyte });
+        const spec = volumeSpec(`restored ${what}`, { content, sizeBytes: 640n * mebibyte });
         const restored = await pool.create(spec, { type: 'snapshot', id: snapshot.id });
         assert.equal(restored.sizeBytes, 640n * mebibyte);
         assert.deepEqual(restored.source, { type: 'snapshot', id: snapshot.id });
@@ -71,41 +72,13 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
     test('CV25 CV26: a clone holds the data of its source, which can go at once', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      const source = await pool.create(volumeSpec('source'));
+      const source = await pool.create(specOf('source'));
       await withMounted(pool, source.id, scratch, (path) => writeFileSync(`${path}/file`, 'original'));
-      const clone = await pool.create(volumeSpec('clone'), { type: 'volume', id: source.id });
+      const clone = await pool.create(specOf('clone'), { type: 'volume', id: source.id });
       await pool.remove(source.id);
       await withMounted(pool, clone.id, scratch, (path) =>
         assert.equal(readFileSync(`${path}/file`, 'utf8'), 'original'),
       );
-      await pool.close();
-    });
-
-    test('the filesystems of a volume, its clone and a restored snapshot are mounted side by side, each with a UUID of its own', async () => {
-      using scratch = new Scratch('snapshot');
-      const pool = await open(scratch);
-      for (const fsType of pool.traits.filesystems) {
-        const content = { type: 'mount', fsType } as const;
-        const sizeBytes = 320n * mebibyte;
-        const source = await pool.create(volumeSpec(fsType, { content, sizeBytes }));
-        const clone = await pool.create(volumeSpec(`clone ${fsType}`, { content, sizeBytes }), {
-          type: 'volume',
-          id: source.id,
-        });
-        const [cut] = await pool.takeSnapshots([snapshotSpec(`snap ${fsType}`, source.id)]);
-        assert.ok(cut);
-        const restored = await pool.create(volumeSpec(`restored ${fsType}`, { content, sizeBytes }), {
-          type: 'snapshot',
-          id: cut.id,
-        });
-        await using first = await mounted(pool, source.id, scratch);
-        await using second = await mounted(pool, clone.id, scratch);
-        await using third = await mounted(pool, restored.id, scratch);
-        const uuids = [first, second, third].map(({ devicePath }) =>
-          execFileSync('blkid', ['-p', '-o', 'value', '-s', 'UUID', devicePath], { encoding: 'utf8' }),
-        );
-        assert.equal(new Set(uuids).size, 3);
-      }
       await pool.close();
     });
 
@@ -114,9 +87,9 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
       const pool = await open(scratch);
       const nobody = volumeIdFor('node', 'test', 'nobody');
       await assert.rejects(pool.takeSnapshots([snapshotSpec('snap', nobody)]), NotFound);
-      await assert.rejects(pool.create(volumeSpec('clone'), { type: 'volume', id: nobody }), NotFound);
+      await assert.rejects(pool.create(specOf('clone'), { type: 'volume', id: nobody }), NotFound);
       const id = snapshotIdFor('node', 'no such');
-      await assert.rejects(pool.create(volumeSpec('clone'), { type: 'snapshot', id }), NotFound);
+      await assert.rejects(pool.create(specOf('clone'), { type: 'snapshot', id }), NotFound);
       assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
       await pool.close();
     });
@@ -124,7 +97,7 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
     test('GR05 GR11 GR13 GR17: members come and go with their group, also across a restart', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      const volumes = [await pool.create(volumeSpec('a')), await pool.create(volumeSpec('b'))];
+      const volumes = [await pool.create(specOf('a')), await pool.create(specOf('b'))];
       const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
       const specs = volumes.map(({ id }) => ({ ...snapshotSpec('', id), id: memberIdFor(group.id, id) }));
       const members = await pool.takeSnapshots(specs, group);
@@ -146,12 +119,45 @@ export function describeSnapshots(kind: string, { open }: PoolUnderTest): void {
     test('GR10: one member that cannot be cut leaves no other', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
-      const volume = await pool.create(volumeSpec('a'));
+      const volume = await pool.create(specOf('a'));
       const group = { id: groupIdFor('node', 'group'), name: 'group', parameters: {} };
       const specs = [snapshotSpec('one', volume.id), snapshotSpec('two', volumeIdFor('node', 'test', 'nobody'))];
       await assert.rejects(pool.takeSnapshots(specs, group), NotFound);
       assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
       assert.equal(await pool.findGroup(group.id), undefined);
+      await pool.close();
+    });
+  });
+}
+
+/** What kinds of pool must do whose volumes are filesystems of their own. */
+export function describeIdentities(kind: string, { open }: PoolUnderTest): void {
+  describe(`${kind}: the identities of clones`, () => {
+    test('the filesystems of a volume, its clone and a restored snapshot are mounted side by side, each with a UUID of its own', async () => {
+      using scratch = new Scratch('snapshot');
+      const pool = await open(scratch);
+      for (const fsType of pool.traits.filesystems) {
+        const content = { type: 'mount', fsType } as const;
+        const sizeBytes = 320n * mebibyte;
+        const source = await pool.create(volumeSpec(fsType, { content, sizeBytes }));
+        const clone = await pool.create(volumeSpec(`clone ${fsType}`, { content, sizeBytes }), {
+          type: 'volume',
+          id: source.id,
+        });
+        const [cut] = await pool.takeSnapshots([snapshotSpec(`snap ${fsType}`, source.id)]);
+        assert.ok(cut);
+        const restored = await pool.create(volumeSpec(`restored ${fsType}`, { content, sizeBytes }), {
+          type: 'snapshot',
+          id: cut.id,
+        });
+        await using first = await mountedDevice(pool, source.id, scratch);
+        await using second = await mountedDevice(pool, clone.id, scratch);
+        await using third = await mountedDevice(pool, restored.id, scratch);
+        const uuids = [first, second, third].map(({ devicePath }) =>
+          execFileSync('blkid', ['-p', '-o', 'value', '-s', 'UUID', devicePath], { encoding: 'utf8' }),
+        );
+        assert.equal(new Set(uuids).size, 3);
+      }
       await pool.close();
     });
   });

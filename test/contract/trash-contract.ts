@@ -1,28 +1,32 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
+import type { CatalogOptions } from '../../src/pool/catalog/open.ts';
 import type { Pool } from '../../src/pool/pool.ts';
+import type { VolumeContent } from '../../src/volume/capability.ts';
 import { AlreadyExists, NotFound, ResourceExhausted } from '../../src/volume/errors.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { withMounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
+import { specsOf } from './pool-contract.ts';
 
 const mebibyte = 1n << 20n;
 const day = 86_400;
 
 /** A pool that can be opened with options of its own. */
 export interface PoolWithOptions {
-  open(scratch: Scratch, options?: Partial<ImagePoolOptions>): Promise<Pool>;
+  open(scratch: Scratch, options?: Partial<CatalogOptions>): Promise<Pool>;
+  readonly content?: VolumeContent;
 }
 
-/** Undelete and modify: what every kind of pool that offers them must do. */
-export function describeTrash(kind: string, { open }: PoolWithOptions): void {
+/** What every kind of pool must do that keeps what is deleted for a time. */
+export function describeTrash(kind: string, { content, open }: PoolWithOptions): void {
+  const specOf = specsOf(content);
   describe(`${kind}: undelete`, () => {
     test('a deleted volume comes back with its id, name and data, also after a restart', async () => {
       using scratch = new Scratch('trash');
       const pool = await open(scratch, { undeleteSeconds: day });
-      const volume = await pool.create(volumeSpec('precious'));
+      const volume = await pool.create(specOf('precious'));
       await withMounted(pool, volume.id, scratch, (path) => writeFileSync(`${path}/file`, 'precious'));
       await pool.remove(volume.id);
       assert.equal(await pool.find(volume.id), undefined);
@@ -41,7 +45,7 @@ export function describeTrash(kind: string, { open }: PoolWithOptions): void {
     test('off by default: deleted is gone at once', async () => {
       using scratch = new Scratch('trash');
       const pool = await open(scratch);
-      const { id } = await pool.create(volumeSpec('gone'));
+      const { id } = await pool.create(specOf('gone'));
       await pool.remove(id);
       assert.deepEqual(await pool.trash(), []);
       await assert.rejects(pool.restore(id), NotFound);
@@ -51,8 +55,8 @@ export function describeTrash(kind: string, { open }: PoolWithOptions): void {
     test("a volume's own word goes before its pool's", async () => {
       using scratch = new Scratch('trash');
       const pool = await open(scratch, { undeleteSeconds: day });
-      const gone = await pool.create(volumeSpec('gone', { undeleteSeconds: 0 }));
-      const kept = await pool.create(volumeSpec('kept', { undeleteSeconds: 60 }));
+      const gone = await pool.create(specOf('gone', { undeleteSeconds: 0 }));
+      const kept = await pool.create(specOf('kept', { undeleteSeconds: 60 }));
       for (const { id } of [gone, kept]) await pool.remove(id);
       const [trashed, ...others] = await pool.trash();
       assert.deepEqual(others, []);
@@ -64,7 +68,7 @@ export function describeTrash(kind: string, { open }: PoolWithOptions): void {
     test('what has had its time goes', async () => {
       using scratch = new Scratch('trash');
       const pool = await open(scratch, { undeleteSeconds: 1 });
-      const { id } = await pool.create(volumeSpec('old'));
+      const { id } = await pool.create(specOf('old'));
       await pool.remove(id);
       const [trashed] = await pool.trash();
       await pool.close();
@@ -77,9 +81,9 @@ export function describeTrash(kind: string, { open }: PoolWithOptions): void {
     test('a name can be used again while its old volume is in the trash; the last one deleted comes back', async () => {
       using scratch = new Scratch('trash');
       const pool = await open(scratch, { undeleteSeconds: day });
-      const first = await pool.create(volumeSpec('name'));
+      const first = await pool.create(specOf('name'));
       await pool.remove(first.id);
-      const second = await pool.create(volumeSpec('name', { sizeBytes: 96n * mebibyte }));
+      const second = await pool.create(specOf('name', { sizeBytes: 96n * mebibyte }));
       await assert.rejects(pool.restore(first.id), AlreadyExists);
       await new Promise((resolve) => setTimeout(resolve, 5));
       await pool.remove(second.id);
@@ -92,7 +96,7 @@ export function describeTrash(kind: string, { open }: PoolWithOptions): void {
       using scratch = new Scratch('trash');
       const pool = await open(scratch, { undeleteSeconds: day });
       const ids = [];
-      for (const name of ['a', 'b', 'c']) ids.push((await pool.create(volumeSpec(name))).id);
+      for (const name of ['a', 'b', 'c']) ids.push((await pool.create(specOf(name))).id);
       for (const id of ids) await pool.remove(id);
       const [first] = ids;
       assert.deepEqual(await pool.purge(first), [first]);
@@ -104,7 +108,7 @@ export function describeTrash(kind: string, { open }: PoolWithOptions): void {
     test('a restored volume that is deleted without undelete is gone', async () => {
       using scratch = new Scratch('trash');
       const pool = await open(scratch);
-      const { id } = await pool.create(volumeSpec('twice', { undeleteSeconds: day }));
+      const { id } = await pool.create(specOf('twice', { undeleteSeconds: day }));
       await pool.remove(id);
       await pool.restore(id);
       await pool.modify(id, { undeleteSeconds: 0 });
@@ -116,7 +120,10 @@ export function describeTrash(kind: string, { open }: PoolWithOptions): void {
       await again.close();
     });
   });
+}
 
+/** What every kind of pool must do whose volumes can take their blocks at once. */
+export function describeThickness(kind: string, { open }: PoolWithOptions): void {
   describe(`${kind}: modify`, () => {
     test('MV04 MV07 MV08: thick reserves the space, thin releases it, the data stays, again is fine', async () => {
       using scratch = new Scratch('modify');

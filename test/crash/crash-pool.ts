@@ -3,10 +3,10 @@ import { mkdirSync } from 'node:fs';
 import type { Scratch } from '../support/scratch.ts';
 
 /**
- * A file with XFS in it, where snapshots share blocks; a directory on ext4, where they are copied; or a whole disk, as
- * far as a loop device is one.
+ * A file with XFS in it, where snapshots share blocks; a directory on ext4, where they are copied; a whole disk, as far as
+ * a loop device is one. Or, of another kind, volumes that are directories of an XFS.
  */
-export type PoolLocation = 'file' | 'directory' | 'disk';
+export type PoolLocation = 'file' | 'directory' | 'disk' | 'directories';
 
 /** A pool of a node, named after its location. 16 GiB unless told otherwise, all of it sparse. */
 export interface CrashPool {
@@ -37,6 +37,14 @@ export function makePool(scratch: Scratch, name: PoolLocation, size = '16Gi'): C
       run('mount', '-o', 'loop', image, scratch.join('ext4'));
       const root = scratch.join('ext4', 'pool');
       return { name, root, location: root, config: `directory: ${root}` };
+    }
+    case 'directories': {
+      const image = sparseFile(scratch.join('xfs.img'));
+      run('mkfs.xfs', '-q', image);
+      mkdirSync(scratch.join('xfs'));
+      run('mount', '-o', 'loop', image, scratch.join('xfs'));
+      const root = scratch.join('xfs', 'pool');
+      return { name, root, location: root, config: `kind: directory, path: ${root}` };
     }
   }
 }

@@ -121,7 +121,10 @@ function isKept(path: string): boolean {
 function checkVolume(pool: CrashPool, id: string): void {
   const record = readRecord(pool, id);
   assert.equal(record.id, id);
-  const { size } = statSync(dataOf(pool, id), { bigint: true });
+  const data = statSync(dataOf(pool, id), { bigint: true });
+  assert.equal(data.isDirectory(), record.content.type === 'directory');
+  if (data.isDirectory()) return;
+  const { size } = data;
   assert.ok(size >= record.sizeBytes, `${id}: ${size} bytes of data for a volume of ${record.sizeBytes}`);
   const isUsed = volumeLoops(pool).some(({ backingFile }) => backingFile === dataOf(pool, id));
   assert.ok(record.ephemeral === undefined || isUsed, `${id} is ephemeral, and nobody uses it`);
@@ -155,10 +158,15 @@ function checkDevices(node: CrashNode): void {
   }
   for (const mount of mounts) {
     assert.ok(
-      loops.some((loop) => isShown(loop, [mount])),
+      loops.some((loop) => isShown(loop, [mount])) || isOfDirectory(node, mount),
       `${mount.target} shows the device of no volume`,
     );
   }
+}
+
+/** Whether the mount shows a volume that is a directory: its path from the root of its filesystem is the end of its own. */
+function isOfDirectory({ pools }: CrashNode, { root }: MountLine): boolean {
+  return pools.some((pool) => volumesIn(pool).some((id) => dataOf(pool, id).endsWith(root) && root.includes(id)));
 }
 
 /** All in the kubelet's directory, which is one itself. */

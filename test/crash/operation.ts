@@ -31,6 +31,7 @@ export const ext4: VolumeContent = { type: 'mount', fsType: 'ext4' };
 export const xfs: VolumeContent = { type: 'mount', fsType: 'xfs' };
 export const btrfs: VolumeContent = { type: 'mount', fsType: 'btrfs' };
 export const block: VolumeContent = { type: 'block' };
+export const directory: VolumeContent = { type: 'directory' };
 
 export async function nothing(): Promise<void> {}
 

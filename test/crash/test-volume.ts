@@ -24,6 +24,7 @@ const sizes: Readonly<Record<string, bigint>> = {
   xfs: 300n * mebibyte,
   btrfs: 256n * mebibyte,
   block: 32n * mebibyte,
+  directory: 32n * mebibyte,
 };
 
 /** What a volume is made from, and the data that it has from there. */
@@ -55,7 +56,7 @@ export class TestVolume {
     this.name = name;
     this.id = volumeIdFor(nodeId, pool.name, name);
     this.content = content;
-    this.sizeBytes = sizes[content.type === 'mount' ? content.fsType : 'block'] ?? 0n;
+    this.sizeBytes = sizes[content.type === 'mount' ? content.fsType : content.type] ?? 0n;
     this.grownBytes = this.sizeBytes + 32n * mebibyte;
     this.stagingPath = join(node.kubeletDirectory, 'plugins', name, 'globalmount');
     this.targetPath = join(node.kubeletDirectory, 'pods', name, 'volume');
@@ -181,7 +182,7 @@ export class TestVolume {
   checkPublished(): void {
     assert.equal(mountsBelow(this.targetPath).length, 1, 'nothing, or too much, is mounted at the target');
     const stats = statSync(this.targetPath);
-    assert.ok(this.content.type === 'mount' ? stats.isDirectory() : stats.isBlockDevice());
+    assert.ok(this.#isBlock ? stats.isBlockDevice() : stats.isDirectory());
   }
 
   /** Asserts that what was written and fsynced is there; in a volume that nothing was written to, that nothing is. */
@@ -189,7 +190,7 @@ export class TestVolume {
     this.checkPublished();
     const { checksum } = this;
     if (checksum === undefined) {
-      if (this.content.type === 'mount') assert.ok(!existsSync(this.#dataPath), 'a new volume has old data in it');
+      if (!this.#isBlock) assert.ok(!existsSync(this.#dataPath), 'a new volume has old data in it');
       return;
     }
     const data = Buffer.alloc(dataBytes);
@@ -248,8 +249,13 @@ export class TestVolume {
 
   get capability(): Draft<wire.VolumeCapability> {
     const { content } = this;
-    const access = content.type === 'mount' ? { mount: { fs_type: content.fsType } } : { block: {} };
+    const fs_type = content.type === 'mount' ? content.fsType : '';
+    const access = this.#isBlock ? { block: {} } : { mount: { fs_type } };
     return { ...access, access_mode: { mode: 'SINGLE_NODE_WRITER' } };
+  }
+
+  get #isBlock(): boolean {
+    return this.content.type === 'block';
   }
 
   get #client(): DriverClient {
@@ -258,7 +264,7 @@ export class TestVolume {
 
   /** The size of the published filesystem or device. */
   async #measure(): Promise<bigint> {
-    if (this.content.type === 'mount') {
+    if (!this.#isBlock) {
       const { blocks, bsize } = await statfs(this.targetPath, { bigint: true });
       return blocks * bsize;
     }
@@ -269,11 +275,11 @@ export class TestVolume {
   }
 
   get #dataPath(): string {
-    return this.content.type === 'mount' ? join(this.targetPath, 'data') : this.targetPath;
+    return this.#isBlock ? this.targetPath : join(this.targetPath, 'data');
   }
 
   get #dataOffset(): number {
-    return this.content.type === 'mount' ? 0 : dataOffset;
+    return this.#isBlock ? dataOffset : 0;
   }
 
   async #writeDurably(data: Uint8Array): Promise<void> {
@@ -282,7 +288,7 @@ export class TestVolume {
       await file.write(data, 0, dataBytes, this.#dataOffset);
       await file.sync();
     }
-    if (this.content.type === 'block') return;
+    if (this.#isBlock) return;
     // The file's name as well, not only what is in it.
     await using directory = await open(this.targetPath, 'r');
     await directory.sync();
@@ -290,7 +296,7 @@ export class TestVolume {
 
   #openData(how: 'r' | 'w'): Promise<FileHandle> {
     // A device must not be opened with O_CREAT or O_TRUNC.
-    if (this.content.type === 'block') return open(this.#dataPath, how === 'r' ? 'r' : 'r+');
+    if (this.#isBlock) return open(this.#dataPath, how === 'r' ? 'r' : 'r+');
     return open(this.#dataPath, how);
   }
 }

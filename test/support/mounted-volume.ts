@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { openDirectory } from '../../src/kernel/file/path.ts';
 import { mountFilesystem, unmount } from '../../src/kernel/mount/mount.ts';
@@ -9,10 +10,33 @@ import type { Scratch } from './scratch.ts';
 /** A pool's volume, mounted without a node service; unmounted on disposal. */
 export interface MountedVolume extends AsyncDisposable {
   readonly path: string;
+}
+
+/** One with a filesystem of its own. */
+export interface MountedDevice extends MountedVolume {
   readonly devicePath: string;
 }
 
+/** As a filesystem, or as the directory that it is. */
 export async function mounted(pool: Pool, id: VolumeId, scratch: Scratch): Promise<MountedVolume> {
+  const record = await pool.find(id);
+  return record?.content.type === 'directory' ? bindMounted(pool, id, scratch) : mountedDevice(pool, id, scratch);
+}
+
+async function bindMounted(pool: Pool, id: VolumeId, scratch: Scratch): Promise<MountedVolume> {
+  const path = scratch.join('mounted', id);
+  mkdirSync(path, { recursive: true });
+  const attachment = await pool.attach(id, { persistent: false });
+  if (attachment.kind !== 'directory') throw new Error(`${id} is no directory`);
+  try {
+    execFileSync('mount', ['--bind', attachment.path, path]);
+  } finally {
+    await attachment.release();
+  }
+  return { path, [Symbol.asyncDispose]: () => unmount(pool.queue, path) };
+}
+
+export async function mountedDevice(pool: Pool, id: VolumeId, scratch: Scratch): Promise<MountedDevice> {
   const record = await pool.find(id);
   if (record?.content.type !== 'mount') throw new Error(`${id} has no filesystem`);
   const path = scratch.join('mounted', id);

@@ -16,7 +16,7 @@ interface Capability {
   readonly without: string;
 }
 
-/** CSI guarantees CAP_SYS_ADMIN (O05). A driver has to ask for the others. */
+/** Beyond CAP_SYS_ADMIN, which CSI guarantees (O05), a driver has to say what it wants. */
 const capabilities: readonly Capability[] = [
   { name: 'CAP_SYS_ADMIN', bit: 21n, status: 'fail', without: 'nothing can be mounted' },
   { name: 'CAP_DAC_OVERRIDE', bit: 1n, status: 'warn', without: "directories of other users can't be reached" },
@@ -48,7 +48,7 @@ export async function checkTools(searchPath: string): Promise<Finding[]> {
   );
 }
 
-/** Whether pods can see what is mounted below the kubelet's directory. */
+/** Whether what is mounted below the kubelet's directory can be seen by pods. */
 export async function checkKubeletDirectory(queue: DiskQueue, { kubeletDirectory }: Config): Promise<Finding> {
   const check = 'kubelet directory';
   try {

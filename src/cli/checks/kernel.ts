@@ -8,7 +8,7 @@ import { bindMount, mountFilesystem, unmount } from '../../kernel/mount/mount.ts
 import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
 
-/** Tries what the driver needs of the kernel, in a directory of its own that is gone afterwards. */
+/** What the driver asks of the kernel, tried for real in a directory of its own that is gone afterwards. */
 export async function checkKernel(queue: DiskQueue): Promise<Finding[]> {
   const directory = await mkdtemp(join(tmpdir(), 'holdfast-doctor-'));
   try {
@@ -62,7 +62,7 @@ async function tryMounts(queue: DiskQueue, directory: string): Promise<void> {
   }
 }
 
-/** A filesystem may be a module that is not loaded yet: the kernel loads it at the first mount. */
+/** A filesystem that is a module and not loaded yet is fine: the kernel loads it at the first mount. */
 async function checkFilesystems(): Promise<Finding[]> {
   const loaded = await readFile('/proc/filesystems', 'utf8');
   const modules = await readFile(`/lib/modules/${release()}/modules.dep`, 'utf8').catch(() => '');

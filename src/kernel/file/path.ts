@@ -20,6 +20,8 @@ export interface FileStatus {
   readonly isMountRoot: boolean;
   readonly sizeBytes: bigint;
   readonly allocatedBytes: bigint;
+  /** How many names it has. */
+  readonly links: number;
 }
 
 const { O_DIRECTORY, O_NOFOLLOW, S_IFMT, S_IFREG, S_IFDIR, S_IFBLK, S_IFLNK } = constants;
@@ -153,6 +155,7 @@ function decodeStatus(status: Buffer): FileStatus {
     isMountRoot: (status.readBigUInt64LE(8) & STATX_ATTR_MOUNT_ROOT) !== 0n,
     sizeBytes: status.readBigUInt64LE(40),
     allocatedBytes: status.readBigUInt64LE(48) * statBlockBytes,
+    links: status.readUInt32LE(16),
   };
 }
 

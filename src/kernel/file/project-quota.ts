@@ -1,7 +1,7 @@
 import type { Descriptor } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
-import { invoke, type Lent, libcCall, type NativeCall, systemCall } from '../call/libc.ts';
+import { invoke, type Lent, systemCall } from '../call/libc.ts';
 
 /** quotactl(2): the commands that came with XFS, which the kernel translates for ext4 (fs/quota/quota.c). */
 const commands = {
@@ -13,15 +13,13 @@ const commands = {
 type Command = keyof typeof commands;
 const PRJQUOTA = 2;
 
-const byDescriptor = systemCall<readonly [Lent, number, number, Uint8Array]>('quotactl_fd', 443, [
+/** quotactl_fd(2), Linux 5.14: needs neither the node of the device nor a path. */
+const quotactlCall = systemCall<readonly [Lent, number, number, Uint8Array]>('quotactl_fd', 443, [
   'uint',
   'uint',
   'uint',
   'void *',
 ]);
-const byDevice = libcCall<readonly [number, string, number, Uint8Array]>(
-  'int quotactl(int operation, const char *device, uint id, void *argument)',
-);
 
 /** struct fs_quota_statv (linux/dqblk_xfs.h). */
 const stateBytes = 160;
@@ -64,16 +62,10 @@ export interface ProjectUsage {
 export class ProjectQuota {
   readonly #queue: DiskQueue;
   readonly #file: Descriptor;
-  readonly #devicePath: string | undefined;
 
-  /**
-   * @param devicePath the filesystem's device, for a kernel before Linux 5.14: quotactl_fd(2) needs neither the node of the
-   * device nor a path
-   */
-  constructor(queue: DiskQueue, file: Descriptor, devicePath?: string) {
+  constructor(queue: DiskQueue, file: Descriptor) {
     this.#queue = queue;
     this.#file = file;
-    this.#devicePath = devicePath;
   }
 
   /** Neither, where the filesystem or the kernel has no project quota, or it is not switched on. */
@@ -83,8 +75,8 @@ export class ProjectQuota {
     try {
       await this.#call('Q_XGETQSTATV', 0, state);
     } catch (error) {
-      // ENOTBLK, ENODEV: no device lies below. EINVAL, ESRCH: another kind of quota is on.
-      if (!isErrno(error, 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'ENOTBLK', 'ENODEV', 'EINVAL', 'ESRCH')) throw error;
+      // EINVAL, ESRCH: another kind of quota is on.
+      if (!isErrno(error, 'ENOSYS', 'ENOTSUP', 'EINVAL', 'ESRCH')) throw error;
       return { isAccounted: false, isEnforced: false };
     }
     const flags = state.readUInt16LE(stateFlagsAt);
@@ -138,35 +130,11 @@ export class ProjectQuota {
 
   async #call(command: Command, id: number, argument: Buffer): Promise<void> {
     const operation = (commands[command] << 8) | PRJQUOTA;
-    const { path } = this.#file;
-    if (this.#devicePath === undefined) {
-      await invoke(this.#queue, named(byDescriptor, command), [this.#file, operation, id, argument], path);
-    } else {
-      await invoke(this.#queue, named(byDevice, command), [operation, this.#devicePath, id, argument], path);
-    }
+    const call = { ...quotactlCall, name: `${quotactlCall.name}(${command})` };
+    await invoke(this.#queue, call, [this.#file, operation, id, argument], this.#file.path);
   }
-}
-
-/**
- * The project quota of the filesystem that something open lies on, and whether it is on.
- * @param devicePath its device, if it has one
- */
-export async function findProjectQuota(
-  queue: DiskQueue,
-  file: Descriptor,
-  devicePath: string | undefined,
-): Promise<{ readonly quota: ProjectQuota; readonly state: QuotaState }> {
-  const quota = new ProjectQuota(queue, file);
-  const state = await quota.state();
-  if (state.isAccounted || devicePath === undefined) return { quota, state };
-  const older = new ProjectQuota(queue, file, devicePath);
-  return { quota: older, state: await older.state() };
 }
 
 function isEmpty({ limits, usedBytes, usedInodes }: ProjectUsage): boolean {
   return usedBytes === 0n && usedInodes === 0n && limits.bytes === 0n && limits.inodes === 0n;
-}
-
-function named<Call extends NativeCall<never>>(call: Call, command: Command): Call {
-  return { ...call, name: `${call.name}(${command})` };
 }

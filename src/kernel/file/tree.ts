@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { Descriptor, invokeToOpen, openFile, openFlags } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { isErrno, KernelError } from '../call/errno.ts';
+import { KernelError } from '../call/errno.ts';
 import { invoke, type Lent, libcCall, systemCall } from '../call/libc.ts';
 import { type FileStatus, statusOf } from './path.ts';
 
@@ -120,9 +120,4 @@ export async function walkTree(
     await visit({ file, status });
     if (status.kind === 'directory') await walkBelow(file, depth + 1);
   }
-}
-
-/** For `catch`: whether a walk met something that is mounted in the tree. */
-export function isMountInside(error: unknown): boolean {
-  return isErrno(error, 'EXDEV');
 }

@@ -74,7 +74,7 @@ export interface PathHandle extends MountStatus, Disposable {
   readonly descriptor: Descriptor;
 }
 
-interface MountStatus extends Omit<FileStatus, 'inode' | 'allocatedBytes'> {
+interface MountStatus extends Omit<FileStatus, 'inode' | 'allocatedBytes' | 'links'> {
   /** What is mounted answers every question with an error. */
   readonly isBroken: boolean;
 }

@@ -13,6 +13,11 @@ export function snapshotterOf({ backend, name }: CatalogParts): Snapshotter {
 export async function refuseCopyInUse({ backend, name }: CatalogParts, id: VolumeId): Promise<void> {
   const [device] = await backend.attacher.inUse(id);
   if (device === undefined) return;
+  if (backend.space.sharesBlocks) {
+    throw new FailedPrecondition(
+      `volume ${id} is in use, and pool ${name} (${backend.kind}) copies volumes only at rest: stop its pod for that time.`,
+    );
+  }
   throw new FailedPrecondition(
     `volume ${id} is in use, and pool ${name} cannot share blocks (reflink): it can be copied only at rest. Stop its pod for that time, or put the pool on XFS or btrfs.`,
   );

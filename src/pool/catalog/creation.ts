@@ -39,12 +39,12 @@ export class Creation {
       newBytes: larger(0n, spec.sizeBytes - copiedBytes),
       provisioning: spec.provisioning,
       taken: async () => (await draft.takenBytes()) - copiedBytes,
-      sourceIds: cloned?.volumeId !== undefined && !isCopy ? [cloned.volumeId] : [],
+      sourceIds: cloned?.volumeId !== undefined && backend.space.sharesBlocks ? [cloned.volumeId] : [],
     });
     try {
       await step('create/directory', () => draft.begin());
       if (cloned === undefined) await draft.make(record, { ...record, mkfsArguments: spec.mkfsArguments });
-      else await this.#clone(cloned, draft, record, isCopy ? undefined : held);
+      else await this.#clone(cloned, draft, record, backend.space.sharesBlocks ? held : undefined);
       await step('create/commit', () => draft.commit());
     } catch (error) {
       await this.#undo(draft);

@@ -42,7 +42,7 @@ export class Snapshots {
     using held = await space.hold(await this.#neededSpace(takings));
     try {
       const records = await this.#make(takings, group);
-      if (backend.traits.snapshots === 'reflink') await held.confirm();
+      if (backend.space.sharesBlocks) await held.confirm();
       await this.#commit(takings, records, group);
       return records;
     } catch (error) {
@@ -65,7 +65,7 @@ export class Snapshots {
 
   /** A clone takes nothing yet, but its source will have to write anew what it has written; a copy takes all of it at once. */
   async #neededSpace(takings: readonly Taking[]): Promise<SpaceRequest> {
-    if (this.#parts.backend.traits.snapshots === 'reflink') {
+    if (this.#parts.backend.space.sharesBlocks) {
       return { newBytes: 0n, sourceIds: takings.map(({ source }) => source.id) };
     }
     const { space } = this.#parts.backend;

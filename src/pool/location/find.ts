@@ -22,6 +22,8 @@ export interface FindOptions {
   readonly dataDirectory: string;
   readonly poolName: string;
   readonly location: Location;
+  /** As its pool.json says it; unset: image. */
+  readonly poolKind?: string;
 }
 
 /** Looks for a pool as the driver would, but makes, mounts and locks nothing, and does not look into it. */

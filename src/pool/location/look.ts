@@ -68,12 +68,12 @@ function asMounted(
 }
 
 async function readRoot(
-  { dataDirectory, poolName, queue }: FindOptions,
+  { dataDirectory, poolKind, poolName, queue }: FindOptions,
   location: FoundLocation,
   read: ReadContents,
 ): Promise<PoolSight> {
   const layout = new Layout(location.root);
-  const poolFile = await readPoolFile({ dataDirectory, queue, layout, poolName });
+  const poolFile = await readPoolFile({ dataDirectory, queue, layout, poolName, kind: poolKind });
   if (poolFile === undefined) return { location: { ...location, ...absent(location.path) }, contents: undefined };
   const contents = await read(location);
   const advice = location.state === 'open' ? await whyNotWritable(queue, poolName, location.root) : undefined;

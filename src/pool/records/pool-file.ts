@@ -22,15 +22,22 @@ const poolFile = z.strictObject({
   /** The logical block size of its volumes' devices. */
   blockSizeBytes: z.literal([512, 4096]),
   createdAt: z.iso.datetime(),
+  /** Unset: image, as before there were other kinds. */
+  kind: z.string().optional(),
 });
 
 export type PoolFile = z.infer<typeof poolFile>;
+
+/** What pools are of that do not say. */
+const formerKind = 'image';
 
 export interface PoolPlace {
   readonly queue: DiskQueue;
   readonly layout: Layout;
   readonly poolName: string;
   readonly dataDirectory: string;
+  /** Unset: image. */
+  readonly kind?: string | undefined;
 }
 
 export interface PoolFileOptions extends PoolPlace {
@@ -41,7 +48,7 @@ export interface PoolFileOptions extends PoolPlace {
 
 /** Reads the pool's identity, or makes a new pool in an empty location. */
 export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> {
-  const { dataDirectory, queue, layout, poolName, syncs } = options;
+  const { dataDirectory, kind, queue, layout, poolName, syncs } = options;
   const found = await readPoolFile(options);
   await makeDirectories(options);
   const poolFile = found ?? {
@@ -49,6 +56,7 @@ export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> 
     id: randomUUID(),
     blockSizeBytes: await options.blockSizeBytes(),
     createdAt: new Date().toISOString(),
+    ...(kind === undefined ? {} : { kind }),
   };
   if (found === undefined) {
     await step('open/identity', () =>
@@ -77,6 +85,11 @@ export async function readPoolFile(options: PoolPlace): Promise<PoolFile | undef
     return undefined;
   }
   const opened = parsePoolFile(text, layout.poolFile);
+  if (opened.kind !== options.kind) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: ${layout.root} holds a pool of kind ${opened.kind ?? formerKind}, and its configuration says ${options.kind ?? formerKind}. Set its kind, or give the pool another place.`,
+    );
+  }
   if (knownId !== undefined && knownId !== opened.id) {
     throw new FailedPrecondition(
       `pool ${poolName}: ${layout.root} holds pool ${opened.id}, but on this node the pool was ${knownId}. Is the right disk mounted? If the change is meant, remove ${markerPath}.`,

@@ -1,5 +1,6 @@
 import type { Operation } from '../operation.ts';
 import { controllerOperations } from './controller.ts';
+import { directoryOperations } from './directories.ts';
 import { ephemeralOperations } from './ephemeral.ts';
 import { nodeOperations } from './node.ts';
 import { snapshotOperations } from './snapshots.ts';
@@ -10,4 +11,5 @@ export const operations: readonly Operation[] = [
   ...snapshotOperations,
   ...nodeOperations,
   ...ephemeralOperations,
+  ...directoryOperations,
 ];

@@ -6,19 +6,13 @@ import { seesReflink } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
-import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
-import { RecordIndex } from '../../catalog/record-index.ts';
-import { SnapshotIndex } from '../../catalog/snapshot-index.ts';
-import { isOriginal } from '../../catalog/trash-entry.ts';
+import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
 import { lookInLocation } from '../../location/look.ts';
 import { hostReservePath } from '../../location/reserved-space.ts';
 import { Layout } from '../../records/layout.ts';
-import { readGroups, readSnapshots, readVolumes } from '../../records/records.ts';
-import { readTrash } from '../../records/trash-files.ts';
 import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
-import { SpaceLedger } from '../../space/space-ledger.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
 import type { ImageOptions } from './config.ts';
 import { ImageSpace } from './image-space.ts';
@@ -36,44 +30,20 @@ async function readContents(
 ): Promise<PoolContents> {
   const layout = new Layout(location.root);
   const backingFile = location.type === 'file' ? location.path : undefined;
-  const { records, damaged } = await readVolumes(queue, layout);
-  const snapshots = await readSnapshots(queue, layout);
-  const groups = await readGroups(queue, layout);
-  const damagedCuts = [...snapshots.damaged, ...groups.damaged];
-  const snapshotIndex = new SnapshotIndex(snapshots.records, groups.records, damagedCuts);
-  const trash = await readTrash(queue, layout);
   const canShareBlocks = await seesReflink(queue, layout.root);
   const cloning = canShareBlocks === false ? 'copy' : 'reflink';
   const reserve = {
     bytes: await allocatedBytes(queue, layout.reserve),
     hostBytes: backingFile === undefined ? 0n : await allocatedBytes(queue, hostReservePath(backingFile)),
   };
-  const space = new SpaceLedger({
-    ...pool,
-    poolName: pool.name,
-    source: new ImageSpace({ queue, layout, cloning, backingFile, reserve }),
-    index: new RecordIndex(records, damaged),
-    snapshotIndex,
-    trash: {
-      entries: () => trash.kept,
-      expendable: () => trash.kept.filter((entry) => !isOriginal(entry)),
-      purgeEarly: async () => undefined,
-      drained: async () => undefined,
-    },
-    counts: async () => new Map(),
-  });
-  const survey = wanted === 'capacity' ? await space.survey() : undefined;
+  const source = new ImageSpace({ queue, layout, cloning, backingFile, reserve });
+  const held = await lookAtRecords(pool, { queue, layout, source, wanted });
   const changedBlocks = await changedBlocksIn(queue, layout, cloning);
   return {
-    records: records.toSorted(byAge),
-    // A snapshot without the group that it names was never taken.
-    snapshots: snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
-    damaged: [...damaged, ...damagedCuts],
-    capacity: survey?.capacity,
-    disk: survey?.disk,
+    ...held,
     traits: canShareBlocks === undefined ? imageTraits : { ...imageTraits, snapshots: cloning, changedBlocks },
     findings: [reflinkFinding(canShareBlocks)],
-    shown: wanted === 'attachments' ? await shownBy(queue, layout, records) : new Map(),
+    shown: wanted === 'attachments' ? await shownBy(queue, layout, held.records) : new Map(),
   };
 }
 
@@ -131,9 +101,4 @@ async function loopsOf(
     if (!isErrno(error, 'ENOENT')) throw error;
     return loops.filter((loop) => loop.label === id);
   }
-}
-
-/** Oldest first, as a list grows at its end. */
-function byAge(a: VolumeRecord | SnapshotRecord, b: VolumeRecord | SnapshotRecord): number {
-  return a.createdAt.localeCompare(b.createdAt) || a.id.localeCompare(b.id);
 }

@@ -4,13 +4,13 @@ import { silentAfterMs } from '../pool/condition.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
 
 /** What the running driver says of a pool that it cannot use. */
-export interface DriverReport {
+export interface DriverWord {
   readonly state: 'failed' | 'quarantined';
   readonly reason: string;
 }
 
 /** What the running driver says of pools that it cannot use, by their names; nothing if no driver answers. */
-export async function driverReports(config: Config): Promise<ReadonlyMap<string, DriverReport>> {
+export async function driverWords(config: Config): Promise<ReadonlyMap<string, DriverWord>> {
   const asked = new AdminClient(config.adminSocketPath).listPools().catch(() => undefined);
   const answer = await withTimeout(silentAfterMs, asked);
   if (answer === undefined || answer === 'late') return new Map();
@@ -21,7 +21,7 @@ export async function driverReports(config: Config): Promise<ReadonlyMap<string,
   );
 }
 
-/** The caller puts the pool's name before it. */
+/** Who prints it puts the pool's name before it. */
 function withoutName(reason: string, name: string): string {
   return reason.replace(`pool ${name} could not be opened: `, '').replace(`pool ${name} `, '');
 }

@@ -1,21 +1,19 @@
 /**
  * Runs in the virtual machine: what the kernel's project quota does with the directory of a filesystem that has it.
- * node in-guest.ts DIRECTORY DEVICE
+ * node kernel-in-guest.ts DIRECTORY
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, rename, rm, statfs, symlink, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, statfs, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openReadOnly } from '../../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { finishUnlinks } from '../../../src/kernel/file/filesystem.ts';
 import { readProject, writeProject } from '../../../src/kernel/file/project-id.ts';
-import { findProjectQuota, ProjectQuota } from '../../../src/kernel/file/project-quota.ts';
-import { writeProjectOfTree } from '../../../src/kernel/file/project-tree.ts';
-import { emptyDirectory } from '../../../src/kernel/file/tree-removal.ts';
+import { ProjectQuota } from '../../../src/kernel/file/project-quota.ts';
 
-const [, , directory = '', device = ''] = process.argv;
+const [, , directory = ''] = process.argv;
 const queue = new DiskQueue('quota', 4);
 const run = promisify(execFile);
 const mebibyte = 1n << 20n;
@@ -23,10 +21,9 @@ const limit = { bytes: 8n * mebibyte, inodes: 50n };
 const id = 0x48010001;
 
 await using root = await openReadOnly(queue, directory);
-const { quota, state } = await findProjectQuota(queue, root, device);
-assert.deepEqual(state, { isAccounted: true, isEnforced: true });
-for (const way of [quota, new ProjectQuota(queue, root, device)]) await checkLimits(way);
-await checkTree();
+const quota = new ProjectQuota(queue, root);
+assert.deepEqual(await quota.state(), { isAccounted: true, isEnforced: true });
+await checkLimits();
 await checkRenames();
 
 /** As nobody: CAP_SYS_RESOURCE lets root pass the limits of ext4. */
@@ -34,9 +31,9 @@ function asNobody(...command: readonly string[]): Promise<unknown> {
   return run('setpriv', ['--reuid', '65534', '--regid', '65534', '--clear-groups', ...command]);
 }
 
-async function checkLimits(way: ProjectQuota): Promise<void> {
-  assert.deepEqual(await way.usage(id), { id, usedBytes: 0n, usedInodes: 0n, limits: { bytes: 0n, inodes: 0n } });
-  assert.equal(await way.find(id), undefined);
+async function checkLimits(): Promise<void> {
+  assert.deepEqual(await quota.usage(id), { id, usedBytes: 0n, usedInodes: 0n, limits: { bytes: 0n, inodes: 0n } });
+  assert.equal(await quota.find(id), undefined);
   const path = join(directory, 'limited');
   await mkdir(path, { mode: 0o777 });
   await run('chmod', ['777', path]);
@@ -45,10 +42,10 @@ async function checkLimits(way: ProjectQuota): Promise<void> {
     await writeProject(queue, volume, { id, isInherited: true });
     assert.deepEqual(await readProject(queue, volume), { id, isInherited: true });
   }
-  await way.limit(id, limit);
+  await quota.limit(id, limit);
   await asNobody('dd', 'if=/dev/zero', `of=${path}/fits`, 'bs=1M', 'count=7');
   await assert.rejects(asNobody('dd', 'if=/dev/zero', `of=${path}/too-much`, 'bs=1M', 'count=7'), /No space|quota/);
-  const full = await way.find(id);
+  const full = await quota.find(id);
   assert.ok(full !== undefined);
   assert.deepEqual(full.limits, limit);
   assert.ok(full.usedBytes > 7n * mebibyte && full.usedBytes <= limit.bytes, `${full.usedBytes}`);
@@ -56,7 +53,7 @@ async function checkLimits(way: ProjectQuota): Promise<void> {
   const { bsize, blocks, bavail } = await statfs(path, { bigint: true });
   assert.equal(bsize * blocks, limit.bytes, 'what df shows is the limit');
   assert.ok(bsize * bavail < mebibyte);
-  await way.limit(id, { ...limit, bytes: 16n * mebibyte });
+  await quota.limit(id, { ...limit, bytes: 16n * mebibyte });
   await asNobody('dd', 'if=/dev/zero', `of=${path}/more`, 'bs=1M', 'count=7');
   await asNobody('mkdir', ...Array.from({ length: 45 }, (_, index) => `${path}/${index}`));
   await assert.rejects(
@@ -64,37 +61,17 @@ async function checkLimits(way: ProjectQuota): Promise<void> {
     /No space|quota/,
   );
   await rm(path, { recursive: true });
-  await way.limit(id, { bytes: 0n, inodes: 0n });
-  await gone(way);
+  await quota.limit(id, { bytes: 0n, inodes: 0n });
+  await gone();
 }
 
 /** What is unlinked counts until nobody has it open any more, and on XFS for a moment longer. */
-async function gone(way: ProjectQuota): Promise<void> {
+async function gone(): Promise<void> {
   const giveUpAt = performance.now() + 60_000;
-  while ((await way.find(id)) !== undefined) {
+  while ((await quota.find(id)) !== undefined) {
     assert.ok(performance.now() < giveUpAt, 'a project that has nothing is still known');
     await finishUnlinks(queue, directory);
   }
-}
-
-async function checkTree(): Promise<void> {
-  const path = join(directory, 'tree');
-  await mkdir(join(path, 'sub'), { recursive: true });
-  await writeFile(join(path, 'sub', 'file'), Buffer.alloc(2 << 20));
-  await symlink('/', join(path, 'link'));
-  await run('mkfifo', [join(path, 'fifo')]);
-  {
-    await using tree = await openReadOnly(queue, path);
-    await writeProjectOfTree(queue, tree, id);
-  }
-  const { usedBytes, usedInodes } = await quota.usage(id);
-  assert.ok(usedBytes >= 2n * mebibyte && usedBytes < 3n * mebibyte);
-  assert.equal(usedInodes, 3n, 'no link and no FIFO');
-  await writeFile(join(path, 'sub', 'later'), Buffer.alloc(1 << 20));
-  assert.equal((await quota.usage(id)).usedInodes, 4n);
-  await emptyDirectory(queue, path, () => false);
-  await rm(path, { recursive: true });
-  await gone(quota);
 }
 
 /** What the pool's renames depend on: only a directory that hands its project on refuses what is of another one. */
@@ -114,6 +91,6 @@ async function checkRenames(): Promise<void> {
   await rename(join(outside, 'moved', 'data'), join(outside, 'data'));
   assert.deepEqual((await readdir(join(outside, 'data'))).sort(), ['file']);
   await rm(outside, { recursive: true });
-  await gone(quota);
+  await gone();
 }
 console.log('project quota does what it should');

@@ -1,0 +1,61 @@
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
+import type { SpaceSource } from '../backend.ts';
+import type { Layout } from '../records/layout.ts';
+import { readGroups, readSnapshots, readVolumes } from '../records/records.ts';
+import { readTrash } from '../records/trash-files.ts';
+import type { PoolSettings } from '../settings.ts';
+import type { PoolContents, Wanted } from '../sight.ts';
+import { SpaceLedger } from '../space/space-ledger.ts';
+import { RecordIndex } from './record-index.ts';
+import { SnapshotIndex } from './snapshot-index.ts';
+import { isOriginal } from './trash-entry.ts';
+
+export interface RecordsLook {
+  readonly queue: DiskQueue;
+  readonly layout: Layout;
+  readonly source: SpaceSource;
+  readonly wanted: Wanted;
+}
+
+/** What the files of a pool say of it, whatever its kind. Changes nothing, so no driver needs to run. */
+export async function lookAtRecords(
+  pool: PoolSettings,
+  { layout, queue, source, wanted }: RecordsLook,
+): Promise<Pick<PoolContents, 'records' | 'snapshots' | 'damaged' | 'capacity' | 'disk'>> {
+  const { records, damaged } = await readVolumes(queue, layout);
+  const snapshots = await readSnapshots(queue, layout);
+  const groups = await readGroups(queue, layout);
+  const damagedSnapshots = [...snapshots.damaged, ...groups.damaged];
+  const snapshotIndex = new SnapshotIndex(snapshots.records, groups.records, damagedSnapshots);
+  const trash = await readTrash(queue, layout);
+  const space = new SpaceLedger({
+    ...pool,
+    poolName: pool.name,
+    source,
+    index: new RecordIndex(records, damaged),
+    snapshotIndex,
+    trash: {
+      entries: () => trash.kept,
+      expendable: () => trash.kept.filter((entry) => !isOriginal(entry)),
+      purgeEarly: async () => undefined,
+      drained: async () => undefined,
+    },
+    counts: async () => new Map(),
+  });
+  const survey = wanted === 'capacity' ? await space.survey() : undefined;
+  return {
+    records: records.toSorted(byAge),
+    // A snapshot without the group that it names was never taken.
+    snapshots: snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
+    damaged: [...damaged, ...damagedSnapshots],
+    capacity: survey?.capacity,
+    disk: survey?.disk,
+  };
+}
+
+/** Oldest first, as a list grows at its end. */
+function byAge(a: VolumeRecord | SnapshotRecord, b: VolumeRecord | SnapshotRecord): number {
+  return a.createdAt.localeCompare(b.createdAt) || a.id.localeCompare(b.id);
+}

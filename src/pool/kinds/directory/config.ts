@@ -1,0 +1,26 @@
+import type { SectionReader } from '../../../settings/section.ts';
+import { absolutePath, oneOf } from '../../../settings/values.ts';
+
+/**
+ * Whether the sizes of volumes are held by project quota. required: without it the pool is not opened. whenAvailable: they
+ * are where the filesystem has it switched on. none: they are not.
+ */
+export const quotaUses = ['required', 'whenAvailable', 'none'] as const;
+export type QuotaUse = (typeof quotaUses)[number];
+
+/** What only directory pools are configured by. */
+export interface DirectoryOptions {
+  /** The pool's own directory, on a filesystem that the operator looks after. */
+  readonly path: string;
+  readonly quota: QuotaUse;
+}
+
+const readers = { path: absolutePath, quota: oneOf(quotaUses) };
+
+export const directoryKeys: readonly string[] = Object.keys(readers);
+
+export function readDirectoryOptions(section: SectionReader): DirectoryOptions {
+  const { path, quota } = section.readAll(readers);
+  if (!section.has('path')) section.mistake([], 'needs a path: the directory that its volumes are to lie in');
+  return { path: path ?? '/', quota: quota ?? 'whenAvailable' };
+}

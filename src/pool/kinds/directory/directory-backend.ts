@@ -1,0 +1,72 @@
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import type { FilesystemPlace } from '../../../kernel/mount/filesystem-place.ts';
+import type { Backend, Extras, Snapshotter } from '../../backend.ts';
+import { writeHealthFile } from '../../location/health-file.ts';
+import type { Traits } from '../../pool.ts';
+import { type FileParts, FileStore } from '../../records/file-store.ts';
+import { DirectoryAttacher } from './attacher.ts';
+import { DirectorySnapshotDraft } from './drafts.ts';
+import type { Projects } from './projects.ts';
+import { DirectoryProvisioner } from './provisioner.ts';
+import { DirectorySpace } from './space.ts';
+import { directoryTraits } from './traits.ts';
+
+/** What the parts of a directory backend work with. */
+export interface DirectoryParts extends FileParts {
+  readonly name: string;
+  readonly place: FilesystemPlace;
+  /** undefined: no quota holds here, or none is wanted. */
+  readonly projects: Projects | undefined;
+  readonly canShareBlocks: boolean;
+  /** Where programs run that copy trees: they take no worker thread. */
+  readonly programs: DiskQueue;
+}
+
+export interface DirectoryBackendOptions extends DirectoryParts {
+  /** What is held for as long as the pool is open. */
+  readonly held: AsyncDisposableStack;
+}
+
+/** Volumes as directories on a filesystem that somebody else looks after. */
+export class DirectoryBackend implements Backend {
+  readonly kind = 'directory';
+  readonly traits: Traits;
+  readonly queue: DiskQueue;
+  readonly records: FileStore;
+  readonly provisioner: DirectoryProvisioner;
+  readonly attacher: DirectoryAttacher;
+  readonly snapshotter: Snapshotter | undefined;
+  readonly space: DirectorySpace;
+  readonly extras: Extras;
+  readonly #options: DirectoryBackendOptions;
+
+  constructor(options: DirectoryBackendOptions) {
+    this.#options = options;
+    this.queue = options.queue;
+    this.traits = directoryTraits(options.canShareBlocks);
+    this.records = new FileStore(options);
+    this.provisioner = new DirectoryProvisioner(options);
+    this.attacher = new DirectoryAttacher(options);
+    this.space = new DirectorySpace(options);
+    if (options.canShareBlocks) this.snapshotter = { draft: (id) => new DirectorySnapshotDraft(options, id) };
+    this.extras = { quotaUsage: (id) => this.space.quotaUsage(id) };
+  }
+
+  /** It has none; what records want is a number. */
+  blockSizeOf(): number {
+    return 4096;
+  }
+
+  async probe(queue: DiskQueue): Promise<void> {
+    await writeHealthFile(queue, this.#options.layout.root);
+    await this.#options.reserve.acquire(queue);
+  }
+
+  abandon(): void {
+    void this.#options.held.disposeAsync();
+  }
+
+  close(): Promise<void> {
+    return this.#options.held.disposeAsync();
+  }
+}

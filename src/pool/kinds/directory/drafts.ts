@@ -1,0 +1,91 @@
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { copyTree } from '../../../command/copy-tree.ts';
+import { openReadOnly } from '../../../kernel/call/descriptor.ts';
+import { syncFile } from '../../../kernel/file/file.ts';
+import { syncFilesystem } from '../../../kernel/file/filesystem.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { step } from '../../../volume/step.ts';
+import type { Clone, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
+import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
+import type { DirectoryParts } from './directory-backend.ts';
+import { refuseMountsInside } from './mounts-inside.ts';
+
+/** As an emptyDir has it: a pod may run as anybody, and nobody else gets here, as the pool's own directory is root's. */
+const newMode = 0o777;
+
+/** A volume on its way. Its data is a directory, in a quota project of its own where there is quota. */
+export class DirectoryVolumeDraft extends VolumeFileDraft implements VolumeDraft {
+  readonly #parts: DirectoryParts;
+
+  constructor(parts: DirectoryParts, id: VolumeId) {
+    super(parts, id, false);
+    this.#parts = parts;
+  }
+
+  override async takenBytes(): Promise<bigint> {
+    return 0n;
+  }
+
+  clone(source: Recorded): Clone {
+    return cloneInto(this.#parts, source, this.directory, source.record.sizeBytes);
+  }
+
+  async make(record: VolumeRecord): Promise<void> {
+    const { queue, syncs } = this.#parts;
+    await step('create/data', () => makeData(this.#parts, this.directory, record.sizeBytes));
+    await syncFile(queue, this.data);
+    await this.writeRecord(record);
+    await syncs.sync(queue, this.directory);
+  }
+
+  async complete(record: VolumeRecord): Promise<void> {
+    const { projects, queue, syncs } = this.#parts;
+    await step('create/identity', async () => projects?.limitIn(this.directory, record.sizeBytes));
+    await this.writeRecord(record);
+    await syncs.sync(queue, this.directory);
+  }
+}
+
+/** A snapshot on its way: a copy of the tree that shares its blocks. */
+export class DirectorySnapshotDraft extends SnapshotFileDraft implements SnapshotDraft {
+  readonly #parts: DirectoryParts;
+
+  constructor(parts: DirectoryParts, id: SnapshotId) {
+    super(parts, id, false);
+    this.#parts = parts;
+  }
+
+  override async takenBytes(): Promise<bigint> {
+    return 0n;
+  }
+
+  clone(source: Recorded): Clone {
+    return cloneInto(this.#parts, source, this.directory, source.record.sizeBytes);
+  }
+}
+
+async function makeData({ projects, queue }: DirectoryParts, draft: string, sizeBytes: bigint): Promise<void> {
+  const data = join(draft, 'data');
+  await queue.run(() => mkdir(data));
+  // mkdir(2) leaves out what the umask has.
+  await queue.run(() => chmod(data, newMode));
+  await projects?.assign(draft, sizeBytes);
+}
+
+/** Nothing can be done ahead: a file that is written to meanwhile would not be of the same moment as the others. */
+function cloneInto(parts: DirectoryParts, source: Recorded, draft: string, sizeBytes: bigint): Clone {
+  const { layout, programs, queue } = parts;
+  return {
+    goAhead: async () => undefined,
+    complete: async () => {
+      const from = layout.dataOf(source.record.id);
+      await refuseMountsInside(queue, from, source.record.id);
+      await makeData(parts, draft, sizeBytes);
+      await programs.watch(() => copyTree(from, join(draft, 'data')));
+      await using directory = await openReadOnly(queue, draft);
+      await syncFilesystem(queue, directory);
+    },
+  };
+}

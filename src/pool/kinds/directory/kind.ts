@@ -1,0 +1,27 @@
+import type { PoolKind } from '../../kind.ts';
+import { configuredPlace } from '../../location/place.ts';
+import { type DirectoryOptions, directoryKeys, readDirectoryOptions } from './config.ts';
+
+/** Volumes as directories of a filesystem, bind-mounted; their sizes are held by its project quota. */
+export const directoryKind: PoolKind<DirectoryOptions> = {
+  commonKeys: ['reserve', 'overcommit', 'undelete', 'sickAfter'],
+  ownKeys: directoryKeys,
+  read: readDirectoryOptions,
+  claims: ({ own }) => [{ type: 'directory', path: own.path, key: 'path' }],
+
+  async open({ own, ...settings }, context) {
+    const { openDirectoryPool } = await import('./open.ts');
+    return openDirectoryPool({ ...settings, ...own, ...context });
+  },
+
+  place: ({ name, own }, dataDirectory) => configuredPlace(dataDirectory, name, { type: 'directory', path: own.path }),
+
+  async look(pool, request) {
+    const { lookAtDirectoryPool } = await import('./look.ts');
+    return lookAtDirectoryPool(pool, request);
+  },
+
+  async checkNode() {
+    return [];
+  },
+};

@@ -1,0 +1,64 @@
+import { openReadOnly } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { seesReflink } from '../../../kernel/file/filesystem.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
+import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
+import { lookAtRecords } from '../../catalog/look.ts';
+import type { Configured, LookRequest } from '../../kind.ts';
+import type { FoundLocation } from '../../location/find.ts';
+import { lookInLocation } from '../../location/look.ts';
+import { Layout } from '../../records/layout.ts';
+import { type Finding, fail, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
+import type { DirectoryOptions } from './config.ts';
+import { Projects } from './projects.ts';
+import { DirectorySpace } from './space.ts';
+import { directoryTraits } from './traits.ts';
+
+export function lookAtDirectoryPool(pool: Configured<DirectoryOptions>, request: LookRequest): Promise<PoolSight> {
+  const location = { type: 'directory', path: pool.own.path } as const;
+  const options = { ...request, poolName: pool.name, poolKind: 'directory', location };
+  return lookInLocation(options, (found) => readContents(pool, request, found));
+}
+
+async function readContents(
+  pool: Configured<DirectoryOptions>,
+  { queue, wanted }: LookRequest,
+  { source: root }: FoundLocation,
+): Promise<PoolContents> {
+  const layout = new Layout(root);
+  await using directory = await openReadOnly(queue, root);
+  const place = await placeOf(queue, directory, root);
+  const quota = new ProjectQuota(queue, directory);
+  const { isEnforced } = await quota.state();
+  const hasQuota = pool.own.quota !== 'none' && isEnforced;
+  const projects = hasQuota ? await readProjects(queue, layout, quota, pool.name) : undefined;
+  const canShareBlocks = await seesReflink(queue, root);
+  const reserve = { bytes: (await statusOf(queue, layout.reserve).catch(() => undefined))?.allocatedBytes ?? 0n };
+  const source = new DirectorySpace({ queue, layout, projects, reserve, canShareBlocks: canShareBlocks === true });
+  const held = await lookAtRecords(pool, { queue, layout, source, wanted });
+  const shown = held.records.map(({ id }): [typeof id, Shown[]] => {
+    const below = layout.data(id).slice(root.length);
+    return [id, [{ kind: 'directory', device: place.device, root: `${place.root === '/' ? '' : place.root}${below}` }]];
+  });
+  return {
+    ...held,
+    traits: directoryTraits(canShareBlocks === true),
+    findings: [quotaFinding(pool, isEnforced)],
+    shown: new Map(shown),
+  };
+}
+
+/** Nothing is assigned, so where the numbers begin makes no difference. */
+function readProjects(queue: DiskQueue, layout: Layout, quota: ProjectQuota, poolName: string): Promise<Projects> {
+  return Projects.read({ queue, layout, quota, poolName, poolId: '' });
+}
+
+function quotaFinding({ own }: Configured<DirectoryOptions>, isEnforced: boolean): Finding {
+  const check = 'project quota';
+  if (isEnforced) return ok(check, own.quota === 'none' ? 'enforced, but not to be used (quota: none)' : 'enforced');
+  if (own.quota === 'none') return ok(check, 'not to be used (quota: none): the sizes of volumes are not enforced');
+  const remedy = 'Mount the filesystem with prjquota (docs/directories.md).';
+  if (own.quota === 'required') return fail(check, 'not enforced', remedy);
+  return warn(check, 'not enforced: a volume can grow beyond its size', remedy);
+}

@@ -1,0 +1,86 @@
+import { realpath } from 'node:fs/promises';
+import { openReadOnly } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { DirectorySync } from '../../../kernel/file/file.ts';
+import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
+import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
+import { FailedPrecondition } from '../../../volume/errors.ts';
+import type { Catalog } from '../../catalog/catalog.ts';
+import { type CatalogOptions, openCatalog } from '../../catalog/open.ts';
+import { openLocation } from '../../location/location.ts';
+import { canReflink } from '../../location/reflink.ts';
+import { ReservedInodes } from '../../location/reserved-inodes.ts';
+import { ReservedSpace } from '../../location/reserved-space.ts';
+import { explainTrouble } from '../../location/trouble.ts';
+import { Layout } from '../../records/layout.ts';
+import { openPoolFile } from '../../records/pool-file.ts';
+import type { DirectoryOptions } from './config.ts';
+import { DirectoryBackend } from './directory-backend.ts';
+import { Projects } from './projects.ts';
+
+export interface DirectoryPoolOptions extends CatalogOptions, DirectoryOptions {
+  /** The driver's own directory, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
+  /** How long to wait for another driver to let the pool go. */
+  readonly lockTimeoutMs: number;
+  /** Once aborted, nobody waits for the lock any more. */
+  readonly stopping?: AbortSignal | undefined;
+  readonly queue: DiskQueue;
+}
+
+/** Trees that are copied at a time. */
+const copiesAtOnce = 2;
+
+/** Opens a pool of directories. Its filesystem is mounted by whoever it belongs to. */
+export async function openDirectoryPool(options: DirectoryPoolOptions): Promise<Catalog> {
+  const { name, path, queue } = options;
+  try {
+    return await openPool(options);
+  } catch (error) {
+    throw await explainTrouble(error, { queue, poolName: name, path });
+  }
+}
+
+async function openPool(options: DirectoryPoolOptions): Promise<Catalog> {
+  const { dataDirectory, log, name, path, queue } = options;
+  const held = new AsyncDisposableStack();
+  try {
+    const location = await openLocation({ ...options, location: { type: 'directory', path }, poolName: name });
+    held.defer(() => location.close());
+    // Mounts are known by what they show: a path without symbolic links.
+    const layout = new Layout(await queue.run(() => realpath(location.root)));
+    const root = held.use(await openReadOnly(queue, layout.root));
+    const syncs = new DirectorySync([layout.volumes, layout.trash]);
+    held.defer(() => syncs.close());
+    const poolFile = await openPoolFile({
+      ...{ queue, layout, syncs, poolName: name, dataDirectory },
+      kind: 'directory',
+      blockSizeBytes: async () => 4096,
+    });
+    const reserve = new ReservedSpace(layout.reserve, { inodes: new ReservedInodes(layout.inodes) });
+    await reserve.acquire(queue);
+    const place = await placeOf(queue, root, layout.root);
+    const quota = new ProjectQuota(queue, root);
+    const { isEnforced } = await quota.state();
+    if (options.quota === 'required' && !isEnforced) throw noQuota(name, layout.root);
+    const hasQuota = options.quota !== 'none' && isEnforced;
+    const notes = { queue, layout, quota, poolName: name, poolId: poolFile.id };
+    const projects = hasQuota ? await Projects.read(notes) : undefined;
+    const canShareBlocks = await reserve.withReserve(queue, () => canReflink(queue, layout.drafts));
+    const programs = queue.beside('copy', copiesAtOnce);
+    const parts = { name, queue, layout, syncs, reserve, place, projects, canShareBlocks, programs };
+    const pool = await openCatalog(new DirectoryBackend({ ...parts, held }), options);
+    const opened = { pool: name, pool_id: poolFile.id, root: layout.root, volumes: pool.volumeCount };
+    log.info({ ...opened, quota: hasQuota ? 'enforced' : 'none' }, 'pool opened');
+    return pool;
+  } catch (error) {
+    await held.disposeAsync();
+    throw error;
+  }
+}
+
+function noQuota(name: string, root: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${name}: the filesystem of ${root} enforces no project quota. Mount it with prjquota (docs/directories.md), or set quota: whenAvailable.`,
+  );
+}

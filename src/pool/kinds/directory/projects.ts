@@ -1,0 +1,127 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openReadOnly } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { writeProject } from '../../../kernel/file/project-id.ts';
+import type { ProjectQuota, ProjectUsage } from '../../../kernel/file/project-quota.ts';
+import { ResourceExhausted } from '../../../volume/errors.ts';
+import { writeNewFile } from '../../records/durable-file.ts';
+import type { Layout } from '../../records/layout.ts';
+
+/** Lies beside a volume's data, and says which project that is: a number in decimal. */
+export const projectFileName = 'project';
+
+/** The kubelet counts from 1048577 up, others from 1. */
+export const firstProject = 1_200_000_000;
+export const projectCount = 1 << 24;
+
+const noLimits = { bytes: 0n, inodes: 0n };
+
+export interface ProjectsOptions {
+  readonly queue: DiskQueue;
+  readonly layout: Layout;
+  readonly quota: ProjectQuota;
+  readonly poolName: string;
+  readonly poolId: string;
+}
+
+/**
+ * The quota projects of a pool's volumes: one for each, noted durably before it is used, and nobody else's: what has no
+ * note of ours is taken only if the filesystem counts nothing for it.
+ */
+export class Projects {
+  readonly #options: ProjectsOptions;
+  readonly #taken: Set<number>;
+  #next: number;
+
+  private constructor(options: ProjectsOptions, taken: Set<number>) {
+    this.#options = options;
+    this.#taken = taken;
+    // Two pools on one filesystem begin at different places, so that they do not look at the same one at a time.
+    this.#next = Number.parseInt(options.poolId.slice(0, 6), 16) % projectCount;
+  }
+
+  /** Reads all notes, also of what is half made or half gone. */
+  static async read(options: ProjectsOptions): Promise<Projects> {
+    const { layout, queue } = options;
+    const taken = new Set<number>();
+    for (const directory of [layout.volumes, layout.snapshots, layout.trash, layout.drafts]) {
+      const names = await queue.run(() => readdir(directory));
+      const ids = await Promise.all(names.map((name) => readNote(queue, join(directory, name))));
+      for (const id of ids) if (id !== undefined) taken.add(id);
+    }
+    return new Projects(options, taken);
+  }
+
+  /** Of the volume or snapshot whose directory this is; undefined: it was made without quota. */
+  of(directory: string): Promise<number | undefined> {
+    return readNote(this.#options.queue, directory);
+  }
+
+  /** What the data in a directory takes, and may take; undefined: it was made without quota. */
+  async usageIn(directory: string): Promise<ProjectUsage | undefined> {
+    const id = await this.of(directory);
+    if (id === undefined) return undefined;
+    return (await this.#options.quota.find(id)) ?? { id, usedBytes: 0n, usedInodes: 0n, limits: noLimits };
+  }
+
+  /** Gives the data in a draft's directory a project of its own. The note is durable with the directory. */
+  async assign(directory: string, sizeBytes: bigint): Promise<void> {
+    const { queue } = this.#options;
+    const id = await this.#allocate();
+    try {
+      await writeNewFile(queue, join(directory, projectFileName), `${id}\n`);
+    } catch (error) {
+      this.#taken.delete(id);
+      throw error;
+    }
+    await this.#limit(id, sizeBytes);
+    await using data = await openReadOnly(queue, join(directory, 'data'));
+    await writeProject(queue, data, { id, isInherited: true });
+  }
+
+  /** Sets how much the data in a directory may take, if that is limited at all. */
+  async limitIn(directory: string, sizeBytes: bigint): Promise<void> {
+    const id = await this.of(directory);
+    if (id !== undefined) await this.#limit(id, sizeBytes);
+  }
+
+  /** Nothing of ours has the project any more but the note of it, which goes next. */
+  async release(directory: string): Promise<void> {
+    const id = await this.of(directory);
+    if (id === undefined) return;
+    await this.#options.quota.limit(id, noLimits);
+    this.#taken.delete(id);
+  }
+
+  async #limit(id: number, sizeBytes: bigint): Promise<void> {
+    await this.#options.quota.limit(id, { bytes: sizeBytes, inodes: 0n });
+  }
+
+  async #allocate(): Promise<number> {
+    for (let tries = 0; tries < projectCount; tries++) {
+      const id = firstProject + this.#next;
+      this.#next = (this.#next + 1) % projectCount;
+      if (this.#taken.has(id)) continue;
+      this.#taken.add(id);
+      if ((await this.#options.quota.find(id)) === undefined) return id;
+      this.#taken.delete(id);
+    }
+    throw new ResourceExhausted(
+      `pool ${this.#options.poolName}: all quota projects from ${firstProject} on are in use on its filesystem.`,
+    );
+  }
+}
+
+async function readNote(queue: DiskQueue, directory: string): Promise<number | undefined> {
+  try {
+    const text = await queue.run(() => readFile(join(directory, projectFileName), 'utf8'));
+    const id = Number(text);
+    return Number.isInteger(id) && id >= firstProject && id < firstProject + projectCount ? id : undefined;
+  } catch (error) {
+    // No quota then, or no directory: something else lies there, or it is gone.
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
+}

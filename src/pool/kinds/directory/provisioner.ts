@@ -1,0 +1,81 @@
+import { rmdir, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { openReadOnly } from '../../../kernel/call/descriptor.ts';
+import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import { readProject } from '../../../kernel/file/project-id.ts';
+import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
+import { DataLoss } from '../../../volume/errors.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import type { Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
+import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { Condition } from '../../pool.ts';
+import { FileRemoval } from '../../records/file-removal.ts';
+import type { DirectoryParts } from './directory-backend.ts';
+import { DirectoryVolumeDraft } from './drafts.ts';
+import { projectFileName } from './projects.ts';
+
+/** How directories are made, changed and removed. */
+export class DirectoryProvisioner extends FileRemoval implements Provisioner {
+  readonly #parts: DirectoryParts;
+
+  constructor(parts: DirectoryParts) {
+    super(parts);
+    this.#parts = parts;
+  }
+
+  draft(id: VolumeId): VolumeDraft {
+    return new DirectoryVolumeDraft(this.#parts, id);
+  }
+
+  async verify({ kind, record }: Recorded): Promise<void> {
+    if (await this.#isThere(record.id)) return;
+    throw new DataLoss(`${kind} ${record.id}: its directory is missing.`);
+  }
+
+  async conditionOf({ id }: VolumeRecord): Promise<Condition | undefined> {
+    const { layout, projects, queue } = this.#parts;
+    try {
+      await using data = await openReadOnly(queue, layout.data(id));
+      const project = await projects?.of(layout.volume(id));
+      if (project === undefined || (await readProject(queue, data)).id === project) return undefined;
+      return { abnormal: true, message: 'Its directory was put into another quota project: its size is not enforced.' };
+    } catch (error) {
+      if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The directory is missing.' };
+      return { abnormal: true, message: 'The directory cannot be read; see the kernel log of the node.' };
+    }
+  }
+
+  /** By its quota: what a driver was killed in the middle of is finished by that. */
+  async sizeOf(id: VolumeId): Promise<bigint | undefined> {
+    const { layout, projects } = this.#parts;
+    const bytes = (await projects?.usageIn(layout.volume(id)))?.limits.bytes;
+    return bytes === 0n ? undefined : bytes;
+  }
+
+  async grow({ id, sizeBytes }: VolumeRecord): Promise<void> {
+    const { layout, projects } = this.#parts;
+    await projects?.limitIn(layout.volume(id), sizeBytes);
+  }
+
+  /** The note of its project goes last: as long as it is there, nobody else gets that. */
+  async destroy(ref: TrashRef): Promise<void> {
+    const { projects, queue } = this.#parts;
+    try {
+      await emptyDirectory(queue, ref, (name) => name === projectFileName);
+      await projects?.release(ref);
+      await queue.run(() => unlink(join(ref, projectFileName))).catch(ignoreMissing);
+      await queue.run(() => rmdir(ref));
+    } catch (error) {
+      // A plain file in tmp/, with which a start tried the disk out.
+      if (isErrno(error, 'ENOTDIR')) await queue.run(() => unlink(ref)).catch(ignoreMissing);
+      else ignoreMissing(error);
+    }
+  }
+
+  async #isThere(id: Recorded['record']['id']): Promise<boolean> {
+    const { layout, queue } = this.#parts;
+    return (await statusOf(queue, layout.dataOf(id)).catch(ignoreMissing))?.kind === 'directory';
+  }
+}

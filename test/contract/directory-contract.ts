@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
+import type { Pool, Seen } from '../../src/pool/pool.ts';
+import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { mounted } from '../support/mounted-volume.ts';
+import { Scratch } from '../support/scratch.ts';
+import { type PoolUnderTest, specsOf } from './pool-contract.ts';
+
+const mebibyte = 1n << 20n;
+const specOf = specsOf({ type: 'directory' });
+
+/** What is mounted at a path, as the node tells it to pools. */
+async function seenAt(pool: Pool, path: string): Promise<Seen> {
+  const mount = (await readMountTable(pool.queue)).find(({ target }) => target === path);
+  assert.ok(mount);
+  return { device: mount.device, mount };
+}
+
+/** What kinds of pool must do whose volumes are directories. */
+export function describeDirectories(kind: string, { open }: PoolUnderTest): void {
+  describe(`${kind}: the contract of directories`, () => {
+    test('T05: attach yields a directory that anybody may write to, and holds nothing', async () => {
+      using scratch = new Scratch('directory');
+      const pool = await open(scratch);
+      const { id } = await pool.create(specOf('one'));
+      for (const persistent of [true, false, true]) {
+        const attachment = await pool.attach(id, { persistent });
+        assert.equal(attachment.kind, 'directory');
+        assert.equal(statSync(attachment.path).mode & 0o7777, 0o777);
+        await attachment.release();
+        await pool.detach(attachment);
+      }
+      assert.deepEqual(await pool.attached(id), []);
+      await pool.close();
+    });
+
+    test('DV06: a mounted volume, or a directory of it, is in use: neither removed nor taken for another', async () => {
+      using scratch = new Scratch('directory');
+      const pool = await open(scratch);
+      const { id } = await pool.create(specOf('busy'));
+      const other = await pool.create(specOf('other'));
+      {
+        await using volume = await mounted(pool, id, scratch);
+        assert.deepEqual(await pool.volumeSeen(await seenAt(pool, volume.path)), { id, isWhole: true });
+        mkdirSync(join(volume.path, 'sub'));
+        execFileSync('mount', ['--bind', join(volume.path, 'sub'), join(volume.path, 'sub')]);
+        assert.deepEqual(await pool.volumeSeen(await seenAt(pool, join(volume.path, 'sub'))), { id, isWhole: false });
+        execFileSync('umount', [join(volume.path, 'sub')]);
+        assert.equal((await pool.attached(id)).length, 1);
+        await assert.rejects(pool.remove(id), FailedPrecondition);
+        assert.deepEqual(await pool.attached(other.id), []);
+      }
+      await pool.remove(id);
+      await pool.close();
+    });
+
+    test('CE03 CE04: grow never shrinks', async () => {
+      using scratch = new Scratch('directory');
+      const pool = await open(scratch);
+      const { id } = await pool.create(specOf('grow'));
+      assert.equal((await pool.grow(id, 128n * mebibyte)).sizeBytes, 128n * mebibyte);
+      assert.equal((await pool.grow(id, 96n * mebibyte)).sizeBytes, 128n * mebibyte);
+      await pool.close();
+    });
+
+    test('DV05: what is removed follows no link, and leaves nothing of its own', async () => {
+      using scratch = new Scratch('directory');
+      const outside = scratch.join('outside');
+      mkdirSync(outside);
+      writeFileSync(join(outside, 'precious'), '');
+      const pool = await open(scratch);
+      const { id } = await pool.create(specOf('tree'));
+      const attachment = await pool.attach(id, { persistent: false });
+      assert.equal(attachment.kind, 'directory');
+      await attachment.release();
+      mkdirSync(join(attachment.path, 'a', 'b'), { recursive: true });
+      symlinkSync(outside, join(attachment.path, 'a', 'link'));
+      execFileSync('mkfifo', [join(attachment.path, 'a', 'b', 'fifo')]);
+      await pool.remove(id);
+      await pool.purge();
+      const root = join(attachment.path, '..', '..', '..');
+      for (const name of ['volumes', 'trash', 'tmp']) assert.deepEqual(readdirSync(join(root, name)), [], name);
+      assert.ok(existsSync(join(outside, 'precious')));
+      await pool.close();
+    });
+  });
+}
