@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import type { Pool, Seen } from '../../src/pool/pool.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { eventually } from '../support/eventually.ts';
 import { mounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
 import { type PoolUnderTest, specsOf } from './pool-contract.ts';
@@ -65,6 +66,26 @@ export function describeDirectories(kind: string, { open }: PoolUnderTest): void
       assert.equal((await pool.grow(id, 128n * mebibyte)).sizeBytes, 128n * mebibyte);
       assert.equal((await pool.grow(id, 96n * mebibyte)).sizeBytes, 128n * mebibyte);
       await pool.close();
+    });
+
+    test('what a volume takes is told, once it has been counted, each file once however many names it has', async () => {
+      using scratch = new Scratch('directory');
+      const pool = await open(scratch);
+      const { id } = await pool.create(specOf('counted'));
+      {
+        await using volume = await mounted(pool, id, scratch);
+        writeFileSync(join(volume.path, 'file'), Buffer.alloc(8 << 20, 1));
+        linkSync(join(volume.path, 'file'), join(volume.path, 'link'));
+        execFileSync('sync', ['--file-system', volume.path]);
+      }
+      await pool.close();
+      const again = await open(scratch);
+      await eventually(async () => {
+        const [usage] = (await again.usage()).volumes;
+        const usedBytes = usage?.usedBytes ?? 0n;
+        assert.ok(usedBytes >= 8n * mebibyte && usedBytes < 9n * mebibyte, `${usedBytes}`);
+      });
+      await again.close();
     });
 
     test('DV05: what is removed follows no link, and leaves nothing of its own', async () => {

@@ -59,7 +59,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a clone counts what its source may have to write anew',
     ...creation,
-    text: 'sourceIds: cloned?.volumeId !== undefined && !isCopy ? [cloned.volumeId] : [],',
+    text: 'sourceIds: cloned?.volumeId !== undefined && backend.space.sharesBlocks ? [cloned.volumeId] : [],',
     replacement: 'sourceIds: [],',
     killer: 'test/pool/space-meanwhile.test.ts',
     only: 'a clone that shares',
@@ -81,7 +81,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'what is written while a snapshot is cut is asked for',
     ...cuts,
-    text: "      if (backend.traits.snapshots === 'reflink') await held.confirm();\n",
+    text: '      if (backend.space.sharesBlocks) await held.confirm();\n',
     replacement: '',
     killer: 'test/pool/space-meanwhile.test.ts',
   },

@@ -63,10 +63,12 @@ export class DirectoryBackend implements Backend {
   }
 
   abandon(): void {
+    void this.space.close();
     void this.#options.held.disposeAsync();
   }
 
-  close(): Promise<void> {
-    return this.#options.held.disposeAsync();
+  async close(): Promise<void> {
+    await this.space.close();
+    await this.#options.held.disposeAsync();
   }
 }

@@ -33,6 +33,10 @@ export class DirectorySpace implements SpaceSource {
     this.#sizes = new TreeSizes(parts.queue);
   }
 
+  close(): Promise<void> {
+    return this.#sizes.close();
+  }
+
   get reservedBytes(): bigint {
     return this.#parts.reserve.bytes;
   }
