@@ -8,6 +8,8 @@ import { attachLoop, type LoopDevice } from '../../src/kernel/block/loop.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { findHolders } from '../../src/kernel/process/holders.ts';
 import { attachDevice, attachedDevices } from '../../src/pool/attached-device.ts';
+import { PoolQuarantined } from '../../src/pool/quarantine.ts';
+import { SickPool } from '../../src/pool/supervisor/sick-pool.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -67,6 +69,33 @@ describe('whose a device is', () => {
     }
     for (const { id } of volumes) await pool.remove(id);
     await pool.close();
+  });
+});
+
+describe('a device of another pool', () => {
+  test('is left alone by a pool whose disk cannot be asked', async () => {
+    using scratch = new Scratch('devices');
+    const queue = new DiskQueue('sick', 4);
+    const location = { type: 'directory', path: scratch.join('sick') } as const;
+    const sick = await openTestPool(scratch, {
+      name: 'sick',
+      location,
+      dataDirectory: scratch.join('data-sick'),
+      queue,
+    });
+    const pool = await openTestPool(scratch);
+    const { id } = await pool.create(volumeSpec('well', { content: { type: 'block' } }));
+    await (await attachDevice(pool, id, { persistent: true })).release();
+    const [attached = assert.fail()] = await pool.attached(id);
+    const error = new PoolQuarantined('sick', new Date().toISOString(), 'its disk is sick');
+    queue.close(error);
+    await new SickPool(sick, error).detach(attached);
+    assert.deepEqual(await pool.attached(id), [attached]);
+    await pool.detach(attached);
+    await eventually(async () => assert.deepEqual(await pool.attached(id), []));
+    await pool.remove(id);
+    await pool.close();
+    sick.abandon();
   });
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { Layout } from '../../src/pool/records/layout.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
@@ -31,6 +31,18 @@ describe('what the driver does not see in its place', () => {
     await again.remove(kept.id);
     assert.equal(await again.find(kept.id), undefined);
     await again.close();
+  });
+
+  test('GV04: of a pool whose backing file somebody has taken away the condition of its volumes tells', async () => {
+    using scratch = new Scratch('hidden');
+    const path = scratch.join('pool.img');
+    const pool = await openTestPool(scratch, { location: { type: 'file', path, sizeBytes: 512n << 20n } });
+    const { id } = await pool.create(volumeSpec('v'));
+    renameSync(path, `${path}.away`);
+    const { abnormal, message } = await pool.condition(id);
+    assert.equal(abnormal, true);
+    assert.match(message, /disk .* cannot be read/);
+    await pool.close();
   });
 
   test('a snapshot that somebody has put back by hand is not removed by who makes one of that name', async () => {

@@ -1,6 +1,6 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { ByteRange } from '../../kernel/file/sparse.ts';
-import { FailedPrecondition, NotFound } from '../../volume/errors.ts';
+import { FailedPrecondition, HoldfastError, NotFound } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { Publication, VolumeRecord, VolumeSource } from '../../volume/record.ts';
@@ -246,7 +246,8 @@ export class Catalog implements Pool {
     const { index } = this.#parts;
     const record = index.get(id);
     if (record === undefined) return { abnormal: true, message: 'The pool has no record of this volume.' };
-    return (await this.#backend.provisioner.conditionOf(record)) ?? this.#repairCondition(record);
+    const problem = await this.#backend.provisioner.conditionOf(record);
+    return problem ?? (await this.#repairCondition(record).catch(unreadable));
   }
 
   /** As long as what it was before can be looked at, somebody should. */
@@ -276,4 +277,11 @@ export class Catalog implements Pool {
     await this.#parts.trash.close();
     await this.#backend.close();
   }
+}
+
+/** What keeps the pool from being measured; a list of volumes must not fail for it. */
+function unreadable(error: unknown): Condition {
+  // The pool is in quarantine by now, say.
+  if (error instanceof HoldfastError) throw error;
+  return { abnormal: true, message: 'The disk of its pool cannot be read; see the kernel log of the node.' };
 }

@@ -53,8 +53,12 @@ export class SickPool implements Pool {
     return this.rescue.attached(id);
   }
 
-  detach(attached: Attached): Promise<void> {
-    return this.rescue.detach(attached);
+  async detach(attached: Attached): Promise<void> {
+    if (attached.kind === 'device') {
+      const seen = await this.volumeSeen({ device: attached.device, mount: undefined });
+      if (seen === undefined) return;
+    }
+    await this.rescue.detach(attached);
   }
 
   /** By its name alone it may be another pool's. */

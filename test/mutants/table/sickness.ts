@@ -1,6 +1,8 @@
 import type { Mutant } from '../mutant.ts';
 
 const faults = { file: 'src/kernel/block/disk-fault.ts', killer: 'src/kernel/block/disk-fault.test.ts' } as const;
+const sickPool = { file: 'src/pool/supervisor/sick-pool.ts', killer: 'test/pool/devices.test.ts' } as const;
+const catalog = { file: 'src/pool/catalog/catalog.ts' } as const;
 const supervisor = { file: 'src/pool/supervisor/supervisor.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
 const capacity = { file: 'src/controller/capacity/capacity.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
 const condition = { file: 'src/pool/condition.ts', killer: 'test/grpc/quarantine.test.ts' } as const;
@@ -120,5 +122,20 @@ export const sicknessMutants: readonly Mutant[] = [
     ...queue,
     text: '      if (next !== undefined) this.#begin(next, this.#running);\n',
     replacement: '',
+  },
+  {
+    name: 'a device of another pool is left alone by a pool whose disk cannot be asked',
+    ...sickPool,
+    text: '      if (seen === undefined) return;\n',
+    replacement: '',
+    only: 'whose disk cannot be asked',
+  },
+  {
+    name: 'of a volume whose pool cannot be measured the condition tells',
+    ...catalog,
+    text: '(await this.#repairCondition(record).catch(unreadable))',
+    replacement: '(await this.#repairCondition(record))',
+    killer: 'test/pool/hidden-pool.test.ts',
+    only: 'backing file somebody has taken away',
   },
 ];
