@@ -339,6 +339,18 @@ describe('the file', () => {
     ['a bad pool name', 'pools:\n  A_b: {}\n', /:2:3: pools.A_b: a pool name has/],
     ['no pools', 'pools: {}\n', /:1:1: pools: name at least one/],
     ['an unknown kind', 'pools:\n  a: { kind: zfs }\n', /:2:8: pools.a.kind/],
+    [
+      'a key that only another kind has',
+      'pools:\n  a: { quota: none }\n',
+      /:2:8: pools.a.quota: unknown key \(pools of kind directory have it, and this one is of kind image\)/,
+    ],
+    ['a pool of directories that is nowhere', 'pools:\n  a: { kind: directory }\n', /^[^\n]*:2:3: pools.a: needs a path[^\n]*$/],
+    [
+      'two kinds in one place',
+      'pools:\n  a: { kind: directory, path: /srv/a }\n  b: { directory: /srv/a/b }\n',
+      /:3:3: pools.b: \/srv\/a\/b lies in \/srv\/a, and one of them is pool 'a'/,
+    ],
+    ['directories of the system', 'pools:\n  a: { kind: directory, path: /usr }\n', /:2:24: pools.a.path: \/usr belongs to/],
     ['an unknown filesystem', 'pools:\n  a: { defaultFilesystem: ext3 }\n', /:2:8: pools.a.defaultFilesystem/],
     ['too small an overcommit', 'pools:\n  a: { overcommit: 0.5 }\n', /:2:8: pools.a.overcommit/],
     [
@@ -358,6 +370,18 @@ describe('the file', () => {
       assert.match(problems(parsed).join('\n'), expected);
     });
   }
+
+  test('a pool of each kind, with the keys that its kind has', async () => {
+    const text = 'pools:\n  a: { kind: image }\n  b: { kind: directory, path: /srv/b/, undelete: 1d }\ndefaultPool: a\n';
+    const { pools } = valid(await ofFile(text));
+    assert.deepEqual(
+      pools.map(({ kind, own, undeleteSeconds }) => ({ kind, own, undeleteSeconds })),
+      [
+        { kind: 'image', own: { location: { type: 'auto', sizeBytes: undefined } }, undeleteSeconds: 0 },
+        { kind: 'directory', own: { path: '/srv/b', quota: 'whenAvailable' }, undeleteSeconds: 86_400 },
+      ],
+    );
+  });
 
   test('all mistakes of a file come at once, in its order', async () => {
     const found = problems(
