@@ -344,13 +344,21 @@ describe('the file', () => {
       'pools:\n  a: { quota: none }\n',
       /:2:8: pools.a.quota: unknown key \(pools of kind directory have it, and this one is of kind image\)/,
     ],
-    ['a pool of directories that is nowhere', 'pools:\n  a: { kind: directory }\n', /^[^\n]*:2:3: pools.a: needs a path[^\n]*$/],
+    [
+      'a pool of directories that is nowhere',
+      'pools:\n  a: { kind: directory }\n',
+      /^[^\n]*:2:3: pools.a: needs a path[^\n]*$/,
+    ],
     [
       'two kinds in one place',
       'pools:\n  a: { kind: directory, path: /srv/a }\n  b: { directory: /srv/a/b }\n',
       /:3:3: pools.b: \/srv\/a\/b lies in \/srv\/a, and one of them is pool 'a'/,
     ],
-    ['directories of the system', 'pools:\n  a: { kind: directory, path: /usr }\n', /:2:24: pools.a.path: \/usr belongs to/],
+    [
+      'directories of the system',
+      'pools:\n  a: { kind: directory, path: /usr }\n',
+      /:2:25: pools.a.path: \/usr belongs to/,
+    ],
     ['an unknown filesystem', 'pools:\n  a: { defaultFilesystem: ext3 }\n', /:2:8: pools.a.defaultFilesystem/],
     ['too small an overcommit', 'pools:\n  a: { overcommit: 0.5 }\n', /:2:8: pools.a.overcommit/],
     [
@@ -372,7 +380,8 @@ describe('the file', () => {
   }
 
   test('a pool of each kind, with the keys that its kind has', async () => {
-    const text = 'pools:\n  a: { kind: image }\n  b: { kind: directory, path: /srv/b/, undelete: 1d }\ndefaultPool: a\n';
+    const text =
+      'pools:\n  a: { kind: image }\n  b: { kind: directory, path: /srv/b/, undelete: 1d }\ndefaultPool: a\n';
     const { pools } = valid(await ofFile(text));
     assert.deepEqual(
       pools.map(({ kind, own, undeleteSeconds }) => ({ kind, own, undeleteSeconds })),

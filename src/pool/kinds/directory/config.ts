@@ -10,7 +10,7 @@ export type QuotaUse = (typeof quotaUses)[number];
 
 /** What only directory pools are configured by. */
 export interface DirectoryOptions {
-  /** The pool's own directory, on a filesystem that the operator looks after. */
+  /** The pool's own directory, on a filesystem that the operator looks after; empty only if there is a mistake. */
   readonly path: string;
   readonly quota: QuotaUse;
 }
@@ -22,5 +22,5 @@ export const directoryKeys: readonly string[] = Object.keys(readers);
 export function readDirectoryOptions(section: SectionReader): DirectoryOptions {
   const { path, quota } = section.readAll(readers);
   if (!section.has('path')) section.mistake([], 'needs a path: the directory that its volumes are to lie in');
-  return { path: path ?? '/', quota: quota ?? 'whenAvailable' };
+  return { path: path ?? '', quota: quota ?? 'whenAvailable' };
 }

@@ -7,7 +7,7 @@ export const directoryKind: PoolKind<DirectoryOptions> = {
   commonKeys: ['reserve', 'overcommit', 'undelete', 'sickAfter'],
   ownKeys: directoryKeys,
   read: readDirectoryOptions,
-  claims: ({ own }) => [{ type: 'directory', path: own.path, key: 'path' }],
+  claims: ({ own }) => (own.path === '' ? [] : [{ type: 'directory', path: own.path, key: 'path' }]),
 
   async open({ own, ...settings }, context) {
     const { openDirectoryPool } = await import('./open.ts');
