@@ -10,10 +10,17 @@ import { startNode } from './node/start-node.ts';
 const places = deeds.map((deed, index) => {
   const device = `/dev/vd${String.fromCharCode('b'.charCodeAt(0) + index)}`;
   const directory = `/plain/${deed.name}`;
-  const location = deed.isCopying === true ? `directory: ${directory}/pool` : `device: ${device}`;
-  const mount = deed.isCopying === true ? `mkdir -p ${directory} && mount ${device} ${directory}` : 'true';
-  const format = deed.isCopying === true ? `mkfs.ext4 -q -J size=4 ${device}` : 'true';
-  return { deed, config: `  ${deed.name}: { ${location}, sickAfter: 10m }`, format, mount };
+  const mount = (options: string) => `mkdir -p ${directory} && mount ${options} ${device} ${directory}`;
+  const make = {
+    disk: { pool: `device: ${device}`, format: 'true', mount: 'true' },
+    copying: { pool: `directory: ${directory}/pool`, format: `mkfs.ext4 -q -J size=4 ${device}`, mount: mount('') },
+    directories: {
+      pool: `kind: directory, path: ${directory}/pool, quota: required`,
+      format: `mkfs.xfs -q ${device}`,
+      mount: mount('-o prjquota'),
+    },
+  }[deed.on ?? 'disk'];
+  return { ...make, config: `  ${deed.name}: { ${make.pool}, sickAfter: 10m }` };
 });
 const shell = (commands: readonly string[]) => commands.join('\n');
 

@@ -20,8 +20,11 @@ export interface Place {
 /** Something that is done to a pool, and looked at after a power cut. */
 export interface Deed {
   readonly name: string;
-  /** A directory on ext4, where snapshots are copies; otherwise the pool has its disk. */
-  readonly isCopying?: boolean;
+  /**
+   * copying: a directory on ext4, where snapshots are copies. directories: volumes that are directories of an XFS with
+   * project quota. Unset: the pool has its disk.
+   */
+  readonly on?: 'copying' | 'directories';
   /** What is there before, and durable. */
   readonly prepare?: (place: Place) => Promise<unknown>;
   readonly act: (place: Place) => Promise<unknown>;
@@ -62,8 +65,8 @@ async function listed({ node }: Place, id: string): Promise<bigint | undefined> 
 }
 
 /** A volume made from a snapshot has what the source had. */
-async function restores(place: Place, snapshotId: string): Promise<void> {
-  const copy = volumeIn(place, 'ext4', '-restored');
+async function restores(place: Place, snapshotId: string, content: Content = 'ext4'): Promise<void> {
+  const copy = volumeIn(place, content, '-restored');
   await copy.create(sizeBytes, snapshotId);
   await hasFile(copy);
 }
@@ -71,47 +74,81 @@ async function restores(place: Place, snapshotId: string): Promise<void> {
 const keeping = { undelete: '1h' };
 const snapshotOf = (place: Place) => `${place.pool}-snapshot`;
 
-function snapshotting(name: string, isCopying: boolean): Deed {
+function contentOn(on: Deed['on']): Content {
+  return on === 'directories' ? 'directory' : 'ext4';
+}
+
+function snapshotting(name: string, on?: Deed['on']): Deed {
+  const volume = (place: Place) => volumeIn(place, contentOn(on));
   return {
     name,
-    isCopying,
-    prepare: (place) => withFile(volumeIn(place)),
-    act: (place) => volumeIn(place).snapshot(snapshotOf(place)),
-    check: (place) => restores(place, snapshotIdFor(nodeId, snapshotOf(place))),
+    ...(on === undefined ? {} : { on }),
+    prepare: (place) => withFile(volume(place)),
+    act: (place) => volume(place).snapshot(snapshotOf(place)),
+    check: (place) => restores(place, snapshotIdFor(nodeId, snapshotOf(place)), contentOn(on)),
   };
 }
 
-function cloning(name: string, isCopying: boolean): Deed {
+function cloning(name: string, on?: Deed['on']): Deed {
   const snapshotId = (place: Place) => snapshotIdFor(nodeId, snapshotOf(place));
+  const content = contentOn(on);
   return {
     name,
-    isCopying,
+    ...(on === undefined ? {} : { on }),
     async prepare(place) {
-      await withFile(volumeIn(place));
-      await volumeIn(place).snapshot(snapshotOf(place));
+      await withFile(volumeIn(place, content));
+      await volumeIn(place, content).snapshot(snapshotOf(place));
     },
-    act: (place) => volumeIn(place, 'ext4', '-clone').create(sizeBytes, snapshotId(place)),
-    check: (place) => hasFile(volumeIn(place, 'ext4', '-clone')),
+    act: (place) => volumeIn(place, content, '-clone').create(sizeBytes, snapshotId(place)),
+    check: (place) => hasFile(volumeIn(place, content, '-clone')),
   };
 }
 
-function creating(name: string, content: Content, isCopying = false): Deed {
+function creating(name: string, content: Content, on?: Deed['on']): Deed {
   return {
     name,
-    isCopying,
+    ...(on === undefined ? {} : { on }),
     act: (place) => made(volumeIn(place, content)),
     check: (place) => usable(volumeIn(place, content)),
   };
 }
 
+/** What df(1) shows in a directory is its project's limit. */
+async function hasLimit(volume: GuestVolume, bytes: bigint): Promise<void> {
+  await volume.use();
+  const said = await volume.node.vm.run(`df --block-size=1 --output=size ${volume.targetPath} | tail -n 1`);
+  assert.equal(BigInt(said.trim()), bytes);
+  await volume.leave();
+}
+
 export const deeds: readonly Deed[] = [
   creating('create', 'ext4'),
   creating('create-block', 'block'),
-  creating('create-plain', 'block', true),
-  snapshotting('snapshot', false),
-  snapshotting('snapshot-copied', true),
-  cloning('clone', false),
-  cloning('clone-copied', true),
+  creating('create-plain', 'block', 'copying'),
+  {
+    ...creating('create-directory', 'directory', 'directories'),
+    check: (place) => hasLimit(volumeIn(place, 'directory'), sizeBytes),
+  },
+  snapshotting('snapshot'),
+  snapshotting('snapshot-copied', 'copying'),
+  snapshotting('snapshot-directory', 'directories'),
+  cloning('clone'),
+  cloning('clone-copied', 'copying'),
+  cloning('clone-directory', 'directories'),
+  {
+    name: 'grow-directory',
+    on: 'directories',
+    prepare: (place) => withFile(volumeIn(place, 'directory')),
+    async act(place) {
+      await volumeIn(place, 'directory').use();
+      await volumeIn(place, 'directory').expand(2n * sizeBytes);
+    },
+    async check(place) {
+      assert.equal(await listed(place, volumeIn(place, 'directory').id), 2n * sizeBytes);
+      await hasLimit(volumeIn(place, 'directory'), 2n * sizeBytes);
+      await hasFile(volumeIn(place, 'directory'));
+    },
+  },
   {
     name: 'group',
     prepare: (place) => withFile(volumeIn(place)),

@@ -3,7 +3,7 @@ import type { Draft } from '../../../src/csi/handler.ts';
 import type { GuestNode } from './guest-node.ts';
 
 /** What is in it: a filesystem, or what its user puts there. */
-export type Content = 'ext4' | 'xfs' | 'block';
+export type Content = 'ext4' | 'xfs' | 'block' | 'directory';
 
 /** Far more than any call takes; machines that are emulated on a busy host are slow. */
 const deadlineMs = 300_000;
@@ -91,7 +91,8 @@ export class GuestVolume {
   }
 
   get #capability(): Draft<wire.VolumeCapability> {
-    const access = this.content === 'block' ? { block: {} } : { mount: { fs_type: this.content } };
+    const fs_type = this.content === 'directory' ? '' : this.content;
+    const access = this.content === 'block' ? { block: {} } : { mount: { fs_type } };
     return { ...access, access_mode: { mode: 'SINGLE_NODE_WRITER' } };
   }
 }

@@ -22,7 +22,12 @@ interface Deed {
 }
 
 const mebibyte = 1n << 20n;
-const sizes: Readonly<Record<Content, bigint>> = { ext4: 32n * mebibyte, xfs: 300n * mebibyte, block: 32n * mebibyte };
+const sizes: Readonly<Record<Content, bigint>> = {
+  ext4: 32n * mebibyte,
+  xfs: 300n * mebibyte,
+  block: 32n * mebibyte,
+  directory: 32n * mebibyte,
+};
 const growthBytes = 16n * mebibyte;
 const growths = 3n;
 const mostSnapshots = 2;
