@@ -39,7 +39,7 @@ export class PoolMetrics {
         of: (use) => use.capacity.totalBytes,
       },
       {
-        gauge: gauge('provisioned_bytes', 'What existing volumes have been promised.'),
+        gauge: gauge('provisioned_bytes', 'What is provisioned to existing volumes.'),
         of: (use) => use.capacity.provisionedBytes,
       },
       {
@@ -60,7 +60,7 @@ export class PoolMetrics {
         of: (use) => use.disk.claimableBytes,
       },
       {
-        gauge: gauge('available_bytes', 'What can still be promised to volumes.'),
+        gauge: gauge('available_bytes', 'What can still be provisioned.'),
         of: (use) => use.capacity.availableBytes,
       },
       {

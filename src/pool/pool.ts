@@ -151,13 +151,13 @@ export interface TrimOptions {
 export interface PoolCapacity {
   /** What the pool could hold if it were empty. */
   readonly totalBytes: bigint;
-  /** What existing volumes have been promised. */
+  /** What is provisioned to existing volumes. */
   readonly provisionedBytes: bigint;
   /** What volumes, snapshots and the trash take on disk now, each block once. */
   readonly usedBytes: bigint;
-  /** What can still be promised (GC04): the same figure that `create` measures a request by. */
+  /** What can still be provisioned (GC04): the same figure that `create` measures a request by. */
   readonly availableBytes: bigint;
-  /** The same for thick volumes, which take their blocks at once: less, where more is promised than there is. */
+  /** The same for thick volumes, which take their blocks at once: less, where more is provisioned than there is. */
   readonly thickAvailableBytes: bigint;
 }
 

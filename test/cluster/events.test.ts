@@ -93,7 +93,7 @@ clusterTest('a claim grows beyond its pool: it says so', async (namespace) => {
   await namespace.apply(...podWithClaim({ storageClass: 'holdfast-xfs' }));
   await namespace.running('user');
   await ask(namespace, '1Ti');
-  await tells(namespace, 'pvc/data', /^pool default cannot promise .* bytes .*, only .*: delete volumes or give/);
+  await tells(namespace, 'pvc/data', /^pool default cannot provision .* bytes .*, only .*: delete volumes or give/);
 });
 
 clusterTest('ext4 that cannot grow while mounted: the claim says so, and what to do', async (namespace) => {

@@ -16,7 +16,7 @@ class Impossible extends InvalidArgument {}
 const nothing: Draft<wire.GetCapacityResponse> = { available_capacity: 0n };
 
 /**
- * How much can still be promised to volumes as described: the pool's own figure, by which it also measures a
+ * How much can still be provisioned to volumes as described: the pool's own figure, by which it also measures a
  * CreateVolume (GC03, GC04). What cannot be had on this node at all has a capacity of 0 (GC02).
  * @throws InvalidArgument for capabilities or a topology that are wrong in themselves
  */
@@ -33,7 +33,7 @@ export async function capacityFor(
     if (!contains(place, here) || !pools.names().includes(poolName)) return nothing;
     return await capacityIn(pools.get(poolName), parameters, request.volume_capabilities);
   } catch (error) {
-    // A pool that is in quarantine can promise nothing until its disk is well.
+    // A pool that is in quarantine can provision nothing until its disk is well.
     if (error instanceof Impossible || error instanceof PoolQuarantined) return nothing;
     throw error;
   }
@@ -47,8 +47,8 @@ async function capacityIn(
   const minimum = smallestVolume(pool, capabilities);
   if (!pool.traits.provisioning.includes(provisioning)) return nothing;
   const { availableBytes, thickAvailableBytes } = await pool.capacity();
-  const promisable = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
-  const maximum = smaller(promisable - (promisable % granularityBytes), maximumVolumeBytes);
+  const available = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
+  const maximum = smaller(available - (available % granularityBytes), maximumVolumeBytes);
   if (maximum < minimum) return nothing;
   return {
     available_capacity: maximum,

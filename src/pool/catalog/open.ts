@@ -17,7 +17,7 @@ export interface CatalogOptions extends CatalogSettings {
   readonly name: string;
   /** undefined: a share of the storage (`defaultReserveBytes`). */
   readonly reserveBytes: bigint | undefined;
-  /** 1: never promise more than there is. */
+  /** 1: never provision more than there is. */
   readonly overcommit: number;
   /** How long deleted volumes can be brought back, unless they say otherwise; 0: not at all. */
   readonly undeleteSeconds: number;

@@ -218,7 +218,7 @@ function refuseUnfreezable(takings: readonly Taking[]): void {
   for (const { source, target } of takings) {
     if (source.content.type === 'block' && target.devices.length > 0) {
       throw new FailedPrecondition(
-        `volume ${source.id} is a raw block volume in use: it has no filesystem to freeze, so it cannot be cut at one instant with others. Snapshot it alone, or stop its pod first.`,
+        `volume ${source.id} is a raw block volume in use: it has no filesystem to freeze, so it cannot be taken at one instant with others. Snapshot it alone, or stop its pod first.`,
       );
     }
   }

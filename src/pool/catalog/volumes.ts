@@ -104,7 +104,7 @@ export class Volumes {
     await unsettled.change([record.id], () => backend.records.writeVolume(record));
   }
 
-  /** Its size was provisioned before; now it takes all of it, which must be there however much is promised. */
+  /** Its size was provisioned before; now it takes all of it, which must be there however much is provisioned. */
   async #makeThick(record: VolumeRecord, thickness: Thickness): Promise<void> {
     const { backend, space } = this.#parts;
     const { id, sizeBytes } = record;

@@ -6,7 +6,7 @@ import type { VolumeSpace } from './volume-space.ts';
 export interface SpaceRequest {
   /** What it makes, or adds. */
   readonly newBytes: bigint;
-  /** thick: the blocks are taken at once, so they must be there, whatever may be promised. */
+  /** thick: the blocks are taken at once, so they must be there, whatever may be provisioned. */
   readonly provisioning?: Provisioning;
   /** Promised already, but taken at once. */
   readonly takenBytes?: bigint;

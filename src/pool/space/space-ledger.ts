@@ -93,7 +93,7 @@ export class SpaceLedger {
     this.#observer.gone(ref);
   }
 
-  /** What can be promised: as a request would be measured that is made now. */
+  /** What can be provisioned, measured as a request would be. */
   async measure(): Promise<PoolCapacity> {
     // A request that needs it would wait for what is being unlinked; who only asks does not wait long.
     await withTimeout(patienceMs, this.#options.trash.drained());
@@ -124,7 +124,7 @@ export class SpaceLedger {
   }
 
   /**
-   * Whether the disk is nearly full, whoever filled it: half of what is never promised is gone, or only a few MiB are
+   * Whether the disk is nearly full, whoever filled it: half of what is never provisioned is gone, or only a few MiB are
    * left beside the reserve. Measured once a second at most, whoever asks.
    */
   async isNearlyFull(): Promise<boolean> {
@@ -170,7 +170,7 @@ export class SpaceLedger {
     }
   }
 
-  /** Nothing waits in here, so two calls at once cannot be promised the same space. */
+  /** Nothing waits in here, so two calls at once cannot get the same space. */
   #tryHold(look: Observation, request: SpaceRequest): HeldSpace | undefined {
     if (look.isOutOfInodes || this.#missing(look, request) > 0n) return undefined;
     const held = this.#holds.add(request);
@@ -184,7 +184,7 @@ export class SpaceLedger {
       if (slackBytes(this.#use(await this.#observer.look(depth), 0n)) >= leastSlack) return;
     }
     throw new ResourceExhausted(
-      `pool ${this.#options.poolName} has too little space left for what was to be cloned: more was written to it meanwhile than can be promised once more. Delete volumes or give the pool more space.`,
+      `pool ${this.#options.poolName} has too little space left for what was to be cloned: more was written to it meanwhile than can be provisioned once more. Delete volumes or give the pool more space.`,
     );
   }
 
@@ -193,7 +193,7 @@ export class SpaceLedger {
     const use = this.#use(look, 0n);
     const neededBytes = this.#neededBytes(request);
     const takenBytes = request.provisioning === 'thick' ? request.newBytes : (request.takenBytes ?? 0n);
-    // What asks for nothing is granted also where promises cannot be kept any more: it makes nothing worse. But that it
+    // What asks for nothing is granted also where too much is provisioned already: it makes nothing worse. But that it
     // asks for nothing only maps tell.
     const isFree = neededBytes === 0n && look.depth === 'exact';
     const missing = isFree ? 0n : larger(neededBytes - slackBytes(use), this.#fullBytes(look));
@@ -211,7 +211,7 @@ export class SpaceLedger {
     const needed = this.#neededBytes(request);
     const available = request.provisioning === 'thick' ? thickAvailableBytes : availableBytes;
     return new ResourceExhausted(
-      `pool ${this.#options.poolName} cannot promise ${needed} bytes (${formatBytes(needed)}), only ${available} (${formatBytes(available)}): delete volumes or give the pool more space.`,
+      `pool ${this.#options.poolName} cannot provision ${needed} bytes (${formatBytes(needed)}), only ${available} (${formatBytes(available)}): delete volumes or give the pool more space.`,
     );
   }
 
@@ -240,7 +240,7 @@ export class SpaceLedger {
   #compute(look: Observation): PoolCapacity {
     const reclaimableBytes = this.#reclaimableBytes();
     const capacity = computeCapacity(this.#use(look, reclaimableBytes));
-    // However often it may be promised, what is not there cannot be written.
+    // However often it may be provisioned, what is not there cannot be written.
     const isFull = this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);
     return isFull ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;
   }

@@ -29,7 +29,7 @@ export interface SpaceUse {
   readonly freeBytes: bigint;
   /** Kept free, so that records can always be written and the filesystem never runs full. */
   readonly reserveBytes: bigint;
-  /** 1: never promise more than there is. 2: promise twice as much. */
+  /** 1: never provision more than there is. 2: provision twice as much. */
   readonly overcommit: number;
   /** The sizes of all volumes. */
   readonly provisionedBytes: bigint;
@@ -44,7 +44,7 @@ export interface SpaceUse {
 }
 
 /**
- * What the pool can still promise. A thin volume may yet claim all that it does not own; so the free space that existing
+ * What the pool can still provision. A thin volume may yet claim all that it does not own; so the free space that existing
  * volumes may claim is not available, however empty the disk looks (GC04).
  */
 export function computeCapacity(use: SpaceUse): PoolCapacity {
@@ -58,7 +58,7 @@ export function computeCapacity(use: SpaceUse): PoolCapacity {
   };
 }
 
-/** What could be promised, if it is positive; what is missing, if not. */
+/** What could be provisioned, if it is positive; what is missing, if not. */
 export function slackBytes(use: SpaceUse): bigint {
   const outstandingBytes = use.provisionedBytes - use.ownedBytes + use.heldBytes;
   const total = totalBytes(use);
@@ -66,7 +66,7 @@ export function slackBytes(use: SpaceUse): bigint {
   return use.freeBytes + use.reclaimableBytes - use.reserveBytes - outstandingBytes + overcommittedBytes;
 }
 
-/** What can be written at once, whatever is promised. */
+/** What can be written at once, whatever is provisioned. */
 export function writableBytes(use: SpaceUse): bigint {
   return use.freeBytes + use.reclaimableBytes - use.reserveBytes - use.heldBytes;
 }

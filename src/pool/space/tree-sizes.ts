@@ -16,7 +16,7 @@ const pauseFactor = 50;
 
 /**
  * What trees take that no quota counts. They are walked now and then, one at a time and mostly behind the answer; what has
- * not been counted yet takes nothing, so that too little is promised until then, and not too much.
+ * not been counted yet takes nothing, so that too little is provisioned until then, and not too much.
  */
 export class TreeSizes {
   readonly #queue: DiskQueue;
