@@ -1,4 +1,4 @@
-import { access, constants } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 
 /** A program the driver runs, and the Debian package that brings it. */
@@ -20,6 +20,20 @@ export async function missingTools(searchPath: string): Promise<Tool[]> {
   const found = await Promise.all(tools.map((tool) => isOnPath(tool.program, searchPath)));
   return tools.filter((_, index) => !found[index]);
 }
+
+/** Changes when the program does, or what it goes by. Runs nothing. */
+export async function fingerprintOf(program: string): Promise<string> {
+  // biome-ignore lint/style/noProcessEnv: where programs are, as they are looked for when they are run
+  const directories = (process.env['PATH'] ?? '').split(delimiter);
+  const paths = [...directories.map((directory) => join(directory, program)), ...settings];
+  const found = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)));
+  return JSON.stringify(
+    found.map((file) => (file === undefined ? 'none' : [file.dev, file.ino, file.size, file.mtimeMs, file.ctimeMs])),
+  );
+}
+
+/** mke2fs.conf(5): what mkfs.ext4 does unless it is told. */
+const settings = ['/etc/mke2fs.conf'];
 
 async function isOnPath(program: string, searchPath: string): Promise<boolean> {
   for (const directory of searchPath.split(delimiter)) {

@@ -260,6 +260,20 @@ export interface SpaceSource {
   sharing(data: DataRef): Promise<{ readonly sharedBytes: bigint; readonly unsharedBytes: bigint }>;
   /** Where its blocks lie. */
   places(data: DataRef): AsyncIterable<readonly Place[]>;
+  readonly templates?: TemplateSpace | undefined;
+}
+
+/** Filesystems that new volumes are cloned from. They can go at any time. */
+export interface TemplateSpace {
+  readonly takenBytes: bigint;
+  /** Whether there ever were any, so that volumes may share blocks with them. */
+  readonly wereThere: boolean;
+  /** Holds space for one that is to be made; undefined: there is too little. The catalog sets it. */
+  hold: (bytes: bigint) => Promise<Disposable | undefined>;
+  /** Whether the volume, just made, is a clone of one. Tells it once. */
+  takeFresh(id: VolumeId): boolean;
+  /** Gives up all of them: their space is needed. @returns whether there were any */
+  clear(): Promise<boolean>;
 }
 
 /** What not every kind can do. */

@@ -4,7 +4,8 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { newBtrfsUuid } from '../../src/pool/filesystem/btrfs-identity.ts';
+import { btrfsRenewal } from '../../src/pool/filesystem/btrfs-identity.ts';
+import { renew } from '../../src/pool/filesystem/renewal.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -32,7 +33,7 @@ describe('the UUID of a cloned btrfs', () => {
       const before = superblocks(path);
       for (let time = 0; time < 2; time++) {
         const [previous] = superblocks(path)('fsid');
-        assert.equal(await newBtrfsUuid(queue, path, randomBytes(16)), false);
+        assert.equal(await renew(queue, path, randomBytes(16), btrfsRenewal), 'done');
         const after = superblocks(path);
         const [uuid] = after('fsid');
         assert.notEqual(uuid, previous);
@@ -52,7 +53,7 @@ describe('the UUID of a cloned btrfs', () => {
     const file = openSync(path, 'r+');
     writeSync(file, 'damage', (64 << 10) + 300);
     closeSync(file);
-    await assert.rejects(newBtrfsUuid(queue, path, randomBytes(16)), DataLoss);
+    await assert.rejects(renew(queue, path, randomBytes(16), btrfsRenewal), DataLoss);
     for (const sum of superblocks(path)('csum')) assert.match(sum, /DON'T MATCH|\[match\]/);
   });
 });

@@ -13,8 +13,9 @@ import {
 } from 'node:fs';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { newExt4Uuid } from '../../src/pool/filesystem/ext4-identity.ts';
+import { ext4Renewal } from '../../src/pool/filesystem/ext4-identity.ts';
 import { giveNewIdentity } from '../../src/pool/filesystem/identity.ts';
+import { renew } from '../../src/pool/filesystem/renewal.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -170,7 +171,7 @@ describe('the UUID of a cloned ext4', () => {
     using scratch = new Scratch('ext4');
     const path = ext4(scratch, ['-b', '4096']);
     const before = readFileSync(path);
-    assert.equal(await newExt4Uuid(queue, path, bytesOf(randomUUID())), 'done');
+    assert.equal(await renew(queue, path, bytesOf(randomUUID()), ext4Renewal), 'done');
     const after = readFileSync(path);
     const places = [1024, ...backups(path).map((block) => block * 4096)];
     for (const place of places) {
@@ -197,7 +198,7 @@ describe('the UUID of a cloned ext4', () => {
       using scratch = new Scratch('ext4');
       const path = crashed(scratch, ext4(scratch, options));
       const before = uuidOf(path);
-      assert.equal(await newExt4Uuid(queue, path, bytesOf(randomUUID())), 'journal');
+      assert.equal(await renew(queue, path, bytesOf(randomUUID()), ext4Renewal), 'journal');
       assert.equal(uuidOf(path), before);
       await giveNewIdentity(queue, { path, fsType: 'ext4', blockSizeBytes: 512 });
       const uuid = uuidOf(path);
@@ -214,7 +215,7 @@ describe('the UUID of a cloned ext4', () => {
     using scratch = new Scratch('ext4');
     const path = ext4(scratch, ['-O', 'encrypt,stable_inodes']);
     const before = readFileSync(path);
-    assert.equal(await newExt4Uuid(queue, path, bytesOf(randomUUID())), 'kept');
+    assert.equal(await renew(queue, path, bytesOf(randomUUID()), ext4Renewal), 'kept');
     await giveNewIdentity(queue, { path, fsType: 'ext4', blockSizeBytes: 512 });
     assert.ok(readFileSync(path).equals(before));
   });

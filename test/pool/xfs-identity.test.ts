@@ -15,7 +15,8 @@ import {
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { giveNewIdentity } from '../../src/pool/filesystem/identity.ts';
-import { newXfsUuid } from '../../src/pool/filesystem/xfs-identity.ts';
+import { renew } from '../../src/pool/filesystem/renewal.ts';
+import { xfsRenewal } from '../../src/pool/filesystem/xfs-identity.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -135,7 +136,7 @@ describe('the UUID of a cloned XFS', () => {
     using scratch = new Scratch('xfs');
     const path = xfs(scratch);
     const before = readFileSync(path);
-    assert.equal(await newXfsUuid(queue, path, randomBytes(16)), 'done');
+    assert.equal(await renew(queue, path, randomBytes(16), xfsRenewal), 'done');
     const after = readFileSync(path);
     let changed = 0;
     for (let at = 0; at < after.length; at += 512)

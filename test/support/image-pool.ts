@@ -55,6 +55,6 @@ export async function openTestBackend(scratch: Scratch, queue: DiskQueue): Promi
   return new ImageBackend({
     ...{ name: 'test', location, layout, queue, log: quiet, blockSizeBytes: 512 },
     ...{ syncs: new DirectorySync(), reserve: new ReservedSpace(layout.reserve) },
-    ...{ cloning: 'copy', changedBlocks: 'allocated' },
+    ...{ cloning: 'copy', changedBlocks: 'allocated', formatQueue: queue, templates: undefined },
   });
 }

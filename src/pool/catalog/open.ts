@@ -46,6 +46,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
     trash,
     counts,
   });
+  if (backend.space.templates !== undefined) backend.space.templates.hold = (bytes) => space.holdSpare(bytes);
   trash.isShared = (ref) => space.mayBeShared(ref);
   trash.onGone = (ref) => space.gone(ref);
   const parts: CatalogParts = {

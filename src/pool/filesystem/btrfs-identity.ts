@@ -1,31 +1,36 @@
-import { constants } from 'node:fs';
-import { openFile } from '../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { readAt, writeAt } from '../../kernel/file/file.ts';
-import { statusOf } from '../../kernel/file/path.ts';
 import { DataLoss } from '../../volume/errors.ts';
 import { hasLog, isSuperblock, superblockBytes, superblockOffsets, withUuid } from './btrfs-superblock.ts';
+import type { FilesystemImage, Piece, Renewal } from './renewal.ts';
 
 /**
- * Gives a btrfs in a private image another UUID. Not by btrfstune(8): that writes a new generation and leaves the log of
- * an old one behind, which nobody can replay then. Nor can the log always be replayed before: a kernel before Linux 6.7
- * mounts no filesystem whose UUID another one has that is mounted, as the source may be.
- * @returns whether there is a log to be replayed
+ * What gives a btrfs another UUID, and whether there is a log to be replayed. Not btrfstune(8): that writes a new
+ * generation and leaves the log of an old one behind, which nobody can replay then. Nor can the log always be replayed
+ * before: a kernel before Linux 6.7 mounts no filesystem whose UUID another one has that is mounted, as the source may be.
  */
-export async function newBtrfsUuid(queue: DiskQueue, path: string, uuid: Buffer): Promise<boolean> {
-  await using image = await openFile(queue, path, constants.O_RDWR);
-  const { sizeBytes } = await statusOf(queue, image);
-  let withLog: boolean | undefined;
+export async function inspectBtrfs(image: FilesystemImage): Promise<{ renewal: Renewal; needsReplay: boolean }> {
+  const superblocks = await readSuperblocks(image);
+  return {
+    renewal: (uuid) => superblocks.map(({ bytes, offsetBytes }) => ({ offsetBytes, bytes: withUuid(bytes, uuid) })),
+    needsReplay: superblocks.slice(0, 1).some(({ bytes }) => hasLog(bytes)),
+  };
+}
+
+/** Of one at rest. */
+export async function btrfsRenewal(image: FilesystemImage): Promise<Renewal | 'log'> {
+  const { needsReplay, renewal } = await inspectBtrfs(image);
+  return needsReplay ? 'log' : renewal;
+}
+
+/** Those that are sound. What is not is left as it is: the kernel asks for the first only, and writes the others anew. */
+async function readSuperblocks({ path, read, sizeBytes }: FilesystemImage): Promise<Piece[]> {
+  const found: Piece[] = [];
   for (const offsetBytes of superblockOffsets) {
     if (offsetBytes + BigInt(superblockBytes) > sizeBytes) break;
-    const block = await readAt(queue, image, { offsetBytes: Number(offsetBytes), lengthBytes: superblockBytes });
-    // What is not sound is left as it is. The kernel asks for the first only, and writes the others anew.
-    if (isSuperblock(block, offsetBytes)) {
-      await writeAt(queue, image, withUuid(block, uuid), offsetBytes);
-      withLog ??= hasLog(block);
-    } else if (offsetBytes === superblockOffsets[0]) {
+    const bytes = await read(offsetBytes, superblockBytes);
+    if (isSuperblock(bytes, offsetBytes)) found.push({ offsetBytes, bytes });
+    else if (offsetBytes === superblockOffsets[0]) {
       throw new DataLoss(`the btrfs in ${path}, just cloned, has a superblock that is damaged: check its source.`);
     }
   }
-  return withLog ?? false;
+  return found;
 }

@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setExt4Uuid, setXfsUuid } from '../../command/identity.ts';
 import { CommandError } from '../../command/run.ts';
+import { openFile, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { MountParameter } from '../../kernel/mount/mount.ts';
 import { DataLoss } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
 import { mountBriefly, type PrivateImage, withDevice } from './brief-mount.ts';
-import { newBtrfsUuid } from './btrfs-identity.ts';
-import { newExt4Uuid } from './ext4-identity.ts';
-import { newXfsUuid } from './xfs-identity.ts';
+import { btrfsRenewal, inspectBtrfs } from './btrfs-identity.ts';
+import { ext4Renewal } from './ext4-identity.ts';
+import { type FindRenewal, inspect, type Renewal, renew, writePieces } from './renewal.ts';
+import { xfsRenewal } from './xfs-identity.ts';
 
 /**
  * Gives a cloned filesystem a UUID of its own: XFS and btrfs refuse to be mounted beside another one with the same, and
@@ -22,10 +26,7 @@ export async function giveNewIdentity(queue: DiskQueue, image: PrivateImage): Pr
     case 'ext4':
       return identifyExt4(queue, image, uuid);
     case 'btrfs':
-      // A freeze and an unmount both end with a commit; a power cut leaves a log. A device that is read-only, as a clone's
-      // may be, could not replay it.
-      if (await newBtrfsUuid(queue, image.path, uuid.bytes)) await replay(queue, image, []);
-      return;
+      return identifyBtrfs(queue, image, uuid);
     case 'xfs':
       return identifyXfs(queue, image, uuid);
   }
@@ -36,8 +37,30 @@ interface Uuid {
   readonly bytes: Buffer;
 }
 
+const renewals: Readonly<Record<FilesystemType, FindRenewal<string>>> = {
+  ext4: ext4Renewal,
+  xfs: xfsRenewal,
+  btrfs: btrfsRenewal,
+};
+
+/** What gives each clone of a filesystem at rest a UUID of its own. @returns undefined if it takes more than to write */
+export async function renewalOf(queue: DiskQueue, { fsType, path }: PrivateImage): Promise<Renewal | undefined> {
+  await using file = await openReadOnly(queue, path);
+  const found = await inspect(queue, file, renewals[fsType]);
+  return typeof found === 'string' ? undefined : found;
+}
+
+async function identifyBtrfs(queue: DiskQueue, image: PrivateImage, uuid: Uuid): Promise<void> {
+  await using file = await openFile(queue, image.path, constants.O_RDWR);
+  const { needsReplay, renewal } = await inspect(queue, file, inspectBtrfs);
+  await writePieces(queue, file, renewal(uuid.bytes));
+  // A freeze and an unmount both end with a commit; a power cut leaves a log. A device that is read-only, as a clone's
+  // may be, could not replay it.
+  if (needsReplay) await replay(queue, image, []);
+}
+
 async function identifyExt4(queue: DiskQueue, image: PrivateImage, uuid: Uuid): Promise<void> {
-  const identify = () => newExt4Uuid(queue, image.path, uuid.bytes);
+  const identify = () => renew(queue, image.path, uuid.bytes, ext4Renewal);
   let outcome = await identify();
   if (outcome === 'journal') {
     // Cut after a crash of its node. What is left to be initialised is left.
@@ -49,7 +72,7 @@ async function identifyExt4(queue: DiskQueue, image: PrivateImage, uuid: Uuid): 
 }
 
 async function identifyXfs(queue: DiskQueue, image: PrivateImage, uuid: Uuid): Promise<void> {
-  const identify = () => newXfsUuid(queue, image.path, uuid.bytes);
+  const identify = () => renew(queue, image.path, uuid.bytes, xfsRenewal);
   let outcome = await identify();
   // The second time the record of the unmount may have come to lie across the end of the log.
   for (let time = 0; outcome === 'log' && time < 2; time++) {

@@ -1,19 +1,13 @@
-import { constants } from 'node:fs';
-import { openFile } from '../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { readAt, writeAt } from '../../kernel/file/file.ts';
 import { DataLoss } from '../../volume/errors.ts';
+import type { FilesystemImage, Piece, Renewal } from './renewal.ts';
 import * as log from './xfs-log.ts';
 import { geometryOf, isSuperblock, isXfs, largestSectorBytes, withUuid } from './xfs-superblock.ts';
 
-/** done: it has the new UUID. log: its log has to be replayed first. program: it is of an old format, without checksums. */
-export type XfsOutcome = 'done' | 'log' | 'program';
+/** log: its log has to be replayed first. program: it is of an old format, without checksums. */
+export type XfsObstacle = 'log' | 'program';
 
-/** Gives an XFS in a private image another UUID: in the superblocks, and in the record that its log ends with. */
-export async function newXfsUuid(queue: DiskQueue, path: string, uuid: Buffer): Promise<XfsOutcome> {
-  await using image = await openFile(queue, path, constants.O_RDWR);
-  const read = (offsetBytes: bigint, lengthBytes: number) =>
-    readAt(queue, image, { offsetBytes: Number(offsetBytes), lengthBytes });
+/** What gives an XFS another UUID: in the superblocks, and in the record that its log ends with. */
+export async function xfsRenewal({ path, read }: FilesystemImage): Promise<Renewal | XfsObstacle> {
   const damaged = new DataLoss(`the XFS in ${path}, just cloned, has a superblock that is damaged: check its source.`);
   const first = await read(0n, largestSectorBytes);
   if (!isXfs(first)) throw damaged;
@@ -26,14 +20,19 @@ export async function newXfsUuid(queue: DiskQueue, path: string, uuid: Buffer): 
     Number(place.lengthBytes) / log.logBlockBytes,
   );
   if (record === undefined) return 'log';
-  const { bytes, firstBlock } = log.withUuid(record, uuid);
-  await Promise.all([
-    writeAt(queue, image, bytes.subarray(0, log.logBlockBytes), logOffset(firstBlock)),
-    ...superblockOffsets.map(async (offsetBytes) => {
-      const sector = await read(offsetBytes, sectorBytes);
+  const superblocks = await Promise.all(
+    superblockOffsets.map(async (offsetBytes): Promise<Piece[]> => {
+      const bytes = await read(offsetBytes, sectorBytes);
       // Of the others the kernel knows only that they are there. One that is not sound is left for xfs_repair(8).
-      if (isSuperblock(sector)) await writeAt(queue, image, withUuid(sector, uuid), offsetBytes);
+      return isSuperblock(bytes) ? [{ offsetBytes, bytes }] : [];
     }),
-  ]);
-  return 'done';
+  );
+  return (uuid) => [
+    // All that changes is in its first block.
+    {
+      offsetBytes: logOffset(record.firstBlock),
+      bytes: log.withUuid(record, uuid).bytes.subarray(0, log.logBlockBytes),
+    },
+    ...superblocks.flat().map(({ bytes, offsetBytes }) => ({ offsetBytes, bytes: withUuid(bytes, uuid) })),
+  ];
 }

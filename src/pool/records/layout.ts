@@ -19,6 +19,7 @@ import { reserveFileName } from '../location/reserved-space.ts';
  * groups/<group-id>.json             makes the snapshots it names exist
  * trash/<id>.<random>/               removed, waiting to be unlinked
  * tmp/<id>.<random>/                 being made; renamed into place when whole
+ * templates/<what it is>             filesystems just made, that new volumes are cloned from
  * ```
  */
 export class Layout {
@@ -32,6 +33,7 @@ export class Layout {
   readonly groups: string;
   readonly trash: string;
   readonly drafts: string;
+  readonly templates: string;
 
   constructor(root: string) {
     this.root = root;
@@ -44,6 +46,7 @@ export class Layout {
     this.groups = join(root, 'groups');
     this.trash = join(root, 'trash');
     this.drafts = join(root, 'tmp');
+    this.templates = join(root, templatesName);
   }
 
   volume(id: VolumeId): string {
@@ -89,6 +92,15 @@ export class Layout {
     return join(this.drafts, `${id}${copySuffix}`);
   }
 
+  /** @param name made of a filesystem's type, numbers and digests alone */
+  template(name: string): string {
+    return join(this.templates, name);
+  }
+
+  newTemplateDraft(): string {
+    return join(this.drafts, `template.${suffix()}`);
+  }
+
   /** One id can be in the trash several times: deleted, made anew, deleted. */
   newTrash(id: VolumeId | SnapshotId): string {
     return join(this.trash, `${id}.${suffix()}`);
@@ -97,6 +109,9 @@ export class Layout {
 
 /** How old the pool was, and by what clock that was noted. */
 export const ageFileName = 'age';
+
+/** Made when it is first needed. Drivers that do not know of it leave it alone. */
+export const templatesName = 'templates';
 
 /** How the drafts of copies are told from others. */
 export const copySuffix = '.copy';

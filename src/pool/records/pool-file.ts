@@ -13,7 +13,7 @@ import { poolsDirectory } from '../location/place.ts';
 import { reservedInodesName } from '../location/reserved-inodes.ts';
 import { reserveFileName } from '../location/reserved-space.ts';
 import { replaceFile } from './durable-file.ts';
-import { ageFileName, type Layout } from './layout.ts';
+import { ageFileName, type Layout, templatesName } from './layout.ts';
 
 /** What pool.json says. `format` grows when an older driver could misread what a newer one wrote. */
 const poolFile = z.strictObject({
@@ -132,6 +132,7 @@ async function refuseUnlessNew(
     'groups',
     'trash',
     'tmp',
+    templatesName,
     'pool.json.new',
     healthFileName,
     ageFileName,

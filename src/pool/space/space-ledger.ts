@@ -66,6 +66,11 @@ export class SpaceLedger {
     return this.#tryHold(await this.#observer.look('known'), request) ?? this.#makeRoom(request);
   }
 
+  /** Space that is there, and that nobody has to make room for. @returns undefined if it is not */
+  async holdSpare(newBytes: bigint): Promise<HeldSpace | undefined> {
+    return this.#tryHold(await this.#observer.look('known'), { newBytes });
+  }
+
   /** Holds what a volume from the trash is going to need: what it alone owns it can write over. */
   async holdAgain(entry: TrashEntry): Promise<HeldSpace> {
     const { record } = entry;
@@ -153,6 +158,8 @@ export class SpaceLedger {
       const look = await this.#observer.look('exact');
       const held = this.#tryHold(look, request);
       if (held !== undefined) return held;
+      // New ones are easily made.
+      if (await this.#observer.clearTemplates()) continue;
       if (this.#isOutOfInodes(look)) throw this.#outOfInodes();
       const needed = this.#missing(look, request);
       const others = isFirst ? this.#holds.ended : undefined;

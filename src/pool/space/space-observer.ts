@@ -9,7 +9,7 @@ import type { TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
 import { findSharedBlocks, type SharedBlocks, type SharingImage } from './shared-blocks.ts';
 import type { ImageUse } from './space.ts';
 import { type StillImage, StillSpace } from './still-space.ts';
-import { type SumsThen, VolumeSpace } from './volume-space.ts';
+import { type Sharing, type SumsThen, VolumeSpace } from './volume-space.ts';
 
 export interface SpaceSources {
   readonly source: SpaceSource;
@@ -44,6 +44,8 @@ export class SpaceObserver {
   readonly #trashed = new StillSpace();
   /** Deleted volumes whose blocks others may share. */
   readonly #onceShared = new Set<VolumeId>();
+  /** Deleted volumes that may share blocks with templates. */
+  readonly #onceOfTemplate = new Set<VolumeId>();
   /** undefined: nothing was looked at yet. */
   #hadClones: boolean | undefined;
   #restLookedAtMs = Number.NEGATIVE_INFINITY;
@@ -68,14 +70,19 @@ export class SpaceObserver {
     // What was cloned and is gone leaves no record, and its clones may share blocks: only their maps tell.
     this.#hadClones = source.sharesBlocks && hasClones(this.#sources);
     for (const record of index.all()) {
-      this.volumes.put(record, this.#hadClones);
+      this.volumes.put(record, this.#hadClones ? 'anything' : this.#sharingBefore(record));
       if (counts.has(record.id)) this.volumes.use(record.id);
     }
-    for (const { record } of this.#hadClones ? trash.entries() : []) this.#onceShared.add(record.id);
+    for (const { record } of trash.entries()) {
+      if (this.#hadClones) this.#onceShared.add(record.id);
+      else if (this.#sharingBefore(record) === 'template') this.#onceOfTemplate.add(record.id);
+    }
     for (const { id } of snapshotIndex.all()) this.#putSnapshot(id);
     index.onChange = (id, record) => {
-      if (record !== undefined) return this.volumes.put(record, this.#mayShare(record));
-      if (this.volumes.mayShare(id)) this.#onceShared.add(id);
+      if (record !== undefined) return this.volumes.put(record, this.#sharingOfNew(record));
+      const sharing = this.volumes.sharingOf(id);
+      if (sharing === 'anything') this.#onceShared.add(id);
+      else if (sharing !== 'nothing') this.#onceOfTemplate.add(id);
       this.volumes.delete(id);
     };
     snapshotIndex.onChange = (id, record) => {
@@ -87,9 +94,12 @@ export class SpaceObserver {
 
   /** What all images take, each block counted once as far as `findShared` has told; never more than there is. */
   usedBytes({ takenBytes }: StorageSpace): bigint {
-    const allocated = this.volumes.sums.allocatedBytes + this.#snapshots.allocatedBytes + this.#trashed.allocatedBytes;
-    if (!this.#sources.source.sharesBlocks) return allocated;
-    return larger(0n, smaller(takenBytes, allocated - (this.#shared?.duplicateBytes ?? 0n)));
+    const { allocatedBytes, templateBytes } = this.volumes.sums;
+    const allocated = allocatedBytes + this.#snapshots.allocatedBytes + this.#trashed.allocatedBytes;
+    const { sharesBlocks, templates } = this.#sources.source;
+    if (!sharesBlocks) return allocated;
+    const duplicateBytes = (this.#shared?.duplicateBytes ?? 0n) + templateBytes - (templates?.takenBytes ?? 0n);
+    return larger(0n, smaller(takenBytes, allocated - duplicateBytes));
   }
 
   /** What would be free without snapshots, likewise. */
@@ -137,6 +147,18 @@ export class SpaceObserver {
   gone(ref: TrashRef): void {
     this.#revision++;
     if (this.mayBeShared(ref)) this.volumes.outdateMaps();
+    const { source, trash } = this.#sources;
+    const id = source.idInTrash(ref);
+    if (id === undefined || !this.#onceOfTemplate.has(id)) return;
+    if (!trash.entries().some(({ record }) => record.id === id)) this.#onceOfTemplate.delete(id);
+  }
+
+  /** Gives up the templates. What they shared with one volume is its own then. @returns whether there were any */
+  async clearTemplates(): Promise<boolean> {
+    if ((await this.#sources.source.templates?.clear()) !== true) return false;
+    await this.settle();
+    this.volumes.outdateMaps();
+    return true;
   }
 
   /** Whether others may share blocks of what is on its way out. */
@@ -144,7 +166,8 @@ export class SpaceObserver {
     const { source } = this.#sources;
     if (!source.sharesBlocks) return false;
     const id = source.idInTrash(ref);
-    return this.#hadClones !== false || id === undefined || this.#onceShared.has(id) || this.volumes.mayShare(id);
+    if (this.#hadClones !== false || id === undefined || this.#onceShared.has(id)) return true;
+    return this.volumes.sharingOf(id) === 'anything';
   }
 
   /** Waits until what is unlinked is free. */
@@ -155,7 +178,7 @@ export class SpaceObserver {
   /** What an image takes that lies in the trash. */
   async lookAt({ record, ref }: TrashEntry): Promise<ImageUse> {
     const data = this.#sources.source.dataInTrash(ref);
-    if (this.#mayShare(record)) return this.#readMap(data, false);
+    if (this.#sharingOf(record) !== 'nothing') return this.#readMap(data, false);
     return { sharedBytes: 0n, allocatedBytes: await this.#allocatedBytes(data) };
   }
 
@@ -176,7 +199,7 @@ export class SpaceObserver {
     const isThorough = depth === 'exact' || startedMs >= this.#thoroughDueMs;
     if (isThorough && this.#isCountedLate) await this.#sources.source.sync();
     await this.#see(isThorough || !this.#isCountedLate);
-    await this.#map(isThorough);
+    await this.#map(isThorough, depth === 'exact');
     const endedMs = performance.now();
     if (isThorough) this.#thoroughDueMs = endedMs + pauseFactor * (endedMs - startedMs);
   }
@@ -209,10 +232,10 @@ export class SpaceObserver {
     for (const [id, since] of live) if (!counts.has(id)) this.volumes.rest(id, since);
   }
 
-  async #map(evenInUse: boolean): Promise<void> {
+  async #map(evenInUse: boolean, evenOfTemplates: boolean): Promise<void> {
     const { source } = this.#sources;
     await Promise.all([
-      ...this.volumes.toMap(evenInUse).map(async (id) => {
+      ...this.volumes.toMap(evenInUse, evenOfTemplates).map(async (id) => {
         const tell = this.volumes.beginMap(id);
         const { allocatedBytes, sharedBytes } = await this.#readMap(source.dataOfVolume(id), this.volumes.live.has(id));
         tell(sharedBytes);
@@ -245,12 +268,29 @@ export class SpaceObserver {
   }
 
   #trashedImage({ record, ref }: TrashEntry): StillImage {
-    return { key: ref, path: this.#sources.source.dataInTrash(ref), mayShare: this.#mayShare(record) };
+    const sharing = this.#sharingOf(record);
+    const path = this.#sources.source.dataInTrash(ref);
+    return { key: ref, path, mayShare: sharing !== 'nothing', isOfTemplate: sharing === 'template' };
   }
 
-  /** Whether others may share blocks of a volume that comes, or comes back, or is gone. */
-  #mayShare({ id, source }: VolumeRecord): boolean {
-    return this.#sources.source.sharesBlocks && (source !== undefined || this.#onceShared.has(id));
+  /** What a volume may share blocks with that comes back, or is gone. */
+  #sharingOf({ id, source }: VolumeRecord): Sharing {
+    if (!this.#sources.source.sharesBlocks) return 'nothing';
+    if (source !== undefined || this.#onceShared.has(id)) return 'anything';
+    return this.#onceOfTemplate.has(id) ? 'template' : 'nothing';
+  }
+
+  /** The same of one that comes. */
+  #sharingOfNew(record: VolumeRecord): Sharing {
+    const sharing = this.#sharingOf(record);
+    const isFresh = this.#sources.source.templates?.takeFresh(record.id) === true;
+    return isFresh && sharing !== 'anything' ? 'fresh' : sharing;
+  }
+
+  /** What a volume may share that was there before, if nothing was ever cloned but templates. */
+  #sharingBefore({ content, provisioning }: VolumeRecord): Sharing {
+    const isPossible = this.#sources.source.templates?.wereThere === true && content.type === 'mount';
+    return isPossible && provisioning === 'thin' ? 'template' : 'nothing';
   }
 
   #allocatedBytes(path: string): Promise<bigint> {

@@ -2,6 +2,7 @@
 interface Figure {
   readonly path: string;
   readonly mayShare: boolean;
+  readonly isOfTemplate: boolean;
   /** undefined: it was not looked at yet. */
   allocatedBytes: bigint | undefined;
   /** undefined: no map of it was read yet. */
@@ -14,6 +15,8 @@ export interface StillImage {
   readonly path: string;
   /** Whether anything may share its blocks. */
   readonly mayShare: boolean;
+  /** Whether that is a template at most: what goes gives it little. */
+  readonly isOfTemplate?: boolean;
 }
 
 /** What images take that nobody writes to: snapshots, and what is in the trash. Each is looked at once. */
@@ -27,9 +30,15 @@ export class StillSpace {
     return this.#allocatedBytes;
   }
 
-  put({ key, mayShare, path }: StillImage): void {
+  put({ key, isOfTemplate = false, mayShare, path }: StillImage): void {
     if (this.#figures.has(key)) return;
-    this.#figures.set(key, { path, mayShare, allocatedBytes: undefined, sharedBytes: mayShare ? undefined : 0n });
+    this.#figures.set(key, {
+      path,
+      mayShare,
+      isOfTemplate,
+      allocatedBytes: undefined,
+      sharedBytes: mayShare ? undefined : 0n,
+    });
     this.#unseen.add(key);
   }
 
@@ -68,13 +77,15 @@ export class StillSpace {
    * @param again those too whose maps were read before
    */
   toMap(again: boolean): Pick<StillImage, 'key' | 'path'>[] {
-    return Array.from(this.#figures).flatMap(([key, { mayShare, path, sharedBytes }]) =>
-      mayShare && (again || sharedBytes === undefined) ? [{ key, path }] : [],
+    return Array.from(this.#figures).flatMap(([key, { isOfTemplate, mayShare, path, sharedBytes }]) =>
+      mayShare && ((again && !isOfTemplate) || sharedBytes === undefined) ? [{ key, path }] : [],
     );
   }
 
   sharingPaths(): string[] {
-    return Array.from(this.#figures.values()).flatMap(({ mayShare, path }) => (mayShare ? [path] : []));
+    return Array.from(this.#figures.values()).flatMap(({ isOfTemplate, mayShare, path }) =>
+      mayShare && !isOfTemplate ? [path] : [],
+    );
   }
 
   mapped(key: string, sharedBytes: bigint): void {

@@ -9,7 +9,7 @@ const id = volumeIdFor('node', 'pool', 'v');
 /** A volume of 10 MiB, all of it written, of which a map was read. */
 function written(): VolumeSpace {
   const space = new VolumeSpace();
-  space.put({ id, sizeBytes: 10n * mebibyte }, true);
+  space.put({ id, sizeBytes: 10n * mebibyte }, 'anything');
   space.beginLook(id)(10n * mebibyte, true);
   space.beginMap(id)(0n);
   assert.equal(space.ownedBytes(id), 10n * mebibyte);

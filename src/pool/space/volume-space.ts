@@ -14,6 +14,10 @@ interface Figure {
   mayShare: boolean;
   /** Whether anything may have shared them since a map was read of it at rest: it may take blocks that it gives back. */
   hasShared: boolean;
+  /** Whether that is a template at most. */
+  isOfTemplate: boolean;
+  /** Whether it was never written to since it was cloned from one. */
+  isFresh: boolean;
   /** How many operations are about to share its blocks. */
   pins: number;
   /** As many maps of others had become untrue when its own was read. */
@@ -27,7 +31,12 @@ export interface VolumeSums {
   readonly provisionedBytes: bigint;
   readonly ownedBytes: bigint;
   readonly allocatedBytes: bigint;
+  /** What volumes share with templates. */
+  readonly templateBytes: bigint;
 }
+
+/** What a volume shares blocks with; fresh: with a template, and it was never written to. */
+export type Sharing = 'nothing' | 'anything' | 'template' | 'fresh';
 
 /** Bytes that are held. */
 export interface Hold extends Disposable {
@@ -55,7 +64,7 @@ export class VolumeSpace {
   readonly #sharing = new Set<VolumeId>();
   /** Those that may be written at any moment, and when they became so. */
   readonly #live = new Map<VolumeId, number>();
-  #sums = { provisionedBytes: 0n, ownedBytes: 0n, allocatedBytes: 0n };
+  #sums: VolumeSums = { provisionedBytes: 0n, ownedBytes: 0n, allocatedBytes: 0n, templateBytes: 0n };
   /** All by which what volumes own was ever put lower. */
   #loweredBytes = 0n;
   #heldBytes = 0n;
@@ -108,7 +117,10 @@ export class VolumeSpace {
   }
 
   /** A volume was made or changed, and has to be looked at. */
-  put({ id, sizeBytes, source }: Pick<VolumeRecord, 'id' | 'sizeBytes' | 'source'>, mayShare = source !== undefined) {
+  put(
+    { id, sizeBytes, source }: Pick<VolumeRecord, 'id' | 'sizeBytes' | 'source'>,
+    sharing: Sharing = source === undefined ? 'nothing' : 'anything',
+  ): void {
     const before = this.#figures.get(id);
     this.unsee(id);
     if (before !== undefined) {
@@ -116,7 +128,11 @@ export class VolumeSpace {
       return;
     }
     const nothing = { sizeBytes: 0n, allocatedBytes: 0n, sharedBytes: undefined, ownedBytes: 0n };
-    const figure = { id, ...nothing, mayShare, hasShared: mayShare, pins: 0, mapAge: 0, version: 0 };
+    const mayShare = sharing !== 'nothing';
+    const isFresh = sharing === 'fresh';
+    const isOfTemplate = isFresh || sharing === 'template';
+    const shares = { mayShare, hasShared: mayShare, isOfTemplate, isFresh };
+    const figure = { id, ...nothing, ...shares, pins: 0, mapAge: 0, version: 0 };
     this.#figures.set(id, figure);
     this.#change(figure, { sizeBytes });
   }
@@ -135,13 +151,17 @@ export class VolumeSpace {
     return this.#changeCount;
   }
 
-  /** Those whose blocks others may share. */
+  /** Those whose blocks others than templates may share. */
   get sharing(): readonly VolumeId[] {
-    return [...this.#sharing];
+    return [...this.#sharing].filter((id) => this.#figures.get(id)?.isOfTemplate === false);
   }
 
-  mayShare(id: VolumeId): boolean {
-    return this.#figures.get(id)?.hasShared ?? false;
+  /** With what it may share blocks, or may have shared them. */
+  sharingOf(id: VolumeId): Sharing {
+    const figure = this.#figures.get(id);
+    if (figure === undefined || !figure.hasShared) return 'nothing';
+    if (figure.isFresh) return 'fresh';
+    return figure.isOfTemplate ? 'template' : 'anything';
   }
 
   allocatedBytes(id: VolumeId): bigint {
@@ -159,7 +179,8 @@ export class VolumeSpace {
     const share = (pins: number) => {
       figure.version++;
       this.#changeCount++;
-      if (this.#figures.get(id) === figure) this.#change(figure, { pins, ...unknownSharing });
+      const changes = { pins, ...unknownSharing, isOfTemplate: false, isFresh: false };
+      if (this.#figures.get(id) === figure) this.#change(figure, changes);
     };
     share(figure.pins + 1);
     return { [Symbol.dispose]: () => share(figure.pins - 1) };
@@ -168,6 +189,8 @@ export class VolumeSpace {
   /** It is being written to from now on, by a device or an operation. */
   use(id: VolumeId): void {
     this.#live.set(id, ++this.#changeCount);
+    const figure = this.#figures.get(id);
+    if (figure?.isFresh === true) this.#change(figure, { isFresh: false });
   }
 
   get live(): ReadonlyMap<VolumeId, number> {
@@ -222,12 +245,15 @@ export class VolumeSpace {
   /**
    * The volumes whose maps may tell that they own more than is known.
    * @param evenInUse those too of which it is only because they are written to
+   * @param evenOfTemplates those too that own but little more
    */
-  toMap(evenInUse: boolean): VolumeId[] {
+  toMap(evenInUse: boolean, evenOfTemplates: boolean): VolumeId[] {
     return [...this.#sharing].filter((id) => {
       const figure = this.#figures.get(id);
-      if (figure === undefined || figure.pins > 0 || figure.allocatedBytes === 0n) return false;
-      return figure.sharedBytes === undefined || figure.mapAge !== this.#mapAge || (evenInUse && this.#live.has(id));
+      if (figure === undefined || figure.pins > 0 || figure.allocatedBytes === 0n || figure.isFresh) return false;
+      if (figure.sharedBytes === undefined) return true;
+      if (figure.isOfTemplate && !evenOfTemplates) return false;
+      return figure.mapAge !== this.#mapAge || (evenInUse && this.#live.has(id));
     });
   }
 
@@ -247,12 +273,14 @@ export class VolumeSpace {
 
   #change(figure: Figure, changes: Partial<Figure>): void {
     const { allocatedBytes, ownedBytes: owned, sizeBytes } = figure;
+    const templateBytes = templateBytesOf(figure);
     Object.assign(figure, changes);
     figure.ownedBytes = ownedNow(figure);
     this.#sums = {
       provisionedBytes: this.#sums.provisionedBytes + figure.sizeBytes - sizeBytes,
       ownedBytes: this.#sums.ownedBytes + figure.ownedBytes - owned,
       allocatedBytes: this.#sums.allocatedBytes + figure.allocatedBytes - allocatedBytes,
+      templateBytes: this.#sums.templateBytes + templateBytesOf(figure) - templateBytes,
     };
     if (figure.mayShare) this.#sharing.add(figure.id);
     else this.#sharing.delete(figure.id);
@@ -262,6 +290,12 @@ export class VolumeSpace {
 
 /** All may be shared, until a map tells. */
 const unknownSharing = { mayShare: true, hasShared: true, sharedBytes: undefined } as const;
+
+/** Of what was not looked at yet, all. */
+function templateBytesOf({ allocatedBytes, isOfTemplate, mayShare, sharedBytes }: Figure): bigint {
+  if (!isOfTemplate || !mayShare) return 0n;
+  return smaller(allocatedBytes, sharedBytes ?? allocatedBytes);
+}
 
 function ownedNow({ allocatedBytes, mayShare, pins, sharedBytes, sizeBytes }: Figure): bigint {
   if (pins > 0) return 0n;

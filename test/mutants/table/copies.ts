@@ -173,8 +173,8 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'the last record of the log of an XFS gets the UUID, too',
     ...xfs,
-    text: '    writeAt(queue, image, bytes.subarray(0, log.logBlockBytes), logOffset(firstBlock)),\n',
-    replacement: '',
+    text: 'bytes: log.withUuid(record, uuid).bytes.subarray(0, log.logBlockBytes)',
+    replacement: 'bytes: record.bytes.subarray(0, log.logBlockBytes)',
     only: 'as the driver makes it',
   },
   {

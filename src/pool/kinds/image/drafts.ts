@@ -11,6 +11,8 @@ import { imageOf } from './image-file.ts';
 /** A volume on its way, as a directory with an image in it. */
 export class ImageVolumeDraft extends VolumeFileDraft implements VolumeDraft {
   readonly #parts: ImageParts;
+  /** Of another volume, a snapshot or a template. */
+  #isClone = false;
 
   constructor(parts: ImageParts, id: VolumeId, isResumable: boolean) {
     super(parts, id, isResumable);
@@ -18,16 +20,24 @@ export class ImageVolumeDraft extends VolumeFileDraft implements VolumeDraft {
   }
 
   clone(source: Recorded): Clone {
+    this.#isClone = true;
     return cloneInto(this.#parts, source, this.data);
+  }
+
+  /** What it shares with its source it has not taken, and its own blocks cannot be told from that. */
+  override async takenBytes(): Promise<bigint> {
+    const { cloning } = this.#parts;
+    return this.#isClone && cloning === 'reflink' ? 0n : super.takenBytes();
   }
 
   /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
   async make(record: VolumeRecord, data: NewData): Promise<void> {
     const { maker, queue, syncs } = this.#parts;
+    this.#isClone = data.provisioning === 'thin';
     const image = await step('create/data', () => maker.create(this.data, data));
     try {
       await finishAll([
-        maker.complete(data, image),
+        maker.complete(this.id, data, image),
         this.writeRecord(record).then(() => syncs.sync(queue, this.directory)),
       ]);
     } finally {

@@ -16,12 +16,11 @@ import { ImageMaker } from './image-maker.ts';
 import { ImageSpace } from './image-space.ts';
 import { ImageProvisioner } from './provisioner.ts';
 import { ImageRepairer } from './repairer.ts';
+import type { Templates } from './templates.ts';
 import { ImageThickness } from './thickness.ts';
 import { imageTraits } from './traits.ts';
 import { ImageTrimmer } from './trimmer.ts';
 
-/** mkfs processes at a time; more only makes each of them slower. */
-const formatsAtOnce = 8;
 const repairsAtOnce = 2;
 
 export interface ImageBackendOptions {
@@ -36,6 +35,9 @@ export interface ImageBackendOptions {
   readonly cloning: 'reflink' | 'copy';
   readonly changedBlocks: Traits['changedBlocks'];
   readonly blockSizeBytes: number;
+  /** Where mkfs runs. */
+  readonly formatQueue: DiskQueue;
+  readonly templates: Templates | undefined;
 }
 
 /** What the parts of an image backend work with. */
@@ -65,8 +67,8 @@ export class ImageBackend implements Backend {
     this.queue = queue;
     this.traits = { ...imageTraits, snapshots: cloning, changedBlocks: options.changedBlocks };
     this.attacher = new ImageAttacher(queue, layout);
-    const formatQueue = queue.beside('mkfs', formatsAtOnce);
-    const maker = new ImageMaker({ queue, formatQueue, syncs, snapshots: cloning, log });
+    const { formatQueue, templates } = options;
+    const maker = new ImageMaker({ queue, formatQueue, syncs, snapshots: cloning, templates, log });
     const programs = queue.beside('repair', repairsAtOnce);
     const parts: ImageParts = { ...options, maker, attacher: this.attacher, programs };
     this.records = new FileStore(options);

@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path';
-import { format } from '../../../command/mkfs.ts';
+import { type FormatRequest, format } from '../../../command/mkfs.ts';
 import { CommandError } from '../../../command/run.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
@@ -8,14 +8,16 @@ import { allocate, createFile, type DirectorySync, resizeFile, syncFile } from '
 import { statusOf } from '../../../kernel/file/path.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
+import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, NewData } from '../../backend.ts';
-import { mountBriefly, type PrivateImage, withDevice } from '../../filesystem/brief-mount.ts';
+import { mountBriefly, withDevice } from '../../filesystem/brief-mount.ts';
 import { giveNewIdentity } from '../../filesystem/identity.ts';
 import type { PoolLog } from '../../log.ts';
 import { copyImage } from './copy.ts';
 import { ReflinkClone } from './reflink-clone.ts';
+import type { TemplateRequest, Templates } from './templates.ts';
 
 export type ImageSize = Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>;
 
@@ -25,6 +27,8 @@ export interface ImageMakerOptions {
   readonly formatQueue: DiskQueue;
   readonly syncs: DirectorySync;
   readonly snapshots: 'reflink' | 'copy';
+  /** Where new filesystems can be cloned. */
+  readonly templates: Templates | undefined;
   readonly log: PoolLog;
 }
 
@@ -50,27 +54,40 @@ export class ImageMaker {
   }
 
   /** Formats a new image, unless it is a block volume's. Durable. */
-  async complete(data: NewData, image: Descriptor): Promise<void> {
+  async complete(id: VolumeId, data: NewData, image: Descriptor): Promise<void> {
     const { blockSizeBytes, content } = data;
     const { path } = image;
-    if (content.type === 'mount') await this.#format(data, { path, fsType: content.fsType, blockSizeBytes });
+    if (content.type === 'mount') {
+      const request: TemplateRequest = {
+        fsType: content.fsType,
+        sizeBytes: data.sizeBytes,
+        blockSizeBytes,
+        extraArguments: data.mkfsArguments,
+      };
+      await step('create/format', async () => {
+        if (!(await this.#fill(id, data, request, image))) await this.#format({ ...request, path });
+      });
+    }
     await syncFile(this.#options.queue, image);
   }
 
-  async #format(data: NewData, image: PrivateImage): Promise<void> {
+  /** A thick volume has blocks of its own already. */
+  async #fill(id: VolumeId, size: ImageSize, request: TemplateRequest, image: Descriptor): Promise<boolean> {
+    const { templates } = this.#options;
+    return size.provisioning === 'thin' && templates !== undefined && templates.fill(id, request, image);
+  }
+
+  async #format(request: FormatRequest): Promise<void> {
     const { formatQueue, queue } = this.#options;
-    const { fsType } = image;
-    const extraArguments = data.mkfsArguments;
-    await step('create/format', async () => {
-      try {
-        await formatQueue.run(() => format({ ...image, sizeBytes: data.sizeBytes, extraArguments }));
-        // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
-        if (extraArguments.length > 0) await withDevice(queue, image, (device) => mountBriefly(queue, fsType, device));
-      } catch (error) {
-        if (extraArguments.length === 0) throw error;
-        throw badOptions(error, fsType);
-      }
-    });
+    const { extraArguments, fsType } = request;
+    try {
+      await formatQueue.run(() => format(request));
+      // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
+      if (extraArguments.length > 0) await withDevice(queue, request, (device) => mountBriefly(queue, fsType, device));
+    } catch (error) {
+      if (extraArguments.length === 0) throw error;
+      throw badOptions(error, fsType);
+    }
   }
 
   /** A clone of a source that the caller keeps at rest for its end, and that the caller syncs. */

@@ -6,7 +6,7 @@ import { type Place, readPlaces, readSharing } from '../../../kernel/file/fiemap
 import { finishUnlinks, syncFilesystem } from '../../../kernel/file/filesystem.ts';
 import { parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import { maximumVolumeBytes } from '../../../volume/size.ts';
-import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
+import type { DataRef, SpaceSource, StorageSpace, TemplateSpace } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
 import type { ReservedSpace } from '../../location/reserved-space.ts';
 import { allocatedBytesOf, readFilesystemSpace } from '../../records/filesystem-space.ts';
@@ -19,6 +19,7 @@ export interface ImageSpaceOptions {
   /** The sparse file that the pool's filesystem lies in, if it does. */
   readonly backingFile: string | undefined;
   readonly reserve: Pick<ReservedSpace, 'bytes' | 'hostBytes'>;
+  readonly templates: TemplateSpace | undefined;
 }
 
 /** What is on its way out is named after what it was (`Layout.newTrash`). */
@@ -34,6 +35,10 @@ export class ImageSpace implements SpaceSource {
 
   get sharesBlocks(): boolean {
     return this.#options.cloning === 'reflink';
+  }
+
+  get templates(): TemplateSpace | undefined {
+    return this.#options.templates;
   }
 
   get reservedBytes(): bigint {

@@ -6,6 +6,7 @@ import { seesReflink } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
+import type { TemplateSpace } from '../../backend.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
@@ -16,6 +17,7 @@ import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn }
 import { changedBlocksIn } from './changed-blocks.ts';
 import type { ImageOptions } from './config.ts';
 import { ImageSpace } from './image-space.ts';
+import { readTemplates } from './templates.ts';
 import { imageTraits } from './traits.ts';
 
 export function lookAtImagePool(pool: Configured<ImageOptions>, request: LookRequest): Promise<PoolSight> {
@@ -30,13 +32,14 @@ async function readContents(
 ): Promise<PoolContents> {
   const layout = new Layout(location.root);
   const backingFile = location.type === 'file' ? location.path : undefined;
+  const templates = await readTemplates(queue, layout);
   const canShareBlocks = await seesReflink(queue, layout.root);
   const cloning = canShareBlocks === false ? 'copy' : 'reflink';
   const reserve = {
     bytes: await allocatedBytes(queue, layout.reserve),
     hostBytes: backingFile === undefined ? 0n : await allocatedBytes(queue, hostReservePath(backingFile)),
   };
-  const source = new ImageSpace({ queue, layout, cloning, backingFile, reserve });
+  const source = new ImageSpace({ queue, layout, cloning, backingFile, reserve, templates: onlySeen(templates) });
   const held = await lookAtRecords(pool, { queue, layout, source, wanted });
   const changedBlocks = await changedBlocksIn(queue, layout, cloning);
   return {
@@ -44,6 +47,17 @@ async function readContents(
     traits: canShareBlocks === undefined ? imageTraits : { ...imageTraits, snapshots: cloning, changedBlocks },
     findings: [reflinkFinding(canShareBlocks)],
     shown: wanted === 'attachments' ? await shownBy(queue, layout, held.records) : new Map(),
+  };
+}
+
+/** Nobody makes any, nor gives any up, without the driver. */
+function onlySeen(found: ReadonlyMap<string, bigint> | undefined): TemplateSpace {
+  return {
+    takenBytes: [...(found?.values() ?? [])].reduce((sum, bytes) => sum + bytes, 0n),
+    wereThere: found !== undefined,
+    hold: async () => undefined,
+    takeFresh: () => false,
+    clear: async () => false,
   };
 }
 

@@ -14,6 +14,10 @@ import { findBlockSizeBytes } from './block-size.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
 import { detachFromDead } from './devices-by-path.ts';
 import { ImageBackend } from './image-backend.ts';
+import { Templates } from './templates.ts';
+
+/** mkfs processes at a time; more only makes each of them slower. */
+const formatsAtOnce = 8;
 
 export interface ImagePoolOptions extends CatalogOptions {
   readonly location: Location;
@@ -64,7 +68,11 @@ async function openPool(options: ImagePoolOptions): Promise<Catalog> {
     });
     await reserve.acquire(queue);
     const cloning = (await reserve.withReserve(queue, () => canReflink(queue, layout.drafts))) ? 'reflink' : 'copy';
+    const formatQueue = queue.beside('mkfs', formatsAtOnce);
+    const templates =
+      cloning === 'reflink' ? await Templates.open({ formatQueue, layout, log, name, queue }) : undefined;
     const backend = new ImageBackend({
+      ...{ formatQueue, templates },
       ...{ cloning, layout, location, log, name, queue, reserve, syncs },
       blockSizeBytes: poolFile.blockSizeBytes,
       changedBlocks: await changedBlocksIn(queue, layout, cloning),

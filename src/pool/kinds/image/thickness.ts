@@ -48,7 +48,7 @@ export class ImageThickness implements Thickness {
 }
 
 /** Gives back the blocks of an image that were allocated but never written. Nobody may write to it meanwhile. */
-async function punchUnwritten(queue: DiskQueue, path: string): Promise<void> {
+export async function punchUnwritten(queue: DiskQueue, path: string): Promise<void> {
   await using image = await openFile(queue, path, constants.O_RDWR);
   const { sizeBytes } = await statusOf(queue, path);
   let offsetBytes = 0n;

@@ -1,0 +1,271 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
+import { type FormatRequest, format, mkfsCommand } from '../../../command/mkfs.ts';
+import { fingerprintOf } from '../../../command/tools.ts';
+import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
+import { createFile, resizeFile, syncFile } from '../../../kernel/file/file.ts';
+import { reflink, reflinkWhole } from '../../../kernel/file/filesystem.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import type { FilesystemType } from '../../../volume/filesystem.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import { step } from '../../../volume/step.ts';
+import type { TemplateSpace } from '../../backend.ts';
+import { mountBriefly, withDevice } from '../../filesystem/brief-mount.ts';
+import { giveNewIdentity, renewalOf } from '../../filesystem/identity.ts';
+import { type Renewal, writePieces } from '../../filesystem/renewal.ts';
+import type { PoolLog } from '../../log.ts';
+import type { Layout } from '../../records/layout.ts';
+import { punchUnwritten } from './thickness.ts';
+
+/** So many are kept, and so much of them in all: what was used last stays. */
+const mostTemplates = 16;
+const mostBytes = 256n << 20n;
+/** A filesystem that takes more when it is new is made each time. */
+const mostBytesOfOne = 64n << 20n;
+/** What is held while one is made: mkfs takes more than is left in the end. */
+const neededBytes = 192n << 20n;
+
+/** mkfs is not exchanged often, and what could not be made is not tried at each call. */
+const rememberedMs = 60_000;
+
+/** What a new filesystem is asked for with. */
+export type TemplateRequest = Omit<FormatRequest, 'path'>;
+
+interface Template {
+  readonly path: string;
+  /** For each clone: what gives it a UUID of its own. */
+  readonly renewal: Renewal;
+}
+
+interface Stored {
+  readonly takenBytes: bigint;
+  /** The larger the later. */
+  lastUse: number;
+}
+
+export interface TemplatesOptions {
+  readonly queue: DiskQueue;
+  readonly formatQueue: DiskQueue;
+  readonly layout: Layout;
+  readonly log: PoolLog;
+  readonly name: string;
+}
+
+/**
+ * Filesystems just made, that new volumes are cloned from: to share blocks takes a tenth of the time that mkfs takes. One
+ * is made when it is first needed, for each size and set of options. They can go at any time: a clone has its own life.
+ */
+export class Templates implements TemplateSpace {
+  readonly #options: TemplatesOptions;
+  /** By name; undefined: there can be none. */
+  readonly #ready = new Map<string, Promise<Template | undefined>>();
+  /** What lies in the pool. */
+  readonly #stored = new Map<string, Stored>();
+  readonly #tools = new Map<FilesystemType, { readonly fingerprint: Promise<string>; readonly sinceMs: number }>();
+  #uses = 0;
+  /** Volumes that were made of one, and of which nobody has asked yet. */
+  readonly #fresh = new Set<VolumeId>();
+  hold: TemplateSpace['hold'] = async () => undefined;
+  wereThere = false;
+
+  private constructor(options: TemplatesOptions) {
+    this.#options = options;
+  }
+
+  /** Learns what the last driver has left. */
+  static async open(options: TemplatesOptions): Promise<Templates> {
+    const templates = new Templates(options);
+    const found = await readTemplates(options.queue, options.layout);
+    templates.wereThere = found !== undefined;
+    for (const [name, takenBytes] of found ?? []) templates.#store(name, takenBytes);
+    return templates;
+  }
+
+  get takenBytes(): bigint {
+    return [...this.#stored.values()].reduce((sum, { takenBytes }) => sum + takenBytes, 0n);
+  }
+
+  /**
+   * Makes a new image the clone of a template. Not durable.
+   * @returns false if there is none: then it has to be formatted
+   */
+  async fill(id: VolumeId, request: TemplateRequest, image: Descriptor): Promise<boolean> {
+    const { queue } = this.#options;
+    const name = await this.#nameOf(request);
+    const template = await this.#obtain(name, request);
+    if (template === undefined) return false;
+    try {
+      await using from = await openReadOnly(queue, template.path);
+      await reflinkWhole(queue, from, image);
+    } catch (error) {
+      // Removed by hand, or given up meanwhile: there was nothing to be cloned.
+      if (!isErrno(error, 'ENOENT')) throw error;
+      this.#forget(name);
+      return false;
+    }
+    await writePieces(queue, image, template.renewal(newUuid()));
+    const stored = this.#stored.get(name);
+    if (stored !== undefined) stored.lastUse = ++this.#uses;
+    this.#fresh.add(id);
+    return true;
+  }
+
+  takeFresh(id: VolumeId): boolean {
+    return this.#fresh.delete(id);
+  }
+
+  async clear(): Promise<boolean> {
+    const names = [...this.#stored.keys()];
+    for (const name of names) await this.#remove(name);
+    return names.length > 0;
+  }
+
+  /** One caller makes it, all others wait. */
+  #obtain(name: string, request: TemplateRequest): Promise<Template | undefined> {
+    const known = this.#ready.get(name);
+    if (known !== undefined) return known;
+    const made = this.#tryToMake(name, request);
+    this.#ready.set(name, made);
+    void made.then((template) => {
+      if (template !== undefined) return;
+      setTimeout(() => {
+        if (this.#ready.get(name) === made) this.#ready.delete(name);
+      }, rememberedMs).unref();
+    });
+    return made;
+  }
+
+  /** Why there is none does not matter to the caller: what mkfs has to say it will hear itself. */
+  async #tryToMake(name: string, request: TemplateRequest): Promise<Template | undefined> {
+    const { log, name: pool } = this.#options;
+    try {
+      return (await this.#find(name, request)) ?? (await this.#make(name, request));
+    } catch (error) {
+      log.warn({ pool, template: name, err: error }, 'no template could be made; new volumes are formatted one by one');
+      return undefined;
+    }
+  }
+
+  /** One that the last driver has left. Mounted once more: the kernel may be another one, and the disk have had its time. */
+  async #find(name: string, request: TemplateRequest): Promise<Template | undefined> {
+    if (!this.#stored.has(name)) return undefined;
+    const path = this.#options.layout.template(name);
+    try {
+      return { path, renewal: await this.#check(path, request) };
+    } catch (error) {
+      const { log, name: pool } = this.#options;
+      log.warn({ pool, template: name, err: error }, 'a template is of no use any more, and is made anew');
+      await this.#remove(name);
+      return undefined;
+    }
+  }
+
+  async #make(name: string, request: TemplateRequest): Promise<Template | undefined> {
+    const { formatQueue, layout, queue } = this.#options;
+    using held = await this.hold(neededBytes);
+    if (held === undefined) return undefined;
+    const draft = layout.newTemplateDraft();
+    try {
+      await step('template/format', async () => {
+        await using image = await createFile(queue, draft);
+        await resizeFile(queue, image, request.sizeBytes);
+        await formatQueue.run(() => format({ ...request, path: draft }));
+        await punchUnwritten(queue, draft);
+      });
+      const { allocatedBytes } = await statusOf(queue, draft);
+      if (allocatedBytes > mostBytesOfOne) return undefined;
+      const renewal = await step('template/check', () => this.#check(draft, request));
+      await step('template/commit', async () => {
+        await syncFile(queue, draft);
+        await queue.run(() => mkdir(layout.templates, { recursive: true, mode: 0o700 }));
+        await queue.run(() => rename(draft, layout.template(name)));
+      });
+      this.#store(name, allocatedBytes);
+      await this.#keepFew();
+      return { path: layout.template(name), renewal };
+    } finally {
+      await queue.run(() => unlink(draft)).catch(ignoreMissing);
+    }
+  }
+
+  /** A clone of it is made as a volume's would be, and mounted once, where nobody can see it. */
+  async #check(path: string, request: TemplateRequest): Promise<Renewal> {
+    const { layout, queue } = this.#options;
+    const renewal = await renewalOf(queue, { ...request, path });
+    if (renewal === undefined) throw new Error('its UUID cannot be changed by writing');
+    const draft = layout.newTemplateDraft();
+    try {
+      await reflink(queue, path, draft);
+      const image = { ...request, path: draft };
+      await giveNewIdentity(queue, image);
+      await withDevice(queue, image, (device) => mountBriefly(queue, request.fsType, device));
+    } finally {
+      await queue.run(() => unlink(draft)).catch(ignoreMissing);
+    }
+    return renewal;
+  }
+
+  #store(name: string, takenBytes: bigint): void {
+    this.#stored.set(name, { takenBytes, lastUse: ++this.#uses });
+    this.wereThere = true;
+  }
+
+  async #keepFew(): Promise<void> {
+    while (this.#stored.size > mostTemplates || this.takenBytes > mostBytes) {
+      const [oldest] = [...this.#stored].sort(([, a], [, b]) => a.lastUse - b.lastUse);
+      if (oldest === undefined) return;
+      await this.#remove(oldest[0]);
+    }
+  }
+
+  async #remove(name: string): Promise<void> {
+    const { layout, queue } = this.#options;
+    this.#forget(name);
+    await step('template/remove', () => queue.run(() => unlink(layout.template(name)))).catch(ignoreMissing);
+  }
+
+  #forget(name: string): void {
+    this.#stored.delete(name);
+    this.#ready.delete(name);
+  }
+
+  /** Says all that its content depends on. */
+  async #nameOf(request: TemplateRequest): Promise<string> {
+    const { blockSizeBytes, fsType, sizeBytes } = request;
+    const { args } = mkfsCommand({ ...request, path: '' });
+    return `${fsType}-${await this.#fingerprint(fsType)}-${sizeBytes}-${digest(JSON.stringify([blockSizeBytes, args]))}`;
+  }
+
+  /** Of mkfs, as it is now. What an earlier one has made goes. */
+  async #fingerprint(fsType: FilesystemType): Promise<string> {
+    const nowMs = performance.now();
+    const known = this.#tools.get(fsType);
+    if (known !== undefined && nowMs - known.sinceMs < rememberedMs) return known.fingerprint;
+    const fingerprint = fingerprintOf(`mkfs.${fsType}`).then(digest);
+    this.#tools.set(fsType, { fingerprint, sinceMs: nowMs });
+    const current = `${fsType}-${await fingerprint}-`;
+    for (const name of this.#stored.keys()) {
+      if (name.startsWith(`${fsType}-`) && !name.startsWith(current)) await this.#remove(name);
+    }
+    return fingerprint;
+  }
+}
+
+/** What each of them takes, by its name. @returns undefined if there never were any in this pool */
+export async function readTemplates(queue: DiskQueue, layout: Layout): Promise<Map<string, bigint> | undefined> {
+  const names = await queue.run(() => readdir(layout.templates)).catch(ignoreMissing);
+  if (names === undefined) return undefined;
+  const found = new Map<string, bigint>();
+  for (const name of names) found.set(name, (await statusOf(queue, layout.template(name))).allocatedBytes);
+  return found;
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}
+
+function newUuid(): Buffer {
+  return Buffer.from(randomUUID().replaceAll('-', ''), 'hex');
+}
