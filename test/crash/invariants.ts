@@ -92,11 +92,19 @@ export type Capacities = ReadonlyMap<string, bigint>;
 
 export async function capacitiesOf({ client, pools }: CrashNode): Promise<Capacities> {
   const capacities = new Map<string, bigint>();
-  for (const { name } of pools) {
+  for (const { name, root } of pools) {
     const { available_capacity } = await client.controller.GetCapacity({ parameters: { pool: name } });
-    capacities.set(name, available_capacity);
+    // What templates take goes when it is needed.
+    capacities.set(name, available_capacity + templateBytes(root));
   }
   return capacities;
+}
+
+function templateBytes(root: string): bigint {
+  const blocks = namesIn(root, 'templates').map(
+    (name) => statSync(join(root, 'templates', name), { bigint: true }).blocks,
+  );
+  return blocks.reduce((sum, each) => sum + each * 512n, 0n);
 }
 
 /** In order. Fails if a volume is listed twice. */
@@ -191,7 +199,7 @@ function inAllPools({ pools }: CrashNode, names: (pool: CrashPool) => string[]):
 function leftInPool({ root }: CrashPool): string[] {
   const own = ['age', 'ballast', 'groups', 'health', 'pool.json', 'snapshots', 'spares', 'tmp', 'trash', 'volumes'];
   const names = readdirSync(root, { recursive: true }) as string[];
-  return names.filter((name) => !own.includes(name) && !/^spares\/\d+$/.test(name));
+  return names.filter((name) => !own.includes(name) && !/^(spares\/\d+|templates(\/.*)?)$/.test(name));
 }
 
 /** Staging directories and the parents of targets are the caller's; everything in them is ours. */

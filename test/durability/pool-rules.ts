@@ -6,6 +6,9 @@ const passing = /^(tmp|trash)(\/|$)/;
 /** Room that is held, whether the disk takes writes, how old the pool is: nothing of a volume's. */
 const dispensable = /^(age|ballast|health|spares(\/.*)?|[^/]*\.ballast)$/;
 
+/** Must be whole where they are, but may be gone. */
+const templates = /^templates(\/|$)/;
+
 /** What must be durable of a pool. The paths of everything else are not below its root. */
 export function poolRules(root: string): Rules {
   const inside = (path: string) => (path.startsWith(`${root}/`) ? path.slice(root.length + 1) : undefined);
@@ -18,7 +21,7 @@ export function poolRules(root: string): Rules {
     isRelevantEntry(path, change) {
       const name = inside(path);
       if (name === undefined) return false;
-      if (dispensable.test(name)) return false;
+      if (dispensable.test(name) || templates.test(name)) return false;
       // What comes to the trash, or back, moves between two directories; what is unlinked there may stay, but not the
       // mark that it can be brought back.
       return !name.startsWith('trash/') || change === 'rename' || basename(name) === 'deleted.json';

@@ -139,6 +139,9 @@ describe('the host of a backing file that somebody else has filled to the last b
     const { availableBytes, totalBytes } = await pool.capacity();
     assert.deepEqual([availableBytes, totalBytes], [0n, 0n]);
     await assert.rejects(pool.create(volumeSpec('x')), { code: 'RESOURCE_EXHAUSTED' });
+    // What templates have left free in the pool is there to be written, until it is trimmed.
+    execFileSync('fstrim', [scratch.join('data', 'pools', 'test')]);
+    fill(`${host}/foreign`);
     await eventually(async () => assert.match((await pool.condition(id)).message, /nearly full/));
     assert.throws(() => writeFileSync(`${mounted}/lost`, Buffer.alloc(32 << 20), { flush: true }));
     await pool.checkHealth(new DiskQueue('health', 1));

@@ -16,7 +16,7 @@ interface Figure {
   hasShared: boolean;
   /** Whether that is a template at most. */
   isOfTemplate: boolean;
-  /** Whether it was never written to since it was cloned from one. */
+  /** Whether it is as it was cloned from one: never written to, and never changed. */
   isFresh: boolean;
   /** How many operations are about to share its blocks. */
   pins: number;
@@ -124,7 +124,7 @@ export class VolumeSpace {
     const before = this.#figures.get(id);
     this.unsee(id);
     if (before !== undefined) {
-      this.#change(before, { sizeBytes });
+      this.#change(before, { sizeBytes, isFresh: false });
       return;
     }
     const nothing = { sizeBytes: 0n, allocatedBytes: 0n, sharedBytes: undefined, ownedBytes: 0n };

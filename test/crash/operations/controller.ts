@@ -1,18 +1,41 @@
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import type { VolumeContent } from '../../../src/volume/capability.ts';
+import { volumeIdFor } from '../../../src/volume/id.ts';
 import type { StepName } from '../../../src/volume/step.ts';
-import { block, ext4, nothing, type Operation, publishedWithData, used } from '../operation.ts';
+import { nodeId } from '../crash-node.ts';
+import { block, btrfs, ext4, nothing, type Operation, publishedWithData, used } from '../operation.ts';
 import type { TestVolume } from '../test-volume.ts';
+
+const formatting: readonly StepName[] = [
+  'create/directory',
+  'create/data',
+  'create/format',
+  'create/record',
+  'create/commit',
+];
 
 /** The calls of the Controller service about volumes, and the operator's commands that change any. */
 export const controllerOperations: readonly Operation[] = [
-  creation('CreateVolume', ext4, [
-    'create/directory',
-    'create/data',
-    'create/format',
-    'create/record',
-    'create/commit',
-  ]),
+  { ...creation('CreateVolume', ext4, formatting), prelude: withTemplate },
+  {
+    ...creation('CreateVolume, the first of its size', ext4, [
+      ...formatting,
+      'template/format',
+      'template/check',
+      'template/commit',
+    ]),
+    prelude: withoutTemplate,
+  },
+  {
+    ...creation('CreateVolume that needs the room of templates', btrfs, [...formatting, 'template/remove']),
+    async prelude(volume) {
+      await withTemplate(volume);
+      await fill(volume);
+    },
+    cleanUp: unfill,
+  },
   creation('CreateVolume block', block, ['create/directory', 'create/data', 'create/record', 'create/commit']),
   {
     name: 'DeleteVolume',
@@ -109,6 +132,40 @@ export const controllerOperations: readonly Operation[] = [
     checkUndone: (volume) => volume.stage(),
   },
 ];
+
+/** A template of such a volume is there, and known to the driver. */
+async function withTemplate(volume: TestVolume): Promise<void> {
+  await volume.create();
+  await volume.delete();
+}
+
+/** None is there. Who misses one that was removed by hand does without; the next makes it anew. */
+async function withoutTemplate(volume: TestVolume): Promise<void> {
+  rmSync(join(volume.pool.root, 'templates'), { recursive: true, force: true });
+  await withTemplate(volume);
+  rmSync(join(volume.pool.root, 'templates'), { recursive: true, force: true });
+  await withTemplate(volume);
+}
+
+const mebibyte = 1n << 20n;
+const filler = 'filler';
+
+/** Leaves a little less than the volume needs; with what its template takes it is enough. */
+async function fill({ node, pool, sizeBytes }: TestVolume): Promise<void> {
+  const { controller } = node.client;
+  const parameters = { pool: pool.name };
+  const { available_capacity } = await controller.GetCapacity({ parameters });
+  await controller.CreateVolume({
+    name: filler,
+    capacity_range: { required_bytes: available_capacity - sizeBytes + 2n * mebibyte },
+    volume_capabilities: [{ block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } }],
+    parameters,
+  });
+}
+
+async function unfill({ node, pool }: TestVolume): Promise<void> {
+  await node.client.controller.DeleteVolume({ volume_id: volumeIdFor(nodeId, pool.name, filler) });
+}
 
 function creation(name: string, content: VolumeContent, steps: readonly StepName[]): Operation {
   return {

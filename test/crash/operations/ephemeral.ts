@@ -20,7 +20,11 @@ export const ephemeralOperations: readonly Operation[] = [
       'publish/mount',
     ],
     isThereAfter: () => false,
-    prelude: async (volume) => void inlineOf(volume),
+    // Whoever is the first of its size makes the template that it is cloned from.
+    async prelude(volume) {
+      await inlineOf(volume).publish();
+      await inlineOf(volume).unpublish();
+    },
     run: (volume) => inlineOf(volume).publish(),
     checkDone: async (volume) => inlineOf(volume).check(),
     opposite: (volume) => inlineOf(volume).unpublish(),

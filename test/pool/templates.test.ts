@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
+import { delimiter } from 'node:path';
+import { describe, test } from 'node:test';
+import { attachDevice } from '../../src/pool/attached-device.ts';
+import type { Pool } from '../../src/pool/pool.ts';
+import { InvalidArgument, ResourceExhausted } from '../../src/volume/errors.ts';
+import { type FilesystemType, filesystemTypes } from '../../src/volume/filesystem.ts';
+import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
+import { BeforeStep } from '../support/before-step.ts';
+import { eventually } from '../support/eventually.ts';
+import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { withMounted } from '../support/mounted-volume.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const mebibyte = 1n << 20n;
+const size = 320n * mebibyte;
+
+/** XFS in a file, where files share blocks. */
+function sharing(scratch: Scratch, mebibytes = 8192n, options: { readonly undeleteSeconds?: number } = {}) {
+  const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: mebibytes * mebibyte } as const;
+  return openTestPool(scratch, { location, ...options });
+}
+
+const rootOf = (scratch: Scratch) => scratch.join('data', 'pools', 'test');
+const imageOf = (scratch: Scratch, id: VolumeId) => `${rootOf(scratch)}/volumes/${id}/data`;
+
+function templates(scratch: Scratch): string[] {
+  const directory = `${rootOf(scratch)}/templates`;
+  return existsSync(directory) ? readdirSync(directory).map((name) => `${directory}/${name}`) : [];
+}
+
+function spec(name: string, fsType: FilesystemType, changes: Parameters<typeof volumeSpec>[1] = {}) {
+  return volumeSpec(name, { content: { type: 'mount', fsType }, sizeBytes: size, ...changes });
+}
+
+function uuidOf(path: string): string {
+  return execFileSync('blkid', ['-p', '-o', 'value', '-s', 'UUID', path], { encoding: 'utf8' }).trim();
+}
+
+function check(fsType: FilesystemType, path: string): void {
+  const commands = {
+    ext4: ['e2fsck', '-fn'],
+    xfs: ['xfs_repair', '-n', '-f'],
+    btrfs: ['btrfs', 'check', '--readonly'],
+  } as const;
+  const [program, ...args] = commands[fsType];
+  execFileSync(program, [...args, path], { stdio: 'pipe' });
+}
+
+/** Whether the image shares blocks with another file. */
+function isShared(path: string): boolean {
+  return /shared/.test(execFileSync('filefrag', ['-v', path], { encoding: 'utf8' }));
+}
+
+/** Overwrites the whole device, past the cache: a write that finds no room fails. */
+async function fill(pool: Pool, id: VolumeId, mebibytes: bigint): Promise<void> {
+  const attached = await attachDevice(pool, id, { persistent: true });
+  const { devicePath, release } = attached;
+  await release();
+  const what = [
+    'if=/dev/urandom',
+    `of=${devicePath}`,
+    'bs=1M',
+    `count=${mebibytes}`,
+    'oflag=direct',
+    'iflag=fullblock',
+  ];
+  execFileSync('dd', what, { stdio: 'pipe' });
+  await pool.detach(attached);
+}
+
+describe('templates', () => {
+  for (const fsType of filesystemTypes) {
+    test(`${fsType}: sixteen callers at once make one; each volume is sound, has a UUID of its own and shares blocks`, async () => {
+      using scratch = new Scratch('templates');
+      const pool = await sharing(scratch);
+      const names = Array.from({ length: 16 }, (_, index) => `v${index}`);
+      const made = await Promise.all(names.map((name) => pool.create(spec(name, fsType))));
+      const [template = '', ...others] = templates(scratch);
+      assert.deepEqual(others, []);
+      const paths = made.map(({ id }) => imageOf(scratch, id));
+      assert.equal(new Set([template, ...paths].map(uuidOf)).size, 17);
+      for (const path of [template, ...paths]) check(fsType, path);
+      assert.ok(paths.every(isShared));
+      for (const { id } of made.slice(0, 2)) {
+        await withMounted(pool, id, scratch, (path) => assert.deepEqual(readdirSync(path).filter(isForeign), []));
+        check(fsType, imageOf(scratch, id));
+      }
+      check(fsType, template);
+      assert.deepEqual(readdirSync(`${rootOf(scratch)}/tmp`), []);
+      await pool.close();
+    });
+  }
+
+  test('there is one for each size and set of options; what is made with options has them', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    await pool.create(spec('a', 'ext4'));
+    await pool.create(spec('b', 'ext4', { sizeBytes: 2n * size }));
+    const mkfsArguments = ['-O', 'metadata_csum_seed', '-I', '512'];
+    for (const name of ['c', 'd']) {
+      const { id } = await pool.create(spec(name, 'ext4', { mkfsArguments }));
+      assert.match(execFileSync('dumpe2fs', ['-h', imageOf(scratch, id)], { encoding: 'utf8' }), /Inode size:\s+512/);
+    }
+    assert.equal(templates(scratch).length, 3);
+    await pool.close();
+  });
+
+  test('CV10: options that make nothing that can be mounted are refused as before, and leave nothing', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    for (const mkfsArguments of [
+      ['-b', '65536'],
+      ['-I', '3'],
+    ]) {
+      await assert.rejects(pool.create(spec('bad', 'ext4', { mkfsArguments })), InvalidArgument);
+    }
+    assert.deepEqual(templates(scratch), []);
+    await eventually(() => assert.deepEqual(readdirSync(`${rootOf(scratch)}/tmp`), []));
+    await pool.close();
+  });
+
+  test('a thick volume shares nothing', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    await pool.create(spec('thin', 'ext4'));
+    const { id } = await pool.create(spec('thick', 'ext4', { provisioning: 'thick' }));
+    assert.equal(isShared(imageOf(scratch, id)), false);
+    await pool.close();
+  });
+
+  test('a raw block volume needs none; nor does a pool whose files cannot share blocks', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    await pool.create(volumeSpec('raw', { content: { type: 'block' } }));
+    assert.deepEqual(templates(scratch), []);
+    await pool.close();
+    const disk = scratch.join('disk');
+    mkdirSync(disk);
+    execFileSync('truncate', ['--size=1G', `${disk}.img`]);
+    execFileSync('mkfs.ext4', ['-q', `${disk}.img`]);
+    execFileSync('mount', ['-o', 'loop', `${disk}.img`, disk]);
+    const copying = await openTestPool(scratch, {
+      name: 'copying',
+      location: { type: 'directory', path: `${disk}/pool` },
+    });
+    await copying.create(spec('a', 'ext4'));
+    assert.equal(existsSync(`${disk}/pool/templates`), false);
+    await copying.close();
+  });
+
+  test('the next driver goes on with them, and makes anew what is damaged', async () => {
+    using scratch = new Scratch('templates');
+    const first = await sharing(scratch);
+    await first.create(spec('a', 'ext4'));
+    const [path = ''] = templates(scratch);
+    const { birthtimeMs } = statSync(path);
+    await first.close();
+    const second = await sharing(scratch);
+    await second.create(spec('b', 'ext4'));
+    assert.equal(statSync(path).birthtimeMs, birthtimeMs);
+    await second.close();
+    const third = await sharing(scratch);
+    const file = openSync(path, 'r+');
+    // The root directory's inode lies in the first table.
+    for (let offset = 4096; offset < 1 << 20; offset += 4096) writeSync(file, Buffer.alloc(4096, 7), 0, 4096, offset);
+    closeSync(file);
+    const { id } = await third.create(spec('c', 'ext4'));
+    assert.notEqual(statSync(path).birthtimeMs, birthtimeMs);
+    check('ext4', imageOf(scratch, id));
+    await third.close();
+  });
+
+  test('one that was removed by hand is not missed, and made anew', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    await pool.create(spec('a', 'xfs'));
+    rmSync(`${rootOf(scratch)}/templates`, { recursive: true });
+    for (const name of ['b', 'c']) check('xfs', imageOf(scratch, (await pool.create(spec(name, 'xfs'))).id));
+    assert.equal(templates(scratch).length, 1);
+    await pool.close();
+  });
+
+  test('what another mkfs has made goes', async () => {
+    using scratch = new Scratch('templates');
+    const first = await sharing(scratch);
+    await first.create(spec('a', 'ext4'));
+    await first.create(spec('b', 'xfs'));
+    const before = templates(scratch);
+    await first.close();
+    const { PATH = '' } = process.env;
+    const bin = scratch.join('bin');
+    mkdirSync(bin);
+    execFileSync('sh', ['-c', `cp "$(command -v mkfs.ext4)" ${bin}/mkfs.ext4`]);
+    process.env['PATH'] = `${bin}${delimiter}${PATH}`;
+    try {
+      const second = await sharing(scratch);
+      await second.create(spec('c', 'ext4'));
+      const after = templates(scratch);
+      assert.equal(after.length, 2);
+      assert.equal(after.filter((path) => before.includes(path)).length, 1);
+      await second.close();
+    } finally {
+      process.env['PATH'] = PATH;
+    }
+  });
+
+  test('sixteen are kept; what was used last stays', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch, 16_384n);
+    const sizeOf = (index: number) => (64n + BigInt(index)) * mebibyte;
+    for (let index = 0; index < 16; index++) await pool.create(spec(`v${index}`, 'ext4', { sizeBytes: sizeOf(index) }));
+    const [first = ''] = templates(scratch).filter((path) => path.includes(`-${sizeOf(0)}-`));
+    await pool.create(spec('again', 'ext4', { sizeBytes: sizeOf(0) }));
+    await pool.create(spec('one more', 'ext4', { sizeBytes: sizeOf(16) }));
+    assert.equal(templates(scratch).length, 16);
+    assert.ok(templates(scratch).includes(first));
+    assert.deepEqual(
+      templates(scratch).filter((path) => path.includes(`-${sizeOf(1)}-`)),
+      [],
+    );
+    await pool.close();
+  });
+});
+
+describe('the space of templates', () => {
+  test('GC04: all that was promised can be written, although new volumes share blocks', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch, 1024n);
+    const ids: VolumeId[] = [];
+    for (;;) {
+      const name = `v${ids.length}`;
+      const made = await pool
+        .create(spec(name, 'ext4', { sizeBytes: 48n * mebibyte }))
+        .catch((error: unknown) => error);
+      if (made instanceof ResourceExhausted) break;
+      assert.ok(!(made instanceof Error), `${made}`);
+      ids.push((made as { id: VolumeId }).id);
+    }
+    assert.ok(ids.length > 15, `${ids.length}`);
+    for (const id of ids) await fill(pool, id, 48n);
+    await pool.close();
+  });
+
+  test('they go when their space is needed, before anything in the trash does', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch, 1024n, { undeleteSeconds: 3600 });
+    const spent = await pool.create(spec('spent', 'btrfs'));
+    await pool.remove(spent.id);
+    await pool.purge();
+    const { id } = await pool.create(volumeSpec('deleted', { content: { type: 'block' }, provisioning: 'thick' }));
+    await pool.remove(id);
+    assert.equal(templates(scratch).length, 1);
+    const { availableBytes } = await pool.capacity();
+    // Without what is in the trash, and a little more.
+    const sizeBytes = ((availableBytes - 62n * mebibyte) / 4096n) * 4096n;
+    await pool.create(volumeSpec('all', { content: { type: 'block' }, sizeBytes }));
+    assert.deepEqual(templates(scratch), []);
+    assert.equal((await pool.trash()).length, 1);
+    // Nobody makes room for one.
+    await pool.purge();
+    await pool.create(spec('small', 'ext4', { sizeBytes: 32n * mebibyte }));
+    assert.deepEqual(templates(scratch), []);
+    await pool.close();
+  });
+
+  test('what a volume was written counts as its own once it is at rest, also after a restart; and it can be cut', async () => {
+    using scratch = new Scratch('templates');
+    const first = await sharing(scratch, 1024n);
+    const empty = (await first.capacity()).availableBytes;
+    const { id } = await first.create(spec('v', 'ext4'));
+    const templateBytes = BigInt(statSync(templates(scratch)[0] ?? '').blocks) * 512n;
+    const near = (bytes: bigint, expected: bigint) => {
+      const difference = bytes - expected;
+      assert.ok(difference < 2n * mebibyte && difference > -2n * mebibyte, `${bytes} is not ${expected}`);
+    };
+    near((await first.capacity()).availableBytes, empty - size - templateBytes);
+    await fill(first, id, 320n);
+    await first.close();
+    const second = await sharing(scratch, 1024n);
+    near((await second.capacity()).availableBytes, empty - size - templateBytes);
+    await second.takeSnapshots([{ id: snapshotIdFor('node', 's'), name: 's', sourceId: id, parameters: {} }]);
+    near((await second.capacity()).availableBytes, empty - 2n * size - templateBytes);
+    await second.removeSnapshot(snapshotIdFor('node', 's'));
+    near((await second.capacity()).availableBytes, empty - size - templateBytes);
+    await second.remove(id);
+    await eventually(async () => near((await second.capacity()).availableBytes, empty - templateBytes));
+    await second.close();
+  });
+
+  test('a request at the same time as one is made does not get its space', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch, 1024n);
+    const { availableBytes } = await pool.capacity();
+    let other: Promise<unknown> | undefined;
+    using _step = new BeforeStep('template/format', () => {
+      const sizeBytes = ((availableBytes - 64n * mebibyte - 100n * mebibyte) / 4096n) * 4096n;
+      other ??= pool
+        .create(volumeSpec('other', { content: { type: 'block' }, sizeBytes }))
+        .catch((error: unknown) => error);
+    });
+    await pool.create(spec('v', 'ext4', { sizeBytes: 64n * mebibyte }));
+    assert.ok(!((await other) instanceof ResourceExhausted), `${await other}`);
+    await pool.close();
+  });
+});
+
+function isForeign(name: string): boolean {
+  return name !== 'lost+found';
+}
