@@ -141,9 +141,8 @@ async function withTemplate(volume: TestVolume): Promise<void> {
 
 /** None is there. Who misses one that was removed by hand does without; the next makes it anew. */
 async function withoutTemplate(volume: TestVolume): Promise<void> {
-  rmSync(join(volume.pool.root, 'templates'), { recursive: true, force: true });
   await withTemplate(volume);
-  rmSync(join(volume.pool.root, 'templates'), { recursive: true, force: true });
+  rmSync(join(volume.pool.root, 'templates'), { recursive: true });
   await withTemplate(volume);
 }
 

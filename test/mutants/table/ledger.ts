@@ -176,7 +176,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'what comes back from the trash may share blocks',
     ...observer,
-    text: '    if (this.#mayShare(record)) return this.#readMap(data, false);\n',
+    text: "    if (this.#sharingOf(record) !== 'nothing') return this.#readMap(data, false);\n",
     replacement: '',
     only: comesBack,
   },

@@ -39,6 +39,9 @@ interface Template {
   readonly renewal: Renewal;
 }
 
+/** Why there is no template: it is tried again at the next call, or not for a while. */
+type Obstacle = 'no room' | 'impossible';
+
 interface Stored {
   readonly takenBytes: bigint;
   /** The larger the later. */
@@ -59,8 +62,8 @@ export interface TemplatesOptions {
  */
 export class Templates implements TemplateSpace {
   readonly #options: TemplatesOptions;
-  /** By name; undefined: there can be none. */
-  readonly #ready = new Map<string, Promise<Template | undefined>>();
+  /** By name. */
+  readonly #ready = new Map<string, Promise<Template | Obstacle>>();
   /** What lies in the pool. */
   readonly #stored = new Map<string, Stored>();
   readonly #tools = new Map<FilesystemType, { readonly fingerprint: Promise<string>; readonly sinceMs: number }>();
@@ -95,7 +98,7 @@ export class Templates implements TemplateSpace {
     const { queue } = this.#options;
     const name = await this.#nameOf(request);
     const template = await this.#obtain(name, request);
-    if (template === undefined) return false;
+    if (typeof template === 'string') return false;
     try {
       await using from = await openReadOnly(queue, template.path);
       await reflinkWhole(queue, from, image);
@@ -123,28 +126,29 @@ export class Templates implements TemplateSpace {
   }
 
   /** One caller makes it, all others wait. */
-  #obtain(name: string, request: TemplateRequest): Promise<Template | undefined> {
+  #obtain(name: string, request: TemplateRequest): Promise<Template | Obstacle> {
     const known = this.#ready.get(name);
     if (known !== undefined) return known;
     const made = this.#tryToMake(name, request);
     this.#ready.set(name, made);
+    const forget = () => {
+      if (this.#ready.get(name) === made) this.#ready.delete(name);
+    };
     void made.then((template) => {
-      if (template !== undefined) return;
-      setTimeout(() => {
-        if (this.#ready.get(name) === made) this.#ready.delete(name);
-      }, rememberedMs).unref();
+      if (template === 'no room') forget();
+      else if (template === 'impossible') setTimeout(forget, rememberedMs).unref();
     });
     return made;
   }
 
   /** Why there is none does not matter to the caller: what mkfs has to say it will hear itself. */
-  async #tryToMake(name: string, request: TemplateRequest): Promise<Template | undefined> {
+  async #tryToMake(name: string, request: TemplateRequest): Promise<Template | Obstacle> {
     const { log, name: pool } = this.#options;
     try {
       return (await this.#find(name, request)) ?? (await this.#make(name, request));
     } catch (error) {
       log.warn({ pool, template: name, err: error }, 'no template could be made; new volumes are formatted one by one');
-      return undefined;
+      return 'impossible';
     }
   }
 
@@ -162,10 +166,10 @@ export class Templates implements TemplateSpace {
     }
   }
 
-  async #make(name: string, request: TemplateRequest): Promise<Template | undefined> {
+  async #make(name: string, request: TemplateRequest): Promise<Template | Obstacle> {
     const { formatQueue, layout, queue } = this.#options;
     using held = await this.hold(neededBytes);
-    if (held === undefined) return undefined;
+    if (held === undefined) return 'no room';
     const draft = layout.newTemplateDraft();
     try {
       await step('template/format', async () => {
@@ -175,7 +179,7 @@ export class Templates implements TemplateSpace {
         await punchUnwritten(queue, draft);
       });
       const { allocatedBytes } = await statusOf(queue, draft);
-      if (allocatedBytes > mostBytesOfOne) return undefined;
+      if (allocatedBytes > mostBytesOfOne) return 'impossible';
       const renewal = await step('template/check', () => this.#check(draft, request));
       await step('template/commit', async () => {
         await syncFile(queue, draft);
