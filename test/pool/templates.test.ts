@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { delimiter } from 'node:path';
 import { describe, test } from 'node:test';
 import { attachDevice } from '../../src/pool/attached-device.ts';
@@ -128,6 +138,22 @@ describe('templates', () => {
     await pool.create(spec('thin', 'ext4'));
     const { id } = await pool.create(spec('thick', 'ext4', { provisioning: 'thick' }));
     assert.equal(isShared(imageOf(scratch, id)), false);
+    await pool.close();
+  });
+
+  test('a volume whose device has small blocks shares nothing: over shared ones the device would do no direct I/O', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    const small = { ext4: ['-b', '1024'], xfs: ['-b', 'size=1024'] };
+    for (const fsType of ['ext4', 'xfs'] as const) {
+      const { blockSizeBytes, id } = await pool.create(spec(fsType, fsType, { mkfsArguments: small[fsType] }));
+      assert.equal(blockSizeBytes, 512);
+      assert.equal(isShared(imageOf(scratch, id)), false);
+      const { device, release } = await attachDevice(pool, id, { persistent: false });
+      assert.equal(readFileSync(`/sys/dev/block/7:${device.minor}/loop/dio`, 'utf8').trim(), '1');
+      await release();
+    }
+    assert.deepEqual(templates(scratch), []);
     await pool.close();
   });
 

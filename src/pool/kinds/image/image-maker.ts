@@ -19,6 +19,9 @@ import { copyImage } from './copy.ts';
 import { ReflinkClone } from './reflink-clone.ts';
 import type { TemplateRequest, Templates } from './templates.ts';
 
+/** Of devices that do direct I/O over images that share their blocks. */
+const leastBlockBytesToShare = 4096;
+
 export type ImageSize = Pick<VolumeRecord, 'provisioning' | 'sizeBytes'>;
 
 export interface ImageMakerOptions {
@@ -71,10 +74,14 @@ export class ImageMaker {
     await syncFile(this.#options.queue, image);
   }
 
-  /** A thick volume has blocks of its own already. */
+  /**
+   * A thick volume has blocks of its own already. One whose device has small blocks must have such: over shared ones the
+   * device does no direct I/O (`block-size.ts`).
+   */
   async #fill(id: VolumeId, size: ImageSize, request: TemplateRequest, image: Descriptor): Promise<boolean> {
     const { templates } = this.#options;
-    return size.provisioning === 'thin' && templates !== undefined && templates.fill(id, request, image);
+    if (size.provisioning === 'thick' || request.blockSizeBytes < leastBlockBytesToShare) return false;
+    return (await templates?.fill(id, request, image)) ?? false;
   }
 
   async #format(request: FormatRequest): Promise<void> {
