@@ -1,4 +1,10 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { PoolQuarantined } from '../../src/pool/quarantine.ts';
 import { openTestDirectories, openTestDirectoriesOnXfs } from '../support/directory-pool.ts';
+import { volumeSpec } from '../support/image-pool.ts';
+import { Scratch } from '../support/scratch.ts';
 import { describeDirectories } from './directory-contract.ts';
 import { describeEphemeral } from './ephemeral-contract.ts';
 import { describePool } from './pool-contract.ts';
@@ -20,3 +26,15 @@ for (const [kind, poolUnderTest] of Object.entries<PoolWithOptions>({
 }
 describeSnapshots('directory pool on an XFS', onXfs);
 describePublication('directory pool on an XFS', onXfs);
+
+describe('a directory pool that is found to be sick', () => {
+  test('GV04: tells that, and no condition of its volumes', async () => {
+    using scratch = new Scratch('directories');
+    const queue = new DiskQueue('sick', 4);
+    const pool = await openTestDirectories(scratch, { queue });
+    const { id } = await pool.create(volumeSpec('v', { content }));
+    queue.close(new PoolQuarantined('sick', new Date().toISOString(), 'its disk is sick'));
+    await assert.rejects(pool.condition(id), PoolQuarantined);
+    pool.abandon();
+  });
+});

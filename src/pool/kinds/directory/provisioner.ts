@@ -5,7 +5,7 @@ import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { readProject } from '../../../kernel/file/project-id.ts';
 import { emptyDirectory } from '../../../kernel/file/tree-removal.ts';
-import { DataLoss } from '../../../volume/errors.ts';
+import { DataLoss, HoldfastError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
@@ -42,6 +42,8 @@ export class DirectoryProvisioner extends FileRemoval implements Provisioner {
       if (project === undefined || (await readProject(queue, data)).id === project) return undefined;
       return { abnormal: true, message: 'Its directory was put into another quota project: its size is not enforced.' };
     } catch (error) {
+      // The pool is in quarantine by now, say.
+      if (error instanceof HoldfastError) throw error;
       if (isErrno(error, 'ENOENT')) return { abnormal: true, message: 'The directory is missing.' };
       return { abnormal: true, message: 'The directory cannot be read; see the kernel log of the node.' };
     }
