@@ -209,6 +209,24 @@ describe('templates', () => {
     await pool.close();
   });
 
+  test('one that cannot be cloned any more, as new files of its btrfs have no checksums, costs no volume, and is made anew', async () => {
+    using scratch = new Scratch('templates');
+    const disk = scratch.join('disk');
+    mkdirSync(disk);
+    execFileSync('truncate', ['--size=4G', `${disk}.img`]);
+    execFileSync('mkfs.btrfs', ['-q', `${disk}.img`]);
+    execFileSync('mount', ['-o', 'loop', `${disk}.img`, disk]);
+    const pool = await openTestPool(scratch, { location: { type: 'directory', path: `${disk}/pool` } });
+    await pool.create(spec('a', 'ext4'));
+    execFileSync('chattr', ['+C', `${disk}/pool/tmp`]);
+    for (const [name, hasTemplate] of Object.entries({ b: false, c: true })) {
+      const { id } = await pool.create(spec(name, 'ext4'));
+      check('ext4', `${disk}/pool/volumes/${id}/data`);
+      assert.equal(isShared(`${disk}/pool/volumes/${id}/data`), hasTemplate);
+    }
+    await pool.close();
+  });
+
   test('what another mkfs has made goes', async () => {
     using scratch = new Scratch('templates');
     const first = await sharing(scratch);

@@ -4,7 +4,7 @@ import { type FormatRequest, format, mkfsCommand } from '../../../command/mkfs.t
 import { fingerprintOf } from '../../../command/tools.ts';
 import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
+import { ignoreMissing, isErrno, KernelError } from '../../../kernel/call/errno.ts';
 import { createFile, resizeFile, syncFile } from '../../../kernel/file/file.ts';
 import { reflink, reflinkWhole } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
@@ -104,8 +104,13 @@ export class Templates implements TemplateSpace {
       await reflinkWhole(queue, from, image);
     } catch (error) {
       // Removed by hand, or given up meanwhile: there was nothing to be cloned.
-      if (!isErrno(error, 'ENOENT')) throw error;
-      this.#forget(name);
+      if (isErrno(error, 'ENOENT')) this.#forget(name);
+      else if (error instanceof KernelError && queue.closedFor === undefined) {
+        await this.#giveUp(name, error);
+        // A part may have been cloned.
+        await resizeFile(queue, image, 0n);
+        await resizeFile(queue, image, request.sizeBytes);
+      } else throw error;
       return false;
     }
     await writePieces(queue, image, template.renewal(newUuid()));
@@ -159,11 +164,15 @@ export class Templates implements TemplateSpace {
     try {
       return { path, renewal: await this.#check(path, request) };
     } catch (error) {
-      const { log, name: pool } = this.#options;
-      log.warn({ pool, template: name, err: error }, 'a template is of no use any more, and is made anew');
-      await this.#remove(name);
+      await this.#giveUp(name, error);
       return undefined;
     }
+  }
+
+  async #giveUp(name: string, error: unknown): Promise<void> {
+    const { log, name: pool } = this.#options;
+    log.warn({ pool, template: name, err: error }, 'a template is of no use any more, and is made anew');
+    await this.#remove(name);
   }
 
   async #make(name: string, request: TemplateRequest): Promise<Template | Obstacle> {
