@@ -68,6 +68,13 @@ const situations: Readonly<Record<string, { readonly make: (scratch: Scratch) =>
     },
     says: /is not empty and not a pool \(it has 'letter\.txt'\)/,
   },
+  'a directory with files of others where a pool has its own': {
+    make: (scratch) => {
+      mkdirSync(scratch.join('full', 'tmp', 'letters'), { recursive: true });
+      return `kind: directory, path: ${scratch.join('full')}`;
+    },
+    says: /is not empty and not a pool \(it has 'tmp\/letters'\)/,
+  },
   "another pool's disk": {
     make: (scratch) => {
       const pool = { format: 1, id: randomUUID(), blockSizeBytes: 512, createdAt: new Date().toISOString() };

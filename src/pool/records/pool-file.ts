@@ -31,6 +31,20 @@ export type PoolFile = z.infer<typeof poolFile>;
 /** What pools are of that do not say. */
 const formerKind = 'image';
 
+/** What may lie in a location before its pool.json is written. */
+const firstFiles = ['pool.json.new', healthFileName, ageFileName, reserveFileName, 'lost+found'];
+/** Directories that may, and what in them may; what else there is of others would be taken for what is left to remove. */
+const firstDirectories: ReadonlyMap<string, RegExp> = new Map([
+  ['volumes', /^$/],
+  ['snapshots', /^$/],
+  ['groups', /^$/],
+  ['trash', /^$/],
+  [templatesName, /^$/],
+  // With which the disk was tried out.
+  ['tmp', /^(block-size\.|\.reflink-)[0-9a-f]{12}(-clone)?$/],
+  [reservedInodesName, /^[0-9]{1,2}$/],
+]);
+
 export interface PoolPlace {
   readonly queue: DiskQueue;
   readonly layout: Layout;
@@ -125,27 +139,25 @@ async function refuseUnlessNew(
       `pool ${poolName}: this node had pool ${knownId} here, but ${layout.root} has no pool now. Is its disk mounted? To start with an empty pool, remove ${markerPath}.`,
     );
   }
-  // What a killed first start may have left behind is ours; anything else is somebody's data.
-  const ours = [
-    'volumes',
-    'snapshots',
-    'groups',
-    'trash',
-    'tmp',
-    templatesName,
-    'pool.json.new',
-    healthFileName,
-    ageFileName,
-    reserveFileName,
-    reservedInodesName,
-    'lost+found',
-  ];
-  const foreign = (await queue.run(() => readdir(layout.root))).find((name) => !ours.includes(name));
+  const foreign = await findForeign(queue, layout.root);
   if (foreign !== undefined) {
     throw new FailedPrecondition(
       `pool ${poolName}: ${layout.root} is not empty and not a pool (it has '${foreign}'). Give the pool an empty directory.`,
     );
   }
+}
+
+/** @returns what lies in a location without a pool, and is not what a killed first start leaves there */
+async function findForeign(queue: DiskQueue, root: string): Promise<string | undefined> {
+  for (const name of await queue.run(() => readdir(root))) {
+    if (firstFiles.includes(name)) continue;
+    const ours = firstDirectories.get(name);
+    if (ours === undefined) return name;
+    const names = await queue.run(() => readdir(join(root, name)));
+    const foreign = names.find((each) => !ours.test(each));
+    if (foreign !== undefined) return join(name, foreign);
+  }
+  return undefined;
 }
 
 async function makeDirectories({ queue, layout }: PoolFileOptions): Promise<void> {
