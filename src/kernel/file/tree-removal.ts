@@ -5,7 +5,7 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno, KernelError } from '../call/errno.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
 import { statusOf } from './path.ts';
-import { makeRemovable } from './project-id.ts';
+import { makeRemovable, writeProject } from './project-id.ts';
 import { nextNames, openEntry, openSubdirectory, type TreeName } from './tree.ts';
 
 const unlinkatCall = libcCall<readonly [Lent, Uint8Array, number]>(
@@ -66,7 +66,13 @@ export async function removeTree(
   async function moveUp(directory: Descriptor, entry: TreeName): Promise<void> {
     const upper = nameOf(`deep.${randomBytes(6).toString('hex')}`);
     const path = `${directory.path}/${entry.text}`;
-    await invoke(queue, renameatCall, [directory, entry.bytes, parent, upper.bytes], path);
+    const attempt = () => invoke(queue, renameatCall, [directory, entry.bytes, parent, upper.bytes], path);
+    await attempt().catch(async (error) => {
+      if (!isErrno(error, 'EXDEV')) throw error;
+      // It has a quota project, and lets nothing of another one in.
+      await writeProject(queue, parent, { id: 0, isInherited: false });
+      await attempt();
+    });
     waiting.push(upper);
   }
 

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, statfsSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../../src/kernel/call/descriptor.ts';
@@ -14,7 +14,7 @@ import { readProject, writeProject } from '../../../src/kernel/file/project-id.t
 import { ProjectQuota } from '../../../src/kernel/file/project-quota.ts';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
 import type { DirectoryPoolOptions } from '../../../src/pool/kinds/directory/open.ts';
-import type { VolumeId } from '../../../src/volume/id.ts';
+import { snapshotIdFor, type VolumeId } from '../../../src/volume/id.ts';
 import { describeDirectories } from '../../contract/directory-contract.ts';
 import { describeEphemeral } from '../../contract/ephemeral-contract.ts';
 import { describePool, specsOf } from '../../contract/pool-contract.ts';
@@ -40,8 +40,11 @@ for (const mountPoint of mountPoints) {
   describeDirectories(kind, poolUnderTest);
   describeTrash(kind, poolUnderTest);
   describeEphemeral(kind, poolUnderTest);
-  if (mountPoint === '/xfs') describeSnapshots(kind, poolUnderTest);
-  describeQuota(kind, open);
+  if (mountPoint === '/xfs') {
+    describeSnapshots(kind, poolUnderTest);
+    describeFullCopies(kind, open);
+  }
+  describeQuota(kind, mountPoint, open);
 }
 
 /** As nobody: CAP_SYS_RESOURCE lets root pass the limits of ext4. */
@@ -58,6 +61,7 @@ function projectOf(root: string, id: VolumeId): number {
 
 function describeQuota(
   kind: string,
+  mountPoint: string,
   open: (scratch: Scratch, options?: Partial<DirectoryPoolOptions>) => Promise<Catalog>,
 ): void {
   const rootOf = (pool: Catalog, id: VolumeId) =>
@@ -147,6 +151,22 @@ function describeQuota(
       await pool.close();
     });
 
+    test("DV05: what is deeper than is open at a time is removed, also where the pool lies in somebody else's project", async () => {
+      using scratch = new Scratch('quota');
+      const outer = join(mountPoint, basename(scratch.path));
+      mkdirSync(outer);
+      await using directory = await openReadOnly(queue, outer);
+      await writeProject(queue, directory, { id: 4242, isInherited: true });
+      const pool = await open(scratch, { path: join(outer, 'pool') });
+      const { id } = await pool.create(specOf('deep'));
+      const root = await rootOf(pool, id);
+      mkdirSync(join(root, 'volumes', id, 'data', ...Array<string>(100).fill('d')), { recursive: true });
+      await pool.remove(id);
+      await pool.purge();
+      assert.deepEqual(readdirSync(join(root, 'trash')), []);
+      await pool.close();
+    });
+
     test('without quota a pool that requires it is refused, and one that does not is opened', async () => {
       using scratch = new Scratch('quota');
       const path = `/tmp/${basename(scratch.path)}`;
@@ -157,5 +177,35 @@ function describeQuota(
       assert.equal(await pool.quotaUsage(id), undefined);
       await pool.close();
     });
+  });
+}
+
+function describeFullCopies(
+  kind: string,
+  open: (scratch: Scratch, options?: Partial<DirectoryPoolOptions>) => Promise<Catalog>,
+): void {
+  test(`${kind}: a volume that is full is cloned and snapshotted, and its copies have their limits`, async () => {
+    using scratch = new Scratch('quota');
+    const pool = await open(scratch);
+    const { id, sizeBytes } = await pool.create(specOf('full', { sizeBytes: 16n * mebibyte }));
+    {
+      await using volume = await mounted(pool, id, scratch);
+      for (let index = 0; index < 300; index++) writeFileSync(join(volume.path, `${index}`), 'small');
+      assert.throws(() =>
+        execFileSync('dd', ['if=/dev/zero', `of=${join(volume.path, 'large')}`], { stdio: 'ignore' }),
+      );
+    }
+    const [snapshot] = await pool.takeSnapshots([
+      { id: snapshotIdFor('node', 'full'), name: 'full', sourceId: id, parameters: {} },
+    ]);
+    assert.ok(snapshot);
+    const clone = await pool.create(specOf('clone', { sizeBytes }), { type: 'volume', id });
+    const restored = await pool.create(specOf('restored', { sizeBytes: sizeBytes * 2n }), {
+      type: 'snapshot',
+      id: snapshot.id,
+    });
+    assert.equal((await pool.quotaUsage(clone.id))?.bytes.total, sizeBytes);
+    assert.equal((await pool.quotaUsage(restored.id))?.bytes.total, sizeBytes * 2n);
+    await pool.close();
   });
 }

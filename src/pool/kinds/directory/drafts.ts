@@ -15,6 +15,9 @@ import { refuseMountsInside } from './mounts-inside.ts';
 /** As an emptyDir has it: a pod may run as anybody, and nobody else gets here, as the pool's own directory is root's. */
 const newMode = 0o777;
 
+/** As quota has it. */
+const noLimit = 0n;
+
 /** A volume on its way. Its data is a directory, in a quota project of its own where there is quota. */
 export class DirectoryVolumeDraft extends VolumeFileDraft implements VolumeDraft {
   readonly #parts: DirectoryParts;
@@ -76,14 +79,16 @@ async function makeData({ projects, queue }: DirectoryParts, draft: string, size
 
 /** Nothing can be done ahead: a file that is written to meanwhile would not be of the same moment as the others. */
 function cloneInto(parts: DirectoryParts, source: Recorded, draft: string, sizeBytes: bigint): Clone {
-  const { layout, programs, queue } = parts;
+  const { layout, programs, projects, queue } = parts;
   return {
     goAhead: async () => undefined,
     complete: async () => {
       const from = layout.dataOf(source.record.id);
       await refuseMountsInside(queue, from, source.record.id);
-      await makeData(parts, draft, sizeBytes);
+      // The limit comes last: of a source that is full, XFS has no room for the copy on its way, though it takes no more.
+      await makeData(parts, draft, noLimit);
       await programs.watch(() => copyTree(from, join(draft, 'data')));
+      await projects?.limitIn(draft, sizeBytes);
       await using directory = await openReadOnly(queue, draft);
       await syncFilesystem(queue, directory);
     },
