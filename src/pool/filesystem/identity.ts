@@ -11,7 +11,7 @@ import type { FilesystemType } from '../../volume/filesystem.ts';
 import { mountBriefly, type PrivateImage, withDevice } from './brief-mount.ts';
 import { btrfsRenewal, inspectBtrfs } from './btrfs-identity.ts';
 import { ext4Renewal } from './ext4-identity.ts';
-import { type FindRenewal, inspect, type Renewal, renew, writePieces } from './renewal.ts';
+import { type FindRenewal, inspect, inWholePages, type Renewal, renew, writePieces } from './renewal.ts';
 import { xfsRenewal } from './xfs-identity.ts';
 
 /**
@@ -46,8 +46,10 @@ const renewals: Readonly<Record<FilesystemType, FindRenewal<string>>> = {
 /** What gives each clone of a filesystem at rest a UUID of its own. @returns undefined if it takes more than to write */
 export async function renewalOf(queue: DiskQueue, { fsType, path }: PrivateImage): Promise<Renewal | undefined> {
   await using file = await openReadOnly(queue, path);
-  const found = await inspect(queue, file, renewals[fsType]);
-  return typeof found === 'string' ? undefined : found;
+  return await inspect(queue, file, async (image) => {
+    const found = await renewals[fsType](image);
+    return typeof found === 'string' ? undefined : inWholePages(image, found);
+  });
 }
 
 async function identifyBtrfs(queue: DiskQueue, image: PrivateImage, uuid: Uuid): Promise<void> {

@@ -100,8 +100,8 @@ export class Templates implements TemplateSpace {
     const template = await this.#obtain(name, request);
     if (typeof template === 'string') return false;
     try {
-      await using from = await openReadOnly(queue, template.path);
-      await reflinkWhole(queue, from, image);
+      const from = await openReadOnly(queue, template.path);
+      await reflinkWhole(queue, from, image).finally(() => from.closeLater());
     } catch (error) {
       // Removed by hand, or given up meanwhile: there was nothing to be cloned.
       if (isErrno(error, 'ENOENT')) this.#forget(name);
