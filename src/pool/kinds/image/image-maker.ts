@@ -43,12 +43,11 @@ export class ImageMaker {
     this.#options = options;
   }
 
-  /** A new image without content, sparse or allocated. */
+  /** A new image without content: empty, or with all the blocks of a thick volume. */
   async create(path: string, size: ImageSize): Promise<Descriptor> {
     const image = await createFile(this.#options.queue, path);
     try {
       await this.#allocate(image, size);
-      await resizeFile(this.#options.queue, image, size.sizeBytes);
       return image;
     } catch (error) {
       await image[Symbol.asyncDispose]();
@@ -56,10 +55,11 @@ export class ImageMaker {
     }
   }
 
-  /** Formats a new image, unless it is a block volume's. Durable. */
+  /** Gives a new image its size, and formats it unless it is a block volume's. Durable. */
   async complete(id: VolumeId, data: NewData, image: Descriptor): Promise<void> {
     const { blockSizeBytes, content } = data;
     const { path } = image;
+    const { queue } = this.#options;
     if (content.type === 'mount') {
       const request: TemplateRequest = {
         fsType: content.fsType,
@@ -68,8 +68,13 @@ export class ImageMaker {
         extraArguments: data.mkfsArguments,
       };
       await step('create/format', async () => {
-        if (!(await this.#fill(id, data, request, image))) await this.#format({ ...request, path });
+        // A clone has the size of its source.
+        if (await this.#fill(id, data, request, image)) return;
+        await resizeFile(queue, image, data.sizeBytes);
+        await this.#format({ ...request, path });
       });
+    } else {
+      await resizeFile(queue, image, data.sizeBytes);
     }
     await syncFile(this.#options.queue, image);
   }
