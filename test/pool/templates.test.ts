@@ -334,6 +334,21 @@ describe('the space of templates', () => {
     await second.close();
   });
 
+  test('GC04: volumes that became thick do not own what they share, after a restart neither', async () => {
+    using scratch = new Scratch('templates');
+    const first = await sharing(scratch);
+    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+      const { id } = await first.create(spec(name, 'btrfs'));
+      await first.modify(id, { provisioning: 'thick' });
+    }
+    const before = (await first.capacity()).availableBytes;
+    await first.close();
+    const second = await sharing(scratch);
+    const after = (await second.capacity()).availableBytes;
+    assert.ok(after < before + 2n * mebibyte, `${after} is more than ${before}`);
+    await second.close();
+  });
+
   test('a request at the same time as one is made does not get its space', async () => {
     using scratch = new Scratch('templates');
     const pool = await sharing(scratch, 1024n);

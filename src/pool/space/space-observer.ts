@@ -287,10 +287,13 @@ export class SpaceObserver {
     return isFresh && sharing !== 'anything' ? 'fresh' : sharing;
   }
 
-  /** What a volume may share that was there before, if nothing was ever cloned but templates. */
-  #sharingBefore({ content, provisioning }: VolumeRecord): Sharing {
+  /**
+   * What a volume may share that was there before, if nothing was ever cloned but templates. One that is thick may have
+   * become so, and shares what it shared.
+   */
+  #sharingBefore({ content }: VolumeRecord): Sharing {
     const isPossible = this.#sources.source.templates?.wereThere === true && content.type === 'mount';
-    return isPossible && provisioning === 'thin' ? 'template' : 'nothing';
+    return isPossible ? 'template' : 'nothing';
   }
 
   #allocatedBytes(path: string): Promise<bigint> {
