@@ -65,12 +65,11 @@ export class TreeSizes {
 
   async #sum(path: string): Promise<bigint> {
     let bytes = 0n;
-    const linked = new Set<bigint>();
     await using root = await openReadOnly(this.#queue, path);
+    // A file of several names has its share under each: to remember those already seen would take memory for millions.
     const add = async ({ status }: TreeEntry) => {
-      const isAgain = status.kind !== 'directory' && status.links > 1 && linked.has(status.inode);
-      if (status.kind !== 'directory' && status.links > 1) linked.add(status.inode);
-      if (!isAgain) bytes += status.allocatedBytes;
+      const names = status.kind === 'directory' ? 1n : BigInt(Math.max(1, status.links));
+      bytes += status.allocatedBytes / names;
     };
     await walkTree(this.#queue, root, add, this.#stop.signal);
     return bytes;

@@ -1,9 +1,11 @@
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { copyTree } from '../../../command/copy-tree.ts';
+import { CommandError } from '../../../command/run.ts';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { syncFilesystem } from '../../../kernel/file/filesystem.ts';
+import { ResourceExhausted } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
@@ -87,10 +89,25 @@ function cloneInto(parts: DirectoryParts, source: Recorded, draft: string, sizeB
       await refuseMountsInside(queue, from, source.record.id);
       // The limit comes last: of a source that is full, XFS has no room for the copy on its way, though it takes no more.
       await makeData(parts, draft, noLimit);
-      await programs.watch(() => copyTree(from, join(draft, 'data')));
+      await programs
+        .watch(() => copyTree(from, join(draft, 'data')))
+        .catch((error) => {
+          throw isOutOfSpace(error) ? noRoom(parts.name, source) : error;
+        });
       await projects?.limitIn(draft, sizeBytes);
       await using directory = await openReadOnly(queue, draft);
       await syncFilesystem(queue, directory);
     },
   };
+}
+
+/** cp(1) tells it in words: those of strerror(3), in the C locale. */
+function isOutOfSpace(error: unknown): boolean {
+  return error instanceof CommandError && /: (No space left on device|Disk quota exceeded)$/m.test(error.stderr);
+}
+
+function noRoom(poolName: string, { kind, record }: Recorded): ResourceExhausted {
+  return new ResourceExhausted(
+    `pool ${poolName} has no room for a copy of ${kind} ${record.id} (its filesystem is full): delete volumes or give it more space.`,
+  );
 }
