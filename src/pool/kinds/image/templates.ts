@@ -109,7 +109,6 @@ export class Templates implements TemplateSpace {
         await this.#giveUp(name, error);
         // A part may have been cloned.
         await resizeFile(queue, image, 0n);
-        await resizeFile(queue, image, request.sizeBytes);
       } else throw error;
       return false;
     }
