@@ -288,6 +288,17 @@ describe('the space of templates', () => {
     await pool.close();
   });
 
+  test('GC04: a new volume owns nothing of what it shares', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    const { availableBytes } = await pool.capacity();
+    for (let index = 0; index < 8; index++) await pool.create(spec(`v${index}`, 'btrfs'));
+    const promised = availableBytes - (await pool.capacity()).availableBytes;
+    const template = BigInt(statSync(templates(scratch)[0] ?? '').blocks) * 512n;
+    assert.ok(promised >= 8n * size + template - mebibyte, `${promised}`);
+    await pool.close();
+  });
+
   test('they go when their space is needed, before anything in the trash does', async () => {
     using scratch = new Scratch('templates');
     const pool = await sharing(scratch, 1024n, { undeleteSeconds: 3600 });

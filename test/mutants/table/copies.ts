@@ -9,6 +9,7 @@ const source = { file: 'src/pool/freeze/freeze-target.ts', killer: 'test/grpc/sn
 const ext4 = { file: 'src/pool/filesystem/ext4-identity.ts', killer: 'test/pool/ext4-identity.test.ts' } as const;
 const ext4Blocks = { ...ext4, file: 'src/pool/filesystem/ext4-superblock.ts' } as const;
 const xfs = { file: 'src/pool/filesystem/xfs-identity.ts', killer: 'test/pool/xfs-identity.test.ts' } as const;
+const templates = { file: 'src/pool/kinds/image/templates.ts', killer: 'test/pool/templates.test.ts' } as const;
 const xfsLog = { ...xfs, file: 'src/pool/filesystem/xfs-log.ts' } as const;
 
 /** Copies that are whole, and cuts at one instant. */
@@ -183,5 +184,50 @@ export const copyMutants: readonly Mutant[] = [
     text: '    bytes.readUInt32BE(at.operations) === 1 &&\n    bytes.readUInt8(dataStart + operationAt.client) === CLIENT_LOG &&\n    (bytes.readUInt8(dataStart + operationAt.flags) & UNMOUNT_TRANS) !== 0\n',
     replacement: '    true\n',
     only: 'cut while it is frozen',
+  },
+  {
+    name: 'a volume that is cloned from a template has a UUID of its own',
+    ...templates,
+    text: '    await writePieces(queue, image, template.renewal(newUuid()));\n',
+    replacement: '',
+    only: 'sixteen callers',
+  },
+  {
+    name: 'a template that an earlier driver has left is tried before it is used',
+    ...templates,
+    text: 'return { path, renewal: await this.#check(path, request) };',
+    replacement:
+      "const found = await renewalOf(this.#options.queue, { ...request, path });\n      if (found === undefined) throw new Error('none');\n      return { path, renewal: found };",
+    only: 'the next driver',
+  },
+  {
+    name: 'what another mkfs has made goes',
+    ...templates,
+    text: '&& !name.startsWith(current)',
+    replacement: '&& false',
+    only: 'what another mkfs',
+  },
+  {
+    name: 'templates go when their space is needed',
+    ...templates,
+    file: 'src/pool/space/space-ledger.ts',
+    text: '      if (await this.#observer.clearTemplates()) continue;\n',
+    replacement: '',
+    only: 'they go when their space is needed',
+  },
+  {
+    name: 'space is held while a template is made',
+    ...templates,
+    text: "    if (held === undefined) return 'no room';\n",
+    replacement: '',
+    only: 'they go when their space is needed',
+  },
+  {
+    name: 'what a new volume shares with a template it does not own',
+    ...templates,
+    file: 'src/pool/space/space-observer.ts',
+    text: "return isFresh && sharing !== 'anything' ? 'fresh' : sharing;",
+    replacement: 'return sharing;',
+    only: 'a new volume owns nothing',
   },
 ];
