@@ -75,6 +75,10 @@ const situations: Readonly<Record<string, { readonly make: (scratch: Scratch) =>
     },
     says: /is not empty and not a pool \(it has 'tmp\/letters'\)/,
   },
+  'a directory without the quota that it requires': {
+    make: (scratch) => `kind: directory, path: ${scratch.join('plain')}, quota: required`,
+    says: /enforces no project quota\. Mount it with prjquota/,
+  },
   "another pool's disk": {
     make: (scratch) => {
       const pool = { format: 1, id: randomUUID(), blockSizeBytes: 512, createdAt: new Date().toISOString() };

@@ -1,5 +1,7 @@
+import { dirname } from 'node:path';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
 import { seesReflink } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
@@ -11,14 +13,32 @@ import { lookInLocation } from '../../location/look.ts';
 import { Layout } from '../../records/layout.ts';
 import { type Finding, fail, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
 import type { DirectoryOptions } from './config.ts';
+import { noQuota } from './no-quota.ts';
 import { Projects } from './projects.ts';
 import { DirectorySpace } from './space.ts';
 import { directoryTraits } from './traits.ts';
 
-export function lookAtDirectoryPool(pool: Configured<DirectoryOptions>, request: LookRequest): Promise<PoolSight> {
+export async function lookAtDirectoryPool(
+  pool: Configured<DirectoryOptions>,
+  request: LookRequest,
+): Promise<PoolSight> {
   const location = { type: 'directory', path: pool.own.path } as const;
   const options = { ...request, poolName: pool.name, poolKind: 'directory', location };
-  return lookInLocation(options, (found) => readContents(pool, request, found));
+  const sight = await lookInLocation(options, (found) => readContents(pool, request, found));
+  const canBeMade =
+    sight.location.state !== 'absent' || pool.own.quota !== 'required' || (await hasQuota(pool, request));
+  if (canBeMade) return sight;
+  const advice = noQuota(pool.name, pool.own.path).message.replace(`pool ${pool.name}: `, '');
+  return { ...sight, location: { ...sight.location, state: 'broken', advice } };
+}
+
+/** Whether quota is enforced where the pool is to be made. */
+async function hasQuota({ own }: Configured<DirectoryOptions>, { queue }: LookRequest): Promise<boolean> {
+  await using directory = await openReadOnly(queue, own.path).catch((error) => {
+    if (!isErrno(error, 'ENOENT')) throw error;
+    return openReadOnly(queue, dirname(own.path));
+  });
+  return (await new ProjectQuota(queue, directory).state()).isEnforced;
 }
 
 async function readContents(
@@ -31,8 +51,8 @@ async function readContents(
   const place = await placeOf(queue, directory, root);
   const quota = new ProjectQuota(queue, directory);
   const { isEnforced } = await quota.state();
-  const hasQuota = pool.own.quota !== 'none' && isEnforced;
-  const projects = hasQuota ? await readProjects(queue, layout, quota, pool.name) : undefined;
+  const isUsed = pool.own.quota !== 'none' && isEnforced;
+  const projects = isUsed ? await readProjects(queue, layout, quota, pool.name) : undefined;
   const canShareBlocks = await seesReflink(queue, root);
   const reserve = { bytes: (await statusOf(queue, layout.reserve).catch(() => undefined))?.allocatedBytes ?? 0n };
   const source = new DirectorySpace({ queue, layout, projects, reserve, canShareBlocks: canShareBlocks === true });

@@ -4,7 +4,6 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
 import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
-import { FailedPrecondition } from '../../../volume/errors.ts';
 import type { Catalog } from '../../catalog/catalog.ts';
 import { type CatalogOptions, openCatalog } from '../../catalog/open.ts';
 import { openLocation } from '../../location/location.ts';
@@ -13,9 +12,10 @@ import { ReservedInodes } from '../../location/reserved-inodes.ts';
 import { ReservedSpace } from '../../location/reserved-space.ts';
 import { explainTrouble } from '../../location/trouble.ts';
 import { Layout } from '../../records/layout.ts';
-import { openPoolFile } from '../../records/pool-file.ts';
+import { openPoolFile, readPoolFile } from '../../records/pool-file.ts';
 import type { DirectoryOptions } from './config.ts';
 import { DirectoryBackend } from './directory-backend.ts';
+import { noQuota } from './no-quota.ts';
 import { Projects } from './projects.ts';
 
 export interface DirectoryPoolOptions extends CatalogOptions, DirectoryOptions {
@@ -50,6 +50,13 @@ async function openPool(options: DirectoryPoolOptions): Promise<Catalog> {
     // Mounts are known by what they show: a path without symbolic links.
     const layout = new Layout(await queue.run(() => realpath(location.root)));
     const root = held.use(await openReadOnly(queue, layout.root));
+    const quota = new ProjectQuota(queue, root);
+    const { isEnforced } = await quota.state();
+    if (options.quota === 'required' && !isEnforced) {
+      // Before anything is made: its disk may not be mounted. Of one that was there before, that is told first.
+      await readPoolFile({ queue, layout, poolName: name, dataDirectory, kind: 'directory' });
+      throw noQuota(name, layout.root);
+    }
     const syncs = new DirectorySync([layout.volumes, layout.trash]);
     held.defer(() => syncs.close());
     const poolFile = await openPoolFile({
@@ -60,9 +67,6 @@ async function openPool(options: DirectoryPoolOptions): Promise<Catalog> {
     const reserve = new ReservedSpace(layout.reserve, { inodes: new ReservedInodes(layout.inodes) });
     await reserve.acquire(queue);
     const place = await placeOf(queue, root, layout.root);
-    const quota = new ProjectQuota(queue, root);
-    const { isEnforced } = await quota.state();
-    if (options.quota === 'required' && !isEnforced) throw noQuota(name, layout.root);
     const hasQuota = options.quota !== 'none' && isEnforced;
     const notes = { queue, layout, quota, poolName: name, poolId: poolFile.id };
     const projects = hasQuota ? await Projects.read(notes) : undefined;
@@ -77,10 +81,4 @@ async function openPool(options: DirectoryPoolOptions): Promise<Catalog> {
     await held.disposeAsync();
     throw error;
   }
-}
-
-function noQuota(name: string, root: string): FailedPrecondition {
-  return new FailedPrecondition(
-    `pool ${name}: the filesystem of ${root} enforces no project quota. Mount it with prjquota (docs/directories.md), or set quota: whenAvailable.`,
-  );
 }
