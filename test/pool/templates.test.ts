@@ -132,6 +132,16 @@ describe('templates', () => {
     await pool.close();
   });
 
+  test('one with a superblock in each of very many groups is formatted each time', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    const mkfsArguments = ['-O', '^sparse_super,^resize_inode', '-g', '1024'];
+    const { id } = await pool.create(spec('many', 'ext4', { mkfsArguments }));
+    check('ext4', imageOf(scratch, id));
+    assert.deepEqual(templates(scratch), []);
+    await pool.close();
+  });
+
   test('a thick volume shares nothing', async () => {
     using scratch = new Scratch('templates');
     const pool = await sharing(scratch);

@@ -27,6 +27,9 @@ const mostBytesOfOne = 64n << 20n;
 /** What is held while one is made: mkfs takes more than is left in the end. */
 const neededBytes = 192n << 20n;
 
+/** Each is kept in memory. */
+const mostSuperblocks = 64;
+
 /** mkfs is not exchanged often, and what could not be made is not tried at each call. */
 const rememberedMs = 60_000;
 
@@ -207,6 +210,7 @@ export class Templates implements TemplateSpace {
     const { layout, queue } = this.#options;
     const renewal = await renewalOf(queue, { ...request, path });
     if (renewal === undefined) throw new Error('its UUID cannot be changed by writing');
+    if (renewal(newUuid()).length > mostSuperblocks) throw new Error('it has too many superblocks');
     const draft = layout.newTemplateDraft();
     try {
       await reflink(queue, path, draft);
