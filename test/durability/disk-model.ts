@@ -25,6 +25,7 @@ const never = -1;
 /**
  * What the disk is certain to have, told only from system calls (fsync(2), rename(2)):
  * - a file's content is on the disk once a sync of the file began after the last write had returned;
+ * - so it is once a sync of its whole filesystem began after that (syncfs(2));
  * - a directory entry is once a sync of the directory began after the change had returned.
  *
  * What is renamed to where it is relied upon must be on the disk before, with all that is in it: the rename may be
@@ -80,6 +81,12 @@ class DiskModel {
         node.syncedAt = Math.max(node.syncedAt, start);
         break;
       }
+      case 'sync-all':
+        for (const path of this.#below(event.path)) {
+          const node = this.#node(path);
+          node.syncedAt = Math.max(node.syncedAt, start);
+        }
+        break;
       case 'remove':
         this.#forget(event.path);
         this.#entry(event.path, end, 'remove');

@@ -16,7 +16,7 @@ export interface SystemCall {
 
 const traced = [
   'openat,openat2,creat,write,writev,pwrite64,pwritev,pwritev2,copy_file_range,sendfile,ftruncate,truncate,fallocate',
-  'ioctl,fsync,fdatasync,sync_file_range,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,link,linkat',
+  'ioctl,fsync,fdatasync,syncfs,sync_file_range,rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,link,linkat',
 ];
 
 /**
@@ -79,6 +79,11 @@ export function diskEvents(calls: readonly SystemCall[]): DiskEvent[] {
         case 'fdatasync': {
           const path = descriptorOf(args);
           if (path !== undefined) events.push({ ...at, kind: 'sync', path });
+          break;
+        }
+        case 'syncfs': {
+          const path = descriptorOf(args);
+          if (path !== undefined) events.push({ ...at, kind: 'sync-all', path });
           break;
         }
         // A second name: the first one goes a moment later.

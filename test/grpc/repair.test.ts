@@ -72,7 +72,10 @@ describe('a damaged filesystem in a pool that can clone', () => {
 
   test('xfs that the kernel refuses to mount', async () => {
     const volume = await used('needsrepair', xfs, 320n << 20n);
-    run('xfs_db', '-x', '-c', 'sb 0', '-c', 'write features_incompat 0x1b', imageOf(volume));
+    // NEEDSREPAIR, beside what it has.
+    const print = run('xfs_db', '-c', 'sb 0', '-c', 'print features_incompat', imageOf(volume));
+    const features = Number(/= (0x[0-9a-f]+)/.exec(print)?.[1]) | 0x10;
+    run('xfs_db', '-x', '-c', 'sb 0', '-c', `write features_incompat 0x${features.toString(16)}`, imageOf(volume));
     await volume.stage();
     await volume.publish();
     assert.equal(readFileSync(join(volume.target, 'data'), 'utf8'), 'kept');
