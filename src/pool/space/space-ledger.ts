@@ -102,6 +102,7 @@ export class SpaceLedger {
   async measure(): Promise<PoolCapacity> {
     // A request that needs it would wait for what is being unlinked; who only asks does not wait long.
     await withTimeout(patienceMs, this.#options.trash.drained());
+    await this.#observer.settle();
     await this.#holds.noteTaken();
     return this.#compute(await this.#observer.look('maps'));
   }
