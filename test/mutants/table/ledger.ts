@@ -226,8 +226,8 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'what is unlinked is free before space is refused',
     ...ledger,
-    text: '    await this.#observer.settle();\n',
-    replacement: '',
+    text: '    await this.#observer.settle();\n    for (let',
+    replacement: '    for (let',
     only: 'being unlinked is waited for',
   },
   {
