@@ -21,20 +21,21 @@ const readingMs = 5_000;
 export function httpServer({ answer, refuse, ...options }: HttpServerOptions): Server {
   // The host that it was asked by is of no interest, as everybody on this socket means this driver.
   const server = createServer({ ...options, requireHostHeader: false }, answer);
-  const answering = new WeakMap<Duplex, number>();
-  const count = (socket: Duplex, change: number) => answering.set(socket, (answering.get(socket) ?? 0) + change);
-  server.prependListener('request', (request, response) => {
-    count(request.socket, 1);
-    response.once('close', () => count(request.socket, -1));
-  });
+  const lastAnswer = new WeakMap<Duplex, ServerResponse>();
+  server.prependListener('request', (request, response) => lastAnswer.set(request.socket, response));
   server.on('checkExpectation', (request, response) => {
     // None is fulfilled, and none has to be known (RFC 9110, 10.1.1).
     server.emit('request', request, response);
   });
   const close = (socket: Duplex, problem: BadRequest) => {
     if (socket.writableEnded) return;
-    // In the middle of another answer nobody would understand it.
-    if (!socket.writable || (answering.get(socket) ?? 0) > 0) return void socket.destroy();
+    if (!socket.writable) return void socket.destroy();
+    const earlier = lastAnswer.get(socket);
+    if (earlier !== undefined && !earlier.closed) {
+      // What was well-formed before it gets its answer first, and nobody would understand two answers in one another.
+      earlier.once('close', () => close(socket, problem));
+      return;
+    }
     const { body, contentType } = refuse(problem);
     const head = [
       `HTTP/1.1 ${problem.status} ${statusWords[problem.status]}`,

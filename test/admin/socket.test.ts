@@ -122,6 +122,15 @@ describe("the operator's socket", () => {
     }
     assert.equal((await ask(socketOf(scratch), 'GET', '/v1/trash')).status, 200);
   });
+
+  test('a request gets its answer, whatever comes after it on the same connection', async () => {
+    using scratch = new Scratch('admin');
+    await using driver = await DriverProcess.start(scratch, { config: directoryPool(scratch) });
+    await driver.logged('listening for the operator');
+    const path = `/v1/volumes/vol-${'a'.repeat(26)}/holders`;
+    const answer = await say(socketOf(scratch), `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n\x1f\x86 no request`);
+    assert.match(answer, /^HTTP\/1\.1 404 .*"NOT_FOUND"/s);
+  });
 });
 
 /** All that is answered to these words, until the server closes. */
