@@ -20,6 +20,9 @@ needed_packages() {
   [ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || echo busybox-static
   command -v modprobe >/dev/null && command -v depmod >/dev/null || echo kmod
   command -v dmsetup >/dev/null || echo dmsetup
+  command -v lvm >/dev/null || echo lvm2
+  command -v thin_delta >/dev/null || echo thin-provisioning-tools
+  command -v cryptsetup >/dev/null || echo cryptsetup-bin
   command -v xz >/dev/null || echo xz-utils
   command -v setpriv >/dev/null || echo util-linux
 }
