@@ -55,7 +55,9 @@ export async function restoreCommand(
   } else {
     output.line(`${restored.id} (${printable(restored.name)}) is back in pool ${restored.pool}.`);
     if (restored.problem !== undefined) output.problem(restored.problem);
-    output.line(`If its PersistentVolume is gone too: holdfast export ${restored.id} --storage-class CLASS | kubectl create -f -`);
+    output.line(
+      `If its PersistentVolume is gone too: holdfast export ${restored.id} --storage-class CLASS | kubectl create -f -`,
+    );
   }
   return exitCodes.ok;
 }
