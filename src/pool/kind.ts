@@ -1,7 +1,7 @@
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
+import type { Backend } from './backend.ts';
 import type { PoolLog } from './log.ts';
-import type { Pool } from './pool.ts';
 import type { CommonKey, PoolSettings } from './settings.ts';
 import type { Finding, PoolPlace, PoolSight, Wanted } from './sight.ts';
 
@@ -20,8 +20,8 @@ export interface PoolKind<Own> {
   /** What such a pool takes for itself on this node: no other pool may be there. */
   claims(pool: Configured<Own>, dataDirectory: string): readonly Claim[];
 
-  /** Opens the pool and reconciles it with what a crash or a reboot left. */
-  open(pool: Configured<Own>, context: OpenContext): Promise<Pool>;
+  /** Opens the pool's storage: finds it, makes it if it may, and locks it. The catalog is opened over it (`open.ts`). */
+  open(pool: Configured<Own>, context: OpenContext): Promise<ReadyBackend>;
 
   /** Where the configuration alone says that it is: no disk is asked. */
   place(pool: Configured<Own>, dataDirectory: string): PoolPlace;
@@ -49,9 +49,16 @@ export interface OpenContext {
   /** How long to wait for another driver to let the pool go. */
   readonly lockTimeoutMs: number;
   /** Once aborted, nobody waits for the lock any more. */
-  readonly stopping: AbortSignal;
+  readonly stopping?: AbortSignal | undefined;
   readonly queue: DiskQueue;
   readonly log: PoolLog;
+}
+
+/** Storage that is open, and this driver's alone. */
+export interface ReadyBackend {
+  readonly backend: Backend;
+  /** What the log is to say of it beside the pool's name: its id, and where it is. */
+  readonly facts: Readonly<Record<string, unknown>>;
 }
 
 export interface LookRequest {

@@ -52,8 +52,11 @@ export function claimsOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDire
   return kinds[pool.kind].claims(pool, dataDirectory);
 }
 
-export function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, context: OpenContext): Promise<Pool> {
-  return kinds[pool.kind].open(pool, context);
+/** Opens the pool and reconciles it with what a crash or a reboot left. */
+export async function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, context: OpenContext): Promise<Pool> {
+  const { openOver } = await import('./open.ts');
+  const { path } = placeOf(pool, context.dataDirectory);
+  return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path });
 }
 
 /** Where the configuration alone says that the pool is: no disk is asked. */

@@ -10,12 +10,11 @@ import { type Listener, listen, newServer } from '../../src/csi/listener.ts';
 import { identityService } from '../../src/identity/service.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { nodeService } from '../../src/node/service.ts';
-import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { type PoolOpener, Pools } from '../../src/pool/pools.ts';
 import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { CallError, connectDriver, type DriverClient } from '../support/client.ts';
-import { openTestPool } from '../support/image-pool.ts';
+import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 
 export const nodeId = 'node-1';
@@ -25,7 +24,7 @@ export const gibibyte = 1n << 30n;
 
 export interface TestDriverOptions {
   /** The pools by name, the first one the default; without a location of its own a pool is a directory. */
-  readonly pools?: Readonly<Record<string, Partial<ImagePoolOptions>>>;
+  readonly pools?: Readonly<Record<string, ImageTestOptions>>;
   /** What pools without a location of their own lie in: a directory of the host, or XFS in a file, which shares blocks. */
   readonly locations?: 'directory' | 'file';
   readonly expansion?: Expansion;

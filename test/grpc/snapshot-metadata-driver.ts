@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import type { BlockMetadata, GetMetadataDeltaResponse } from '../../src/csi/generated/types.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
-import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Location } from '../../src/pool/location/location.ts';
 import type { VolumeSpec } from '../../src/pool/pool.ts';
 import { Pools } from '../../src/pool/pools.ts';
@@ -14,7 +13,7 @@ import { type SnapshotId, snapshotIdFor, type VolumeId } from '../../src/volume/
 import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import type { SnapshotRecord } from '../../src/volume/snapshot-record.ts';
 import type { DriverClient } from '../support/client.ts';
-import { openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { type ImageTestOptions, openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
 import { WireServer } from './wire-server.ts';
 
@@ -24,7 +23,7 @@ export const mebibyte = 1 << 20;
 /** What XFS allocates and shares. */
 export const blockBytes = 4096;
 
-export interface MetadataDriverOptions extends Partial<Omit<ImagePoolOptions, 'location'>> {
+export interface MetadataDriverOptions extends Omit<ImageTestOptions, 'location'> {
   readonly makeLocation?: (scratch: Scratch) => Location;
   /** As in pools that were made before disks of volumes had sectors of 4096 bytes. */
   readonly hasSmallSectors?: boolean;

@@ -1,36 +1,21 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs';
-import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
-import { type DirectoryPoolOptions, openDirectoryPool } from '../../src/pool/kinds/directory/open.ts';
+import { type DirectoryPoolOptions, openDirectoryBackend } from '../../src/pool/kinds/directory/open.ts';
+import { openOver } from '../../src/pool/open.ts';
 import type { Scratch } from './scratch.ts';
+import { type TestPoolOptions, testSettings } from './test-pool.ts';
 
-const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+export type DirectoryTestOptions = TestPoolOptions<DirectoryPoolOptions>;
 
 /** Opens the directory pool of a scratch directory. */
-export function openTestDirectories(scratch: Scratch, options: Partial<DirectoryPoolOptions> = {}): Promise<Catalog> {
-  return openDirectoryPool({
-    name: 'test',
-    path: scratch.join('pool'),
-    quota: 'whenAvailable',
-    dataDirectory: scratch.join('data'),
-    reserveBytes: undefined,
-    overcommit: 1,
-    defaultFilesystem: 'ext4',
-    undeleteSeconds: 0,
-    trimming: 'weekly',
-    lockTimeoutMs: 0,
-    queue: new DiskQueue('test', 4),
-    log: quiet,
-    ...options,
-  });
+export function openTestDirectories(scratch: Scratch, options: DirectoryTestOptions = {}): Promise<Catalog> {
+  const chosen = { ...testSettings(scratch), path: scratch.join('pool'), quota: 'whenAvailable', ...options } as const;
+  return openOver(() => openDirectoryBackend(chosen), chosen);
 }
 
 /** The same in an XFS of its own, whose files can share blocks. It is made and mounted at the first opening. */
-export function openTestDirectoriesOnXfs(
-  scratch: Scratch,
-  options: Partial<DirectoryPoolOptions> = {},
-): Promise<Catalog> {
+export function openTestDirectoriesOnXfs(scratch: Scratch, options: DirectoryTestOptions = {}): Promise<Catalog> {
   const [image, mountPoint] = [scratch.join('xfs.img'), scratch.join('xfs')];
   if (!existsSync(image)) {
     writeFileSync(image, '');

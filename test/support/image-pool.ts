@@ -1,33 +1,26 @@
-import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import type { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../src/kernel/file/file.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { ImageBackend } from '../../src/pool/kinds/image/image-backend.ts';
-import { type ImagePoolOptions, openImagePool } from '../../src/pool/kinds/image/open.ts';
+import { type ImagePoolOptions, openImageBackend } from '../../src/pool/kinds/image/open.ts';
 import { openLocation } from '../../src/pool/location/location.ts';
+import { configuredPlace } from '../../src/pool/location/place.ts';
 import { ReservedSpace } from '../../src/pool/location/reserved-space.ts';
+import { openOver } from '../../src/pool/open.ts';
 import type { VolumeSpec } from '../../src/pool/pool.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import type { Scratch } from './scratch.ts';
+import { type TestPoolOptions, testSettings } from './test-pool.ts';
 
-const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+export type ImageTestOptions = TestPoolOptions<ImagePoolOptions>;
 
 /** Opens the image pool of a scratch directory: a plain directory unless the options say otherwise. */
-export function openTestPool(scratch: Scratch, options: Partial<ImagePoolOptions> = {}): Promise<Catalog> {
-  return openImagePool({
-    name: 'test',
-    location: { type: 'directory', path: scratch.join('pool') },
-    dataDirectory: scratch.join('data'),
-    reserveBytes: undefined,
-    overcommit: 1,
-    defaultFilesystem: 'ext4',
-    undeleteSeconds: 0,
-    trimming: 'weekly',
-    lockTimeoutMs: 0,
-    queue: new DiskQueue('test', 4),
-    log: quiet,
-    ...options,
-  });
+export function openTestPool(scratch: Scratch, options: ImageTestOptions = {}): Promise<Catalog> {
+  const directory = { type: 'directory', path: scratch.join('pool') } as const;
+  const chosen = { ...testSettings(scratch), location: directory, ...options };
+  const { path } = configuredPlace(chosen.dataDirectory, chosen.name, chosen.location);
+  return openOver(() => openImageBackend(chosen), { ...chosen, path });
 }
 
 /** A small ext4 volume, or what the changes make of it. */
@@ -47,13 +40,14 @@ export function volumeSpec(name: string, changes: Partial<VolumeSpec> = {}): Vol
 
 /** The backend alone of a closed pool that `openTestPool` made. Its location stays locked by this process. */
 export async function openTestBackend(scratch: Scratch, queue: DiskQueue): Promise<ImageBackend> {
+  const settings = testSettings(scratch);
   const layout = new Layout(scratch.join('pool'));
   const location = await openLocation({
-    ...{ poolName: 'test', queue, lockTimeoutMs: 0, dataDirectory: scratch.join('data') },
+    ...{ ...settings, poolName: settings.name, queue },
     location: { type: 'directory', path: layout.root },
   });
   return new ImageBackend({
-    ...{ name: 'test', location, layout, queue, log: quiet, blockSizeBytes: 512 },
+    ...{ ...settings, location, layout, queue, blockSizeBytes: 512 },
     ...{ syncs: new DirectorySync(), reserve: new ReservedSpace(layout.reserve) },
     ...{ cloning: 'copy', changedBlocks: 'allocated', formatQueue: queue, templates: undefined },
   });

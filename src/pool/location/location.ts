@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
+import type { OpenContext } from '../kind.ts';
 import { makeBackingFile, removeDrafts } from './backing-file.ts';
 import { DiskFollower, growToFile } from './growth.ts';
 import { takeLock } from './lock.ts';
@@ -23,14 +24,10 @@ export type Location =
   /** A sparse file with XFS in it; its size, unless given, follows the disk that it lies on. */
   | { readonly type: 'file'; readonly path: string; readonly sizeBytes: bigint | undefined };
 
-export interface LocationOptions {
+/** Default locations, mount points and markers are in the `pools/` of the data directory. */
+export interface LocationOptions extends Omit<OpenContext, 'log'> {
   readonly poolName: string;
   readonly location: Location;
-  /** The driver's own directory: default locations, mount points and markers are in its `pools/`. */
-  readonly dataDirectory: string;
-  readonly lockTimeoutMs: number;
-  readonly stopping?: AbortSignal | undefined;
-  readonly queue: DiskQueue;
   readonly detachFromDead?: LocationMount['detachFromDead'];
 }
 

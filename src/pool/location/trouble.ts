@@ -28,7 +28,7 @@ export async function explainTrouble(error: unknown, trouble: Trouble): Promise<
   if (queue.closedFor !== undefined || !(isReadonly || isFull || isErrno(error, 'ENOENT'))) return error;
   const failed = error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : path;
   // What failed at a device, or at something that is open, says nothing of where that lies.
-  const place = [failed, path].find((each) => !/^\/(dev|proc)\//.test(each));
+  const place = [failed, path].find((each) => /^\/(?!dev\/|proc\/)/.test(each));
   const mount = place === undefined ? undefined : await mountOf(queue, place);
   if (mount === undefined) return error;
   if (isFull) return full(poolName, mount, await freeBytesAt(queue, mount.target));

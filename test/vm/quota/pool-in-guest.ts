@@ -13,14 +13,13 @@ import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { readProject, writeProject } from '../../../src/kernel/file/project-id.ts';
 import { ProjectQuota } from '../../../src/kernel/file/project-quota.ts';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
-import type { DirectoryPoolOptions } from '../../../src/pool/kinds/directory/open.ts';
 import { snapshotIdFor, type VolumeId } from '../../../src/volume/id.ts';
 import { describeDirectories } from '../../contract/directory-contract.ts';
 import { describeEphemeral } from '../../contract/ephemeral-contract.ts';
 import { describePool, specsOf } from '../../contract/pool-contract.ts';
 import { describeSnapshots } from '../../contract/snapshot-contract.ts';
 import { describeTrash, type PoolWithOptions } from '../../contract/trash-contract.ts';
-import { openTestDirectories } from '../../support/directory-pool.ts';
+import { type DirectoryTestOptions, openTestDirectories } from '../../support/directory-pool.ts';
 import { mounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
 
@@ -33,7 +32,7 @@ const queue = new DiskQueue('test', 4);
 for (const mountPoint of mountPoints) {
   const kind = `directory pool with quota, ${mountPoint}`;
   const pathFor = (scratch: Scratch) => join(mountPoint, basename(scratch.path));
-  const open = (scratch: Scratch, options: Partial<DirectoryPoolOptions> = {}) =>
+  const open = (scratch: Scratch, options: DirectoryTestOptions = {}) =>
     openTestDirectories(scratch, { path: pathFor(scratch), quota: 'required', ...options });
   const poolUnderTest: PoolWithOptions = { content, open };
   describePool(kind, poolUnderTest);
@@ -62,7 +61,7 @@ function projectOf(root: string, id: VolumeId): number {
 function describeQuota(
   kind: string,
   mountPoint: string,
-  open: (scratch: Scratch, options?: Partial<DirectoryPoolOptions>) => Promise<Catalog>,
+  open: (scratch: Scratch, options?: DirectoryTestOptions) => Promise<Catalog>,
 ): void {
   const rootOf = (pool: Catalog, id: VolumeId) =>
     pool.attach(id, { persistent: false }).then(async (attachment) => {
@@ -182,7 +181,7 @@ function describeQuota(
 
 function describeFullCopies(
   kind: string,
-  open: (scratch: Scratch, options?: Partial<DirectoryPoolOptions>) => Promise<Catalog>,
+  open: (scratch: Scratch, options?: DirectoryTestOptions) => Promise<Catalog>,
 ): void {
   test(`${kind}: a volume that is full is cloned and snapshotted, and its copies have their limits`, async () => {
     using scratch = new Scratch('quota');

@@ -9,9 +9,9 @@ export const directoryKind: PoolKind<DirectoryOptions> = {
   read: readDirectoryOptions,
   claims: ({ own }) => (own.path === '' ? [] : [{ type: 'directory', path: own.path, key: 'path' }]),
 
-  async open({ own, ...settings }, context) {
-    const { openDirectoryPool } = await import('./open.ts');
-    return openDirectoryPool({ ...settings, ...own, ...context });
+  async open({ name, own }, context) {
+    const { openDirectoryBackend } = await import('./open.ts');
+    return openDirectoryBackend({ ...context, ...own, name });
   },
 
   place: ({ name, own }, dataDirectory) => configuredPlace(dataDirectory, name, { type: 'directory', path: own.path }),

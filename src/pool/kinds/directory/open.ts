@@ -1,16 +1,13 @@
 import { realpath } from 'node:fs/promises';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
 import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
-import type { Catalog } from '../../catalog/catalog.ts';
-import { type CatalogOptions, openCatalog } from '../../catalog/open.ts';
+import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { openLocation } from '../../location/location.ts';
 import { canReflink } from '../../location/reflink.ts';
 import { ReservedInodes } from '../../location/reserved-inodes.ts';
 import { ReservedSpace } from '../../location/reserved-space.ts';
-import { explainTrouble } from '../../location/trouble.ts';
 import { Layout } from '../../records/layout.ts';
 import { openPoolFile, readPoolFile } from '../../records/pool-file.ts';
 import type { DirectoryOptions } from './config.ts';
@@ -18,31 +15,16 @@ import { DirectoryBackend } from './directory-backend.ts';
 import { noQuota } from './no-quota.ts';
 import { Projects } from './projects.ts';
 
-export interface DirectoryPoolOptions extends CatalogOptions, DirectoryOptions {
-  /** The driver's own directory, HOLDFAST_DATA. */
-  readonly dataDirectory: string;
-  /** How long to wait for another driver to let the pool go. */
-  readonly lockTimeoutMs: number;
-  /** Once aborted, nobody waits for the lock any more. */
-  readonly stopping?: AbortSignal | undefined;
-  readonly queue: DiskQueue;
+export interface DirectoryPoolOptions extends OpenContext, DirectoryOptions {
+  readonly name: string;
 }
 
 /** Trees that are copied at a time. */
 const copiesAtOnce = 2;
 
-/** Opens a pool of directories. Its filesystem is mounted by whoever it belongs to. */
-export async function openDirectoryPool(options: DirectoryPoolOptions): Promise<Catalog> {
-  const { name, path, queue } = options;
-  try {
-    return await openPool(options);
-  } catch (error) {
-    throw await explainTrouble(error, { queue, poolName: name, path });
-  }
-}
-
-async function openPool(options: DirectoryPoolOptions): Promise<Catalog> {
-  const { dataDirectory, log, name, path, queue } = options;
+/** Opens the storage of a pool of directories. Its filesystem is mounted by whoever it belongs to. */
+export async function openDirectoryBackend(options: DirectoryPoolOptions): Promise<ReadyBackend> {
+  const { dataDirectory, name, path, queue } = options;
   const held = new AsyncDisposableStack();
   try {
     const location = await openLocation({ ...options, location: { type: 'directory', path }, poolName: name });
@@ -73,10 +55,8 @@ async function openPool(options: DirectoryPoolOptions): Promise<Catalog> {
     const canShareBlocks = await reserve.withReserve(queue, () => canReflink(queue, layout.drafts));
     const programs = queue.beside('copy', copiesAtOnce);
     const parts = { name, queue, layout, syncs, reserve, place, projects, canShareBlocks, programs };
-    const pool = await openCatalog(new DirectoryBackend({ ...parts, held }), options);
-    const opened = { pool: name, pool_id: poolFile.id, root: layout.root, volumes: pool.volumeCount };
-    log.info({ ...opened, quota: hasQuota ? 'enforced' : 'none' }, 'pool opened');
-    return pool;
+    const facts = { pool_id: poolFile.id, root: layout.root, quota: hasQuota ? 'enforced' : 'none' };
+    return { backend: new DirectoryBackend({ ...parts, held }), facts };
   } catch (error) {
     await held.disposeAsync();
     throw error;

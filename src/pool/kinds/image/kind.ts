@@ -9,9 +9,9 @@ export const imageKind: PoolKind<ImageOptions> = {
   read: readImageOptions,
   claims: claimsOfImagePool,
 
-  async open({ own, ...settings }, context) {
-    const { openImagePool } = await import('./open.ts');
-    return openImagePool({ ...settings, ...own, ...context });
+  async open({ name, own }, context) {
+    const { openImageBackend } = await import('./open.ts');
+    return openImageBackend({ ...context, ...own, name });
   },
 
   place: ({ name, own }, dataDirectory) => configuredPlace(dataDirectory, name, own.location),
