@@ -24,3 +24,6 @@ export const frozen = new TypedChannel<{ readonly pool: string; readonly ms: num
 
 /** The image of a volume became smaller by so much, because its filesystem told what it has freed. */
 export const trimmed = new TypedChannel<{ readonly pool: string; readonly bytes: bigint }>('holdfast:trimmed');
+
+/** So much of what was deleted has been made zeros. */
+export const wiped = new TypedChannel<{ readonly pool: string; readonly bytes: bigint }>('holdfast:wiped');
