@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { frozen, leftovers, reconciled, trimmed } from '../pool/events.ts';
+import { frozen, leftovers, reconciled, trimmed, wiped } from '../pool/events.ts';
 import type { Pool, PoolUsage } from '../pool/pool.ts';
 import { type Pools, poolStates } from '../pool/pools.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
@@ -72,6 +72,10 @@ export class PoolMetrics {
         of: (use) => use.trash.usedBytes,
       },
       { gauge: gauge('trash_volumes', 'Deleted volumes that can be brought back.'), of: (use) => use.trash.volumes },
+      {
+        gauge: gauge('wiping_bytes', 'What is still to be wiped of deleted volumes before its place is free.'),
+        of: (use) => use.wipingBytes,
+      },
       { gauge: gauge('volumes', 'Volumes, inline ones too.'), of: (use) => use.volumes.length },
       { gauge: gauge('snapshots', 'Snapshots.'), of: (use) => use.snapshots },
       {
@@ -141,12 +145,20 @@ function countEvents(registry: Registry, poolNames: readonly string[]): void {
     labelNames: ['pool'],
     registers,
   });
+  const wipes = new Counter({
+    name: 'holdfast_pool_wiped_bytes_total',
+    help: 'What has been wiped of deleted volumes.',
+    labelNames: ['pool'],
+    registers,
+  });
   for (const pool of poolNames) {
     freezes.zero({ pool });
     trims.inc({ pool }, 0);
+    wipes.inc({ pool }, 0);
     for (const what of leftovers) cleaned.inc({ pool, what }, 0);
   }
   trimmed.subscribe(({ bytes, pool }) => trims.inc({ pool }, Number(bytes)));
+  wiped.subscribe(({ bytes, pool }) => wipes.inc({ pool }, Number(bytes)));
   frozen.subscribe(({ ms, pool }) => freezes.observe({ pool }, ms / 1000));
   reconciled.subscribe(({ count, pool, what }) => cleaned.inc({ pool, what }, count));
 }

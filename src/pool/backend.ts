@@ -18,6 +18,7 @@ import type {
   TrimOptions,
   VolumeSpec,
 } from './pool.ts';
+import type { WipeProgress } from './wipe/wiper.ts';
 
 /**
  * What a kind of pool writes; docs/kinds.md tells how. Everything else, the catalog does once for all kinds
@@ -164,6 +165,8 @@ export interface Provisioner {
   isMarked(ref: TrashRef): Promise<boolean>;
   /** Gone is fine. */
   destroy(ref: TrashRef, how: Destruction): Promise<void>;
+  /** It may take hours, as a disk is wiped: nothing else waits for it, and it takes care itself of how many run at a time. */
+  readonly destroysSlowly?: boolean;
 }
 
 export interface Removed {
@@ -177,6 +180,8 @@ export interface Destruction {
   readonly isNeeded: boolean;
   /** Others may share its blocks. */
   readonly isShared: boolean;
+  /** Aborted when the pool is closed: what is not destroyed by then, the next opening destroys. */
+  readonly signal: AbortSignal;
 }
 
 /** A clone on its way. */
@@ -286,6 +291,8 @@ export interface Extras {
     | undefined;
   readonly thickness?: Thickness | undefined;
   readonly repairer?: Repairer | undefined;
+  /** What is being wiped of what was deleted, or waits for it. */
+  readonly wipes?: (() => readonly WipeProgress[]) | undefined;
 }
 
 /** For kinds in which blocks can be taken before they are written. */

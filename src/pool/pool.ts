@@ -182,6 +182,8 @@ export interface PoolUsage {
   readonly volumes: readonly VolumeUsage[];
   readonly snapshots: number;
   readonly trash: { readonly volumes: number; readonly usedBytes: bigint };
+  /** What is still to be wiped of what was deleted. */
+  readonly wipingBytes: bigint;
   /** Volumes, snapshots and groups whose records cannot be read. */
   readonly damagedRecords: number;
 }

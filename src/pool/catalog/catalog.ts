@@ -234,6 +234,10 @@ export class Catalog implements Pool {
       })),
       snapshots: snapshotIndex.size,
       trash: { volumes: trash.entries().length, usedBytes: trashedBytes },
+      wipingBytes: (this.#backend.extras.wipes?.() ?? []).reduce(
+        (sum, each) => sum + each.totalBytes - each.doneBytes,
+        0n,
+      ),
       damagedRecords: index.damagedCount + snapshotIndex.damagedCount,
     };
   }

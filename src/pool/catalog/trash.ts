@@ -30,6 +30,9 @@ export class Trash {
   /** Whose time has ended, and that are not gone yet: nobody keeps them again, whatever mark they still have. */
   readonly #ending = new Set<TrashRef>();
   readonly #expiry: NodeJS.Timeout;
+  /** What takes long to destroy, under way: it is not in the line that others wait in. */
+  readonly #slow = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
   readonly #age: PoolAge;
   #notedMs = Number.NEGATIVE_INFINITY;
   #last: Promise<void> = Promise.resolve();
@@ -112,17 +115,17 @@ export class Trash {
     for (const entry of entries) {
       if (!this.#kept.has(entry.ref)) continue;
       await this.#unmark(entry);
-      this.#enqueue(entry.ref, () => this.#destroy(entry.ref, true));
+      this.#enqueueDestruction(entry.ref, true);
     }
     await this.drained();
   }
 
   /** Queues what nobody keeps, if there is anything. Never throws: what cannot be destroyed now is tried again at the next start. */
   destroy(ref: TrashRef | undefined): void {
-    if (ref !== undefined) this.#enqueue(ref, () => this.#destroy(ref));
+    if (ref !== undefined) this.#enqueueDestruction(ref);
   }
 
-  /** Resolves when everything queued so far is gone. */
+  /** Resolves when everything queued so far is gone, but for what takes long. */
   async drained(): Promise<void> {
     await this.#last;
   }
@@ -130,23 +133,38 @@ export class Trash {
   /** Leaves what is queued to the next opening of the pool. */
   abandon(): void {
     clearInterval(this.#expiry);
+    this.#closing.abort();
   }
 
   async close(): Promise<void> {
     clearInterval(this.#expiry);
     if (this.#kept.size > 0) await this.#noteAge();
     await this.drained();
+    this.#closing.abort();
+    await Promise.all(this.#slow);
   }
 
   #enqueue(ref: TrashRef, work: () => Promise<void>): void {
+    this.#last = this.#last.then(() => this.#try(ref, work));
+  }
+
+  #enqueueDestruction(ref: TrashRef, isNeeded = false): void {
+    const work = () => this.#destroy(ref, isNeeded);
+    if (this.#options.backend.provisioner.destroysSlowly === true) {
+      const destruction = this.#try(ref, work).finally(() => this.#slow.delete(destruction));
+      this.#slow.add(destruction);
+    } else {
+      this.#enqueue(ref, work);
+    }
+  }
+
+  async #try(ref: TrashRef, work: () => Promise<void>): Promise<void> {
     const { onError, queue } = this.#options;
-    this.#last = this.#last.then(async () => {
-      try {
-        await work();
-      } catch (error) {
-        if (queue.closedFor === undefined) onError(ref, error);
-      }
-    });
+    try {
+      await work();
+    } catch (error) {
+      if (queue.closedFor === undefined && !this.#closing.signal.aborted) onError(ref, error);
+    }
   }
 
   /**
@@ -188,7 +206,7 @@ export class Trash {
 
   /** @param isNeeded somebody waits for its space */
   async #destroy(ref: TrashRef, isNeeded = false): Promise<void> {
-    const how = { isNeeded, isShared: this.isShared(ref) };
+    const how = { isNeeded, isShared: this.isShared(ref), signal: this.#closing.signal };
     await step('remove/purge', () => this.#options.backend.provisioner.destroy(ref, how));
     this.#ending.delete(ref);
     this.onGone?.(ref);
@@ -203,7 +221,7 @@ export class Trash {
       this.#end(entry);
       this.#enqueue(entry.ref, async () => {
         await this.#unmark(entry);
-        await this.#destroy(entry.ref);
+        this.#enqueueDestruction(entry.ref);
       });
     }
   }

@@ -11,8 +11,32 @@ const creation = { file: 'src/pool/catalog/creation.ts', killer: 'test/pool/shor
 const volumes = { file: 'src/pool/catalog/volumes.ts', killer: 'test/pool/short-image.test.ts' } as const;
 const repair = { file: 'src/pool/catalog/repair.ts', killer: 'test/grpc/repair.test.ts' } as const;
 
+const wipe = { file: 'src/pool/wipe/wipe.ts', killer: 'test/pool/wipe.test.ts' } as const;
+
 /** What is deleted waits for its time, and comes back whole. */
 export const removalMutants: readonly Mutant[] = [
+  {
+    name: 'a wipe goes on where its last piece ended',
+    ...wipe,
+    text: 'offsetBytes: range.offsetBytes + doneBytes, lengthBytes',
+    replacement: 'offsetBytes: doneBytes, lengthBytes',
+  },
+  {
+    name: 'what a disk refuses for another reason than that it cannot is told',
+    ...wipe,
+    text: 'if (left.length === 1 || !isUnable(error)) throw error;',
+    replacement: 'if (left.length === 1) throw error;',
+    only: 'is told',
+  },
+  {
+    name: 'a pool that is closed ends what it destroys slowly',
+    ...trash,
+    text: `    this.#closing.abort();
+    await Promise.all(this.#slow);`,
+    replacement: '',
+    killer: 'test/pool/wipe.test.ts',
+    only: 'nobody waits for it',
+  },
   {
     name: 'a clock that is ahead ends no time in the trash',
     ...age,
@@ -109,9 +133,9 @@ export const removalMutants: readonly Mutant[] = [
     name: 'what goes for its space has its mark off before anything of it goes',
     ...trash,
     text: `      await this.#unmark(entry);
-      this.#enqueue(entry.ref`,
+      this.#enqueueDestruction(entry.ref`,
     replacement: `      this.forget(entry);
-      this.#enqueue(entry.ref`,
+      this.#enqueueDestruction(entry.ref`,
     killer: 'test/pool/trash-purge.test.ts',
     only: 'cannot note that it begins',
   },
