@@ -142,8 +142,8 @@ function nodeContext({
   targetRoots,
 }: NodeOptions): NodeContext {
   let notes: Promise<Notes> | undefined;
-  const lateRemovals = new LateRemovals(pools, objects);
-  lateRemovals.resume(queue);
+  const lateRemovals = new LateRemovals(pools, objects, queue);
+  lateRemovals.resume();
   return {
     pools,
     queue,

@@ -210,7 +210,10 @@ export interface Attacher {
   attached(id: VolumeId): Promise<Attached[]>;
   /** What keeps the volume in use: what is about to go gets a moment. */
   inUse(id: VolumeId): Promise<readonly Attached[]>;
-  /** What is no longer this pool's is left alone. */
+  /**
+   * Nothing of it is mounted in this mount namespace. If somebody has it open all the same, it goes with its last user, or
+   * stays for a later call: that is no error. What is no longer this pool's is left alone.
+   */
   detach(attached: Attached): Promise<void>;
   /** Known to the records or not. */
   volumeSeen(seen: Seen): Promise<SeenVolume | undefined>;

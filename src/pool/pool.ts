@@ -25,6 +25,8 @@ export interface Traits {
   /** What it can tell of snapshots without reading them. allocated: what holds data. delta: also what changed. */
   readonly changedBlocks: 'allocated' | 'delta' | 'none';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };
+  /** What becomes of a device when its volume is unmounted. automatic: it goes with its last user. explicit: `detach`. */
+  readonly detaching: 'automatic' | 'explicit';
 }
 
 /** A volume to be made; every field is checked and final. */
@@ -89,7 +91,7 @@ export interface ChangedRangesRequest {
 
 /** A device of a volume, as the kernel knows it. */
 export interface AttachedDevice {
-  /** The device's node, e.g. `/dev/loop3`. */
+  /** The device's node, by the kernel's own name, as in /sys: `/dev/loop3`, `/dev/dm-2`. */
   readonly devicePath: string;
   readonly device: DeviceNumber;
   readonly readonly: boolean;
@@ -111,7 +113,7 @@ export type Attached =
 interface Held {
   /**
    * Lets go of what kept the volume reachable while nothing used it. Call it once the volume is mounted (then the last
-   * unmount ends it) or when the work failed (then it ends at once).
+   * unmount ends it) or when the work failed (then it ends at once), unless only `detach` ends it (`Traits.detaching`).
    */
   release(): Promise<void>;
 }
@@ -299,12 +301,12 @@ export interface Pool {
 
   /**
    * Makes the volume reachable on this node; in the same way again if it already is.
-   * `persistent`: it stays so until `detach`; otherwise until its last user goes.
+   * `persistent`: it stays so until `detach`; otherwise until its last user goes, or until `detach` (`Traits.detaching`).
    */
   attach(id: VolumeId, options: { readonly persistent: boolean }): Promise<Attachment>;
   /** How the volume is reachable on this node now. */
   attached(id: VolumeId): Promise<Attached[]>;
-  /** Undoes a persistent attach; what is no longer this pool's is left alone. */
+  /** Undoes an attach that does not end by itself; what is no longer this pool's is left alone. */
   detach(attached: Attached): Promise<void>;
   /** Which of this pool's volumes it is that is seen, known to the records or not. */
   volumeSeen(seen: Seen): Promise<SeenVolume | undefined>;

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { attachDevice, attachedDevices } from '../../src/pool/attached-device.ts';
+import type { Traits } from '../../src/pool/pool.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { snapshotIdFor, volumeIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
@@ -15,19 +16,23 @@ import { seenAs } from '../support/seen-device.ts';
 const mebibyte = 1n << 20n;
 
 /** On XFS, where files share blocks. */
-function open(scratch: Scratch) {
+function open(scratch: Scratch, detaching: Traits['detaching'] = 'automatic') {
   return openTestPool(scratch, {
     location: { type: 'file', path: scratch.join('pool.img'), sizeBytes: 4n << 30n },
-    layers: [(backend) => withHeader(backend, undefined)],
+    layers: [(backend) => withHeader(backend, detaching)],
   });
 }
 
 describe('a backend over another backend', () => {
-  for (const fsType of ['ext4', 'xfs'] as const) {
-    test(`has a header of its own, and ${fsType} volumes that keep their data, also in snapshots and clones`, async () => {
+  for (const [fsType, detaching] of [
+    ['ext4', 'automatic'],
+    ['xfs', 'automatic'],
+    ['ext4', 'explicit'],
+  ] as const) {
+    test(`has a header of its own, and ${fsType} volumes that keep their data, also in snapshots and clones; it is detached: ${detaching}`, async () => {
       using scratch = new Scratch('layer');
       const bytes = randomBytes(1 << 20);
-      const pool = await open(scratch);
+      const pool = await open(scratch, detaching);
       const spec = volumeSpec('layered', { sizeBytes: 320n * mebibyte, content: { type: 'mount', fsType } });
       await pool.create(spec);
       await withMounted(pool, spec.id, scratch, (path) => writeFileSync(`${path}/file`, bytes));
@@ -38,7 +43,7 @@ describe('a backend over another backend', () => {
       await pool.create(clone, { type: 'snapshot', id: snapshotId });
       await pool.remove(spec.id);
       await pool.close();
-      const again = await open(scratch);
+      const again = await open(scratch, detaching);
       await withMounted(again, clone.id, scratch, (path) => assert.ok(readFileSync(`${path}/file`).equals(bytes)));
       await eventually(async () => assert.deepEqual(await again.attached(clone.id), []));
       await again.close();

@@ -2,8 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 import { format } from '../../src/command/mkfs.ts';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
+import { mountsOf } from '../../src/pool/attached-mounts.ts';
 import type { Attacher, Backend, Draft, Layer, NewData, Provisioner, Recorded } from '../../src/pool/backend.ts';
-import type { Attached, Attachment } from '../../src/pool/pool.ts';
+import type { Attached, Attachment, Traits } from '../../src/pool/pool.ts';
 import { DataLoss, InternalError } from '../../src/volume/errors.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import { attachedLoopOver, type LoopSeen } from './loop-over.ts';
@@ -24,11 +26,12 @@ function belowRecorded(object: Recorded): Recorded {
 
 /**
  * The shape of an encryption: a header of its own at the beginning of the data, and another device over that which the
- * backend below shows.
+ * backend below shows. It goes by itself, or does not.
  */
-export const withHeader: Layer<undefined> = (inner) => {
+export const withHeader: Layer<Traits['detaching']> = (inner, detaching) => {
   const { provisioner, snapshotter } = inner;
   return over<Backend>(inner, {
+    traits: { ...inner.traits, detaching },
     provisioner: over<Provisioner>(provisioner, {
       draft: (id, options) => {
         const draft = provisioner.draft(id, options);
@@ -62,7 +65,7 @@ export const withHeader: Layer<undefined> = (inner) => {
         });
       },
     },
-    attacher: overDevices(inner),
+    attacher: overDevices(inner, detaching),
     extras: {},
   });
 };
@@ -93,14 +96,31 @@ function attachOver(devicePath: string, blockSizeBytes: number): string {
   return execFileSync('losetup', ['--find', '--show', ...options, devicePath], { encoding: 'utf8' }).trim();
 }
 
-function overDevices({ attacher, queue }: Backend): Attacher {
+function overDevices({ attacher, queue }: Backend, detaching: Traits['detaching']): Attacher {
   const upperOf = async (lower: Attached): Promise<LoopSeen[]> =>
     lower.kind === 'device' ? attachedLoopOver(queue, lower.devicePath) : [];
   const attached = async (id: VolumeId): Promise<Attached[]> => {
     const lower = await attacher.attached(id);
     return (await Promise.all(lower.map(upperOf))).flat().map((upper) => ({ kind: 'device', ...upper }));
   };
+  const all = async (): Promise<Attached[]> => {
+    const uppers = (await Promise.all((await attacher.all()).map(upperOf))).flat();
+    return uppers.map((each) => ({ kind: 'device', ...each }));
+  };
+  const detach = async (upper: Attached): Promise<VolumeId | undefined> => {
+    if (upper.kind !== 'device') return undefined;
+    for (const lower of await attacher.all()) {
+      if (!(await upperOf(lower)).some(({ devicePath }) => devicePath === upper.devicePath)) continue;
+      const device = lower.kind === 'device' ? lower.device : undefined;
+      const seen = await attacher.volumeSeen({ device, mount: undefined });
+      execFileSync('losetup', ['--detach', upper.devicePath]);
+      await attacher.detach(lower);
+      return seen?.id;
+    }
+    return undefined;
+  };
   const own: Partial<Attacher> = {
+    all,
     attached,
     async attach(record, options): Promise<Attachment> {
       const lower = await attacher.attach(below(record), options);
@@ -111,7 +131,8 @@ function overDevices({ attacher, queue }: Backend): Attacher {
       if (upper === undefined) throw new InternalError(`${devicePath} is gone`);
       const descriptor = await openReadOnly(queue, devicePath);
       // While it is open it only gets the mark that it goes with its last user.
-      if (!options.persistent && found === undefined) execFileSync('losetup', ['--detach', devicePath]);
+      const goesByItself = detaching === 'automatic' && !options.persistent;
+      if (goesByItself && found === undefined) execFileSync('losetup', ['--detach', devicePath]);
       await lower.release();
       return { kind: 'device', ...upper, descriptor, release: () => descriptor[Symbol.asyncDispose]() };
     },
@@ -120,12 +141,17 @@ function overDevices({ attacher, queue }: Backend): Attacher {
       return upper.length > 0 ? upper : attacher.inUse(id);
     },
     async detach(upper) {
-      if (upper.kind !== 'device') return;
-      for (const lower of await attacher.all()) {
-        if (!(await upperOf(lower)).some(({ devicePath }) => devicePath === upper.devicePath)) continue;
-        execFileSync('losetup', ['--detach', upper.devicePath]);
-        await attacher.detach(lower);
+      await detach(upper);
+    },
+    async detachOrphans() {
+      const table = await readMountTable(queue);
+      const orphans: VolumeId[] = [];
+      for (const upper of await all()) {
+        if (table.some(await mountsOf(queue, [upper], table))) continue;
+        const id = await detach(upper);
+        if (id !== undefined) orphans.push(id);
       }
+      return orphans;
     },
     async volumeSeen(seen) {
       for (const lower of await attacher.all()) {
@@ -133,11 +159,6 @@ function overDevices({ attacher, queue }: Backend): Attacher {
         if (isOver && lower.kind === 'device') return attacher.volumeSeen({ ...seen, device: lower.device });
       }
       return undefined;
-    },
-    async all() {
-      return (await Promise.all((await attacher.all()).map(upperOf)))
-        .flat()
-        .map((each) => ({ kind: 'device', ...each }));
     },
     async grown(id) {
       await attacher.grown(id);

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { openDirectory } from '../../src/kernel/file/path.ts';
 import { mountFilesystem, unmount } from '../../src/kernel/mount/mount.ts';
+import { detachUnmounted } from '../../src/node/detach.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
@@ -55,7 +56,11 @@ export async function mountedDevice(pool: Pool, id: VolumeId, scratch: Scratch):
   } finally {
     await attachment.release();
   }
-  return { path, devicePath: attachment.devicePath, [Symbol.asyncDispose]: () => unmount(pool.queue, path) };
+  const undo = async () => {
+    await unmount(pool.queue, path);
+    await detachUnmounted(pool.queue, pool, id);
+  };
+  return { path, devicePath: attachment.devicePath, [Symbol.asyncDispose]: undo };
 }
 
 export async function withMounted(

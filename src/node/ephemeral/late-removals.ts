@@ -1,10 +1,9 @@
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { readMountTable } from '../../kernel/mount/mount-table.ts';
-import { mountsOf } from '../../pool/attached-mounts.ts';
 import type { Pool } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { ObjectQueue } from '../../volume/object-queue.ts';
+import { isSeenHere, removeUnmounted } from './unmounted.ts';
 
 const firstPauseMs = 1_000;
 const longestPauseMs = 60_000;
@@ -17,11 +16,13 @@ const longestPauseMs = 60_000;
 export class LateRemovals {
   readonly #pools: Pools;
   readonly #objects: ObjectQueue;
+  readonly #queue: DiskQueue;
   readonly #waiting = new Set<VolumeId>();
 
-  constructor(pools: Pools, objects: ObjectQueue) {
+  constructor(pools: Pools, objects: ObjectQueue, queue: DiskQueue) {
     this.#pools = pools;
     this.#objects = objects;
+    this.#queue = queue;
   }
 
   add(id: VolumeId): void {
@@ -36,24 +37,24 @@ export class LateRemovals {
   }
 
   /** Finds what a driver before this one has left, once the pools are open. */
-  resume(queue: DiskQueue): void {
-    const look = () => (this.#pools.ready() ? void this.#find(queue) : this.resume(queue));
+  resume(): void {
+    const look = () => (this.#pools.ready() ? void this.#find() : this.resume());
     setTimeout(look, firstPauseMs).unref();
   }
 
-  async #find(queue: DiskQueue): Promise<void> {
+  async #find(): Promise<void> {
     for (const pool of this.#pools.all()) {
       // A pool that cannot tell now has a start before it.
       const { volumes } = await pool.usage().catch(() => ({ volumes: [] }));
       const ephemeral = volumes.filter(({ record }) => record.ephemeral !== undefined);
-      for (const { record } of ephemeral) await this.#addUnlessSeen(queue, pool, record.id);
+      for (const { record } of ephemeral) await this.#addUnlessSeen(pool, record.id);
     }
   }
 
-  async #addUnlessSeen(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<void> {
+  async #addUnlessSeen(pool: Pool, id: VolumeId): Promise<void> {
     try {
       await this.#objects.claim([{ object: id }], 'a look at what is left', async () => {
-        if (!(await isSeenHere(queue, pool, id))) this.add(id);
+        if (!(await isSeenHere(this.#queue, pool, id))) this.add(id);
       });
     } catch {
       // A call is at work on it, and will do what is right.
@@ -69,7 +70,7 @@ export class LateRemovals {
       await this.#objects.claim([{ object: id }], 'a removal', async () => {
         if (!this.#waiting.has(id)) return;
         const found = await this.#pools.findEphemeral(id);
-        await found?.pool.remove(id);
+        if (found !== undefined) await removeUnmounted(this.#queue, found.pool, id);
         this.#waiting.delete(id);
       });
     } catch {
@@ -77,11 +78,4 @@ export class LateRemovals {
       this.#later(id, Math.min(2 * pauseMs, longestPauseMs));
     }
   }
-}
-
-/** Whether anything of the volume is mounted in this mount namespace. */
-export async function isSeenHere(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<boolean> {
-  const attached = await pool.attached(id);
-  const table = await readMountTable(queue);
-  return table.some(await mountsOf(queue, attached, table));
 }

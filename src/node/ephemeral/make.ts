@@ -16,6 +16,7 @@ import { explainMountFailure } from '../mount/mount-volume.ts';
 import type { PathHandle, Place } from '../path/path-handle.ts';
 import { withTarget } from '../publish/bind-target.ts';
 import { inTurn } from './git-turns.ts';
+import { removeUnmounted } from './unmounted.ts';
 
 /** Where and how a new volume is to be seen, and what is to be in it. */
 export interface Making {
@@ -46,7 +47,7 @@ export async function makeAt(queue: DiskQueue, pool: Pool, spec: VolumeSpec, mak
     }
   } catch (error) {
     // What cannot be removed now goes with the next publish or unpublish, or when the pool is opened next.
-    await pool.remove(spec.id).catch(() => undefined);
+    await removeUnmounted(queue, pool, spec.id).catch(() => undefined);
     throw error;
   }
 }

@@ -11,6 +11,7 @@ import { planEphemeral } from '../plan.ts';
 import { missingParent } from '../publish/bind-target.ts';
 import { makeAt } from './make.ts';
 import { type EphemeralRequest, isSameRequest } from './request.ts';
+import { removeUnmounted } from './unmounted.ts';
 
 /**
  * NodePublishVolume of a pod's inline volume: it is made, filled and mounted in one call. A volume that is mounted is
@@ -39,7 +40,7 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
   });
   if (plan === 'nothing') return;
   // Refused if it is in use: then it is mounted at another target, or somebody elsewhere still has it.
-  await existing?.pool.remove(volumeId);
+  if (existing !== undefined) await removeUnmounted(context.queue, existing.pool, volumeId);
   context.lateRemovals.drop(volumeId);
   await makeAt(context.queue, pool, specFor(request, pool, notes), {
     place,

@@ -2,7 +2,7 @@ import type { FoundVolume } from '../../pool/pools.ts';
 import { FailedPrecondition, HoldfastError, Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { NodeContext } from '../context.ts';
-import { isSeenHere } from './late-removals.ts';
+import { isSeenHere, removeUnmounted } from './unmounted.ts';
 
 /**
  * Removes the volume, as the end of its unpublish. In a pool that could not be opened it goes when that is opened, for
@@ -19,7 +19,7 @@ export async function removeEphemeral(context: NodeContext, id: VolumeId): Promi
 /** What nobody sees here any more is unpublished, whoever has it elsewhere: a pod need not wait for that to end. */
 async function removeNowOrLater(context: NodeContext, { pool }: FoundVolume, id: VolumeId): Promise<void> {
   try {
-    await pool.remove(id);
+    await removeUnmounted(context.queue, pool, id);
   } catch (error) {
     if (!(error instanceof FailedPrecondition) || (await isSeenHere(context.queue, pool, id))) throw error;
     context.lateRemovals.add(id);

@@ -16,6 +16,7 @@ import { DataLoss, type HoldfastError, InternalError, InvalidArgument, Unavailab
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
+import { detachUnmounted } from '../detach.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
 import type { FilesystemParameter, WantedAttributes } from './mount-options.ts';
 import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize } from './superblock.ts';
@@ -88,6 +89,8 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome>
   } catch (error) {
     const explained = await explainMountFailure(error, queue, mount, attachment);
     await attachment.release();
+    // If this fails it is done by the next try, or when the pool is opened next.
+    await detachUnmounted(queue, pool, volumeId).catch(() => undefined);
     throw explained;
   }
 }

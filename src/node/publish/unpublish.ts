@@ -4,6 +4,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
+import { detachUnseen } from '../detach.ts';
 import { removeEphemeral } from '../ephemeral/remove.ts';
 import { findIfPossible } from '../find.ts';
 import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';
@@ -12,7 +13,6 @@ import type { Observation } from '../path/observe.ts';
 import { openPlace, type Place } from '../path/path-handle.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planUnpublish, type UnpublishPlan } from '../plan.ts';
-import { detachUnseen } from '../stage/device.ts';
 import { removeTarget } from './bind-target.ts';
 
 /** An unpublish, of a volume that nobody may know any more (UP05). */

@@ -3,14 +3,13 @@ import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../../kernel/file/path.ts';
 import { bindMount, unmountAt } from '../../kernel/mount/mount.ts';
-import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import { attachDevice } from '../../pool/attached-device.ts';
-import { mountsOf } from '../../pool/attached-mounts.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { Aborted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
+import { detachUnseen } from '../detach.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 
 /** Opens the node of a device, to be shown elsewhere. */
@@ -51,17 +50,4 @@ export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceS
     throw error;
   }
   await attachment.release();
-}
-
-/**
- * Detaches devices of a block volume that can be seen nowhere any more. A crash may have left one between its last
- * unmount and its detach; earlier versions made a second one for read-only targets.
- */
-export async function detachUnseen(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<void> {
-  const attached = await pool.attached(id);
-  if (attached.length === 0) return;
-  const table = await readMountTable(queue);
-  for (const each of attached) {
-    if (!table.some(await mountsOf(queue, [each], table))) await pool.detach(each);
-  }
 }

@@ -4,12 +4,14 @@ import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
 import { attachedDevices } from '../../pool/attached-device.ts';
 import { mountsOf } from '../../pool/attached-mounts.ts';
+import type { Pool } from '../../pool/pool.ts';
 import type { OwnedVolume } from '../../pool/pools.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
+import { detachUnmounted, detachUnseen } from '../detach.ts';
 import { findIfPossible } from '../find.ts';
 import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';
 import type { Notes } from '../notes.ts';
@@ -18,7 +20,6 @@ import type { LazyMountTable, Mounted } from '../path/observe.ts';
 import { openPlace, openPlaceIn, type Place } from '../path/path-handle.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planUnstage } from '../plan.ts';
-import { detachUnseen } from './device.ts';
 
 /** An unstage, of a volume that nobody may know any more (US04). */
 export interface UnstageRequest {
@@ -55,7 +56,11 @@ async function optionsThatLiveOn(context: NodeContext, id: VolumeId, notes: Note
 
 async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
   using place = await openPlace(context.queue, staging);
-  return place !== undefined && (await unmountStaged(context, place, staging.path, id, 'mount')).unmounted.length > 0;
+  if (place === undefined) return false;
+  const { unmounted } = await unmountStaged(context, place, staging.path, id, 'mount');
+  const pool = poolOf(unmounted);
+  if (pool !== undefined) await detachUnmounted(context.queue, pool, id);
+  return unmounted.length > 0;
 }
 
 async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
@@ -65,9 +70,13 @@ async function unstageDevice(context: NodeContext, staging: TargetPath, id: Volu
   if (place === undefined || directory?.kind !== 'directory' || directory.isMountRoot) return false;
   const { last, unmounted } = await unmountStaged(context, place, staging.path, id, 'block');
   if (last.occupant.kind === 'file') await removeStagedFile(context, place, last.occupant.isEmpty);
-  const pool = unmounted.find(({ mounted }) => mounted?.owner?.pool !== undefined)?.mounted?.owner?.pool;
+  const pool = poolOf(unmounted);
   if (pool !== undefined) await detachUnseen(context.queue, pool, id);
   return pool !== undefined;
+}
+
+function poolOf(unmounted: Unmounted['unmounted']): Pool | undefined {
+  return unmounted.find(({ mounted }) => mounted?.owner?.pool !== undefined)?.mounted?.owner?.pool;
 }
 
 /** @param access what is staged in this way; the other was put there by something else, and is for that to undo */
@@ -131,5 +140,6 @@ async function tidyUp(context: NodeContext, id: VolumeId, path: string): Promise
   const table = await readMountTable(context.queue);
   const publishedAt = otherPaths(table, await mountsOf(context.queue, attached, table), {});
   planUnstage({ volumeId: id, path, at: { kind: 'nothing' }, publishedAt });
-  if (record.content.type === 'block') await detachUnseen(context.queue, pool, id);
+  const detach = record.content.type === 'block' ? detachUnseen : detachUnmounted;
+  await detach(context.queue, pool, id);
 }

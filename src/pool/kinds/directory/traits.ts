@@ -9,5 +9,6 @@ export function directoryTraits(canShareBlocks: boolean): Traits {
     snapshots: canShareBlocks ? 'copy' : 'none',
     changedBlocks: 'none',
     expansion: { online: true, offline: true },
+    detaching: 'automatic',
   };
 }

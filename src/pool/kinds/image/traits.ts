@@ -9,4 +9,5 @@ export const imageTraits = {
   filesystems: filesystemTypes,
   provisioning: provisionings,
   expansion: { online: true, offline: true },
+  detaching: 'automatic',
 } as const satisfies Partial<Traits>;
