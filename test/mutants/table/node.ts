@@ -8,6 +8,7 @@ const show = { file: 'src/node/publish/bind-target.ts', killer: 'test/grpc/node-
 const publish = { file: 'src/node/publish/publish.ts', killer: 'test/grpc/node-publish.test.ts' } as const;
 const unstage = { file: 'src/node/stage/unstage.ts', killer: 'test/grpc/node-unstage.test.ts' } as const;
 const block = { file: 'src/node/stage/device.ts', killer: 'test/grpc/node-block.test.ts' } as const;
+const detach = 'test/grpc/node-detach.test.ts';
 const expand = { file: 'src/node/expand.ts', killer: 'test/grpc/node-expand.test.ts' } as const;
 const attachment = { file: 'src/node/publish/publication.ts', killer: 'test/grpc/publish.test.ts' } as const;
 const controller = { file: 'src/controller/publication/publish.ts', killer: 'test/grpc/publish.test.ts' } as const;
@@ -200,6 +201,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device that is seen somewhere stays',
     ...block,
+    file: 'src/node/detach.ts',
     text: 'if (!table.some(await mountsOf(queue, [each], table))) await',
     replacement: 'if (table.length > 0) await',
     only: 'PB06, PB09',
@@ -207,9 +209,42 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device that nobody sees goes',
     ...block,
+    file: 'src/node/detach.ts',
     text: 'if (!table.some(await mountsOf(queue, [each], table))) await',
     replacement: 'if (table.length < 0) await',
     only: 'US05: leaves the directory',
+  },
+  {
+    name: 'a device that does not go by itself is detached by the unstage',
+    ...unstage,
+    killer: detach,
+    text: '  if (pool !== undefined) await detachUnmounted(context.queue, pool, id);\n',
+    replacement: '',
+    only: 'US05: is detached by the unstage of its ext4',
+  },
+  {
+    name: 'a device that does not go by itself is detached after a crash, by the next unstage',
+    ...unstage,
+    killer: detach,
+    text: "record.content.type === 'block' ? detachUnseen : detachUnmounted;\n  await detach(",
+    replacement: "record.content.type === 'block' ? detachUnseen : detachUnmounted;\n  if (false) await detach(",
+    only: 'T04: is detached by the next unstage',
+  },
+  {
+    name: 'a device that does not go by itself is detached when its volume cannot be mounted',
+    ...mountVolume,
+    killer: detach,
+    text: '    await detachUnmounted(queue, pool, volumeId).catch(() => undefined);\n',
+    replacement: '',
+    only: 'is detached when the volume cannot be mounted',
+  },
+  {
+    name: 'a device that does not go by itself is detached before an inline volume is removed',
+    file: 'src/node/ephemeral/unmounted.ts',
+    killer: detach,
+    text: '  await detachUnmounted(queue, pool, id);\n',
+    replacement: '',
+    only: 'is detached before an inline volume is removed',
   },
   {
     name: 'a device that was detached is no longer shown',
