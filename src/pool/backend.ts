@@ -90,6 +90,9 @@ export interface RecordStore {
   writeAge(note: string): Promise<void>;
 }
 
+/** Reads records, and changes nothing: no driver needs to run. */
+export type RecordReader = Pick<RecordStore, 'readVolumes' | 'readSnapshots' | 'readGroups' | 'readTrash'>;
+
 /** A volume or snapshot on its way: nobody sees it, and it is nobody's until its commit. */
 export interface Draft {
   readonly id: VolumeId | SnapshotId;

@@ -3,9 +3,8 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
+import { FileRecords } from '../../src/pool/records/file-records.ts';
 import { Layout } from '../../src/pool/records/layout.ts';
-import { readGroups, readSnapshots, readVolumes } from '../../src/pool/records/records.ts';
-import { readTrash } from '../../src/pool/records/trash-files.ts';
 import { AlreadyExists } from '../../src/volume/errors.ts';
 import { type GroupId, groupIdFor, memberIdFor, snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { serializeGroup } from '../../src/volume/snapshot-record.ts';
@@ -23,10 +22,12 @@ describe('a sync that fails after what it was to make durable', () => {
   let scratch: Scratch;
   let pool: Catalog;
   let layout: Layout;
+  let records: FileRecords<{ queue: DiskQueue; layout: Layout }>;
   let count = 0;
   before(async () => {
     scratch = new Scratch('sync');
     layout = new Layout(scratch.join('data/pools/test'));
+    records = new FileRecords({ queue, layout });
     pool = await open();
   });
   after(async () => {
@@ -49,10 +50,10 @@ describe('a sync that fails after what it was to make durable', () => {
 
   /** What the pool says is what lies on its disk. */
   async function assertAgreement(): Promise<void> {
-    const volumes = await readVolumes(queue, layout);
-    const snapshots = await readSnapshots(queue, layout);
-    const groups = await readGroups(queue, layout);
-    const { kept } = await readTrash(queue, layout);
+    const volumes = await records.readVolumes();
+    const snapshots = await records.readSnapshots();
+    const groups = await records.readGroups();
+    const { kept } = await records.readTrash();
     const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
     assert.deepEqual(await pool.list(undefined, undefined), volumes.records.sort(byId));
     assert.deepEqual(await pool.listSnapshots(undefined, undefined), snapshots.records.sort(byId));

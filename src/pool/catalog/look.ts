@@ -1,10 +1,6 @@
-import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
-import type { SpaceSource } from '../backend.ts';
-import type { Layout } from '../records/layout.ts';
-import { readGroups, readSnapshots, readVolumes } from '../records/records.ts';
-import { readTrash } from '../records/trash-files.ts';
+import type { RecordReader, SpaceSource } from '../backend.ts';
 import type { PoolSettings } from '../settings.ts';
 import type { PoolContents, Wanted } from '../sight.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
@@ -13,23 +9,22 @@ import { SnapshotIndex } from './snapshot-index.ts';
 import { isOriginal } from './trash-entry.ts';
 
 export interface RecordsLook {
-  readonly queue: DiskQueue;
-  readonly layout: Layout;
+  readonly reader: RecordReader;
   readonly source: SpaceSource;
   readonly wanted: Wanted;
 }
 
-/** What the files of a pool say of it, whatever its kind. Changes nothing, so no driver needs to run. */
+/** What the records of a pool say of it, whatever its kind. Changes nothing, so no driver needs to run. */
 export async function lookAtRecords(
   pool: PoolSettings,
-  { layout, queue, source, wanted }: RecordsLook,
+  { reader, source, wanted }: RecordsLook,
 ): Promise<Pick<PoolContents, 'records' | 'snapshots' | 'damaged' | 'capacity' | 'disk'>> {
-  const { records, damaged } = await readVolumes(queue, layout);
-  const snapshots = await readSnapshots(queue, layout);
-  const groups = await readGroups(queue, layout);
+  const { records, damaged } = await reader.readVolumes();
+  const snapshots = await reader.readSnapshots();
+  const groups = await reader.readGroups();
   const damagedSnapshots = [...snapshots.damaged, ...groups.damaged];
   const snapshotIndex = new SnapshotIndex(snapshots.records, groups.records, damagedSnapshots);
-  const trash = await readTrash(queue, layout);
+  const trash = await reader.readTrash();
   const space = new SpaceLedger({
     ...pool,
     poolName: pool.name,

@@ -1,7 +1,7 @@
 import { DataLoss } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import type { Damaged, ReadRecords } from '../records/records.ts';
+import type { Damaged, ReadRecords } from '../backend.ts';
 
 /**
  * The records in memory. The pool's lock makes this process the only one that changes them, so what was read at the

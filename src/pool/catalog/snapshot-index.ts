@@ -1,7 +1,7 @@
 import { DataLoss } from '../../volume/errors.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
-import type { Damaged, ReadRecords } from '../records/records.ts';
+import type { Damaged, ReadRecords } from '../backend.ts';
 
 /** The records of snapshots and groups in memory; as `RecordIndex` for volumes. */
 export class SnapshotIndex {

@@ -14,17 +14,17 @@ import type { FileParts } from './file-store.ts';
 import { allocatedBytesOf } from './filesystem-space.ts';
 
 /** A directory in tmp/ that is renamed into its place when it is whole. */
-abstract class FileDraft<Id extends VolumeId | SnapshotId> implements Draft {
+abstract class FileDraft<Id extends VolumeId | SnapshotId, Parts extends FileParts> implements Draft {
   readonly id: Id;
   readonly directory: string;
   /** What holds the data. */
   readonly data: string;
-  protected readonly parts: FileParts;
+  protected readonly parts: Parts;
   protected readonly isResumable: boolean;
   /** What lies in the place is what was made here, and not what somebody has put back there by hand. */
   #isInPlace = false;
 
-  constructor(parts: FileParts, id: Id, isResumable: boolean) {
+  constructor(parts: Parts, id: Id, isResumable = false) {
     this.parts = parts;
     this.id = id;
     this.isResumable = isResumable;
@@ -63,7 +63,7 @@ abstract class FileDraft<Id extends VolumeId | SnapshotId> implements Draft {
   }
 }
 
-export abstract class VolumeFileDraft extends FileDraft<VolumeId> {
+export abstract class VolumeFileDraft<Parts extends FileParts> extends FileDraft<VolumeId, Parts> {
   protected get place(): string {
     return this.parts.layout.volume(this.id);
   }
@@ -79,7 +79,7 @@ export abstract class VolumeFileDraft extends FileDraft<VolumeId> {
   }
 }
 
-export abstract class SnapshotFileDraft extends FileDraft<SnapshotId> {
+export abstract class SnapshotFileDraft<Parts extends FileParts> extends FileDraft<SnapshotId, Parts> {
   protected get place(): string {
     return this.parts.layout.snapshot(this.id);
   }

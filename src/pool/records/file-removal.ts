@@ -23,16 +23,16 @@ type Removal = Pick<
 >;
 
 /** Removes and brings back what lies in directories: one rename each. Its place in the trash is a path. */
-export class FileRemoval implements Removal {
-  readonly #parts: FileParts;
+export abstract class FileRemoval<Parts extends FileParts> implements Removal {
+  protected readonly parts: Parts;
 
-  constructor(parts: FileParts) {
-    this.#parts = parts;
+  constructor(parts: Parts) {
+    this.parts = parts;
   }
 
   /** The mark is written before the rename that deletes: what lies in the trash without one is destroyed. */
   async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     const ref = layout.newTrash(id);
     const isKept = deletion !== undefined && (await this.#markDeleted(id, deletion));
     const mark = join(layout.volume(id), deletionFileName);
@@ -46,7 +46,7 @@ export class FileRemoval implements Removal {
   }
 
   async removeSnapshot(id: SnapshotId): Promise<TrashRef> {
-    const { layout } = this.#parts;
+    const { layout } = this.parts;
     const ref = layout.newTrash(id);
     await this.#moveToTrash(layout.snapshot(id), ref);
     await this.#syncWithTrash(layout.snapshots);
@@ -54,24 +54,24 @@ export class FileRemoval implements Removal {
   }
 
   async restore({ record, ref }: TrashEntry): Promise<void> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     await queue.run(() => rename(ref, layout.volume(record.id)));
     await this.#syncWithTrash(layout.volumes);
   }
 
   async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
-    const { queue, syncs } = this.#parts;
+    const { queue, syncs } = this.parts;
     await replaceFile(queue, syncs, join(ref, deletionFileName), JSON.stringify(deletion));
   }
 
   async unmark(ref: TrashRef): Promise<void> {
-    const { queue } = this.#parts;
+    const { queue } = this.parts;
     await queue.run(() => unlink(join(ref, deletionFileName))).catch(ignoreMissing);
     await syncFile(queue, ref);
   }
 
   async isMarked(ref: TrashRef): Promise<boolean> {
-    return this.#parts.queue
+    return this.parts.queue
       .run(() => lstat(join(ref, deletionFileName)))
       .then(
         () => true,
@@ -80,7 +80,7 @@ export class FileRemoval implements Removal {
   }
 
   async discardDrafts(ids: ReadonlySet<VolumeId | SnapshotId>): Promise<TrashRef[]> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     const moved: TrashRef[] = [];
     for (const name of await queue.run(() => readdir(layout.drafts))) {
       const id = idOfDraft(name);
@@ -92,7 +92,7 @@ export class FileRemoval implements Removal {
   }
 
   async leftDrafts(): Promise<TrashRef[]> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     const left: TrashRef[] = [];
     for (const name of await queue.run(() => readdir(layout.drafts))) {
       const path = join(layout.drafts, name);
@@ -108,7 +108,7 @@ export class FileRemoval implements Removal {
 
   /** @returns false if it was removed by hand: nothing is left to be kept */
   #markDeleted(id: VolumeId, deletion: Deletion): Promise<boolean> {
-    const { layout, queue, reserve } = this.#parts;
+    const { layout, queue, reserve } = this.parts;
     const volume = layout.volume(id);
     return unlessGone(queue, volume, () =>
       step('remove/mark', () => reserve.withReserve(queue, () => this.mark(volume, deletion))),
@@ -117,12 +117,12 @@ export class FileRemoval implements Removal {
 
   /** Removed by hand: what remains to be done is to forget it (DV05). */
   async #moveToTrash(path: string, ref: TrashRef): Promise<void> {
-    const { queue, reserve } = this.#parts;
+    const { queue, reserve } = this.parts;
     await unlessGone(queue, path, () => reserve.withReserve(queue, () => queue.run(() => rename(path, ref))));
   }
 
   async #syncWithTrash(directory: string): Promise<void> {
-    const { layout, queue, syncs } = this.#parts;
+    const { layout, queue, syncs } = this.parts;
     await finishAll([syncs.sync(queue, directory), syncs.sync(queue, layout.trash)]);
   }
 }

@@ -8,10 +8,9 @@ import { type GroupRecord, serializeGroup } from '../../volume/snapshot-record.t
 import type { RecordStore } from '../backend.ts';
 import type { ReservedSpace } from '../location/reserved-space.ts';
 import { overwriteFile, replaceFile } from './durable-file.ts';
+import { FileRecords } from './file-records.ts';
 import { isThere } from './gone.ts';
 import type { Layout } from './layout.ts';
-import { readGroup, readGroups, readSnapshot, readSnapshots, readVolume, readVolumes } from './records.ts';
-import { readTrash } from './trash-files.ts';
 
 export interface FileParts {
   readonly queue: DiskQueue;
@@ -21,60 +20,26 @@ export interface FileParts {
 }
 
 /** Records as files beside the data: for every kind whose volumes lie on a filesystem. */
-export class FileStore implements RecordStore {
-  readonly #parts: FileParts;
-
-  constructor(parts: FileParts) {
-    this.#parts = parts;
-  }
-
-  readVolumes() {
-    return readVolumes(this.#parts.queue, this.#parts.layout);
-  }
-
-  readSnapshots() {
-    return readSnapshots(this.#parts.queue, this.#parts.layout);
-  }
-
-  readGroups() {
-    return readGroups(this.#parts.queue, this.#parts.layout);
-  }
-
-  readVolume(id: VolumeId) {
-    return readVolume(this.#parts.queue, this.#parts.layout, id);
-  }
-
-  readSnapshot(id: SnapshotId) {
-    return readSnapshot(this.#parts.queue, this.#parts.layout, id);
-  }
-
-  readGroup(id: GroupId) {
-    return readGroup(this.#parts.queue, this.#parts.layout, id);
-  }
-
-  readTrash(id?: VolumeId | SnapshotId) {
-    return readTrash(this.#parts.queue, this.#parts.layout, id);
-  }
-
+export class FileStore extends FileRecords<FileParts> implements RecordStore {
   async writeVolume(record: VolumeRecord): Promise<void> {
-    const { layout, queue, reserve, syncs } = this.#parts;
+    const { layout, queue, reserve, syncs } = this.parts;
     const path = layout.record(record.id);
     await reserve.withReserve(queue, () => replaceFile(queue, syncs, path, serializeRecord(record)));
   }
 
   async writeGroup(record: GroupRecord): Promise<void> {
-    const { layout, queue, syncs } = this.#parts;
+    const { layout, queue, syncs } = this.parts;
     await replaceFile(queue, syncs, layout.group(record.id), serializeGroup(record));
   }
 
   async removeGroup(id: GroupId): Promise<void> {
-    const { layout, queue, syncs } = this.#parts;
+    const { layout, queue, syncs } = this.parts;
     await queue.run(() => unlink(layout.group(id))).catch(ignoreMissing);
     await syncs.sync(queue, layout.groups);
   }
 
   async sync(id: VolumeId | SnapshotId | GroupId): Promise<void> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     const volumeId = parseVolumeId(id);
     if (parseGroupId(id) !== undefined) return this.#sync(layout.groups);
     await this.#sync(volumeId === undefined ? layout.snapshots : layout.volumes);
@@ -85,7 +50,7 @@ export class FileStore implements RecordStore {
   }
 
   async readAge(): Promise<string | undefined> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     try {
       return await queue.run(() => readFile(layout.age, 'utf8'));
     } catch (error) {
@@ -96,12 +61,12 @@ export class FileStore implements RecordStore {
 
   /** Always of one length, so it is written over in place. */
   async writeAge(note: string): Promise<void> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     await overwriteFile(queue, layout.age, note);
   }
 
   async #sync(directory: string): Promise<void> {
-    const { queue, syncs } = this.#parts;
+    const { queue, syncs } = this.parts;
     await syncs.sync(queue, directory).catch((error) => {
       // Removed by hand since.
       if (!isErrno(error, 'ENOENT')) throw error;

@@ -1,11 +1,16 @@
 import { stat, statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
+import { openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
+import { finishUnlinks, syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { statusOf } from '../../kernel/file/path.ts';
+import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
 import type { StorageSpace } from '../backend.ts';
+import type { TrashRef } from '../catalog/trash-entry.ts';
 import type { ReservedSpace } from '../location/reserved-space.ts';
 import { freeInBackingFile } from '../space/space.ts';
+import type { Layout } from './layout.ts';
 
 export const statBlockBytes = 512n;
 /** statfs(2). */
@@ -14,18 +19,50 @@ const BTRFS_SUPER_MAGIC = 0x9123683en;
 /** A volume takes three, and those that are made at the same time take theirs. */
 const fewestInodes = 16n;
 
-export interface SpacePlace {
-  readonly root: string;
-  /** The sparse file that the filesystem lies in, if it does. */
-  readonly backingFile: string | undefined;
+export interface SpaceParts {
+  readonly queue: DiskQueue;
+  readonly layout: Layout;
   /** What is held in it and on its host, and free when it is needed. */
   readonly reserve: Pick<ReservedSpace, 'bytes' | 'hostBytes'>;
+  /** The sparse file that the filesystem lies in, if it does. */
+  readonly backingFile?: string | undefined;
 }
 
-export async function readFilesystemSpace(queue: DiskQueue, place: SpacePlace): Promise<StorageSpace> {
-  const { backingFile, reserve, root } = place;
+/** What is the same for all kinds whose volumes lie on a filesystem. */
+export abstract class FilesystemSpace<Parts extends SpaceParts> {
+  protected readonly parts: Parts;
+
+  constructor(parts: Parts) {
+    this.parts = parts;
+  }
+
+  get reservedBytes(): bigint {
+    return this.parts.reserve.bytes;
+  }
+
+  storage(): Promise<StorageSpace> {
+    return readFilesystemSpace(this.parts);
+  }
+
+  async sync(): Promise<void> {
+    const { layout, queue } = this.parts;
+    await using root = await openReadOnly(queue, layout.root);
+    await syncFilesystem(queue, root);
+  }
+
+  settle(): Promise<void> {
+    return finishUnlinks(this.parts.queue, this.parts.layout.root);
+  }
+
+  /** What is on its way out is named after what it was (`Layout.newTrash`). */
+  idInTrash(ref: TrashRef): VolumeId | undefined {
+    return parseVolumeId(basename(ref).split('.')[0] ?? '');
+  }
+}
+
+async function readFilesystemSpace({ backingFile, layout, queue, reserve }: SpaceParts): Promise<StorageSpace> {
   const [inside, host, backing] = await Promise.all([
-    queue.run(() => statfs(root, { bigint: true })),
+    queue.run(() => statfs(layout.root, { bigint: true })),
     backingFile === undefined ? undefined : queue.run(() => statfs(dirname(backingFile), { bigint: true })),
     backingFile === undefined ? undefined : queue.run(() => stat(backingFile, { bigint: true })),
   ]);

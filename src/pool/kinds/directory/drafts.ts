@@ -6,7 +6,6 @@ import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { syncFilesystem } from '../../../kernel/file/filesystem.ts';
 import { ResourceExhausted } from '../../../volume/errors.ts';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
@@ -21,32 +20,25 @@ const newMode = 0o777;
 const noLimit = 0n;
 
 /** A volume on its way. Its data is a directory, in a quota project of its own where there is quota. */
-export class DirectoryVolumeDraft extends VolumeFileDraft implements VolumeDraft {
-  readonly #parts: DirectoryParts;
-
-  constructor(parts: DirectoryParts, id: VolumeId) {
-    super(parts, id, false);
-    this.#parts = parts;
-  }
-
+export class DirectoryVolumeDraft extends VolumeFileDraft<DirectoryParts> implements VolumeDraft {
   override async takenBytes(): Promise<bigint> {
     return 0n;
   }
 
   clone(source: Recorded): Clone {
-    return cloneInto(this.#parts, source, this.directory, source.record.sizeBytes);
+    return cloneInto(this.parts, source, this.directory, source.record.sizeBytes);
   }
 
   async make(record: VolumeRecord): Promise<void> {
-    const { queue, syncs } = this.#parts;
-    await step('create/data', () => makeData(this.#parts, this.directory, record.sizeBytes));
+    const { queue, syncs } = this.parts;
+    await step('create/data', () => makeData(this.parts, this.directory, record.sizeBytes));
     await syncFile(queue, this.data);
     await this.writeRecord(record);
     await syncs.sync(queue, this.directory);
   }
 
   async complete(record: VolumeRecord): Promise<void> {
-    const { projects, queue, syncs } = this.#parts;
+    const { projects, queue, syncs } = this.parts;
     await step('create/identity', async () => projects?.limitIn(this.directory, record.sizeBytes));
     await this.writeRecord(record);
     await syncs.sync(queue, this.directory);
@@ -54,20 +46,13 @@ export class DirectoryVolumeDraft extends VolumeFileDraft implements VolumeDraft
 }
 
 /** A snapshot on its way: a copy of the tree that shares its blocks. */
-export class DirectorySnapshotDraft extends SnapshotFileDraft implements SnapshotDraft {
-  readonly #parts: DirectoryParts;
-
-  constructor(parts: DirectoryParts, id: SnapshotId) {
-    super(parts, id, false);
-    this.#parts = parts;
-  }
-
+export class DirectorySnapshotDraft extends SnapshotFileDraft<DirectoryParts> implements SnapshotDraft {
   override async takenBytes(): Promise<bigint> {
     return 0n;
   }
 
   clone(source: Recorded): Clone {
-    return cloneInto(this.#parts, source, this.directory, source.record.sizeBytes);
+    return cloneInto(this.parts, source, this.directory, source.record.sizeBytes);
   }
 }
 

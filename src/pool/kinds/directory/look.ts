@@ -10,6 +10,7 @@ import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
 import { lookInLocation } from '../../location/look.ts';
+import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
 import { type Finding, fail, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
 import type { DirectoryOptions } from './config.ts';
@@ -54,9 +55,10 @@ async function readContents(
   const isUsed = pool.own.quota !== 'none' && isEnforced;
   const projects = isUsed ? await readProjects(queue, layout, quota, pool.name) : undefined;
   const canShareBlocks = await seesReflink(queue, root);
-  const reserve = { bytes: (await statusOf(queue, layout.reserve).catch(() => undefined))?.allocatedBytes ?? 0n };
+  const bytes = (await statusOf(queue, layout.reserve).catch(() => undefined))?.allocatedBytes ?? 0n;
+  const reserve = { bytes, hostBytes: 0n };
   const source = new DirectorySpace({ queue, layout, projects, reserve, canShareBlocks: canShareBlocks === true });
-  const held = await lookAtRecords(pool, { queue, layout, source, wanted });
+  const held = await lookAtRecords(pool, { reader: new FileRecords({ queue, layout }), source, wanted });
   const shown = held.records.map(({ id }): [typeof id, Shown[]] => {
     const below = layout.data(id).slice(root.length);
     return [id, [{ kind: 'directory', device: place.device, root: `${place.root === '/' ? '' : place.root}${below}` }]];

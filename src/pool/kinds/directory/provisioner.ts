@@ -17,16 +17,9 @@ import { DirectoryVolumeDraft } from './drafts.ts';
 import { projectFileName } from './projects.ts';
 
 /** How directories are made, changed and removed. */
-export class DirectoryProvisioner extends FileRemoval implements Provisioner {
-  readonly #parts: DirectoryParts;
-
-  constructor(parts: DirectoryParts) {
-    super(parts);
-    this.#parts = parts;
-  }
-
+export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements Provisioner {
   draft(id: VolumeId): VolumeDraft {
-    return new DirectoryVolumeDraft(this.#parts, id);
+    return new DirectoryVolumeDraft(this.parts, id);
   }
 
   async verify({ kind, record }: Recorded): Promise<void> {
@@ -35,7 +28,7 @@ export class DirectoryProvisioner extends FileRemoval implements Provisioner {
   }
 
   async conditionOf({ id }: VolumeRecord): Promise<Condition | undefined> {
-    const { layout, projects, queue } = this.#parts;
+    const { layout, projects, queue } = this.parts;
     try {
       await using data = await openReadOnly(queue, layout.data(id));
       const project = await projects?.of(layout.volume(id));
@@ -51,19 +44,19 @@ export class DirectoryProvisioner extends FileRemoval implements Provisioner {
 
   /** By its quota: what a driver was killed in the middle of is finished by that. */
   async sizeOf(id: VolumeId): Promise<bigint | undefined> {
-    const { layout, projects } = this.#parts;
+    const { layout, projects } = this.parts;
     const bytes = (await projects?.usageIn(layout.volume(id)))?.limits.bytes;
     return bytes === 0n ? undefined : bytes;
   }
 
   async grow({ id, sizeBytes }: VolumeRecord): Promise<void> {
-    const { layout, projects } = this.#parts;
+    const { layout, projects } = this.parts;
     await projects?.limitIn(layout.volume(id), sizeBytes);
   }
 
   /** The note of its project goes last: as long as it is there, nobody else gets that. */
   async destroy(ref: TrashRef): Promise<void> {
-    const { projects, queue } = this.#parts;
+    const { projects, queue } = this.parts;
     try {
       await emptyDirectory(queue, ref, (name) => name === projectFileName);
       await projects?.release(ref);
@@ -77,7 +70,7 @@ export class DirectoryProvisioner extends FileRemoval implements Provisioner {
   }
 
   async #isThere(id: Recorded['record']['id']): Promise<boolean> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     return (await statusOf(queue, layout.dataOf(id)).catch(ignoreMissing))?.kind === 'directory';
   }
 }

@@ -1,34 +1,25 @@
-import { basename, join } from 'node:path';
-import { openReadOnly } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { finishUnlinks, syncFilesystem } from '../../../kernel/file/filesystem.ts';
-import { parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
+import { join } from 'node:path';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { larger, smaller } from '../../../volume/size.ts';
-import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
+import type { DataRef, SpaceSource } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
-import type { ReservedSpace } from '../../location/reserved-space.ts';
 import type { QuotaUsage } from '../../pool.ts';
-import { readFilesystemSpace } from '../../records/filesystem-space.ts';
-import type { Layout } from '../../records/layout.ts';
+import { FilesystemSpace, type SpaceParts } from '../../records/filesystem-space.ts';
 import { TreeSizes } from '../../space/tree-sizes.ts';
 import type { Projects } from './projects.ts';
 
-export interface DirectorySpaceOptions {
-  readonly queue: DiskQueue;
-  readonly layout: Layout;
+export interface DirectorySpaceParts extends SpaceParts {
   readonly projects: Projects | undefined;
-  readonly reserve: Pick<ReservedSpace, 'bytes'>;
   readonly canShareBlocks: boolean;
 }
 
 /** What directories take: by their quota, else counted now and then. Data is named by the directory that it lies in. */
-export class DirectorySpace implements SpaceSource {
+export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> implements SpaceSource {
   readonly sharesBlocks: boolean;
-  readonly #parts: DirectorySpaceOptions;
   readonly #sizes: TreeSizes;
 
-  constructor(parts: DirectorySpaceOptions) {
-    this.#parts = parts;
+  constructor(parts: DirectorySpaceParts) {
+    super(parts);
     this.sharesBlocks = parts.canShareBlocks;
     this.#sizes = new TreeSizes(parts.queue);
   }
@@ -37,47 +28,20 @@ export class DirectorySpace implements SpaceSource {
     return this.#sizes.close();
   }
 
-  get reservedBytes(): bigint {
-    return this.#parts.reserve.bytes;
-  }
-
-  storage(): Promise<StorageSpace> {
-    const { layout, queue, reserve } = this.#parts;
-    return readFilesystemSpace(queue, {
-      root: layout.root,
-      backingFile: undefined,
-      reserve: { bytes: reserve.bytes, hostBytes: 0n },
-    });
-  }
-
-  async sync(): Promise<void> {
-    const { layout, queue } = this.#parts;
-    await using root = await openReadOnly(queue, layout.root);
-    await syncFilesystem(queue, root);
-  }
-
-  settle(): Promise<void> {
-    return finishUnlinks(this.#parts.queue, this.#parts.layout.root);
-  }
-
   dataOfVolume(id: VolumeId): DataRef {
-    return this.#parts.layout.volume(id);
+    return this.parts.layout.volume(id);
   }
 
   dataOfSnapshot(id: SnapshotId): DataRef {
-    return this.#parts.layout.snapshot(id);
+    return this.parts.layout.snapshot(id);
   }
 
   dataInTrash(ref: TrashRef): DataRef {
     return ref;
   }
 
-  idInTrash(ref: TrashRef): VolumeId | undefined {
-    return parseVolumeId(basename(ref).split('.')[0] ?? '');
-  }
-
   async allocatedBytes(data: DataRef): Promise<bigint> {
-    const usage = await this.#parts.projects?.usageIn(data);
+    const usage = await this.parts.projects?.usageIn(data);
     return usage?.usedBytes ?? this.#sizes.of(join(data, 'data'));
   }
 
@@ -90,7 +54,7 @@ export class DirectorySpace implements SpaceSource {
 
   /** As df(1) in the volume tells it. */
   async quotaUsage(id: VolumeId): Promise<QuotaUsage | undefined> {
-    const usage = await this.#parts.projects?.usageIn(this.dataOfVolume(id));
+    const usage = await this.parts.projects?.usageIn(this.dataOfVolume(id));
     if (usage === undefined || usage.limits.bytes === 0n) return undefined;
     const { freeBytes } = await this.storage();
     const total = usage.limits.bytes;

@@ -1,5 +1,4 @@
 import { finishAll } from '../../../volume/finish-all.ts';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
@@ -9,30 +8,24 @@ import type { ImageParts } from './image-backend.ts';
 import { imageOf } from './image-file.ts';
 
 /** A volume on its way, as a directory with an image in it. */
-export class ImageVolumeDraft extends VolumeFileDraft implements VolumeDraft {
-  readonly #parts: ImageParts;
+export class ImageVolumeDraft extends VolumeFileDraft<ImageParts> implements VolumeDraft {
   /** Of another volume, a snapshot or a template. */
   #isClone = false;
 
-  constructor(parts: ImageParts, id: VolumeId, isResumable: boolean) {
-    super(parts, id, isResumable);
-    this.#parts = parts;
-  }
-
   clone(source: Recorded): Clone {
     this.#isClone = true;
-    return cloneInto(this.#parts, source, this.data);
+    return cloneInto(this.parts, source, this.data);
   }
 
   /** What it shares with its source it has not taken, and its own blocks cannot be told from that. */
   override async takenBytes(): Promise<bigint> {
-    const { cloning } = this.#parts;
+    const { cloning } = this.parts;
     return this.#isClone && cloning === 'reflink' ? 0n : super.takenBytes();
   }
 
   /** mkfs takes longer than all the rest, so the names are put on the disk beside it. */
   async make(record: VolumeRecord, data: NewData): Promise<void> {
-    const { maker, queue, syncs } = this.#parts;
+    const { maker, queue, syncs } = this.parts;
     this.#isClone = data.provisioning === 'thin';
     const image = await step('create/data', () => maker.create(this.data, data));
     try {
@@ -46,27 +39,20 @@ export class ImageVolumeDraft extends VolumeFileDraft implements VolumeDraft {
   }
 
   async complete(record: VolumeRecord, data: Parameters<VolumeDraft['complete']>[1]): Promise<void> {
-    const { maker, queue, syncs } = this.#parts;
+    const { maker, queue, syncs } = this.parts;
     await finishAll([step('create/identity', () => maker.adopt(data, this.data)), this.writeRecord(record)]);
     await syncs.sync(queue, this.directory);
   }
 
   withDevice<T>(blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T> {
-    return withDevice(this.#parts.queue, { path: this.data, blockSizeBytes }, work);
+    return withDevice(this.parts.queue, { path: this.data, blockSizeBytes }, work);
   }
 }
 
 /** A snapshot on its way: a clone of an image, as it was. */
-export class ImageSnapshotDraft extends SnapshotFileDraft implements SnapshotDraft {
-  readonly #parts: ImageParts;
-
-  constructor(parts: ImageParts, id: SnapshotId) {
-    super(parts, id, parts.cloning === 'copy');
-    this.#parts = parts;
-  }
-
+export class ImageSnapshotDraft extends SnapshotFileDraft<ImageParts> implements SnapshotDraft {
   clone(source: Recorded): Clone {
-    return cloneInto(this.#parts, source, this.data);
+    return cloneInto(this.parts, source, this.data);
   }
 }
 

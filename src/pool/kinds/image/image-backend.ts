@@ -73,7 +73,7 @@ export class ImageBackend implements Backend {
     const parts: ImageParts = { ...options, maker, attacher: this.attacher, programs };
     this.records = new FileStore(options);
     this.provisioner = new ImageProvisioner(parts);
-    this.snapshotter = { draft: (id) => new ImageSnapshotDraft(parts, id) };
+    this.snapshotter = { draft: (id) => new ImageSnapshotDraft(parts, id, cloning === 'copy') };
     this.space = new ImageSpace({ ...options, backingFile: options.location.backingFile });
     const trimmer = new ImageTrimmer(parts);
     this.extras = {

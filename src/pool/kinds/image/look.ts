@@ -12,6 +12,7 @@ import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
 import { lookInLocation } from '../../location/look.ts';
 import { hostReservePath } from '../../location/reserved-space.ts';
+import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
 import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
 import { changedBlocksIn } from './changed-blocks.ts';
@@ -40,7 +41,7 @@ async function readContents(
     hostBytes: backingFile === undefined ? 0n : await allocatedBytes(queue, hostReservePath(backingFile)),
   };
   const source = new ImageSpace({ queue, layout, cloning, backingFile, reserve, templates: onlySeen(templates) });
-  const held = await lookAtRecords(pool, { queue, layout, source, wanted });
+  const held = await lookAtRecords(pool, { reader: new FileRecords({ queue, layout }), source, wanted });
   const changedBlocks = await changedBlocksIn(queue, layout, cloning);
   return {
     ...held,

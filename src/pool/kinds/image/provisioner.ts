@@ -18,24 +18,17 @@ import type { ImageParts } from './image-backend.ts';
 import { imageOf, requireWhole } from './image-file.ts';
 
 /** How images are made, changed, removed and brought back. */
-export class ImageProvisioner extends FileRemoval implements Provisioner {
-  readonly #parts: ImageParts;
-
-  constructor(parts: ImageParts) {
-    super(parts);
-    this.#parts = parts;
-  }
-
+export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisioner {
   draft(id: VolumeId, { isResumable }: { readonly isResumable: boolean }): VolumeDraft {
-    return new ImageVolumeDraft(this.#parts, id, isResumable);
+    return new ImageVolumeDraft(this.parts, id, isResumable);
   }
 
   async verify(object: Recorded): Promise<void> {
-    await requireWhole(this.#parts.queue, imageOf(this.#parts.layout, object));
+    await requireWhole(this.parts.queue, imageOf(this.parts.layout, object));
   }
 
   async conditionOf({ id, sizeBytes }: VolumeRecord): Promise<Condition | undefined> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     try {
       const image = await statusOf(queue, layout.data(id));
       if (image.sizeBytes >= sizeBytes) return undefined;
@@ -49,13 +42,13 @@ export class ImageProvisioner extends FileRemoval implements Provisioner {
   }
 
   async sizeOf(id: VolumeId): Promise<bigint | undefined> {
-    const { layout, queue } = this.#parts;
+    const { layout, queue } = this.parts;
     return (await statusOf(queue, layout.data(id)).catch(ignoreMissing))?.sizeBytes;
   }
 
   /** Some filesystems keep what they have allocated before they ran full, and make the file longer. */
   async grow(grown: VolumeRecord): Promise<void> {
-    const { layout, maker, queue } = this.#parts;
+    const { layout, maker, queue } = this.parts;
     const path = layout.data(grown.id);
     const { sizeBytes } = await statusOf(queue, path);
     try {
@@ -69,7 +62,7 @@ export class ImageProvisioner extends FileRemoval implements Provisioner {
   }
 
   async destroy(ref: TrashRef, { isNeeded, isShared }: Destruction): Promise<void> {
-    const { queue } = this.#parts;
+    const { queue } = this.parts;
     try {
       // XFS lets go of an unlinked file's blocks later, of a truncated one's at once: until then they are not free, and
       // count as shared.
@@ -89,6 +82,6 @@ export class ImageProvisioner extends FileRemoval implements Provisioner {
 
   /** Whether somebody reads the image: changed blocks are told to their end, also of a snapshot that is gone (SM14). */
   async #isRead(ref: TrashRef): Promise<boolean> {
-    return (await isOpenElsewhere(this.#parts.queue, join(ref, 'data')).catch(ignoreMissing)) ?? false;
+    return (await isOpenElsewhere(this.parts.queue, join(ref, 'data')).catch(ignoreMissing)) ?? false;
   }
 }

@@ -13,55 +13,54 @@ import {
 } from '../../volume/id.ts';
 import { parseRecord, type VolumeRecord } from '../../volume/record.ts';
 import { type GroupRecord, parseGroup, parseSnapshot, type SnapshotRecord } from '../../volume/snapshot-record.ts';
+import type { Damaged, ReadRecords, RecordReader } from '../backend.ts';
+import type { TrashContents } from '../catalog/trash-entry.ts';
+import type { FileParts } from './file-store.ts';
 import { isThere } from './gone.ts';
-import type { Layout } from './layout.ts';
+import { readTrash } from './trash-files.ts';
 
-/** Something whose record cannot be read. It is left as it is, and calls for it answer with an error. */
-export interface Damaged<Id> {
-  readonly id: Id;
-  readonly reason: string;
-}
+/** The records of a pool whose volumes lie on a filesystem. Reading takes no lock and changes nothing. */
+export class FileRecords<Parts extends Pick<FileParts, 'queue' | 'layout'>> implements RecordReader {
+  protected readonly parts: Parts;
 
-export interface ReadRecords<Id, Kind> {
-  readonly records: Kind[];
-  readonly damaged: Damaged<Id>[];
-}
+  constructor(parts: Parts) {
+    this.parts = parts;
+  }
 
-/** These read all records of a kind. They take no lock and change nothing, so the command line may use them too. */
+  readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+    const { layout, queue } = this.parts;
+    return readAll(queue, layout.volumes, parseVolumeId, (id) => layout.record(id), parseRecord);
+  }
 
-export function readVolumes(queue: DiskQueue, layout: Layout): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-  return readAll(queue, layout.volumes, parseVolumeId, (id) => layout.record(id), parseRecord);
-}
+  readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+    const { layout, queue } = this.parts;
+    return readAll(queue, layout.snapshots, parseSnapshotId, (id) => layout.snapshotRecord(id), parseSnapshot);
+  }
 
-export function readSnapshots(queue: DiskQueue, layout: Layout): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-  return readAll(queue, layout.snapshots, parseSnapshotId, (id) => layout.snapshotRecord(id), parseSnapshot);
-}
+  readGroups(): Promise<ReadRecords<GroupId, GroupRecord>> {
+    const { layout, queue } = this.parts;
+    const parseName = (name: string) => parseGroupId(basename(name, '.json'));
+    return readAll(queue, layout.groups, parseName, (id) => layout.group(id), parseGroup);
+  }
 
-export function readGroups(queue: DiskQueue, layout: Layout): Promise<ReadRecords<GroupId, GroupRecord>> {
-  const parseName = (name: string) => parseGroupId(basename(name, '.json'));
-  return readAll(queue, layout.groups, parseName, (id) => layout.group(id), parseGroup);
-}
+  readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+    const { layout, queue } = this.parts;
+    return readOne(queue, { id, place: layout.volume(id), path: layout.record(id), parse: parseRecord });
+  }
 
-/** These read one record again; without any if what it is of is not there. */
+  readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+    const { layout, queue } = this.parts;
+    return readOne(queue, { id, place: layout.snapshot(id), path: layout.snapshotRecord(id), parse: parseSnapshot });
+  }
 
-export function readVolume(
-  queue: DiskQueue,
-  layout: Layout,
-  id: VolumeId,
-): Promise<ReadRecords<VolumeId, VolumeRecord>> {
-  return readOne(queue, { id, place: layout.volume(id), path: layout.record(id), parse: parseRecord });
-}
+  readGroup(id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>> {
+    const { layout, queue } = this.parts;
+    return readOne(queue, { id, place: layout.group(id), path: layout.group(id), parse: parseGroup });
+  }
 
-export function readSnapshot(
-  queue: DiskQueue,
-  layout: Layout,
-  id: SnapshotId,
-): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
-  return readOne(queue, { id, place: layout.snapshot(id), path: layout.snapshotRecord(id), parse: parseSnapshot });
-}
-
-export function readGroup(queue: DiskQueue, layout: Layout, id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>> {
-  return readOne(queue, { id, place: layout.group(id), path: layout.group(id), parse: parseGroup });
+  readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents> {
+    return readTrash(this.parts.queue, this.parts.layout, id);
+  }
 }
 
 interface RecordFile<Id, Kind> {
