@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import protobuf from 'protobufjs';
 
-const protoFiles = ['csi.proto', 'pluginregistration.proto'];
+const protoFiles = ['csi.proto', 'fleet.proto', 'pluginregistration.proto'];
 /** The well-known types that csi.proto uses. protobufjs brings them. */
 const wellKnownTypes = ['google/protobuf/timestamp.proto', 'google/protobuf/wrappers.proto'];
 const usedWellKnownTypes = ['Timestamp', 'BoolValue', 'Int64Value'];

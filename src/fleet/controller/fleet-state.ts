@@ -1,0 +1,128 @@
+import type { FleetView, Named, NodeSight, Owner } from '../routing/view.ts';
+import { type Entry, NodeInventory } from './inventory.ts';
+
+/** What is known of one node. */
+interface NodeState {
+  readonly name: string;
+  /** By the last link that told all; while another one is telling, what was told before counts. */
+  inventory: NodeInventory;
+  telling: NodeInventory | undefined;
+  isLinked: boolean;
+  sinceMs: number;
+}
+
+/** All nodes, as Kubernetes and they themselves tell of them. Everything in it can be asked for again. */
+export class FleetState implements FleetView {
+  readonly #states = new Map<string, NodeState>();
+  readonly #now: () => number;
+  #expected: ReadonlySet<string> | undefined;
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now;
+  }
+
+  /** Which nodes have the driver, by Kubernetes (CSINode). One that is no more there, and has no link, is forgotten. */
+  expect(names: readonly string[]): void {
+    this.#expected = new Set(names);
+    for (const name of names) this.#state(name);
+    for (const [name, { isLinked }] of this.#states) {
+      if (!isLinked && !this.#expected.has(name)) this.#states.delete(name);
+    }
+  }
+
+  /** A node has a link, and will tell all that it has in this inventory. */
+  linked(name: string): NodeInventory {
+    const state = this.#state(name);
+    state.telling = new NodeInventory(name);
+    state.isLinked = true;
+    state.sinceMs = this.#now();
+    return state.telling;
+  }
+
+  /** What was told so far is all there is. */
+  told(name: string, inventory: NodeInventory): void {
+    const state = this.#states.get(name);
+    if (state?.telling !== inventory || !inventory.isComplete) return;
+    state.inventory = inventory;
+    state.telling = undefined;
+    state.sinceMs = this.#now();
+  }
+
+  away(name: string): void {
+    const state = this.#states.get(name);
+    if (state === undefined) return;
+    if (this.#expected !== undefined && !this.#expected.has(name)) this.#states.delete(name);
+    state.isLinked = false;
+    state.telling = undefined;
+    state.sinceMs = this.#now();
+  }
+
+  get areNodesKnown(): boolean {
+    return this.#expected !== undefined;
+  }
+
+  get nodes(): readonly NodeSight[] {
+    return [...this.#states.values()].map(sightOf).sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  node(name: string): NodeSight | undefined {
+    const state = this.#states.get(name);
+    return state === undefined ? undefined : sightOf(state);
+  }
+
+  owners(id: string): readonly Owner[] {
+    const found: Owner[] = [];
+    for (const [node, { inventory }] of this.#states) {
+      const entry = inventory.entries.get(id);
+      if (entry !== undefined) found.push({ node, isNative: entry.isNative });
+    }
+    return found;
+  }
+
+  volumesNamed(name: string): readonly Named[] {
+    return this.#named('VOLUME', name);
+  }
+
+  snapshotsNamed(name: string): readonly Named[] {
+    return this.#named('SNAPSHOT', name);
+  }
+
+  groupsNamed(name: string): readonly Named[] {
+    return this.#named('GROUP', name);
+  }
+
+  /** What each node has, of one kind, and that `isWanted` lets through. */
+  ids(kind: Entry['kind'], isWanted: (entry: Entry) => boolean = () => true): Map<string, string[]> {
+    const found = new Map<string, string[]>();
+    for (const [node, { inventory }] of this.#states) {
+      const ids: string[] = [];
+      for (const entry of inventory.entries.values()) if (entry.kind === kind && isWanted(entry)) ids.push(entry.id);
+      if (ids.length > 0) found.set(node, ids);
+    }
+    return found;
+  }
+
+  #named(kind: Entry['kind'], name: string): Named[] {
+    return [...this.#states].flatMap(([node, { inventory }]) =>
+      inventory.named(kind, name).map((id) => ({ node, id })),
+    );
+  }
+
+  #state(name: string): NodeState {
+    const known = this.#states.get(name);
+    if (known !== undefined) return known;
+    const state: NodeState = {
+      name,
+      inventory: new NodeInventory(name),
+      telling: undefined,
+      isLinked: false,
+      sinceMs: this.#now(),
+    };
+    this.#states.set(name, state);
+    return state;
+  }
+}
+
+function sightOf({ inventory, isLinked, name, sinceMs, telling }: NodeState): NodeSight {
+  return { name, isLinked, hasTold: telling === undefined && inventory.isComplete, sinceMs };
+}

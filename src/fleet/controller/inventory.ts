@@ -1,0 +1,119 @@
+import type * as wire from '../../csi/generated/types.ts';
+import {
+  groupIdFor,
+  memberIdFor,
+  parseGroupId,
+  parseSnapshotId,
+  parseVolumeId,
+  snapshotIdFor,
+  volumeIdFor,
+} from '../../volume/id.ts';
+
+/** Something that a node has. */
+export interface Entry {
+  readonly kind: 'VOLUME' | 'SNAPSHOT' | 'GROUP';
+  readonly id: string;
+  readonly name: string;
+  readonly pool: string;
+  /** Of a snapshot: the volume that it was taken of. */
+  readonly sourceId: string;
+  /** The id derives from the name of the node. */
+  readonly isNative: boolean;
+}
+
+/** The node told something that cannot be: its link is ended, and it tells all anew. */
+export class BadInventory extends Error {}
+
+/** A node can have so many volumes, snapshots and groups; one that tells of more has lost its mind. */
+const mostEntries = 200_000;
+
+/** What one node has told that it has, over one link. */
+export class NodeInventory {
+  readonly #node: string;
+  #entries = new Map<string, Entry>();
+  #ids = new Map<string, readonly string[]>();
+  #pools: readonly wire.PoolTold[] = [];
+  #revision = 0n;
+  #isComplete = false;
+
+  constructor(node: string) {
+    this.#node = node;
+  }
+
+  get isComplete(): boolean {
+    return this.#isComplete;
+  }
+
+  get entries(): ReadonlyMap<string, Entry> {
+    return this.#entries;
+  }
+
+  /** The ids of what has this name. */
+  named(kind: Entry['kind'], name: string): readonly string[] {
+    return this.#ids.get(nameKey(kind, name)) ?? [];
+  }
+
+  get pools(): readonly wire.PoolTold[] {
+    return this.#pools;
+  }
+
+  /** @throws BadInventory */
+  apply(change: wire.InventoryChange): void {
+    if (change.revision !== this.#revision + 1n) {
+      throw new BadInventory(`change ${change.revision} of the inventory came after ${this.#revision}`);
+    }
+    if (this.#revision === 0n && !change.starts) throw new BadInventory('the inventory does not begin with its start');
+    this.#revision = change.revision;
+    if (change.starts) {
+      this.#entries = new Map();
+      this.#ids = new Map();
+      this.#isComplete = false;
+    }
+    for (const id of change.gone) this.#forget(id);
+    for (const told of change.put) this.#put(told);
+    if (change.pools.length > 0) this.#pools = change.pools;
+    if (change.complete) this.#isComplete = true;
+  }
+
+  #put(told: wire.InventoryEntry): void {
+    const { id, kind, name, pool, source_id: sourceId } = told;
+    // A kind that a newer driver knows: nobody here can ask for it.
+    if (typeof kind === 'number' || kind === 'UNKNOWN') return;
+    if (!hasShapeOf(kind, id)) throw new BadInventory(`${JSON.stringify(id)} cannot be the id of a ${kind}`);
+    this.#forget(id);
+    const key = nameKey(kind, name);
+    this.#ids.set(key, [...(this.#ids.get(key) ?? []), id]);
+    this.#entries.set(id, { kind, id, name, pool, sourceId, isNative: this.#isNative(told) });
+    if (this.#entries.size > mostEntries) throw new BadInventory(`more than ${mostEntries} entries`);
+  }
+
+  /** No other node can make an id that this holds for: it is a digest of the node's name. */
+  #isNative({ id, kind, name, pool, source_id }: wire.InventoryEntry): boolean {
+    if (kind === 'VOLUME') return id === volumeIdFor(this.#node, pool, name);
+    const groupId = groupIdFor(this.#node, name);
+    if (kind === 'GROUP') return id === groupId;
+    if (id === snapshotIdFor(this.#node, name)) return true;
+    // The members of a group have its name.
+    const sourceId = parseVolumeId(source_id);
+    return sourceId !== undefined && id === memberIdFor(groupId, sourceId);
+  }
+
+  #forget(id: string): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    this.#entries.delete(id);
+    const key = nameKey(entry.kind, entry.name);
+    const ids = this.#ids.get(key)?.filter((other) => other !== id) ?? [];
+    if (ids.length > 0) this.#ids.set(key, ids);
+    else this.#ids.delete(key);
+  }
+}
+
+function nameKey(kind: Entry['kind'], name: string): string {
+  return `${kind} ${name}`;
+}
+
+function hasShapeOf(kind: Entry['kind'], id: string): boolean {
+  if (kind === 'VOLUME') return parseVolumeId(id) !== undefined;
+  return (kind === 'SNAPSHOT' ? parseSnapshotId(id) : parseGroupId(id)) !== undefined;
+}

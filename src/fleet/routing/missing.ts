@@ -1,0 +1,34 @@
+import { Unavailable } from '../../volume/errors.ts';
+import type { FleetView, NodeSight } from './view.ts';
+
+/** So many are named in a message. */
+const mostNames = 3;
+
+/** The nodes that have not told all: what nobody is known to have could be theirs. */
+export function untold(view: FleetView): NodeSight[] {
+  return view.nodes.filter(({ hasTold, isLinked }) => !(hasTold && isLinked));
+}
+
+/** @throws Unavailable unless every node with the driver has told all that it has */
+export function requireAllTold(view: FleetView, what: string): void {
+  if (!view.areNodesKnown) {
+    throw new Unavailable(`${what}: Kubernetes has not said yet which nodes have the driver; try again.`);
+  }
+  const missing = untold(view);
+  if (missing.length > 0) throw new Unavailable(`${what}: no node that is there has it, and ${describe(missing)}.`);
+}
+
+/** @throws Unavailable that names the node */
+export function requireLinked(node: NodeSight, what: string): void {
+  if (!node.isLinked) throw new Unavailable(`${what} is on a node that does not answer: ${describe([node])}.`);
+}
+
+/** `node-1 is away since …`, of the first few. */
+export function describe(missing: readonly NodeSight[]): string {
+  const named = missing.slice(0, mostNames).map(({ isLinked, name, sinceMs }) => {
+    const since = new Date(sinceMs).toISOString().replace(/\.\d+Z$/, 'Z');
+    return isLinked ? `${name} has not told all yet` : `${name} is away since ${since}`;
+  });
+  const others = missing.length - named.length;
+  return [...named, ...(others > 0 ? [`so are ${others} more`] : [])].join(', ');
+}

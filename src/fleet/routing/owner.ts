@@ -1,0 +1,28 @@
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
+import { describe, untold } from './missing.ts';
+import type { FleetView, NodeSight } from './view.ts';
+
+/**
+ * The node that has the object, linked or not; undefined: no node says so.
+ *
+ * An id derives from the name of the node that it was made on, so of that node it is believed. A node that says it has
+ * another one's is believed, for disks are moved, if all nodes have told what they have and no other says the same: a
+ * node that lies draws no calls away from another.
+ * @throws FailedPrecondition if several have it, Unavailable if not all have told and it could be another's
+ */
+export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
+  const owners = view.owners(id);
+  const native = owners.filter(({ isNative }) => isNative);
+  const believed = native.length > 0 ? native : owners;
+  if (believed.length > 1) {
+    const names = believed.map(({ node }) => node).join(' and ');
+    throw new FailedPrecondition(`${id} is on ${names}: one of them must not have it. Look at both; nothing is done.`);
+  }
+  const [owner] = believed;
+  if (owner === undefined) return undefined;
+  const missing = owner.isNative ? [] : untold(view);
+  if (missing.length > 0) {
+    throw new Unavailable(`${id} was made on another node than ${owner.node}, which has it, and ${describe(missing)}.`);
+  }
+  return view.node(owner.node);
+}

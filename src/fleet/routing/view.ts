@@ -1,0 +1,42 @@
+import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+
+/** What the router knows of the nodes; it asks nobody. */
+
+/** A node that has the driver, by what Kubernetes or the node itself says. */
+export interface NodeSight {
+  /** As the node's object in Kubernetes, and its topology segment. */
+  readonly name: string;
+  /** Whether calls can be sent to it now. */
+  readonly isLinked: boolean;
+  /** Whether it has told all that it has since its link is there. */
+  readonly hasTold: boolean;
+  /** Since when it is not linked or has not told all, or is there with all: milliseconds since 1970. */
+  readonly sinceMs: number;
+}
+
+/** Something that a node says it has. */
+export interface Owner {
+  readonly node: string;
+  /** The id derives from the node's own name, which no other node can say of its ids. */
+  readonly isNative: boolean;
+}
+
+/** What a name stands for on a node. */
+export interface Named {
+  readonly node: string;
+  readonly id: string;
+}
+
+export interface FleetView {
+  /** Every node with the driver, in the order of their names. */
+  readonly nodes: readonly NodeSight[];
+  /** Whether Kubernetes has said which nodes have the driver. */
+  readonly areNodesKnown: boolean;
+  node(name: string): NodeSight | undefined;
+  owners(id: string): readonly Owner[];
+  volumesNamed(name: string): readonly Named[];
+  snapshotsNamed(name: string): readonly Named[];
+  groupsNamed(name: string): readonly Named[];
+}
+
+export type ObjectId = VolumeId | SnapshotId | GroupId;
