@@ -67,12 +67,24 @@ const httpOnDemand: Plugin = {
   },
 };
 
-/** Makes `<directory>/holdfast.mjs` and what it loads: self-contained, for Node 22 and newer. */
-export async function buildBundle(directory: string): Promise<{ file: string; sizeBytes: number }> {
+/** A native part of koffi, and the processor it is for, in Node's word. */
+export interface NativePart {
+  readonly processor: string;
+  readonly file: string;
+}
+
+/**
+ * Makes `<directory>/holdfast.mjs` and what it loads: self-contained, for Node 22 and newer.
+ * @param nativeParts by default this machine's
+ */
+export async function buildBundle(
+  directory: string,
+  nativeParts?: readonly NativePart[],
+): Promise<{ file: string; sizeBytes: number }> {
   await mkdir(directory, { recursive: true });
   const draft = await mkdtemp(join(directory, '.build-'));
   try {
-    await bundle(draft);
+    await bundle(draft, nativeParts ?? (await installedNativeParts()));
     // Renamed, never written over: a driver may be running from these very files.
     for (const name of await readdir(draft)) await rename(join(draft, name), join(directory, name));
   } finally {
@@ -82,7 +94,7 @@ export async function buildBundle(directory: string): Promise<{ file: string; si
   return { file, sizeBytes: (await stat(file)).size };
 }
 
-async function bundle(directory: string): Promise<void> {
+async function bundle(directory: string, nativeParts: readonly NativePart[]): Promise<void> {
   const outfile = join(directory, 'holdfast.mjs');
   const { metafile } = await build({
     absWorkingDir: projectRoot,
@@ -105,20 +117,19 @@ async function bundle(directory: string): Promise<void> {
     logLevel: 'warning',
   });
   await chmod(outfile, 0o755);
-  await copyNativeParts(directory);
+  for (const { file, processor } of nativeParts) await copyFile(file, join(directory, `koffi-linux-${processor}.node`));
   await copyFile(join(projectRoot, 'LICENSE'), join(directory, 'LICENSE'));
   await writeFile(join(directory, 'THIRD-PARTY-LICENSES'), await thirdPartyLicenses(Object.keys(metafile.inputs)));
 }
 
 /** Of every platform whose package npm has installed here: this machine's. */
-async function copyNativeParts(directory: string): Promise<void> {
+async function installedNativeParts(): Promise<NativePart[]> {
   const scope = join(projectRoot, 'node_modules', '@koromix');
-  for (const name of await readdir(scope)) {
-    const [, platform, architecture] = name.split('-');
-    if (platform !== 'linux' || architecture === undefined) continue;
-    const target = join(directory, `koffi-linux-${architecture}.node`);
-    await copyFile(join(scope, name, `linux_${architecture}`, 'koffi.node'), target);
-  }
+  return (await readdir(scope)).flatMap((name) => {
+    const [, platform, processor] = name.split('-');
+    if (platform !== 'linux' || processor === undefined) return [];
+    return { processor, file: join(scope, name, `linux_${processor}`, 'koffi.node') };
+  });
 }
 
 /** The licences of the packages in the bundle, as they ask to be passed on. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Architecture } from './architecture.ts';
 import { output } from './program.ts';
 
 /**
@@ -31,14 +32,26 @@ export interface DebianPackage {
 }
 
 /** Unpacks `wanted` and all that they need into `tree`, checked against Debian's signatures. Runs nothing of them. */
-export function unpackPackages(tree: string, wanted: readonly string[], archive: Archive): DebianPackage[] {
+export function unpackPackages(
+  tree: string,
+  wanted: readonly string[],
+  archive: Archive,
+  architecture: Architecture,
+): DebianPackage[] {
   const { mirror, securityMirror } = archive;
   const sources = [
     `deb ${mirror} ${suite} main`,
     `deb ${mirror} ${suite}-updates main`,
     `deb ${securityMirror} ${suite}-security main`,
   ];
-  const options = ['--quiet', '--mode=root', '--variant=extract', '--skip=cleanup/apt', '--format=directory'];
+  const options = [
+    '--quiet',
+    '--mode=root',
+    '--variant=extract',
+    `--architectures=${architecture}`,
+    '--skip=cleanup/apt',
+    '--format=directory',
+  ];
   // A snapshot's signatures are as old as it is.
   const validity = '--aptopt=Acquire::Check-Valid-Until "false"';
   output('mmdebstrap', [...options, validity, `--include=${wanted.join(',')}`, suite, tree, ...sources]);
@@ -70,25 +83,4 @@ function filesOf(file: string): string[] {
   const lines = output('dpkg-deb', ['--contents', file]).split('\n');
   // mode owner size date time ./path [-> target | link to target]
   return lines.flatMap((line) => /^\S+ +\S+ +\d+ +\S+ +\S+ \.(\/.*?)(?: -> .*| link to .*)?$/.exec(line)?.[1] ?? []);
-}
-
-/** One line a package: what the image is made of, to be committed. */
-export function lockText(packages: readonly DebianPackage[]): string {
-  return packages.map(({ name, version, sha256 }) => `${name} ${version} ${sha256}\n`).join('');
-}
-
-/** In which packages a build differs from the lock, in words. */
-export function differences(locked: string, packages: readonly DebianPackage[]): string[] {
-  const before = lockedVersions(locked);
-  const now = lockedVersions(lockText(packages));
-  const names = [...new Set([...before.keys(), ...now.keys()])].sort();
-  return names.flatMap((name) => {
-    const [old, current] = [before.get(name), now.get(name)];
-    return old === current ? [] : [`${name}: locked ${old ?? 'nothing'}, got ${current ?? 'nothing'}`];
-  });
-}
-
-function lockedVersions(text: string): Map<string, string> {
-  const lines = text.split('\n').filter((line) => line !== '');
-  return new Map(lines.map((line) => [line.split(' ', 1)[0] ?? '', line.slice(line.indexOf(' ') + 1)]));
 }

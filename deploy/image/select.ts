@@ -9,10 +9,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join, posix, relative } from 'node:path';
+import { dirname, join, posix, relative } from 'node:path';
 import { directories, libraries, plainFiles, programs } from './contents.ts';
 import type { DebianPackage } from './debian.ts';
-import { output } from './program.ts';
+import { linkageOf } from './elf.ts';
 
 const programDirectories = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 /** Debian's merged /usr: packages of this release still bring some files beside it. */
@@ -22,11 +22,14 @@ const mergedDirectories = ['bin', 'lib', 'lib64', 'sbin'];
 export class Selection {
   readonly #from: string;
   readonly #to: string;
+  /** Where libraries are looked for, as the loader does. */
+  readonly #libraryDirectories: readonly string[];
   readonly #copied = new Set<string>();
 
-  constructor(from: string, to: string) {
+  constructor(from: string, to: string, triplet: string) {
     this.#from = from;
     this.#to = to;
+    this.#libraryDirectories = [`/lib/${triplet}`, `/usr/lib/${triplet}`, '/lib', '/usr/lib'];
     for (const name of mergedDirectories) {
       mkdirSync(join(to, 'usr', name), { recursive: true });
       symlinkSync(join('usr', name), join(to, name));
@@ -38,18 +41,16 @@ export class Selection {
 
   /** The programs of contents.ts and whatever they load. */
   takePrograms(): void {
-    const places = Object.values(programs).flatMap((names) => names.map((name) => this.#locate(name)));
-    const paths = [...places, ...libraries.map((name) => this.#libraryPath(name))];
-    for (const path of paths) {
-      this.#take(path);
-      this.takeLibrariesOf(path);
-    }
+    for (const name of Object.values(programs).flat()) this.#take(this.#locate(name));
+    for (const name of libraries) this.#take(this.#library(name));
   }
 
-  /** The shared libraries that a file of the tree is linked with, and the loader. Scripts have none. */
-  takeLibrariesOf(path: string): void {
-    const real = this.#realPath(path);
-    if (this.#isElf(real)) for (const library of this.#linkedWith(real)) this.#take(library);
+  /** The shared libraries that a file is linked with, and those that these are linked with, and the loader. */
+  takeLibrariesOf(file: string): void {
+    const linkage = linkageOf(file);
+    if (linkage === undefined) return;
+    for (const name of linkage.libraries) this.#take(this.#library(name));
+    if (linkage.interpreter !== undefined) this.#take(linkage.interpreter);
   }
 
   /** All certificate authorities in the one file that TLS libraries read, as update-ca-certificates(8) makes it. */
@@ -80,28 +81,12 @@ export class Selection {
     return place;
   }
 
-  #libraryPath(name: string): string {
-    const directory = dirname(
-      this.#linkedWith(this.#locate('mount')).find((path) => basename(path) === 'libc.so.6') ?? '',
-    );
-    const places = [join(directory, name), join('/usr', directory, name)];
+  /** The path of a library. */
+  #library(name: string): string {
+    const places = this.#libraryDirectories.map((directory) => join(directory, name));
     const place = places.find((path) => lstatSync(join(this.#from, path), { throwIfNoEntry: false }) !== undefined);
-    if (place === undefined) throw new Error(`${name} is in none of the packages of contents.ts`);
+    if (place === undefined) throw new Error(`the library ${name} is in none of the packages of contents.ts`);
     return place;
-  }
-
-  /** What the tree's own loader would load for a program or library. */
-  #linkedWith(path: string): string[] {
-    const lines = output('chroot', [this.#from, this.#loader(), '--list', path]).split('\n');
-    return lines.flatMap((line) => /(?:=> |^\s*)(\/\S+) \(0x/.exec(line)?.[1] ?? []);
-  }
-
-  #loader(): string {
-    for (const directory of ['lib64', 'lib']) {
-      const names = readdirSync(join(this.#from, directory)).filter((name) => name.startsWith('ld-linux-'));
-      if (names[0] !== undefined) return `/${directory}/${names[0]}`;
-    }
-    throw new Error('libc6 brought no dynamic loader');
   }
 
   /** Follows a symlink inside the tree, whose absolute links mean the tree's own root. */
@@ -121,15 +106,12 @@ export class Selection {
       copyFileSync(source, target);
       // Whoever is in this container is root: nothing needs set-user-ID.
       chmodSync(target, lstatSync(source).mode & 0o755);
+      this.takeLibrariesOf(source);
       return;
     }
     const real = this.#realPath(path);
     symlinkSync(relative(dirname(merged(path)), merged(real)), target);
     this.#take(real);
-  }
-
-  #isElf(path: string): boolean {
-    return readFileSync(join(this.#from, path)).subarray(0, 4).toString('latin1') === '\x7fELF';
   }
 
   #read(path: string): string {
