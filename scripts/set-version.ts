@@ -1,0 +1,32 @@
+/*
+ * Run by `npm version …`: package.json has the version, and what cannot read it there gets it written.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { version } from '../src/version.ts';
+
+/** Files that name the version, and how each line before it begins. */
+export const versionedLines: readonly (readonly [file: string, before: string])[] = [
+  ['deploy/base/daemon-set.yaml', 'image: localhost/holdfast:'],
+  ['deploy/charts/holdfast/Chart.yaml', 'version: '],
+  ['deploy/charts/holdfast/Chart.yaml', 'appVersion: '],
+  ['deploy/examples/nomad/holdfast.nomad.hcl', 'default = "localhost/holdfast:'],
+];
+
+/** Where the version begins that a line names. @throws Error if there is no such line, or are several */
+export function versionPattern(before: string): RegExp {
+  return new RegExp(
+    `^(\\s*${before.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')})([0-9]+\\.[0-9]+\\.[0-9]+[-.0-9A-Za-z]*)`,
+    'gm',
+  );
+}
+
+if (import.meta.main) {
+  for (const [file, before] of versionedLines) {
+    const path = fileURLToPath(new URL(`../${file}`, import.meta.url));
+    const text = readFileSync(path, 'utf8');
+    const found = [...text.matchAll(versionPattern(before))];
+    if (found.length !== 1) throw new Error(`${file} has ${found.length} lines with ${before}`);
+    writeFileSync(path, text.replace(versionPattern(before), `$1${version}`));
+  }
+}
