@@ -136,6 +136,40 @@ program
   );
 
 program
+  .command('adopt')
+  .description('make a volume of what lies at a path, and print its PersistentVolume; the driver must run')
+  .argument('<PATH>', "a directory on the pool's own filesystem, which nobody uses now")
+  .requiredOption('--pool <POOL>', 'the pool that it is to belong to')
+  .requiredOption('--claim <NAMESPACE/NAME>', 'the PersistentVolumeClaim that it is for')
+  .option('--size <SIZE>', 'such as 10Gi; without it, half as much again as it takes now, in whole GiB')
+  .option('--class, --storage-class <NAME>', 'the storage class that the claim names')
+  .option('--retain', 'to delete the claim does not delete the volume')
+  .option('--name <NAME>', "the volume's own name; without it, it follows from the claim")
+  .option('--json', 'print JSON, for programs')
+  .action((path: string, options: AdoptFlags) =>
+    look(async (config) => {
+      const { adoptCommand } = await import('./cli/adopt.ts');
+      const { claim, json, name, pool, retain, size, storageClass } = options;
+      const reclaimPolicy = retain === true ? 'Retain' : 'Delete';
+      const wishes = { path, pool, claim, name, size, reclaimPolicy, storageClass } as const;
+      return adoptCommand(config, output, { ...wishes, json: json === true });
+    }),
+  );
+
+program
+  .command('release')
+  .description('make what it was before of a volume that was adopted; the driver must run')
+  .argument('<ID>', "the volume's id")
+  .option('--to <PATH>', 'where its data is to lie; without it, where it was before')
+  .option('--json', 'print JSON, for programs')
+  .action((id: string, options: { json?: true; to?: string }) =>
+    look(async (config) => {
+      const { releaseCommand } = await import('./cli/adopt.ts');
+      return releaseCommand(config, output, { id, json: options.json === true, to: options.to });
+    }),
+  );
+
+program
   .command('doctor')
   .description('check that this node has what the driver needs, and say what to do where it has not')
   .option('--json', 'print JSON, for programs')
@@ -156,6 +190,16 @@ program
       return lookerCommand(config, wanted);
     }),
   );
+
+interface AdoptFlags {
+  readonly claim: string;
+  readonly storageClass?: string;
+  readonly json?: true;
+  readonly name?: string;
+  readonly pool: string;
+  readonly retain?: true;
+  readonly size?: string;
+}
 
 interface ExportFlags {
   readonly json?: true;

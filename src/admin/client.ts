@@ -3,18 +3,32 @@ import type { z } from 'zod';
 import { isErrno } from '../kernel/call/errno.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import {
+  type Adopted,
+  adopted,
   type HolderList,
   holderList,
   type PoolList,
   type Purged,
   poolList,
   purged,
+  type Released,
   type Restored,
   refusal,
+  released,
   restored,
   type TrashList,
   trashList,
 } from './protocol.ts';
+
+/** What `adopt` asks for, in words of the command line. */
+export interface AdoptRequest {
+  readonly path: string;
+  readonly pool: string;
+  readonly namespace: string;
+  readonly claim: string;
+  readonly name?: string;
+  readonly sizeBytes?: string;
+}
 
 /** The driver said no, or there is none; the message is for the operator. */
 export class AdminError extends Error {}
@@ -37,6 +51,17 @@ export class AdminClient {
 
   restore(id: string): Promise<Restored> {
     return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore`, restored);
+  }
+
+  /** Takes as long as it takes to look through all that lies there. */
+  adopt(request: AdoptRequest): Promise<Adopted> {
+    return this.#call('POST', `/v1/adoptions?${new URLSearchParams({ ...request })}`, adopted);
+  }
+
+  /** Without a path: to where it came from. */
+  release(id: string, to: string | undefined): Promise<Released> {
+    const query = to === undefined ? '' : `?${new URLSearchParams({ to })}`;
+    return this.#call('POST', `/v1/volumes/${encodeURIComponent(id)}/release${query}`, released);
   }
 
   /** Without an id: everything in the trash. */

@@ -36,6 +36,17 @@ export const restored = z.object({
   problem: z.string().optional(),
 });
 
+export const adopted = z.object({
+  id: z.string(),
+  name: z.string(),
+  pool: z.string(),
+  path: z.string(),
+  sizeBytes: bytes,
+});
+
+/** Where its data lies now. */
+export const released = z.object({ id: z.string(), pool: z.string(), path: z.string() });
+
 export const purged = z.object({ ids: z.array(z.string()) });
 
 const namespaceMember = z.object({ pid: z.number(), command: z.string() });
@@ -70,5 +81,7 @@ export type TrashList = z.infer<typeof trashList>;
 export type TrashedVolumeSight = z.infer<typeof trashedVolume>;
 export type PoolList = z.infer<typeof poolList>;
 export type Restored = z.infer<typeof restored>;
+export type Adopted = z.infer<typeof adopted>;
+export type Released = z.infer<typeof released>;
 export type Purged = z.infer<typeof purged>;
 export type HolderList = z.infer<typeof holderList>;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isClaim } from '../volume/claim.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { inOneSentence, parseInput } from '../volume/parse-input.ts';
@@ -19,6 +20,9 @@ interface Route {
   readonly run: (handlers: AdminHandlers, input: unknown, call: AdminCall) => Promise<object>;
 }
 
+/** As in CreateVolume. */
+const longestNameCharacters = 128;
+
 const volumeId = z.string().transform((text, context) => {
   const id = parseVolumeId(text);
   if (id !== undefined) return id;
@@ -26,8 +30,28 @@ const volumeId = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+const absolutePath = z.string().refine((text) => text.startsWith('/') && !text.includes('\0'), {
+  error: 'a path is written from the root on: /srv/data',
+});
+const adoption = z
+  .strictObject({
+    path: absolutePath,
+    pool: z.string(),
+    namespace: z.string(),
+    claim: z.string(),
+    name: z.string().min(1).max(longestNameCharacters).optional(),
+    sizeBytes: z
+      .string()
+      .regex(/^[1-9][0-9]{0,18}$/)
+      .transform(BigInt)
+      .optional(),
+  })
+  .refine(({ claim, namespace }) => isClaim({ namespace, name: claim }), {
+    error: 'Kubernetes can have no such claim: its namespace and its name have small letters, digits and hyphens',
+  });
 const nothing = z.strictObject({});
 const oneVolume = z.strictObject({ id: volumeId });
+const volumeAndPath = z.strictObject({ id: volumeId, to: absolutePath.optional() });
 const optionalVolume = z.strictObject({ id: volumeId.optional() });
 
 const routes: readonly Route[] = [
@@ -56,6 +80,18 @@ const routes: readonly Route[] = [
     run: (handlers, input, call) => handlers.purge(parse(optionalVolume, input), call),
   },
   {
+    method: 'POST',
+    path: /^\/v1\/adoptions$/,
+    operation: 'adopt',
+    run: (handlers, input, call) => handlers.adopt(parse(adoption, input), call),
+  },
+  {
+    method: 'POST',
+    path: /^\/v1\/volumes\/(?<id>[^/]+)\/release$/,
+    operation: 'release',
+    run: (handlers, input, call) => handlers.release(parse(volumeAndPath, input), call),
+  },
+  {
     method: 'GET',
     path: /^\/v1\/volumes\/(?<id>[^/]+)\/holders$/,
     operation: 'holders',
@@ -64,12 +100,13 @@ const routes: readonly Route[] = [
 ];
 
 /** What the request asks for; undefined if nothing here does that. */
-export function routeOf(handlers: AdminHandlers, method: string, path: string): RoutedCall | undefined {
+export function routeOf(handlers: AdminHandlers, method: string, url: string): RoutedCall | undefined {
+  const [path = '', query = ''] = url.split('?', 2);
   for (const route of routes) {
     const match = route.method === method ? route.path.exec(path) : null;
     if (match === null) continue;
     const id = decode(match.groups?.['id']);
-    const input = id === undefined ? {} : { id };
+    const input = { ...Object.fromEntries(new URLSearchParams(query)), ...(id === undefined ? {} : { id }) };
     return { operation: route.operation, volumeId: id, run: (call) => route.run(handlers, input, call) };
   }
   return undefined;

@@ -8,7 +8,17 @@ import { AlreadyExists, HoldfastError, NotFound, Unavailable } from '../volume/e
 import { finishAll } from '../volume/finish-all.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type ObjectQueue, volumeNameKey } from '../volume/object-queue.ts';
-import type { HolderList, PoolList, Purged, Restored, TrashedVolumeSight, TrashList } from './protocol.ts';
+import { type AdoptionRequest, adopt, release } from './adoption.ts';
+import type {
+  Adopted,
+  HolderList,
+  PoolList,
+  Purged,
+  Released,
+  Restored,
+  TrashedVolumeSight,
+  TrashList,
+} from './protocol.ts';
 
 /** What an operation may know of its call. */
 export interface AdminCall {
@@ -25,14 +35,23 @@ export interface AdminHandlers {
   readonly restore: AdminHandler<{ readonly id: VolumeId }, Restored>;
   /** Without an id: everything in the trash. */
   readonly purge: AdminHandler<{ readonly id?: VolumeId | undefined }, Purged>;
+  readonly adopt: AdminHandler<AdoptionRequest, Adopted>;
+  /** Without a path: to where it came from. */
+  readonly release: AdminHandler<{ readonly id: VolumeId; readonly to?: string | undefined }, Released>;
   readonly holders: AdminHandler<{ readonly id: VolumeId }, HolderList>;
+}
+
+export interface AdminServiceOptions {
+  readonly nodeId: string;
+  readonly pools: Pools;
+  readonly objects: ObjectQueue;
 }
 
 /** Whoever asks this is a person who would rather wait than not know. */
 const holderPatienceMs = 10_000;
 
 /** The operator's side of the driver. What changes a volume takes its turn with the RPCs for it. */
-export function adminService({ pools, objects }: { pools: Pools; objects: ObjectQueue }): AdminHandlers {
+export function adminService({ nodeId, pools, objects }: AdminServiceOptions): AdminHandlers {
   return {
     async listPools() {
       return { pools: pools.sights() };
@@ -74,10 +93,13 @@ export function adminService({ pools, objects }: { pools: Pools; objects: Object
       return { ids };
     },
 
+    adopt: (request, call) => adopt({ nodeId, pools, objects }, request, call),
+    release: (request, call) => release({ nodeId, pools, objects }, request, call),
+
     async holders({ id }, call) {
       const { pool } = (await pools.findEphemeral(id)) ?? (await pools.require(id));
       call.note({ pool: pool.name });
-      const attached = await pool.attached(id);
+      const attached = await pool.inUse(id);
       const { holders, isComplete } =
         attached.length === 0
           ? { holders: [], isComplete: true }

@@ -1,5 +1,5 @@
 import type { AccessMode } from '../volume/capability.ts';
-import { claimOf, persistentVolumeNameOf } from '../volume/claim.ts';
+import { claimOf, isClaim, isObjectName, persistentVolumeNameOf } from '../volume/claim.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { exactQuantity } from '../volume/size.ts';
 import { topologyKey } from '../volume/topology.ts';
@@ -77,17 +77,12 @@ export function persistentVolumeOf(record: VolumeRecord, name: string, options: 
   };
 }
 
-/** DNS-1123 subdomain: what the names of most objects must be. */
-const objectName = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-/** DNS-1123 label: what a namespace's name must be. */
-const labelName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
 /** The names that the volumes' PersistentVolumes had, or could have; no two alike, and always the same. */
 export function manifestNames(records: readonly VolumeRecord[]): string[] {
   const taken = new Set<string>();
   return records.map((record) => {
     const wishes = [persistentVolumeNameOf(record), record.name, record.id];
-    const name = wishes.find((wish) => wish !== undefined && objectName.test(wish) && !taken.has(wish)) ?? record.id;
+    const name = wishes.find((wish) => wish !== undefined && isObjectName(wish) && !taken.has(wish)) ?? record.id;
     taken.add(name);
     return name;
   });
@@ -110,6 +105,6 @@ function kubernetesModes(accessModes: readonly AccessMode[]): string[] {
 /** Without the uid, which the claim of a rebuilt cluster does not have. */
 function claimRefOf(record: VolumeRecord): PersistentVolume['spec']['claimRef'] {
   const claim = claimOf(record);
-  if (claim === undefined || !labelName.test(claim.namespace) || !objectName.test(claim.name)) return undefined;
+  if (claim === undefined || !isClaim(claim)) return undefined;
   return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claim };
 }

@@ -93,7 +93,7 @@ function printOne({ pool, record, attachments, snapshots, undeleteSeconds }: Vol
   const now = new Date();
   const pairs = { ...record.parameters, ...record.mutableParameters };
   const parameters = Object.entries(pairs).map(([key, value]) => printable(`${key}=${value}`));
-  const { ephemeral, publication, source } = record;
+  const { adopted, ephemeral, publication, source } = record;
   const facts: readonly (readonly [string, readonly string[]])[] = [
     ['ID', [record.id]],
     ['Name', [printable(record.name)]],
@@ -103,6 +103,7 @@ function printOne({ pool, record, attachments, snapshots, undeleteSeconds }: Vol
     ['Access', record.accessModes],
     ['Created', [`${record.createdAt} (${age(record.createdAt, now)} ago)`]],
     ['Source', source === undefined ? [] : [`${source.type} ${source.id}`]],
+    ['Adopted from', adopted === undefined ? [] : [printable(adopted.path)]],
     ['Inline', ephemeral === undefined ? [] : ["goes with its pod's mount"]],
     ['Undelete', [undeleteSeconds === 0 ? 'no: deleted is gone' : `for ${formatDuration(undeleteSeconds)}`]],
     ['Parameters', parameters],

@@ -1,9 +1,10 @@
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Place } from '../kernel/file/fiemap.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
+import type { VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
-import type { VolumeRecord } from '../volume/record.ts';
+import type { Provisioning, VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Deletion, TrashContents, TrashEntry, TrashRef } from './catalog/trash-entry.ts';
 import type {
@@ -299,6 +300,49 @@ export interface Extras {
   readonly repairer?: Repairer | undefined;
   /** What is being wiped of what was deleted, or waits for it. */
   readonly wipes?: (() => readonly WipeProgress[]) | undefined;
+  readonly adoption?: Adoption | undefined;
+}
+
+/**
+ * For kinds that can make a volume of what lies in their storage already, as it is, and give it back. A layer has none,
+ * unless what lies there is of its own format.
+ */
+export interface Adoption {
+  /**
+   * What lies at a path. Changes nothing.
+   * @throws NotFound, InvalidArgument, FailedPrecondition: why it cannot become a volume
+   */
+  examine(path: string): Promise<Adoptable>;
+  /**
+   * Makes it the data of a volume with this record, by one atomic step; before that it is untouched. When it throws,
+   * what the records say is true.
+   */
+  adopt(found: Adoptable, record: VolumeRecord): Promise<void>;
+  /**
+   * Puts the data of a volume that is not in use to a path, by one atomic step, and takes its record away.
+   * @returns what is left to be destroyed
+   * @throws FailedPrecondition, AlreadyExists, NotFound: why it cannot lie there; nothing has changed then
+   */
+  release(record: VolumeRecord, path: string): Promise<TrashRef | undefined>;
+  /**
+   * Finishes or undoes what a killed driver has begun; before the records are read.
+   * @returns whose it was
+   */
+  reconcile(): Promise<readonly VolumeId[]>;
+}
+
+/** Something that can become a volume. */
+export interface Adoptable {
+  readonly path: string;
+  /** Of that very thing, whatever comes to lie at the path: `adopt` takes no other. */
+  readonly identity: string;
+  readonly content: VolumeContent;
+  readonly provisioning: Provisioning;
+  readonly blockSizeBytes: number;
+  /** What it takes now. */
+  readonly usedBytes: bigint;
+  /** The only size that it can have; undefined: what is wished for. */
+  readonly sizeBytes?: bigint | undefined;
 }
 
 /** For kinds in which blocks can be taken before they are written. */

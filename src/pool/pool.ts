@@ -47,6 +47,13 @@ export interface VolumeSpec {
   readonly ephemeral?: Ephemeral | undefined;
 }
 
+/** A volume to be made of what lies at a path already; every field is checked. */
+export interface AdoptionSpec extends Pick<VolumeSpec, 'id' | 'name' | 'accessModes' | 'parameters'> {
+  readonly path: string;
+  /** undefined: more than it takes now. */
+  readonly sizeBytes: bigint | undefined;
+}
+
 /** What can be changed about a volume later (ControllerModifyVolume); absent: as it is. */
 export interface VolumeChanges {
   readonly provisioning?: Provisioning | undefined;
@@ -241,6 +248,18 @@ export interface Pool {
    * this pool, which must be no larger. The id must not exist. @throws ResourceExhausted, NotFound
    */
   create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord>;
+  /**
+   * Makes a volume of what lies at a path of the pool's own storage, as it is, without copying it. The id must not exist.
+   * Before it is one, nothing has changed about it.
+   * @throws NotFound, InvalidArgument, FailedPrecondition, ResourceExhausted
+   */
+  adopt(spec: AdoptionSpec): Promise<VolumeRecord>;
+  /**
+   * The reverse: its data lies at a path, and the volume is gone. undefined: at the path that it came from.
+   * @returns the path
+   * @throws NotFound, InvalidArgument, AlreadyExists, FailedPrecondition: then it is as it was
+   */
+  release(id: VolumeId, path: string | undefined): Promise<string>;
   find(id: VolumeId): Promise<VolumeRecord | undefined>;
   /**
    * Records with an id greater than `after`, by id; at most `limit` (undefined: all). Without ephemeral volumes, which
@@ -306,6 +325,8 @@ export interface Pool {
   attach(id: VolumeId, options: { readonly persistent: boolean }): Promise<Attachment>;
   /** How the volume is reachable on this node now. */
   attached(id: VolumeId): Promise<Attached[]>;
+  /** The same, with what keeps it in use where this process does not see it: in another mount namespace. Takes longer. */
+  inUse(id: VolumeId): Promise<readonly Attached[]>;
   /** Undoes an attach that does not end by itself; what is no longer this pool's is left alone. */
   detach(attached: Attached): Promise<void>;
   /** Which of this pool's volumes it is that is seen, known to the records or not. */

@@ -152,7 +152,7 @@ function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight,
     ),
     groupController: calls(groupControllerService({ nodeId, pools, objects })),
     snapshotMetadata: inFlight.countStreams(snapshotMetadataService({ pools, objects })),
-    admin: inFlight.count(adminService({ pools, objects })),
+    admin: inFlight.count(adminService({ nodeId, pools, objects })),
   };
 }
 

@@ -9,6 +9,25 @@ export interface Claim {
   readonly name: string;
 }
 
+/** DNS-1123 subdomain: what the names of most objects must be. */
+const objectName = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/** DNS-1123 label: what a namespace's name must be. */
+const labelName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+export function isObjectName(text: string): boolean {
+  return objectName.test(text);
+}
+
+/** Whether Kubernetes could have such a claim. */
+export function isClaim({ name, namespace }: Claim): boolean {
+  return labelName.test(namespace) && objectName.test(name);
+}
+
+/** The parameters of a volume that is made for a claim. */
+export function claimParameters({ name, namespace }: Claim): Record<string, string> {
+  return { [`${prefix}pvc/name`]: name, [`${prefix}pvc/namespace`]: namespace };
+}
+
 /** The claim that the volume was made for, if its maker said so. */
 export function claimOf({ parameters }: Pick<VolumeRecord, 'parameters'>): Claim | undefined {
   const namespace = parameters[`${prefix}pvc/namespace`];

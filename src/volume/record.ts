@@ -42,6 +42,14 @@ export interface VolumeRecord {
   readonly ephemeral?: Ephemeral;
   /** Set once its filesystem has been repaired. */
   readonly repair?: Repair;
+  /** Set if it was no volume before: its data lay somewhere already. */
+  readonly adopted?: Adopted;
+}
+
+/** Where a volume's data comes from that was not made by this driver. */
+export interface Adopted {
+  /** Where it goes back to if it is released. */
+  readonly path: string;
 }
 
 /** The last repair of a volume's filesystem. */
@@ -97,6 +105,7 @@ const storedRecord = z.strictObject({
   publication: z.strictObject({ nodeId: z.string(), mode: z.enum(accessModes), readonly: z.boolean() }).optional(),
   ephemeral: z.strictObject({ handle: z.string(), digest: z.string() }).optional(),
   repair: z.strictObject({ at: z.iso.datetime(), originalId: z.string() }).optional(),
+  adopted: z.strictObject({ path: z.string() }).optional(),
 });
 
 export function serializeRecord(record: VolumeRecord): string {
@@ -108,6 +117,7 @@ export function serializeRecord(record: VolumeRecord): string {
 export function parseRecord(text: string, where: string): VolumeRecord {
   const {
     format: _format,
+    adopted,
     ephemeral,
     source,
     mutableParameters,
@@ -128,6 +138,7 @@ export function parseRecord(text: string, where: string): VolumeRecord {
     ...(publication === undefined ? {} : { publication }),
     ...(ephemeral === undefined ? {} : { ephemeral }),
     ...(repair === undefined ? {} : { repair: parseRepair(repair, where) }),
+    ...(adopted === undefined ? {} : { adopted }),
   };
 }
 

@@ -18,7 +18,7 @@ describe("the operator's commands", () => {
     await pools.open();
     try {
       const objects = new ObjectQueue(20);
-      const admin = adminService({ pools, objects });
+      const admin = adminService({ nodeId: 'node', pools, objects });
       const { id } = await pool.create(volumeSpec('v'));
       await pool.remove(id);
 
@@ -55,7 +55,7 @@ describe("the operator's commands", () => {
     );
     await pools.open();
     try {
-      const admin = adminService({ pools, objects: new ObjectQueue() });
+      const admin = adminService({ nodeId: 'node', pools, objects: new ObjectQueue() });
       await assert.rejects(admin.restore({ id: volumeSpec('v').id }, call), Unavailable);
       const { problems, volumes } = await admin.listTrash({}, call);
       assert.deepEqual(volumes, []);

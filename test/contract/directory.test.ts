@@ -5,6 +5,7 @@ import { PoolQuarantined } from '../../src/pool/quarantine.ts';
 import { openTestDirectories, openTestDirectoriesOnXfs } from '../support/directory-pool.ts';
 import { volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
+import { describeAdoption } from './adoption-contract.ts';
 import { describeDirectories } from './directory-contract.ts';
 import { describeEphemeral } from './ephemeral-contract.ts';
 import { describePool } from './pool-contract.ts';
@@ -24,6 +25,8 @@ for (const [kind, poolUnderTest] of Object.entries<PoolWithOptions>({
   describeTrash(kind, poolUnderTest);
   describeEphemeral(kind, poolUnderTest);
 }
+describeAdoption('directory pool on the host', { open: openTestDirectories, beside: ({ path }) => path });
+describeAdoption('directory pool on an XFS', { ...onXfs, beside: (scratch) => scratch.join('xfs') });
 describeSnapshots('directory pool on an XFS', onXfs);
 describePublication('directory pool on an XFS', onXfs);
 

@@ -199,7 +199,7 @@ function inAllPools({ pools }: CrashNode, names: (pool: CrashPool) => string[]):
 function leftInPool({ root }: CrashPool): string[] {
   const own = ['age', 'ballast', 'groups', 'health', 'pool.json', 'snapshots', 'spares', 'tmp', 'trash', 'volumes'];
   const names = readdirSync(root, { recursive: true }) as string[];
-  return names.filter((name) => !own.includes(name) && !/^(spares\/\d+|templates(\/.*)?)$/.test(name));
+  return names.filter((name) => !own.includes(name) && !/^(spares\/\d+|templates(\/.*)?|handovers)$/.test(name));
 }
 
 /** Staging directories and the parents of targets are the caller's; everything in them is ours. */

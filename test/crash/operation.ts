@@ -1,6 +1,6 @@
 import type { VolumeContent } from '../../src/volume/capability.ts';
 import type { CrashPoint, StepName } from '../../src/volume/step.ts';
-import type { Circumstances } from './crash-node.ts';
+import type { Circumstances, CrashNode } from './crash-node.ts';
 import type { TestVolume } from './test-volume.ts';
 
 /** Something that a driver can be killed in. */
@@ -13,6 +13,8 @@ export interface Operation {
   readonly steps: readonly StepName[];
   /** Whether the volume is there after a crash at this point; undefined: after any. */
   readonly isThereAfter?: (point: CrashPoint) => boolean;
+  /** What stands for the volume; unset: one that is made by CreateVolume. */
+  makeVolume?(node: CrashNode, name: string): TestVolume;
   /** Brings a volume that does not exist to where the operation begins. */
   prelude(volume: TestVolume): Promise<void>;
   /** The call itself; also its replay. */

@@ -125,7 +125,9 @@ export class Rehearsal implements AsyncDisposable {
 
   #begin(): { operation: Operation; volume: TestVolume } {
     const operation = this.#operation;
-    return { operation, volume: new TestVolume(this.#node, `volume-${this.#tries++}`, operation.content) };
+    const name = `volume-${this.#tries++}`;
+    const volume = operation.makeVolume?.(this.#node, name) ?? new TestVolume(this.#node, name, operation.content);
+    return { operation, volume };
   }
 
   /** From wherever the volume is: undone, used once more with all that was written before, and deleted (T05). */

@@ -316,7 +316,7 @@ describe('a directory volume', () => {
     for (const { target } of [volume, other]) writeFileSync(join(target, 'file'), 'x');
     const pools = new Pools(new Map([['test', async () => harness.pool]]), 'test');
     await pools.open();
-    const { holders } = adminService({ pools, objects: new ObjectQueue() });
+    const { holders } = adminService({ nodeId: 'node', pools, objects: new ObjectQueue() });
     const who = () => holders({ id: volume.id }, { note: () => undefined });
     await using _bystander = await Child.start(['tail', '--follow', join(other.target, 'file')], { tells: true });
     await using byPool = await Child.start(['tail', '--follow', join(dataOf(files, volume), 'file')], { tells: true });

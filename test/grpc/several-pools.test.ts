@@ -19,7 +19,7 @@ const inOther = { parameters: { pool: 'other' } };
 describe('a deleted volume whose name lives in another pool by now', () => {
   test('is not restored beside it, and is when that one is gone', async () => {
     await using driver = await TestDriver.start({ pools });
-    const admin = adminService(driver);
+    const admin = adminService({ nodeId: 'node', ...driver });
     const id = parseVolumeId(await makeVolume(driver, create('a')));
     assert.ok(id !== undefined);
     await driver.controller.DeleteVolume({ volume_id: id });
@@ -41,7 +41,7 @@ describe('a deleted volume whose name lives in another pool by now', () => {
     await before.controller.DeleteVolume({ volume_id: id });
     const scratch = await before.stop();
     await using driver = await TestDriver.start({ pools, failing: { other: 'its disk is gone' } }, scratch);
-    const restored = adminService(driver).restore({ id }, call);
+    const restored = adminService({ nodeId: 'node', ...driver }).restore({ id }, call);
     await assert.rejects(restored, (error) => error instanceof Unavailable && /pool other/.test(error.message));
   });
 });

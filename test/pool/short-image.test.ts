@@ -62,7 +62,7 @@ for (const [location, { open, root }] of Object.entries(locations)) {
       const pool = await open(scratch);
       const pools = new Pools(new Map([['test', async () => pool]]), 'test');
       await pools.open();
-      const admin = adminService({ pools, objects: new ObjectQueue() });
+      const admin = adminService({ nodeId: 'node', pools, objects: new ObjectQueue() });
       const image = (id: VolumeId) => `${root(scratch)}/volumes/${id}/data`;
       const kept = { ...block, undeleteSeconds: 3600 };
       for (const [name, hurt, words] of [

@@ -8,6 +8,7 @@ import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.t
 import type { Trimming } from '../../volume/trimming.ts';
 import type { Backend } from '../backend.ts';
 import type {
+  AdoptionSpec,
   Attached,
   Attachment,
   ChangedRangesRequest,
@@ -26,6 +27,7 @@ import type {
   VolumeChanges,
   VolumeSpec,
 } from '../pool.ts';
+import { Adoptions } from './adoptions.ts';
 import { Creation } from './creation.ts';
 import { Deletion } from './deletion.ts';
 import type { CatalogParts } from './parts.ts';
@@ -45,6 +47,7 @@ export class Catalog implements Pool {
   readonly trimming: Trimming;
   readonly #backend: Backend;
   readonly #parts: CatalogParts;
+  readonly #adoptions: Adoptions;
   readonly #creation: Creation;
   readonly #volumes: Volumes;
   readonly #deletion: Deletion;
@@ -54,6 +57,7 @@ export class Catalog implements Pool {
   constructor(parts: CatalogParts, settings: CatalogSettings) {
     this.#parts = parts;
     this.#backend = parts.backend;
+    this.#adoptions = new Adoptions(parts);
     this.#creation = new Creation(parts);
     this.#volumes = new Volumes(parts);
     this.#deletion = new Deletion(parts);
@@ -96,6 +100,16 @@ export class Catalog implements Pool {
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
     await this.#parts.unsettled.settle(spec.id, ...(source === undefined ? [] : [source.id]));
     return this.#creation.create(spec, source);
+  }
+
+  async adopt(spec: AdoptionSpec): Promise<VolumeRecord> {
+    await this.#parts.unsettled.settle(spec.id);
+    return this.#adoptions.adopt(spec);
+  }
+
+  async release(id: VolumeId, path: string | undefined): Promise<string> {
+    await this.#parts.unsettled.settle(id);
+    return this.#adoptions.release(this.#volumes.require(id), path);
   }
 
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
@@ -198,6 +212,10 @@ export class Catalog implements Pool {
 
   attached(id: VolumeId): Promise<Attached[]> {
     return this.#backend.attacher.attached(id);
+  }
+
+  inUse(id: VolumeId): Promise<readonly Attached[]> {
+    return this.#backend.attacher.inUse(id);
   }
 
   detach(attached: Attached): Promise<void> {

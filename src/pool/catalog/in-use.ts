@@ -2,19 +2,19 @@ import { findHolders } from '../../kernel/process/holders.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { describeHolders } from '../../volume/holder.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import { soughtOf } from '../attached-mounts.ts';
 import type { Attacher } from '../backend.ts';
 import type { Attached } from '../pool.ts';
 
 /** What cannot be done to a volume that is attached on this node: who has it, and what to do. */
 export async function attachedHere(id: VolumeId, attached: Attached): Promise<FailedPrecondition> {
   const advice = 'end that first (see holdfast who)';
-  if (attached.kind !== 'device') return new FailedPrecondition(`volume ${id} is in use on this node; ${advice}.`);
+  const sought = soughtOf([attached]);
   // Where it is mounted is found quickly, and tells enough; the processes in it will come to an end with it.
-  const mounts = await findHolders({ devices: [attached] }, 'mounts');
-  const found = mounts.holders.length > 0 ? mounts : await findHolders({ devices: [attached] }, 'all');
-  return new FailedPrecondition(
-    `volume ${id} is in use through ${attached.devicePath}, ${describeHolders(found)}; ${advice}.`,
-  );
+  const mounts = await findHolders(sought, 'mounts');
+  const found = mounts.holders.length > 0 ? mounts : await findHolders(sought, 'all');
+  const through = attached.kind === 'device' ? ` through ${attached.devicePath},` : '';
+  return new FailedPrecondition(`volume ${id} is in use${through} ${describeHolders(found)}; ${advice}.`);
 }
 
 /** @throws FailedPrecondition if the volume is attached on this node */

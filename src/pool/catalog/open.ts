@@ -31,6 +31,10 @@ export interface CatalogOptions extends CatalogSettings {
 export async function openCatalog(backend: Backend, options: CatalogOptions): Promise<Catalog> {
   const { log, name } = options;
   const { queue } = backend;
+  const handedOver = (await backend.extras.adoption?.reconcile()) ?? [];
+  for (const id of handedOver) {
+    log.warn({ pool: name, volume_id: id }, 'took up an adoption or a release that a killed driver had begun');
+  }
   const index = await readIndex(backend, options);
   const snapshotIndex = await readSnapshotIndex(backend, options);
   const onError = (ref: string, error: unknown) =>

@@ -20,6 +20,7 @@ import { reserveFileName } from '../location/reserved-space.ts';
  * trash/<id>.<random>/               removed, waiting to be unlinked
  * tmp/<id>.<random>/                 being made; renamed into place when whole
  * templates/<what it is>             filesystems just made, that new volumes are cloned from
+ * handovers/<volume-id>.json         a directory on its way to become a volume, or out again
  * ```
  */
 export class Layout {
@@ -112,6 +113,9 @@ export const ageFileName = 'age';
 
 /** Made when it is first needed. Drivers that do not know of it leave it alone. */
 export const templatesName = 'templates';
+
+/** Likewise. */
+export const handoversName = 'handovers';
 
 /** How the drafts of copies are told from others. */
 export const copySuffix = '.copy';

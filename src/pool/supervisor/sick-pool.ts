@@ -53,6 +53,10 @@ export class SickPool implements Pool {
     return this.rescue.attached(id);
   }
 
+  inUse(id: VolumeId): Promise<Attached[]> {
+    return this.attached(id);
+  }
+
   async detach(attached: Attached): Promise<void> {
     if (attached.kind === 'device') {
       const seen = await this.volumeSeen({ device: attached.device, mount: undefined });
@@ -80,6 +84,8 @@ export class SickPool implements Pool {
   }
 
   readonly create = this.#refuse;
+  readonly adopt = this.#refuse;
+  readonly release = this.#refuse;
   readonly remove = this.#refuse;
   readonly modify = this.#refuse;
   readonly setPublication = this.#refuse;

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import type { StepName } from '../../../src/volume/step.ts';
+import type { CrashNode } from '../crash-node.ts';
+import { LegacyVolume } from '../legacy-volume.ts';
 import { directory, nothing, type Operation, publishedWithData, used } from '../operation.ts';
 import { TestSnapshot } from '../test-snapshot.ts';
 import { TestVolume } from '../test-volume.ts';
@@ -55,6 +57,27 @@ export const directoryOperations: readonly Operation[] = [
     cleanUp: (volume) => snapshotOf(volume).delete(),
   },
   {
+    ...adoption('adopt', ['adopt/draft', 'adopt/commit', 'adopt/move', 'adopt/settle']),
+    isThereAfter: ({ step, when }) => step === 'adopt/settle' || (step === 'adopt/move' && when === 'after'),
+    prelude: async (volume) => legacyOf(volume).make(),
+    run: (volume) => volume.create(),
+    checkDone: async (volume) => legacyOf(volume).checkGone(),
+    opposite: async (volume) => legacyOf(volume).takeBack(),
+    checkUndone: async (volume) => legacyOf(volume).checkThere(),
+  },
+  {
+    ...adoption('release', ['release/mark', 'release/clear', 'release/move', 'remove/trash', 'remove/purge']),
+    isThereAfter: ({ step, when }) => step.startsWith('release/') && !(step === 'release/move' && when === 'after'),
+    async prelude(volume) {
+      legacyOf(volume).make();
+      await used(volume);
+    },
+    run: async (volume) => legacyOf(volume).takeBack(),
+    checkDone: async (volume) => legacyOf(volume).checkThere(),
+    opposite: (volume) => volume.create(),
+    checkUndone: async (volume) => legacyOf(volume).checkGone(),
+  },
+  {
     name: 'ControllerExpandVolume directory',
     content: directory,
     circumstances,
@@ -76,6 +99,16 @@ function creation(name: string) {
     run: (volume: TestVolume) => volume.create(),
     opposite: (volume: TestVolume) => volume.delete(),
   };
+}
+
+function adoption(name: string, steps: readonly StepName[]) {
+  const makeVolume = (node: CrashNode, volumeName: string) => new LegacyVolume(node, volumeName, directory);
+  return { name, steps, content: directory, circumstances, makeVolume };
+}
+
+function legacyOf(volume: TestVolume): LegacyVolume {
+  assert.ok(volume instanceof LegacyVolume);
+  return volume;
 }
 
 const sources = new WeakMap<TestVolume, TestVolume>();

@@ -5,7 +5,8 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { openDirectory } from '../../../kernel/file/path.ts';
 import type { FilesystemPlace } from '../../../kernel/mount/filesystem-place.ts';
 import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
-import { DataLoss } from '../../../volume/errors.ts';
+import { findHolders } from '../../../kernel/process/holders.ts';
+import { DataLoss, Unavailable } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Attacher } from '../../backend.ts';
@@ -30,8 +31,9 @@ export class DirectoryAttacher implements Attacher {
   }
 
   async attach({ id, sizeBytes }: VolumeRecord): Promise<Attachment> {
-    const { layout, projects, queue } = this.#parts;
+    const { handovers, layout, projects, queue } = this.#parts;
     const path = layout.data(id);
+    await handovers.settled(id);
     // Somebody may have changed it by hand.
     await projects?.limitIn(layout.volume(id), sizeBytes);
     try {
@@ -47,8 +49,16 @@ export class DirectoryAttacher implements Attacher {
     return this.#attached(this.#parts.queue, id);
   }
 
-  inUse(id: VolumeId): Promise<readonly Attached[]> {
-    return this.attached(id);
+  /** Also by who sees mounts of it that the driver does not: a container that lives on has them in a namespace of its own. */
+  async inUse(id: VolumeId): Promise<readonly Attached[]> {
+    await this.#parts.handovers.settled(id);
+    const here = await this.attached(id);
+    if (here.length > 0) return here;
+    const path = this.#parts.layout.data(id);
+    const { holders, isComplete } = await findHolders({ devices: [], directories: [path] }, 'mounts');
+    if (holders.length > 0) return [{ kind: 'directory', path }];
+    if (isComplete) return [];
+    throw new Unavailable(`volume ${id}: there was no time to look whether it is mounted in a container; try again.`);
   }
 
   /** It ends with its last mount. */

@@ -4,8 +4,10 @@ import type { Backend, Extras, Snapshotter } from '../../backend.ts';
 import { writeHealthFile } from '../../location/health-file.ts';
 import type { Traits } from '../../pool.ts';
 import { type FileParts, FileStore } from '../../records/file-store.ts';
+import { DirectoryAdoption } from './adoption.ts';
 import { DirectoryAttacher } from './attacher.ts';
 import { DirectorySnapshotDraft } from './drafts.ts';
+import type { Handovers } from './handovers.ts';
 import type { Projects } from './projects.ts';
 import { DirectoryProvisioner } from './provisioner.ts';
 import { DirectorySpace } from './space.ts';
@@ -17,6 +19,7 @@ export interface DirectoryParts extends FileParts {
   readonly place: FilesystemPlace;
   /** undefined: no quota holds here, or none is wanted. */
   readonly projects: Projects | undefined;
+  readonly handovers: Handovers;
   readonly canShareBlocks: boolean;
   /** Where programs run that copy trees: they take no worker thread. */
   readonly programs: DiskQueue;
@@ -49,7 +52,10 @@ export class DirectoryBackend implements Backend {
     this.attacher = new DirectoryAttacher(options);
     this.space = new DirectorySpace(options);
     if (options.canShareBlocks) this.snapshotter = { draft: (id) => new DirectorySnapshotDraft(options, id) };
-    this.extras = { quotaUsage: (id) => this.space.quotaUsage(id) };
+    this.extras = {
+      quotaUsage: (id) => this.space.quotaUsage(id),
+      adoption: new DirectoryAdoption(options, this.provisioner),
+    };
   }
 
   /** It has none; what records want is a number. */
@@ -63,11 +69,13 @@ export class DirectoryBackend implements Backend {
   }
 
   abandon(): void {
+    void this.#options.handovers.close();
     void this.space.close();
     void this.#options.held.disposeAsync();
   }
 
   async close(): Promise<void> {
+    await this.#options.handovers.close();
     await this.space.close();
     await this.#options.held.disposeAsync();
   }

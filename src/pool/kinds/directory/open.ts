@@ -12,6 +12,7 @@ import { Layout } from '../../records/layout.ts';
 import { openPoolFile, readPoolFile } from '../../records/pool-file.ts';
 import type { DirectoryOptions } from './config.ts';
 import { DirectoryBackend } from './directory-backend.ts';
+import { Handovers } from './handovers.ts';
 import { noQuota } from './no-quota.ts';
 import { Projects } from './projects.ts';
 
@@ -52,9 +53,10 @@ export async function openDirectoryBackend(options: DirectoryPoolOptions): Promi
     const hasQuota = options.quota !== 'none' && isEnforced;
     const notes = { queue, layout, quota, poolName: name, poolId: poolFile.id };
     const projects = hasQuota ? await Projects.read(notes) : undefined;
+    const handovers = new Handovers({ ...{ name, queue, layout, syncs, reserve, projects }, log: options.log });
     const canShareBlocks = await reserve.withReserve(queue, () => canReflink(queue, layout.drafts));
     const programs = queue.beside('copy', copiesAtOnce);
-    const parts = { name, queue, layout, syncs, reserve, place, projects, canShareBlocks, programs };
+    const parts = { name, queue, layout, syncs, reserve, place, projects, handovers, canShareBlocks, programs };
     const facts = { pool_id: poolFile.id, root: layout.root, quota: hasQuota ? 'enforced' : 'none' };
     return { backend: new DirectoryBackend({ ...parts, held }), facts };
   } catch (error) {

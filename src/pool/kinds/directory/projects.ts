@@ -5,6 +5,7 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { writeProject } from '../../../kernel/file/project-id.ts';
 import type { ProjectQuota, ProjectUsage } from '../../../kernel/file/project-quota.ts';
+import { writeProjectOfTree } from '../../../kernel/file/project-tree.ts';
 import { ResourceExhausted } from '../../../volume/errors.ts';
 import { writeNewFile } from '../../records/durable-file.ts';
 import type { Layout } from '../../records/layout.ts';
@@ -69,16 +70,33 @@ export class Projects {
   /** Gives the data in a draft's directory a project of its own. The note is durable with the directory. */
   async assign(directory: string, sizeBytes: bigint): Promise<void> {
     const { queue } = this.#options;
+    const id = await this.reserve(directory);
+    await this.#limit(id, sizeBytes);
+    await using data = await openReadOnly(queue, join(directory, 'data'));
+    await writeProject(queue, data, { id, isInherited: true });
+  }
+
+  /** Notes a project, without a limit, for data that is to come into the directory. */
+  async reserve(directory: string): Promise<number> {
     const id = await this.#allocate();
     try {
-      await writeNewFile(queue, join(directory, projectFileName), `${id}\n`);
+      await writeNewFile(this.#options.queue, join(directory, projectFileName), `${id}\n`);
     } catch (error) {
       this.#taken.delete(id);
       throw error;
     }
-    await this.#limit(id, sizeBytes);
-    await using data = await openReadOnly(queue, join(directory, 'data'));
-    await writeProject(queue, data, { id, isInherited: true });
+    return id;
+  }
+
+  /** Puts the data in a directory, with all that lies in it, into the project that is noted for it, if one is. */
+  async take(directory: string, signal: AbortSignal): Promise<void> {
+    const id = await this.of(directory);
+    if (id !== undefined) await this.#putTree(directory, id, signal);
+  }
+
+  /** The reverse: it is nobody's. What nothing was noted for is left as it is. */
+  async leave(directory: string): Promise<void> {
+    if ((await this.of(directory)) !== undefined) await this.#putTree(directory, 0);
   }
 
   /** Sets how much the data in a directory may take, if that is limited at all. */
@@ -93,6 +111,12 @@ export class Projects {
     if (id === undefined) return;
     await this.#options.quota.limit(id, noLimits);
     this.#taken.delete(id);
+  }
+
+  async #putTree(directory: string, id: number, signal?: AbortSignal): Promise<void> {
+    const { queue } = this.#options;
+    await using data = await openReadOnly(queue, join(directory, 'data'));
+    await writeProjectOfTree(queue, data, id, signal);
   }
 
   async #limit(id: number, sizeBytes: bigint): Promise<void> {

@@ -1,0 +1,88 @@
+import type { Pool } from '../pool/pool.ts';
+import type { FoundVolume } from '../pool/pools.ts';
+import { type Claim, claimParameters } from '../volume/claim.ts';
+import { AlreadyExists } from '../volume/errors.ts';
+import { type VolumeId, volumeIdFor } from '../volume/id.ts';
+import { volumeNameKey } from '../volume/object-queue.ts';
+import type { VolumeRecord } from '../volume/record.ts';
+import type { Adopted, Released } from './protocol.ts';
+import type { AdminCall, AdminServiceOptions } from './service.ts';
+
+/** What lies at a path is to be the volume of a claim. */
+export interface AdoptionRequest {
+  readonly path: string;
+  readonly pool: string;
+  readonly namespace: string;
+  /** The claim's name. */
+  readonly claim: string;
+  /** Of the volume; it has one that follows from the claim unless told otherwise. */
+  readonly name?: string | undefined;
+  readonly sizeBytes?: bigint | undefined;
+}
+
+/** Also if it was adopted before: whoever was not told that asks again. */
+export async function adopt(options: AdminServiceOptions, request: AdoptionRequest, call: AdminCall): Promise<Adopted> {
+  const { nodeId, objects, pools } = options;
+  const { path } = request;
+  const claim = { namespace: request.namespace, name: request.claim };
+  const name = request.name ?? nameFor(claim);
+  const pool = pools.get(request.pool);
+  const id = volumeIdFor(nodeId, pool.name, name);
+  call.note({ pool: pool.name, volume_id: id, path });
+  const fingerprint = JSON.stringify({ ...request, sizeBytes: request.sizeBytes?.toString() });
+  return objects.run(volumeNameKey(name), 'adopt', fingerprint, () =>
+    objects.claim([{ object: id }], 'adopt', async () => {
+      const existing = await findByName(options, name);
+      const record =
+        existing === undefined
+          ? await pool.adopt({
+              ...{ id, name, path, sizeBytes: request.sizeBytes },
+              accessModes: ['SINGLE_NODE_MULTI_WRITER'],
+              parameters: claimParameters(claim),
+            })
+          : requireAdopted(existing, pool, request);
+      return { id, name, pool: pool.name, path, sizeBytes: record.sizeBytes.toString() };
+    }),
+  );
+}
+
+export async function release(
+  { objects, pools }: AdminServiceOptions,
+  { id, to }: { readonly id: VolumeId; readonly to?: string | undefined },
+  call: AdminCall,
+): Promise<Released> {
+  return objects.run(id, 'release', to ?? '', async () => {
+    const { pool } = await pools.require(id);
+    const path = await pool.release(id, to);
+    call.note({ pool: pool.name, path });
+    return { id, pool: pool.name, path };
+  });
+}
+
+/** No namespace has a dot in it, so no two claims have the same. */
+function nameFor({ name, namespace }: Claim): string {
+  return `adopted.${namespace}.${name}`;
+}
+
+/** As CreateVolume looks for one: a name is one for all pools. */
+async function findByName({ nodeId, pools }: AdminServiceOptions, name: string): Promise<FoundVolume | undefined> {
+  for (const pool of pools.known()) {
+    const record = await pool.find(volumeIdFor(nodeId, pool.name, name));
+    if (record !== undefined) return { pool, record };
+  }
+  return undefined;
+}
+
+/** @throws AlreadyExists if the volume of that name is not what is asked for */
+function requireAdopted(
+  { pool: itsPool, record }: FoundVolume,
+  pool: Pool,
+  { path, sizeBytes = record.sizeBytes }: AdoptionRequest,
+): VolumeRecord {
+  const isTheSame = itsPool === pool && record.adopted?.path === path && record.sizeBytes >= sizeBytes;
+  if (isTheSame) return record;
+  const from = record.adopted === undefined ? '' : `, adopted from ${record.adopted.path}`;
+  throw new AlreadyExists(
+    `volume ${record.id} in pool ${itsPool.name} has the name ${JSON.stringify(record.name)} already${from}. Choose another (--name).`,
+  );
+}

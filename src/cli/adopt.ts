@@ -1,0 +1,67 @@
+import { AdminClient } from '../admin/client.ts';
+import type { Config } from '../config/config.ts';
+import { InvalidArgument } from '../volume/errors.ts';
+import { parseQuantity } from '../volume/size.ts';
+import { exportCommand } from './export.ts';
+import { exitCodes, type Output, toJson } from './output.ts';
+import type { ReclaimPolicy } from './persistent-volume.ts';
+import { printable } from './text.ts';
+
+export interface AdoptOptions {
+  readonly path: string;
+  readonly pool: string;
+  /** As it was typed: NAMESPACE/NAME. */
+  readonly claim: string;
+  readonly name: string | undefined;
+  /** As it was typed: 10Gi. */
+  readonly size: string | undefined;
+  readonly reclaimPolicy: ReclaimPolicy;
+  readonly storageClass: string | undefined;
+  readonly json: boolean;
+}
+
+/** `holdfast adopt PATH`: what lies there becomes a volume, and its PersistentVolume is printed. */
+export async function adoptCommand(config: Config, output: Output, options: AdoptOptions): Promise<number> {
+  const { json, name, pool, reclaimPolicy, storageClass } = options;
+  const [namespace, claim, ...more] = options.claim.split('/');
+  if (namespace === undefined || claim === undefined || more.length > 0) {
+    output.problem(`'${options.claim}' is no claim: write NAMESPACE/NAME`);
+    return exitCodes.usage;
+  }
+  const sizeBytes = options.size === undefined ? undefined : sizeOf(options.size);
+  if (typeof sizeBytes === 'string') {
+    output.problem(sizeBytes);
+    return exitCodes.usage;
+  }
+  const { id, path } = await new AdminClient(config.adminSocketPath).adopt({
+    // As a shell completes it.
+    path: options.path.length > 1 ? options.path.replace(/\/$/, '') : options.path,
+    ...{ pool, namespace, claim },
+    ...(name !== undefined && { name }),
+    ...(sizeBytes !== undefined && { sizeBytes: sizeBytes.toString() }),
+  });
+  if (!json) output.line(`# ${printable(path)} is volume ${id} of pool ${pool} now. Undo it: holdfast release ${id}`);
+  return exportCommand(config, output, { json, wanted: id, reclaimPolicy, storageClass });
+}
+
+/** `holdfast release ID`: the volume is what it was before it was adopted, and where it was. */
+export async function releaseCommand(
+  config: Config,
+  output: Output,
+  { id, json, to }: { id: string; json: boolean; to: string | undefined },
+): Promise<number> {
+  const released = await new AdminClient(config.adminSocketPath).release(id, to);
+  if (json) output.line(toJson(released));
+  else output.line(`${released.id} is no volume any more: its data lies at ${printable(released.path)}.`);
+  return exitCodes.ok;
+}
+
+/** @returns bytes, or what is wrong */
+function sizeOf(text: string): bigint | string {
+  try {
+    return parseQuantity(text);
+  } catch (error) {
+    if (error instanceof InvalidArgument) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,95 @@
+import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../../volume/errors.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import { chooseSize, defaultVolumeBytes, formatBytes, larger, roundUp } from '../../volume/size.ts';
+import type { Adoptable, Adoption } from '../backend.ts';
+import type { AdoptionSpec } from '../pool.ts';
+import { explainFull } from './full.ts';
+import { refuseInUse } from './in-use.ts';
+import type { CatalogParts } from './parts.ts';
+
+/** How what lies in the pool's storage already becomes a volume, and how a volume becomes what it was before. */
+export class Adoptions {
+  readonly #parts: CatalogParts;
+
+  constructor(parts: CatalogParts) {
+    this.#parts = parts;
+  }
+
+  async adopt(spec: AdoptionSpec): Promise<VolumeRecord> {
+    const { index, name, space, unsettled } = this.#parts;
+    const { id, path } = spec;
+    if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists already.`);
+    const adoption = this.#adoption();
+    const found = await adoption.examine(path);
+    const record = recordOf(spec, found);
+    // What it takes is taken already.
+    const newBytes = larger(0n, record.sizeBytes - found.usedBytes);
+    using _space = await space.hold({ newBytes, provisioning: found.provisioning });
+    try {
+      await unsettled.change([id], () => adoption.adopt(found, record));
+    } catch (error) {
+      throw explainFull(error, name, record.sizeBytes);
+    }
+    index.put(record);
+    return record;
+  }
+
+  async release(record: VolumeRecord, path = record.adopted?.path): Promise<string> {
+    const { backend, index, trash, unsettled } = this.#parts;
+    const { id, publication } = record;
+    const adoption = this.#adoption();
+    if (path === undefined) {
+      throw new InvalidArgument(`volume ${id} was not adopted: say where it is to go (--to PATH).`);
+    }
+    if (publication !== undefined) {
+      throw new FailedPrecondition(`volume ${id} is published to node ${publication.nodeId}: end that first.`);
+    }
+    await refuseInUse(backend.attacher, id);
+    await backend.provisioner.verify({ kind: 'volume', record });
+    const ref = await unsettled.change([id], () => adoption.release(record, path));
+    index.delete(id);
+    backend.attacher.forget(id);
+    trash.destroy(ref);
+    return path;
+  }
+
+  /** @throws FailedPrecondition where the pool has no such thing */
+  #adoption(): Adoption {
+    const { backend, name } = this.#parts;
+    if (backend.extras.adoption !== undefined) return backend.extras.adoption;
+    throw new FailedPrecondition(
+      `pool ${name} (${backend.kind}) makes its volumes itself: it adopts and releases none.`,
+    );
+  }
+}
+
+function recordOf(
+  { accessModes, id, name, parameters, path, sizeBytes }: AdoptionSpec,
+  found: Adoptable,
+): VolumeRecord {
+  return {
+    id,
+    name,
+    sizeBytes: sizeFor(found, sizeBytes),
+    content: found.content,
+    accessModes,
+    provisioning: found.provisioning,
+    parameters,
+    blockSizeBytes: found.blockSizeBytes,
+    createdAt: new Date().toISOString(),
+    adopted: { path },
+  };
+}
+
+/** What nobody has wished for is half as much again as it takes, in whole GiB. @throws InvalidArgument, OutOfRange */
+function sizeFor({ path, sizeBytes: onlyBytes, usedBytes }: Adoptable, wishedBytes: bigint | undefined): bigint {
+  if (onlyBytes !== undefined) {
+    if (wishedBytes === undefined || wishedBytes === onlyBytes) return onlyBytes;
+    throw new InvalidArgument(`${path} has ${onlyBytes} bytes and keeps them: leave out the size.`);
+  }
+  if (wishedBytes === undefined) return roundUp(larger((usedBytes * 3n) / 2n, 1n), defaultVolumeBytes);
+  if (wishedBytes >= usedBytes) return chooseSize({ requiredBytes: wishedBytes, limitBytes: undefined }, 0n);
+  throw new InvalidArgument(
+    `${path} takes ${formatBytes(usedBytes)}, more than the ${formatBytes(wishedBytes)} that the volume is to have: choose a larger size.`,
+  );
+}

@@ -1,0 +1,153 @@
+import { mkdir, readdir, readFile, unlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { z } from 'zod';
+import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
+import { syncFile } from '../../../kernel/file/file.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
+import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
+import { step } from '../../../volume/step.ts';
+import { parseStored } from '../../../volume/stored-json.ts';
+import { withTimeout } from '../../../volume/with-timeout.ts';
+import type { PoolLog } from '../../log.ts';
+import { replaceFile } from '../../records/durable-file.ts';
+import type { FileParts } from '../../records/file-store.ts';
+import { isThere } from '../../records/gone.ts';
+import { handoversName } from '../../records/layout.ts';
+import type { Projects } from './projects.ts';
+
+export interface HandoversOptions extends FileParts {
+  readonly name: string;
+  readonly projects: Projects | undefined;
+  readonly log: PoolLog;
+}
+
+/** A directory that is about to become a volume's data, or to be that no more. */
+export interface Handover {
+  /** By which it is known, wherever it lies. */
+  readonly inode: string;
+}
+
+const storedHandover = z.strictObject({ inode: z.string().regex(/^[0-9]+$/) });
+
+/** How long the opening of the pool, and a call, waits for trees to be put into their projects: a million files take minutes. */
+const patienceMs = 5_000;
+
+/**
+ * Volumes that are on their way in or out. Each has a note, `handovers/<id>.json`, from before anything is done until all is
+ * done. What it means, the data tells: where it is missing there is no volume, and where it is there is one, and the tree
+ * may have to be put into the volume's project. So a crash undoes what had not come to the one rename, or finishes it.
+ */
+export class Handovers {
+  readonly #options: HandoversOptions;
+  readonly #directory: string;
+  /** What is to be settled yet; undefined: nobody is at it. */
+  readonly #pending = new Map<VolumeId, Promise<void> | undefined>();
+  readonly #stop = new AbortController();
+
+  constructor(options: HandoversOptions) {
+    this.#options = options;
+    this.#directory = join(options.layout.root, handoversName);
+  }
+
+  async begin(id: VolumeId, handover: Handover): Promise<void> {
+    const { layout, queue, reserve, syncs } = this.#options;
+    await reserve.withReserve(queue, async () => {
+      await queue
+        .run(() => mkdir(this.#directory, { mode: 0o700 }))
+        .then(() => syncs.sync(queue, layout.root), ifThere);
+      await replaceFile(queue, syncs, this.#note(id), JSON.stringify(handover));
+    });
+  }
+
+  /** Nothing is left to be done. */
+  async end(id: VolumeId): Promise<void> {
+    const { queue, syncs } = this.#options;
+    const isNoted = await queue.run(() => unlink(this.#note(id))).then(() => true, ignoreMissing);
+    if (isNoted === true) await syncs.sync(queue, this.#directory);
+    this.#pending.delete(id);
+  }
+
+  /** The volume has its data: the whole tree belongs to it from now on. */
+  async settle(id: VolumeId): Promise<void> {
+    const begun = this.#pending.get(id) ?? this.#settle(id);
+    this.#pending.set(id, begun);
+    try {
+      await begun;
+    } catch (error) {
+      if (this.#pending.get(id) === begun) this.#pending.set(id, undefined);
+      throw error;
+    }
+  }
+
+  /** Before anything is done with a volume. @throws Unavailable while its tree is not settled yet */
+  async settled(id: VolumeId): Promise<void> {
+    if (!this.#pending.has(id)) return;
+    if ((await withTimeout(patienceMs, this.settle(id))) !== 'late') return;
+    throw new Unavailable(`volume ${id}: its files are still being put into its quota project; try again later.`);
+  }
+
+  /**
+   * Takes up what a killed driver has begun.
+   * @returns all that were on their way, and those of them that are no volumes
+   */
+  async reconcile(): Promise<{ readonly ids: readonly VolumeId[]; readonly dataless: readonly VolumeId[] }> {
+    const { layout, log, name, queue } = this.#options;
+    const names = await queue.run(() => readdir(this.#directory)).catch((error) => ifMissing(error, []));
+    const ids = names.flatMap((each) => parseVolumeId(basename(each, '.json')) ?? []);
+    const dataless: VolumeId[] = [];
+    const settling: Promise<void>[] = [];
+    for (const id of new Set(ids)) {
+      if (!(await isThere(queue, layout.volume(id))) || !(await isThere(queue, layout.data(id)))) dataless.push(id);
+      else settling.push(this.settle(id));
+    }
+    const all = settling.map((each) =>
+      each.catch((error: unknown) => {
+        if (!this.#stop.signal.aborted) log.error({ pool: name, err: error }, 'cannot settle an adopted directory yet');
+      }),
+    );
+    await withTimeout(patienceMs, Promise.all(all));
+    return { ids, dataless };
+  }
+
+  /** What is not settled yet is left to the next opening. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.allSettled([...this.#pending.values()]);
+  }
+
+  async #settle(id: VolumeId): Promise<void> {
+    const { layout, projects, queue } = this.#options;
+    await this.#verify(id);
+    await step('adopt/settle', async () => {
+      await projects?.take(layout.volume(id), this.#stop.signal);
+      await syncFile(queue, layout.volume(id));
+      await this.end(id);
+    });
+  }
+
+  /** @throws FailedPrecondition if somebody had put something else in its place before it was moved */
+  async #verify(id: VolumeId): Promise<void> {
+    const { layout, queue } = this.#options;
+    const note = this.#note(id);
+    const { inode } = parseStored(storedHandover, await queue.run(() => readFile(note, 'utf8')), note);
+    const status = await statusOf(queue, layout.data(id));
+    if (status.kind === 'directory' && status.inode.toString() === inode) return;
+    throw new FailedPrecondition(
+      `volume ${id}: what lies at ${layout.data(id)} is not what was to be adopted. Stop the driver, and move it away.`,
+    );
+  }
+
+  #note(id: VolumeId): string {
+    return join(this.#directory, `${id}.json`);
+  }
+}
+
+function ifThere(error: unknown): void {
+  if (!isErrno(error, 'EEXIST')) throw error;
+}
+
+function ifMissing<T>(error: unknown, instead: T): T {
+  if (isErrno(error, 'ENOENT')) return instead;
+  throw error;
+}
