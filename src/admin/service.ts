@@ -54,7 +54,7 @@ const holderPatienceMs = 10_000;
 export function adminService({ nodeId, pools, objects }: AdminServiceOptions): AdminHandlers {
   return {
     async listPools() {
-      return { pools: pools.sights() };
+      return { pools: pools.statuses() };
     },
 
     async listTrash() {

@@ -1,11 +1,11 @@
 import { probe } from '../csi/probe.ts';
-import type { PoolSight, Pools } from '../pool/pools.ts';
+import type { PoolStatus, Pools } from '../pool/pools.ts';
 import type { Page } from './listener.ts';
 
 export interface HealthOptions {
   /** The socket that callers use. */
   readonly socketPath: string;
-  readonly pools: Pick<Pools, 'sights'>;
+  readonly pools: Pick<Pools, 'statuses'>;
   readonly isStopping: () => boolean;
 }
 
@@ -42,11 +42,11 @@ export class Health {
   async ready(): Promise<Page> {
     if (this.#options.isStopping()) return page(503, 'The driver is stopping.');
     const answer = await this.#ask();
-    const sights = this.#options.pools.sights();
-    const lines = sights.map(describe);
+    const pools = this.#options.pools.statuses();
+    const lines = pools.map(describe);
     if (!answer.answered || answer.problem !== undefined) return page(503, answer.problem ?? '', ...lines);
     if (!answer.ready) return page(503, 'The driver is starting.', ...lines);
-    return sights.some(({ state }) => state === 'open')
+    return pools.some(({ state }) => state === 'open')
       ? page(200, 'The driver is ready.', ...lines)
       : page(503, 'No pool can be used.', ...lines);
   }
@@ -59,7 +59,7 @@ export class Health {
   }
 }
 
-function describe({ name, reason, state }: PoolSight): string {
+function describe({ name, reason, state }: PoolStatus): string {
   return `pool ${name}: ${reason === undefined ? state : `${state}: ${reason}`}`;
 }
 

@@ -94,7 +94,7 @@ export class PoolMetrics {
   async collect(): Promise<void> {
     const answers = await Promise.all(this.#pools.all().map(async (pool) => ({ pool, usage: await this.#ask(pool) })));
     this.#state.reset();
-    for (const { name, state } of this.#pools.sights()) {
+    for (const { name, state } of this.#pools.statuses()) {
       for (const each of poolStates) this.#state.set({ pool: name, state: each }, each === state ? 1 : 0);
     }
     for (const { gauge } of this.#gauges) gauge.reset();

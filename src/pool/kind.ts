@@ -2,6 +2,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
 import type { PoolLog } from './log.ts';
+import type { Seen, SeenVolume } from './pool.ts';
 import type { CommonKey, PoolSettings } from './settings.ts';
 import type { Finding, PoolPlace, PoolSight, Wanted } from './sight.ts';
 
@@ -22,6 +23,12 @@ export interface PoolKind<Own> {
 
   /** Opens the pool's storage: finds it, makes it if it may, and locks it. The catalog is opened over it (`open.ts`). */
   open(pool: Configured<Own>, context: OpenContext): Promise<ReadyBackend>;
+
+  /**
+   * The volume that something seems to be of, by the names alone that the kernel has for it: no disk is asked, and the
+   * volume's pool need not be open.
+   */
+  volumeByName(seen: Seen): SeenVolume | undefined;
 
   /** Where the configuration alone says that it is: no disk is asked. */
   place(pool: Configured<Own>, dataDirectory: string): PoolPlace;

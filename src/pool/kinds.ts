@@ -5,7 +5,7 @@ import type { DirectoryOptions } from './kinds/directory/config.ts';
 import { directoryKind } from './kinds/directory/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
-import type { Pool } from './pool.ts';
+import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { readSettings } from './settings.ts';
 import type { Finding, PoolPlace, PoolSight } from './sight.ts';
 
@@ -57,6 +57,11 @@ export async function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, co
   const { openOver } = await import('./open.ts');
   const { path } = placeOf(pool, context.dataDirectory);
   return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path });
+}
+
+/** The volume that something seems to be of, by the names alone that the kernel has for it, whichever kind its pool is of. */
+export function volumeByName(seen: Seen): SeenVolume | undefined {
+  return kindNames.map((kind) => kinds[kind].volumeByName(seen)).find((volume) => volume !== undefined);
 }
 
 /** Where the configuration alone says that the pool is: no disk is asked. */

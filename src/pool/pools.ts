@@ -4,7 +4,7 @@ import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
-import { volumeByName } from './kinds/by-name.ts';
+import { volumeByName } from './kinds.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { type PoolOpener, type PoolState, PoolSupervisor, type SupervisorLog } from './supervisor/supervisor.ts';
 
@@ -24,7 +24,7 @@ const quiet: SupervisorLog = { info: () => undefined, warn: () => undefined, err
 const usual: PoolsOptions = { threadsEach: 4, sickAfterMs: () => 20_000, log: quiet };
 
 /** What there is to say of a configured pool. */
-export interface PoolSight {
+export interface PoolStatus {
   readonly name: string;
   readonly state: (typeof poolStates)[number];
   /** Why it cannot be used; undefined while it is open, or on its way. */
@@ -88,7 +88,7 @@ export class Pools {
     return states.flatMap((state) => (state.state === 'failed' ? [state.error.message] : []));
   }
 
-  sights(): PoolSight[] {
+  statuses(): PoolStatus[] {
     return Array.from(this.#supervisors, ([name, { state }]) => {
       const reason = state.state === 'failed' || state.state === 'quarantined' ? state.error.message : undefined;
       return { name, state: state.state, reason };

@@ -56,6 +56,11 @@ export function parseVolumeId(text: string): VolumeId | undefined {
   return volumeIdPattern.test(text) ? (text as VolumeId) : undefined;
 }
 
+/** Tells the two kinds of things apart that have data. */
+export function isVolumeId(id: VolumeId | SnapshotId): id is VolumeId {
+  return volumeIdPattern.test(id);
+}
+
 export function parseSnapshotId(text: string): SnapshotId | undefined {
   return snapshotIdPattern.test(text) ? (text as SnapshotId) : undefined;
 }

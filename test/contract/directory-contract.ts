@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import { readMountTable } from '../../src/kernel/mount/mount-table.ts';
 import type { Pool, Seen } from '../../src/pool/pool.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
+import { shortPath } from '../../src/volume/short-path.ts';
 import { eventually } from '../support/eventually.ts';
 import { mounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -52,7 +53,14 @@ export function describeDirectories(kind: string, { open }: PoolUnderTest): void
         assert.deepEqual(await pool.volumeSeen(await seenAt(pool, join(volume.path, 'sub'))), { id, isWhole: false });
         execFileSync('umount', [join(volume.path, 'sub')]);
         assert.equal((await pool.attached(id)).length, 1);
-        await assert.rejects(pool.remove(id), FailedPrecondition);
+        await assert.rejects(pool.remove(id), (error) => {
+          assert.ok(error instanceof FailedPrecondition);
+          assert.match(
+            error.message,
+            new RegExp(`is in use by the mount at ${shortPath(volume.path)}; end that first`),
+          );
+          return true;
+        });
         assert.deepEqual(await pool.attached(other.id), []);
       }
       await pool.remove(id);

@@ -90,5 +90,5 @@ describe('while a pool is being opened', () => {
 });
 
 function isOpen({ pools }: TestDriver, name: string): Promise<void> {
-  return eventually(() => assert.equal(pools.sights().find((sight) => sight.name === name)?.state, 'open'));
+  return eventually(() => assert.equal(pools.statuses().find((pool) => pool.name === name)?.state, 'open'));
 }

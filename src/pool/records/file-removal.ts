@@ -96,11 +96,14 @@ export abstract class FileRemoval<Parts extends FileParts> implements Removal {
     const left: TrashRef[] = [];
     for (const name of await queue.run(() => readdir(layout.drafts))) {
       const path = join(layout.drafts, name);
+      if (!name.endsWith(copySuffix)) {
+        left.push(path);
+        continue;
+      }
+      if (!(await isForgotten(queue, path))) continue;
       const id = idOfDraft(name);
-      if (name.endsWith(copySuffix) && !(await isForgotten(queue, path))) continue;
-      // A copy's draft has a persistent name: whoever goes on with it must not meet what is queued.
-      const ref =
-        id === undefined || !name.endsWith(copySuffix) ? path : await moveAway(queue, path, layout.newTrash(id));
+      // The draft of a copy has a persistent name: whoever makes that copy next must not meet what is queued.
+      const ref = id === undefined ? path : await moveAway(queue, path, layout.newTrash(id));
       if (ref !== undefined) left.push(ref);
     }
     return left;

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { type GroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
+import { type GroupId, isVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { reservedInodesName } from '../location/reserved-inodes.ts';
 import { reserveFileName } from '../location/reserved-space.ts';
 
 /**
- * Where things lie in an image pool. Every path below the pool is made here, from ids of checked shape and random
+ * Where things lie in a pool on a filesystem. Every path below the pool is made here, from ids of checked shape and random
  * names only, so nothing that a caller says can become a path.
  *
  * ```
@@ -55,8 +55,7 @@ export class Layout {
   }
 
   dataOf(id: VolumeId | SnapshotId): string {
-    const volumeId = parseVolumeId(id);
-    return volumeId === undefined ? join(this.snapshots, id, 'data') : this.data(volumeId);
+    return isVolumeId(id) ? this.data(id) : this.snapshotData(id);
   }
 
   data(id: VolumeId): string {

@@ -6,7 +6,7 @@ import { PoolQuarantined } from '../quarantine.ts';
 import { SickPool } from './sick-pool.ts';
 
 /**
- * Opens a configured pool; which kind it is, only the composition root knows. Its blocking calls take the queue. Once
+ * Opens a configured pool; which kind it is, only the registry knows (`kinds.ts`). Its blocking calls take the queue. Once
  * `stopping` is aborted nobody wants the pool any more, and nothing is waited for.
  */
 export type PoolOpener = (queue: DiskQueue, stopping: AbortSignal) => Promise<Pool>;

@@ -64,8 +64,8 @@ export const connectionMutants: readonly Mutant[] = [
   {
     name: 'a driver without a pool that works is not ready',
     ...health,
-    text: "return sights.some(({ state }) => state === 'open')",
-    replacement: 'return sights.length > 0',
+    text: "return pools.some(({ state }) => state === 'open')",
+    replacement: 'return pools.length > 0',
     only: 'the only pool in quarantine: not ready',
   },
   {

@@ -1,5 +1,6 @@
 import type { PoolKind } from '../../kind.ts';
 import { configuredPlace } from '../../location/place.ts';
+import { directoryByName } from './by-name.ts';
 import { type DirectoryOptions, directoryKeys, readDirectoryOptions } from './config.ts';
 
 /** Volumes as directories of a filesystem, bind-mounted; their sizes are held by its project quota. */
@@ -13,6 +14,8 @@ export const directoryKind: PoolKind<DirectoryOptions> = {
     const { openDirectoryBackend } = await import('./open.ts');
     return openDirectoryBackend({ ...context, ...own, name });
   },
+
+  volumeByName: directoryByName,
 
   place: ({ name, own }, dataDirectory) => configuredPlace(dataDirectory, name, { type: 'directory', path: own.path }),
 

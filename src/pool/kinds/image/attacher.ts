@@ -25,7 +25,8 @@ import type { Attacher } from '../../backend.ts';
 import { isMountOf } from '../../freeze/mounted.ts';
 import type { Attached, AttachedDevice, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { Layout } from '../../records/layout.ts';
-import { devicesByPath, seenVolume } from './devices-by-path.ts';
+import { seenVolume } from './by-name.ts';
+import { devicesByPath } from './devices-by-path.ts';
 import { imageOf, openImage } from './image-file.ts';
 
 /** Four seconds in all: a look at a device takes milliseconds, unless the machine is busy. */

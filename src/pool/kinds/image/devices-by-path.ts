@@ -1,13 +1,13 @@
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { diskFaultOf } from '../../../kernel/block/disk-fault.ts';
 import { detachLoop, type LoopStatus } from '../../../kernel/block/loop.ts';
-import { findLoops, loopBackingPath, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
+import { findLoops, loopNumber } from '../../../kernel/block/loop-sysfs.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
-import type { Seen, SeenVolume } from '../../pool.ts';
+import { imageByName, volumeByPath } from './by-name.ts';
 
 /*
  * The devices of volumes by what the kernel alone knows of them, for a pool whose disk cannot be asked: enough to undo
@@ -17,10 +17,7 @@ import type { Seen, SeenVolume } from '../../pool.ts';
 /** For the time in which the pool's own queue is closed. */
 export function devicesByPath(closed: DiskQueue): Attacher['rescue'] {
   return {
-    async volumeSeen(seen) {
-      const id = seen.device === undefined ? undefined : volumeByPath(seen.device);
-      return id && seenVolume(id, seen);
-    },
+    volumeSeen: async (seen) => imageByName(seen),
     async attached(id) {
       const found = await closed.rescue((rescue) => findLoops(rescue, (path) => volumeIdInPath(path) === id));
       return found.map((device) => ({ kind: 'device', ...device }));
@@ -30,16 +27,6 @@ export function devicesByPath(closed: DiskQueue): Attacher['rescue'] {
       if (attached.kind === 'device' && id !== undefined) await detachByPath(closed, attached.device, id);
     },
   };
-}
-
-/** What is seen of a volume that is a device. */
-export function seenVolume(id: VolumeId, { mount }: Seen): SeenVolume {
-  return { id, isWhole: mount === undefined || mount.root === '/' };
-}
-
-/** The volume that a device shows the image of. */
-export function volumeByPath(device: DeviceNumber): VolumeId | undefined {
-  return volumeIdInPath(loopBackingPath(device) ?? '');
 }
 
 /** Detaches a device, if it still shows this volume. One that takes too long goes when the pool is opened anew. */

@@ -1,5 +1,6 @@
 import type { PoolKind } from '../../kind.ts';
 import { configuredPlace } from '../../location/place.ts';
+import { imageByName } from './by-name.ts';
 import { claimsOfImagePool, type ImageOptions, imageKeys, readImageOptions } from './config.ts';
 
 /** Volumes as image files, shown as disks through loop devices. */
@@ -13,6 +14,8 @@ export const imageKind: PoolKind<ImageOptions> = {
     const { openImageBackend } = await import('./open.ts');
     return openImageBackend({ ...context, ...own, name });
   },
+
+  volumeByName: imageByName,
 
   place: ({ name, own }, dataDirectory) => configuredPlace(dataDirectory, name, own.location),
 

@@ -1,0 +1,20 @@
+import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import { loopBackingPath } from '../../../kernel/block/loop-sysfs.ts';
+import { type VolumeId, volumeIdInPath } from '../../../volume/id.ts';
+import type { Seen, SeenVolume } from '../../pool.ts';
+
+/** The volume that a device seems to be of, or what is mounted from it. */
+export function imageByName(seen: Seen): SeenVolume | undefined {
+  const id = seen.device === undefined ? undefined : volumeByPath(seen.device);
+  return id && seenVolume(id, seen);
+}
+
+/** What is seen of a volume that is a device. */
+export function seenVolume(id: VolumeId, { mount }: Seen): SeenVolume {
+  return { id, isWhole: mount === undefined || mount.root === '/' };
+}
+
+/** The volume that a device shows the image of. */
+export function volumeByPath(device: DeviceNumber): VolumeId | undefined {
+  return volumeIdInPath(loopBackingPath(device) ?? '');
+}
