@@ -55,7 +55,8 @@ async function trace(
   await using node = makeNode(traced.command(driver), scratch, circumstances);
   const answers: Answered[] = [await traced.answerTo('the first Probe', () => node.start())];
   for (const [index, operation] of group.entries()) {
-    const volume = new TestVolume(node, `volume-${index}`, operation.content);
+    const name = `volume-${index}`;
+    const volume = operation.makeVolume?.(node, name) ?? new TestVolume(node, name, operation.content);
     await operation.prelude(volume);
     answers.push(await traced.answerTo(operation.name, () => operation.run(volume)));
     await volume.unpublish();

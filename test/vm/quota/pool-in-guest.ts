@@ -14,6 +14,7 @@ import { readProject, writeProject } from '../../../src/kernel/file/project-id.t
 import { ProjectQuota } from '../../../src/kernel/file/project-quota.ts';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
 import { snapshotIdFor, type VolumeId } from '../../../src/volume/id.ts';
+import { describeAdoption } from '../../contract/adoption-contract.ts';
 import { describeDirectories } from '../../contract/directory-contract.ts';
 import { describeEphemeral } from '../../contract/ephemeral-contract.ts';
 import { describePool, specsOf } from '../../contract/pool-contract.ts';
@@ -22,6 +23,7 @@ import { describeTrash, type PoolWithOptions } from '../../contract/trash-contra
 import { type DirectoryTestOptions, openTestDirectories } from '../../support/directory-pool.ts';
 import { mounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { describeAdoptedQuota } from './adopted-quota.ts';
 
 const [, , ...mountPoints] = process.argv;
 const mebibyte = 1n << 20n;
@@ -43,7 +45,9 @@ for (const mountPoint of mountPoints) {
     describeSnapshots(kind, poolUnderTest);
     describeFullCopies(kind, open);
   }
+  describeAdoption(kind, { ...poolUnderTest, beside: () => mountPoint });
   describeQuota(kind, mountPoint, open);
+  describeAdoptedQuota(kind, { mountPoint, rootOf: pathFor, open, writeAsNobody });
 }
 
 /** As nobody: CAP_SYS_RESOURCE lets root pass the limits of ext4. */
