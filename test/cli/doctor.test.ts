@@ -89,6 +89,26 @@ describe('holdfast doctor', () => {
     );
   });
 
+  test('of a pool of directories it says whether quota holds its sizes', async () => {
+    using scratch = new Scratch('cli');
+    const pool = (quota: string) =>
+      `pools:\n  default: { kind: directory, path: ${scratch.join('pool')}, quota: ${quota} }\n`;
+    const made = { config: pool('whenAvailable') };
+    {
+      await using _driver = await DriverProcess.start(scratch, made);
+    }
+    const said = async (quota: string) => {
+      const { code, findings: found } = await findings(environmentFor(scratch, { config: pool(quota) }));
+      const finding = found.find(({ check }) => /project quota/.test(check));
+      return [code, finding?.status, finding?.remedy];
+    };
+    // The filesystem of the tests has none.
+    const remedy = 'Mount the filesystem with prjquota (docs/directories.md).';
+    assert.deepEqual(await said('whenAvailable'), [0, 'warn', remedy]);
+    assert.deepEqual(await said('required'), [1, 'fail', remedy]);
+    assert.deepEqual(await said('none'), [0, 'ok', undefined]);
+  });
+
   test('a pool whose disk is gone, and one that is no directory, are to be mended', async () => {
     using scratch = new Scratch('cli');
     writeFileSync(scratch.join('file'), '');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
-import { TestVolume } from '../support/life.ts';
+import { mountWith, TestVolume } from '../support/life.ts';
 import { blockCapability } from '../support/node-volume.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -49,6 +49,30 @@ describe('holdfast pools', () => {
     // GetCapacity answers in whole blocks.
     const shown = BigInt(pools[1].capacity.availableBytes);
     assert.equal(shown - (shown % 4096n), available_capacity);
+  });
+
+  test('a pool of directories is shown as what it is', async () => {
+    using scratch = new Scratch('cli');
+    const config = `pools:\n  plain: { kind: directory, path: ${scratch.join('plain')} }\n`;
+    await using _driver = await DriverProcess.start(scratch, { config });
+    using client = _driver.connect();
+    await new TestVolume(scratch, 'v', mountWith('')).create(client);
+    const environment = environmentFor(scratch, { config });
+    const { code, stdout, stderr } = await holdfast(['pools'], environment);
+    assert.deepEqual([code, stderr], [0, '']);
+    const [, row] = stdout.split('\n').map((line) => line.split(/ {2,}/));
+    assert.deepEqual(
+      [row?.[0], row?.[1], row?.[3], row?.[4], row?.[6], row?.at(-1)],
+      ['plain (default)', 'directory', 'open', '1', '64Mi', `directory ${scratch.join('plain')}`],
+    );
+    const [pool] = JSON.parse((await holdfast(['pools', '--json'], environment)).stdout).pools;
+    const { block, directories, filesystems, provisioning } = pool.traits;
+    assert.deepEqual(
+      { block, directories, filesystems, provisioning },
+      {
+        ...{ block: false, directories: true, filesystems: [], provisioning: ['thin'] },
+      },
+    );
   });
 
   test('a pool that was never made is no error', async () => {

@@ -204,7 +204,7 @@ export function describeAdoption(kind: string, { beside, open }: AdoptingPool): 
         mkdirSync(join(elsewhere, 'data'));
         try {
           await refused(stage, { path: join(elsewhere, 'data') }, FailedPrecondition, /not on the filesystem of pool/);
-          await refused(stage, { path: join(again, 'legacy') }, FailedPrecondition, /two mounts of their filesystem/);
+          await refused(stage, { path: join(again, 'legacy') }, FailedPrecondition, /two mounts of one filesystem/);
           await refused(stage, { path: again }, FailedPrecondition, /mounted|lies in|filesystem/);
         } finally {
           execFileSync('umount', [again]);

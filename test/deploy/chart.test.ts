@@ -112,6 +112,28 @@ describe('Helm chart', () => {
     }
   });
 
+  test('promises a superblock of its own for each volume only where no pool has directories', async () => {
+    const csiDriver = z.looseObject({ spec: z.looseObject({ seLinuxMount: z.boolean() }) });
+    const fast = { directory: '/srv/fast' };
+    for (const [config, expected] of [
+      [{}, true],
+      [{ pools: { fast } }, true],
+      [{ pools: { fast, plain: { kind: 'directory', path: '/srv/plain' } }, defaultPool: 'fast' }, false],
+    ] as const) {
+      const object = objectsOf(await helm.template({ config })).get('CSIDriver holdfast.csi.dev');
+      assert.equal(csiDriver.parse(object).spec.seLinuxMount, expected, JSON.stringify(config));
+    }
+  });
+
+  test('lets the driver see what a pool of directories lies in under the same path, to adopt what is beside it', async () => {
+    const parent = '/opt/local-path-provisioner';
+    const config = { pools: { plain: { kind: 'directory', path: `${parent}/holdfast` } } };
+    const objects = objectsOf(await helm.template({ config, poolDirectories: [parent] }));
+    const daemonSet = JSON.stringify(objects.get('DaemonSet holdfast'));
+    assert.ok(daemonSet.includes(`{"name":"pool-0","hostPath":{"path":"${parent}","type":"Directory"}}`));
+    assert.match(daemonSet, new RegExp(`"mountPath":"${parent}"`));
+  });
+
   test('can be installed with every value', async () => {
     const objects = objectsOf(await helm.template(everything));
     for (const name of ['PodMonitor holdfast', 'VolumeSnapshotClass holdfast', 'VolumeAttributesClass thick']) {

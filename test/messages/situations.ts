@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { AdminClient } from '../../src/admin/client.ts';
 import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { startNamespace } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { mountWith } from '../support/life.ts';
+import type { Scratch } from '../support/scratch.ts';
 import { ClaimedVolume, type Stage, uid } from './claimed-volume.ts';
 
 /** What goes wrong in a cluster. Each ends in the call that is refused, and tidies up before it throws. */
@@ -211,6 +213,35 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
       volume_context: { 'csi.storage.k8s.io/ephemeral': 'true', capacity: '1Gi' },
     });
   },
+  'a directory that is to be adopted is in use': async ({ scratch }) => {
+    const path = legacyDirectory(scratch);
+    const user = spawn('sleep', ['600'], { cwd: path, stdio: 'ignore' });
+    await once(user, 'spawn');
+    await always(adopt(scratch, path), async () => {
+      user.kill();
+      await once(user, 'exit');
+    });
+  },
+  'a directory that is to be adopted is seen through another mount': async ({ scratch }) => {
+    const path = legacyDirectory(scratch);
+    const mountPoint = scratch.join('second-mount');
+    mkdirSync(mountPoint, { recursive: true });
+    execFileSync('mount', ['--bind', dirname(path), mountPoint]);
+    await always(adopt(scratch, join(mountPoint, basename(path))), async () => {
+      execFileSync('umount', [mountPoint]);
+    });
+  },
+  'a directory that is to be adopted shares a file': async ({ scratch }) => {
+    const path = legacyDirectory(scratch);
+    writeFileSync(join(path, 'file'), '');
+    linkSync(join(path, 'file'), `${path}-link`);
+    await adopt(scratch, path);
+  },
+  'a directory that is to be adopted lies behind a link': async ({ scratch }) => {
+    const path = legacyDirectory(scratch);
+    symlinkSync(path, `${path}-symlink`);
+    await adopt(scratch, `${path}-symlink/sub`);
+  },
   'another call is at work': async () => {
     const objects = new ObjectQueue(0);
     const id = `vol-${'a'.repeat(26)}`;
@@ -225,6 +256,17 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
     );
   },
 };
+
+function legacyDirectory(scratch: Scratch): string {
+  const path = mkdtempSync(scratch.join('pvc-'));
+  mkdirSync(join(path, 'sub'));
+  return path;
+}
+
+function adopt(scratch: Scratch, path: string): Promise<unknown> {
+  const client = new AdminClient(scratch.join('data', 'admin.sock'));
+  return client.adopt({ path, pool: 'directories', namespace: 'shop', claim: 'db' });
+}
 
 /** Waits for the call, whichever way it ends, and then tidies up. */
 async function always(call: Promise<unknown>, tidyUp: () => Promise<void>): Promise<void> {

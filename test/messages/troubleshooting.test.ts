@@ -36,7 +36,8 @@ describe('docs/troubleshooting.md', () => {
       clients.push(driver.connect());
     };
     const small = `small: { directory: ${scratch.join('small/pool')}, sickAfter: 2s }`;
-    await start(scratch, `plain: { directory: ${scratch.join('plain')} }`, small);
+    const directories = `directories: { kind: directory, path: ${scratch.join('directories')} }`;
+    await start(scratch, `plain: { directory: ${scratch.join('plain')} }`, small, directories);
     await start(halfScratch, 'broken: { directory: /srv/no-such-disk/pool }');
   });
   after(async () => {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { repeatable, SeededRandom } from '../crash/seeded-random.ts';
 import { startNode } from './node/start-node.ts';
 import { Violation } from './power/facts.ts';
-import { PowerRun, powerConfig, type Tally } from './power/power-run.ts';
+import { PowerRun, powerSetup, type Tally } from './power/power-run.ts';
 
 /** `npm run test:vm -- --cuts 300 --seed 7`. A seed repeats the choices, not the moments. */
 const cuts = Number(process.env['HOLDFAST_TEST_CUTS'] ?? 5);
@@ -11,14 +11,12 @@ const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? Math.floor(Math.random(
 /** A disk that lies loses something that counts within so many cuts. */
 const lyingCuts = 5;
 
-const setup = { config: powerConfig, pools: ['default', 'plain'], disks: [{ name: 'pool', sizeGiB: 8 }] };
-
 describe('T01 T02 T06: power cuts under load', () => {
   test('what was acknowledged is there, and nothing half done', async (t) => {
     // Not a diagnostic: those are shown when the test is over.
     console.log(`  ${cuts} power cuts; HOLDFAST_TEST_SEED=${seed} repeats the choices of this run`);
     const startedMs = performance.now();
-    await using started = await startNode(t, setup);
+    await using started = await startNode(t, powerSetup);
     const run = new PowerRun(started.node, new SeededRandom(seed));
     await repeatable(seed, async () => {
       while (run.tally.cuts < cuts) console.log(`  ${await run.once()} (of ${cuts})`);
@@ -29,7 +27,7 @@ describe('T01 T02 T06: power cuts under load', () => {
   });
 
   test('on a disk that ignores flushes the same test fails', async (t) => {
-    await using started = await startNode(t, setup);
+    await using started = await startNode(t, powerSetup);
     for (const disk of started.disks.filter(({ name }) => name === 'pool')) disk.ignoresFlushes = true;
     const run = new PowerRun(started.node, new SeededRandom(seed));
     const cutAgain = async () => {

@@ -3,6 +3,7 @@ import { volumeIdFor } from '../../../src/volume/id.ts';
 import type { SeededRandom } from '../../crash/seeded-random.ts';
 import { type GuestNode, nodeId } from '../node/guest-node.ts';
 import { type Content, GuestVolume } from '../node/guest-volume.ts';
+import type { NodeSetup } from '../node/start-node.ts';
 import { holds, keeps, type Sight, type SnapshotFact } from './facts.ts';
 import { look, type PoolPlace } from './look.ts';
 import { checkFiles, User } from './user.ts';
@@ -23,13 +24,14 @@ export interface Tally {
   keptSectors: number;
 }
 
-/** The users, and what they use. One of them works in a pool where snapshots are copies. */
+/** The users, and what they use. Two of them work in pools where snapshots are copies. */
 const users: readonly { readonly pool: string; readonly contents: readonly Content[] }[] = [
   { pool: 'default', contents: ['ext4'] },
   { pool: 'default', contents: ['ext4', 'xfs'] },
   { pool: 'default', contents: ['xfs'] },
   { pool: 'default', contents: ['block'] },
   { pool: 'plain', contents: ['ext4', 'block'] },
+  { pool: 'directories', contents: ['directory'] },
 ];
 const fewestDeeds = 4;
 const mostDeeds = 40;
@@ -37,13 +39,27 @@ const mostDelayMs = 400;
 /** So often the power goes while the driver starts. */
 const duringStartProbability = 0.15;
 
-/** The configuration that it needs: a disk of its own, and a directory on the node's own disk. */
-export const powerConfig = `
+/** Where somebody else mounts a filesystem with project quota. */
+const directoriesAt = '/data/directories';
+const mountDirectories = `mkdir -p ${directoriesAt} && mount -o prjquota /dev/vdc ${directoriesAt}`;
+
+/** What it needs: a pool on a disk of its own, one in a directory of the node's own disk, and one of directories of an XFS. */
+export const powerSetup: NodeSetup = {
+  config: `
 expansion: node
+defaultPool: default
 pools:
   default: { device: /dev/vdb, sickAfter: 10m }
   plain: { directory: /data/plain, sickAfter: 10m }
-`;
+  directories: { kind: directory, path: ${directoriesAt}/pool, quota: required, sickAfter: 10m }
+`,
+  pools: ['default', 'plain', 'directories'],
+  disks: [
+    { name: 'pool', sizeGiB: 8 },
+    { name: 'directories', sizeGiB: 4 },
+  ],
+  prepare: `mkfs.xfs -q /dev/vdc && ${mountDirectories}`,
+};
 
 /** Cuts the power of a node again and again, under load, and looks after each boot whether all that must be there is. */
 export class PowerRun {
@@ -70,6 +86,7 @@ export class PowerRun {
     this.#pools = [
       { name: 'default', root: `${node.dataDirectory}/pools/default` },
       { name: 'plain', root: '/data/plain' },
+      { name: 'directories', root: `${directoriesAt}/pool` },
     ];
   }
 
@@ -79,8 +96,7 @@ export class PowerRun {
     const startedMs = performance.now();
     const acknowledged = await this.#workUntilCut();
     const cutMs = performance.now();
-    await this.#node.vm.boot();
-    await this.#node.mount();
+    await this.#boot();
     if (this.#random.chance(duringStartProbability)) await this.#cutDuringStart();
     const bootedMs = performance.now();
     await keeps('the start of the driver', () => this.#node.start());
@@ -147,8 +163,13 @@ export class PowerRun {
     this.#node.spawn();
     await delay(this.#random.below(this.#startMs));
     await this.#cut();
+    await this.#boot();
+  }
+
+  async #boot(): Promise<void> {
     await this.#node.vm.boot();
     await this.#node.mount();
+    await this.#node.vm.run(mountDirectories);
   }
 
   async #cut(): Promise<void> {

@@ -4,6 +4,7 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { readProject } from '../../../kernel/file/project-id.ts';
 import { type TreeEntry, walkTree } from '../../../kernel/file/tree.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
+import { shortPath } from '../../../volume/short-path.ts';
 
 /** Files of several names of which not all have been met yet; more are not remembered. */
 const mostIncomplete = 100_000;
@@ -45,7 +46,7 @@ async function refuseOtherProject(queue: DiskQueue, file: Descriptor): Promise<v
   const { id } = await readProject(queue, file);
   if (id === 0) return;
   throw new FailedPrecondition(
-    `${file.path} belongs to quota project ${id}, which somebody else counts by. If nobody does any more: chattr -R -f -p 0 on the directory.`,
+    `${shortPath(file.path)} belongs to quota project ${id}, which somebody else counts by. If nobody does any more: chattr -R -f -p 0 on the directory.`,
   );
 }
 
@@ -69,7 +70,7 @@ class Names {
     const [outside] = this.#left.values();
     if (outside === undefined || this.#isOverfull) return;
     throw new FailedPrecondition(
-      `${outside.path} has another name outside of the directory (a hard link): what is written here is seen there.`,
+      `${shortPath(outside.path)} has another name outside of the directory (a hard link): what is written here is seen there.`,
     );
   }
 }

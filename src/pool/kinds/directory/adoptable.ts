@@ -8,6 +8,7 @@ import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
 import { findHolders } from '../../../kernel/process/holders.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../../../volume/errors.ts';
 import { describeHolders } from '../../../volume/holder.ts';
+import { shortPath } from '../../../volume/short-path.ts';
 import type { DirectoryParts } from './directory-backend.ts';
 
 /*
@@ -78,7 +79,7 @@ export async function refuseHolders(path: string, exceptPid?: number): Promise<v
   const holders = found.holders.filter((holder) => holder.kind !== 'process' || holder.pid !== exceptPid);
   if (holders.length > 0) {
     const whom = describeHolders({ ...found, holders });
-    throw new FailedPrecondition(`${path} is in use ${whom}: stop the workload first.`);
+    throw new FailedPrecondition(`${shortPath(path)} is in use ${whom}: stop the workload first.`);
   }
   if (found.isComplete) return;
   throw new Unavailable(`There was no time to look who uses ${path}; try again.`);
@@ -91,13 +92,13 @@ export function explainMove(error: unknown, poolName: string, path: string): unk
   if (isErrno(error, 'EBUSY')) return new FailedPrecondition(`Something is mounted at ${path}: unmount it first.`);
   if (!isErrno(error, 'EXDEV')) return error;
   return new FailedPrecondition(
-    `${path} cannot be moved to or from pool ${poolName}: its directory hands on another quota project, or lies on another mount or subvolume.`,
+    `${shortPath(path)} cannot be moved to or from pool ${poolName}: its directory hands on another quota project, or lies on another mount or subvolume.`,
   );
 }
 
 /** What `release` finds where it is to put a volume. */
 export function taken(path: string): AlreadyExists {
-  return new AlreadyExists(`${path} exists: move it away, or release to another path (--to PATH).`);
+  return new AlreadyExists(`${shortPath(path)} exists: move it away, or release to another path (--to PATH).`);
 }
 
 async function openWithoutLinks(queue: DiskQueue, path: string): Promise<Descriptor> {
@@ -113,17 +114,17 @@ function explainOpen(error: unknown, path: string): unknown {
   }
   if (!isErrno(error, 'ELOOP', 'EXDEV')) return error;
   return new FailedPrecondition(
-    `${path} is, or lies behind, a symbolic link: name the directory itself (see realpath).`,
+    `${shortPath(path)} is, or lies behind, a symbolic link: name the directory itself (see realpath).`,
   );
 }
 
-async function notBesidePool({ layout, name, place, queue }: Parts, parent: Descriptor, path: string): Promise<Error> {
+async function notBesidePool({ name, place, queue }: Parts, parent: Descriptor, path: string): Promise<Error> {
   const { device } = await placeOf(queue, parent, dirname(path));
   const isSame = device.major === place.device.major && device.minor === place.device.minor;
   return new FailedPrecondition(
     isSame
-      ? `${path} and pool ${name} (${layout.root}) are seen through two mounts of their filesystem, and nothing can be renamed between those: give the driver one mount that both lie below.`
-      : `${path} is not on the filesystem of pool ${name} (${layout.root}): only what is can be adopted, or released to.`,
+      ? `${shortPath(path)} and pool ${name} lie on two mounts of one filesystem, and nothing can be renamed between those: give the driver one mount that has both.`
+      : `${shortPath(path)} is not on the filesystem of pool ${name}: only what is can be adopted, or released to.`,
   );
 }
 
