@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import type { z } from 'zod';
 import { isErrno } from '../kernel/call/errno.ts';
+import { type ErrorCode, errorCodes } from '../volume/errors.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import {
   type Adopted,
@@ -31,7 +32,14 @@ export interface AdoptRequest {
 }
 
 /** The driver said no, or there is none; the message is for the operator. */
-export class AdminError extends Error {}
+export class AdminError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
 
 /** Asks the running driver to do something. */
 export class AdminClient {
@@ -77,11 +85,15 @@ export class AdminClient {
     const { status, text } = await this.#exchange(method, path);
     if (status !== 200) {
       const refused = parseJsonInput(refusal, text);
-      throw new AdminError('data' in refused ? refused.data.message : `the driver answered with HTTP status ${status}`);
+      if ('data' in refused) throw new AdminError(codeIn(refused.data.code), refused.data.message);
+      throw new AdminError('INTERNAL', `the driver answered with HTTP status ${status}: see its log`);
     }
     const answer = parseJsonInput(schema, text);
     if ('data' in answer) return answer.data;
-    throw new AdminError('the driver answered in words that this command does not know: are both of one version?');
+    throw new AdminError(
+      'INTERNAL',
+      'the driver answered in words that this command does not know: are both of one version?',
+    );
   }
 
   /** @throws AdminError if no driver is there */
@@ -103,11 +115,17 @@ export class AdminClient {
 
   #explain(error: Error): Error {
     if (isErrno(error, 'ECONNRESET', 'EPIPE')) {
-      return new AdminError('the driver went away before it answered; the command can be repeated.');
+      return new AdminError('UNAVAILABLE', 'the driver went away before it answered; the command can be repeated.');
     }
     if (!isErrno(error, 'ENOENT', 'ECONNREFUSED')) return error;
     return new AdminError(
+      'UNAVAILABLE',
       `no driver answers at ${this.#socketPath}: start it (holdfast serve), or run this in its container.`,
     );
   }
+}
+
+/** A newer driver may know more of them. */
+function codeIn(text: string): ErrorCode {
+  return errorCodes.find((code) => code === text) ?? 'INTERNAL';
 }

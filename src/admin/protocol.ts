@@ -7,20 +7,21 @@ const bytes = z.string().regex(/^[0-9]+$/);
 const trashedVolume = z.object({
   id: z.string(),
   name: z.string(),
-  /** The claim that it was made for, if its maker said so. */
-  claim: z.object({ namespace: z.string(), name: z.string() }).optional(),
+  claim: z
+    .object({ namespace: z.string(), name: z.string() })
+    .optional()
+    .describe('the claim that it was made for, if its maker said so'),
   pool: z.string(),
   sizeBytes: bytes,
-  usedBytes: bytes,
-  deletedAt: z.string(),
-  purgeAt: z.string(),
+  usedBytes: bytes.describe('what its data takes in the pool'),
+  deletedAt: z.string().describe('RFC 3339, UTC'),
+  purgeAt: z.string().describe('until then it can be brought back, unless its space is needed'),
 });
 
 /** Deleted volumes that can be brought back, the one deleted last first. */
 export const trashList = z.object({
   volumes: z.array(trashedVolume),
-  /** Pools that cannot be looked into now, and why. */
-  problems: z.array(z.string()),
+  problems: z.array(z.string()).describe('pools that cannot be looked into now, and why; then the exit code is 1'),
 });
 
 /** How the pools are, as the driver sees them. */
@@ -32,8 +33,7 @@ export const restored = z.object({
   id: z.string(),
   name: z.string(),
   pool: z.string(),
-  /** What its condition says, if that is abnormal: it is back as it was. */
-  problem: z.string().optional(),
+  problem: z.string().optional().describe('what is wrong with it, as its condition says: it is back as it was'),
 });
 
 export const adopted = z.object({
@@ -44,10 +44,13 @@ export const adopted = z.object({
   sizeBytes: bytes,
 });
 
-/** Where its data lies now. */
-export const released = z.object({ id: z.string(), pool: z.string(), path: z.string() });
+export const released = z.object({
+  id: z.string(),
+  pool: z.string(),
+  path: z.string().describe('where its data lies now'),
+});
 
-export const purged = z.object({ ids: z.array(z.string()) });
+export const purged = z.object({ ids: z.array(z.string()).describe('the volumes that are gone for good') });
 
 const namespaceMember = z.object({ pid: z.number(), command: z.string() });
 
@@ -57,7 +60,7 @@ const holder = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('mount'),
     path: z.string(),
-    namespaceOf: namespaceMember.optional(),
+    namespaceOf: namespaceMember.optional().describe('of a mount in another mount namespace: a process in it'),
   }),
   z.object({ kind: z.literal('device'), path: z.string() }),
 ]);
@@ -67,11 +70,12 @@ export const holderList = z.object({
   id: z.string(),
   pool: z.string(),
   devices: z.array(z.string()),
-  /** Of a volume without a device: its directory, or the source that is mounted. */
-  mountedFrom: z.array(z.string()).default([]),
+  mountedFrom: z
+    .array(z.string())
+    .default([])
+    .describe('of a volume without a device: its directory, or the source that is mounted'),
   holders: z.array(holder),
-  /** false: there was no time to look everywhere. */
-  isComplete: z.boolean(),
+  isComplete: z.boolean().describe('false: there was no time to look everywhere'),
 });
 
 /** Why not: a code of `volume/errors.ts`, and a sentence for the operator. */

@@ -6,6 +6,7 @@ import { exportCommand } from './export.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import type { ReclaimPolicy } from './persistent-volume.ts';
 import { printable } from './text.ts';
+import { volumeIdOf } from './volume-id.ts';
 
 export interface AdoptOptions {
   readonly path: string;
@@ -25,12 +26,12 @@ export async function adoptCommand(config: Config, output: Output, options: Adop
   const { json, name, pool, reclaimPolicy, storageClass } = options;
   const [namespace, claim, ...more] = options.claim.split('/');
   if (namespace === undefined || claim === undefined || more.length > 0) {
-    output.problem(`'${options.claim}' is no claim: write NAMESPACE/NAME`);
+    output.problem('INVALID_ARGUMENT', `'${options.claim}' is no claim: write NAMESPACE/NAME`);
     return exitCodes.usage;
   }
   const sizeBytes = options.size === undefined ? undefined : sizeOf(options.size);
   if (typeof sizeBytes === 'string') {
-    output.problem(sizeBytes);
+    output.problem('INVALID_ARGUMENT', sizeBytes);
     return exitCodes.usage;
   }
   const { id, path } = await new AdminClient(config.adminSocketPath).adopt({
@@ -44,14 +45,15 @@ export async function adoptCommand(config: Config, output: Output, options: Adop
   return exportCommand(config, output, { json, wanted: id, reclaimPolicy, storageClass });
 }
 
-/** `holdfast release ID`: the volume is what it was before it was adopted, and where it was. */
+/** `holdfast release VOLUME`: the volume is what it was before it was adopted, and where it was. */
 export async function releaseCommand(
   config: Config,
   output: Output,
-  { id, json, to }: { id: string; json: boolean; to: string | undefined },
+  { wanted, json, to }: { wanted: string; json: boolean; to: string | undefined },
 ): Promise<number> {
+  const id = await volumeIdOf(config, wanted);
   const released = await new AdminClient(config.adminSocketPath).release(id, to);
-  if (json) output.line(toJson(released));
+  if (json) output.line(toJson<'release'>(released));
   else output.line(`${released.id} is no volume any more: its data lies at ${printable(released.path)}.`);
   return exitCodes.ok;
 }

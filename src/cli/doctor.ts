@@ -21,7 +21,7 @@ export async function doctorCommand(config: Config, output: Output, options: { j
   const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
   const isHealthy = count('fail') === 0;
   if (options.json) {
-    output.line(toJson({ healthy: isHealthy, findings }));
+    output.line(toJson<'doctor'>({ healthy: isHealthy, findings }));
   } else {
     const width = Math.max(...findings.map(({ check }) => check.length));
     for (const finding of findings) printFinding(finding, width, output);

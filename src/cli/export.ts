@@ -1,46 +1,51 @@
 import { Document, Scalar, visit } from 'yaml';
 import type { Config } from '../config/config.ts';
-import { problemsOf } from './inventory.ts';
+import { claimOf } from '../volume/claim.ts';
+import { findVolume } from './find-volume.ts';
+import { lookedIn, problemsOf } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { manifestNames, type PersistentVolume, persistentVolumeOf, type ReclaimPolicy } from './persistent-volume.ts';
-import { printable } from './text.ts';
 
 export interface ExportOptions {
   readonly json: boolean;
-  /** The id or name of the one volume that is wanted. */
+  /** The id, the name or `namespace/claim` of the one volume that is wanted. */
   readonly wanted: string | undefined;
   readonly reclaimPolicy: ReclaimPolicy;
   readonly storageClass: string | undefined;
 }
 
-/** `holdfast export [ID]`: the PersistentVolumes of this node's volumes, from the records alone. */
+/** `holdfast export [VOLUME]`: the PersistentVolumes of this node's volumes, from the records alone. */
 export async function exportCommand(config: Config, output: Output, options: ExportOptions): Promise<number> {
   const pools = await lookAtPools(config, 'records');
   const problems = pools.flatMap(problemsOf);
-  for (const problem of problems) output.problem(problem);
+  for (const problem of problems) output.problem('UNAVAILABLE', problem);
   const records = pools
-    .flatMap(({ contents }) => contents?.records ?? [])
+    .flatMap(({ config: { name: pool }, contents }) => (contents?.records ?? []).map((record) => ({ pool, record })))
     // They live no longer than their pod, and have no PersistentVolume.
-    .filter(({ ephemeral }) => ephemeral === undefined);
+    .filter(({ record }) => record.ephemeral === undefined);
   // Of all of them, also if one is wanted: its name is the same either way.
-  const names = manifestNames(records);
+  const names = manifestNames(records.map(({ record }) => record));
+  const volumes = records.map(({ pool, record }, index) => {
+    const { id, name } = record;
+    return { id, name, claim: claimOf(record), pool, record, manifestName: names[index] ?? id };
+  });
   const { wanted } = options;
-  const manifests = records.flatMap((record, index) =>
-    wanted === undefined || record.id === wanted || record.name === wanted
-      ? [persistentVolumeOf(record, names[index] ?? record.id, { ...config, ...options })]
-      : [],
+  const exported = wanted === undefined ? volumes : [findVolume(volumes, wanted, lookedIn(pools))];
+  const manifests = exported.map(({ manifestName, record }) =>
+    persistentVolumeOf(record, manifestName, { ...config, ...options }),
   );
-  if (wanted !== undefined && manifests.length === 0) {
-    output.problem(`there is no volume with the id or name '${printable(wanted)}' here`);
-    return exitCodes.failed;
-  }
-  if (options.json) output.line(toJson({ apiVersion: 'v1', kind: 'List', items: manifests }));
+  if (options.json) output.line(toJson<'export'>({ apiVersion: 'v1', kind: 'List', items: manifests.map(asItem) }));
   else for (const manifest of manifests) output.line(`---\n${toYaml(manifest).trimEnd()}`);
   if (manifests.length > 0 && options.storageClass === undefined) {
-    output.problem('no record knows its storage class, and a claim that names one needs it: see --storage-class');
+    const message = 'no record knows its storage class, and a claim that names one needs it: add --storage-class';
+    output.problem('WARNING', message);
   }
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+function asItem(manifest: PersistentVolume): Readonly<Record<string, unknown>> {
+  return { ...manifest };
 }
 
 /** Readers of YAML differ in what else than text `1e3`, `0o7`, `1:30` or `no` may be: what could be anything is quoted. */

@@ -72,6 +72,14 @@ export function problemsOf({ config, location, contents }: SeenPool): string[] {
   ];
 }
 
+/** For a sentence that says what is not there. */
+export function lookedIn(pools: readonly SeenPool[]): string {
+  const hidden = pools.filter(({ contents, location }) => contents === undefined && location.state !== 'absent');
+  const names = (some: readonly SeenPool[]) => some.map(({ config }) => config.name).join(', ');
+  const except = hidden.length === 0 ? '' : `; not in ${names(hidden)}, which cannot be read now`;
+  return `here (looked in: ${names(pools.filter((pool) => !hidden.includes(pool))) || 'no pool'}${except})`;
+}
+
 /** `volume vol-…`, `snapshot snap-…` or `group group-…`. */
 export function describeId(id: VolumeId | SnapshotId | GroupId): string {
   if (parseVolumeId(id) !== undefined) return `volume ${id}`;

@@ -1,8 +1,14 @@
-/** Where a command writes: people and programs read `line`, only people read `problem`. */
+import type { ErrorCode } from '../volume/errors.ts';
+import type { Shape, Shapes } from './shapes.ts';
+
+/** What went wrong, for programs. WARNING: nothing did, but there is something to know. */
+export type ProblemCode = ErrorCode | 'PERMISSION_DENIED' | 'WARNING';
+
+/** Where a command writes: the result goes to `line`, all else to `problem`. */
 export interface Output {
   line(text: string): void;
   /** What went wrong, and what to do about it; not part of the result. */
-  problem(text: string): void;
+  problem(code: ProblemCode, message: string): void;
   /** Whether the reader is a person at a terminal that shows colours. */
   readonly colours: boolean;
 }
@@ -10,7 +16,12 @@ export interface Output {
 /** The command's exit codes. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
 
-/** The result for programs. Sizes are strings of bytes, as int64 is in JSON from protobuf: some readers lose digits. */
-export function toJson(value: unknown): string {
-  return JSON.stringify(value, (_key, field) => (typeof field === 'bigint' ? field.toString() : field), 2);
+/** A problem as standard error has it: a line for people, or with `--json` an object on a line of its own (docs/json.md). */
+export function problemLine(code: ProblemCode, message: string, { json }: { readonly json: boolean }): string {
+  return json ? JSON.stringify({ code, message }) : `holdfast: ${message}`;
+}
+
+/** The result of a command for programs. Sizes become strings of bytes: some readers of JSON lose digits of numbers. */
+export function toJson<Command extends keyof Shapes>(result: Shape<Command>): string {
+  return JSON.stringify(result, (_key, field) => (typeof field === 'bigint' ? field.toString() : field), 2);
 }

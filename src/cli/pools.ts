@@ -4,13 +4,14 @@ import { formatBytes } from '../volume/size.ts';
 import type { SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
+import type { Shape } from './shapes.ts';
 import { tableLines } from './table.ts';
 
 /** `holdfast pools`: what the pools are, where, and how full. */
 export async function poolsCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
   const pools = await lookAtPools(config, 'capacity');
   if (options.json) {
-    output.line(toJson({ pools: pools.map((pool) => forPrograms(pool, config.defaultPool)) }));
+    output.line(toJson<'pools'>({ pools: pools.map((pool) => forPrograms(pool, config.defaultPool)) }));
   } else {
     for (const line of tableLines(
       columns,
@@ -18,7 +19,8 @@ export async function poolsCommand(config: Config, output: Output, options: { js
     ))
       output.line(line);
     for (const { config: pool, location } of pools) {
-      if (location.advice !== undefined) output.problem(`pool ${pool.name}: ${location.advice}`);
+      if (location.advice === undefined) continue;
+      output.problem(isUsable(location.state) ? 'WARNING' : 'UNAVAILABLE', `pool ${pool.name}: ${location.advice}`);
     }
   }
   return pools.every(({ location }) => isUsable(location.state)) ? exitCodes.ok : exitCodes.failed;
@@ -56,16 +58,16 @@ function forPeople({ config, location, contents }: SeenPool, defaultPool: string
   ];
 }
 
-function forPrograms({ config, location, contents }: SeenPool, defaultPool: string): object {
+function forPrograms({ config, location, contents }: SeenPool, defaultPool: string): Shape<'pools'>['pools'][number] {
   return {
     name: config.name,
     kind: config.kind,
-    traits: contents?.traits,
     default: config.name === defaultPool,
-    location: { type: location.type, path: location.path },
     state: location.state,
     advice: location.advice,
+    location: { type: location.type, path: location.path },
     drivers: location.holders,
+    traits: contents?.traits,
     volumes: contents?.records.length,
     damaged: contents?.damaged,
     capacity: contents?.capacity,

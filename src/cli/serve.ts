@@ -9,6 +9,7 @@ import { armCrashPoint } from '../volume/step.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
 import { openLog } from './log.ts';
 import { exitCodes, type Output } from './output.ts';
+import { codeOf } from './problem-code.ts';
 
 /** So long must no call have begun before the memory of the last ones is given back. */
 const restMs = 750;
@@ -52,7 +53,7 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
   );
   const end = await Promise.race([stopSignal, cannotGoOn]);
   if (typeof end === 'string') log.info({ signal: end }, 'stopping');
-  else output.problem(explain(end.error));
+  else output.problem(codeOf(end.error), explain(end.error));
   await driver.stop();
   await withTimeout(logGraceMs, flush());
   return typeof end === 'string' ? exitCodes.ok : exitCodes.failed;

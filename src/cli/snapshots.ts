@@ -25,12 +25,14 @@ export async function snapshotsCommand(config: Config, output: Output, options: 
     (contents?.snapshots ?? []).map((record) => ({ pool: pool.name, record })),
   );
   if (options.json) {
-    output.line(toJson({ snapshots: snapshots.map(({ pool, record }) => ({ pool, ...record })), problems }));
+    output.line(
+      toJson<'snapshots'>({ snapshots: snapshots.map(({ pool, record }) => ({ pool, ...record })), problems }),
+    );
   } else {
     const now = new Date();
     const rows = snapshots.map(({ pool, record }) => rowOf(pool, record, now));
     for (const line of tableLines(columns, rows)) output.line(line);
-    for (const problem of problems) output.problem(problem);
+    for (const problem of problems) output.problem('UNAVAILABLE', problem);
   }
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }

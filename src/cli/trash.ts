@@ -1,9 +1,11 @@
 import { AdminClient } from '../admin/client.ts';
 import type { TrashedVolumeSight, TrashList } from '../admin/protocol.ts';
 import type { Config } from '../config/config.ts';
+import { parseVolumeId } from '../volume/id.ts';
 import { formatBytes } from '../volume/size.ts';
 import { confirm } from './confirm.ts';
-import { exitCodes, type Output, toJson } from './output.ts';
+import { claimText, findVolume } from './find-volume.ts';
+import { exitCodes, type Output, type ProblemCode, toJson } from './output.ts';
 import { tableLines } from './table.ts';
 import { age, printable, shortened } from './text.ts';
 
@@ -20,9 +22,9 @@ const columns = [
 /** `holdfast trash`: the deleted volumes that can be brought back. */
 export async function trashCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
   const list = await new AdminClient(config.adminSocketPath).listTrash();
-  if (options.json) output.line(toJson(list));
+  if (options.json) output.line(toJson<'trash'>(list));
   else for (const line of tableLines(columns, rowsOf(list, new Date()))) output.line(line);
-  if (!options.json) for (const problem of list.problems) output.problem(problem);
+  if (!options.json) for (const problem of list.problems) output.problem('UNAVAILABLE', problem);
   return list.problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
@@ -40,21 +42,22 @@ function rowsOf({ volumes }: TrashList, now: Date): string[][] {
 
 /** What people know it by. */
 function titleOf({ claim, name }: TrashedVolumeSight): string {
-  return claim === undefined ? name : `${claim.namespace}/${claim.name}`;
+  return claim === undefined ? name : claimText(claim);
 }
 
-/** `holdfast trash restore ID`: brings a deleted volume back, as it was. */
+/** `holdfast trash restore VOLUME`: brings a deleted volume back, as it was. */
 export async function restoreCommand(
   config: Config,
   output: Output,
-  { id, json }: { id: string; json: boolean },
+  { wanted, json }: { wanted: string; json: boolean },
 ): Promise<number> {
-  const restored = await new AdminClient(config.adminSocketPath).restore(id);
+  const client = new AdminClient(config.adminSocketPath);
+  const restored = await client.restore(await idOf(client, wanted));
   if (json) {
-    output.line(toJson(restored));
+    output.line(toJson<'trash restore'>(restored));
   } else {
     output.line(`${restored.id} (${printable(restored.name)}) is back in pool ${restored.pool}.`);
-    if (restored.problem !== undefined) output.problem(restored.problem);
+    if (restored.problem !== undefined) output.problem('WARNING', restored.problem);
     output.line(
       `If its PersistentVolume is gone too: holdfast export ${restored.id} --storage-class CLASS | kubectl create -f -`,
     );
@@ -62,23 +65,23 @@ export async function restoreCommand(
   return exitCodes.ok;
 }
 
-/** `holdfast trash purge [ID]`: ends the time in the trash, of one volume or of all. */
+/** `holdfast trash purge [VOLUME]`: ends the time in the trash, of one volume or of all. */
 export async function purgeCommand(
   config: Config,
   output: Output,
-  { id, json, yes }: { id: string | undefined; json: boolean; yes: boolean },
+  { wanted, json, yes }: { wanted: string | undefined; json: boolean; yes: boolean },
 ): Promise<number> {
   const client = new AdminClient(config.adminSocketPath);
-  if (id === undefined && !yes) {
+  if (wanted === undefined && !yes) {
     const { volumes } = await client.listTrash();
     const refusal = volumes.length === 0 ? undefined : await refusalOf(volumes);
     if (refusal !== undefined) {
-      output.problem(refusal.message);
+      output.problem(refusal.code, refusal.message);
       return refusal.exitCode;
     }
   }
-  const { ids } = await client.purge(id);
-  if (json) output.line(toJson({ ids }));
+  const { ids } = await client.purge(wanted === undefined ? undefined : await idOf(client, wanted));
+  if (json) output.line(toJson<'trash purge'>({ ids }));
   else if (ids.length === 0) output.line('The trash is empty.');
   else for (const purged of ids) output.line(`${purged} is gone for good.`);
   return exitCodes.ok;
@@ -86,12 +89,24 @@ export async function purgeCommand(
 
 async function refusalOf(
   volumes: readonly TrashedVolumeSight[],
-): Promise<{ message: string; exitCode: number } | undefined> {
+): Promise<{ code: ProblemCode; message: string; exitCode: number } | undefined> {
   const usedBytes = volumes.reduce((sum, volume) => sum + BigInt(volume.usedBytes), 0n);
   const what = volumes.length === 1 ? '1 deleted volume' : `${volumes.length} deleted volumes`;
   const answer = await confirm(`Purge ${what} (${formatBytes(usedBytes)}) for good?`);
   if (answer === true) return undefined;
   return answer === false
-    ? { message: 'nothing was purged', exitCode: exitCodes.failed }
-    : { message: 'to purge everything without being asked, add --yes', exitCode: exitCodes.usage };
+    ? { code: 'ABORTED', message: 'nothing was purged', exitCode: exitCodes.failed }
+    : {
+        code: 'INVALID_ARGUMENT',
+        message: 'to purge everything without being asked, add --yes',
+        exitCode: exitCodes.usage,
+      };
+}
+
+/** One id can have been deleted several times; all of them are meant. */
+async function idOf(client: AdminClient, wanted: string): Promise<string> {
+  if (parseVolumeId(wanted) !== undefined) return wanted;
+  const { problems, volumes } = await client.listTrash();
+  const where = problems.length === 0 ? 'in the trash of this node' : `in the trash (${problems.join(' ')})`;
+  return findVolume([...new Map(volumes.map((volume) => [volume.id, volume])).values()], wanted, where).id;
 }

@@ -1,27 +1,31 @@
 import type { Config } from '../config/config.ts';
 import type { VolumeContent } from '../volume/capability.ts';
+import { claimOf } from '../volume/claim.ts';
 import { formatDuration } from '../volume/duration.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { formatBytes } from '../volume/size.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Attachments } from './attachments.ts';
-import { problemsOf, type SeenPool } from './inventory.ts';
+import { claimText, findVolume, type Known } from './find-volume.ts';
+import { lookedIn, problemsOf, type SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
+import type { Shape } from './shapes.ts';
 import { tableLines } from './table.ts';
 import { age, printable, shortened } from './text.ts';
 
-interface VolumeSight {
-  readonly pool: string;
+interface VolumeSight extends Known {
   readonly record: VolumeRecord;
   readonly attachments: Attachments;
-  /** Those that were cut from it, the oldest first. */
+  /** What its data takes in the pool; undefined: it takes too long to find out. */
+  readonly usedBytes: bigint | undefined;
+  /** Those that were taken of it, the oldest first. */
   readonly snapshots: readonly SnapshotRecord[];
   /** How long it can be brought back after its deletion; 0: not at all. */
   readonly undeleteSeconds: number;
 }
 
-/** `holdfast volumes [ID]`: every volume of this node, or all that is known of one. */
+/** `holdfast volumes [VOLUME]`: every volume of this node, or all that is known of one. */
 export async function volumesCommand(
   config: Config,
   output: Output,
@@ -29,43 +33,42 @@ export async function volumesCommand(
 ): Promise<number> {
   const pools = await lookAtPools(config, 'attachments');
   const problems = pools.flatMap(problemsOf);
-  const volumes = sightings(pools, options.wanted);
-  if (!options.json) for (const problem of problems) output.problem(problem);
-  if (options.wanted !== undefined && volumes.length === 0) {
-    const names = pools.map(({ config: pool }) => pool.name).join(', ');
-    output.problem(`there is no volume with the id or name '${printable(options.wanted)}' here (looked in: ${names})`);
-    return exitCodes.failed;
-  }
-  if (options.json) output.line(toJson({ volumes: volumes.map(forPrograms), problems }));
-  else if (options.wanted === undefined) printList(volumes, output);
+  if (!options.json) for (const problem of problems) output.problem('UNAVAILABLE', problem);
+  const all = pools.flatMap(sightings);
+  const { wanted } = options;
+  const volumes = wanted === undefined ? all : [findVolume(all, wanted, lookedIn(pools))];
+  if (options.json) output.line(toJson<'volumes'>({ volumes: volumes.map(forPrograms), problems }));
+  else if (wanted === undefined) printList(volumes, output);
   else for (const volume of volumes) printOne(volume, output);
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
-function sightings(pools: readonly SeenPool[], wanted: string | undefined): VolumeSight[] {
-  const volumes: VolumeSight[] = [];
-  for (const { config, contents } of pools) {
-    for (const record of contents?.records ?? []) {
-      const attachments = contents?.attachments.get(record.id);
-      if (attachments === undefined || (wanted !== undefined && record.id !== wanted && record.name !== wanted))
-        continue;
-      volumes.push({
-        pool: config.name,
-        record,
-        attachments,
-        snapshots: (contents?.snapshots ?? []).filter(({ sourceId }) => sourceId === record.id),
-        undeleteSeconds: record.undeleteSeconds ?? config.undeleteSeconds,
-      });
-    }
-  }
-  return volumes;
+function sightings({ config, contents }: SeenPool): VolumeSight[] {
+  return (contents?.records ?? []).flatMap((record) => {
+    const { id, name } = record;
+    const attachments = contents?.attachments.get(id);
+    if (attachments === undefined) return [];
+    return {
+      id,
+      name,
+      claim: claimOf(record),
+      pool: config.name,
+      record,
+      attachments,
+      usedBytes: contents?.usedBytes?.get(id),
+      snapshots: (contents?.snapshots ?? []).filter(({ sourceId }) => sourceId === id),
+      undeleteSeconds: record.undeleteSeconds ?? config.undeleteSeconds,
+    };
+  });
 }
 
 const columns = [
   { title: 'ID' },
+  { title: 'CLAIM' },
   { title: 'NAME' },
   { title: 'POOL' },
   { title: 'SIZE', align: 'right' },
+  { title: 'USED', align: 'right' },
   { title: 'CONTENT' },
   { title: 'SNAPSHOTS', align: 'right' },
   { title: 'STATE' },
@@ -74,11 +77,13 @@ const columns = [
 
 function printList(volumes: readonly VolumeSight[], output: Output): void {
   const now = new Date();
-  const rows = volumes.map(({ pool, record, attachments, snapshots }) => [
+  const rows = volumes.map(({ claim, pool, record, attachments, snapshots, usedBytes }) => [
     record.id,
+    claim === undefined ? '-' : shortened(printable(claimText(claim)), 44),
     shortened(printable(record.name), 44),
     pool,
     formatBytes(record.sizeBytes),
+    usedBytes === undefined ? '-' : formatBytes(usedBytes),
     contentOf(record.content),
     String(snapshots.length),
     attachments.state,
@@ -87,7 +92,8 @@ function printList(volumes: readonly VolumeSight[], output: Output): void {
   for (const line of tableLines(columns, rows)) output.line(line);
 }
 
-function printOne({ pool, record, attachments, snapshots, undeleteSeconds }: VolumeSight, output: Output): void {
+function printOne(volume: VolumeSight, output: Output): void {
+  const { attachments, claim, pool, record, snapshots, undeleteSeconds, usedBytes } = volume;
   const { devices, stagedAt, publishedAt } = attachments;
   const mark = (readonly: boolean) => (readonly ? ' (read-only)' : '');
   const now = new Date();
@@ -97,8 +103,10 @@ function printOne({ pool, record, attachments, snapshots, undeleteSeconds }: Vol
   const facts: readonly (readonly [string, readonly string[]])[] = [
     ['ID', [record.id]],
     ['Name', [printable(record.name)]],
+    ['Claim', claim === undefined ? [] : [printable(claimText(claim))]],
     ['Pool', [pool]],
     ['Size', [`${formatBytes(record.sizeBytes)} (${record.sizeBytes} bytes, ${record.provisioning})`]],
+    ['Used', usedBytes === undefined ? [] : [`${formatBytes(usedBytes)} (${usedBytes} bytes)`]],
     ['Content', [contentOf(record.content)]],
     ['Access', record.accessModes],
     ['Created', [`${record.createdAt} (${age(record.createdAt, now)} ago)`]],
@@ -123,6 +131,17 @@ function contentOf(content: VolumeContent): string {
   return content.type === 'mount' ? content.fsType : content.type;
 }
 
-function forPrograms({ pool, record, attachments, snapshots, undeleteSeconds }: VolumeSight): object {
-  return { pool, ...record, ...attachments, undeleteSeconds, snapshots };
+function forPrograms(volume: VolumeSight): Shape<'volumes'>['volumes'][number] {
+  const { attachments, claim, pool, record, snapshots, undeleteSeconds, usedBytes } = volume;
+  const { ephemeral, ...fields } = record;
+  return {
+    ...fields,
+    claim,
+    pool,
+    usedBytes,
+    ...(ephemeral !== undefined && { ephemeral: { handle: ephemeral.handle } }),
+    ...attachments,
+    undeleteSeconds,
+    snapshots,
+  };
 }

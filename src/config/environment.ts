@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
-import { nearest } from '../settings/nearest.ts';
+import { didYouMean, nearest } from '../settings/nearest.ts';
 import { type CrashPoint, stepNames } from '../volume/step.ts';
 
 /** Every variable that configures the driver; none of ours begins with CSI_, which is reserved (O03). */
@@ -72,7 +72,7 @@ export class EnvironmentReader {
     const value = this.text(name);
     const found = allowed.find((candidate) => candidate === value);
     if (value !== undefined && found === undefined) {
-      this.problems.push(`${name}: '${value}' must be one of ${allowed.join(', ')}`);
+      this.problems.push(`${name}: '${value}' must be one of ${allowed.join(', ')}${didYouMean(value, allowed)}`);
     }
     return found ?? fallback;
   }

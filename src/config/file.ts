@@ -1,5 +1,5 @@
 import { claimsOf, defaultKind, type KindName, keysOf, kindNames, type PoolConfig, readPool } from '../pool/kinds.ts';
-import { nearest } from '../settings/nearest.ts';
+import { didYouMean } from '../settings/nearest.ts';
 import { type Mistake, SectionReader } from '../settings/section.ts';
 import { number, oneOf, text } from '../settings/values.ts';
 import { type HostPlaces, type PoolClaim, sharedLocations, unfitLocation } from './locations.ts';
@@ -113,8 +113,7 @@ function checkDefault(reader: SectionReader, defaultPool: string | undefined, na
   if (names === undefined) return;
   const known = names.length === 0 ? ['default'] : names;
   if (defaultPool !== undefined && !known.includes(defaultPool)) {
-    const meant = nearest(defaultPool, known);
-    const hint = meant === undefined ? '' : ` (did you mean '${meant}'?)`;
+    const hint = didYouMean(defaultPool, known);
     reader.mistake(['defaultPool'], `there is no such pool; there is ${known.join(', ')}${hint}`);
   }
   if (!reader.has('defaultPool') && known.length > 1 && !known.includes('default')) {

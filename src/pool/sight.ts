@@ -45,6 +45,8 @@ export interface PoolContents {
   /** If wanted. */
   readonly capacity: PoolCapacity | undefined;
   readonly disk: DiskUsage | undefined;
+  /** With `attachments`: what the data of each volume takes; of some it may take too long to find out. */
+  readonly usedBytes?: ReadonlyMap<VolumeId, bigint> | undefined;
   /** What a pool here can do, as far as it can be told without writing. */
   readonly traits: Partial<Traits>;
   /** What `holdfast doctor` is to say of it beside its state; it puts the pool's name before each check. */

@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { formatDuration, parseDuration } from '../volume/duration.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { formatBytes, parseQuantity } from '../volume/size.ts';
-import { nearest } from './nearest.ts';
+import { didYouMean } from './nearest.ts';
 import { type ReadValue, shown, WrongValue } from './section.ts';
 
 /** What the values of the configuration file can be. The parser yields whole numbers as bigint, others as number. */
@@ -66,8 +66,7 @@ export function oneOf<T extends string>(allowed: readonly T[]): ReadValue<T> {
   return (value) => {
     const found = allowed.find((candidate) => candidate === value);
     if (found !== undefined) return found;
-    const meant = typeof value === 'string' ? nearest(value, allowed) : undefined;
-    const hint = meant === undefined ? '' : ` (did you mean '${meant}'?)`;
+    const hint = typeof value === 'string' ? didYouMean(value, allowed) : '';
     throw new WrongValue(`must be ${listed(allowed)}, not ${shown(value)}${hint}`);
   };
 }

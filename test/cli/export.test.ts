@@ -94,6 +94,6 @@ describe('holdfast export', () => {
     assert.equal((await holdfast(['export', '--reclaim-policy', 'Recycle'], environment)).code, 2);
     const missing = await holdfast(['export', 'none'], environment);
     assert.deepEqual([missing.code, missing.stdout], [1, '']);
-    assert.match(missing.stderr, /there is no volume with the id or name 'none' here/);
+    assert.match(missing.stderr, /there is no volume 'none' here/);
   });
 });

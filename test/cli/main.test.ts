@@ -28,6 +28,23 @@ describe('the command line', () => {
     });
   }
 
+  for (const [args, said] of [
+    [['pols'], "unknown command 'pols' (did you mean 'pools'?)"],
+    [['pools', '--jsn'], "unknown option '--jsn' (did you mean '--json'?)"],
+    [['who'], "missing required argument 'VOLUME'"],
+    [['completion', 'bsh'], "(did you mean 'bash'?)"],
+    [['export', '--reclaim-policy', 'retain'], "It can be Retain or Delete (did you mean 'Retain'?)"],
+  ] as const) {
+    test(`'holdfast ${args.join(' ')}' says what was meant, in one line`, async () => {
+      const { stderr } = await holdfast(args, {});
+      assert.match(stderr, /^holdfast: [^\n]+; holdfast --help shows what there is\n$/);
+      assert.ok(stderr.includes(said), stderr);
+      const forPrograms = await holdfast([...args, '--json'], {});
+      assert.deepEqual([forPrograms.code, forPrograms.stdout], [2, '']);
+      assert.equal(JSON.parse(forPrograms.stderr).code, 'INVALID_ARGUMENT');
+    });
+  }
+
   test('every mistake in the configuration is printed, with its place', async () => {
     using scratch = new Scratch('cli');
     const environment = environmentFor(scratch, {
@@ -41,7 +58,16 @@ describe('the command line', () => {
       assert.match(stderr, /holdfast\.yaml:3:5: pools\.default\.sise: unknown key \(did you mean 'size'\?\)$/m);
       assert.match(stderr, /holdfast\.yaml:4:5: pools\.default\.overcommit/m);
       assert.match(stderr, /^holdfast: HOLDFAST_LOG_LEVEL: 'loud' must be one of /m);
+      assert.equal(
+        stderr
+          .trimEnd()
+          .split('\n')
+          .filter((line) => !line.startsWith('holdfast: ')).length,
+        0,
+      );
     }
+    const { stderr } = await holdfast(['pools', '--json'], environment);
+    for (const line of stderr.trimEnd().split('\n')) assert.equal(JSON.parse(line).code, 'INVALID_ARGUMENT');
   });
 
   test('a reader that stops reading is no error', async () => {

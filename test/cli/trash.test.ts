@@ -95,10 +95,26 @@ describe('holdfast trash', () => {
       await refused(unknownId),
       `holdfast: There is no volume ${unknownId} in the trash of this node: holdfast trash shows what is.\n`,
     );
-    assert.match(await refused('../v\u001b[2J'), /^holdfast: "\.\.\/v\\u001b\[2J" is no volume id/);
+    assert.match(
+      await refused('../v\u001b[2J'),
+      /^holdfast: there is no volume '\.\.\/v\\u001b\[2J' in the trash of this node/,
+    );
     using client = driver.connect();
     assert.equal(await new TestVolume(scratch, 'v').create(client), ids[0]);
     assert.match(await refused(ids[0] ?? ''), /exists: there is nothing to restore/);
+  });
+
+  test('restore and purge take a claim or a name', async () => {
+    using scratch = new Scratch('cli');
+    const { driver, environment, ids } = await withDeleted(scratch, ['a', 'b']);
+    await using _driver = driver;
+    const purged = await holdfast(['trash', 'purge', 'b'], environment);
+    assert.deepEqual([purged.stdout, purged.stderr], [`${ids[1]} is gone for good.\n`, '']);
+    const wrong = await holdfast(['trash', 'restore', 'shop/data-c', '--json'], environment);
+    assert.deepEqual([wrong.code, wrong.stdout, JSON.parse(wrong.stderr).code], [1, '', 'NOT_FOUND']);
+    assert.match(wrong.stderr, /did you mean 'shop\/data-a'/);
+    const restored = await holdfast(['trash', 'restore', 'shop/data-a', '--json'], environment);
+    assert.deepEqual(JSON.parse(restored.stdout), { id: ids[0], name: 'a', pool: 'default' });
   });
 
   test('purge ID removes one for good', async () => {

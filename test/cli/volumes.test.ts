@@ -28,11 +28,17 @@ describe('holdfast volumes', () => {
     assert.equal(stderr, '');
     assert.equal(code, 0);
     const [titles, ...rows] = stdout.trimEnd().split('\n');
-    assert.match(titles ?? '', /^ID +NAME +POOL +SIZE +CONTENT +SNAPSHOTS +STATE +AGE$/);
+    assert.match(titles ?? '', /^ID +CLAIM +NAME +POOL +SIZE +USED +CONTENT +SNAPSHOTS +STATE +AGE$/);
     assert.deepEqual(
-      rows.map((row) => row.split(/ {2,}/).slice(0, 7)),
-      volumes.map(({ name }, index) => [ids[index], name, 'default', '64Mi', 'ext4', '0', name]),
+      rows.map((row) =>
+        row
+          .split(/ {2,}/)
+          .filter((_, column) => column !== 5)
+          .slice(0, 8),
+      ),
+      volumes.map(({ name }, index) => [ids[index], '-', name, 'default', '64Mi', 'ext4', '0', name].map(String)),
     );
+    for (const row of rows) assert.match(row, / 64Mi +[0-9.]+(Ki|Mi) +ext4 /);
   });
 
   test('--json tells programs all of it', async () => {
@@ -112,6 +118,44 @@ describe('holdfast volumes', () => {
     assert.match(byName.stdout, /^State +detached$/m);
   });
 
+  test('a volume is found by its claim, and not among several', async () => {
+    using scratch = new Scratch('cli');
+    const options = directoryPool(scratch);
+    await using driver = await DriverProcess.start(scratch, options);
+    using client = driver.connect();
+    const claim = { 'csi.storage.k8s.io/pvc/namespace': 'shop', 'csi.storage.k8s.io/pvc/name': 'data' };
+    const id = await new TestVolume(scratch, 'pvc-1').create(client, claim);
+    const environment = environmentFor(scratch, options);
+    assert.match((await holdfast(['volumes'], environment)).stdout, new RegExp(`^${id} {2}shop/data +pvc-1 `, 'm'));
+    const one = await holdfast(['volumes', 'shop/data'], environment);
+    assert.match(one.stdout, /^Claim +shop\/data$/m);
+    assert.match(one.stdout, /^Used +[0-9.]+[KM]i \([0-9]+ bytes\)$/m);
+    for (const [wanted, meant] of [
+      ['shop/dat', 'shop/data'],
+      ['pvc-2', 'pvc-1'],
+    ] as const) {
+      const { code, stderr } = await holdfast(['volumes', wanted], environment);
+      assert.equal(code, 1);
+      assert.ok(stderr.includes(`(did you mean '${meant}'?)`), stderr);
+    }
+    assert.equal((await holdfast(['who', 'shop/data'], environment)).stdout, `Nobody holds ${id}.\n`);
+    assert.match(
+      (await holdfast(['export', 'shop/data'], environment)).stdout,
+      new RegExp(`volumeHandle: ${id}$`, 'm'),
+    );
+
+    // The claim was made anew, and what it had before was retained.
+    const second = await new TestVolume(scratch, 'pvc-2').create(client, claim);
+    for (const command of ['volumes', 'who', 'export']) {
+      const { code, stdout, stderr } = await holdfast([command, 'shop/data', '--json'], environment);
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.deepEqual(JSON.parse(stderr), {
+        code: 'FAILED_PRECONDITION',
+        message: `name one by its id: 'shop/data' is 2 volumes, ${id} (pvc-1, claim shop/data, pool default), ${second} (pvc-2, claim shop/data, pool default)`,
+      });
+    }
+  });
+
   test('a volume that is not there is an error', async () => {
     using scratch = new Scratch('cli');
     const options = directoryPool(scratch);
@@ -121,7 +165,7 @@ describe('holdfast volumes', () => {
     assert.equal(stdout, '');
     assert.equal(
       stderr,
-      "holdfast: there is no volume with the id or name 'none\\u001b[2J' here (looked in: default)\n",
+      "holdfast: there is no volume 'none\\u001b[2J' here (looked in: default), by id, name or namespace/claim\n",
     );
   });
 
@@ -134,7 +178,7 @@ describe('holdfast volumes', () => {
     await driver.stop();
     const { code, stdout } = await holdfast(['volumes'], environmentFor(scratch, options));
     assert.equal(code, 0);
-    assert.match(stdout, /^vol-[a-z2-7]{26} {2}v .* detached /m);
+    assert.match(stdout, /^vol-[a-z2-7]{26} {2}- +v .* detached /m);
   });
 
   test('a damaged record is named, the others are listed', async () => {

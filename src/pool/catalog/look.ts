@@ -1,5 +1,7 @@
+import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
+import { withTimeout } from '../../volume/with-timeout.ts';
 import type { RecordReader, SpaceSource } from '../backend.ts';
 import type { PoolSettings } from '../settings.ts';
 import type { PoolContents, Wanted } from '../sight.ts';
@@ -18,7 +20,7 @@ export interface RecordsLook {
 export async function lookAtRecords(
   pool: PoolSettings,
   { reader, source, wanted }: RecordsLook,
-): Promise<Pick<PoolContents, 'records' | 'snapshots' | 'damaged' | 'capacity' | 'disk'>> {
+): Promise<Pick<PoolContents, 'records' | 'snapshots' | 'damaged' | 'capacity' | 'disk' | 'usedBytes'>> {
   const { records, damaged } = await reader.readVolumes();
   const snapshots = await reader.readSnapshots();
   const groups = await reader.readGroups();
@@ -47,7 +49,28 @@ export async function lookAtRecords(
     damaged: [...damaged, ...damagedSnapshots],
     capacity: survey?.capacity,
     disk: survey?.disk,
+    usedBytes: wanted === 'attachments' ? await usedBytesOf(source, records) : new Map(),
   };
+}
+
+/** A directory without quota is counted file by file, which a list of volumes does not wait for. */
+const countingPatienceMs = 2_000;
+
+async function usedBytesOf(
+  source: SpaceSource,
+  records: readonly VolumeRecord[],
+): Promise<ReadonlyMap<VolumeId, bigint>> {
+  const used = new Map<VolumeId, bigint>();
+  const giveUpAtMs = performance.now() + countingPatienceMs;
+  for (const { id } of records) {
+    const leftMs = giveUpAtMs - performance.now();
+    if (leftMs <= 0) break;
+    // What cannot be measured is in the list all the same.
+    const measured = source.allocatedBytes(source.dataOfVolume(id)).catch(() => undefined);
+    const bytes = await withTimeout(leftMs, measured);
+    if (typeof bytes === 'bigint') used.set(id, bytes);
+  }
+  return used;
 }
 
 /** Oldest first, as a list grows at its end. */

@@ -1,0 +1,27 @@
+import { type Argument, type Command, InvalidArgumentError, type Option } from 'commander';
+import { didYouMean } from '../settings/nearest.ts';
+
+/** What several commands take. */
+
+export interface Flags {
+  readonly json?: true;
+}
+
+export const aVolume = "a volume: its id, its name, or its claim's NAMESPACE/NAME";
+
+export function forPrograms(command: Command): Command {
+  return command.option('--json', 'print JSON, for programs (docs/json.md)');
+}
+
+/** Of a subcommand: the flag may stand before or after its name. */
+export function wantsJson(command: Command): boolean {
+  return command.optsWithGlobals()['json'] === true;
+}
+
+export function choice<Kind extends Argument | Option>(of: Kind, allowed: readonly string[]): Kind {
+  of.choices(allowed).argParser((value: string) => {
+    if (allowed.includes(value)) return value;
+    throw new InvalidArgumentError(`It can be ${allowed.join(' or ')}${didYouMean(value, allowed)}.`);
+  });
+  return of;
+}

@@ -1,0 +1,10 @@
+import { AdminError } from '../admin/client.ts';
+import { isErrno } from '../kernel/call/errno.ts';
+import { HoldfastError } from '../volume/errors.ts';
+import type { ProblemCode } from './output.ts';
+
+/** What an error is to a program that reads it. */
+export function codeOf(error: unknown): ProblemCode {
+  if (error instanceof HoldfastError || error instanceof AdminError) return error.code;
+  return isErrno(error, 'EACCES', 'EPERM') ? 'PERMISSION_DENIED' : 'INTERNAL';
+}

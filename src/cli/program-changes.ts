@@ -1,0 +1,82 @@
+import type { Command } from 'commander';
+import { aVolume, type Flags, forPrograms, wantsJson } from './arguments.ts';
+import type { Runner } from './program.ts';
+
+/** The commands that have the running driver change something. */
+export function addChanges(program: Command, runner: Pick<Runner, 'look' | 'output'>): void {
+  addTrash(program, runner);
+  addAdoption(program, runner);
+}
+
+function addTrash(program: Command, { look, output }: Pick<Runner, 'look' | 'output'>): void {
+  const trash = forPrograms(program.command('trash'))
+    .description('show deleted volumes that can be brought back; the driver must run')
+    .action((options: Flags) =>
+      look(async (config) => {
+        const { trashCommand } = await import('./trash.ts');
+        return trashCommand(config, output, { json: options.json === true });
+      }),
+    );
+
+  forPrograms(trash.command('restore'))
+    .description('bring a deleted volume back, as it was')
+    .argument('<VOLUME>', aVolume)
+    .action((wanted: string, _options: object, command: Command) =>
+      look(async (config) => {
+        const { restoreCommand } = await import('./trash.ts');
+        return restoreCommand(config, output, { wanted, json: wantsJson(command) });
+      }),
+    );
+
+  forPrograms(trash.command('purge'))
+    .description('remove a deleted volume for good, or all of them')
+    .argument('[VOLUME]', `${aVolume}; without one, everything in the trash goes`)
+    .option('--yes', 'do not ask')
+    .action((wanted: string | undefined, options: { yes?: true }, command: Command) =>
+      look(async (config) => {
+        const { purgeCommand } = await import('./trash.ts');
+        return purgeCommand(config, output, { wanted, json: wantsJson(command), yes: options.yes === true });
+      }),
+    );
+}
+
+interface AdoptFlags extends Flags {
+  readonly claim: string;
+  readonly storageClass?: string;
+  readonly name?: string;
+  readonly pool: string;
+  readonly retain?: true;
+  readonly size?: string;
+}
+
+function addAdoption(program: Command, { look, output }: Pick<Runner, 'look' | 'output'>): void {
+  forPrograms(program.command('adopt'))
+    .description('make a volume of what lies at a path, and print its PersistentVolume; the driver must run')
+    .argument('<PATH>', "a directory on the pool's own filesystem, which nobody uses now")
+    .requiredOption('--pool <POOL>', 'the pool that it is to belong to')
+    .requiredOption('--claim <NAMESPACE/NAME>', 'the PersistentVolumeClaim that it is for')
+    .option('--size <SIZE>', 'such as 10Gi; without it, half as much again as it takes now, in whole GiB')
+    .option('--class, --storage-class <NAME>', 'the storage class that the claim names')
+    .option('--retain', 'to delete the claim does not delete the volume')
+    .option('--name <NAME>', "the volume's own name; without it, it follows from the claim")
+    .action((path: string, options: AdoptFlags) =>
+      look(async (config) => {
+        const { adoptCommand } = await import('./adopt.ts');
+        const { claim, json, name, pool, retain, size, storageClass } = options;
+        const reclaimPolicy = retain === true ? 'Retain' : 'Delete';
+        const wishes = { path, pool, claim, name, size, reclaimPolicy, storageClass } as const;
+        return adoptCommand(config, output, { ...wishes, json: json === true });
+      }),
+    );
+
+  forPrograms(program.command('release'))
+    .description('make what it was before of a volume that was adopted; the driver must run')
+    .argument('<VOLUME>', aVolume)
+    .option('--to <PATH>', 'where its data is to lie; without it, where it was before')
+    .action((wanted: string, options: Flags & { to?: string }) =>
+      look(async (config) => {
+        const { releaseCommand } = await import('./adopt.ts');
+        return releaseCommand(config, output, { wanted, json: options.json === true, to: options.to });
+      }),
+    );
+}

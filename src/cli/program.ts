@@ -1,0 +1,129 @@
+import { Argument, Command, Option } from 'commander';
+import type { Config, ServeConfig } from '../config/config.ts';
+import type { Wanted } from '../pool/sight.ts';
+import { version } from '../version.ts';
+import { aVolume, choice, type Flags, forPrograms } from './arguments.ts';
+import { shells } from './completion.ts';
+import type { Output } from './output.ts';
+import type { ReclaimPolicy } from './persistent-volume.ts';
+import { addChanges } from './program-changes.ts';
+
+/*
+ * What can be typed. What a command needs is loaded when it runs: `holdfast volumes` has no use for gRPC, and the driver
+ * is asked for its first Probe soon after it started.
+ */
+
+/** How commands are run. */
+export interface Runner {
+  readonly output: Output;
+  /** Of a command that looks, or asks the running driver. */
+  look(command: (config: Config) => Promise<number>): Promise<void>;
+  serve(command: (config: ServeConfig) => Promise<number>): Promise<void>;
+  /** What commander says of a command line that is wrong. */
+  refuse(sentence: string): void;
+}
+
+interface ExportFlags extends Flags {
+  readonly reclaimPolicy?: ReclaimPolicy;
+  readonly storageClass?: string;
+}
+
+export function makeProgram({ look, output, refuse, serve }: Runner): Command {
+  const program = new Command('holdfast')
+    .description('A CSI driver: durable Kubernetes volumes on the disks of this node.')
+    .version(version)
+    .exitOverride()
+    .configureOutput({ outputError: refuse })
+    .addHelpText('after', '\nConfiguration comes from the environment and a YAML file: see docs/configuration.md.');
+
+  program
+    .command('serve')
+    .description('run the driver, on the socket that CSI_ENDPOINT names')
+    .action(() =>
+      serve(async (config) => {
+        const { serveCommand } = await import('./serve.ts');
+        return serveCommand(config, output);
+      }),
+    );
+
+  forPrograms(program.command('pools'))
+    .description('show the pools of this node and how full they are')
+    .action((options: Flags) =>
+      look(async (config) => {
+        const { poolsCommand } = await import('./pools.ts');
+        return poolsCommand(config, output, { json: options.json === true });
+      }),
+    );
+
+  forPrograms(program.command('volumes'))
+    .description('show the volumes of this node, or all that is known of one')
+    .argument('[VOLUME]', aVolume)
+    .action((wanted: string | undefined, options: Flags) =>
+      look(async (config) => {
+        const { volumesCommand } = await import('./volumes.ts');
+        return volumesCommand(config, output, { json: options.json === true, wanted });
+      }),
+    );
+
+  forPrograms(program.command('snapshots'))
+    .description('show the snapshots of this node')
+    .action((options: Flags) =>
+      look(async (config) => {
+        const { snapshotsCommand } = await import('./snapshots.ts');
+        return snapshotsCommand(config, output, { json: options.json === true });
+      }),
+    );
+
+  addChanges(program, { look, output });
+
+  forPrograms(program.command('who'))
+    .description('show who holds a volume on this node: processes, mounts, devices; the driver must run')
+    .argument('<VOLUME>', aVolume)
+    .action((wanted: string, options: Flags) =>
+      look(async (config) => {
+        const { whoCommand } = await import('./who.ts');
+        return whoCommand(config, output, { wanted, json: options.json === true });
+      }),
+    );
+
+  forPrograms(program.command('export'))
+    .description('print the PersistentVolumes of this node, for a cluster that has forgotten them')
+    .argument('[VOLUME]', `${aVolume}; without one, all volumes`)
+    .option('--storage-class <NAME>', 'the class that the claims name')
+    .addOption(choice(new Option('--reclaim-policy <POLICY>', 'what becomes of them'), ['Retain', 'Delete']))
+    .action((wanted: string | undefined, options: ExportFlags) =>
+      look(async (config) => {
+        const { exportCommand } = await import('./export.ts');
+        const { json, reclaimPolicy = 'Retain', storageClass } = options;
+        return exportCommand(config, output, { json: json === true, wanted, reclaimPolicy, storageClass });
+      }),
+    );
+
+  forPrograms(program.command('doctor'))
+    .description('check that this node has what the driver needs, and say what to do where it has not')
+    .action((options: Flags) =>
+      look(async (config) => {
+        const { doctorCommand } = await import('./doctor.ts');
+        return doctorCommand(config, output, { json: options.json === true });
+      }),
+    );
+
+  program
+    .command('completion')
+    .description('print what a shell needs to complete these commands: source <(holdfast completion bash)')
+    .addArgument(choice(new Argument('<SHELL>', 'the shell'), Object.keys(shells)))
+    .action((shell: keyof typeof shells) => output.line(shells[shell](program)));
+
+  // Typed by no one: how a command has the pools looked at by a process that may be left behind (src/cli/look.ts).
+  program
+    .command('look-at-pools', { hidden: true })
+    .addArgument(new Argument('<WANTED>').choices(['records', 'capacity', 'attachments']))
+    .action((wanted: Wanted) =>
+      look(async (config) => {
+        const { lookerCommand } = await import('./looker.ts');
+        return lookerCommand(config, wanted);
+      }),
+    );
+
+  return program;
+}

@@ -1,0 +1,183 @@
+import { z } from 'zod';
+import { holderList, purged, released, restored, trashList } from '../admin/protocol.ts';
+import { accessModes } from '../volume/capability.ts';
+import { filesystemTypes } from '../volume/filesystem.ts';
+import { provisionings } from '../volume/record.ts';
+
+/*
+ * What each command prints with --json. docs/json.md is made from this (scripts/document-json.ts), and
+ * test/cli/json.test.ts holds the commands to it. Commands import types only: printing needs no schema.
+ */
+
+/** Bytes are decimal digits in a string: numbers of JSON lose digits above 2^53 in many programs. */
+const bytes = z.string().regex(/^[0-9]+$/);
+const time = z.string().describe('RFC 3339, UTC');
+const parameters = z.record(z.string(), z.string());
+
+const content = z
+  .discriminatedUnion('type', [
+    z.object({ type: z.literal('mount'), fsType: z.enum(filesystemTypes) }),
+    z.object({ type: z.literal('block') }),
+    z.object({ type: z.literal('directory') }),
+  ])
+  .describe('`fsType` (ext4, xfs, btrfs) goes with the type `mount`');
+
+const problems = z.array(z.string()).describe('why the list may lack something; then the exit code is 1');
+
+const claim = z
+  .object({ namespace: z.string(), name: z.string() })
+  .describe('the PersistentVolumeClaim that it was made for, if its maker said so');
+
+const placed = z.object({ path: z.string(), readonly: z.boolean() });
+
+const snapshot = z.object({
+  id: z.string(),
+  name: z.string(),
+  sourceId: z.string().describe('the volume that it was taken of, which may be gone'),
+  sizeBytes: bytes.describe('how large its volume was'),
+  content,
+  blockSizeBytes: z.number(),
+  parameters,
+  createdAt: time,
+  groupId: z.string().optional().describe('the group that it was taken with'),
+});
+
+const volume = z.object({
+  id: z.string(),
+  name: z.string().describe('as CreateVolume had it: the name of the PersistentVolume, most often'),
+  claim: claim.optional(),
+  pool: z.string(),
+  sizeBytes: bytes,
+  usedBytes: bytes.optional().describe('what its data takes in the pool; left out if it takes too long to find out'),
+  content,
+  accessModes: z.array(z.enum(accessModes)),
+  provisioning: z.enum(provisionings),
+  blockSizeBytes: z.number().describe('of its device'),
+  parameters: parameters.describe('as CreateVolume had them'),
+  mutableParameters: parameters.optional(),
+  createdAt: time,
+  source: z
+    .object({ type: z.enum(['snapshot', 'volume']), id: z.string() })
+    .optional()
+    .describe('what it was made from'),
+  undeleteSeconds: z.number().describe('how long it can be brought back once it is deleted; 0: not at all'),
+  publication: z
+    .object({ nodeId: z.string(), mode: z.enum(accessModes), readonly: z.boolean() })
+    .optional()
+    .describe('by ControllerPublishVolume'),
+  ephemeral: z.object({ handle: z.string() }).optional().describe("of a pod's inline volume: its volume_id"),
+  repair: z
+    .object({ at: time, originalId: z.string().describe('what it was before, in the trash') })
+    .optional()
+    .describe('the last repair of its filesystem'),
+  adopted: z.object({ path: z.string() }).optional().describe('where its data lay before it was a volume'),
+  state: z.enum(['detached', 'attached', 'staged', 'published']),
+  devices: z.array(placed).describe('the block devices that show it'),
+  stagedAt: z.array(z.string()),
+  publishedAt: z.array(placed),
+  snapshots: z.array(snapshot).describe('those taken of it, the oldest first; fields as in `snapshots`'),
+});
+
+const traits = z
+  .object({
+    block: z.boolean(),
+    directories: z.boolean(),
+    filesystems: z.array(z.string()),
+    provisioning: z.array(z.string()),
+    snapshots: z.string().describe('reflink, copy or none'),
+    changedBlocks: z.string().describe('allocated, delta or none'),
+    expansion: z.object({ online: z.boolean(), offline: z.boolean() }),
+  })
+  .partial();
+
+const pool = z.object({
+  name: z.string(),
+  kind: z.string(),
+  default: z.boolean(),
+  state: z
+    .enum(['open', 'absent', 'closed', 'broken', 'quarantined', 'silent'])
+    .describe('broken, quarantined and silent: the driver cannot use it, and the exit code is 1'),
+  advice: z.string().optional().describe('what to know, and what to do, if it is not open'),
+  location: z.object({ type: z.string(), path: z.string() }),
+  drivers: z
+    .array(z.object({ pid: z.number().describe('0: in another container'), command: z.string() }))
+    .describe('who has its lock'),
+  traits: traits.optional().describe('what such a pool can do, as far as it is known; absent if it cannot be read'),
+  volumes: z.number().optional().describe('how many; this and what follows is absent if it cannot be read'),
+  damaged: z
+    .array(z.object({ id: z.string(), reason: z.string() }))
+    .optional()
+    .describe('records that cannot be read'),
+  capacity: z
+    .object({
+      totalBytes: bytes.describe('what it could hold if it were empty'),
+      provisionedBytes: bytes,
+      usedBytes: bytes,
+      availableBytes: bytes.describe('what can still be provisioned'),
+      thickAvailableBytes: bytes.describe('the same for thick volumes'),
+    })
+    .optional(),
+  disk: z
+    .object({
+      diskBytes: bytes,
+      freeBytes: bytes,
+      claimableBytes: bytes.describe('what volumes may yet take of what is free'),
+      snapshotBytes: bytes.describe('what only snapshots have'),
+    })
+    .optional(),
+});
+
+const finding = z.object({
+  check: z.string(),
+  status: z.enum(['ok', 'warn', 'fail']),
+  detail: z.string(),
+  remedy: z.string().optional().describe('what to do; absent if all is well'),
+});
+
+const persistentVolumes = z.object({
+  apiVersion: z.literal('v1'),
+  kind: z.literal('List'),
+  items: z.array(z.record(z.string(), z.unknown())).describe('PersistentVolumes, as Kubernetes describes them'),
+});
+
+/** One line of standard error. */
+export const problemShape = z.object({
+  code: z
+    .string()
+    .describe('a gRPC code (INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE, …), or WARNING for what is no failure'),
+  message: z.string(),
+});
+
+/** By command. */
+export const shapes = {
+  pools: z.object({ pools: z.array(pool) }),
+  volumes: z.object({ volumes: z.array(volume), problems }),
+  snapshots: z.object({ snapshots: z.array(snapshot.extend({ pool: z.string() })), problems }),
+  trash: trashList,
+  'trash restore': restored,
+  'trash purge': purged,
+  who: holderList,
+  export: persistentVolumes,
+  adopt: persistentVolumes,
+  release: released,
+  doctor: z.object({
+    healthy: z.boolean().describe('false: something is to be mended, and the exit code is 1'),
+    findings: z.array(finding),
+  }),
+} as const;
+
+export type Shapes = typeof shapes;
+
+/** What a command prints, before its bytes have become text. */
+export type Shape<Command extends keyof Shapes> = Loose<z.input<Shapes[Command]>>;
+
+/** A string of digits is made of a bigint where the result is printed (`toJson`). */
+type Loose<T> = T extends string
+  ? string extends T
+    ? string | bigint
+    : T
+  : T extends readonly (infer Item)[]
+    ? readonly Loose<Item>[]
+    : T extends object
+      ? { readonly [Key in keyof T]: Loose<T[Key]> }
+      : T;

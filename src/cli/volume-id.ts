@@ -1,0 +1,19 @@
+import type { Config } from '../config/config.ts';
+import { claimOf } from '../volume/claim.ts';
+import { parseVolumeId } from '../volume/id.ts';
+import { findVolume } from './find-volume.ts';
+import { lookedIn } from './inventory.ts';
+import { lookAtPools } from './look.ts';
+
+/**
+ * The id of the volume that is meant, for a question to the driver. For an id no pool is looked at: the driver knows best.
+ * @throws NotFound, FailedPrecondition
+ */
+export async function volumeIdOf(config: Config, wanted: string): Promise<string> {
+  if (parseVolumeId(wanted) !== undefined) return wanted;
+  const pools = await lookAtPools(config, 'records');
+  const volumes = pools.flatMap(({ config: { name: pool }, contents }) =>
+    (contents?.records ?? []).map((record) => ({ id: record.id, name: record.name, claim: claimOf(record), pool })),
+  );
+  return findVolume(volumes, wanted, lookedIn(pools)).id;
+}
