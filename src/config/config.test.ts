@@ -9,7 +9,7 @@ function source(environment: Record<string, string>, file?: string): ConfigSourc
     environment: file === undefined ? environment : { HOLDFAST_CONFIG: '/etc/holdfast.yaml', ...environment },
     hostName: 'node-1',
     readFile: (path) => {
-      if (file === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+      if (file === undefined) throw Object.assign(new Error(`ENOENT: open '${path}'`), { code: 'ENOENT' });
       return file;
     },
   };
@@ -277,7 +277,7 @@ describe('the file', () => {
   });
 
   const mistakes: readonly (readonly [string, string, RegExp])[] = [
-    ['a missing file', '', /ENOENT/],
+    ['a missing file', '', /^HOLDFAST_CONFIG: name a file that is there: there is no \/nowhere\.yaml$/],
     ['broken YAML', 'pools: {\n', /^\/etc\/holdfast.yaml:2:1: /],
     ['a key given twice', 'expansion: node\nexpansion: node\n', /:2:1: .*unique/],
     ['an unknown key', 'pool: {}\n', /:1:1: pool: unknown key \(did you mean 'pools'\?\)/],
@@ -370,6 +370,12 @@ describe('the file', () => {
     ['a list instead of a map', '- a\n', /:1:1: /],
     ['a negative patience', 'lockTimeoutSeconds: -1\n', /:1:1: lockTimeoutSeconds/],
     ['two documents', 'expansion: node\n---\nexpansion: node\n', /:2:1: /],
+    ['an open quote', "defaultPool: 'a\n", /:2:1: lacks a closing quote, a colon, a comma or a blank: /],
+    ['a stray bracket', 'pools: ]\n', /:1:8: has a character that cannot be here, or lacks a closing bracket: /],
+    ['a backslash', 'defaultPool: "a\\q"\n', /:1:\d+: has a backslash that means nothing in "…": /],
+    ['a tag', 'pools: !ruby/object {}\n', /:1:8: has a tag \(!…\) that means nothing here: remove it$/],
+    ['an anchor twice', 'pools: &a &b {}\n', /:1:11: has two anchors \(&name\): one is enough$/],
+    ['an open bracket', 'pools: {\na: {}\n', /:2:1: is indented in a way that fits nothing above[^\n]*$/],
     ['an alias to nothing', 'pools: *x\n', /:1:8: /],
   ];
   for (const [what, text, expected] of mistakes) {

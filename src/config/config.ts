@@ -170,7 +170,7 @@ async function readFileSections(
   try {
     text = source.readFile(path);
   } catch (error) {
-    reader.problems.push(`HOLDFAST_CONFIG: ${error instanceof Error ? error.message : String(error)}`);
+    reader.problems.push(`HOLDFAST_CONFIG: ${whyUnreadable(path, error)}`);
     return undefined;
   }
   // Without a file there is no need for a YAML parser.
@@ -180,6 +180,21 @@ async function readFileSections(
   for (const { line, column, message } of parsed.problems)
     reader.problems.push(`${path}:${line}:${column}: ${message}`);
   return undefined;
+}
+
+function whyUnreadable(path: string, error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  switch (code) {
+    case 'ENOENT':
+      return `name a file that is there: there is no ${path}`;
+    case 'EISDIR':
+      return `name a file: ${path} is a directory`;
+    case 'EACCES':
+    case 'EPERM':
+      return `let the driver read ${path}, or run it as root: it may not`;
+    default:
+      return `${path} cannot be read${code === undefined ? '' : ` (${code})`}`;
+  }
 }
 
 /** The pool for requests that name none: the configured one, else the one called `default`, else the only one. */

@@ -1,4 +1,15 @@
-import { type Document, isAlias, isMap, isScalar, LineCounter, type ParsedNode, parseDocument, visit } from 'yaml';
+import {
+  type Document,
+  type ErrorCode,
+  isAlias,
+  isMap,
+  isScalar,
+  LineCounter,
+  type ParsedNode,
+  parseDocument,
+  visit,
+  type YAMLError,
+} from 'yaml';
 
 /** One mistake, with its place as an editor shows it: both count from 1. */
 export interface PlacedProblem {
@@ -25,7 +36,7 @@ export class YamlDocument {
       prettyErrors: false,
     });
     const { errors, warnings } = this.#document;
-    const found = [...errors, ...warnings].map(({ code, message, pos }) => this.#at(pos[0], sentenceOf(code, message)));
+    const found = onePerPlace([...errors, ...warnings]).map(({ code, pos }) => this.#at(pos[0], sentences[code]));
     const isReadable = errors.every(({ code }) => code === 'DUPLICATE_KEY');
     const { content, problem } = isReadable ? this.#read() : {};
     this.content = content;
@@ -80,6 +91,11 @@ export class YamlDocument {
   }
 }
 
+/** Of several at one place, all but the first follow from it. */
+function onePerPlace(errors: readonly YAMLError[]): YAMLError[] {
+  return [...new Map(errors.toReversed().map((error) => [error.pos[0], error])).values()].toReversed();
+}
+
 function isMergeKey(value: unknown): boolean {
   return value === '<<' || (typeof value === 'symbol' && value.description === '<<');
 }
@@ -95,23 +111,36 @@ function firstAlias(document: Document): number {
   return offset;
 }
 
-/** The parser's words speak of its own parts. */
-const sentences: Readonly<Record<string, string>> = {
+/** By the parser's codes: its own sentences speak of its parts. */
+const sentences: Readonly<Record<ErrorCode, string>> = {
+  ALIAS_PROPS: 'an alias (*name) stands alone: no anchor or tag goes before it',
+  BAD_ALIAS: 'has an alias (*) or anchor (&) without a name, or one that ends in a colon',
+  BAD_COLLECTION_TYPE: tagless(),
+  BAD_DIRECTIVE: 'is no directive that YAML knows: remove the line that begins with %',
+  BAD_DQ_ESCAPE: 'has a backslash that means nothing in "…": write it twice, or use single quotes',
   BAD_INDENT: 'is indented in a way that fits nothing above: keys of one section begin in one column',
+  BAD_PROP_ORDER: 'has an anchor or tag before a key or dash: write it after',
   BAD_SCALAR_START: 'begins with a character that means something else in YAML: put it in quotes',
   BLOCK_AS_IMPLICIT_KEY: 'has a second key in one line: begin a new line, or put a value that has a colon in quotes',
+  BLOCK_IN_FLOW: 'has lines of their own inside of { } or [ ]: separate what is in them with commas',
   DUPLICATE_KEY: 'the key is given twice: keys of one section must be unique',
+  IMPOSSIBLE: 'cannot be understood: write it anew as plain keys and values',
+  KEY_OVER_1024_CHARS: 'has a key of more than 1024 characters: is a colon missing before?',
+  MISSING_CHAR: 'lacks a closing quote, a colon, a comma or a blank: look at what comes just before',
   MULTILINE_IMPLICIT_KEY: 'has no colon after its key, or the key goes over several lines',
+  MULTIPLE_ANCHORS: 'has two anchors (&name): one is enough',
   MULTIPLE_DOCS: 'the file has a second document: remove the --- line',
+  MULTIPLE_TAGS: tagless(),
+  NON_STRING_KEY: 'has a key that is a list or a section: a key is a word',
+  RESOURCE_EXHAUSTION: 'is nested deeper than any configuration: write it with fewer levels',
   TAB_AS_INDENT: 'is indented with a tab: YAML wants spaces',
-  TAG_RESOLVE_FAILED: 'has a tag (!…) that means nothing here: remove it',
+  TAG_RESOLVE_FAILED: tagless(),
+  UNEXPECTED_TOKEN:
+    'has a character that cannot be here, or lacks a closing bracket: put text with such characters in quotes',
 };
 
-function sentenceOf(code: string, message: string): string {
-  return (
-    sentences[code] ??
-    `is no YAML: ${message.replaceAll(/\s+/g, ' ').replace(/^[A-Z]/, (letter) => letter.toLowerCase())}`
-  );
+function tagless(): string {
+  return 'has a tag (!…) that means nothing here: remove it';
 }
 
 /** A key as it is, unless it could not be told from what is around it: blanks, or several lines. */

@@ -1,3 +1,4 @@
+import { didYouMean } from '../settings/nearest.ts';
 import { type Access, type AccessMode, accessModes, type VolumeCapability } from '../volume/capability.ts';
 import { type HoldfastError, InvalidArgument } from '../volume/errors.ts';
 import { filesystemTypes, parseFilesystemType } from '../volume/filesystem.ts';
@@ -27,7 +28,9 @@ function parseAccess(
   if (mount.volume_mount_group !== '') throw onUnsupported('volume_mount_group is not supported.');
   const fsType = mount.fs_type === '' ? undefined : parseFilesystemType(mount.fs_type);
   if (mount.fs_type !== '' && fsType === undefined) {
-    throw onUnsupported(`fs_type '${mount.fs_type}' is not supported; there are ${filesystemTypes.join(', ')}.`);
+    throw onUnsupported(
+      `fs_type '${mount.fs_type}' is not supported; there are ${filesystemTypes.join(', ')}${didYouMean(mount.fs_type, filesystemTypes)}.`,
+    );
   }
   return { type: 'mount', fsType, mountFlags: mount.mount_flags };
 }

@@ -1,4 +1,5 @@
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { didYouMean } from '../settings/nearest.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
@@ -213,7 +214,10 @@ export class Pools {
   #supervisor(name: string): PoolSupervisor {
     const supervisor = this.#supervisors.get(name);
     if (supervisor !== undefined) return supervisor;
-    throw new InvalidArgument(`There is no pool '${name}' on this node. Its pools: ${this.names().join(', ')}.`);
+    const names = this.names();
+    throw new InvalidArgument(
+      `There is no pool '${name}' on this node. Its pools: ${names.join(', ')}${didYouMean(name, names)}.`,
+    );
   }
 
   #known(name: string): Pool | undefined {

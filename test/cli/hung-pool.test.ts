@@ -55,7 +55,7 @@ describe('a pool whose disk hangs for readers too', () => {
 
   test('volumes shows those of the other pools, names the pool, fails, and ends', async () => {
     const { code, stdout, stderr } = await ends(['volumes'], environment);
-    assert.match(stdout, new RegExp(`^${wellId} +in-well +well `, 'm'));
+    assert.match(stdout, new RegExp(`^${wellId} +- +in-well +well `, 'm'));
     assert.ok(!stdout.includes(sickId));
     assert.match(stderr, silent);
     assert.equal(code, 1);

@@ -136,6 +136,12 @@ describe('two drivers on one pool', () => {
       second.output(),
       new RegExp(`^holdfast: pool default: .*/pool is held by process ${first.pid} \\(.*serve`, 'm'),
     );
+    // Once, and while it waits: whoever reads the log then knows what for.
+    const waits = second.log().filter(({ msg }) => msg === 'waiting for another driver to let a pool go');
+    assert.deepEqual(
+      waits.map(({ held_by, pool }) => ({ pool, isFirst: String(held_by).startsWith(`process ${first.pid} (`) })),
+      [{ pool: 'default', isFirst: true }],
+    );
     assert.ok(!existsSync(socketPath));
     using client = first.connect();
     assert.equal((await client.identity.Probe({})).ready?.value, true);

@@ -27,12 +27,17 @@ describe('parameters', () => {
     assert.doesNotThrow(() => parseParameters({ 'csi.storage.k8s.io/pvc/name': 'claim', 'csi.storage.k8s.io/x': '' }));
   });
 
-  for (const key of ['Pool', 'pool ', 'size', '', '__proto__', 'csi.storage.k8s.io', 'toString']) {
+  const pool = " (did you mean 'pool'?)";
+  for (const [key, hint] of [
+    ['Pool', pool],
+    ['pool ', pool],
+    ...['size', '', '__proto__', 'csi.storage.k8s.io', 'toString'].map((far) => [far, ''] as const),
+  ] as const) {
     test(`CV10: unknown parameter ${JSON.stringify(key)} is refused by name, with the known ones`, () => {
       const parameters: Record<string, string> = Object.fromEntries([[key, 'x']]);
       assert.throws(() => parseParameters(parameters), {
         name: InvalidArgument.name,
-        message: `Unknown parameter ${JSON.stringify(key)}; known are mkfsOptions, pool, provisioning, undelete.`,
+        message: `Unknown parameter ${JSON.stringify(key)}; known are mkfsOptions, pool, provisioning, undelete${hint}.`,
       });
     });
   }
@@ -60,11 +65,16 @@ describe('parameters', () => {
     });
   });
 
-  for (const key of ['pool', 'mkfsOptions', 'iops', 'Undelete']) {
+  for (const [key, hint] of [
+    ['pool', ''],
+    ['mkfsOptions', ''],
+    ['iops', ''],
+    ['Undelete', " (did you mean 'undelete'?)"],
+  ] as const) {
     test(`MV03: ${key} is no mutable parameter`, () => {
       assert.throws(() => parseMutableParameters({ undelete: '1h', [key]: 'x' }), {
         name: InvalidArgument.name,
-        message: `Unknown mutable parameter "${key}"; known are provisioning, undelete.`,
+        message: `Unknown mutable parameter "${key}"; known are provisioning, undelete${hint}.`,
       });
     });
   }

@@ -1,4 +1,5 @@
 import type { VolumeChanges } from '../../pool/pool.ts';
+import { didYouMean } from '../../settings/nearest.ts';
 import { parseDuration } from '../../volume/duration.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { type Provisioning, provisionings } from '../../volume/record.ts';
@@ -81,7 +82,7 @@ export function sortedParameters(parameters: Parameters): Record<string, string>
 function refuseUnknown(parameters: Parameters, what: string, known: readonly string[]): void {
   for (const key of Object.keys(parameters)) {
     if (key.startsWith(kubernetesPrefix) || known.includes(key)) continue;
-    const choice = known.length === 0 ? 'there are none' : `known are ${known.join(', ')}`;
+    const choice = known.length === 0 ? 'there are none' : `known are ${known.join(', ')}${didYouMean(key, known)}`;
     throw new InvalidArgument(`Unknown ${what} ${JSON.stringify(key)}; ${choice}.`);
   }
 }
@@ -98,7 +99,7 @@ function parseProvisioning(text: string | undefined): Provisioning | undefined {
   const provisioning = knownProvisioning(text);
   if (provisioning === undefined) {
     throw new InvalidArgument(
-      `Parameter provisioning is ${JSON.stringify(text)}; it can be ${provisionings.join(' or ')}.`,
+      `Parameter provisioning is ${JSON.stringify(text)}; it can be ${provisionings.join(' or ')}${didYouMean(text, provisionings)}.`,
     );
   }
   return provisioning;

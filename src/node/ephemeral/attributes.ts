@@ -1,4 +1,5 @@
 import { type GitSource, parseGitSource } from '../../command/git-source.ts';
+import { didYouMean } from '../../settings/nearest.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { type FilesystemType, filesystemTypes, parseFilesystemType } from '../../volume/filesystem.ts';
 import { defaultVolumeBytes, parseQuantity } from '../../volume/size.ts';
@@ -33,7 +34,7 @@ export function parseEphemeralAttributes(context: VolumeContext): EphemeralAttri
   const unknown = Object.keys(context).find((key) => !key.startsWith(kubernetesPrefix) && !knownKeys.includes(key));
   if (unknown !== undefined) {
     throw new InvalidArgument(
-      `Unknown volume attribute ${JSON.stringify(unknown)}; known are ${knownKeys.join(', ')}.`,
+      `Unknown volume attribute ${JSON.stringify(unknown)}; known are ${knownKeys.join(', ')}${didYouMean(unknown, knownKeys)}.`,
     );
   }
   const { gitDirectory, gitRepository, gitRevision } = context;
@@ -73,6 +74,6 @@ function parseFsType(text: string | undefined): FilesystemType | undefined {
   const fsType = parseFilesystemType(text);
   if (fsType !== undefined) return fsType;
   throw new InvalidArgument(
-    `Volume attribute fsType is ${JSON.stringify(text)}; it can be ${filesystemTypes.join(', ')}.`,
+    `Volume attribute fsType is ${JSON.stringify(text)}; it can be ${filesystemTypes.join(', ')}${didYouMean(text, filesystemTypes)}.`,
   );
 }

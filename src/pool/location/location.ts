@@ -26,6 +26,8 @@ export type Location =
 
 /** Default locations, mount points and markers are in the `pools/` of the data directory. */
 export interface LocationOptions extends Omit<OpenContext, 'log'> {
+  /** Where it is told for whom is waited. */
+  readonly log?: OpenContext['log'] | undefined;
   readonly poolName: string;
   readonly location: Location;
   readonly detachFromDead?: LocationMount['detachFromDead'];

@@ -16,24 +16,38 @@ const retryMs = 100;
  * @throws FailedPrecondition naming the holder, Unavailable once this driver itself is stopping
  */
 export async function takeLock(
-  options: Pick<LocationOptions, 'queue' | 'lockTimeoutMs' | 'poolName' | 'stopping'>,
+  options: Pick<LocationOptions, 'queue' | 'lockTimeoutMs' | 'log' | 'poolName' | 'stopping'>,
   path: string,
 ): Promise<Descriptor> {
-  const { poolName, queue, lockTimeoutMs, stopping } = options;
+  const { log, poolName, queue, lockTimeoutMs, stopping } = options;
   const giveUpAt = Date.now() + lockTimeoutMs;
+  let isTold = false;
   for (;;) {
     if (stopping?.aborted) throw new Unavailable(`pool ${poolName} is not opened any more: the driver is stopping.`);
     const lock = await lockNow(queue, path);
     if (lock !== undefined) return lock;
     if (Date.now() >= giveUpAt) {
-      const holders = await lockHolders(queue, path);
-      const names = holders.map(({ pid, command }) => `process ${pid} (${command})`).join(', ');
       throw new PoolHeld(
-        `pool ${poolName}: ${path} is held by ${names || 'a process outside this namespace'}. Only one driver can run a pool: stop the other one, or give this one another pool.`,
+        `pool ${poolName}: ${path} is held by ${await nameHolders(queue, path)}. Only one driver can run a pool: stop the other one, or give this one another pool.`,
+      );
+    }
+    if (!isTold) {
+      isTold = true;
+      const waitSeconds = Math.ceil(lockTimeoutMs / 1000);
+      const heldBy = await nameHolders(queue, path);
+      log?.warn(
+        { pool: poolName, path, held_by: heldBy, wait_s: waitSeconds },
+        'waiting for another driver to let a pool go',
       );
     }
     await delay(retryMs, undefined, { signal: stopping }).catch(() => undefined);
   }
+}
+
+async function nameHolders(queue: DiskQueue, path: string): Promise<string> {
+  const holders = await lockHolders(queue, path);
+  const names = holders.map(({ pid, command }) => `process ${pid} (${command})`);
+  return names.join(', ') || 'a process outside this namespace';
 }
 
 /** A lock on something that has lost its name since, or was replaced, keeps nobody out: then it is not held. */

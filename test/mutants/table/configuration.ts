@@ -155,8 +155,8 @@ export const configurationMutants: readonly Mutant[] = [
   {
     name: 'a word that is none of the allowed ones is refused',
     ...values,
-    text: 'if (found !== undefined) return found;\n    const meant',
-    replacement: 'if (found !== undefined || value) return found as T;\n    const meant',
+    text: 'if (found !== undefined) return found;\n    const hint',
+    replacement: 'if (found !== undefined || value) return found as T;\n    const hint',
   },
   {
     name: 'a relative path is refused',
