@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 
 /**
- * Starts this program a second time, as a process to send messages to and to hear them from. It has none of our files:
- * a process that hangs in the kernel keeps what it has open, and whoever reads our output waits for its end.
+ * Starts this program a second time, as a process that messages are exchanged with. It inherits none of our files: a
+ * process that hangs in the kernel keeps them open, and a reader of our output would wait for its end.
  */
 export function startAgain(
   args: readonly string[],
@@ -11,7 +11,7 @@ export function startAgain(
   return fork(process.argv[1] ?? '', args, {
     env: environment,
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    // Has bigint.
+    // This serialization has bigint.
     serialization: 'advanced',
   });
 }

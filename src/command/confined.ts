@@ -1,24 +1,24 @@
 import type { FilesystemType } from '../volume/filesystem.ts';
 import { type CommandResult, type RunOptions, run } from './run.ts';
 
-/** A filesystem that is mounted nowhere. */
+/** A filesystem that is not mounted. */
 export interface UnmountedVolume {
   readonly devicePath: string;
   readonly fsType: FilesystemType;
 }
 
-/** The exit code if the volume cannot be mounted; programs of ours end with others. */
+/** The exit code if the volume cannot be mounted. The programs that run here have other ones. */
 export const cannotMount = 125;
 
 /*
- * $1: filesystem type, $2: device, $3: directory in the volume, the rest: the program.
- * A new mount namespace has a copy of every mount, and would keep each volume's device busy for as long as the program
- * runs: those of loop devices are let go (proc_pid_mountinfo(5): after " - " come type and source). Where the kubelet's
- * directory is shared, as Kubernetes asks for, an unmount there is one here too, in the moment before that as well.
- * /sys is a place that is there on every system, that everybody may pass through, and that nothing here needs. If memory
- * runs out the kernel shall end this process and not the driver. The shell stays: it ends with its parent, and all the
- * others with it, while the program forgets its parent if it becomes another user's (PR_SET_PDEATHSIG(2const)).
- * What the program makes is for the pod, whoever it runs as, and not for root alone as what the driver makes.
+ * $1: filesystem type, $2: device, $3: directory in the volume, the rest: the program. A new mount namespace has a copy
+ * of every mount, and would keep each volume's device busy for as long as the program runs. So mounts of loop devices
+ * are unmounted in it (proc_pid_mountinfo(5): after " - " come type and source). Until then, an unmount in the
+ * kubelet's directory propagates here, as that is shared where Kubernetes runs. The volume is mounted on /sys: it
+ * exists on every system, everybody may pass through it, and nothing here needs it. If memory runs out, the kernel
+ * shall end this process and not the driver. The shell stays: it ends with its parent, and all others with it, while a
+ * program that becomes another user's loses that setting (PR_SET_PDEATHSIG(2const)). The program's files are for the
+ * pod, whichever user that runs as, so the umask is not the driver's.
  */
 const script = [
   'umask 022',
@@ -35,9 +35,9 @@ const script = [
 ].join('\n');
 
 /**
- * Runs a program in a directory of a volume that only this program sees: mounted in a mount namespace of its own. All
- * its processes end with the driver, however that ends (setpriv(1), --pdeathsig; unshare(1), --kill-child), and with
- * them the mount goes, so that nothing is ever left of it.
+ * Runs a program in a directory of a volume, which is mounted in a mount namespace of its own, so that only this
+ * program sees it. All its processes end with the driver, however that ends (setpriv(1), --pdeathsig; unshare(1),
+ * --kill-child). The mount goes with them, so nothing is ever left.
  * @throws CommandError
  */
 export function runInVolume(
@@ -51,7 +51,7 @@ export function runInVolume(
   return run('setpriv', ['--pdeathsig', 'KILL', ...namespaces, ...shell, ...command], options);
 }
 
-/** The command, run by a user who owns nothing on this node and may read only what everybody may. */
+/** The command, run by a user who owns nothing on this node and may read only what everybody may read. */
 export function withoutPrivileges(userId: number, command: readonly string[]): string[] {
   const identity = ['--reuid', `${userId}`, '--regid', `${userId}`, '--clear-groups'];
   return ['setpriv', ...identity, '--no-new-privs', '--inh-caps=-all', '--bounding-set=-all', ...command];

@@ -1,28 +1,32 @@
 import { CommandError, run } from './run.ts';
 
 const patience = {
-  /** A check reads all metadata, of a large filesystem for hours; whoever waits for it can come back and join. */
+  /**
+   * A check reads all metadata, which takes hours on a large filesystem. A caller who gives up can come back and join.
+   */
   timeoutMs: 12 * 3600_000,
-  /** It says a line for each thing that it finds. */
+  /** It prints a line for each problem. */
   keep: 'end',
 } as const;
 
-/** fsck(8): 0 clean, 1 errors corrected, 2 the same and the node should be rebooted if it was mounted, which it was not. */
+/**
+ * fsck(8): 0 clean, 1 errors corrected, 2 the same and the node should be rebooted if it was mounted, which it was not.
+ */
 const cleanOrRepaired = [0, 1, 2];
 
-/** Checks an unmounted ext4, in a file or on a device, and mends what it finds. @throws CommandError if it cannot */
+/** Checks an unmounted ext4, in a file or on a device, and repairs it. @throws CommandError if it cannot */
 export async function repairExt4(path: string): Promise<void> {
   await run('e2fsck', ['-f', '-y', path], { ...patience, accept: cleanOrRepaired });
-  // Some repairs uncover more; what is whole now stays so.
+  // A repair may uncover more damage, so it is checked again.
   await run('e2fsck', ['-f', '-y', path], patience);
 }
 
-/** xfs_repair(8): its log has to be replayed first, which mounting does. */
+/** xfs_repair(8): the log must be replayed first, by mounting. */
 const hasDirtyLog = 2;
 
 /**
- * Checks an unmounted XFS, in a file, and mends what it finds.
- * @param replayLog mounts it for a moment; if that fails, the log is thrown away, as it cannot be replayed
+ * Checks an unmounted XFS in a file, and repairs it.
+ * @param replayLog mounts it for a moment; if that fails, the log is discarded, as it cannot be replayed
  * @throws CommandError if it cannot
  */
 export async function repairXfs(path: string, replayLog: () => Promise<void>): Promise<void> {
@@ -39,7 +43,7 @@ export async function repairXfs(path: string, replayLog: () => Promise<void>): P
     throw new CommandError('xfs_repair', exitCode, `failed with exit code ${exitCode}`, stderr, stdout);
 }
 
-/** Only looks: btrfs-check(8) warns of its own repairs. @throws CommandError if anything is wrong */
+/** Checks without repairing: btrfs-check(8) warns of its own repairs. @throws CommandError if anything is wrong */
 export async function checkBtrfs(path: string): Promise<void> {
   await run('btrfs', ['check', '--readonly', path], patience);
 }

@@ -6,13 +6,13 @@ import { InvalidArgument } from '../volume/errors.ts';
 export interface GitSource {
   /** An https URL without credentials, or an absolute path on this node. */
   readonly repository: string;
-  /** A branch, a tag or a commit; undefined: what the repository's HEAD is. */
+  /** A branch, a tag or a commit; undefined: the repository's HEAD. */
   readonly revision: string | undefined;
-  /** A directory at the top of the volume, or `.` for that itself. */
+  /** A directory at the top of the volume, or `.` for the top itself. */
   readonly directory: string;
 }
 
-/** The attributes that describe one. */
+/** The attributes that describe a source. */
 export interface GitAttributes {
   readonly gitRepository?: string | undefined;
   readonly gitRevision?: string | undefined;
@@ -20,8 +20,8 @@ export interface GitAttributes {
 }
 
 /**
- * Reads the attributes; undefined if they ask for no repository. No message repeats a repository: somebody may have
- * put a password into it.
+ * Reads the attributes; undefined if they name no repository. No message repeats the repository: it may have a password
+ * in it.
  * @throws InvalidArgument
  */
 export function parseGitSource({ gitDirectory, gitRepository, gitRevision }: GitAttributes): GitSource | undefined {
@@ -37,7 +37,7 @@ export function parseGitSource({ gitDirectory, gitRepository, gitRevision }: Git
   };
 }
 
-/** A host, perhaps a port, and a path: nothing that names a user, and no query, in which tokens are given. */
+/** A host, perhaps a port, and a path. No user, and no query, as tokens are given there. */
 const httpsUrl = /^https:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?\/[^\s\\?#\p{Cc}]+$/u;
 const credentials = /^[a-z+]+:\/*[^/]*@|[?#]/i;
 
@@ -77,7 +77,7 @@ function parseRevision(text: string): string {
   throw new InvalidArgument(`gitRevision ${JSON.stringify(text)} is no name of a branch or tag, and no commit.`);
 }
 
-/** One level only: what git makes must lie where nothing but this volume's own root is above it. */
+/** One level only: git's files must have nothing above them but the volume's own root. */
 function parseDirectory(text: string): string {
   if (text === '.') return text;
   const isName = Buffer.byteLength(text) <= 255 && !/[/\p{Cc}]/u.test(text) && !/^(\.{0,2}|-.*|\.git)$/i.test(text);

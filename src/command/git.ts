@@ -10,20 +10,20 @@ import { cannotMount, runInVolume, type UnmountedVolume, withoutPrivileges } fro
 import type { GitSource } from './git-source.ts';
 import { CommandError, type CommandResult, run } from './run.ts';
 
-/** The kubelet waits two minutes for a publish; so that it hears why, this is less. */
+/** Less than the two minutes that the kubelet waits for a publish, so that it hears the reason. */
 const patienceMs = 60_000;
 
-/** A host that sends fewer bytes a second than this, for so long, is given up. */
+/** A host that sends fewer bytes a second for so long is given up. */
 const slowestBytes = 1000;
 const longestStallSeconds = 20;
 
 /**
- * The user that git runs as: one that nobody else is. So a repository on this node can be used only if everybody may
- * read it, and whatever a repository makes git do, it can write to the volume and to nothing else.
+ * The user that git runs as; nobody else has this id. So a repository on this node can be used only if everybody may
+ * read it, and whatever a repository makes git do, git can write only to the volume.
  */
 const userId = 2_000_000_001;
 
-/** No configuration but ours, no questions, no protocols but two, and no helpers that would outlive the command. */
+/** Only our own configuration, no prompts, only two protocols, and no helpers that would outlive the command. */
 const environment = {
   HOME: '/nonexistent',
   GIT_CONFIG_NOSYSTEM: '1',
@@ -36,7 +36,7 @@ const environment = {
   SSH_ASKPASS: '',
 };
 
-/** How the node reaches other hosts, and whom it trusts (git(1), libcurl-env(3)). */
+/** The node's proxies and trusted certificates (git(1), libcurl-env(3)). */
 const inherit = [
   ...['https_proxy', 'HTTPS_PROXY', 'all_proxy', 'ALL_PROXY', 'no_proxy', 'NO_PROXY'],
   ...['GIT_SSL_CAINFO', 'GIT_SSL_CAPATH', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
@@ -49,7 +49,7 @@ const configuration: readonly string[] = [
   'credential.helper=',
   'gc.auto=0',
   'maintenance.auto=false',
-  // Memory: not as many times the largest file as there are processors.
+  // Saves memory: each thread takes the size of the largest file.
   'core.bigFileThreshold=16m',
   'core.deltaBaseCacheLimit=16m',
   'pack.threads=1',
@@ -57,8 +57,8 @@ const configuration: readonly string[] = [
 ].flatMap((setting) => ['-c', setting]);
 
 /**
- * The program at the other end, for a path on this node. A repository's own configuration can make it run nothing; that
- * it belongs to somebody else is what is expected here (git-config(1), safe.directory).
+ * The program at the other end, for a path on this node. A repository's configuration cannot make it run anything, and
+ * a repository of another user is expected here (git-config(1), safe.directory).
  */
 const uploadPack = "git -c 'safe.directory=*' upload-pack";
 
@@ -72,8 +72,8 @@ export interface Population {
 
 /**
  * Puts the files of one revision into a new volume, with a repository that can be fetched into. They belong to root, as
- * all that a volume begins with. Hooks, submodules and filters of the repository do not run.
- * @throws HoldfastError in words that are for who wrote the attributes
+ * everything in a new volume. Hooks, submodules and filters of the repository do not run.
+ * @throws HoldfastError in words for the author of the attributes
  */
 export async function populateFromGit(population: Population): Promise<void> {
   const { source, stallSeconds = longestStallSeconds, timeoutMs = patienceMs, volume } = population;
@@ -105,12 +105,12 @@ type Git = (...args: string[]) => Promise<CommandResult>;
 
 const hexadecimal = /^[0-9a-f]{4,64}$/;
 
-/** Of the one revision only, where that can be named to the other end: an abbreviated commit cannot. */
+/** Fetches only the one revision, unless it is an abbreviated commit: the other end does not know those. */
 async function checkOut(git: Git, revision: string): Promise<void> {
   const fetch = ['fetch', '--quiet', '--no-recurse-submodules', '--upload-pack', uploadPack];
   let fetched = 'FETCH_HEAD';
   try {
-    // The plus changes nothing, but that a revision with the name `tag` is no keyword (git-fetch(1)).
+    // With the plus, a revision with the name `tag` is no keyword (git-fetch(1)); it changes nothing else.
     await git(...fetch, '--depth=1', '--no-tags', 'origin', `+${revision}`);
   } catch (error) {
     if (!hexadecimal.test(revision) || !(error instanceof CommandError) || !isUnknownRevision(error)) throw error;
@@ -118,7 +118,7 @@ async function checkOut(git: Git, revision: string): Promise<void> {
     fetched = revision;
   }
   const { exitCode, stderr } = await git('checkout', '--quiet', '--detach', fetched, '--');
-  // It ends with 0 also if it could not write a file.
+  // git exits with 0 even if it could not write a file.
   if (/^error: /m.test(stderr)) throw new CommandError('git', exitCode, 'could not write all files', stderr);
 }
 
@@ -163,7 +163,7 @@ function explain(error: CommandError, { revision }: GitSource, isLate: boolean):
   );
 }
 
-/** What git itself says, without what the other end says, in one line that is not long. */
+/** git's own messages, without those of the other end, in one short line. */
 function wordsOf(stderr: string): string {
   const lines = stderr.split('\n').flatMap((line) => /^(?:fatal|error): (.*)$/.exec(line)?.[1] ?? []);
   const plain = (lines.length > 0 ? lines : [stderr]).join('; ').replaceAll(/\p{Cc}+/gu, ' ');

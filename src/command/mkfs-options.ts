@@ -7,8 +7,9 @@ import type { FilesystemType } from '../volume/filesystem.ts';
  */
 interface OptionRules {
   /**
-   * Options with a value, `-b 4096`; the list names what must not stand before `=` in it, since it reaches outside the
-   * image, is the driver's to decide, or makes a filesystem that cannot grow. With `_` at its end: what begins so.
+   * Options with a value, `-b 4096`. The list names the keys that must not stand before `=` in the value: they reach
+   * outside the image, are the driver's to decide, or make a filesystem that cannot grow. A name with `_` at its end is
+   * a prefix.
    */
   readonly valued: Readonly<Record<string, readonly string[]>>;
   /** Options without a value. */
@@ -28,7 +29,7 @@ const rules: Readonly<Record<FilesystemType, OptionRules>> = {
       '-J': ['device', 'location'],
       '-m': [],
       '-N': [],
-      // bigalloc: resize2fs does not grow it, nor does the kernel. feature_: any feature, by its number.
+      // bigalloc: neither resize2fs nor the kernel can grow it. feature_: any feature, by its number.
       '-O': ['journal_dev', 'bigalloc', 'feature_'],
     },
     flags: [],
@@ -81,7 +82,7 @@ export function parseMkfsOptions(fsType: FilesystemType, text: string): string[]
   return args;
 }
 
-/** Whether they ask for blocks or sectors of a size of their own, which may be too small for a device with large blocks. */
+/** Whether they set a block or sector size, which may be too small for a device with large blocks. */
 export function chooseBlockSize(fsType: FilesystemType, mkfsArguments: readonly string[]): boolean {
   const options: Readonly<Record<FilesystemType, readonly string[]>> = { ext4: ['-b'], xfs: ['-b', '-s'], btrfs: [] };
   return options[fsType].some((option) => mkfsArguments.includes(option));

@@ -2,18 +2,18 @@ import type { FilesystemType } from '../volume/filesystem.ts';
 import { run } from './run.ts';
 
 export interface FormatRequest {
-  /** A regular file or a device that is known to be blank and that nobody else can see or use. */
+  /** A regular file or a device that is known to be blank, and that nobody else can see or use. */
   readonly path: string;
   readonly fsType: FilesystemType;
   readonly sizeBytes: bigint;
-  /** The logical block size of the device that the file will be seen through. */
+  /** The logical block size of the device that will show the file. */
   readonly blockSizeBytes: number;
   /** From `parseMkfsOptions`. */
   readonly extraArguments: readonly string[];
 }
 
 /**
- * Makes a filesystem. All three programs flush what they wrote before they end.
+ * Makes a filesystem. All three programs flush their writes before they end.
  * @throws CommandError
  */
 export async function format(request: FormatRequest): Promise<void> {
@@ -51,8 +51,9 @@ function baseArguments(request: FormatRequest): string[] {
 }
 
 /**
- * mke2fs gives small files blocks of 1024 bytes, which cannot be mounted from a device with larger ones. Groups of larger
- * blocks are larger, too, and each second one or so has a copy of what describes them all: so a small file has smaller ones.
+ * mke2fs gives small filesystems blocks of 1024 bytes, which cannot be mounted from a device with larger ones. Larger
+ * blocks make larger groups, and every second group or so has a copy of all group descriptors. So a small file gets
+ * smaller groups.
  */
 function ext4Geometry({ blockSizeBytes, extraArguments, sizeBytes }: FormatRequest): string[] {
   if (blockSizeBytes <= 1024 || extraArguments.includes('-b')) return [];

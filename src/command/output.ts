@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** The end of what a program writes to one of its outputs. Takes memory for what is written, and not without bounds. */
+/** The end of a program's output. Takes memory only as the program writes, up to a limit. */
 export class OutputEnd {
   readonly #limitBytes: number;
   #memory = Buffer.alloc(0);
@@ -11,7 +11,7 @@ export class OutputEnd {
     this.#limitBytes = limitBytes;
   }
 
-  /** Whether more was written than there is room for. */
+  /** Whether the program wrote more than there is room for. */
   get isCut(): boolean {
     return this.#writtenBytes > this.#limitBytes;
   }
@@ -31,7 +31,7 @@ export class OutputEnd {
     return this.#memory.subarray(Math.max(0, this.#usedBytes - this.#limitBytes), this.#usedBytes);
   }
 
-  /** For as much again as there is, so that a program that writes byte by byte does not have it moved each time. */
+  /** Doubles the room, so that a program that writes byte by byte does not have it copied each time. */
   #makeRoomFor(bytes: number): void {
     const kept = this.#kept;
     const memory = Buffer.alloc(2 * (kept.length + bytes));
@@ -40,10 +40,10 @@ export class OutputEnd {
   }
 }
 
-/** A line that is longer is cut: a program that never ends one must not fill the memory. */
+/** Longer lines are cut: a program that never ends a line must not fill the memory. */
 const longestLine = 1 << 16;
 
-/** Cuts what a program writes into lines, each of which is passed on as soon as it is complete. */
+/** Splits a program's output into lines, and passes each on as soon as it is complete. */
 export class LineSplitter {
   readonly #decoder = new StringDecoder('utf8');
   readonly #onLine: (line: string) => void;

@@ -3,12 +3,12 @@ import { run } from './run.ts';
 /** fsck(8): 0 clean, 1 errors corrected; anything else needs a person. */
 const checkedOrRepaired = [0, 1];
 
-/** To end either half-way could damage the volume. */
+/** Killing either of them could damage the volume. */
 const mustFinish = true;
 
 /**
  * Grows an unmounted ext4 to the size of its device. resize2fs insists on a forced check first; `-p` repairs only what
- * is safe without asking. The way for nodes where the driver may not grow it while mounted (CAP_SYS_RESOURCE).
+ * is safe without asking. For nodes where the driver may not grow a mounted ext4 (CAP_SYS_RESOURCE).
  * @throws CommandError if the filesystem has damage that needs a decision
  */
 export async function growUnmountedExt4(devicePath: string): Promise<void> {

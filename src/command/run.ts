@@ -2,10 +2,10 @@ import type { ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { LineSplitter, OutputEnd } from './output.ts';
 
-/** A program of the host failed, or could not be started. The message has its last words, not its arguments. */
+/** A program failed, or could not be started. The message has its last output, not its arguments. */
 export class CommandError extends Error {
   readonly program: string;
-  /** undefined: it never ran, or was killed. */
+  /** undefined: it did not run, or was killed. */
   readonly exitCode: number | undefined;
   readonly stderr: string;
   readonly stdout: string;
@@ -26,41 +26,41 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Long enough for mkfs of the largest disk; a program that takes longer hangs on a dead one. */
+/** Long enough for mkfs on the largest disk; a program that takes longer hangs on a dead disk. */
 const defaultTimeoutMs = 10 * 60_000;
 
-/** What a program of ours says is a few lines. */
+/** The programs that we run print a few lines. */
 const outputLimitBytes = 1 << 20;
 
-/** How long the outputs of a program that has ended may stay open, as something that it started has them. */
+/** How long the outputs of a program may stay open after its end, because a process that it started has them. */
 const outputGraceMs = 200;
 
 interface Invocation {
   /** Exit codes that are not failures; fsck(8) reports repairs with 1. */
   readonly accept?: readonly number[];
-  /** Variables beside PATH and LC_ALL, which is all that a program gets otherwise. */
+  /** Variables beside PATH and LC_ALL, the only ones that every program gets. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Names of variables of our own environment that it gets too, where they are set. */
+  /** Names of variables that it gets from our own environment, where they are set. */
   readonly inherit?: readonly string[];
-  /** What it reads; otherwise it has nothing to read. The place for secrets: everybody on the node may read arguments. */
+  /** Its standard input; absent: empty. Secrets go here: everybody on the node may read arguments. */
   readonly input?: string | Uint8Array;
   /** Hears each line of both outputs as it comes. */
   readonly onLine?: (line: string, from: 'stdout' | 'stderr') => void;
-  /** Of a standard output that is longer than there is room for: its end will do. Otherwise that is an error. */
+  /** The end of a standard output that is too long is enough. Otherwise too long an output is an error. */
   readonly keep?: 'all' | 'end';
 }
 
 interface Killable {
   readonly mustFinish?: false;
-  /** It is killed after that. */
+  /** After this time it is killed. */
   readonly timeoutMs?: number;
-  /** It is killed when whoever asked for it leaves. */
+  /** When this is aborted it is killed. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * For what must not be ended half-way: it is not killed, however long it takes and whoever leaves. It also goes on when
- * the driver dies, where others end at the next word that nobody reads.
+ * For a program that must not be interrupted: it is not killed, however long it takes. It also goes on when the driver
+ * dies, where other programs end at their next write to a pipe without a reader.
  */
 interface Unkillable {
   readonly mustFinish: true;
@@ -71,17 +71,18 @@ interface Unkillable {
 export type RunOptions = Invocation & (Killable | Unkillable);
 
 /**
- * Runs a program to its end, without a shell, in the C locale, below the root directory. The only door to programs.
- * To start one takes the main thread 2 to 3 ms, as Node copies the process (fork(2)): none belongs on the hot path.
+ * Runs a program to its end, without a shell, in the C locale, in the root directory. This is the only door to
+ * programs. Starting one takes the main thread 2 to 3 ms, as Node copies the process (fork(2)): none belongs on the hot
+ * path.
  * @throws CommandError
  */
 export async function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
   const { accept = [0], input, keep = 'all', mustFinish = false, onLine, signal } = options;
   const timeoutMs = mustFinish ? 0 : (options.timeoutMs ?? defaultTimeoutMs);
   const [file, ...rest] = mustFinish ? [...deafToClosedOutput, program, ...args] : [program, ...args];
-  // execa would say it with the argument, Node too.
+  // Both execa and Node would repeat the argument in their error.
   if ([file, ...rest].some((word) => word.includes('\0'))) throw notStarted(program, 'EINVAL');
-  // Loaded when the first program runs: the start of the driver does not wait for it.
+  // Loaded when the first program runs, so that the driver starts faster.
   const { execa } = await import('execa');
   const subprocess = execa(file, rest, {
     cwd: '/',
@@ -94,9 +95,9 @@ export async function run(program: string, args: readonly string[], options: Run
     ...(signal !== undefined && { cancelSignal: signal }),
     killSignal: 'SIGKILL',
     forceKillAfterDelay: false,
-    // What it began goes on without us, and the next start knows what to make of it.
+    // It goes on without us, and the next start knows what to do with the result.
     cleanup: false,
-    // Ctrl-C is meant for the driver.
+    // Ctrl-C is for the driver alone.
     detached: mustFinish,
     // NODE_DEBUG would print arguments.
     verbose: 'none',
@@ -104,7 +105,7 @@ export async function run(program: string, args: readonly string[], options: Run
   const stdout = collect(subprocess.stdout, (line) => onLine?.(line, 'stdout'));
   const stderr = collect(subprocess.stderr, (line) => onLine?.(line, 'stderr'));
   abandonOutput(subprocess.nodeChildProcess, [subprocess.stdout, subprocess.stderr]);
-  // Of one that not even SIGKILL ends, because it waits for a dead disk, the end is not in sight, and is not made up.
+  // A program that waits for a dead disk does not end even by SIGKILL. Its end is not known, so none is reported.
   const end = await subprocess;
   const { exitCode } = end;
   if (exitCode === undefined && end.signal === undefined) throw notStarted(program, end.code);
@@ -117,15 +118,15 @@ export async function run(program: string, args: readonly string[], options: Run
 }
 
 /**
- * Runs a program for which a write that nobody reads is an error like others, and not its end (signal(7), SIGPIPE). All
- * that Node offers to start a program gives it the default action.
+ * Runs a program that ignores SIGPIPE (signal(7)): a write to a pipe without a reader is an error then, and does not
+ * kill it. Node always starts programs with the default action.
  */
 const deafToClosedOutput = ['sh', '-c', 'trap "" PIPE; exec "$@"', 'sh'] as const;
-/** The shell's word for it. */
+/** The shell command that ignores it. */
 const notFound = 127;
 
 function environmentOf({ environment = {}, inherit = [] }: Invocation): Record<string, string | undefined> {
-  // biome-ignore lint/style/noProcessEnv: where programs lie, and what is asked for by name
+  // biome-ignore lint/style/noProcessEnv: PATH, and the variables that a caller names
   const ours = process.env;
   const inherited = inherit.map((name) => [name, ours[name]]);
   return { PATH: ours['PATH'], ...Object.fromEntries(inherited), ...environment, LC_ALL: 'C' };
@@ -143,8 +144,8 @@ function collect(stream: Readable, onLine: (line: string) => void): OutputEnd {
 }
 
 /**
- * What a program leaves running may have its outputs for as long as it lives. Whatever the program itself wrote is there
- * when it has ended: the loop reads that between the timer and what is set to come after it.
+ * A process that a program leaves running may hold its outputs for as long as it lives. The program's own output is
+ * complete when it has ended: the event loop reads it between the timer and the callback that is set after it.
  */
 function abandonOutput(child: ChildProcess, streams: readonly Readable[]): void {
   child.once('exit', () => {

@@ -1,7 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 
-/** A program the driver runs, and the Debian package that brings it. */
+/** A program that the driver runs, and the Debian package that has it. */
 export interface Tool {
   readonly program: string;
   readonly debianPackage: string;
@@ -15,15 +15,15 @@ export const tools: readonly Tool[] = [
   { program: 'mkfs.btrfs', debianPackage: 'btrfs-progs' },
 ];
 
-/** The tools that no directory of `searchPath` (the value of PATH) has. Reads directories only; runs nothing. */
+/** The tools that are in no directory of `searchPath` (the value of PATH). Only reads directories; runs nothing. */
 export async function missingTools(searchPath: string): Promise<Tool[]> {
   const found = await Promise.all(tools.map((tool) => isOnPath(tool.program, searchPath)));
   return tools.filter((_, index) => !found[index]);
 }
 
-/** Changes when the program does, or what it goes by. Runs nothing. */
+/** A text that changes when the program or its configuration file does. Runs nothing. */
 export async function fingerprintOf(program: string): Promise<string> {
-  // biome-ignore lint/style/noProcessEnv: where programs are, as they are looked for when they are run
+  // biome-ignore lint/style/noProcessEnv: PATH, by which programs are found when they run
   const directories = (process.env['PATH'] ?? '').split(delimiter);
   const paths = [...directories.map((directory) => join(directory, program)), ...settings];
   const found = await Promise.all(paths.map((path) => stat(path).catch(() => undefined)));
@@ -32,7 +32,7 @@ export async function fingerprintOf(program: string): Promise<string> {
   );
 }
 
-/** mke2fs.conf(5): what mkfs.ext4 does unless it is told. */
+/** mke2fs.conf(5): the defaults of mkfs.ext4. */
 const settings = ['/etc/mke2fs.conf'];
 
 async function isOnPath(program: string, searchPath: string): Promise<boolean> {
@@ -41,7 +41,7 @@ async function isOnPath(program: string, searchPath: string): Promise<boolean> {
       await access(join(directory, program), constants.X_OK);
       return true;
     } catch {
-      // Not here: the next directory may have it.
+      // The next directory may have it.
     }
   }
   return false;

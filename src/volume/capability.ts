@@ -15,7 +15,7 @@ export type Access =
   | { readonly type: 'block' }
   | {
       readonly type: 'mount';
-      /** undefined: the caller leaves it to us (A06). */
+      /** undefined: the driver chooses (A06). */
       readonly fsType: FilesystemType | undefined;
       /** May be sensitive: never logged, stored or put into an error (X02). */
       readonly mountFlags: readonly string[];
@@ -27,14 +27,14 @@ export interface VolumeCapability {
   readonly mode: AccessMode;
 }
 
-/** What a volume holds: decided once, at creation. */
+/** What a volume holds. It is decided once, at creation. */
 export type VolumeContent =
   | { readonly type: 'block' }
   | { readonly type: 'mount'; readonly fsType: FilesystemType }
   /** Files and directories, on a filesystem that is not the volume's own. */
   | { readonly type: 'directory' };
 
-/** Reader-only modes are read-only whatever `readonly` says (A02). */
+/** Reader-only modes are read-only, whatever `readonly` says (A02). */
 export function isReaderOnly(mode: AccessMode): boolean {
   return mode === 'SINGLE_NODE_READER_ONLY';
 }
@@ -74,8 +74,8 @@ function whyNotBlock(content: VolumeContent): string | undefined {
 }
 
 /**
- * The modes that a volume made for this one can be used in: none that allows more. SINGLE_NODE_WRITER is what older
- * sidecars say where newer ones say SINGLE_NODE_MULTI_WRITER, so it stands for both.
+ * The modes in which a volume that was made for this mode can be used: none that allows more. Older sidecars say
+ * SINGLE_NODE_WRITER where newer ones say SINGLE_NODE_MULTI_WRITER, so it stands for both.
  */
 const usableAs: Readonly<Record<AccessMode, readonly AccessMode[]>> = {
   SINGLE_NODE_WRITER: accessModes,
@@ -84,7 +84,7 @@ const usableAs: Readonly<Record<AccessMode, readonly AccessMode[]>> = {
   SINGLE_NODE_READER_ONLY: ['SINGLE_NODE_READER_ONLY'],
 };
 
-/** What a volume was made as. */
+/** What a volume was made for. */
 export interface Made {
   readonly content: VolumeContent;
   readonly accessModes: readonly AccessMode[];

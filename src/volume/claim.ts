@@ -9,16 +9,16 @@ export interface Claim {
   readonly name: string;
 }
 
-/** DNS-1123 subdomain: what the names of most objects must be. */
+/** DNS-1123 subdomain: the names of most objects are one. */
 const objectName = /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-/** DNS-1123 label: what a namespace's name must be. */
+/** DNS-1123 label: the name of a namespace is one. */
 const labelName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 export function isObjectName(text: string): boolean {
   return objectName.test(text);
 }
 
-/** Whether Kubernetes could have such a claim. */
+/** Whether Kubernetes accepts such a claim's names. */
 export function isClaim({ name, namespace }: Claim): boolean {
   return labelName.test(namespace) && objectName.test(name);
 }
@@ -28,14 +28,14 @@ export function claimParameters({ name, namespace }: Claim): Record<string, stri
   return { [`${prefix}pvc/name`]: name, [`${prefix}pvc/namespace`]: namespace };
 }
 
-/** The claim that the volume was made for, if its maker said so. */
+/** The claim that the volume was made for, if CreateVolume named it. */
 export function claimOf({ parameters }: Pick<VolumeRecord, 'parameters'>): Claim | undefined {
   const namespace = parameters[`${prefix}pvc/namespace`];
   const name = parameters[`${prefix}pvc/name`];
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
 
-/** The name of the PersistentVolume, if its maker said so. */
+/** The name of the PersistentVolume, if CreateVolume had it. */
 export function persistentVolumeNameOf({ parameters }: Pick<VolumeRecord, 'parameters'>): string | undefined {
   return parameters[`${prefix}pv/name`];
 }

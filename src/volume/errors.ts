@@ -1,5 +1,5 @@
 /**
- * Every way in which Holdfast says no, as a type. An error is thrown where the fact is known and becomes a gRPC
+ * The types of all errors that Holdfast answers with. An error is thrown where the fact is known and becomes a gRPC
  * status in one place, `csi/status.ts`. A message is one sentence (or two) for the person on call: what happened, to
  * what, and what to do. It never carries secrets, mount flags or stack traces (checklist E01, X02, X03).
  */

@@ -1,4 +1,4 @@
-/** The filesystems a volume can hold, and what sets them apart, as data. */
+/** The filesystems that a volume can hold, and their differences, as data. */
 
 const mebibyte = 1n << 20n;
 
@@ -9,11 +9,11 @@ export const defaultFilesystemType: FilesystemType = 'ext4';
 
 export interface FilesystemTraits {
   /**
-   * The smallest device that its mkfs takes with default options and that it can be grown from later (btrfs resizes to
-   * 256 MiB and more only); a smaller request is rounded up to it (CV09).
+   * The smallest device that mkfs accepts with default options and that can be grown later (btrfs resizes only to 256
+   * MiB and more). A smaller request is rounded up to it (CV09).
    */
   readonly minimumBytes: bigint;
-  /** All three grow while mounted; ext4's ioctl asks for a capability that a container may lack. */
+  /** All three grow while mounted; ext4's ioctl needs a capability that a container may lack. */
   readonly mountedGrowthNeeds: 'nothing' | 'CAP_SYS_RESOURCE';
 }
 

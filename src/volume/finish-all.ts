@@ -1,6 +1,6 @@
 /**
- * Waits for all to end, also if one fails, and only then fails as the first of them did: who cleans up, or tries again,
- * must not meet the others at work. For works that change something; Promise.all leaves them to themselves.
+ * Waits for all to end, even if one fails, and then throws the first error. So whoever cleans up or tries again does
+ * not meet the others under way. For work that changes something; Promise.all does not wait for the others.
  */
 export async function finishAll<T>(works: Iterable<Promise<T>>): Promise<T[]> {
   const results: T[] = [];
@@ -11,7 +11,7 @@ export async function finishAll<T>(works: Iterable<Promise<T>>): Promise<T[]> {
   return results;
 }
 
-/** The same for works that can be told to stop: when one has failed, what the others would still do is for nothing. */
+/** The same for work that can be stopped: when one fails, the others are aborted. */
 export async function finishAllOrStop<T, R>(
   items: readonly T[],
   signal: AbortSignal | undefined,

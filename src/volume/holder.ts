@@ -2,14 +2,14 @@ import { shortPath } from './short-path.ts';
 
 /** Who keeps a volume in use on this node. Paths are as their process sees them, or this driver where it can. */
 export type Holder =
-  /** Has something of the volume open or mapped, works in it or has it as its root. */
+  /** Has a file of the volume open or mapped, works in it or has it as its root. */
   | { readonly kind: 'process'; readonly pid: number; readonly command: string; readonly path: string }
   /** The volume is mounted there, or something is mounted on it. */
   | { readonly kind: 'mount'; readonly path: string; readonly namespaceOf: NamespaceMember | undefined }
-  /** Another block device is made of the volume's device, or of a file on the volume. */
+  /** Another block device is built on the volume's device, or on a file in the volume. */
   | { readonly kind: 'device'; readonly path: string };
 
-/** A process by which a mount namespace can be named; undefined stands for the driver's own. */
+/** A process by which a mount namespace is named; undefined stands for the driver's own. */
 export interface NamespaceMember {
   readonly pid: number;
   readonly command: string;
@@ -22,9 +22,9 @@ export interface FoundHolders {
   readonly isComplete: boolean;
 }
 
-/** `by process 1234 (postgres) at /data/base and 2 others`: to stand after "in use". `holdfast who` shows them all. */
+/** `by process 1234 (postgres) at /data/base and 2 others`: stands after "in use". `holdfast who` shows them all. */
 export function describeHolders({ holders, isComplete }: FoundHolders): string {
-  // Whoever can end a pod is told of it rather than of what is mounted for all pods.
+  // A pod's own mount is named first: whoever reads this can end the pod.
   const first = holders.find(({ path }) => path.includes('/pods/')) ?? holders[0];
   if (first === undefined) {
     return isComplete

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Ids are a kind and 26 lower-case base32 characters (130 bits of SHA-256). Derived, not drawn, so that a replay finds
- * what the first try made (T03); hashed, so that a caller's name never becomes a path or an argument (L08).
+ * An id is a prefix and 26 lower-case base32 characters (130 bits of SHA-256). It derives from a name and is not
+ * random, so that a replay finds what the first try made (T03). It is a hash, so that a caller's name never becomes a
+ * path or an argument (L08).
  */
 type Id<Kind extends string> = string & { readonly __kind: Kind };
 
@@ -24,19 +25,19 @@ export function volumeIdFor(nodeId: string, poolName: string, volumeName: string
   return `vol-${digest(nodeId, poolName, volumeName)}` as VolumeId;
 }
 
-/** The volume that a path leads to the data of: the kernel shows it of a device. */
+/** The volume whose data a path leads to. The kernel shows such a path for a device. */
 export function volumeIdInPath(path: string): VolumeId | undefined {
   return parseVolumeId(/\/(vol-[a-z2-7]{26})\//.exec(path)?.[1] ?? '');
 }
 
-/** The id that a name has on this node: a snapshot lies in its source's pool, but its name is one for all pools. */
+/** The id of a name on this node. A snapshot lies in its source's pool, but no two pools have one of the same name. */
 export function snapshotIdFor(nodeId: string, snapshotName: string): SnapshotId {
   return `snap-${digest(nodeId, snapshotName)}` as SnapshotId;
 }
 
 /**
- * The id of a volume that comes and goes with its mount: its handle is one for all pools, since an unpublish names no
- * pool. Digested from two parts, it equals that of no name in any pool.
+ * The id of an ephemeral volume. It does not depend on the pool, since an unpublish names none. It is a hash of two
+ * parts, so it differs from the ids of all names in all pools.
  */
 export function ephemeralIdFor(nodeId: string, handle: string): VolumeId {
   return `vol-${digest(nodeId, handle)}` as VolumeId;
@@ -46,17 +47,17 @@ export function groupIdFor(nodeId: string, groupName: string): GroupId {
   return `group-${digest(nodeId, groupName)}` as GroupId;
 }
 
-/** The id of a group's snapshot of one volume; no name that a caller can choose gives the same. */
+/** The id of a group's snapshot of one volume. No name that a caller can choose has the same id. */
 export function memberIdFor(groupId: GroupId, volumeId: VolumeId): SnapshotId {
   return `snap-${digest(groupId, volumeId, 'member')}` as SnapshotId;
 }
 
-/** The id in `text`, or undefined if it has not the exact shape of one: to a caller that is "no such volume" (DV02). */
+/** The id in `text`; undefined if it has not the exact form of one: to a caller that means "no such volume" (DV02). */
 export function parseVolumeId(text: string): VolumeId | undefined {
   return volumeIdPattern.test(text) ? (text as VolumeId) : undefined;
 }
 
-/** Tells the two kinds of things apart that have data. */
+/** Tells volumes and snapshots apart: both have data. */
 export function isVolumeId(id: VolumeId | SnapshotId): id is VolumeId {
   return volumeIdPattern.test(id);
 }

@@ -1,25 +1,25 @@
 import type { z } from 'zod';
 
 /*
- * The one way to hold what comes from outside against a schema: a record on disk, an answer, a request. What is wrong
- * with it is told in our words, whatever the schema: those of the library speak of its own parts.
+ * The one way to check input against a schema: a record on disk, an answer, a request. Mistakes are told in our own
+ * words: those of the library speak of its own parts.
  */
 
 export type ParsedInput<T> = { readonly data: T } | { readonly mistakes: readonly string[] };
 
-/** @returns what was meant, or each mistake as a sentence with its place: `source.type: must be …` */
+/** @returns the parsed value, or each mistake as a sentence with its place: `source.type: must be …` */
 export function parseInput<T>(schema: z.ZodType<T>, input: unknown): ParsedInput<T> {
   const parsed = schema.safeParse(input, { error: (issue) => wordsOf(issue) });
   if (parsed.success) return { data: parsed.data };
   return {
-    // What a schema of ours says by itself is a whole sentence.
+    // A message that a schema of ours sets is a whole sentence.
     mistakes: parsed.error.issues.map(({ code, message, path }) =>
       code === 'custom' || path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`,
     ),
   };
 }
 
-/** The same for text that should be JSON. */
+/** The same for JSON text. */
 export function parseJsonInput<T>(schema: z.ZodType<T>, text: string): ParsedInput<T> {
   let input: unknown;
   try {
@@ -32,14 +32,14 @@ export function parseJsonInput<T>(schema: z.ZodType<T>, text: string): ParsedInp
 
 const mistakesShown = 2;
 
-/** All mistakes in one sentence, which must not become long. */
+/** All mistakes in one sentence, which is kept short. */
 export function inOneSentence(mistakes: readonly string[]): string {
   const shown = mistakes.slice(0, mistakesShown).join('; ');
   const left = mistakes.length - mistakesShown;
   return left > 0 ? `${shown}; and ${left} more` : shown;
 }
 
-/** What zod says of an issue before it has made a sentence of it. */
+/** An issue as zod has it before it makes a sentence of it. */
 type Issue = Parameters<z.core.$ZodErrorMap>[0];
 
 function wordsOf(issue: Issue): string {

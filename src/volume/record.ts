@@ -14,7 +14,7 @@ export const provisionings = ['thin', 'thick'] as const;
 /** thin: blocks are allocated when written; thick: all of them at creation. */
 export type Provisioning = (typeof provisionings)[number];
 
-/** What the pool durably knows of one volume. Never holds secrets or mount flags (X02, X03). */
+/** A pool's durable record of one volume. Never has secrets or mount flags (X02, X03). */
 export interface VolumeRecord {
   readonly id: VolumeId;
   /** As the caller gave it: any UTF-8 up to 128 bytes, never used as a path or an argument. */
@@ -24,21 +24,23 @@ export interface VolumeRecord {
   /** The modes asked for at creation, in our own order; a replay must ask for the same (CV16, CV17). */
   readonly accessModes: readonly AccessMode[];
   readonly provisioning: Provisioning;
-  /** The parameters of CreateVolume as they came, `csi.storage.k8s.io/` ones included. */
+  /** The parameters of CreateVolume as they came, those of `csi.storage.k8s.io/` included. */
   readonly parameters: Readonly<Record<string, string>>;
-  /** The mutable parameters of CreateVolume as they came: they go before `parameters`. Later changes are not in here. */
+  /**
+   * The mutable parameters of CreateVolume as they came. They take precedence over `parameters`. Without later changes.
+   */
   readonly mutableParameters?: Readonly<Record<string, string>>;
-  /** The logical block size of the volume's device, fixed at creation: a filesystem depends on it. */
+  /** The logical block size of the volume's device. Fixed at creation: a filesystem depends on it. */
   readonly blockSizeBytes: number;
   /** RFC 3339, UTC. */
   readonly createdAt: string;
   /** What it was made from. */
   readonly source?: VolumeSource;
-  /** How long it can be brought back after its deletion; 0: not at all. Unset: as the pool has it. */
+  /** How long it can be restored after its deletion; 0: not at all. Unset: the pool's setting. */
   readonly undeleteSeconds?: number;
-  /** The node that it is published to (ControllerPublishVolume), where a volume has to be before it is staged. */
+  /** The node that it is published to (ControllerPublishVolume), where that must come before it is staged. */
   readonly publication?: Publication;
-  /** Set for a pod's inline volume: it comes with its publish and goes with its unpublish. */
+  /** Set for a pod's inline volume: its publish makes it, and its unpublish removes it. */
   readonly ephemeral?: Ephemeral;
   /** Set once its filesystem has been repaired. */
   readonly repair?: Repair;
@@ -56,15 +58,15 @@ export interface Adopted {
 export interface Repair {
   /** RFC 3339, UTC. */
   readonly at: string;
-  /** What it was before, in the trash. */
+  /** The volume in the trash that has the state before the repair. */
   readonly originalId: VolumeId;
 }
 
-/** What a volume that lives no longer than its mount was asked for with. */
+/** The request that an ephemeral volume was made for. */
 export interface Ephemeral {
   /** The volume_id that the container orchestrator made up for it. */
   readonly handle: string;
-  /** Stands for the capability, in which mount flags may be sensitive (X02). */
+  /** A keyed hash of the capability, whose mount flags may be sensitive (X02). */
   readonly digest: string;
 }
 
@@ -75,12 +77,12 @@ export interface Publication {
   readonly readonly: boolean;
 }
 
-/** What a new volume's content is taken from. Source and volume live their own lives afterwards (CV25). */
+/** What a new volume's content is copied from. Source and volume are independent afterwards (CV25). */
 export type VolumeSource =
   | { readonly type: 'snapshot'; readonly id: SnapshotId }
   | { readonly type: 'volume'; readonly id: VolumeId };
 
-/** How a record lies on disk. `format` grows when an older driver could misread what a newer one wrote. */
+/** A record on disk. `format` grows when an older driver could misread a newer one's record. */
 const recordFormat = 1;
 
 const storedRecord = z.strictObject({
@@ -113,7 +115,7 @@ export function serializeRecord(record: VolumeRecord): string {
   return `${JSON.stringify(stored, null, 2)}\n`;
 }
 
-/** @throws DataLoss if the text is not a whole record of a format that we know */
+/** @throws DataLoss if the text is not a complete record of a known format */
 export function parseRecord(text: string, where: string): VolumeRecord {
   const {
     format: _format,

@@ -8,13 +8,13 @@ export interface CapacityRange {
   readonly limitBytes: bigint | undefined;
 }
 
-/** Volumes are whole multiples of this: the largest logical block size a loop device has here. */
+/** The size of each volume is a multiple of this: the largest logical block size of a loop device here. */
 export const granularityBytes = 4096n;
 
-/** What a volume gets when nobody names a size (CV32). */
+/** The size of a volume if the request names none (CV32). */
 export const defaultVolumeBytes = 1n << 30n;
 
-/** The largest size we make: the largest multiple of the granularity that an off_t holds. */
+/** The largest size of a volume: the largest multiple of the granularity in an off_t. */
 export const maximumVolumeBytes = ((1n << 63n) - 1n) & ~(granularityBytes - 1n);
 
 export function roundUp(bytes: bigint, multiple: bigint): bigint {
@@ -22,7 +22,7 @@ export function roundUp(bytes: bigint, multiple: bigint): bigint {
 }
 
 /**
- * The size that satisfies `range` and is no smaller than `minimumBytes` (CV05, CV06, CV07, CV09, CV32).
+ * The size that satisfies `range` and is not smaller than `minimumBytes` (CV05, CV06, CV07, CV09, CV32).
  * @throws OutOfRange if no allowed size fits under the limit
  */
 export function chooseSize(range: CapacityRange | undefined, minimumBytes: bigint): bigint {

@@ -3,23 +3,23 @@ import type { VolumeContent } from './capability.ts';
 import { type GroupId, parseGroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
 import { parseStored, storedBytes, storedContent, storedParameters, unreadable } from './stored-json.ts';
 
-/** What the pool durably knows of one snapshot. It outlives its source (DS07). */
+/** A pool's durable record of one snapshot. It outlives its source (DS07). */
 export interface SnapshotRecord {
   readonly id: SnapshotId;
   readonly name: string;
   readonly sourceId: VolumeId;
-  /** The source's size at the cut: the least that a volume made from it has (CS12). */
+  /** The source's size when the snapshot was taken: the minimum for a volume made from it (CS12). */
   readonly sizeBytes: bigint;
   readonly content: VolumeContent;
   readonly blockSizeBytes: number;
   readonly parameters: Readonly<Record<string, string>>;
-  /** The instant of the cut, RFC 3339, UTC; the same on every replay (CS04). */
+  /** When it was taken, RFC 3339, UTC; the same on every replay (CS04). */
   readonly createdAt: string;
-  /** Set for a member of a group: it exists if, and only if, its group does. */
+  /** Set for a member of a group: it exists if, and only if, its group exists. */
   readonly groupId?: GroupId;
 }
 
-/** What the pool durably knows of snapshots that were cut together. */
+/** A pool's durable record of snapshots that were taken together. */
 export interface GroupRecord {
   readonly id: GroupId;
   readonly name: string;

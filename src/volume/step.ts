@@ -81,23 +81,23 @@ export const stepNames = [
 
 export type StepName = (typeof stepNames)[number];
 
-/** Where a test wants the process to die: `before create/commit`; or `after snapshot/take 2`, at its second pass. */
+/** Where a test lets the process die: `before create/commit`; or `after snapshot/take 2`, at its second pass. */
 export interface CrashPoint {
   readonly when: 'before' | 'after';
   readonly step: StepName;
-  /** The first one unless told otherwise. */
+  /** By default the first one. */
   readonly pass?: number;
 }
 
 let armed: CrashPoint | undefined;
 let passes = 0;
 
-/** Test only, set once from the configuration: die at this point, as from kill -9. */
+/** For tests only, set once from the configuration: the process dies at this point, as by kill -9. */
 export function armCrashPoint(point: CrashPoint): void {
   armed = point;
 }
 
-/** Hears the name of each step that is about to run; nobody listens but tests that want to know them all. */
+/** Publishes the name of each step that is about to run. Only tests listen. */
 const steps = channel('holdfast:step');
 
 /** Runs one step of an operation. */

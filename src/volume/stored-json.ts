@@ -4,7 +4,7 @@ import { DataLoss } from './errors.ts';
 import { filesystemTypes } from './filesystem.ts';
 import { inOneSentence, parseJsonInput } from './parse-input.ts';
 
-/** The parts that the records on disk have in common. Sizes are decimal strings: JSON numbers end at 2^53 (L12). */
+/** What records on disk have in common. Sizes are decimal strings: JSON numbers are exact only up to 2^53 (L12). */
 
 export const storedBytes = z.string().regex(/^[0-9]{1,19}$/);
 
@@ -19,7 +19,7 @@ export const storedAccessModes = z.array(z.enum(accessModes));
 export const storedParameters = z.record(z.string(), z.string());
 
 /**
- * Reads a record that must be whole: unknown fields may be a newer driver's, and guessing could lose them.
+ * Reads a record that must be complete. Unknown fields are an error: they may be a newer driver's, and would be lost.
  * @throws DataLoss naming the file
  */
 export function parseStored<T>(schema: z.ZodType<T>, text: string, where: string): T {

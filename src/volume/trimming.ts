@@ -1,4 +1,4 @@
-/** How often the free space of filesystems goes back to their pool. */
+/** How often free space of filesystems is given back to their pool. */
 export const trimmings = ['off', 'daily', 'weekly'] as const;
 
 export type Trimming = (typeof trimmings)[number];

@@ -1,6 +1,6 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 
-/** News for whoever wants to hear it, without knowing who that is. Costs next to nothing while nobody does. */
+/** Publishes events to unknown subscribers. Costs next to nothing while there are none. */
 export class TypedChannel<Message extends object> {
   readonly #channel: Channel;
 
@@ -12,9 +12,9 @@ export class TypedChannel<Message extends object> {
     this.#channel.publish(message);
   }
 
-  /** From now on, until the process ends. */
+  /** Subscribes until the process ends. */
   subscribe(listener: (message: Message) => void): void {
-    // Only `publish` puts messages in.
+    // Only `publish` sends messages.
     this.#channel.subscribe((message) => listener(message as Message));
   }
 }

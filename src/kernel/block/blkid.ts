@@ -25,7 +25,7 @@ const nothingFound = 1;
 const ambivalent = -2;
 const EIO = 5;
 
-/** Loaded when first needed, so that a machine without it can still say so. */
+/** Loaded at first use, so that a machine without libblkid can still say so. */
 let loaded: ReturnType<typeof load> | undefined;
 
 function load() {
@@ -59,7 +59,7 @@ function load() {
 export function probeContent(queue: DiskQueue, path: string): Promise<Content> {
   loaded ??= load();
   const blkid = loaded;
-  // In one piece: what has been opened is closed in any case, and not before the probe is over.
+  // One piece of work: the device is closed in any case, and only after the probe.
   return queue.run(() => probeOnWorker(blkid, path));
 }
 

@@ -16,14 +16,14 @@ export async function deviceSizeBytes(queue: DiskQueue, device: Openable): Promi
   return sizeOfDevice(descriptor);
 }
 
-/** The same for a device that is open: a number that the kernel has in memory. */
+/** The size of an open device. The kernel has it in memory. */
 export function sizeOfDevice(device: Descriptor): bigint {
   const size = Buffer.alloc(8);
   ioctlNow(device, BLKGETSIZE64, size);
   return size.readBigUInt64LE();
 }
 
-/** Whether a device that is open refuses writes: a mark that the kernel has in memory. */
+/** Whether an open device refuses writes. The kernel has this mark in memory. */
 export function refusesWrites(device: Descriptor): boolean {
   const flag = Buffer.alloc(4);
   ioctlNow(device, BLKROGET, flag);
@@ -31,8 +31,8 @@ export function refusesWrites(device: Descriptor): boolean {
 }
 
 /**
- * Makes a device refuse writes, or take them, from everybody who has it open and will have it. The mark belongs to the
- * device's number: it outlives what is attached there.
+ * Makes a device refuse writes, or take them, from everybody who has it open now or later. The mark belongs to the
+ * device's number, so it outlives what is attached there.
  */
 export function setRefusesWrites(device: Descriptor, refuses: boolean): void {
   const flag = Buffer.alloc(4);
@@ -40,10 +40,10 @@ export function setRefusesWrites(device: Descriptor, refuses: boolean): void {
   ioctlNow(device, BLKROSET, flag);
 }
 
-/** What an open block device takes: numbers that the kernel has in memory. */
+/** The limits of an open block device. The kernel has them in memory. */
 export interface DeviceLimits {
   readonly sizeBytes: bigint;
-  /** The smallest piece that it reads and writes: no filesystem on it may have smaller sectors. */
+  /** The smallest piece that it reads and writes. No filesystem on it may have smaller sectors. */
   readonly sectorBytes: number;
 }
 
@@ -54,9 +54,10 @@ export function limitsOfDevice(device: Descriptor): DeviceLimits {
 }
 
 /**
- * Opens a block device so that nobody mounts or formats it meanwhile, if nobody has it for himself: a mounted filesystem,
- * a volume manager, a program that formats (open(2), O_EXCL without O_CREAT). One that ends lets go a moment later.
- * @returns undefined if somebody has it
+ * Opens a block device exclusively, so that nobody mounts or formats it meanwhile (open(2), O_EXCL without O_CREAT). A
+ * mounted filesystem, a volume manager or a program that formats may have it already. A program that ends gives the
+ * device up a moment later.
+ * @returns undefined if somebody has it exclusively
  */
 export async function openDeviceAlone(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
   for (const pauseMs of [1, 10, 100, 1000, 0]) {

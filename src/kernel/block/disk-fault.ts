@@ -1,9 +1,9 @@
 import { errnoName, KernelError } from '../call/errno.ts';
 
 /**
- * What the kernel answers when a disk, or the filesystem on it, has failed, as a sentence without its full stop. Block
- * devices have a number for each way to fail (blk_errors in block/blk-core.c), filesystems some of their own, and
- * those that have a server elsewhere the ones of the network. A disk that is full is not among them.
+ * The kernel's answers when a disk, or the filesystem on it, has failed, each with a sentence without its full stop.
+ * Block devices have a number for each way to fail (blk_errors in block/blk-core.c), filesystems have some of their
+ * own, and network filesystems also use those of the network. A full disk is no fault.
  */
 const faults: ReadonlyMap<string, string> = new Map([
   ['EIO', 'its disk or filesystem answers with I/O errors'],
@@ -25,10 +25,10 @@ const faults: ReadonlyMap<string, string> = new Map([
   ['ENOTCONN', 'its filesystem is gone'],
 ]);
 
-/** ENODEV of fsopen(2) says that the kernel has no such filesystem: there was no disk in it. */
+/** fsopen(2) answers ENODEV if the kernel has no such filesystem. That says nothing of a disk. */
 const callsWithoutDisk: ReadonlySet<string> = new Set(['fsopen']);
 
-/** What an error of the kernel's says of the disk that it came from; undefined: nothing, that disk may be well. */
+/** What an error of the kernel says of the disk that it came from; undefined: nothing, the disk may be well. */
 export function diskFaultOf(error: unknown): string | undefined {
   if (!isOfKernel(error) || callsWithoutDisk.has(error.syscall)) return undefined;
   const code = errnoName(error) ?? '';
@@ -36,7 +36,7 @@ export function diskFaultOf(error: unknown): string | undefined {
   return words === undefined ? undefined : `${words} (${code})`;
 }
 
-/** Ours, or one of node:fs. */
+/** One of our own errors, or one of node:fs. */
 function isOfKernel(error: unknown): error is Error & { readonly syscall: string } {
   if (error instanceof KernelError) return true;
   return error instanceof Error && 'syscall' in error && typeof error.syscall === 'string';

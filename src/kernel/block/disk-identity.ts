@@ -7,19 +7,19 @@ import { type DeviceNumber, loopMajor } from './device.ts';
 import { loopStatus } from './loop.ts';
 import { loopNumber } from './loop-sysfs.ts';
 
-/** Which disk it is, whatever its name: names as sdb go to another disk when one is pulled, or the machine starts anew. */
+/** Which disk it is. Names such as sdb may stand for another disk after one is pulled, or after a reboot. */
 export interface DiskIdentity {
-  /** What the kernel says of it. */
+  /** The kernel's words for it. */
   readonly name: string;
   readonly sizeBytes: bigint;
 }
 
-/** Names that hold only until the machine starts anew begin with this, and with the start they are of. */
+/** A name that holds only until the next reboot begins with this and with the id of the boot. */
 const passingPrefix = 'boot ';
 
 /**
- * Where sysfs names a disk for good, the surest first: device-mapper and MD by the UUID of what they show, NVMe and SCSI
- * by the identifier of the namespace or unit, others by a serial number (Documentation/ABI).
+ * Files of sysfs that name a disk permanently, the most reliable first: device-mapper and MD have a UUID, NVMe and SCSI
+ * the identifier of the namespace or unit, others a serial number (Documentation/ABI).
  */
 const persistentNames = ['dm/uuid', 'md/uuid', 'wwid', 'device/wwid', 'serial', 'device/cid', 'device/serial'] as const;
 
@@ -33,7 +33,7 @@ async function nameOf(queue: DiskQueue, number: DeviceNumber): Promise<string> {
   const partition = await readName(queue, `${directory}/partition`);
   if (partition === undefined) return (await nameInSysfs(queue, directory)) ?? (await nameOfLoop(queue, number));
   const start = await readName(queue, `${directory}/start`);
-  // Through the symlink, so not to be shortened.
+  // Not normalised: `..` is meant from the symlink's target.
   const parent = `${directory}/..`;
   const disk = (await nameInSysfs(queue, parent)) ?? (await passingName(queue, parent));
   return `${disk}, partition ${partition} from sector ${start}`;
@@ -47,7 +47,7 @@ async function nameInSysfs(queue: DiskQueue, directory: string): Promise<string 
   return undefined;
 }
 
-/** A loop device is its file. */
+/** A loop device is identified by its file. */
 async function nameOfLoop(queue: DiskQueue, number: DeviceNumber): Promise<string> {
   const loop = number.major === loopMajor ? loopNumber(number) : undefined;
   const status = loop === undefined ? undefined : await loopStatus(queue, loop);
@@ -62,7 +62,7 @@ async function passingName(queue: DiskQueue, directory: string): Promise<string>
   return `${passingPrefix}${boot ?? 'unknown'} diskseq ${sequence ?? 'unknown'}`;
 }
 
-/** Disks that have no such name have no such file, an empty one, or one that cannot be read. */
+/** A disk without such a name has no such file, an empty one, or one that cannot be read. */
 async function readName(queue: DiskQueue, path: string): Promise<string | undefined> {
   try {
     const text = (await queue.run(() => readFile(path, 'latin1'))).trim();
@@ -74,8 +74,8 @@ async function readName(queue: DiskQueue, path: string): Promise<string | undefi
 }
 
 /**
- * Whether two identities are of one disk, as far as the kernel can tell: of a disk without any name of its own, nothing
- * but the size is known once the machine has been started anew.
+ * Whether two identities are of one disk, as far as the kernel can tell. For a disk without a name of its own, only the
+ * size can be compared after a reboot.
  */
 export function isSameDisk(a: DiskIdentity, b: DiskIdentity): boolean {
   if (a.sizeBytes !== b.sizeBytes) return false;

@@ -10,7 +10,7 @@ export interface LoopConfiguration {
   readonly directIo: boolean;
 }
 
-/** What struct loop_info64 says of an attached device. */
+/** The fields of struct loop_info64 for an attached device. */
 export interface LoopInformation {
   readonly label: string;
   readonly backingDevice: DeviceNumber;
@@ -38,7 +38,7 @@ const configBytes = configInfoAt + loopInfoBytes + 64;
 /** The longest label: lo_file_name ends with a NUL. */
 export const maximumLabelBytes = fileNameBytes - 1;
 
-/** All but the file: `nameBackingFile`. */
+/** Everything but the file, which `nameBackingFile` fills in. */
 export function encodeLoopConfig(configuration: LoopConfiguration): Buffer {
   const { blockSizeBytes, label, readonly, autoclear, directIo } = configuration;
   if (Buffer.byteLength(label) > maximumLabelBytes) throw new RangeError(`'${label}' is too long for a loop label`);

@@ -8,28 +8,28 @@ import { type DeviceNumber, loopMajor } from './device.ts';
  */
 
 /**
- * The files behind this node's loop devices, by the devices' numbers. The path is what the kernel shows in sysfs: as its
- * mount is seen there, with ` (deleted)` behind it if the file has no name any more. No device is opened.
+ * The files behind this node's loop devices, by the devices' numbers. A path is as the kernel shows it in sysfs,
+ * followed by ` (deleted)` if the file has no name any more. No device is opened.
  */
 export async function loopBackingPaths(queue: DiskQueue): Promise<ReadonlyMap<number, string>> {
   const names = await queue.run(() => readdir('/sys/block'));
   const numbers = names.flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? []).map(Number);
   const paths = new Map<number, string>();
   for (const number of numbers.sort((a, b) => a - b)) {
-    // Most have none, and to be told so by an error takes longer.
+    // Most have none, and this check is faster than an error.
     const path = isAttached(number) ? backingPath(number) : undefined;
     if (path !== undefined) paths.set(number, path);
   }
   return paths;
 }
 
-/** The file behind a loop device, as sysfs shows it: the device is not opened, nor the file asked. */
+/** The file behind a loop device, as sysfs shows it. Neither the device nor the file is opened. */
 export function loopBackingPath(device: DeviceNumber): string | undefined {
   const number = loopNumber(device);
   return number === undefined ? undefined : backingPath(number);
 }
 
-/** What sysfs alone has of a loop device. */
+/** What sysfs alone knows of a loop device. */
 export interface LoopSight {
   readonly device: DeviceNumber;
   readonly devicePath: string;
@@ -38,7 +38,7 @@ export interface LoopSight {
   readonly autoclear: boolean;
 }
 
-/** The loop devices over such a path, none of them opened: their file's filesystem may be dead. */
+/** The loop devices over matching paths. None is opened: the filesystem of its file may be dead. */
 export async function findLoops(queue: DiskQueue, isWanted: (backingPath: string) => boolean): Promise<LoopSight[]> {
   const wanted = Array.from(await loopBackingPaths(queue)).filter(([, path]) => isWanted(path));
   return wanted.map(([number]) => ({
@@ -49,7 +49,10 @@ export async function findLoops(queue: DiskQueue, isWanted: (backingPath: string
   }));
 }
 
-/** The number of the loop device behind a device number; undefined if that is no loop device, or a partition of one. */
+/**
+ * The number of the loop device with this device number; undefined for other devices, and for a loop device's
+ * partition.
+ */
 export function loopNumber(device: DeviceNumber): number | undefined {
   const number = device.minor >> minorShift();
   return device.major === loopMajor && number << minorShift() === device.minor ? number : undefined;
@@ -61,7 +64,7 @@ export function loopDevice(number: number): DeviceNumber {
 }
 
 /**
- * A number that the kernel gives a disk anew each time that a file is attached or detached, and never twice
+ * A number that changes each time that a file is attached or detached. The kernel never gives the same one twice
  * (Documentation/ABI/testing/sysfs-block, diskseq). sysfs lies in memory. undefined before Linux 5.15.
  */
 export function diskSequence(number: number): string | undefined {
@@ -94,7 +97,7 @@ function isSet(number: number, attribute: 'ro' | 'loop/autoclear'): boolean {
   }
 }
 
-/** Where its node is. */
+/** The path of its node. */
 export function loopPath(number: number): string {
   return `/dev/loop${number}`;
 }

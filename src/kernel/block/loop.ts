@@ -21,13 +21,13 @@ export interface LoopDevice {
   readonly number: number;
   readonly devicePath: string;
   readonly device: DeviceNumber;
-  /** Keeps the device: with autoclear the kernel detaches it as soon as nothing has it open or mounted. */
+  /** Holds the device: with autoclear the kernel detaches it as soon as nothing has it open or mounted. */
   readonly descriptor: Descriptor;
 }
 
 /**
- * What the kernel knows of an attached loop device (LOOP_GET_STATUS64 of loop(4)). The label is whatever was given at
- * attach, at most 63 bytes.
+ * What the kernel knows of an attached loop device (LOOP_GET_STATUS64 of loop(4)). The label was given at attach; it
+ * has at most 63 bytes.
  */
 export interface LoopStatus extends LoopInformation {
   readonly number: number;
@@ -36,7 +36,7 @@ export interface LoopStatus extends LoopInformation {
 }
 
 export interface LoopRequest {
-  /** The file: its path, or the file itself, open for reading and, unless `readonly`, writing. It is closed. */
+  /** The file's path, or the open file: for reading and, unless `readonly`, for writing. An open file is closed. */
   readonly backing: string | Descriptor;
   readonly label: string;
   readonly readonly: boolean;
@@ -51,7 +51,7 @@ const LOOP_CONFIGURE: IoctlRequest = { name: 'LOOP_CONFIGURE', number: 0x4c0a };
 const LOOP_CTL_ADD: IoctlRequest = { name: 'LOOP_CTL_ADD', number: 0x4c80 };
 const LOOP_CTL_GET_FREE: IoctlRequest = { name: 'LOOP_CTL_GET_FREE', number: 0x4c82 };
 
-/** Others on this node take loop devices too; this many of them may be faster than us, one after the other. */
+/** Other processes attach loop devices too. So often may one of them take the free device before this process does. */
 const attachAttempts = 128;
 
 const mknodCall = libcCall<readonly [string, number, number]>(
@@ -60,7 +60,7 @@ const mknodCall = libcCall<readonly [string, number, number]>(
 
 let control: Promise<Descriptor> | undefined;
 
-/** Opened at first need, which loads the kernel's loop module, and kept: nothing that could go away is behind it. */
+/** Opened at first use, which loads the kernel's loop module, and kept open: no disk is behind it. */
 async function openControl(queue: DiskQueue): Promise<Descriptor> {
   control ??= openReadOnly(queue, '/dev/loop-control');
   try {
@@ -71,12 +71,12 @@ async function openControl(queue: DiskQueue): Promise<Descriptor> {
   }
 }
 
-/** Numbers at which a call of this process is at work: the kernel offers the same free device to all who ask. */
+/** Numbers that calls of this process are attaching. The kernel offers the same free device to everybody who asks. */
 const claimed = new Set<number>();
 
 /**
- * Attaches a file to a free loop device in one step (LOOP_CONFIGURE), so that nobody sees a half configured device and
- * none is left if the process dies. Uses direct I/O where the file allows it.
+ * Attaches a file to a free loop device in one step (LOOP_CONFIGURE). So nobody sees a half-configured device, and none
+ * is left if the process dies. Uses direct I/O where the file allows it.
  */
 export async function attachLoop(queue: DiskQueue, request: LoopRequest): Promise<LoopDevice> {
   await using backing =
@@ -85,9 +85,9 @@ export async function attachLoop(queue: DiskQueue, request: LoopRequest): Promis
       : request.backing;
   const control = await openControl(queue);
   for (let attempt = 1; ; attempt++) {
-    // A look at the kernel's list; at worst the kernel sets up one more device, which is a matter of memory.
+    // The kernel looks at its list; at worst it sets up one more device in memory.
     let number = ioctlNow(control, LOOP_CTL_GET_FREE, 0);
-    // Never even opened while something is attached: that would hold off the autoclear of another volume's device.
+    // An attached device is never opened: that would delay the autoclear of another volume's device.
     while (claimed.has(number) || isAttached(number)) number++;
     claimed.add(number);
     try {
@@ -96,7 +96,7 @@ export async function attachLoop(queue: DiskQueue, request: LoopRequest): Promis
       backing.closeNow();
       return { number, devicePath: loopPath(number), device: loopDevice(number), descriptor };
     } catch (error) {
-      // EBUSY: another process was faster. ENXIO, ENOENT: it has removed the device already.
+      // EBUSY: another process was faster. ENXIO, ENOENT: another process has removed the device.
       if (!isErrno(error, 'EBUSY', 'ENXIO', 'ENOENT') || attempt === attachAttempts) throw error;
     } finally {
       claimed.delete(number);
@@ -114,7 +114,7 @@ async function configure(
   await using device = await openOrAdd(queue, control, number, accessFlags(request));
   const setUp = async (directIo: boolean) => {
     const config = encodeLoopConfig({ ...request, directIo });
-    // It names the file by its number, which has to stay for as long as the call takes.
+    // The request names the file by its descriptor's number, which must stay open until the call has ended.
     const withFile: LentMemory = {
       lend: () => nameBackingFile(config, backing.lend()),
       giveBack: () => backing.giveBack(),
@@ -123,12 +123,13 @@ async function configure(
   };
   const attach = async () => {
     await unlessErrno('EINVAL', setUp(true), () => setUp(false));
-    // The kernel keeps this mark with the number, whoever has that next.
+    // The kernel keeps this mark with the device number, for whoever gets that next.
     if (!request.readonly) setRefusesWrites(device, false);
   };
   const [configured, opened] = await Promise.allSettled([
     attach(),
-    // To be kept: a kernel may refuse to mount what somebody has open for writing (bdev_allow_write_mounted=0).
+    // Reopened for reading: a kernel may refuse to mount what somebody has open for writing
+    // (bdev_allow_write_mounted=0).
     openReadOnly(queue, device.path),
   ]);
   if (opened.status === 'rejected') {
@@ -144,7 +145,7 @@ async function configure(
   return descriptor;
 }
 
-/** Opens a loop device, making it, and its node where /dev is no devtmpfs, if it is not there yet. */
+/** Opens a loop device. Makes it if it is not there yet, and its node where /dev is no devtmpfs. */
 async function openOrAdd(queue: DiskQueue, control: Descriptor, number: number, flags: number): Promise<Descriptor> {
   const path = loopPath(number);
   try {
@@ -161,8 +162,8 @@ async function openOrAdd(queue: DiskQueue, control: Descriptor, number: number, 
 }
 
 /**
- * The status of a loop device; undefined if it does not exist or nothing is attached to it. The kernel tells it only to
- * one who has the device open, so an autoclear device whose last user goes at this moment lives until this is done.
+ * The status of a loop device; undefined if it does not exist or nothing is attached to it. Reading it needs the device
+ * open, so an autoclear device whose last user goes at this moment lives until the read has ended.
  */
 export async function loopStatus(queue: DiskQueue, number: number): Promise<LoopStatus | undefined> {
   try {
@@ -176,14 +177,14 @@ export async function loopStatus(queue: DiskQueue, number: number): Promise<Loop
 
 async function readStatus(queue: DiskQueue, descriptor: Descriptor, number: number): Promise<LoopStatus> {
   const info = Buffer.alloc(loopInfoBytes);
-  // The kernel asks the backing file's filesystem for its inode number: not on this thread.
+  // On a worker thread: the kernel asks the backing file's filesystem for the inode number.
   await ioctl(queue, descriptor, LOOP_GET_STATUS64, info);
   return { number, devicePath: loopPath(number), device: loopDevice(number), ...decodeLoopInfo(info) };
 }
 
 /**
  * Opens a loop device that was seen, so that it stays: with autoclear its last user may go at any moment.
- * @returns undefined if it shows that file no more
+ * @returns undefined if it does not show that file any more
  */
 export async function holdLoop(queue: DiskQueue, seen: LoopStatus): Promise<Descriptor | undefined> {
   const gone = ['ENXIO', 'ENOENT', 'ENODEV'];
@@ -205,9 +206,9 @@ export async function holdLoop(queue: DiskQueue, seen: LoopStatus): Promise<Desc
 }
 
 /**
- * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. Others are not even opened:
- * whoever looks at a device keeps it, and one that is about to go would be in somebody's way. Left out is also one whose
- * file lies on a disk that answers with errors: whoever looks for his own has been told so by that disk already.
+ * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. Others are not opened: an
+ * open device cannot go, and one that is about to go would be in somebody's way. A device whose file lies on a failed
+ * disk is left out: a caller who looks for his own device has had an error from that disk already.
  */
 export async function listLoops(
   queue: DiskQueue,
@@ -219,7 +220,7 @@ export async function listLoops(
   return statuses.filter((status) => status !== undefined);
 }
 
-/** For `loopStatus` of a device whose file's filesystem is dead, and answers the kernel's question with an error. */
+/** For `loopStatus` of a device whose file lies on a dead filesystem: that answers the kernel with an error. */
 export function nothingIfSick(error: unknown): undefined {
   if (diskFaultOf(error) === undefined) throw error;
 }
@@ -227,8 +228,8 @@ export function nothingIfSick(error: unknown): undefined {
 /**
  * Detaches the file. If something still has the device open or mounted, the kernel sets autoclear instead and detaches
  * it after the last user (loop(4)); that is no error. Nothing attached is no error either.
- * @param isMeant asked about what is attached at that moment: the number may since have been given to another file. The
- *   status that it may read is not to be had of a file whose filesystem is dead
+ * @param isMeant is asked whether this is the right file: the number may have been given to another one since. It can
+ *   read the status, but not of a file whose filesystem is dead
  */
 export async function detachLoop(
   queue: DiskQueue,
@@ -237,9 +238,9 @@ export async function detachLoop(
 ): Promise<void> {
   try {
     await using descriptor = await openReadOnly(queue, loopPath(number));
-    // As long as it is open here, nothing else is attached in its place.
+    // While it is open here, nothing else can be attached in its place.
     if (!(await isMeant(() => readStatus(queue, descriptor, number)))) return;
-    // The mark would stay with the number, and be the next one's.
+    // The mark would stay with the number, for the next device.
     setRefusesWrites(descriptor, false);
     await ioctl(queue, descriptor, LOOP_CLR_FD, 0);
   } catch (error) {
@@ -247,7 +248,7 @@ export async function detachLoop(
   }
 }
 
-/** Makes the device as large as its file has become. */
+/** Makes the device as large as its file is now. */
 export async function refreshLoopSize(queue: DiskQueue, number: number): Promise<void> {
   await using descriptor = await openReadOnly(queue, loopPath(number));
   await ioctl(queue, descriptor, LOOP_SET_CAPACITY, 0);

@@ -11,8 +11,8 @@ export interface SoughtDevice {
 }
 
 /**
- * Block devices that are made of these devices (device-mapper and RAID: Documentation/ABI/stable/sysfs-block, holders),
- * and loop devices over one of them, or over a file below one of the directories. Opens none of them.
+ * Block devices that are built on these devices (device-mapper and RAID: Documentation/ABI/stable/sysfs-block,
+ * holders), and loop devices over one of them or over a file below one of the directories. Opens none of them.
  */
 export async function stackedDevices(
   queue: DiskQueue,

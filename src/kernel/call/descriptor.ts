@@ -12,15 +12,15 @@ const openCall = libcCall<readonly [string | Lent, number, number]>('int open(co
 const EBADF = 9;
 
 /**
- * An open file descriptor that belongs to whoever holds this object: `await using`. In a function that has one,
+ * An open file descriptor that belongs to the holder of this object: `await using`. In a function that has one,
  * `return work(descriptor)` closes it while the work goes on; write `return await`.
  *
- * Its number is the kernel's to give to the next file as soon as it is closed. So nobody has it but the calls that are at
- * work with it, and it is closed after the last of them: a call on a disk that hangs goes on when nobody waits for it
- * any more, and one that is still queued would meet another file.
+ * As soon as it is closed, the kernel may give its number to another file. A call on a disk that hangs goes on after
+ * its caller has left, and a call that is still queued would meet the other file. So only calls under way have the
+ * number, and the descriptor is closed after the last of them.
  */
 export class Descriptor implements AsyncDisposable, Lent {
-  /** Where it was found, for messages. */
+  /** The path at which it was opened, for messages. */
   readonly path: string;
   readonly #fd: number;
   readonly #closingQueue: DiskQueue | undefined;
@@ -28,7 +28,9 @@ export class Descriptor implements AsyncDisposable, Lent {
   /** Nobody else may begin to use it. */
   #isGivenUp = false;
 
-  /** @param closingQueue undefined if closing can never wait for a disk, as with O_PATH: then it is done on the spot */
+  /**
+   * @param closingQueue undefined if closing can never wait for a disk, as with O_PATH: then it closes on this thread
+   */
   constructor(fd: number, path: string, closingQueue: DiskQueue | undefined) {
     this.#fd = fd;
     this.path = path;
@@ -46,17 +48,17 @@ export class Descriptor implements AsyncDisposable, Lent {
     if (this.#isGivenUp && this.#users === 0) void this.#close();
   }
 
-  /** For a call that takes a path: one that names the very thing that is open, whatever happened to its name (proc(5)). */
+  /** For a call that takes a path: it names the open file itself, whatever happened to its name (proc(5)). */
   get asPath(): Lent {
     return this.#below('');
   }
 
-  /** The same for a name in a directory that is open. */
+  /** The same for a name in an open directory. */
   child(name: string): Lent {
     return this.#below(`/${name}`);
   }
 
-  /** Does something with the path or the number of what is open, which stays open until that is done. */
+  /** Runs `work` with the path or number. The descriptor stays open until it has ended. */
   async during<T>(work: (procPath: string, fd: number) => Promise<T>): Promise<T> {
     const fd = this.lend();
     try {
@@ -66,17 +68,17 @@ export class Descriptor implements AsyncDisposable, Lent {
     }
   }
 
-  /** Waits until it is closed, but not for a call that is still at work with it: that one will close it. */
+  /** Waits until it is closed, but not for a call that still uses it: the last such call closes it. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#giveUp()) await this.#close();
   }
 
-  /** Closes while the caller goes on: right where nothing depends on when, and what was written has been synced. */
+  /** Closes in the background: for descriptors whose data is synced and whose closing nothing waits for. */
   closeLater(): void {
     void this[Symbol.asyncDispose]();
   }
 
-  /** Closes without a worker thread: right where something else (a mount, a loop device) keeps the file open. */
+  /** Closes on this thread: for files that something else (a mount, a loop device) keeps open. */
   closeNow(): void {
     if (this.#giveUp()) closeCall.native(this.#fd);
   }
@@ -89,7 +91,7 @@ export class Descriptor implements AsyncDisposable, Lent {
   }
 
   async #close(): Promise<void> {
-    // close(2): the descriptor is gone whatever it returns, and nothing here is written through one without a sync.
+    // close(2): the descriptor is gone whatever it returns, and all writes through descriptors are synced.
     if (this.#closingQueue === undefined) closeCall.native(this.#fd);
     else await this.#closingQueue.settle(() => callOnWorker(closeCall, [this.#fd]));
   }
@@ -103,7 +105,7 @@ function procPath(fd: number): string {
   return `/proc/self/fd/${fd}`;
 }
 
-/** A system call that returns a file descriptor: if nobody waits for it any more when it does, it is closed. */
+/** A system call that returns a descriptor, which is closed if nobody waits for it any more. */
 export function invokeToOpen<A extends readonly Argument[]>(
   queue: DiskQueue,
   call: NativeCall<A>,
@@ -115,7 +117,7 @@ export function invokeToOpen<A extends readonly Argument[]>(
   });
 }
 
-/** A file that is to be opened: where it is, or something that is open already and is opened anew. */
+/** What is to be opened: a path, or an open file that is opened anew. */
 export type Openable = string | Descriptor;
 
 /** open(2), always with O_CLOEXEC. */
@@ -125,7 +127,7 @@ export async function openFile(queue: DiskQueue, file: Openable, flags: number, 
   return new Descriptor(fd, where, (flags & openFlags.O_PATH) === 0 ? queue : undefined);
 }
 
-/** Opens to read, or to send an ioctl or an fsync to. Never waits for the other end of a FIFO. */
+/** Opens for reading, an ioctl or an fsync. Never waits for the other end of a FIFO. */
 export function openReadOnly(queue: DiskQueue, file: Openable): Promise<Descriptor> {
   return openFile(queue, file, constants.O_RDONLY | constants.O_NONBLOCK);
 }

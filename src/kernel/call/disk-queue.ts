@@ -1,38 +1,38 @@
-/** How long something may take in a closed queue. */
+/** How long a rescue may take in a closed queue. */
 const rescueMs = 5_000;
 
-/** Work that is at work, or waits for a place. */
+/** A job that runs, or waits for a place. */
 interface Job {
-  /** Since when it is at work, by `performance.now()`. */
+  /** When it began to run, by `performance.now()`. */
   startedMs: number;
-  /** It is done even if the queue closes before it has begun. */
+  /** It runs even if the queue closes before it has begun. */
   readonly isOwed: boolean;
-  /** Calls back at its end, good or bad, before anybody hears of it. */
+  /** Starts it. `ended` is called at its end, good or bad, before the caller hears of it. */
   readonly begin: (ended: () => void) => void;
-  /** Tells whoever waits for it that he waits in vain. */
+  /** Rejects for whoever waits for it. */
   readonly giveUp: (reason: Error) => void;
 }
 
 /**
- * The way to the worker threads, one queue for each pool. libuv's threads are few and shared: a disk that hangs would
- * take them all, and Probe and every other pool with them. A queue never has more than its share in use; what comes
- * beyond that waits here, in order, and hurts only callers of the same pool.
+ * A pool's share of the worker threads. libuv's threads are few and shared: a disk that hangs would take them all, and
+ * stop Probe and every other pool. A queue never uses more than its share; other jobs wait here, in order, and delay
+ * only callers of the same pool.
  *
- * Nobody can call a thread back from a disk that hangs, but nobody has to wait for it: a queue that is closed lets all
- * go who wait. What was at work may still come to its end, at any time, so a closed queue never opens again.
+ * A thread cannot be called back from a disk that hangs, but nobody has to wait for it: closing a queue rejects all who
+ * wait. Jobs that had begun may still end at any time, so a closed queue never opens again.
  */
 export class DiskQueue {
   readonly name: string;
-  /** Hears of every failure, whoever it was of, in queues beside this one too. */
+  /** Hears of every failure, also in queues beside this one. */
   onFailure: ((error: unknown) => void) | undefined;
   readonly #limit: number;
   readonly #running = new Set<Job>();
-  /** At work without a place. */
+  /** Jobs that run without a place. */
   readonly #watched = new Set<Job>();
   readonly #waiting: Job[] = [];
   readonly #beside: DiskQueue[] = [];
   #closedFor: Error | undefined;
-  /** Queues of things that were tried although this one is closed. */
+  /** The queues of rescues. */
   #rescues: DiskQueue[] = [];
   #rescueTurn: Promise<void> = Promise.resolve();
 
@@ -42,7 +42,7 @@ export class DiskQueue {
     this.#limit = limit;
   }
 
-  /** Another queue for the same disk, with places of its own, which closes with this one. */
+  /** Another queue for the same disk. It has places of its own, and closes with this one. */
   beside(name: string, limit: number): DiskQueue {
     const queue = new DiskQueue(`${this.name} ${name}`, limit);
     queue.onFailure = (error) => this.onFailure?.(error);
@@ -52,22 +52,22 @@ export class DiskQueue {
   }
 
   /**
-   * Runs `work`, which may block one worker thread at a time. Never nest: work inside must not wait for the queue.
-   * @param onLate gets the result if the queue was closed meanwhile: nobody else will, and it may hold something
-   * @throws what the queue is closed for
+   * Runs `work`, which may block one worker thread at a time. Never nest: `work` must not wait for this queue.
+   * @param onLate gets the result if the queue was closed meanwhile, to let go of what it holds
+   * @throws the reason for which the queue is closed
    */
   run<T>(work: () => Promise<T>, onLate?: (result: T) => void): Promise<T> {
     return this.#do(work, onLate, (job) => this.#enter(job));
   }
 
-  /** Waits for something that takes no worker thread, a program say, but no longer than the queue is open. */
+  /** Waits for something that takes no worker thread, such as a program, for as long as the queue is open. */
   watch<T>(work: () => Promise<T>): Promise<T> {
     return this.#do(work, undefined, (job) => this.#begin(job, this.#watched));
   }
 
   /**
-   * Runs what must be done in any case, a close(2) say: in a closed queue, as soon as there is a place.
-   * @returns resolves when it is done, well or not, or at once if the queue is closed. Never rejects
+   * Runs what must run in any case, such as close(2): in a closed queue, as soon as there is a place.
+   * @returns resolves when `work` has ended, well or not, or at once if the queue is closed. Never rejects
    */
   settle(work: () => Promise<unknown>): Promise<void> {
     return new Promise((resolve) => {
@@ -84,9 +84,9 @@ export class DiskQueue {
   }
 
   /**
-   * Does something in this queue; in one that is closed, tries it all the same for a moment, one thing at a time: to undo
-   * what is mounted is right whatever the disk is like, and most of it needs no disk.
-   * @throws what the queue is closed for, if it takes too long or something before it hangs
+   * Runs `work` in this queue. If the queue is closed, it is tried all the same for a moment, one rescue at a time:
+   * unmounting is right whatever the disk is like, and most of it needs no disk.
+   * @throws the reason for which the queue is closed, if `work` takes too long or an earlier rescue hangs
    */
   async rescue<T>(work: (queue: DiskQueue) => Promise<T>): Promise<T> {
     const reason = this.#closedFor;
@@ -110,7 +110,7 @@ export class DiskQueue {
     return turn;
   }
 
-  /** All who wait here are let go with this, and whoever comes gets it too. */
+  /** Rejects all who wait, and all who come later, with this reason. */
   close(reason: Error): void {
     if (this.#closedFor !== undefined) return;
     this.#closedFor = reason;
@@ -120,25 +120,25 @@ export class DiskQueue {
     for (const queue of this.#beside) queue.close(reason);
   }
 
-  /** What it was closed for. */
+  /** The reason for which it was closed. */
   get closedFor(): Error | undefined {
     return this.#closedFor;
   }
 
-  /** Whether anything is still at work here, waited for or not; in queues beside it too. */
+  /** Whether no job runs or waits here, nor in queues beside it. */
   get isIdle(): boolean {
     const isBusy = this.#running.size > 0 || this.#waiting.length > 0 || this.#watched.size > 0;
     return !isBusy && [...this.#beside, ...this.#rescues].every(({ isIdle }) => isIdle);
   }
 
-  /** Since when the job that has a place for the longest time has it; undefined: none has one. */
+  /** When the oldest running job began; undefined: none runs. */
   get busySinceMs(): number | undefined {
     // A set keeps the order in which jobs began.
     for (const { startedMs } of this.#running) return startedMs;
     return undefined;
   }
 
-  /** How much runs at a time. */
+  /** How many jobs run at a time. */
   get places(): number {
     return this.#limit;
   }
@@ -193,7 +193,7 @@ export class DiskQueue {
   }
 }
 
-/** Work that fails before it has begun fails as any other. */
+/** Makes a rejection of what `work` throws before it returns a promise. */
 function promised<T>(work: () => Promise<T>): Promise<T> {
   try {
     return work();

@@ -1,13 +1,15 @@
 import { getSystemErrorMap } from 'node:util';
 
-/** Numbers that libuv has no name for, but filesystems and block devices answer with (errno(3), asm-generic/errno.h). */
+/**
+ * Numbers that filesystems and block devices answer with, and libuv has no name for (errno(3), asm-generic/errno.h).
+ */
 const beyondLibuv: ReadonlyMap<number, readonly [string, string]> = new Map([
   [15, ['ENOTBLK', 'block device required']],
   [52, ['EBADE', 'the disk is reserved by another host']],
   [62, ['ETIME', 'the disk took too long']],
   [67, ['ENOLINK', 'the connection to the disk was lost']],
   [74, ['EBADMSG', 'bad message, or a checksum on the disk does not fit']],
-  // These libuv has names for, but its words speak of sockets and networks.
+  // libuv has names for these, but its messages speak of sockets and networks.
   [95, ['ENOTSUP', 'operation not supported']],
   [107, ['ENOTCONN', 'not connected']],
   [108, ['ESHUTDOWN', 'it has shut down']],
@@ -30,7 +32,7 @@ export class KernelError extends Error {
   /** The name of `errno`: `ENOENT`. */
   readonly code: string;
   readonly path?: string;
-  /** What the filesystem said about it, where it said anything. */
+  /** The filesystem's own message, if it gave one. */
   readonly detail?: string;
 
   constructor(failure: { syscall: string; errno: number; path?: string | undefined; detail?: string | undefined }) {
@@ -47,15 +49,15 @@ export class KernelError extends Error {
   }
 }
 
-/** Whether `error` is one of the kernel's, ours or Node's own, with one of these names. */
+/** Whether `error`, ours or Node's, is the kernel's and has one of these names. */
 export function isErrno(error: unknown, ...codes: string[]): boolean {
   const name = errnoName(error);
   return name !== undefined && codes.includes(name);
 }
 
 /**
- * The name of the number that the kernel refused a call with: `ENOENT`. Node's own errors have a name only of what libuv
- * knows; `Unknown system error -117` is a damaged filesystem, and what they have of it is the number.
+ * The name of the kernel's error number: `ENOENT`. Node's errors have a name only for what libuv knows;
+ * `Unknown system error -117`, a damaged filesystem, has only the number.
  */
 export function errnoName(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -72,7 +74,7 @@ function describe(errno: number): readonly [string, string] {
   return beyondLibuv.get(errno) ?? words ?? [`errno ${errno}`, 'the call failed'];
 }
 
-/** For `catch`, where it is as good if the file is not there. */
+/** For `catch`, where a missing file is no error. */
 export function ignoreMissing(error: unknown): undefined {
   if (!isErrno(error, 'ENOENT')) throw error;
 }

@@ -6,11 +6,11 @@ import { KernelError } from './errno.ts';
 type Plain = number | bigint | string | Uint8Array | null;
 
 /**
- * What a call is told of by a number of this process, which could mean something else once it is given back: a
- * descriptor, or a path below /proc/self/fd. It stays until the call has ended, also if nobody waits for that any more.
+ * An argument that names a descriptor by its number, or by a path below /proc/self/fd. Once closed, the number may mean
+ * another file. So it stays open until the call has ended, even if nobody waits for that any more.
  */
 export interface Lent {
-  /** @throws if it is gone already, and then it need not be given back */
+  /** @throws if it is closed already; then it need not be released */
   lend(): Plain;
   giveBack(): void;
 }
@@ -24,13 +24,13 @@ export interface NativeCall<A extends readonly Argument[]> {
   readonly native: ReturnType<LibraryHandle['func']>;
   /** Arguments that are always the same: the number of a system call. */
   readonly leading: readonly number[];
-  /** Only in the type: the arguments it takes. */
+  /** The arguments it takes. Exists only in the type. */
   readonly takes?: (...args: A) => void;
 }
 
-// Must come before the first library is loaded. Queues keep the number of calls in flight small; this is far above it.
-// The stack is for libblkid, whose probes are free with it; memory is taken only as it is touched. What is kept between
-// calls is for all that worker threads do at a time: to make and free it costs more than most calls.
+// Must come before the first library is loaded. The limit of calls in flight is far above what queues allow. libblkid
+// needs the large stack; memory is taken only as it is touched. The number of stacks kept between calls is for all
+// worker threads: making and freeing one costs more than most calls.
 koffi.config({ async_stack_size: 256 * 1024, resident_async_pools: 32, max_async_calls: 4096 });
 
 const libc = koffi.load('libc.so.6');
@@ -50,7 +50,10 @@ export function libraryCall<A extends readonly Argument[]>(library: LibraryHandl
   return { name: native.info.name, native, leading: [] };
 }
 
-/** Declares a system call that glibc has no function for, by its number, which x86_64 and arm64 share since 424. */
+/**
+ * Declares a system call that glibc has no function for, by its number. From 424 on, x86_64 and arm64 share the
+ * numbers.
+ */
 export function systemCall<A extends readonly Argument[]>(
   name: string,
   number: number,
@@ -59,10 +62,10 @@ export function systemCall<A extends readonly Argument[]>(
   return { name, native: libc.func('syscall', 'long', ['long', ...types]), leading: [number] };
 }
 
-/** koffi holds no reference to memory given to a call; what is in flight must not be collected. */
+/** koffi holds no reference to the memory of a call's arguments, so the garbage collector must be kept from it. */
 const inFlight = new Set<readonly Plain[]>();
 
-/** What a C function returned, whatever that means, with its errno. */
+/** A C function's return value, and its errno. */
 export interface Returned {
   readonly result: unknown;
   readonly errno: number;
@@ -70,7 +73,7 @@ export interface Returned {
 
 /**
  * Calls `call` on a worker thread.
- * @param onLate as in `DiskQueue.run`: for what the call returns if nobody waits for it any more
+ * @param onLate as in `DiskQueue.run`: gets what the call returns if nobody waits for it any more
  */
 export function callLater<A extends readonly Argument[]>(
   queue: DiskQueue,
@@ -81,7 +84,7 @@ export function callLater<A extends readonly Argument[]>(
   return queue.run(() => callOnWorker(call, args), onLate);
 }
 
-/** For work that has its place in a queue already. */
+/** For callers that have a place in a queue already. */
 export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>, args: A): Promise<Returned> {
   return new Promise((resolve, reject) => {
     refuseNul(call.name, args);
@@ -93,7 +96,7 @@ export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>,
     inFlight.add(plain);
     try {
       call.native.async(...call.leading, ...plain, (error: unknown, result: unknown) => {
-        // First of all: koffi restores the call's own errno for this callback only.
+        // Read first: koffi restores the call's errno for this callback only.
         const errno = koffi.errno();
         ended();
         if (error === null) resolve({ result, errno });
@@ -106,7 +109,7 @@ export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>,
   });
 }
 
-/** All or none. */
+/** Holds all of them or none. */
 function lendAll(args: readonly Argument[]): Plain[] {
   const plain: Plain[] = [];
   try {
@@ -138,7 +141,7 @@ export async function invoke<A extends readonly Argument[]>(
   return checked(call.name, result, errno, path);
 }
 
-/** Calls `call` here and now: only for what can never wait for a disk, nor for a lock held by one who does. */
+/** Calls `call` on this thread: only for what never waits for a disk, nor for a lock whose holder may. */
 export function invokeNow<A extends readonly Argument[]>(call: NativeCall<A>, args: A, path?: string): number {
   refuseNul(call.name, args);
   const plain = lendAll(args);
@@ -156,7 +159,7 @@ function checked(syscall: string, result: unknown, errno: number, path: string |
   return result;
 }
 
-/** C would end a string at its first NUL, and a path would silently become another one. */
+/** C ends a string at its first NUL, so a path with one would silently become another path. */
 function refuseNul(syscall: string, args: readonly Argument[]): void {
   for (const argument of args) {
     if (typeof argument === 'string' && argument.includes('\0')) {

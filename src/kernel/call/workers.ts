@@ -16,8 +16,8 @@ let isKnown = false;
 
 /**
  * Asks libuv for this many worker threads and returns how many there are. Must be called before anything else uses
- * them: libuv reads its variable once, at the first use. Node before 22.18, and 24 before 24.3, reads modules with them, so
- * there the number is what the environment said at the start, or 4. A second wish comes too late and changes nothing.
+ * them: libuv reads its variable once, at the first use. Node before 22.18, and 24 before 24.3, loads modules with
+ * them, so there the environment at the start decides; otherwise there are 4. A second call changes nothing.
  */
 export function useWorkerThreads(count: number): number {
   if (isKnown) return workerThreads;
@@ -34,7 +34,7 @@ export function useWorkerThreads(count: number): number {
 
 function startedWith(value: unknown): number {
   const count = typeof value === 'string' ? Number.parseInt(value, 10) : libuvDefault;
-  // As libuv reads it: what is no number counts as one thread, and 1024 are the most.
+  // As libuv reads it: text that is no number means one thread, and there are at most 1024.
   return Math.min(1024, Math.max(1, Number.isNaN(count) ? 1 : count));
 }
 

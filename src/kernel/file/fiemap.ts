@@ -8,13 +8,15 @@ import type { ByteRange } from './sparse.ts';
 export interface Extent extends ByteRange {
   /** false: its blocks were allocated but never written, and read as zeros. */
   readonly isWritten: boolean;
-  /** Where its bytes lie on the filesystem's device; undefined if they have no place of their own there (yet). */
+  /**
+   * Where its bytes lie on the filesystem's device; undefined if they have no place of their own there, or none yet.
+   */
   readonly physicalBytes: bigint | undefined;
 }
 
-/** What one call tells: where there is no extent before `untilBytes`, there is a hole. */
+/** The result of one call. Where there is no extent before `untilBytes`, there is a hole. */
 export interface ExtentPage {
-  /** In the order of their offsets. The first can begin before the range that was asked for, the last end after it. */
+  /** In the order of their offsets. The first may begin before the requested range, and the last may end after it. */
   readonly extents: readonly Extent[];
   readonly untilBytes: bigint;
 }
@@ -40,8 +42,8 @@ const extentBytes = 56;
 export const extentsPerCall = 512;
 
 /**
- * The extents of a range of a file, as many as one call brings (Documentation/filesystems/fiemap.rst). What was written
- * but is not on the disk is written back first: before that it has no place, and can count as unwritten.
+ * The extents of a range of a file, as many as one call returns (Documentation/filesystems/fiemap.rst). Dirty pages are
+ * written back first: before that they have no place, and may count as unwritten.
  */
 export async function readExtents(
   queue: DiskQueue,
@@ -58,21 +60,21 @@ export async function readExtents(
   return decodeExtents(map, toBytes);
 }
 
-/** A longer page: only numbers are made of it. */
+/** A longer page: the caller makes only numbers of it. */
 const placesPerCall = 2_048;
 const maximumFileBytes = (1n << 63n) - 1n;
 
-/** An extent by its place on the disk. */
+/** The place of an extent on the disk. */
 export interface Place {
   readonly physicalBytes: number;
   readonly lengthBytes: number;
-  /** Whether other files have it, too (FIEMAP_EXTENT_SHARED). */
+  /** Whether other files share it (FIEMAP_EXTENT_SHARED). */
   readonly isShared: boolean;
 }
 
 /**
- * All extents of a file, a page at a time. Nothing is written back for it: what waits to be written to a shared block
- * still counts as shared. Each call takes its turn in the queue, so that a file of very many extents holds nobody up.
+ * All extents of a file, a page at a time. Nothing is written back: a shared block with new data in memory still counts
+ * as shared. Each call takes its turn in the queue, so that a file of very many extents delays nobody.
  */
 export async function* readPlaces(queue: DiskQueue, file: Descriptor): AsyncGenerator<readonly Place[], void, void> {
   const map = Buffer.alloc(headerBytes + placesPerCall * extentBytes);
@@ -89,7 +91,7 @@ export async function* readPlaces(queue: DiskQueue, file: Descriptor): AsyncGene
   }
 }
 
-/** How many bytes of a file's extents other files share with it, and how many it has for itself. */
+/** How many bytes of a file's extents are shared with other files, and how many are not. */
 export async function readSharing(
   queue: DiskQueue,
   file: Descriptor,
@@ -105,7 +107,7 @@ export async function readSharing(
   return { sharedBytes: BigInt(sharedBytes), unsharedBytes: BigInt(unsharedBytes) };
 }
 
-/** What a page tells, and where the next page begins; undefined: it was the last. */
+/** A page of extents, and where the next page begins; undefined: it was the last one. */
 export function decodePlaces(map: Buffer): { readonly places: Place[]; readonly nextBytes: bigint | undefined } {
   const count = map.readUInt32LE(20);
   const places: Place[] = [];
@@ -125,13 +127,13 @@ export function decodePlaces(map: Buffer): { readonly places: Place[]; readonly 
   return { places, nextBytes };
 }
 
-/** Decodes what the kernel made of a struct fiemap with room for `extentsPerCall` extents. */
+/** Decodes a struct fiemap with room for `extentsPerCall` extents. */
 export function decodeExtents(map: Buffer, toBytes: bigint): ExtentPage {
   const count = map.readUInt32LE(20);
   const extents: Extent[] = [];
   for (let index = 0; index < count; index++) extents.push(decodeExtent(map, headerBytes + index * extentBytes));
   const last = extents.at(-1);
-  // A full page can have been cut off; a page with room left holds all there is.
+  // A full page may be cut off; a page with room left has all extents.
   if (last === undefined || count < extentsPerCall) return { extents, untilBytes: toBytes };
   const endBytes = last.offsetBytes + last.lengthBytes;
   return { extents, untilBytes: smaller(endBytes, toBytes) };
@@ -139,7 +141,7 @@ export function decodeExtents(map: Buffer, toBytes: bigint): ExtentPage {
 
 function decodeExtent(map: Buffer, at: number): Extent {
   const flags = map.readUInt32LE(at + 40);
-  // Data that waits to be written to such blocks counts as written.
+  // Dirty pages of such blocks count as written.
   const unwritten = flags & (FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_UNKNOWN);
   return {
     offsetBytes: map.readBigUInt64LE(at),
@@ -150,8 +152,8 @@ function decodeExtent(map: Buffer, at: number): Extent {
 }
 
 /**
- * Where the `count`-th extent ends from an offset on; undefined if there are fewer. What waits to be written back is
- * left to wait, and may have a place elsewhere later.
+ * Where the `count`-th extent after an offset ends; undefined if there are fewer. Dirty pages are not written back, and
+ * may get another place later.
  */
 export async function endOfExtents(
   queue: DiskQueue,

@@ -16,12 +16,12 @@ const pwriteCall = libcCall<readonly [Lent, Uint8Array, number, bigint]>(
 );
 const fsyncCall = libcCall<readonly [Lent]>('int fsync(int fd)');
 
-/** Makes a file that must not exist yet, for its owner alone. The directory is the caller's to sync. */
+/** Makes a file that must not exist yet, for its owner alone. The caller syncs the directory. */
 export function createFile(queue: DiskQueue, path: string): Promise<Descriptor> {
   return openFile(queue, path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
 }
 
-/** Gives the file blocks for all of its first `sizeBytes`, making it that large if it is smaller (fallocate(2)). */
+/** Allocates blocks for the first `sizeBytes` of the file, and enlarges it if it is smaller (fallocate(2)). */
 export async function allocate(queue: DiskQueue, file: Descriptor | string, sizeBytes: bigint): Promise<void> {
   if (typeof file === 'string') {
     await using opened = await openFile(queue, file, constants.O_WRONLY);
@@ -32,7 +32,7 @@ export async function allocate(queue: DiskQueue, file: Descriptor | string, size
       await invoke(queue, fallocateCall, [file, 0, 0n, sizeBytes], file.path);
       return;
     } catch (error) {
-      // Large allocations can be interrupted by a signal; what is allocated stays so, and the next try goes on.
+      // A signal can interrupt a large allocation; what is allocated stays so, and the next try goes on.
       if (!isErrno(error, 'EINTR')) throw error;
     }
   }
@@ -47,7 +47,7 @@ export async function resizeFile(queue: DiskQueue, file: Descriptor | string, si
   await invoke(queue, ftruncateCall, [file, sizeBytes], file.path);
 }
 
-/** Reads a stretch of a file or device (pread(2)): less than was asked for only at its end. */
+/** Reads a range of a file or device (pread(2)); less than requested only at its end. */
 export async function readAt(
   queue: DiskQueue,
   file: Descriptor,
@@ -58,7 +58,7 @@ export async function readAt(
   return memory.subarray(0, readBytes);
 }
 
-/** Writes memory to a place of a file (pwrite(2)); the caller syncs. */
+/** Writes memory to a file at an offset (pwrite(2)); the caller syncs. */
 export async function writeAt(queue: DiskQueue, file: Descriptor, memory: Buffer, offsetBytes: bigint): Promise<void> {
   for (let written = 0; written < memory.length; ) {
     const rest = memory.subarray(written);
@@ -76,8 +76,8 @@ export async function syncFile(queue: DiskQueue, file: Descriptor | string): Pro
 }
 
 /**
- * fsync for directories that many calls change at once. One sync of a directory runs at a time, and all who come before
- * the next one begins share it. Nobody shares one that had begun: it might not cover the caller's change.
+ * fsync for directories that many calls change at once. One sync of a directory runs at a time. All callers who come
+ * before the next one begins share it. A sync under way is never shared: it might not cover the caller's change.
  */
 export class DirectorySync {
   readonly #notBegun = new Map<string, Promise<void>>();
@@ -85,7 +85,7 @@ export class DirectorySync {
   readonly #persistent: ReadonlySet<string>;
   readonly #held = new Map<string, Descriptor>();
 
-  /** @param persistent directories that are synced again and again: once opened they are held open */
+  /** @param persistent directories that are synced often: they are kept open */
   constructor(persistent: readonly string[] = []) {
     this.#persistent = new Set(persistent);
   }
@@ -104,7 +104,7 @@ export class DirectorySync {
   }
 
   async #syncAfter(previous: Promise<void> | undefined, queue: DiskQueue, path: string): Promise<void> {
-    // Whether the one before failed concerns those who shared it.
+    // A failure of the sync before concerns only those who shared it.
     await Promise.allSettled([previous]);
     let directory: Descriptor;
     try {
@@ -120,7 +120,7 @@ export class DirectorySync {
     }
   }
 
-  /** Lets go of the directories that are held open, once nobody syncs any more. */
+  /** Closes the directories that are kept open, once nobody syncs any more. */
   async close(): Promise<void> {
     for (const directory of this.#held.values()) await directory[Symbol.asyncDispose]();
     this.#held.clear();

@@ -12,19 +12,19 @@ const FITRIM: IoctlRequest = { name: 'FITRIM', number: 0xc0185879 };
 
 const syncfsCall = libcCall<readonly [Lent]>('int syncfs(int fd)');
 
-/** Writes back all that the filesystem of an open file has in memory (syncfs(2)). */
+/** Writes back everything that the filesystem of an open file has in memory (syncfs(2)). */
 export async function syncFilesystem(queue: DiskQueue, file: Descriptor): Promise<void> {
   await invoke(queue, syncfsCall, [file], file.path);
 }
 
-/** Tells the device below the filesystem what is free. Returns how many bytes that was. */
+/** Tells the device below the filesystem which blocks are free. Returns how many bytes they have. */
 export async function trim(queue: DiskQueue, filesystem: Openable): Promise<bigint> {
   await using descriptor = await openReadOnly(queue, filesystem);
   return await trimRange(queue, descriptor, 0n, undefined);
 }
 
 /**
- * The same for a part of the filesystem that is open.
+ * The same for a part of an open filesystem.
  * @param lengthBytes undefined: to the end
  * @throws KernelError EINVAL if it starts beyond the end
  */
@@ -48,8 +48,8 @@ const eofBlocksBytes = 128;
 const XFS_EOFBLOCKS_VERSION = 1;
 
 /**
- * Waits until what was unlinked, or taken ahead and not used, is free. XFS gives it back behind the unlink, and statfs(2)
- * does not wait for that; others give it back at once.
+ * Waits until the blocks of unlinked files, and those preallocated and not used, are free. XFS frees them after
+ * unlink(2) has returned, and statfs(2) does not wait for it; other filesystems free them at once.
  */
 export async function finishUnlinks(queue: DiskQueue, directory: string): Promise<void> {
   const { type } = await queue.run(() => statfs(directory, { bigint: true }));
@@ -100,7 +100,7 @@ export async function reflinkRange(
   await ioctl(queue, to, FICLONERANGE, lent);
 }
 
-/** The same for all of two open files, at one instant. */
+/** The same for two whole files, at one instant. */
 export async function reflinkWhole(queue: DiskQueue, from: Descriptor, to: Descriptor): Promise<void> {
   await ioctl(queue, to, FICLONE, from);
 }
@@ -111,7 +111,7 @@ const geometryBytes = 256;
 const geometryFlagsAt = 92;
 const XFS_FSOP_GEOM_FLAGS_REFLINK = 1 << 20;
 
-/** f_type of statfs(2) for filesystems whose files always can share blocks, or never. */
+/** f_type of statfs(2) for filesystems whose files can always share blocks, or never. */
 const sharingByMagic: ReadonlyMap<bigint, boolean> = new Map([
   [0x9123683en, true], // btrfs
   [0xca451a4en, true], // bcachefs

@@ -11,7 +11,7 @@ export interface FileLock {
 /** `12: FLOCK  ADVISORY  WRITE 4711 08:02:123456 0 EOF`; the device's numbers are hexadecimal (proc_locks(5)). */
 const heldFlock = /^[0-9]+: FLOCK +\S+ +\S+ +(-?[0-9]+) ([0-9a-f]+):([0-9a-f]+):([0-9]+) /;
 
-/** The held flocks of /proc/locks, without those that wait for one. */
+/** The flocks that are held, not those that wait. */
 export function parseFileLocks(text: string): FileLock[] {
   return text.split('\n').flatMap((line) => {
     const [, pid, major, minor, inode] = heldFlock.exec(line) ?? [];

@@ -13,7 +13,7 @@ import { statusOf } from './path.ts';
 export interface LockHolder {
   /** 0 if it is in a process namespace (another container) that we do not see. */
   readonly pid: number;
-  /** As it was started; empty if it cannot be seen or is gone. */
+  /** Its command line; empty if it cannot be seen or is gone. */
   readonly command: string;
 }
 
@@ -45,7 +45,7 @@ export async function lockExclusively(queue: DiskQueue, path: string): Promise<D
 /** Who holds a flock on `path` now. */
 export async function lockHolders(queue: DiskQueue, path: string): Promise<LockHolder[]> {
   const status = await statusOf(queue, path);
-  // /proc/locks has the filesystem's device, which on btrfs and overlayfs is not the one that stat shows.
+  // /proc/locks shows the filesystem's device. On btrfs and overlayfs, stat shows another one.
   const mount = (await readMountTable(queue)).find(({ id }) => id === status.mountId);
   const locks = parseFileLocks(await queue.run(() => readFile('/proc/locks', 'utf8')));
   const pids = locks
@@ -66,9 +66,9 @@ async function commandOf(queue: DiskQueue, pid: number): Promise<string> {
 }
 
 /**
- * Whether anybody has the regular file open: a loop device, a process, this one included. Asks for a write lease, which
- * the kernel grants only to the sole opener (fcntl(2), F_SETLEASE), so it takes the same time however many loop devices
- * there are. Two such questions about one file at a time would see each other: ask one after the other.
+ * Whether anybody has the regular file open: a loop device, or a process, this one included. Asks for a write lease,
+ * which the kernel grants only to the sole opener (fcntl(2), F_SETLEASE). So it takes the same time however many loop
+ * devices there are. Two such questions about one file at a time see each other: ask one after the other.
  */
 export async function isOpenElsewhere(queue: DiskQueue, path: string): Promise<boolean> {
   let descriptor: Descriptor;
@@ -83,7 +83,7 @@ export async function isOpenElsewhere(queue: DiskQueue, path: string): Promise<b
   return !isSoleOpener(file);
 }
 
-/** The same for a file that is open here: whether it is open only by this descriptor. */
+/** Whether a file is open by this descriptor alone. */
 export function isSoleOpener(file: Descriptor): boolean {
   try {
     // Who opens the file while the lease is there breaks it, and the signal for that would by default end us.

@@ -7,12 +7,12 @@ import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc
 
 export type FileKind = 'directory' | 'file' | 'block' | 'symlink' | 'other';
 
-/** What statx(2) knows of a file. */
+/** What statx(2) tells of a file. */
 export interface FileStatus {
   readonly kind: FileKind;
-  /** Of the filesystem (on btrfs: the subvolume) it lies on. */
+  /** The device of its filesystem (on btrfs: of its subvolume). */
   readonly device: DeviceNumber;
-  /** Which device a device node stands for. */
+  /** The device that a device node stands for. */
   readonly represents: DeviceNumber | undefined;
   readonly inode: bigint;
   /** As in /proc/self/mountinfo. */
@@ -82,16 +82,16 @@ export async function openBeneath(queue: DiskQueue, root: Descriptor, relativePa
       const fd = await invokeToOpen(queue, openat2Call, [root, path, how, how.length], where);
       return new Descriptor(fd, where, undefined);
     } catch (error) {
-      // A rename somewhere on the system while a `..` was resolved: openat2(2) says to try again.
+      // Something was renamed while a `..` was resolved: openat2(2) says to try again.
       if (!isErrno(error, 'EAGAIN') || attemptsLeft === 0) throw error;
     }
   }
 }
 
 /**
- * Opens here and now what the kernel has the whole way to in its cache, as it nearly always has. Never waits, neither
+ * Opens a path on this thread if the kernel has all of it in its cache, as it nearly always has. Never waits, neither
  * for a disk nor for a lock (openat2(2), RESOLVE_CACHED).
- * @returns undefined if it has not
+ * @returns undefined if the kernel has not
  */
 function openCached(
   root: number | Descriptor,
@@ -128,14 +128,14 @@ export async function statusOf(queue: DiskQueue, file: Descriptor | string): Pro
   return decodeStatus(status);
 }
 
-/** What is open has its inode in memory, and DONT_SYNC keeps a remote filesystem from asking: no thread needed. */
+/** On this thread: an open file has its inode in memory, and with DONT_SYNC no remote filesystem is asked. */
 function statusOfOpen(file: Descriptor): FileStatus {
   const status = Buffer.alloc(statxBytes);
   invokeNow(statxCall, [file, '', statusFlags | AT_EMPTY_PATH, statusMask, status], file.path);
   return decodeStatus(status);
 }
 
-/** statx(2) of what a link of /proc leads to (proc_pid_fd(5)): something that a process holds, whatever its name. */
+/** statx(2) through a link of /proc (proc_pid_fd(5)): of a file that a process holds, whatever its name. */
 export async function statusBehind(queue: DiskQueue, link: string): Promise<FileStatus> {
   const status = Buffer.alloc(statxBytes);
   await invoke(queue, statxCall, [AT_FDCWD, link, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, statusMask, status], link);
@@ -179,7 +179,10 @@ export async function makeDirectoryAt(queue: DiskQueue, parent: Descriptor, name
   await invoke(queue, mkdiratCall, [parent, component(parent, name), mode], `${parent.path}/${name}`);
 }
 
-/** Makes an empty file without opening it (mknod(2)). @throws KernelError EEXIST if the name is taken, by a symlink too */
+/**
+ * Makes an empty file without opening it (mknod(2)).
+ * @throws KernelError EEXIST if the name is taken, by a symlink too
+ */
 export async function makeFileAt(queue: DiskQueue, parent: Descriptor, name: string, mode: number): Promise<void> {
   await invoke(queue, mknodatCall, [parent, component(parent, name), S_IFREG | mode, 0], `${parent.path}/${name}`);
 }

@@ -14,10 +14,10 @@ const FS_XFLAG_IMMUTABLE = 0x8;
 const FS_XFLAG_APPEND = 0x10;
 const FS_XFLAG_PROJINHERIT = 0x200;
 
-/** Whose quota a file or directory counts to; 0: nobody's. */
+/** The project whose quota a file or directory counts to; 0: none. */
 export interface Project {
   readonly id: number;
-  /** Of a directory: what is made in it belongs to the project too. */
+  /** For a directory: new files in it belong to the project too. */
   readonly isInherited: boolean;
 }
 
@@ -43,7 +43,7 @@ export async function writeProject(queue: DiskQueue, file: Descriptor, project: 
   await ioctl(queue, file, FS_IOC_FSSETXATTR, attributes);
 }
 
-/** Takes away what keeps even root from unlinking something (chattr(1), `i` and `a`). */
+/** Clears the flags that keep even root from unlinking a file (chattr(1), `i` and `a`). */
 export async function makeRemovable(queue: DiskQueue, file: Descriptor): Promise<void> {
   const attributes = await readAttributes(queue, file);
   const flags = attributes.readUInt32LE(flagsAt);

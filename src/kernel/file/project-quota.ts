@@ -39,9 +39,9 @@ const FS_DQ_BHARD = 1 << 3;
 const basicBlockBytes = 512n;
 
 export interface QuotaState {
-  /** What each project takes is counted. */
+  /** The space of each project is counted. */
   readonly isAccounted: boolean;
-  /** Its limits hold. */
+  /** The limits are enforced. */
   readonly isEnforced: boolean;
 }
 
@@ -58,7 +58,7 @@ export interface ProjectUsage {
   readonly limits: QuotaLimits;
 }
 
-/** Project quota of the filesystem that something open lies on. */
+/** The project quota of an open file's filesystem. */
 export class ProjectQuota {
   readonly #queue: DiskQueue;
   readonly #file: Descriptor;
@@ -68,7 +68,7 @@ export class ProjectQuota {
     this.#file = file;
   }
 
-  /** Neither, where the filesystem or the kernel has no project quota, or it is not switched on. */
+  /** Both are false where the filesystem or the kernel has no project quota, or it is not switched on. */
   async state(): Promise<QuotaState> {
     const state = Buffer.alloc(stateBytes);
     state.writeInt8(stateVersion, 0);
@@ -83,16 +83,16 @@ export class ProjectQuota {
     return { isAccounted: (flags & FS_QUOTA_PDQ_ACCT) !== 0, isEnforced: (flags & FS_QUOTA_PDQ_ENFD) !== 0 };
   }
 
-  /** What a project takes, with what is not on the disk yet, and may take. */
+  /** What a project takes, dirty pages included, and its limits. */
   async usage(id: number): Promise<ProjectUsage> {
     const usage = await this.#read('Q_XGETQUOTA', id);
     return usage ?? { id, usedBytes: 0n, usedInodes: 0n, limits: { bytes: 0n, inodes: 0n } };
   }
 
   /**
-   * The same of a project that takes or may take anything; undefined: it is nobody's. To ask for the next one does not
-   * make it known, as ext4 does with a project that is asked for. From afar it would pass over some (Linux 6.1,
-   * fs/quota/quota_tree.c), so it is asked for this one.
+   * The same for a project that has usage or limits; undefined: nobody uses it. Asking for a project by its id makes
+   * ext4 create an entry for it; asking for the next one (from this id on) does not. From a smaller id, the kernel
+   * would skip some (Linux 6.1, fs/quota/quota_tree.c).
    */
   async find(id: number): Promise<ProjectUsage | undefined> {
     const found = await this.#read('Q_XGETNEXTQUOTA', id);

@@ -24,8 +24,8 @@ const fallocateCall = libcCall<readonly [Lent, number, bigint, bigint]>(
 );
 
 /**
- * The first stretch of data at or after an offset; undefined if only a hole follows (lseek(2), SEEK_DATA). Blocks that
- * are allocated but were never written count as a hole.
+ * The first range of data at or after an offset; undefined if only a hole follows (lseek(2), SEEK_DATA). Allocated
+ * blocks that were never written count as a hole.
  */
 export async function nextData(queue: DiskQueue, file: Descriptor, fromBytes: bigint): Promise<ByteRange | undefined> {
   const start = await seek(queue, file, fromBytes, SEEK_DATA);
@@ -54,7 +54,7 @@ export async function copyRange(queue: DiskQueue, from: Descriptor, to: Descript
     outOffset.writeBigInt64LE(offset);
     const length = Number(end - offset > maximumCopyBytes ? maximumCopyBytes : end - offset);
     const copied = await invoke(queue, copyCall, [from, inOffset, to, outOffset, length, 0], to.path);
-    // The source became shorter: nothing more is there to copy.
+    // The source became shorter: there is nothing more to copy.
     if (copied === 0) return;
     offset += BigInt(copied);
   }
@@ -63,7 +63,7 @@ export async function copyRange(queue: DiskQueue, from: Descriptor, to: Descript
 /** One call copies at most this much, so that a worker thread is free again soon. */
 const maximumCopyBytes = 16n << 20n;
 
-/** Gives the range's blocks back; it reads as zeros (fallocate(2)). */
+/** Frees the blocks of a range, which reads as zeros then (fallocate(2)). */
 export async function punchHole(queue: DiskQueue, file: Descriptor, range: ByteRange): Promise<void> {
   const mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   await invoke(queue, fallocateCall, [file, mode, range.offsetBytes, range.lengthBytes], file.path);

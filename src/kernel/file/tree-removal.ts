@@ -17,15 +17,15 @@ const renameatCall = libcCall<readonly [Lent, Uint8Array, Lent, Uint8Array]>(
 const AT_REMOVEDIR = 0x200;
 const ENOTEMPTY = 39;
 
-/** Directories inside each other that are open at a time; deeper ones are moved up first. */
+/** How many nested directories are open at a time; deeper ones are moved up first. */
 const openAtOnce = 32;
-/** How often a directory is gone through: somebody who still has it open may be making files there. */
+/** How often a directory is read: somebody who still has it open may be making files there. */
 const mostPasses = 100;
 
 /**
- * Unlinks something in a directory and all that lies below it, however large, deep, or marked as immutable. Cut short, it
- * is gone on with by removing all that is in the directory: what lay too deep lies beside it then.
- * @throws KernelError EXDEV or EBUSY if something is mounted there: what is in the mount is left alone
+ * Unlinks something in a directory and everything below it, however large, deep, or marked as immutable. If this is
+ * interrupted, removing everything in the directory finishes it: too deep directories were moved up into it.
+ * @throws KernelError EXDEV or EBUSY if something is mounted there: the contents of the mount are left alone
  */
 export async function removeTree(
   queue: DiskQueue,
@@ -38,7 +38,7 @@ export async function removeTree(
 
   async function remove(directory: Descriptor, entry: TreeName, depth: number): Promise<void> {
     signal?.throwIfAborted();
-    // Nothing has to say first whether it is a directory: what it says could be untrue a moment later.
+    // Tried without asking first whether it is a directory: the answer could be wrong a moment later.
     if ((await unlink(directory, entry, 0)) === 'directory') await removeDirectory(directory, entry, depth);
   }
 
@@ -69,7 +69,7 @@ export async function removeTree(
     const attempt = () => invoke(queue, renameatCall, [directory, entry.bytes, parent, upper.bytes], path);
     await attempt().catch(async (error) => {
       if (!isErrno(error, 'EXDEV')) throw error;
-      // It has a quota project, and lets nothing of another one in.
+      // The directory has a quota project, and refuses what is in another one.
       await writeProject(queue, parent, { id: 0, isInherited: false });
       await attempt();
     });
@@ -98,7 +98,7 @@ export async function removeTree(
     }
   }
 
-  /** Both: a directory that is immutable keeps what is in it. */
+  /** Clears the flags of both: an immutable directory keeps its entries. */
   async function free(directory: Descriptor, entry: TreeName): Promise<void> {
     await makeRemovable(queue, directory);
     await using found = await openEntry(queue, directory, entry).catch(ignoreMissing);
@@ -114,7 +114,7 @@ function nameOf(text: string): TreeName {
   return { bytes: Buffer.from(`${text}\0`), text };
 }
 
-/** Removes all that lies in a directory of ours, whose names are text, but for some. */
+/** Empties a directory of ours, but for the names that are to stay. Names there are text. */
 export async function emptyDirectory(
   queue: DiskQueue,
   path: string,

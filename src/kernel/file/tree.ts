@@ -6,9 +6,9 @@ import { invoke, type Lent, libcCall, systemCall } from '../call/libc.ts';
 import { type FileStatus, statusOf } from './path.ts';
 
 /*
- * Trees that belong to others: a pod may have filled them with anything, and may still have a part of one open. So every
- * step is one name from a directory that is open, which follows no symlink and enters no mount (openat2(2)); and names
- * are bytes, as they need not be UTF-8.
+ * Trees that belong to others: a pod may have put anything into them, and may still have a part open. So each step
+ * opens one name in an open directory, follows no symlink and enters no mount (openat2(2)). Names are bytes, as they
+ * need not be UTF-8.
  */
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -31,7 +31,7 @@ const getdentsCall = libcCall<readonly [Lent, Uint8Array, number]>(
 
 /** A name in a directory. */
 export interface TreeName {
-  /** With the NUL that C wants at its end. */
+  /** Ends with the NUL that C wants. */
   readonly bytes: Buffer;
   /** For messages. */
   readonly text: string;
@@ -43,7 +43,7 @@ const namesBytes = 64 * 1024;
 const recordLengthAt = 16;
 const nameAt = 19;
 
-/** The next names of a directory that is open for reading; none at its end. */
+/** The next names of an open directory; none at its end. */
 export async function nextNames(queue: DiskQueue, directory: Descriptor): Promise<TreeName[]> {
   const memory = Buffer.alloc(namesBytes);
   const length = await invoke(queue, getdentsCall, [directory, memory, memory.length], directory.path);
@@ -63,7 +63,7 @@ export function openSubdirectory(queue: DiskQueue, directory: Descriptor, name: 
   return open(queue, directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
-/** Opens (O_PATH) whatever has the name, a symlink itself. @throws KernelError EXDEV if something is mounted on it */
+/** Opens (O_PATH) whatever has the name, a symlink too. @throws KernelError EXDEV if something is mounted on it */
 export function openEntry(queue: DiskQueue, directory: Descriptor, name: TreeName): Promise<Descriptor> {
   return open(queue, directory, name, openFlags.O_PATH | O_NOFOLLOW);
 }
@@ -77,17 +77,17 @@ async function open(queue: DiskQueue, directory: Descriptor, name: TreeName, fla
   return new Descriptor(fd, path, (flags & openFlags.O_PATH) === 0 ? queue : undefined);
 }
 
-/** Something in a tree: a regular file or directory is open for reading, everything else as by O_PATH. */
+/** An entry of a tree: a regular file or directory is open for reading, everything else with O_PATH. */
 export interface TreeEntry {
   readonly file: Descriptor;
   readonly status: FileStatus;
 }
 
-/** One directory inside the other; each of them is open meanwhile. What programs make is far below it. */
+/** How deep directories may be nested: all of them are open at a time. No program makes as many. */
 const deepest = 400;
 
 /**
- * Visits a directory and all that lies below it, each directory before what is in it.
+ * Visits a directory and everything below it, each directory before its entries.
  * @throws KernelError EXDEV if something is mounted in it; ELOOP if it is deeper than anything that programs make
  */
 export async function walkTree(

@@ -1,23 +1,23 @@
 import { type DeviceNumber, sameDevice } from '../block/device.ts';
 import type { Mount } from './mount-table.ts';
 
-/** What mount tables call a directory: its filesystem, and its path there. */
+/** A directory as mount tables name it: its filesystem, and its path there. */
 export interface DirectoryRoot {
   readonly device: DeviceNumber;
   readonly root: string;
 }
 
-/** Whether a path is that of the directory, or leads into it. */
+/** Whether a path is the directory's, or leads into it. */
 export function isAtOrBelow(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`);
 }
 
-/** Whether a mount shows the directory, or one in it. */
+/** Whether a mount shows the directory, or a directory in it. */
 export function showsDirectory({ device, root }: Pick<Mount, 'device' | 'root'>, directory: DirectoryRoot): boolean {
   return sameDevice(device, directory.device) && isAtOrBelow(root, directory.root);
 }
 
-/** The path in its filesystem of what lies at a path, through this mount; undefined: it lies elsewhere. */
+/** The path in the mounted filesystem of a path through this mount; undefined: the path does not lead through it. */
 export function rootThrough({ root, target }: Pick<Mount, 'root' | 'target'>, path: string): string | undefined {
   if (!isAtOrBelow(path, target)) return undefined;
   const rest = target === '/' ? path : path.slice(target.length);
@@ -26,8 +26,8 @@ export function rootThrough({ root, target }: Pick<Mount, 'root' | 'target'>, pa
 }
 
 /**
- * What the mount table calls the directory at a path without symbolic links, found as the kernel finds it: from the root
- * on, mount after mount. The table is all that is asked, so a dead disk is in nobody's way.
+ * How the mount table names the directory at a path without symbolic links. It is found as the kernel finds it: from
+ * the root on, mount after mount. Only the table is read, so a dead disk does no harm.
  */
 export function findRoot(table: readonly Mount[], path: string): DirectoryRoot | undefined {
   const ids = new Set(table.map(({ id }) => id));
@@ -41,7 +41,7 @@ export function findRoot(table: readonly Mount[], path: string): DirectoryRoot |
   return mount === undefined || root === undefined ? undefined : { device: mount.device, root };
 }
 
-/** Of mounts in one mount, the one that the way comes to first. */
+/** The first of the mounts in one mount that a path leads through. */
 function nearest(mounts: readonly Mount[]): Mount | undefined {
   return mounts.toSorted((a, b) => a.target.length - b.target.length)[0];
 }

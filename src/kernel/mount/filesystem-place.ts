@@ -6,14 +6,14 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { statusOf } from '../file/path.ts';
 import { readMountTable } from './mount-table.ts';
 
-/** Where something lies, as the kernel's mount table tells it: the same whatever it is mounted at. */
+/** Where something lies, as the mount table names it: the same for every mount of it. */
 export interface FilesystemPlace {
   readonly device: DeviceNumber;
   /** The path from the filesystem's own root. */
   readonly root: string;
 }
 
-/** Where a directory lies that is open. @param path without symbolic links */
+/** Where an open directory lies. @param path without symbolic links */
 export async function placeOf(queue: DiskQueue, directory: Descriptor, path: string): Promise<FilesystemPlace> {
   const { mountId } = await statusOf(queue, directory);
   const mount = (await readMountTable(queue)).find(({ id }) => id === mountId);

@@ -7,7 +7,7 @@ const FIFREEZE: IoctlRequest = { name: 'FIFREEZE', number: 0xc0045877 };
 const FITHAW: IoctlRequest = { name: 'FITHAW', number: 0xc0045878 };
 
 /**
- * Brings the filesystem that a path or an open directory lies on to rest: all is on disk, and writers wait until `thaw`.
+ * Freezes the filesystem of a path or an open directory: everything is on disk, and writers wait until `thaw`.
  * @throws KernelError EBUSY if it is frozen already
  */
 export async function freeze(queue: DiskQueue, filesystem: Openable): Promise<void> {

@@ -22,14 +22,14 @@ const BTRFS_IOC_DEV_INFO: IoctlRequest = { name: 'BTRFS_IOC_DEV_INFO', number: 0
 const BTRFS_IOC_RESIZE: IoctlRequest = { name: 'BTRFS_IOC_RESIZE', number: 0x50009403 };
 
 /**
- * Makes a mounted filesystem as large as its device; one that already is stays as it is. Never makes it smaller.
+ * Makes a mounted filesystem as large as its device, if it is not yet. Never makes it smaller.
  * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and there is something to grow;
  *   EINVAL for btrfs on a device of less than 256 MiB
  */
 export async function growMounted(queue: DiskQueue, growth: Growth): Promise<void> {
   await using directory = await openReadOnly(queue, growth.directory);
   switch (growth.fsType) {
-    // Awaited, or the directory would be closed before.
+    // Awaited here: the directory must stay open until then.
     case 'ext4':
       return await growExt4(queue, directory, growth);
     case 'xfs':
@@ -47,12 +47,12 @@ async function growExt4(queue: DiskQueue, directory: Descriptor, { devicePath, d
   try {
     await ioctl(queue, directory, EXT4_IOC_RESIZE_FS, argument);
   } catch (error) {
-    // The capability is asked for even if there is nothing to do.
+    // The kernel asks for the capability even if there is nothing to do.
     if (!isErrno(error, 'EPERM') || !(await isExt4AsLargeAs(queue, devicePath, blocks))) throw error;
   }
 }
 
-/** Reads the superblock (Documentation/filesystems/ext4/super.rst); the mounted filesystem's own lies in this cache. */
+/** Reads the superblock (Documentation/filesystems/ext4/super.rst). A mounted filesystem has it in the same cache. */
 async function isExt4AsLargeAs(queue: DiskQueue, devicePath: string, blocks: bigint): Promise<boolean> {
   await using device = await openReadOnly(queue, devicePath);
   const superblock = await readAt(queue, device, { offsetBytes: 1024, lengthBytes: 1024 });
@@ -62,12 +62,12 @@ async function isExt4AsLargeAs(queue: DiskQueue, devicePath: string, blocks: big
   const present = (high << 32n) | BigInt(superblock.readUInt32LE(0x4));
   const perGroup = BigInt(superblock.readUInt32LE(0x20));
   const missing = blocks - present;
-  // A last group that is too small for its own tables is left out by mke2fs, resize2fs and the kernel alike.
+  // mke2fs, resize2fs and the kernel all leave out a last group that is too small for its own tables.
   const isLastGroup = missing === (blocks - BigInt(superblock.readUInt32LE(0x14))) % perGroup;
   return missing <= 0n || (isLastGroup && missing < perGroup / 16n);
 }
 
-/** An allocation group smaller than this is not made (XFS_MIN_AG_BLOCKS). */
+/** The smallest allocation group that XFS makes (XFS_MIN_AG_BLOCKS). */
 const minimumXfsGroupBlocks = 64n;
 
 async function growXfs(queue: DiskQueue, directory: Descriptor, deviceBytes: bigint): Promise<void> {
@@ -80,7 +80,7 @@ async function growXfs(queue: DiskQueue, directory: Descriptor, deviceBytes: big
   let blocks = deviceBytes / BigInt(geometry.readUInt32LE(0));
   const lastGroup = blocks % groupBlocks;
   if (lastGroup < minimumXfsGroupBlocks) blocks -= lastGroup;
-  // Never asked for less: newer kernels would try to shrink.
+  // A smaller size is never requested: newer kernels would try to shrink.
   if (blocks <= present) return;
   // struct xfs_growfs_data
   const argument = Buffer.alloc(16);
@@ -91,16 +91,15 @@ async function growXfs(queue: DiskQueue, directory: Descriptor, deviceBytes: big
 }
 
 /**
- * Before Linux 6.13 XFS measures its log by the size that the superblock on the disk has, so that after a power cut it
- * cannot replay (EUCLEAN) what has been written beyond it since it grew. A freeze ends with all of that in its place and
- * nothing left in the log; otherwise it may lie there for half a minute. A driver that is killed in between thaws when it
- * starts again.
+ * Before Linux 6.13, XFS checks its log against the size in the superblock on the disk. After a power cut it cannot
+ * replay (EUCLEAN) what was written beyond that size since it grew, and that may stay in the log for half a minute. A
+ * freeze empties the log. If the driver is killed before the thaw, its next start thaws.
  */
 async function settle(queue: DiskQueue, directory: Descriptor): Promise<void> {
   try {
     await freeze(queue, directory);
   } catch (error) {
-    // Somebody else has frozen it since, to the same end.
+    // Somebody else has frozen it, which empties the log too.
     if (isErrno(error, 'EBUSY')) return;
     throw error;
   }
@@ -111,7 +110,7 @@ async function settle(queue: DiskQueue, directory: Descriptor): Promise<void> {
 const btrfsSectorBytes = 4096n;
 
 async function growBtrfs(queue: DiskQueue, directory: Descriptor, deviceBytes: bigint): Promise<void> {
-  // struct btrfs_ioctl_dev_info_args for device 1, which is also the one that a plain 'max' is about.
+  // struct btrfs_ioctl_dev_info_args for device 1, which a plain 'max' is about, too.
   const device = Buffer.alloc(4096);
   device.writeBigUInt64LE(1n, 0);
   ioctlNow(directory, BTRFS_IOC_DEV_INFO, device);

@@ -9,28 +9,28 @@ import { callOnWorker, libcCall } from '../call/libc.ts';
 export interface Mount {
   readonly id: bigint;
   readonly parentId: bigint;
-  /** Of the filesystem; a loop device's mount names the loop device here. */
+  /** The filesystem's device; for a filesystem on a loop device, the loop device. */
   readonly device: DeviceNumber;
-  /** What of the filesystem is seen here: `/`, or the part that was bind-mounted. */
+  /** The part of the filesystem that is mounted: `/`, or the directory or file that was bind-mounted. */
   readonly root: string;
   readonly target: string;
-  /** Of this mount: `ro`, `nosuid`, … */
+  /** The options of this mount: `ro`, `nosuid`, … */
   readonly options: readonly string[];
   readonly fsType: string;
   readonly source: string;
-  /** Of the filesystem, for all its mounts. */
+  /** The options of the filesystem, for all its mounts. */
   readonly superOptions: readonly string[];
   /** A mount that is both shared and a slave counts as shared. */
   readonly propagation: 'shared' | 'private' | 'slave' | 'unbindable';
-  /** Mounts with the same number hand mounts below them on to each other. */
+  /** Mounts with the same number propagate mounts below them to each other. */
   readonly peerGroup: number | undefined;
-  /** The peer group that this mount is handed mounts by. */
+  /** The peer group from which this mount receives mounts. */
   readonly masterGroup: number | undefined;
 }
 
 /**
- * Whether this is a device's node, mounted on a file. What is seen of its filesystem is the node: `/loop3` where /dev is a
- * filesystem of its own, `/dev/loop3` where it is a directory of another one.
+ * Whether this is a device's node, mounted on a file. Its root is the node: `/loop3` where /dev is a filesystem of its
+ * own, `/dev/loop3` where /dev is a directory of another one.
  */
 export function isNodeOf({ root }: Pick<Mount, 'root'>, devicePath: string): boolean {
   return root !== '/' && basename(root) === basename(devicePath);
@@ -44,7 +44,7 @@ const freadCall = libcCall<readonly [Uint8Array, number, number, bigint]>(
 const ferrorCall = libcCall<readonly [bigint]>('int ferror(void *stream)');
 const fcloseCall = libcCall<readonly [bigint]>('int fclose(void *stream)');
 
-/** Grows to what the last table needed, so that one call is enough for the next. */
+/** As large as the last table needed, so that one call is enough for the next. */
 let expectedBytes = 32 * 1024;
 
 /**
@@ -52,7 +52,7 @@ let expectedBytes = 32 * 1024;
  * fread(3) puts them together in one visit to a worker thread.
  */
 export async function readMountTable(queue: DiskQueue): Promise<Mount[]> {
-  // In one piece: the stream is closed in any case, and not before it has been read.
+  // One piece of work: the stream is closed in any case, and only after it has been read.
   return parseMountTable(await queue.run(readOnWorker));
 }
 
@@ -78,7 +78,7 @@ async function readOnWorker(): Promise<string> {
   }
 }
 
-/** Parses the text of mountinfo. Lines of an unknown shape are left out. */
+/** Parses the text of mountinfo. Lines with an unknown format are left out. */
 export function parseMountTable(text: string): Mount[] {
   return text
     .split('\n')
@@ -86,12 +86,12 @@ export function parseMountTable(text: string): Mount[] {
     .map((line) => new MountLine(line));
 }
 
-/** Ends the optional fields. In a path the spaces would be escaped. */
+/** Ends the optional fields. Spaces in a path are escaped. */
 const separator = ' - ';
 
 /**
- * A line that is taken apart when asked: a node has thousands of mounts, and a search looks at one field of most.
- * The fields are getters, so a copy made by spreading would have none.
+ * A line that is parsed on demand: a node has thousands of mounts, and a search reads one field of most. The fields are
+ * getters, so a copy made by spreading would have none.
  */
 class MountLine implements Mount {
   readonly #line: string;
@@ -161,7 +161,7 @@ class MountLine implements Mount {
     return this.#line.slice(0, this.#line.indexOf(separator)).split(' ').slice(6);
   }
 
-  /** Searches are for the first fields of all lines, so without making the others. */
+  /** A search needs the first fields of all lines, so only those are parsed. */
   #fieldBefore(index: number): string {
     let start = 0;
     for (let field = 0; field < index; field++) start = this.#line.indexOf(' ', start) + 1;
@@ -174,7 +174,9 @@ class MountLine implements Mount {
   }
 }
 
-/** The kernel writes space, tab, newline, backslash and a few more as a backslash and three octal digits, per byte. */
+/**
+ * The kernel writes each byte of a space, tab, newline, backslash and a few more as a backslash and three octal digits.
+ */
 function unescapeField(field: string): string {
   if (!field.includes('\\')) return field;
   const bytes = field.replace(/[^\0-\x7f]+/gu, (characters) => Buffer.from(characters).toString('latin1'));

@@ -1,10 +1,10 @@
 /**
- * What a filesystem said while it was set up (messages of an fs context, each `e`, `w` or `i`, a space and the text),
- * made safe to show: mount options may be secrets (X02), and the kernel likes to repeat them.
+ * Makes a filesystem's messages (of an fs context, each `e`, `w` or `i`, a space and the text) safe to show: mount
+ * options may be secrets (X02), and the kernel often repeats them.
  *
- * Whatever is in quotes goes; so does every option, key and value as it was given, and every word of the kernel's that
- * is a part of one. Where an option has a digit in it all numbers go, as the kernel may have written it another way.
- * A message may lose an innocent word by this; it keeps enough to say what is wrong with which filesystem.
+ * Everything in quotes is struck out; so is every option, key and value as it was given, and every word that is a part
+ * of one. If an option has a digit, all numbers are struck out, as the kernel may write a number in another way. A
+ * message may lose a harmless word by this; it still says what is wrong with which filesystem.
  */
 export function safeWords(messages: readonly string[], options: readonly string[]): string | undefined {
   const texts = messages
@@ -16,8 +16,8 @@ export function safeWords(messages: readonly string[], options: readonly string[
 const omitted = '…';
 
 /**
- * Characters are struck out where they stand, and only then replaced: what goes first does not hide the half of another
- * option that overlaps with it, and what is written in place of one is not read again.
+ * First all characters to be struck out are marked, and only then replaced. So one match does not hide half of another
+ * that overlaps with it, and a replacement is not searched again.
  */
 function redact(message: string, options: readonly string[]): string {
   const given = options.filter((option) => option !== '');
@@ -31,7 +31,7 @@ function redact(message: string, options: readonly string[]): string {
   for (const option of given) {
     for (let at = message.indexOf(option); at !== -1; at = message.indexOf(option, at + 1)) strike(at, option.length);
   }
-  // By units of UTF-16, as the places are.
+  // By UTF-16 units, as the positions are.
   const left = () =>
     message
       .split('')

@@ -6,7 +6,7 @@ import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc
 import { component } from '../file/path.ts';
 import { safeWords } from './mount-words.ts';
 
-/** Flags of one mount, not of the filesystem. Left out: as the kernel does by itself, or as the bind's origin has it. */
+/** Flags of one mount, not of the filesystem. Absent: the kernel's default, or what the source of a bind mount has. */
 export interface MountAttributes {
   readonly readonly?: boolean;
   readonly nosuid?: boolean;
@@ -32,7 +32,7 @@ export interface BindMount {
   readonly from: Descriptor;
   readonly target: Descriptor;
   readonly attributes: MountAttributes;
-  /** What is mounted in one of the two later does not appear in the other (mount_namespaces(7)). */
+  /** Later mounts in one of the two do not appear in the other (mount_namespaces(7)). */
   readonly isApart?: boolean;
 }
 
@@ -88,29 +88,29 @@ const umountCall = libcCall<readonly [string | Lent, number]>('int umount2(const
 const readCall = libcCall<readonly [Lent, Uint8Array, number]>('long read(int fd, void *memory, size_t size)');
 
 /**
- * Mounts a filesystem. All its attributes hold before anybody can see it, and if the process dies halfway nothing is
- * left. In an error, `detail` has the filesystem's own words without the options that were given (X02).
+ * Mounts a filesystem. All attributes hold before anybody can see it, and nothing is left if the process dies halfway.
+ * In an error, `detail` has the filesystem's own words without the given options (X02).
  */
 export async function mountFilesystem(queue: DiskQueue, request: FilesystemMount): Promise<void> {
   const { fsType, source, target } = request;
   await using context = await openContext(queue, fsType, source);
   await using mount = await createMount(queue, context, request);
   await moveMount(queue, mount, target);
-  // The mounted tree keeps the filesystem now; closing these two frees a little memory and waits for nothing.
+  // The mount holds the filesystem now, so closing these two frees a little memory and waits for nothing.
   mount.closeNow();
   context.closeNow();
 }
 
 /**
- * Mounts a filesystem where nobody can see it: for as long as the descriptor is open. Replays its journal, say, and
- * leaves no mount behind even if the process dies.
+ * Mounts a filesystem where nobody can see it, for as long as the descriptor is open. This replays its journal, for
+ * example, and leaves no mount behind even if the process dies.
  */
 export async function mountDetached(queue: DiskQueue, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
   await using context = await openContext(queue, request.fsType, request.source);
   return await createMount(queue, context, request);
 }
 
-/** Types whose module the kernel has loaded: then fsopen(2) only makes a structure in memory. */
+/** Types whose module the kernel has loaded. For these, fsopen(2) only makes a structure in memory. */
 const loadedTypes = new Set<string>();
 
 async function openContext(queue: DiskQueue, fsType: string, source: string): Promise<Descriptor> {
@@ -149,7 +149,7 @@ async function createMount(
   return new Descriptor(mountFd, source, queue);
 }
 
-/** Reads what the filesystem had to say; each read gives one message, ENODATA ends them. */
+/** Reads the filesystem's messages: each read gives one, and ENODATA ends them. */
 function readMessages(context: Descriptor): string[] {
   const messages: string[] = [];
   const memory = Buffer.alloc(1024);
@@ -165,8 +165,8 @@ function readMessages(context: Descriptor): string[] {
 }
 
 /**
- * Makes `from` visible at `target` too: a directory, or a file or device node on a file. What is mounted below `from`
- * does not come along. Attributes hold before anybody can see the new mount.
+ * Makes `from` visible at `target` too: a directory, or a file or device node on a file. Mounts below `from` are not
+ * included. Attributes hold before anybody can see the new mount.
  */
 export async function bindMount(
   queue: DiskQueue,
@@ -177,10 +177,10 @@ export async function bindMount(
   await placeMount(queue, tree, { target, attributes });
 }
 
-/** What is open here once more, as a mount that nobody else sees and that goes with its descriptor. */
+/** A second mount of what is open here. Nobody else sees it, and it goes with its descriptor. */
 export function cloneMount(queue: DiskQueue, from: Descriptor, attributes: MountAttributes): Descriptor {
   const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
-  // What is open has its mount in memory, of which this makes a copy there.
+  // On this thread: the kernel copies a mount that it has in memory.
   const tree = new Descriptor(invokeNow(openTreeCall, [from, '', flags], from.path), from.path, queue);
   try {
     setAttributes(tree, attributes, from.path);
@@ -191,7 +191,7 @@ export function cloneMount(queue: DiskQueue, from: Descriptor, attributes: Mount
   return tree;
 }
 
-/** Makes a mount that nobody sees yet visible at `target`. Its attributes hold before that; the descriptor is closed. */
+/** Makes a detached mount visible at `target`. Its attributes hold before that; the descriptor is closed. */
 export async function placeMount(
   queue: DiskQueue,
   mount: Descriptor,
@@ -202,7 +202,7 @@ export async function placeMount(
   mount.closeNow();
 }
 
-/** Of a mount that nobody else has yet: there is nothing to wait for. */
+/** On this thread: nobody else has the mount yet, so there is nothing to wait for. */
 function setAttributes(mount: Descriptor, attributes: MountAttributes, path: string): void {
   const { set, clear } = attributeBits(attributes);
   if (set !== 0n || clear !== 0n) setMount(mount, { set, clear, propagation: 0n }, path);
@@ -228,19 +228,19 @@ async function moveMount(queue: DiskQueue, mount: Descriptor, target: Descriptor
   await invoke(queue, moveMountCall, [mount, '', target, '', flags], target.path);
 }
 
-/** Unmounts what is on `name` below a verified directory: nobody can put a symlink in the way. */
+/** Unmounts `name` below a verified directory: nobody can put a symlink in the way. */
 export async function unmountAt(queue: DiskQueue, parent: Descriptor, name: string): Promise<void> {
   await unmountPatiently(queue, parent.child(component(parent, name)), `${parent.path}/${name}`);
 }
 
-/** Unmounts what is on `path`; a final symlink is not followed. */
+/** Unmounts `path`; a final symlink is not followed. */
 export async function unmount(queue: DiskQueue, path: string): Promise<void> {
   await unmountPatiently(queue, path, path);
 }
 
 /**
- * A program that is being started has copies of all our descriptors until it executes, one on this mount perhaps; and
- * others look into mounts for a moment. What is busy after all these pauses is in use.
+ * A program that is being started has copies of all our descriptors until it executes, perhaps one on this mount; and
+ * other programs look into mounts for a moment. A mount that is still busy after all these pauses is in use.
  */
 async function unmountPatiently(queue: DiskQueue, path: string | Lent, where: string): Promise<void> {
   for (const pauseMs of [1, 4, 16, 64]) {
@@ -264,7 +264,7 @@ function attributeBits(attributes: MountAttributes): { readonly set: bigint; rea
     else if (wanted === false) clear |= bit;
   }
   if (attributes.atime !== undefined) {
-    // The kind of atime is a number within the bits, so the old one has to be cleared.
+    // The kind of atime is a number in these bits, so the old one must be cleared.
     set |= atimeBits[attributes.atime];
     clear |= MOUNT_ATTR__ATIME;
   }

@@ -19,11 +19,11 @@ import {
 
 export interface Sought {
   readonly devices: readonly SoughtDevice[];
-  /** Directories that are volumes, on filesystems that have others, too: paths without symbolic links. */
+  /** Directories that are volumes on a filesystem with others: paths without symbolic links. */
   readonly directories?: readonly string[];
   /** Filesystems that are volumes and lie on no device. */
   readonly filesystems?: readonly Pick<Mount, 'fsType' | 'source'>[];
-  /** A mount of the volume that cannot be undone: only what keeps it is sought. */
+  /** A mount of the volume that cannot be unmounted: only its holders are sought. */
   readonly busyMountId?: bigint | undefined;
 }
 
@@ -34,15 +34,16 @@ export interface Sought {
 export type SearchScope = 'mounts' | 'all';
 
 /**
- * A queue of its own: to look into a process can mean to wait with it, which must hold up nothing but the next search.
+ * A queue of its own: reading from a process may wait as long as that process does, and must delay only the next
+ * search.
  */
 const queue = new DiskQueue('holders', 1);
 const patienceMs = 1_000;
 
 /**
  * Finds who keeps a volume in use on this node, as far as this process can see: in a container it needs the host's
- * process namespace. Nothing here asks the volume's own filesystem or disk, which may be dead, and it ends in time. It
- * is asked when something has failed already, so it never throws.
+ * process namespace. It never asks the volume's own filesystem or disk, which may be dead, and it ends in time. It
+ * never throws, as it explains a failure that has happened already.
  */
 export async function findHolders(sought: Sought, scope: SearchScope, timeoutMs = patienceMs): Promise<FoundHolders> {
   const search = new Search(sought);
@@ -70,12 +71,12 @@ class Search {
   readonly #findings: Finding[] = [];
   /** Ids of mounts of the volume, in any namespace: no two mounts of a node have the same id. */
   readonly #mountIds = new Set<bigint>();
-  /** Those that are undone, or not, together with the busy one. */
+  /** The busy mount, and those of its peer group. */
   readonly #busyIds = new Set<bigint>();
-  /** Of the volume's filesystem, as the mount table has it; btrfs has a number that is no device's. */
+  /** The device of the volume's filesystem in the mount table; for btrfs it is no block device's number. */
   readonly #filesystems: DeviceNumber[] = [];
   #directories: readonly DirectoryRoot[] = [];
-  /** Mounts of the filesystems that sought directories lie on, by their ids, in any namespace. */
+  /** Mounts of the sought directories' filesystems, by their ids, in any namespace. */
   readonly #mountsAround = new Map<bigint, Mount>();
   readonly #targets = new Set<string>();
   #busyMount: Mount | undefined;
@@ -111,7 +112,7 @@ class Search {
     for (const pid of pids) await this.#lookAtMemory(pid);
   }
 
-  /** Ours first. */
+  /** Our own namespace comes first. */
   async #namespaces(): Promise<Namespace[]> {
     const own = await mountNamespaceOf(queue, 'self');
     const namespaces = new Map<string, Namespace>([[own ?? '', { isOurs: true, pids: [] }]]);
@@ -185,7 +186,7 @@ class Search {
       const path = await targetOf(queue, link);
       if (path === undefined) continue;
       if (status !== undefined && !isOnVolume && !this.#isInDirectory(path, status.mountId)) continue;
-      // A filesystem that answers with errors: what is left to go by is the path.
+      // Its filesystem answers with errors, so only the path can tell.
       if (status === undefined && ![...this.#targets].some((target) => isAtOrBelow(path, target))) continue;
       const keeps = status === undefined ? this.#isBelowBusyMount(path) : this.#busyIds.has(status.mountId);
       return this.#addProcess(pid, path, keeps);
@@ -194,7 +195,7 @@ class Search {
 
   async #lookAtMemory(pid: number): Promise<void> {
     if (this.#isStopped || (this.#filesystems.length === 0 && this.#mountsAround.size === 0)) return;
-    // It may wait for a page of its own memory, and who looks at that would wait too.
+    // It may be waiting for a page of its own memory, and reading that memory would wait too.
     if ((await processState(queue, pid))?.isUninterruptible !== false) return;
     const mappings = await mappedFiles(queue, pid);
     for (const { device, link, path } of mappings) {
@@ -206,14 +207,14 @@ class Search {
     }
   }
 
-  /** Whether a file is in a sought directory, through whichever mount it was opened. */
+  /** Whether a file is in a sought directory, whichever mount it was opened through. */
   #isInDirectory(path: string, mountId: bigint): boolean {
     const mount = this.#mountsAround.get(mountId);
     const root = mount && rootThrough(mount, path);
     return mount !== undefined && root !== undefined && this.#isRootSought({ device: mount.device, root });
   }
 
-  /** The same of a file whose mount is not known yet. */
+  /** The same for a file whose mount is not known yet. */
   #mayBeInDirectory(path: string): boolean {
     return [...this.#mountsAround.keys()].some((mountId) => this.#isInDirectory(path, mountId));
   }

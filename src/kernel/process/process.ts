@@ -6,14 +6,14 @@ import { type FileStatus, statusBehind } from '../file/path.ts';
 import { type Mount, parseMountTable } from '../mount/mount-table.ts';
 
 /*
- * What /proc tells of processes. They come and go while one looks: of one that is gone there is nothing to tell.
+ * What /proc tells of processes. They come and go meanwhile; a process that is gone yields nothing.
  */
 
 /** A process, in few words. */
 export interface ProcessState {
-  /** At most 15 characters. Not its arguments: to read those is to wait for its memory, which may hang with a disk. */
+  /** At most 15 characters. Not its arguments: they lie in its memory, and reading that may hang with a disk. */
   readonly command: string;
-  /** It waits for a disk, say, and nobody can tell for how long. */
+  /** It waits, for a disk perhaps, and no signal ends that. */
   readonly isUninterruptible: boolean;
 }
 
@@ -21,15 +21,15 @@ export interface ProcessState {
 export interface HeldFile {
   /** Its link in /proc. */
   readonly link: string;
-  /** undefined if its filesystem answers with an error, as one does that was shut down. */
+  /** undefined if its filesystem answers with an error, because it was shut down for example. */
   readonly status: FileStatus | undefined;
 }
 
 /** A part of a file that a process has in its memory. */
 export interface Mapping {
-  /** Leads to the very file, in /proc. */
+  /** A link in /proc to the file itself. */
   readonly link: string;
-  /** Of the file's filesystem, as the mount table has it. */
+  /** The device of the file's filesystem in the mount table. */
   readonly device: DeviceNumber;
   readonly path: string;
 }
@@ -58,7 +58,7 @@ export async function mountTableOf(queue: DiskQueue, pid: number): Promise<Mount
   return parseMountTable((await unlessGone(queue.run(() => readFile(`/proc/${pid}/mountinfo`, 'utf8')))) ?? '');
 }
 
-/** What a process has open, and where it works. Asks no disk and no server for it. */
+/** The files that a process has open, its working directory and its root. Asks no disk and no server. */
 export async function heldFiles(queue: DiskQueue, pid: number): Promise<HeldFile[]> {
   const descriptors = (await unlessGone(queue.run(() => readdir(`/proc/${pid}/fd`)))) ?? [];
   const links = ['cwd', 'root', ...descriptors.map((fd) => `fd/${fd}`)].map((name) => `/proc/${pid}/${name}`);
@@ -75,17 +75,17 @@ async function heldFile(queue: DiskQueue, link: string): Promise<HeldFile> {
   }
 }
 
-/** Where a link of /proc leads to; a file that was removed since has ` (deleted)` after its name. */
+/** The target of a link of /proc; the name of a removed file is followed by ` (deleted)`. */
 export async function targetOf(queue: DiskQueue, link: string): Promise<string | undefined> {
   return unlessGone(queue.run(() => readlink(link)));
 }
 
-/** The files in a process's memory, the program itself among them. Waits if somebody else changes that memory. */
+/** The files that a process has mapped, its program among them. Waits while another thread changes the mappings. */
 export async function mappedFiles(queue: DiskQueue, pid: number): Promise<Mapping[]> {
   return parseMappings(pid, (await unlessGone(queue.run(() => readFile(`/proc/${pid}/maps`, 'utf8')))) ?? '');
 }
 
-/** Which mount a link of /proc goes through; undefined if that cannot be told. */
+/** The mount that a link of /proc leads through; undefined if that cannot be told. */
 export async function mountIdBehind(queue: DiskQueue, link: string): Promise<bigint | undefined> {
   try {
     return (await statusBehind(queue, link)).mountId;
@@ -116,7 +116,7 @@ async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** A process that ended, that has no such thing (a kernel thread), or that belongs to another user. */
+/** The process has ended, has no such thing (a kernel thread), or belongs to another user. */
 function isGone(error: unknown): boolean {
   return isErrno(error, 'ENOENT', 'ESRCH', 'EACCES', 'EPERM', 'EINVAL');
 }

@@ -12,7 +12,7 @@ export const lockMutants: readonly Mutant[] = [
   {
     name: 'unequal calls on one volume wait for each other',
     file: 'src/volume/object-queue.ts',
-    text: 'const ahead = line.filter((call) => !(entry.isShared && call.isShared));',
+    text: 'const ahead = queue.filter((call) => !(entry.isShared && call.isShared));',
     replacement: 'const ahead: QueuedCall[] = [];',
     killer: 'src/volume/object-queue.test.ts',
   },
