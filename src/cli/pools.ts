@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import type { Traits } from '../pool/pool.ts';
 import { isUsable } from '../pool/sight.ts';
 import { formatBytes } from '../volume/size.ts';
 import type { SeenPool } from './inventory.ts';
@@ -67,10 +68,16 @@ function forPrograms({ config, location, contents }: SeenPool, defaultPool: stri
     advice: location.advice,
     location: { type: location.type, path: location.path },
     drivers: location.holders,
-    traits: contents?.traits,
+    traits: contents === undefined ? undefined : shownTraits(contents.traits),
     volumes: contents?.records.length,
     damaged: contents?.damaged,
     capacity: contents?.capacity,
     disk: contents?.disk,
   };
+}
+
+/** What is of use to others: some traits are between a kind and the services. */
+function shownTraits(traits: Partial<Traits>): Shape<'pools'>['pools'][number]['traits'] {
+  const { block, changedBlocks, directories, expansion, filesystems, provisioning, snapshots } = traits;
+  return { block, directories, filesystems, provisioning, snapshots, changedBlocks, expansion };
 }
