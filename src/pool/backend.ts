@@ -275,7 +275,7 @@ export interface SpaceSource {
   readonly templates?: TemplateSpace | undefined;
 }
 
-/** Filesystems that new volumes are cloned from. They can go at any time. */
+/** Filesystems that new volumes are cloned or copied from. They can go at any time. */
 export interface TemplateSpace {
   readonly takenBytes: bigint;
   /** Whether there ever were any, so that volumes may share blocks with them. */

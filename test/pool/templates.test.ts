@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  truncateSync,
   writeSync,
 } from 'node:fs';
 import { delimiter } from 'node:path';
@@ -31,6 +32,27 @@ const size = 320n * mebibyte;
 function sharing(scratch: Scratch, mebibytes = 8192n, options: { readonly undeleteSeconds?: number } = {}) {
   const location = { type: 'file', path: scratch.join('pool.img'), sizeBytes: mebibytes * mebibyte } as const;
   return openTestPool(scratch, { location, ...options });
+}
+
+/** A directory of an ext4, where they cannot. */
+function copying(scratch: Scratch, mebibytes = 4096n) {
+  const disk = scratch.join('disk');
+  mkdirSync(disk);
+  execFileSync('truncate', [`--size=${mebibytes}M`, `${disk}.img`]);
+  execFileSync('mkfs.ext4', ['-q', `${disk}.img`]);
+  execFileSync('mount', ['-o', 'loop', `${disk}.img`, disk]);
+  return openTestPool(scratch, { location: { type: 'directory', path: `${disk}/pool` } });
+}
+
+/** Fails if a mkfs is started meanwhile: the same programs are there, but none is found. */
+async function withoutMkfs<T>(scratch: Scratch, work: () => Promise<T>): Promise<T> {
+  const { PATH } = process.env;
+  process.env['PATH'] = scratch.path;
+  try {
+    return await work();
+  } finally {
+    process.env['PATH'] = PATH;
+  }
 }
 
 const rootOf = (scratch: Scratch) => scratch.join('data', 'pools', 'test');
@@ -142,12 +164,58 @@ describe('templates', () => {
     await pool.close();
   });
 
-  test('a thick volume shares nothing', async () => {
+  test('a thick volume shares nothing, and has all its blocks; no mkfs runs for it', async () => {
     using scratch = new Scratch('templates');
     const pool = await sharing(scratch);
-    await pool.create(spec('thin', 'ext4'));
-    const { id } = await pool.create(spec('thick', 'ext4', { provisioning: 'thick' }));
-    assert.equal(isShared(imageOf(scratch, id)), false);
+    for (const fsType of filesystemTypes) {
+      await pool.create(spec(`thin ${fsType}`, fsType));
+      const { id } = await withoutMkfs(scratch, () => pool.create(spec(fsType, fsType, { provisioning: 'thick' })));
+      const path = imageOf(scratch, id);
+      assert.equal(isShared(path), false);
+      assert.ok(BigInt(statSync(path).blocks) * 512n >= size);
+      check(fsType, path);
+      await withMounted(pool, id, scratch, (mounted) => assert.deepEqual(readdirSync(mounted).filter(isForeign), []));
+    }
+    await pool.close();
+  });
+
+  for (const fsType of filesystemTypes) {
+    test(`${fsType}: where files cannot share blocks, each volume is a sound copy with a UUID of its own, and takes what mkfs would`, async () => {
+      using scratch = new Scratch('templates');
+      const pool = await copying(scratch);
+      const first = await pool.create(spec('first', fsType));
+      const imageOfCopy = (id: VolumeId) => `${scratch.join('disk')}/pool/volumes/${id}/data`;
+      const names = Array.from({ length: 8 }, (_, index) => `v${index}`);
+      const provisioning = (index: number) => (index % 2 === 0 ? 'thin' : 'thick');
+      const made = await withoutMkfs(scratch, () =>
+        Promise.all(names.map((name, index) => pool.create(spec(name, fsType, { provisioning: provisioning(index) })))),
+      );
+      const [template = '', ...others] = readdirSync(`${scratch.join('disk')}/pool/templates`);
+      assert.deepEqual(others, []);
+      const images = [first, ...made].map(({ id }) => imageOfCopy(id));
+      assert.equal(new Set([`${scratch.join('disk')}/pool/templates/${template}`, ...images].map(uuidOf)).size, 10);
+      for (const path of images) check(fsType, path);
+      const taken = made.map(({ id }) => BigInt(statSync(imageOfCopy(id)).blocks) * 512n);
+      for (const [index, bytes] of taken.entries())
+        assert.ok(index % 2 === 0 ? bytes < 8n * mebibyte : bytes >= size, `${bytes}`);
+      for (const { id } of made.slice(0, 2)) {
+        await withMounted(pool, id, scratch, (path) => assert.deepEqual(readdirSync(path).filter(isForeign), []));
+        check(fsType, imageOfCopy(id));
+      }
+      await pool.close();
+    });
+  }
+
+  test('one that was cut off by hand makes no volume: it is made anew', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch);
+    await pool.create(spec('a', 'ext4'));
+    truncateSync(templates(scratch)[0] ?? '', 4096);
+    for (const name of ['b', 'c']) {
+      const { id } = await pool.create(spec(name, 'ext4'));
+      assert.equal(BigInt(statSync(imageOf(scratch, id)).size), size);
+      check('ext4', imageOf(scratch, id));
+    }
     await pool.close();
   });
 
@@ -162,29 +230,18 @@ describe('templates', () => {
       const { device, release } = await attachDevice(pool, id, { persistent: false });
       assert.equal(readFileSync(`/sys/dev/block/7:${device.minor}/loop/dio`, 'utf8').trim(), '1');
       await release();
+      check(fsType, imageOf(scratch, id));
     }
-    assert.deepEqual(templates(scratch), []);
+    assert.equal(templates(scratch).length, 2);
     await pool.close();
   });
 
-  test('a raw block volume needs none; nor does a pool whose files cannot share blocks', async () => {
+  test('a raw block volume needs none', async () => {
     using scratch = new Scratch('templates');
     const pool = await sharing(scratch);
     await pool.create(volumeSpec('raw', { content: { type: 'block' } }));
     assert.deepEqual(templates(scratch), []);
     await pool.close();
-    const disk = scratch.join('disk');
-    mkdirSync(disk);
-    execFileSync('truncate', ['--size=1G', `${disk}.img`]);
-    execFileSync('mkfs.ext4', ['-q', `${disk}.img`]);
-    execFileSync('mount', ['-o', 'loop', `${disk}.img`, disk]);
-    const copying = await openTestPool(scratch, {
-      name: 'copying',
-      location: { type: 'directory', path: `${disk}/pool` },
-    });
-    await copying.create(spec('a', 'ext4'));
-    assert.equal(existsSync(`${disk}/pool/templates`), false);
-    await copying.close();
   });
 
   test('the next driver goes on with them, and makes anew what is damaged', async () => {
@@ -306,6 +363,17 @@ describe('the space of templates', () => {
     const promised = availableBytes - (await pool.capacity()).availableBytes;
     const template = BigInt(statSync(templates(scratch)[0] ?? '').blocks) * 512n;
     assert.ok(promised >= 8n * size + template - mebibyte, `${promised}`);
+    await pool.close();
+  });
+
+  test('GC04: where files cannot share blocks, a volume owns what was copied, and what a template takes is used', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await copying(scratch);
+    const before = await pool.capacity();
+    for (let index = 0; index < 4; index++) await pool.create(spec(`v${index}`, 'ext4'));
+    const after = await pool.capacity();
+    const promised = before.availableBytes - after.availableBytes;
+    assert.ok(promised >= 4n * size && promised < 4n * size + 4n * mebibyte, `${promised}`);
     await pool.close();
   });
 

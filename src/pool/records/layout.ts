@@ -19,7 +19,7 @@ import { reserveFileName } from '../location/reserved-space.ts';
  * groups/<group-id>.json             makes the snapshots it names exist
  * trash/<id>.<random>/               removed, waiting to be unlinked
  * tmp/<id>.<random>/                 being made; renamed into place when whole
- * templates/<what it is>             filesystems just made, that new volumes are cloned from
+ * templates/<what it is>             filesystems just made, that new volumes are made of
  * handovers/<volume-id>.json         a directory on its way to become a volume, or out again
  * ```
  */

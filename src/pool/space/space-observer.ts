@@ -97,9 +97,10 @@ export class SpaceObserver {
     const { allocatedBytes, templateBytes } = this.volumes.sums;
     const allocated = allocatedBytes + this.#snapshots.allocatedBytes + this.#trashed.allocatedBytes;
     const { sharesBlocks, templates } = this.#sources.source;
-    if (!sharesBlocks) return allocated;
-    const duplicateBytes = (this.#shared?.duplicateBytes ?? 0n) + templateBytes - (templates?.takenBytes ?? 0n);
-    return larger(0n, smaller(takenBytes, allocated - duplicateBytes));
+    const withTemplates = allocated + (templates?.takenBytes ?? 0n);
+    if (!sharesBlocks) return withTemplates;
+    const duplicateBytes = (this.#shared?.duplicateBytes ?? 0n) + templateBytes;
+    return larger(0n, smaller(takenBytes, withTemplates - duplicateBytes));
   }
 
   /** What would be free without snapshots, likewise. */
@@ -292,7 +293,8 @@ export class SpaceObserver {
    * become so, and shares what it shared.
    */
   #sharingBefore({ content }: VolumeRecord): Sharing {
-    const isPossible = this.#sources.source.templates?.wereThere === true && content.type === 'mount';
+    const { sharesBlocks, templates } = this.#sources.source;
+    const isPossible = sharesBlocks && templates?.wereThere === true && content.type === 'mount';
     return isPossible ? 'template' : 'nothing';
   }
 

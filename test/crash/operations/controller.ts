@@ -36,6 +36,11 @@ export const controllerOperations: readonly Operation[] = [
     },
     cleanUp: unfill,
   },
+  {
+    ...creation('CreateVolume, where files cannot share blocks', ext4, formatting),
+    circumstances: { pools: ['directory'] },
+    prelude: withTemplate,
+  },
   creation('CreateVolume block', block, ['create/directory', 'create/data', 'create/record', 'create/commit']),
   {
     name: 'DeleteVolume',

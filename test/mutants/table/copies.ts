@@ -9,6 +9,7 @@ const source = { file: 'src/pool/freeze/freeze-target.ts', killer: 'test/grpc/sn
 const ext4 = { file: 'src/pool/filesystem/ext4-identity.ts', killer: 'test/pool/ext4-identity.test.ts' } as const;
 const ext4Blocks = { ...ext4, file: 'src/pool/filesystem/ext4-superblock.ts' } as const;
 const xfs = { file: 'src/pool/filesystem/xfs-identity.ts', killer: 'test/pool/xfs-identity.test.ts' } as const;
+const template = { file: 'src/pool/kinds/image/template.ts', killer: 'test/pool/templates.test.ts' } as const;
 const templates = { file: 'src/pool/kinds/image/templates.ts', killer: 'test/pool/templates.test.ts' } as const;
 const xfsLog = { ...xfs, file: 'src/pool/filesystem/xfs-log.ts' } as const;
 
@@ -187,18 +188,32 @@ export const copyMutants: readonly Mutant[] = [
   },
   {
     name: 'a volume that is cloned from a template has a UUID of its own',
-    ...templates,
-    text: '    await writePieces(queue, image, template.renewal(newUuid()));\n',
+    ...template,
+    text: '  await writePieces(place.queue, image, template.renewal(newUuid()));\n',
     replacement: '',
     only: 'sixteen callers',
   },
   {
     name: 'a template that an earlier driver has left is tried before it is used',
-    ...templates,
-    text: 'return { path, renewal: await this.#check(path, request) };',
-    replacement:
-      "const found = await renewalOf(this.#options.queue, { ...request, path });\n      if (found === undefined) throw new Error('none');\n      return { path, renewal: found };",
+
+    ...template,
+    text: '    await withDevice(queue, image, (device) => mountBriefly(queue, request.fsType, device));\n',
+    replacement: '',
     only: 'the next driver',
+  },
+  {
+    name: 'a volume that is made of a template where blocks are to be its own shares none',
+    ...template,
+    text: "    if (cloning === 'copy') await",
+    replacement: '    if (pieces.length > 0) await',
+    only: 'a thick volume',
+  },
+  {
+    name: 'a template that was cut off makes no volume',
+    ...template,
+    text: ' !== sizeBytes) throw new TemplateGone',
+    replacement: ' < 0n) throw new TemplateGone',
+    only: 'cut off by hand',
   },
   {
     name: 'what another mkfs has made goes',

@@ -17,7 +17,8 @@ import { giveNewIdentity } from '../../filesystem/identity.ts';
 import type { PoolLog } from '../../log.ts';
 import { copyImage } from './copy.ts';
 import { ReflinkClone } from './reflink-clone.ts';
-import type { TemplateRequest, Templates } from './templates.ts';
+import type { Filling, TemplateRequest } from './template.ts';
+import type { Templates } from './templates.ts';
 
 /** Of devices that do direct I/O over images that share their blocks. */
 const leastBlockBytesToShare = 4096;
@@ -30,7 +31,7 @@ export interface ImageMakerOptions {
   readonly formatQueue: DiskQueue;
   readonly syncs: DirectorySync;
   readonly snapshots: 'reflink' | 'copy';
-  /** Where new filesystems can be cloned. */
+  /** What new filesystems are made of. */
   readonly templates: Templates | undefined;
   readonly log: PoolLog;
 }
@@ -59,7 +60,7 @@ export class ImageMaker {
   async complete(id: VolumeId, data: NewData, image: Descriptor): Promise<void> {
     const { blockSizeBytes, content } = data;
     const { path } = image;
-    const { queue } = this.#options;
+    const { queue, templates } = this.#options;
     if (content.type === 'mount') {
       const request: TemplateRequest = {
         fsType: content.fsType,
@@ -68,8 +69,9 @@ export class ImageMaker {
         extraArguments: data.mkfsArguments,
       };
       await step('create/format', async () => {
-        // A clone has the size of its source.
-        if (await this.#fill(id, data, request, image)) return;
+        // What is made of a template has the size of that.
+        if ((await templates?.fill(id, request, image, this.#fillingOf(data))) === true) return;
+        await this.#allocate(image, data);
         await resizeFile(queue, image, data.sizeBytes);
         await this.#format({ ...request, path });
       });
@@ -83,10 +85,9 @@ export class ImageMaker {
    * A thick volume has blocks of its own already. One whose device has small blocks must have such: over shared ones the
    * device does no direct I/O (`block-size.ts`).
    */
-  async #fill(id: VolumeId, size: ImageSize, request: TemplateRequest, image: Descriptor): Promise<boolean> {
-    const { templates } = this.#options;
-    if (size.provisioning === 'thick' || request.blockSizeBytes < leastBlockBytesToShare) return false;
-    return (await templates?.fill(id, request, image)) ?? false;
+  #fillingOf({ blockSizeBytes, provisioning }: NewData): Filling {
+    const ownsBlocks = provisioning === 'thick' || blockSizeBytes < leastBlockBytesToShare;
+    return this.#options.snapshots === 'copy' || ownsBlocks ? 'copy' : 'share';
   }
 
   async #format(request: FormatRequest): Promise<void> {

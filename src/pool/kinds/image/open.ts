@@ -44,8 +44,7 @@ export async function openImageBackend(options: ImagePoolOptions): Promise<Ready
     await reserve.acquire(queue);
     const cloning = (await reserve.withReserve(queue, () => canReflink(queue, layout.drafts))) ? 'reflink' : 'copy';
     const formatQueue = queue.beside('mkfs', formatsAtOnce);
-    const templates =
-      cloning === 'reflink' ? await Templates.open({ formatQueue, layout, log, name, queue }) : undefined;
+    const templates = await Templates.open({ cloning, formatQueue, layout, log, name, queue });
     const backend = new ImageBackend({
       ...{ formatQueue, templates },
       ...{ cloning, layout, location, log, name, queue, reserve, syncs },

@@ -1,22 +1,27 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { mkdir, readdir, rename, unlink } from 'node:fs/promises';
-import { type FormatRequest, format, mkfsCommand } from '../../../command/mkfs.ts';
+import { format, mkfsCommand } from '../../../command/mkfs.ts';
 import { fingerprintOf } from '../../../command/tools.ts';
-import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno, KernelError } from '../../../kernel/call/errno.ts';
 import { createFile, resizeFile, syncFile } from '../../../kernel/file/file.ts';
-import { reflink, reflinkWhole } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { step } from '../../../volume/step.ts';
 import type { TemplateSpace } from '../../backend.ts';
-import { mountBriefly, withDevice } from '../../filesystem/brief-mount.ts';
-import { giveNewIdentity, renewalOf } from '../../filesystem/identity.ts';
-import { type Renewal, writePieces } from '../../filesystem/renewal.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Layout } from '../../records/layout.ts';
+import {
+  type Filling,
+  fillFrom,
+  inspectTemplate,
+  type Template,
+  TemplateGone,
+  type TemplatePlace,
+  type TemplateRequest,
+} from './template.ts';
 import { punchUnwritten } from './thickness.ts';
 
 /** So many are kept, and so much of them in all: what was used last stays. */
@@ -27,20 +32,8 @@ const mostBytesOfOne = 64n << 20n;
 /** What is held while one is made: mkfs takes more than is left in the end. */
 const neededBytes = 192n << 20n;
 
-/** Each is kept in memory. */
-const mostSuperblocks = 64;
-
 /** mkfs is not exchanged often, and what could not be made is not tried at each call. */
 const rememberedMs = 60_000;
-
-/** What a new filesystem is asked for with. */
-export type TemplateRequest = Omit<FormatRequest, 'path'>;
-
-interface Template {
-  readonly path: string;
-  /** For each clone: what gives it a UUID of its own. */
-  readonly renewal: Renewal;
-}
 
 /** Why there is no template: it is tried again at the next call, or not for a while. */
 type Obstacle = 'no room' | 'impossible';
@@ -51,17 +44,16 @@ interface Stored {
   lastUse: number;
 }
 
-export interface TemplatesOptions {
-  readonly queue: DiskQueue;
+export interface TemplatesOptions extends TemplatePlace {
   readonly formatQueue: DiskQueue;
-  readonly layout: Layout;
   readonly log: PoolLog;
   readonly name: string;
 }
 
 /**
- * Filesystems just made, that new volumes are cloned from: to share blocks takes a tenth of the time that mkfs takes. One
- * is made when it is first needed, for each size and set of options. They can go at any time: a clone has its own life.
+ * Filesystems just made, that new volumes are made of: to share blocks takes a tenth of the time that mkfs takes, and to
+ * copy what is not zero a fifth. One is made when it is first needed, for each size and set of options. They can go at any
+ * time: what was made of one has its own life.
  */
 export class Templates implements TemplateSpace {
   readonly #options: TemplatesOptions;
@@ -94,31 +86,30 @@ export class Templates implements TemplateSpace {
   }
 
   /**
-   * Makes a new image the clone of a template. Not durable.
-   * @returns false if there is none: then it has to be formatted
+   * Makes a new image a filesystem, from a template. Not durable. Where files share blocks, one that is to have blocks of
+   * its own is copied all the same.
+   * @returns false if there is none: then it has to be formatted, and its blocks may be gone
    */
-  async fill(id: VolumeId, request: TemplateRequest, image: Descriptor): Promise<boolean> {
+  async fill(id: VolumeId, request: TemplateRequest, image: Descriptor, filling: Filling): Promise<boolean> {
     const { queue } = this.#options;
     const name = await this.#nameOf(request);
     const template = await this.#obtain(name, request);
-    if (typeof template === 'string') return false;
+    if (typeof template === 'string' || (filling === 'copy' && template.pieces === undefined)) return false;
     try {
-      const from = await openReadOnly(queue, template.path);
-      await reflinkWhole(queue, from, image).finally(() => from.closeLater());
+      await fillFrom(this.#options, template, image, filling);
     } catch (error) {
-      // Removed by hand, or given up meanwhile: there was nothing to be cloned.
-      if (isErrno(error, 'ENOENT')) this.#forget(name);
-      else if (error instanceof KernelError && queue.closedFor === undefined) {
-        await this.#giveUp(name, error);
-        // A part may have been cloned.
-        await resizeFile(queue, image, 0n);
-      } else throw error;
+      // Whoever copies takes space. That there is none says nothing of the template.
+      const isFull = filling === 'copy' && isErrno(error, 'ENOSPC', 'EDQUOT');
+      const isBad = error instanceof TemplateGone || error instanceof KernelError;
+      if (isFull || !isBad || queue.closedFor !== undefined) throw error;
+      await this.#giveUp(name, error);
+      // There may be a part of it.
+      await resizeFile(queue, image, 0n);
       return false;
     }
-    await writePieces(queue, image, template.renewal(newUuid()));
     const stored = this.#stored.get(name);
     if (stored !== undefined) stored.lastUse = ++this.#uses;
-    this.#fresh.add(id);
+    if (filling === 'share') this.#fresh.add(id);
     return true;
   }
 
@@ -162,9 +153,8 @@ export class Templates implements TemplateSpace {
   /** One that the last driver has left. Mounted once more: the kernel may be another one, and the disk have had its time. */
   async #find(name: string, request: TemplateRequest): Promise<Template | undefined> {
     if (!this.#stored.has(name)) return undefined;
-    const path = this.#options.layout.template(name);
     try {
-      return { path, renewal: await this.#check(path, request) };
+      return await inspectTemplate(this.#options, this.#options.layout.template(name), request);
     } catch (error) {
       await this.#giveUp(name, error);
       return undefined;
@@ -191,7 +181,7 @@ export class Templates implements TemplateSpace {
       });
       const { allocatedBytes } = await statusOf(queue, draft);
       if (allocatedBytes > mostBytesOfOne) return 'impossible';
-      const renewal = await step('template/check', () => this.#check(draft, request));
+      const template = await step('template/check', () => inspectTemplate(this.#options, draft, request));
       await step('template/commit', async () => {
         await syncFile(queue, draft);
         await queue.run(() => mkdir(layout.templates, { recursive: true, mode: 0o700 }));
@@ -199,28 +189,10 @@ export class Templates implements TemplateSpace {
       });
       this.#store(name, allocatedBytes);
       await this.#keepFew();
-      return { path: layout.template(name), renewal };
+      return { ...template, path: layout.template(name) };
     } finally {
       await queue.run(() => unlink(draft)).catch(ignoreMissing);
     }
-  }
-
-  /** A clone of it is made as a volume's would be, and mounted once, where nobody can see it. */
-  async #check(path: string, request: TemplateRequest): Promise<Renewal> {
-    const { layout, queue } = this.#options;
-    const renewal = await renewalOf(queue, { ...request, path });
-    if (renewal === undefined) throw new Error('its UUID cannot be changed by writing');
-    if (renewal(newUuid()).length > mostSuperblocks) throw new Error('it has too many superblocks');
-    const draft = layout.newTemplateDraft();
-    try {
-      await reflink(queue, path, draft);
-      const image = { ...request, path: draft };
-      await giveNewIdentity(queue, image);
-      await withDevice(queue, image, (device) => mountBriefly(queue, request.fsType, device));
-    } finally {
-      await queue.run(() => unlink(draft)).catch(ignoreMissing);
-    }
-    return renewal;
   }
 
   #store(name: string, takenBytes: bigint): void {
@@ -280,8 +252,4 @@ export async function readTemplates(queue: DiskQueue, layout: Layout): Promise<M
 
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
-}
-
-function newUuid(): Buffer {
-  return Buffer.from(randomUUID().replaceAll('-', ''), 'hex');
 }
