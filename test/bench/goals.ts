@@ -1,4 +1,6 @@
+import { createdTypes } from './creations.ts';
 import { type BenchResult, mebibytes } from './result.ts';
+import { scaledSteps } from './scale.ts';
 
 export interface Goal {
   readonly name: string;
@@ -8,19 +10,23 @@ export interface Goal {
 
 /** What the driver is meant to reach, held against what was measured. */
 export function judge(result: BenchResult): Goal[] {
-  const { lifecycles, startup, memory } = result;
+  const { creations, lifecycles, startup, memory } = result;
   return [
     ...lifecycles.flatMap(({ pool, ratio, latencyMs }) => [
-      atLeast(`${pool} pool: lives a second, 1 caller, of the floor's`, ratio.one, 0.6),
-      atLeast(`${pool} pool: lives a second, 16 callers, of the floor's single caller`, ratio.many, 1),
+      atLeast(`${pool} pool: lives a second, 1 caller, of the floor's`, ratio.one, 1),
+      atLeast(`${pool} pool: lives a second, 16 callers, of the floor's single caller`, ratio.many, 1.8),
       below(`${pool} pool: NodePublishVolume p50, 1 caller`, latencyMs.NodePublishVolume.one.p50, 1.5, 'ms'),
       below(`${pool} pool: NodeUnpublishVolume p50, 1 caller`, latencyMs.NodeUnpublishVolume.one.p50, 1.5, 'ms'),
     ]),
+    ...createdTypes.map((fsType) =>
+      below(`CreateVolume p50 of ${fsType}, 1 caller, where files share blocks`, creations[fsType].p50Ms, 3, 'ms'),
+    ),
     below('first Probe after the start', startup.firstProbeMs, 300, 'ms'),
     below('anonymous memory at its peak, 16 callers', mebibytes(memory.peakAnonymousBytes), 64, 'MiB'),
     below('anonymous memory, idle', mebibytes(memory.idle.anonymousBytes), 32, 'MiB'),
     below(`anonymous memory after ${memory.lives} lives`, mebibytes(memory.after.anonymousBytes), 64, 'MiB'),
     ...snapshotGoals(result.snapshots),
+    ...scaleGoals(result.scale),
     {
       name: `file descriptors flat over ${memory.lives} lives`,
       measured: `${memory.warm.descriptors} to ${memory.after.descriptors}`,
@@ -33,6 +39,19 @@ export function judge(result: BenchResult): Goal[] {
 export function missedGoals({ snapshots }: Pick<BenchResult, 'snapshots'>, goals: readonly Goal[]): string[] {
   const missed = goals.filter(({ met }) => !met).map(({ measured, name }) => `${name}: ${measured}`);
   return typeof snapshots === 'string' ? [...missed, `snapshots were not measured: ${snapshots}`] : missed;
+}
+
+function scaleGoals(scale: BenchResult['scale']): Goal[] {
+  if (typeof scale === 'string') return [];
+  const { medianMs, volumes } = scale;
+  return scaledSteps.map((step) =>
+    below(
+      `${step} with ${volumes.many} volumes, of that with ${volumes.few}`,
+      medianMs[step].many / medianMs[step].few,
+      1.2,
+      'times',
+    ),
+  );
 }
 
 function snapshotGoals(snapshots: BenchResult['snapshots']): Goal[] {

@@ -1,9 +1,11 @@
+import { createdTypes } from './creations.ts';
 import type { DataPathResult } from './data-path.ts';
 import type { Goal } from './goals.ts';
 import { rpcs } from './life.ts';
 import { type LifecycleResult, manyCallers, runners } from './lifecycles.ts';
 import type { MemoryResult } from './memory.ts';
 import { type BenchResult, mebibytes } from './result.ts';
+import { scaledSteps } from './scale.ts';
 
 /** The result for people. */
 export function describeResult(result: BenchResult, goals: readonly Goal[]): string {
@@ -11,9 +13,11 @@ export function describeResult(result: BenchResult, goals: readonly Goal[]): str
   return [
     `Holdfast bench: ${machine.processors} processors, kernel ${machine.kernel}, Node ${machine.node}, on ${machine.filesystem}`,
     ...result.lifecycles.map(describeLifecycles),
+    describeCreations(result.creations),
     `Start (median of ${startup.starts}): first Probe after ${ms(startup.firstProbeMs)} ms, ready after ${ms(startup.readyMs)} ms`,
     describeMemory(result.memory),
     describeSnapshots(result.snapshots),
+    describeScale(result.scale),
     describeDataPath(result.dataPath),
     table(
       ['goal', 'measured', ''],
@@ -33,6 +37,11 @@ function describeLifecycles({ pool, rate, ratio, latencyMs }: LifecycleResult): 
       `${manyCallers} callers ${rate.many.toFixed(1)} (${ratio.many.toFixed(2)})`,
     table(['ms', 'floor p50', 'p99', '1 caller p50', 'p99', `${manyCallers} callers p50`, 'p99'], rows),
   ].join('\n');
+}
+
+function describeCreations(creations: BenchResult['creations']): string {
+  const each = createdTypes.map((fsType) => `${fsType} ${ms(creations[fsType].p50Ms)} ms`);
+  return `CreateVolume where files share blocks (1 GiB, thin, 1 caller, p50): ${each.join(', ')}`;
 }
 
 function describeMemory({ lives, idle, warm, after, peakAnonymousBytes, liveHeapBytes }: MemoryResult): string {
@@ -63,6 +72,16 @@ function describeSnapshots(result: BenchResult['snapshots']): string {
     `100 GiB with 5 GiB written ${ms(latencyMs.large)} ms (ratio ${ratio.toFixed(2)}); ` +
     `while fio writes to it, it is frozen for ${ms(frozenMs)} ms`
   );
+}
+
+function describeScale(scale: BenchResult['scale']): string {
+  if (typeof scale === 'string') return `Many volumes: ${scale}`;
+  const { medianMs, volumes } = scale;
+  const rows = scaledSteps.map((step) => {
+    const { few, many } = medianMs[step];
+    return [step, ms(few), ms(many), (many / few).toFixed(2)];
+  });
+  return table(['ms (p50)', `${volumes.few} volumes`, `${volumes.many} volumes`, 'ratio'], rows);
 }
 
 function describeDataPath(results: readonly DataPathResult[] | string): string {

@@ -1,6 +1,8 @@
+import type { CreationResult } from './creations.ts';
 import type { DataPathResult } from './data-path.ts';
 import type { LifecycleResult } from './lifecycles.ts';
 import type { MemoryResult } from './memory.ts';
+import type { ScaleResult } from './scale.ts';
 import type { SnapshotResult } from './snapshots.ts';
 import type { StartupResult } from './startup.ts';
 
@@ -13,10 +15,13 @@ export interface BenchResult {
     readonly filesystem: string;
   };
   readonly lifecycles: readonly LifecycleResult[];
+  readonly creations: CreationResult;
   readonly startup: StartupResult;
   readonly memory: MemoryResult;
   /** Or why there are none. */
   readonly snapshots: SnapshotResult | string;
+  /** Or why it was not measured. */
+  readonly scale: ScaleResult | string;
   /** Or why there is none. */
   readonly dataPath: readonly DataPathResult[] | string;
 }

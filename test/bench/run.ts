@@ -6,6 +6,7 @@ import { buildBundle } from '../../scripts/build.ts';
 import { connectDriver } from '../support/client.ts';
 import { Scratch } from '../support/scratch.ts';
 import { connectCaller } from './caller.ts';
+import { measureCreations } from './creations.ts';
 import { hasFio, measureDataPath } from './data-path.ts';
 import { DriverPlaces, DriverProcess, pools } from './driver-process.ts';
 import { judge, missedGoals } from './goals.ts';
@@ -13,6 +14,7 @@ import { type LifecyclePlan, type LifecycleResult, measureLifecycles } from './l
 import { measureMemory } from './memory.ts';
 import { describeResult } from './report.ts';
 import type { BenchResult } from './result.ts';
+import { measureScale, type ScalePlan } from './scale.ts';
 import { measureSnapshots } from './snapshots.ts';
 import { awaitReady, measureStartup } from './startup.ts';
 
@@ -20,7 +22,9 @@ interface Plan {
   readonly lifecycles: LifecyclePlan;
   readonly starts: number;
   readonly memoryLives: number;
+  readonly creations: number;
   readonly cuts: number;
+  readonly scale: Pick<ScalePlan, 'rounds' | 'starts'>;
   readonly data: { readonly rounds: number; readonly seconds: number };
 }
 
@@ -29,24 +33,32 @@ const plans = {
     lifecycles: { rounds: 4, lives: { floor: 15, one: 15, many: 48 } },
     starts: 5,
     memoryLives: 500,
+    creations: 50,
     cuts: 10,
+    scale: { rounds: 50, starts: 4 },
     data: { rounds: 1, seconds: 2 },
   },
   usual: {
     lifecycles: { rounds: 15, lives: { floor: 25, one: 25, many: 80 } },
     starts: 10,
     memoryLives: 2000,
+    creations: 100,
     cuts: 30,
+    scale: { rounds: 200, starts: 8 },
     data: { rounds: 3, seconds: 3 },
   },
   full: {
     lifecycles: { rounds: 40, lives: { floor: 25, one: 25, many: 80 } },
     starts: 20,
     memoryLives: 5000,
+    creations: 200,
     cuts: 60,
+    scale: { rounds: 400, starts: 12 },
     data: { rounds: 5, seconds: 5 },
   },
 } as const satisfies Record<string, Plan>;
+
+const scaleVolumes = { few: 100, many: 5000 } as const;
 
 const noFio = 'fio is not installed (apt-get install fio)';
 
@@ -54,11 +66,17 @@ const usage = `Measures the driver beside the raw system calls. As root: npm run
   --quick      a minute, for a first look
   --full       long: more rounds, 5000 lives for the memory
   --data       the data path as well, with fio (part of --full)
+  --scale      5000 volumes beside 100 as well (part of --full): two minutes
   --check      ends with 1 if a goal is missed, or could not be measured
   --json FILE  the result for programs
 `;
 
-async function bench(plan: Plan, withData: boolean, signal: AbortSignal): Promise<BenchResult> {
+interface Extent {
+  readonly withData: boolean;
+  readonly withScale: boolean;
+}
+
+async function bench(plan: Plan, { withData, withScale }: Extent, signal: AbortSignal): Promise<BenchResult> {
   using scratch = new Scratch('bench');
   const say = (text: string) => process.stderr.write(`bench: ${text}\n`);
   const { file: bundle } = await buildBundle(scratch.join('dist'));
@@ -66,6 +84,7 @@ async function bench(plan: Plan, withData: boolean, signal: AbortSignal): Promis
   const lifecycles: LifecycleResult[] = [];
   let dataPath: BenchResult['dataPath'] = 'not asked for (--data)';
   let snapshots: BenchResult['snapshots'] = noFio;
+  let creations: BenchResult['creations'];
   {
     await using driver = new DriverProcess(places, bundle);
     await awaitReady(driver, places);
@@ -75,6 +94,8 @@ async function bench(plan: Plan, withData: boolean, signal: AbortSignal): Promis
       say(`lives, pool '${pool}'`);
       lifecycles.push(await measureLifecycles({ scratch, places, caller, pool, plan: plan.lifecycles, signal }));
     }
+    say('creations');
+    creations = await measureCreations(caller, plan.creations, signal);
     if (await hasFio()) {
       say('snapshots');
       snapshots = await measureSnapshots({ places, driver, client, cuts: plan.cuts, signal });
@@ -88,7 +109,13 @@ async function bench(plan: Plan, withData: boolean, signal: AbortSignal): Promis
   const startup = await measureStartup(places, bundle, plan.starts, signal);
   say(`memory over ${plan.memoryLives} lives`);
   const memory = await measureMemory(places, bundle, plan.memoryLives, signal);
-  return { machine: describeMachine(scratch.path), lifecycles, startup, memory, snapshots, dataPath };
+  let scale: BenchResult['scale'] = 'not asked for (--scale)';
+  if (withScale) {
+    say(`${scaleVolumes.many} volumes beside ${scaleVolumes.few}`);
+    scale = await measureScale(bundle, { ...plan.scale, volumes: scaleVolumes }, signal);
+  }
+  const machine = describeMachine(scratch.path);
+  return { machine, lifecycles, creations, startup, memory, snapshots, scale, dataPath };
 }
 
 function describeMachine(path: string): BenchResult['machine'] {
@@ -108,6 +135,7 @@ async function main(): Promise<void> {
       quick: { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
       data: { type: 'boolean', default: false },
+      scale: { type: 'boolean', default: false },
       check: { type: 'boolean', default: false },
       json: { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -123,7 +151,11 @@ async function main(): Promise<void> {
     process.on(signal, () => interruption.abort(new Error(`ended by ${signal}`)));
   }
   const plan = values.quick ? plans.quick : values.full ? plans.full : plans.usual;
-  const result = await bench(plan, values.data || values.full, interruption.signal);
+  const result = await bench(
+    plan,
+    { withData: values.data || values.full, withScale: values.scale || values.full },
+    interruption.signal,
+  );
   const goals = judge(result);
   process.stdout.write(`${describeResult(result, goals)}\n`);
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ ...result, goals }, null, 2)}\n`);
