@@ -24,7 +24,7 @@ const script = [
   'umask 022',
   'set -f; others=',
   'while read -r _ _ _ _ target rest; do',
-  `  case "$target \${rest##* - }" in "/ "*) ;; *" /dev/loop"*) others="$target $others" ;; esac`,
+  `  case "$target \${rest##* - }" in "/ "*) ;; *" /dev/loop"*|*" /dev/dm-"*) others="$target $others" ;; esac`,
   'done </proc/self/mountinfo',
   '[ -z "$others" ] || umount -l $others 2>/dev/null',
   'mount -t "$1" -o nosuid,nodev,noexec -- "$2" /sys && cd -- "/sys/$3" || exit 125',

@@ -8,6 +8,7 @@ import {
 import { type Access, type AccessMode, accessModes } from '../volume/capability.ts';
 import { type HoldfastError, InvalidArgument } from '../volume/errors.ts';
 import type { VolumeSource } from '../volume/record.ts';
+import { Secrets } from '../volume/secrets.ts';
 import type { CapacityRange } from '../volume/size.ts';
 import { checkSegments } from './capacity/topology.ts';
 import { requireSnapshotId, requireVolumeId } from './find.ts';
@@ -39,6 +40,7 @@ export interface VolumeRequest {
   readonly mutableParameters: Readonly<Record<string, string>> | undefined;
   readonly source: VolumeSource | undefined;
   readonly topology: TopologyRequirement | undefined;
+  readonly secrets: Secrets;
 }
 
 /** @throws InvalidArgument, NotFound for a source whose id cannot be one */
@@ -58,6 +60,7 @@ export function parseVolumeRequest(request: wire.CreateVolumeRequest): VolumeReq
     mutableParameters: Object.keys(mutableParameters).length === 0 ? undefined : sortedParameters(mutableParameters),
     source: parseSource(request.volume_content_source),
     topology,
+    secrets: new Secrets(request.secrets),
   };
 }
 

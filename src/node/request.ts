@@ -4,6 +4,7 @@ import { excess, isReaderOnly, type VolumeCapability } from '../volume/capabilit
 import { FailedPrecondition, InvalidArgument, NotFound } from '../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
+import { Secrets } from '../volume/secrets.ts';
 import { type MountOptions, parseMountFlags } from './mount/mount-options.ts';
 import { parseTargetPath, type TargetPath } from './path/target.ts';
 
@@ -19,6 +20,7 @@ export interface StageRequest {
   readonly volumeId: VolumeId;
   readonly staging: TargetPath;
   readonly demand: Demand;
+  readonly secrets: Secrets;
 }
 
 export interface PublishRequest {
@@ -36,7 +38,7 @@ export function parseStageRequest(request: wire.NodeStageVolumeRequest, roots: r
   const demand = parseDemand(request.volume_capability);
   const volumeId = requireVolumeId(request.volume_id);
   checkVolumeContext(request.volume_context);
-  return { volumeId, staging, demand };
+  return { volumeId, staging, demand, secrets: new Secrets(request.secrets) };
 }
 
 /** @throws InvalidArgument, NotFound, FailedPrecondition (A04) */

@@ -1,15 +1,11 @@
 import { InternalError } from '../volume/errors.ts';
 import type { VolumeId } from '../volume/id.ts';
-import type { Attached, Attachment, Pool } from './pool.ts';
+import type { Attached, Attachment, AttachOptions, Pool } from './pool.ts';
 
 export type DeviceAttachment = Extract<Attachment, { kind: 'device' }>;
 
 /** Attaches a volume that holds a filesystem, or that is a raw block volume: both have a device. */
-export async function attachDevice(
-  pool: Pool,
-  id: VolumeId,
-  options: { readonly persistent: boolean },
-): Promise<DeviceAttachment> {
+export async function attachDevice(pool: Pool, id: VolumeId, options: AttachOptions): Promise<DeviceAttachment> {
   const attachment = await pool.attach(id, options);
   if (attachment.kind === 'device') return attachment;
   await attachment.release();

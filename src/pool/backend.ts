@@ -1,3 +1,4 @@
+import type { Descriptor } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Place } from '../kernel/file/fiemap.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
@@ -5,11 +6,13 @@ import type { VolumeContent } from '../volume/capability.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Provisioning, VolumeRecord } from '../volume/record.ts';
+import type { Secrets } from '../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Deletion, TrashContents, TrashEntry, TrashRef } from './catalog/trash-entry.ts';
 import type {
   Attached,
   Attachment,
+  AttachOptions,
   ChangedRangesRequest,
   Condition,
   QuotaUsage,
@@ -118,6 +121,8 @@ export interface Draft {
 export interface NewData extends Pick<VolumeRecord, 'blockSizeBytes' | 'content' | 'provisioning' | 'sizeBytes'> {
   /** Checked against the list of harmless ones. */
   readonly mkfsArguments: readonly string[];
+  /** For a layer that encrypts. */
+  readonly secrets?: Secrets | undefined;
 }
 
 export interface VolumeDraft extends Draft {
@@ -169,6 +174,10 @@ export interface Provisioner {
   isMarked(ref: TrashRef): Promise<boolean>;
   /** Gone is fine. */
   destroy(ref: TrashRef, how: Destruction): Promise<void>;
+  /** Opens data in the trash to be written over; undefined: it is gone. For kinds with devices. */
+  openInTrash?(ref: TrashRef): Promise<Descriptor | undefined>;
+  /** Of a layer that encrypts: from then on nobody can read it, whatever becomes of its blocks. Gone is fine. */
+  shred?(ref: TrashRef): Promise<void>;
   /** It may take hours, as a disk is wiped: nothing else waits for it, and it takes care itself of how many run at a time. */
   readonly destroysSlowly?: boolean;
 }
@@ -209,7 +218,7 @@ export interface Snapshotter {
 
 export interface Attacher {
   /** @throws DataLoss */
-  attach(record: VolumeRecord, options: { readonly persistent: boolean }): Promise<Attachment>;
+  attach(record: VolumeRecord, options: AttachOptions): Promise<Attachment>;
   /** Its devices; a directory or something mountable is attached for as long as it is mounted. */
   attached(id: VolumeId): Promise<Attached[]>;
   /** What keeps the volume in use: what is about to go gets a moment. */
@@ -297,6 +306,11 @@ export interface Extras {
     | ((request: ChangedRangesRequest, find: (id: SnapshotId) => SnapshotRecord) => AsyncIterable<ByteRange>)
     | undefined;
   readonly thickness?: Thickness | undefined;
+  /**
+   * Has an encrypted volume open with the key that the secrets have, and no longer with the one that they say it had.
+   * @returns the name of the key that opens it now; undefined: they say nothing of an earlier key
+   */
+  readonly changeKey?: ((record: VolumeRecord, secrets: Secrets) => Promise<string | undefined>) | undefined;
   readonly repairer?: Repairer | undefined;
   /** What is being wiped of what was deleted, or waits for it. */
   readonly wipes?: (() => readonly WipeProgress[]) | undefined;
@@ -355,13 +369,15 @@ export interface Thickness {
 
 /** Repairs a filesystem on a clone. */
 export interface Repairer {
-  draft(record: VolumeRecord, fsType: FilesystemType): RepairDraft;
+  draft(record: VolumeRecord, fsType: FilesystemType, secrets: Secrets | undefined): RepairDraft;
   /** What an operator can do where no clone can be made. */
   adviceWithoutClone(record: VolumeRecord, fsType: FilesystemType): string;
 }
 
 export interface RepairDraft {
   clone(): Promise<void>;
+  /** Shows the clone as a device for the time of `work`, for a layer whose filesystems lie in it. */
+  withDevice?<T>(work: (devicePath: string) => Promise<T>): Promise<T>;
   /** @throws DataLoss if it cannot be repaired */
   fix(): Promise<void>;
   /** Puts a clone of what is damaged into the trash, as a volume of its own. */

@@ -1,5 +1,7 @@
+import { encryptedByName } from './layers/luks/by-name.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
+import type { Backend } from './backend.ts';
 import type { Claim, Configured, LookRequest, OpenContext, PoolKind } from './kind.ts';
 import type { DirectoryOptions } from './kinds/directory/config.ts';
 import { directoryKind } from './kinds/directory/kind.ts';
@@ -55,13 +57,18 @@ export function claimsOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDire
 /** Opens the pool and reconciles it with what a crash or a reboot left. */
 export async function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, context: OpenContext): Promise<Pool> {
   const { openOver } = await import('./open.ts');
+  const { luksLayer } = await import('./layers/luks/luks-layer.ts');
   const { path } = placeOf(pool, context.dataDirectory);
-  return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path });
+  const { keyFile, name: poolName } = pool;
+  const { dataDirectory } = context;
+  const layers = [(inner: Backend) => luksLayer(inner, { dataDirectory, keyFile, poolName })];
+  return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path, layers });
 }
 
 /** The volume that something seems to be of, by the names alone that the kernel has for it, whichever kind its pool is of. */
 export function volumeByName(seen: Seen): SeenVolume | undefined {
-  return kindNames.map((kind) => kinds[kind].volumeByName(seen)).find((volume) => volume !== undefined);
+  const named = kindNames.map((kind) => kinds[kind].volumeByName(seen)).find((volume) => volume !== undefined);
+  return named ?? encryptedByName(seen);
 }
 
 /** Where the configuration alone says that the pool is: no disk is asked. */

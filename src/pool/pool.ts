@@ -4,9 +4,11 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { Mount } from '../kernel/mount/mount-table.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
+import type { EncryptionType } from '../volume/encryption.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Ephemeral, Provisioning, Publication, VolumeRecord, VolumeSource } from '../volume/record.ts';
+import type { Secrets } from '../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Trimming } from '../volume/trimming.ts';
 
@@ -25,6 +27,8 @@ export interface Traits {
   /** What it can tell of snapshots without reading them. allocated: what holds data. delta: also what changed. */
   readonly changedBlocks: 'allocated' | 'delta' | 'none';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };
+  /** How its volumes can be encrypted; unset: not at all. */
+  readonly encryption?: readonly EncryptionType[];
   /** What becomes of a device when its volume is unmounted. automatic: it goes with its last user. explicit: `detach`. */
   readonly detaching: 'automatic' | 'explicit';
 }
@@ -45,6 +49,18 @@ export interface VolumeSpec {
   readonly undeleteSeconds?: number | undefined;
   /** Such a volume is removed when the pool is opened and nothing on this node uses it. */
   readonly ephemeral?: Ephemeral | undefined;
+  /** Of a volume that is made from another one: as that is, whatever this says. */
+  readonly encryption?: EncryptionType | undefined;
+  /** What it is encrypted with. Never kept. */
+  readonly secrets?: Secrets | undefined;
+}
+
+/** How a volume is to be made reachable. */
+export interface AttachOptions {
+  /** It stays so until `detach`; otherwise until its last user goes. */
+  readonly persistent: boolean;
+  /** What an encrypted volume is opened with. */
+  readonly secrets?: Secrets | undefined;
 }
 
 /** A volume to be made of what lies at a path already; every field is checked. */
@@ -316,13 +332,13 @@ export interface Pool {
    * then takes the volume's place, while the original is kept in the trash under a name of its own.
    * @throws DataLoss if it cannot be repaired, or not cloned in this pool: then nothing has changed
    */
-  repair(id: VolumeId, fsType: FilesystemType): Promise<void>;
+  repair(id: VolumeId, fsType: FilesystemType, secrets?: Secrets): Promise<void>;
 
   /**
    * Makes the volume reachable on this node; in the same way again if it already is.
    * `persistent`: it stays so until `detach`; otherwise until its last user goes, or until `detach` (`Traits.detaching`).
    */
-  attach(id: VolumeId, options: { readonly persistent: boolean }): Promise<Attachment>;
+  attach(id: VolumeId, options: AttachOptions): Promise<Attachment>;
   /** How the volume is reachable on this node now. */
   attached(id: VolumeId): Promise<Attached[]>;
   /** The same, with what keeps it in use where this process does not see it: in another mount namespace. Takes longer. */

@@ -1,5 +1,5 @@
 import type { ReadValue, SectionReader } from '../settings/section.ts';
-import { duration, number, oneOf, size } from '../settings/values.ts';
+import { absolutePath, duration, number, oneOf, section as sectionOf, size } from '../settings/values.ts';
 import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
 import { type Trimming, trimmings } from '../volume/trimming.ts';
 
@@ -16,6 +16,8 @@ export interface PoolSettings {
   readonly trimming: Trimming;
   /** A disk that has not answered for so long is sick, and its pool goes into quarantine. */
   readonly sickAfterMs: number;
+  /** A key for encrypted volumes of classes without a secret; undefined: there is none. */
+  readonly keyFile: string | undefined;
 }
 
 /** Below that it is a number whose unit was forgotten. */
@@ -32,6 +34,7 @@ interface CommonValues {
   readonly undelete: number;
   readonly trim: Trimming;
   readonly sickAfter: number;
+  readonly encryption: { readonly keyFile: string };
 }
 
 export type CommonKey = keyof CommonValues;
@@ -44,6 +47,7 @@ const readers: { readonly [Key in CommonKey]: ReadValue<CommonValues[Key]> } = {
   // Helm, and all else that reads YAML 1.1, makes false of a plain off.
   trim: (value) => oneOf(trimmings)(value === false ? 'off' : value),
   sickAfter: duration({ minimumSeconds: 1, maximumSeconds: 3600 }),
+  encryption: sectionOf({ keyFile: absolutePath }),
 };
 
 /** @param keys those that the pool's kind has */
@@ -58,5 +62,6 @@ export function readSettings(name: string, section: SectionReader, keys: readonl
     undeleteSeconds: read('undelete') ?? 0,
     trimming: read('trim') ?? 'weekly',
     sickAfterMs: (read('sickAfter') ?? defaultSickAfterSeconds) * 1000,
+    keyFile: read('encryption')?.keyFile,
   };
 }

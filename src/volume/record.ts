@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type AccessMode, accessModes, type VolumeContent } from './capability.ts';
+import { type Encryption, storedEncryption } from './encryption.ts';
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
 import {
   parseStored,
@@ -46,6 +47,8 @@ export interface VolumeRecord {
   readonly repair?: Repair;
   /** Set if it was no volume before: its data lay somewhere already. */
   readonly adopted?: Adopted;
+  /** Unset: it is not encrypted. */
+  readonly encryption?: Encryption;
 }
 
 /** Where a volume's data comes from that was not made by this driver. */
@@ -108,6 +111,7 @@ const storedRecord = z.strictObject({
   ephemeral: z.strictObject({ handle: z.string(), digest: z.string() }).optional(),
   repair: z.strictObject({ at: z.iso.datetime(), originalId: z.string() }).optional(),
   adopted: z.strictObject({ path: z.string() }).optional(),
+  encryption: storedEncryption.optional(),
 });
 
 export function serializeRecord(record: VolumeRecord): string {
@@ -120,6 +124,7 @@ export function parseRecord(text: string, where: string): VolumeRecord {
   const {
     format: _format,
     adopted,
+    encryption,
     ephemeral,
     source,
     mutableParameters,
@@ -141,6 +146,7 @@ export function parseRecord(text: string, where: string): VolumeRecord {
     ...(ephemeral === undefined ? {} : { ephemeral }),
     ...(repair === undefined ? {} : { repair: parseRepair(repair, where) }),
     ...(adopted === undefined ? {} : { adopted }),
+    ...(encryption === undefined ? {} : { encryption }),
   };
 }
 

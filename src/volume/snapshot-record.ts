@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { VolumeContent } from './capability.ts';
+import { type Encryption, storedEncryption } from './encryption.ts';
 import { type GroupId, parseGroupId, parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from './id.ts';
 import { parseStored, storedBytes, storedContent, storedParameters, unreadable } from './stored-json.ts';
 
@@ -17,6 +18,8 @@ export interface SnapshotRecord {
   readonly createdAt: string;
   /** Set for a member of a group: it exists if, and only if, its group exists. */
   readonly groupId?: GroupId;
+  /** As the source's at the cut: it opens with the key of that time. */
+  readonly encryption?: Encryption;
 }
 
 /** A pool's durable record of snapshots that were taken together. */
@@ -42,6 +45,7 @@ const storedSnapshot = z.strictObject({
   parameters: storedParameters,
   createdAt: z.iso.datetime(),
   groupId: z.string().optional(),
+  encryption: storedEncryption.optional(),
 });
 
 const storedGroup = z.strictObject({
@@ -59,11 +63,17 @@ export function serializeSnapshot(record: SnapshotRecord): string {
 
 /** @throws DataLoss if the text is not a whole record of a format that we know */
 export function parseSnapshot(text: string, where: string): SnapshotRecord {
-  const { format: _format, groupId: groupText, ...fields } = parseStored(storedSnapshot, text, where);
+  const { format: _format, encryption, groupId: groupText, ...fields } = parseStored(storedSnapshot, text, where);
   const id = parseSnapshotId(fields.id);
   const sourceId = parseVolumeId(fields.sourceId);
   if (id === undefined || sourceId === undefined) throw unreadable(where, 'an id has the wrong shape');
-  const record = { ...fields, id, sourceId, sizeBytes: BigInt(fields.sizeBytes) };
+  const record = {
+    ...fields,
+    id,
+    sourceId,
+    sizeBytes: BigInt(fields.sizeBytes),
+    ...(encryption === undefined ? {} : { encryption }),
+  };
   if (groupText === undefined) return record;
   const groupId = parseGroupId(groupText);
   if (groupId === undefined) throw unreadable(where, "its group's id has the wrong shape");

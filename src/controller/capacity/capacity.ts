@@ -2,8 +2,9 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { PoolQuarantined } from '../../pool/quarantine.ts';
+import { newEncryption } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
-import { granularityBytes, maximumVolumeBytes, smaller } from '../../volume/size.ts';
+import { granularityBytes, larger, maximumVolumeBytes, smaller } from '../../volume/size.ts';
 import type { ControllerContext } from '../context.ts';
 import { parseDemand } from '../request.ts';
 import { parsePlacement, type VolumeParameters } from '../volumes/parameters.ts';
@@ -41,13 +42,15 @@ export async function capacityFor(
 
 async function capacityIn(
   pool: Pool,
-  { provisioning }: Pick<VolumeParameters, 'provisioning'>,
+  { encryption, provisioning }: Pick<VolumeParameters, 'encryption' | 'provisioning'>,
   capabilities: readonly wire.VolumeCapability[],
 ): Promise<Draft<wire.GetCapacityResponse>> {
   const minimum = smallestVolume(pool, capabilities);
   if (!pool.traits.provisioning.includes(provisioning)) return nothing;
   const { availableBytes, thickAvailableBytes } = await pool.capacity();
-  const available = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
+  const free = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
+  // Encryption takes its own beside what the volume has.
+  const available = encryption === undefined ? free : larger(0n, free - BigInt(newEncryption(encryption).headerBytes));
   const maximum = smaller(available - (available % granularityBytes), maximumVolumeBytes);
   if (maximum < minimum) return nothing;
   return {

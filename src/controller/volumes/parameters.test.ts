@@ -9,16 +9,24 @@ describe('parameters', () => {
       poolName: undefined,
       provisioning: 'thin',
       mkfsOptions: '',
+      encryption: undefined,
       undeleteSeconds: undefined,
     });
   });
 
-  test('all four are taken as they are', () => {
-    const parameters = { pool: 'fast', provisioning: 'thick', mkfsOptions: '-m 1', undelete: '24h' };
+  test('all five are taken as they are', () => {
+    const parameters = {
+      encryption: 'luks2',
+      pool: 'fast',
+      provisioning: 'thick',
+      mkfsOptions: '-m 1',
+      undelete: '24h',
+    };
     assert.deepEqual(parseParameters(parameters), {
       poolName: 'fast',
       provisioning: 'thick',
       mkfsOptions: '-m 1',
+      encryption: 'luks2',
       undeleteSeconds: 86_400,
     });
   });
@@ -37,7 +45,7 @@ describe('parameters', () => {
       const parameters: Record<string, string> = Object.fromEntries([[key, 'x']]);
       assert.throws(() => parseParameters(parameters), {
         name: InvalidArgument.name,
-        message: `Unknown parameter ${JSON.stringify(key)}; known are mkfsOptions, pool, provisioning, undelete${hint}.`,
+        message: `Unknown parameter ${JSON.stringify(key)}; known are encryption, mkfsOptions, pool, provisioning, undelete${hint}.`,
       });
     });
   }

@@ -1,6 +1,7 @@
 import type { VolumeChanges } from '../../pool/pool.ts';
 import { didYouMean } from '../../settings/nearest.ts';
 import { parseDuration } from '../../volume/duration.ts';
+import { type EncryptionType, encryptionTypes } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { type Provisioning, provisionings } from '../../volume/record.ts';
 
@@ -18,10 +19,12 @@ export interface VolumeParameters extends MutableParameters {
   readonly poolName: string | undefined;
   /** Not parsed yet: what is allowed depends on the filesystem. */
   readonly mkfsOptions: string;
+  /** undefined: none. */
+  readonly encryption: EncryptionType | undefined;
 }
 
 const mutableKeys = ['provisioning', 'undelete'] as const;
-const knownKeys = ['mkfsOptions', 'pool', ...mutableKeys] as const;
+const knownKeys = ['encryption', 'mkfsOptions', 'pool', ...mutableKeys] as const;
 
 /** Kubernetes' sidecars add keys with this prefix (the claim's name, say): kept in the record, never acted upon. */
 const kubernetesPrefix = 'csi.storage.k8s.io/';
@@ -32,6 +35,7 @@ export function parseParameters(parameters: Parameters): VolumeParameters {
   return {
     poolName: parameters['pool'],
     mkfsOptions: parameters['mkfsOptions'] ?? '',
+    encryption: parseEncryption(parameters['encryption']),
     ...parseMutable(parameters),
   };
 }
@@ -41,8 +45,14 @@ export function parseParameters(parameters: Parameters): VolumeParameters {
  * it is wrong on every node. Without an answer the scheduler would find no room for it anywhere, and nobody would read why
  * pods wait; CreateVolume says it in an event of the claim.
  */
-export function parsePlacement(parameters: Parameters): Pick<VolumeParameters, 'poolName' | 'provisioning'> {
-  return { poolName: parameters['pool'], provisioning: knownProvisioning(parameters['provisioning']) ?? 'thin' };
+export function parsePlacement(
+  parameters: Parameters,
+): Pick<VolumeParameters, 'encryption' | 'poolName' | 'provisioning'> {
+  return {
+    poolName: parameters['pool'],
+    provisioning: knownProvisioning(parameters['provisioning']) ?? 'thin',
+    encryption: encryptionTypes.find((type) => type === parameters['encryption']),
+  };
 }
 
 /** What the mutable ones among these parameters ask for; the others are not looked at. @throws InvalidArgument */
@@ -103,6 +113,15 @@ function parseProvisioning(text: string | undefined): Provisioning | undefined {
     );
   }
   return provisioning;
+}
+
+export function parseEncryption(text: string | undefined): EncryptionType | undefined {
+  if (text === undefined || text === 'none') return undefined;
+  const type = encryptionTypes.find((known) => known === text);
+  if (type !== undefined) return type;
+  throw new InvalidArgument(
+    `Parameter encryption is ${JSON.stringify(text)}; it can be ${encryptionTypes.join(', ')} or none.`,
+  );
 }
 
 function knownProvisioning(text: string | undefined): Provisioning | undefined {

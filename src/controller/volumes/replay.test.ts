@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { snapshotIdFor, volumeIdFor } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
+import { Secrets } from '../../volume/secrets.ts';
 import type { VolumeRequest } from '../request.ts';
 import { parseParameters } from './parameters.ts';
 import { differences } from './replay.ts';
@@ -31,6 +32,7 @@ const request: VolumeRequest = {
   mutableParameters: undefined,
   source: undefined,
   topology: undefined,
+  secrets: new Secrets({}),
 };
 
 const found = (changes: Partial<VolumeRequest>, volume: VolumeRecord = record) =>

@@ -33,11 +33,18 @@ export function differences({ record, poolName }: Existing, request: VolumeReque
     !isEither(parameters.undeleteSeconds, atFirst.undeleteSeconds, record.undeleteSeconds) &&
       `its undelete is ${record.undeleteSeconds === undefined ? "its pool's" : formatDuration(record.undeleteSeconds)}`,
     mkfsOptionsOf(record) !== parameters.mkfsOptions && `its mkfsOptions are '${mkfsOptionsOf(record)}'`,
+    !isEncryptedAsAsked(record, request) && `its encryption is ${record.encryption?.type ?? 'none'}`,
     describeSource(request.source) !== describeSource(record.source) &&
       `it was made from ${describeSource(record.source)}`,
     !allowsHere(request.topology, here) && 'it is on this node, which accessibility_requirements exclude',
   ];
   return found.filter((difference) => typeof difference === 'string');
+}
+
+/** What was made from another volume is encrypted as that is, also if nobody asks for it. */
+function isEncryptedAsAsked({ encryption, source }: VolumeRecord, { parameters }: VolumeRequest): boolean {
+  if (parameters.encryption === encryption?.type) return true;
+  return source !== undefined && parameters.encryption === undefined;
 }
 
 function describeSource(source: VolumeSource | undefined): string {

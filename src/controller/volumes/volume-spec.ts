@@ -1,6 +1,7 @@
 import { parseMkfsOptions } from '../../command/mkfs-options.ts';
 import type { Pool, VolumeSpec } from '../../pool/pool.ts';
 import { mismatch, type VolumeContent } from '../../volume/capability.ts';
+import type { EncryptionType } from '../../volume/encryption.ts';
 import { type HoldfastError, InvalidArgument, OutOfRange } from '../../volume/errors.ts';
 import { filesystemTraits } from '../../volume/filesystem.ts';
 import type { VolumeId } from '../../volume/id.ts';
@@ -31,7 +32,25 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
     parameters: request.allParameters,
     mutableParameters: request.mutableParameters,
     undeleteSeconds: parameters.undeleteSeconds,
+    encryption: encryptionIn(pool, parameters.encryption, from),
+    secrets: request.secrets,
   };
+}
+
+/** @throws InvalidArgument: what is copied stays as it is, in the clear or not */
+function encryptionIn(
+  pool: Pool,
+  asked: EncryptionType | undefined,
+  from: SourceRecord | undefined,
+): EncryptionType | undefined {
+  if (asked !== undefined && !pool.traits.encryption?.includes(asked)) {
+    throw new InvalidArgument(`Pool ${pool.name} has no volumes with encryption ${asked}.`);
+  }
+  if (from === undefined || asked === from.encryption?.type) return asked;
+  if (asked === undefined) return from.encryption?.type;
+  throw new InvalidArgument(
+    `A volume with encryption ${asked} cannot be made from ${from.id}, which is not encrypted: make a new one and copy its files.`,
+  );
 }
 
 /** What a volume in this pool will hold to meet the demand. `onUnsupported` makes the error if none can. */

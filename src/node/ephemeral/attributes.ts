@@ -1,5 +1,6 @@
 import { type GitSource, parseGitSource } from '../../command/git-source.ts';
 import { didYouMean } from '../../settings/nearest.ts';
+import { type EncryptionType, encryptionTypes } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { type FilesystemType, filesystemTypes, parseFilesystemType } from '../../volume/filesystem.ts';
 import { defaultVolumeBytes, parseQuantity } from '../../volume/size.ts';
@@ -13,9 +14,18 @@ export interface EphemeralAttributes {
   /** undefined: the default pool. */
   readonly poolName: string | undefined;
   readonly source: GitSource | undefined;
+  readonly encryption: EncryptionType | undefined;
 }
 
-const knownKeys: readonly string[] = ['size', 'fsType', 'pool', 'gitRepository', 'gitRevision', 'gitDirectory'];
+const knownKeys: readonly string[] = [
+  'size',
+  'fsType',
+  'pool',
+  'encryption',
+  'gitRepository',
+  'gitRevision',
+  'gitDirectory',
+];
 
 const kubernetesPrefix = 'csi.storage.k8s.io/';
 const ephemeralKey = `${kubernetesPrefix}ephemeral`;
@@ -42,6 +52,7 @@ export function parseEphemeralAttributes(context: VolumeContext): EphemeralAttri
     sizeBytes: parseSize(context['size']),
     fsType: parseFsType(context['fsType']),
     poolName: context['pool'],
+    encryption: parseEncryption(context['encryption']),
     source: parseGitSource({ gitDirectory, gitRepository, gitRevision }),
   };
 }
@@ -67,6 +78,15 @@ function parseSize(text: string | undefined): bigint {
   }
   if (bytes === 0n) throw new InvalidArgument('Volume attribute size must be more than nothing.');
   return bytes;
+}
+
+function parseEncryption(text: string | undefined): EncryptionType | undefined {
+  if (text === undefined || text === 'none') return undefined;
+  const type = encryptionTypes.find((known) => known === text);
+  if (type !== undefined) return type;
+  throw new InvalidArgument(
+    `Volume attribute encryption is ${JSON.stringify(text)}; it can be ${encryptionTypes.join(', ')} or none.`,
+  );
 }
 
 function parseFsType(text: string | undefined): FilesystemType | undefined {

@@ -35,7 +35,7 @@ const rootMode = 0o777;
 export async function makeAt(queue: DiskQueue, pool: Pool, spec: VolumeSpec, making: Making): Promise<void> {
   await pool.create(spec);
   try {
-    const attachment = await attachDevice(pool, spec.id, { persistent: false });
+    const attachment = await attachDevice(pool, spec.id, { persistent: false, secrets: spec.secrets });
     try {
       await fill(spec, attachment.devicePath, making);
       await using mount = await step('ephemeral/prepare', () => prepare(pool, spec, attachment, making));

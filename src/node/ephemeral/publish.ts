@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import type { Pool, VolumeSpec } from '../../pool/pool.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { filesystemTraits } from '../../volume/filesystem.ts';
+import { Secrets } from '../../volume/secrets.ts';
 import { chooseSize } from '../../volume/size.ts';
 import type { NodeContext } from '../context.ts';
 import { completeAttributes } from '../mount/mount-options.ts';
@@ -62,6 +64,9 @@ function specFor(request: EphemeralRequest, pool: Pool, notes: Notes): VolumeSpe
   if (!filesystems.includes(fsType)) {
     throw new InvalidArgument(`Pool ${pool.name} has no ${fsType}, only ${filesystems.join(', ')}.`);
   }
+  if (attributes.encryption !== undefined && !pool.traits.encryption?.includes(attributes.encryption)) {
+    throw new InvalidArgument(`Pool ${pool.name} has no volumes with encryption ${attributes.encryption}.`);
+  }
   const content = { type: 'mount', fsType } as const;
   const requiredBytes = attributes.sizeBytes;
   return {
@@ -76,5 +81,8 @@ function specFor(request: EphemeralRequest, pool: Pool, notes: Notes): VolumeSpe
     // Gone is gone, whatever the pool does for volumes with a life of their own.
     undeleteSeconds: 0,
     ephemeral: { handle, digest: notes.digest(capability, content) },
+    encryption: attributes.encryption,
+    // Nobody opens it a second time, so nobody need know its key.
+    secrets: new Secrets({ key: randomBytes(32).toString('base64') }),
   };
 }

@@ -15,6 +15,7 @@ import type { AttachedDevice, Pool } from '../../pool/pool.ts';
 import { DataLoss, type HoldfastError, InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
 import { detachUnmounted } from '../detach.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
@@ -28,6 +29,7 @@ export interface VolumeMount {
   readonly attributes: WantedAttributes;
   readonly parameters: readonly FilesystemParameter[];
   readonly target: Descriptor;
+  readonly secrets: Secrets;
   /** What must be done before anything is mounted; the volume is attached meanwhile. */
   readonly beforehand: () => Promise<void>;
   /** It was last mounted with others: if it is mounted still, it keeps those, whatever this mount asks for. */
@@ -50,7 +52,7 @@ export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<Mount
     return await tryToMount(pool, mount);
   } catch (error) {
     if (!(error instanceof DamagedFilesystem)) throw error;
-    await pool.repair(mount.volumeId, mount.fsType);
+    await pool.repair(mount.volumeId, mount.fsType, mount.secrets);
     return await tryToMount(pool, { ...mount, beforehand: async () => undefined });
   }
 }
@@ -60,10 +62,10 @@ class DamagedFilesystem extends DataLoss {}
 
 /** @throws DamagedFilesystem */
 async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
-  const { beforehand, fsType, volumeId } = mount;
+  const { beforehand, fsType, secrets, volumeId } = mount;
   const { queue } = pool;
   const [attached, prepared] = await Promise.allSettled([
-    attachDevice(pool, volumeId, { persistent: false }),
+    attachDevice(pool, volumeId, { persistent: false, secrets }),
     beforehand(),
   ]);
   if (attached.status === 'rejected') throw attached.reason;

@@ -7,6 +7,7 @@ import { attachDevice } from '../../pool/attached-device.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { Aborted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import type { Secrets } from '../../volume/secrets.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import { detachUnseen } from '../detach.ts';
@@ -21,6 +22,7 @@ export async function openDeviceNode(queue: DiskQueue, devicePath: string): Prom
 /** A block volume that is to be staged. */
 export interface DeviceStaging {
   readonly volumeId: VolumeId;
+  readonly secrets: Secrets;
   readonly place: Place;
   /** What is there: an empty file of an earlier try, or a device. */
   readonly handle: PathHandle | undefined;
@@ -30,10 +32,10 @@ export interface DeviceStaging {
 
 /** Attaches the volume and shows its device at the place. */
 export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceStaging): Promise<void> {
-  const { isStale, handle, place, volumeId } = staging;
+  const { isStale, handle, place, secrets, volumeId } = staging;
   handle?.[Symbol.dispose]();
   if (isStale) await step('unstage/unmount', () => unmountAt(queue, place.parent, place.name));
-  const attachment = await attachDevice(pool, volumeId, { persistent: true });
+  const attachment = await attachDevice(pool, volumeId, { persistent: true, secrets });
   try {
     await step('stage/device', async () => {
       if (handle === undefined) await makeFileAt(queue, place.parent, place.name, 0o600);

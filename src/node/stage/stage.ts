@@ -20,7 +20,7 @@ import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from 
  * @returns why the filesystem is still smaller than its volume; undefined: it is not
  */
 export async function stageVolume(context: NodeContext, request: StageRequest): Promise<string | undefined> {
-  const { demand, staging, volumeId } = request;
+  const { demand, secrets, staging, volumeId } = request;
   const { pool, record } = await context.pools.require(volumeId);
   requireFit(record, demand);
   requireAttached(context, record);
@@ -55,7 +55,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   if (content.type === 'block') {
     if (plan === 'nothing') return undefined;
     await write();
-    const device = { volumeId, place, handle, isStale: plan === 'restore' };
+    const device = { volumeId, secrets, place, handle, isStale: plan === 'restore' };
     await stageDevice(context.queue, pool, device).catch(withdrawNote);
     return undefined;
   }
@@ -77,7 +77,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   // Before anything is mounted: a mount beside an older call's note would look like that call's work.
   const beforehand = () => write(hasNewParameters ? earlierOptions : options);
   // Awaited here: the place and the handle are held open until then.
-  const { notGrown } = await mountVolume(pool, { ...demanded, fsType, beforehand, hasNewParameters }).catch(
+  const { notGrown } = await mountVolume(pool, { ...demanded, secrets, fsType, beforehand, hasNewParameters }).catch(
     withdrawNote,
   );
   if (hasNewParameters) await write(options);

@@ -4,6 +4,7 @@ import { FailedPrecondition, HoldfastError, NotFound } from '../../volume/errors
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { Publication, VolumeRecord, VolumeSource } from '../../volume/record.ts';
+import type { Secrets } from '../../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { Trimming } from '../../volume/trimming.ts';
 import type { Backend } from '../backend.ts';
@@ -11,6 +12,7 @@ import type {
   AdoptionSpec,
   Attached,
   Attachment,
+  AttachOptions,
   ChangedRangesRequest,
   Condition,
   GroupSpec,
@@ -198,14 +200,14 @@ export class Catalog implements Pool {
     await this.#snapshots.removeGroup(id);
   }
 
-  async repair(id: VolumeId, fsType: FilesystemType): Promise<void> {
+  async repair(id: VolumeId, fsType: FilesystemType, secrets?: Secrets): Promise<void> {
     await this.#parts.unsettled.settle(id);
-    return this.#repair.repair(this.#volumes.require(id), fsType);
+    return this.#repair.repair(this.#volumes.require(id), fsType, secrets);
   }
 
-  async attach(id: VolumeId, options: { persistent: boolean }): Promise<Attachment> {
+  async attach(id: VolumeId, options: AttachOptions): Promise<Attachment> {
     await this.#parts.unsettled.settle(id);
-    const record = this.#volumes.require(id);
+    const record = await this.#volumes.withKeyOf(id, options.secrets);
     this.#parts.space.willWrite(id);
     return this.#backend.attacher.attach(record, options);
   }

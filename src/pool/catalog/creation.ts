@@ -1,6 +1,8 @@
+import { type Encryption, newEncryption, storedBytes } from '../../volume/encryption.ts';
 import { AlreadyExists, NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
+import type { Secrets } from '../../volume/secrets.ts';
 import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { Recorded, VolumeDraft } from '../backend.ts';
@@ -29,22 +31,26 @@ export class Creation {
     const { backend, index, name, space } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
     const cloned = source === undefined ? undefined : await this.#find(source);
-    const record = recordOf(spec, source, cloned?.from.record.blockSizeBytes ?? backend.blockSizeOf(spec));
+    const record = recordOf(spec, source, {
+      blockSizeBytes: cloned?.from.record.blockSizeBytes ?? backend.blockSizeOf(spec),
+      encryption: encryptionOf(spec, cloned),
+    });
     const isCopy = cloned !== undefined && backend.traits.snapshots === 'copy';
     if (isCopy && cloned.volumeId !== undefined) await refuseCopyInUse(this.#parts, cloned.volumeId);
     const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy });
     // What a try that was cut short has copied it need not ask for again.
     const copiedBytes = isCopy ? await draft.takenBytes() : 0n;
     using held = await space.hold({
-      newBytes: larger(0n, spec.sizeBytes - copiedBytes),
+      newBytes: larger(0n, storedBytes(record) - copiedBytes),
       provisioning: spec.provisioning,
       taken: async () => (await draft.takenBytes()) - copiedBytes,
       sourceIds: cloned?.volumeId !== undefined && backend.space.sharesBlocks ? [cloned.volumeId] : [],
     });
     try {
       await step('create/directory', () => draft.begin());
-      if (cloned === undefined) await draft.make(record, { ...record, mkfsArguments: spec.mkfsArguments });
-      else await this.#clone(cloned, draft, record, backend.space.sharesBlocks ? held : undefined);
+      const { mkfsArguments, secrets } = spec;
+      if (cloned === undefined) await draft.make(record, { ...record, mkfsArguments, secrets });
+      else await this.#clone(cloned, draft, { record, secrets }, backend.space.sharesBlocks ? held : undefined);
       await step('create/commit', () => draft.commit());
     } catch (error) {
       await this.#undo(draft);
@@ -64,7 +70,7 @@ export class Creation {
   async #clone(
     { from, volumeId }: CloneSource,
     draft: VolumeDraft,
-    record: VolumeRecord,
+    { record, secrets }: { readonly record: VolumeRecord; readonly secrets: Secrets | undefined },
     held: HeldSpace | undefined,
   ): Promise<void> {
     const { backend, freezer, index } = this.#parts;
@@ -76,7 +82,7 @@ export class Creation {
       work: (signal) =>
         step('create/clone', () => clone.complete({ isAtRest: target === undefined || isAtRest(target), signal })),
     });
-    await draft.complete(record, record);
+    await draft.complete(record, { ...record, secrets });
     await held?.confirm();
   }
 
@@ -92,7 +98,22 @@ export class Creation {
   }
 }
 
-function recordOf(spec: VolumeSpec, source: VolumeSource | undefined, blockSizeBytes: number): VolumeRecord {
+/** What is cloned is encrypted as its source is, and with the same key. */
+function encryptionOf({ encryption }: VolumeSpec, cloned: CloneSource | undefined): Encryption | undefined {
+  if (cloned !== undefined) return cloned.from.record.encryption;
+  return encryption === undefined ? undefined : newEncryption(encryption);
+}
+
+interface Fixed {
+  readonly blockSizeBytes: number;
+  readonly encryption: Encryption | undefined;
+}
+
+function recordOf(
+  spec: VolumeSpec,
+  source: VolumeSource | undefined,
+  { blockSizeBytes, encryption }: Fixed,
+): VolumeRecord {
   return {
     id: spec.id,
     name: spec.name,
@@ -107,5 +128,6 @@ function recordOf(spec: VolumeSpec, source: VolumeSource | undefined, blockSizeB
     ...(spec.mutableParameters === undefined ? {} : { mutableParameters: spec.mutableParameters }),
     ...(spec.undeleteSeconds === undefined ? {} : { undeleteSeconds: spec.undeleteSeconds }),
     ...(spec.ephemeral === undefined ? {} : { ephemeral: spec.ephemeral }),
+    ...(encryption === undefined ? {} : { encryption }),
   };
 }

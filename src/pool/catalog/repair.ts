@@ -2,6 +2,7 @@ import { DataLoss } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { volumeIdFor } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
+import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
 import type { RepairDraft } from '../backend.ts';
 import { refuseInUse } from './in-use.ts';
@@ -24,7 +25,7 @@ export class Repair {
    * of its own that can be brought back, and the clone takes its place.
    * @throws DataLoss if it cannot be repaired, or no clone is possible: then nothing has changed
    */
-  async repair(record: VolumeRecord, fsType: FilesystemType): Promise<void> {
+  async repair(record: VolumeRecord, fsType: FilesystemType, secrets?: Secrets): Promise<void> {
     const { backend, log, name, space, trash } = this.#parts;
     const { id } = record;
     await refuseInUse(backend.attacher, id);
@@ -37,7 +38,7 @@ export class Repair {
     }
     log.warn({ pool: name, volume_id: id, filesystem: fsType }, 'a filesystem is damaged: it is checked on a clone');
     using _space = await space.hold({ newBytes: 0n, sourceIds: [id] });
-    const draft = repairer.draft(record, fsType);
+    const draft = repairer.draft(record, fsType, secrets);
     try {
       await step('repair/clone', () => draft.clone());
       await step('repair/check', () => draft.fix());

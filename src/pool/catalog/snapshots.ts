@@ -166,6 +166,7 @@ export class Snapshots {
           parameters: spec.parameters,
           createdAt,
           ...(group === undefined ? {} : { groupId: group.id }),
+          ...(source.encryption === undefined ? {} : { encryption: source.encryption }),
         };
         await step('snapshot/record', () => draft.complete(record));
         return record;

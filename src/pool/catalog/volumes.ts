@@ -1,6 +1,8 @@
+import { storedBytes } from '../../volume/encryption.ts';
 import { NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Publication, VolumeRecord } from '../../volume/record.ts';
+import type { Secrets } from '../../volume/secrets.ts';
 import { granularityBytes, larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { Thickness } from '../backend.ts';
@@ -22,6 +24,20 @@ export class Volumes {
     const record = this.#parts.index.get(id);
     if (record === undefined) throw new NotFound(`There is no volume ${id} in pool ${this.#parts.name}.`);
     return record;
+  }
+
+  /** The volume, which opens with the key that these secrets have if they say that it had another one. */
+  async withKeyOf(id: VolumeId, secrets: Secrets | undefined): Promise<VolumeRecord> {
+    const { backend, index } = this.#parts;
+    const record = this.require(id);
+    const { changeKey } = backend.extras;
+    if (record.encryption === undefined || secrets === undefined || changeKey === undefined) return record;
+    const keyId = await changeKey(record, secrets);
+    if (keyId === undefined || keyId === record.encryption.keyId) return record;
+    const renamed = { ...record, encryption: { ...record.encryption, keyId } };
+    await step('rekey/record', () => this.#record(renamed));
+    index.put(renamed);
+    return renamed;
   }
 
   /** The data grows before the record says so; cut short in between, it is finished by the next start. */
@@ -55,7 +71,10 @@ export class Volumes {
     const finished: VolumeId[] = [];
     for (const record of [...index.all()]) {
       const { id } = record;
-      const presentBytes = (await backend.provisioner.sizeOf(id)) ?? 0n;
+      const presentBytes = larger(
+        0n,
+        ((await backend.provisioner.sizeOf(id)) ?? 0n) - (storedBytes(record) - record.sizeBytes),
+      );
       const sizeBytes = presentBytes - (presentBytes % granularityBytes);
       if (sizeBytes <= record.sizeBytes) continue;
       const grown = { ...record, sizeBytes };
@@ -107,11 +126,11 @@ export class Volumes {
   /** Its size was provisioned before; now it takes all of it, which must be there however much is provisioned. */
   async #makeThick(record: VolumeRecord, thickness: Thickness): Promise<void> {
     const { backend, space } = this.#parts;
-    const { id, sizeBytes } = record;
+    const { id } = record;
     const data = backend.space.dataOfVolume(id);
     const beforeBytes = await backend.space.allocatedBytes(data);
     const taken = async () => (await backend.space.allocatedBytes(data)) - beforeBytes;
-    using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, sizeBytes - beforeBytes), taken });
+    using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, storedBytes(record) - beforeBytes), taken });
     try {
       await step('modify/data', () => thickness.makeThick(record));
     } catch (error) {

@@ -1,3 +1,4 @@
+import { storedBytes } from '../../volume/encryption.ts';
 import { ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
@@ -75,7 +76,8 @@ export class SpaceLedger {
   async holdAgain(entry: TrashEntry): Promise<HeldSpace> {
     const { record } = entry;
     const use = await this.#observer.lookAt(entry);
-    return this.hold({ newBytes: record.sizeBytes - ownedBytes(record.sizeBytes, use) });
+    const wholeBytes = storedBytes(record);
+    return this.hold({ newBytes: wholeBytes - ownedBytes(wholeBytes, use) });
   }
 
   /** The volume's image is about to be shown by a device, or changed: from now on it is looked at for every figure. */

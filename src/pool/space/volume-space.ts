@@ -1,3 +1,4 @@
+import { storedBytes } from '../../volume/encryption.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { smaller } from '../../volume/size.ts';
@@ -118,9 +119,11 @@ export class VolumeSpace {
 
   /** A volume was made or changed, and has to be looked at. */
   put(
-    { id, sizeBytes, source }: Pick<VolumeRecord, 'id' | 'sizeBytes' | 'source'>,
-    sharing: Sharing = source === undefined ? 'nothing' : 'anything',
+    record: Pick<VolumeRecord, 'encryption' | 'id' | 'sizeBytes' | 'source'>,
+    sharing: Sharing = record.source === undefined ? 'nothing' : 'anything',
   ): void {
+    const { id } = record;
+    const sizeBytes = storedBytes(record);
     const before = this.#figures.get(id);
     this.unsee(id);
     if (before !== undefined) {

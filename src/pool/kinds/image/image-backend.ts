@@ -1,6 +1,8 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { DirectorySync } from '../../../kernel/file/file.ts';
+import { statusOf } from '../../../kernel/file/path.ts';
 import type { Backend, Extras, Snapshotter } from '../../backend.ts';
+import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
 import { writeHealthFile } from '../../location/health-file.ts';
 import type { OpenLocation } from '../../location/location.ts';
 import type { ReservedSpace } from '../../location/reserved-space.ts';
@@ -19,7 +21,6 @@ import { ImageRepairer } from './repairer.ts';
 import type { Templates } from './templates.ts';
 import { ImageThickness } from './thickness.ts';
 import { imageTraits } from './traits.ts';
-import { ImageTrimmer } from './trimmer.ts';
 
 const repairsAtOnce = 2;
 
@@ -75,7 +76,10 @@ export class ImageBackend implements Backend {
     this.provisioner = new ImageProvisioner(parts);
     this.snapshotter = { draft: (id) => new ImageSnapshotDraft(parts, id, cloning === 'copy') };
     this.space = new ImageSpace({ ...options, backingFile: options.location.backingFile });
-    const trimmer = new ImageTrimmer(parts);
+    const trimmer = new FilesystemTrimmer({
+      ...parts,
+      takenBytes: async (id) => (await statusOf(queue, layout.data(id))).allocatedBytes,
+    });
     this.extras = {
       trim: (record, how) => trimmer.trim(record, how),
       changedRanges: (request, find) => changedBlocks(parts, request, find),

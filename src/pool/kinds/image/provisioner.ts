@@ -1,5 +1,7 @@
+import { constants } from 'node:fs';
 import { rm, rmdir, truncate, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import { ignoreMissing, isErrno } from '../../../kernel/call/errno.ts';
 import { resizeFile } from '../../../kernel/file/file.ts';
 import { isOpenElsewhere } from '../../../kernel/file/lock.ts';
@@ -78,6 +80,10 @@ export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisi
       if (!isErrno(error, 'ENOTEMPTY', 'EEXIST', 'ENOTDIR')) throw error;
       await queue.run(() => rm(ref, { recursive: true, force: true }));
     }
+  }
+
+  async openInTrash(ref: TrashRef): Promise<Descriptor | undefined> {
+    return openFile(this.#parts.queue, join(ref, 'data'), constants.O_RDWR).catch(ignoreMissing);
   }
 
   /** Whether somebody reads the image: changed blocks are told to their end, also of a snapshot that is gone (SM14). */

@@ -1,6 +1,5 @@
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { checkBtrfs, repairExt4, repairXfs } from '../../../command/fsck.ts';
 import { CommandError } from '../../../command/run.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
@@ -11,15 +10,10 @@ import { serializeRecord, type VolumeRecord } from '../../../volume/record.ts';
 import type { RepairDraft, Repairer } from '../../backend.ts';
 import type { Deletion, TrashRef } from '../../catalog/trash-entry.ts';
 import { mountBriefly, withDevice } from '../../filesystem/brief-mount.ts';
+import { repairCommands, repairFilesystem } from '../../filesystem/repair.ts';
 import { writeNewFile } from '../../records/durable-file.ts';
 import { deletionFileName } from '../../records/trash-files.ts';
 import type { ImageParts } from './image-backend.ts';
-
-const commands: Readonly<Record<FilesystemType, string>> = {
-  ext4: 'e2fsck -f',
-  xfs: 'xfs_repair -f',
-  btrfs: 'btrfs check',
-};
 
 export class ImageRepairer implements Repairer {
   readonly #parts: ImageParts;
@@ -34,7 +28,7 @@ export class ImageRepairer implements Repairer {
 
   adviceWithoutClone({ id }: VolumeRecord, fsType: FilesystemType): string {
     const path = this.#parts.layout.data(id);
-    return `Copy ${path} if there is room for that, then: ${commands[fsType]} ${path}`;
+    return `Copy ${path} if there is room for that, then: ${repairCommands[fsType]} ${path}`;
   }
 }
 
@@ -62,6 +56,13 @@ class ImageRepairDraft implements RepairDraft {
     await reflink(queue, layout.data(this.#record.id), this.#path);
   }
 
+  async withDevice<T>(work: (devicePath: string) => Promise<T>): Promise<T> {
+    const { queue } = this.#parts;
+    const result = await withDevice(queue, { path: this.#path, blockSizeBytes: this.#record.blockSizeBytes }, work);
+    await syncFile(queue, this.#path);
+    return result;
+  }
+
   async fix(): Promise<void> {
     const { layout, programs, queue } = this.#parts;
     const { blockSizeBytes, id } = this.#record;
@@ -70,16 +71,13 @@ class ImageRepairDraft implements RepairDraft {
     const mount = () =>
       withDevice(queue, image, (device) => mountBriefly(queue, fsType, device, fsType === 'xfs' ? [['nouuid']] : []));
     try {
-      if (fsType === 'ext4') await programs.run(() => repairExt4(image.path));
-      else if (fsType === 'xfs') await programs.run(() => repairXfs(image.path, mount));
-      else await programs.run(() => checkBtrfs(image.path));
-      await mount();
+      await repairFilesystem(programs, { ...image, mount });
       await syncFile(queue, image.path);
     } catch (error) {
       if (!(error instanceof CommandError || error instanceof KernelError) || queue.closedFor !== undefined)
         throw error;
       throw new DataLoss(
-        `volume ${id}: its ${fsType} is damaged and could not be repaired on a clone (${error.message}). It is left as it is: try ${commands[fsType]} on a copy of ${layout.data(id)}, or restore a snapshot or backup.`,
+        `volume ${id}: its ${fsType} is damaged and could not be repaired on a clone (${error.message}). It is left as it is: try ${repairCommands[fsType]} on a copy of ${layout.data(id)}, or restore a snapshot or backup.`,
       );
     }
   }

@@ -1,30 +1,38 @@
 import { statfs } from 'node:fs/promises';
-import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import { isErrno } from '../../../kernel/call/errno.ts';
-import { syncFilesystem, trimRange } from '../../../kernel/file/filesystem.ts';
-import { statusOf } from '../../../kernel/file/path.ts';
-import { readMountTable } from '../../../kernel/mount/mount-table.ts';
-import type { VolumeId } from '../../../volume/id.ts';
-import type { VolumeRecord } from '../../../volume/record.ts';
-import { trimmed } from '../../events.ts';
-import { openMounted } from '../../freeze/mounted.ts';
-import type { TrimOptions } from '../../pool.ts';
-import type { ImageParts } from './image-backend.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { syncFilesystem, trimRange } from '../../kernel/file/filesystem.ts';
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
+import type { Attacher } from '../backend.ts';
+import { trimmed } from '../events.ts';
+import { openMounted } from '../freeze/mounted.ts';
+import type { TrimOptions } from '../pool.ts';
+
+export interface TrimParts {
+  readonly name: string;
+  readonly queue: DiskQueue;
+  readonly attacher: Pick<Attacher, 'attached'>;
+  /** What the volume's data takes of its pool. */
+  takenBytes(id: VolumeId): Promise<bigint>;
+}
 
 /** Small enough that a disk does it in a moment, and whole block groups of ext4, which remembers only those. */
 const sliceBytes = 1n << 30n;
 
 /**
- * An image that is larger than its content by less has nothing to give back that is worth the work. XFS's log alone, which
+ * Data that takes more than its content by less has nothing to give back that is worth the work. XFS's log alone, which
  * no statfs counts as used, is 64 MiB.
  */
 const worthwhileBytes = 80n << 20n;
 
 /** Gives space that mounted filesystems have freed back to the pool (FITRIM). Of thick volumes it is kept. */
-export class ImageTrimmer {
-  readonly #parts: ImageParts;
+export class FilesystemTrimmer {
+  readonly #parts: TrimParts;
 
-  constructor(parts: ImageParts) {
+  constructor(parts: TrimParts) {
     this.#parts = parts;
   }
 
@@ -32,8 +40,8 @@ export class ImageTrimmer {
     const { queue, name } = this.#parts;
     const untilMs = performance.now() + budgetMs;
     if (record.provisioning !== 'thin' || record.content.type !== 'mount') return undefined;
-    const imageBytes = await this.#imageBytes(record.id);
-    if (imageBytes < worthwhileBytes) return undefined;
+    const takenBytes = await this.#parts.takenBytes(record.id);
+    if (takenBytes < worthwhileBytes) return undefined;
     await using directory = await this.#openWritable(record.id);
     if (directory === undefined) return undefined;
     if (fromBytes === 0n) {
@@ -41,7 +49,7 @@ export class ImageTrimmer {
       // frees in the background, to which statfs(2) gives a push.
       if (record.content.fsType === 'xfs') await this.#usedBytes(directory);
       if (record.content.fsType !== 'ext4') await syncFilesystem(queue, directory);
-      if (imageBytes - (await this.#usedBytes(directory)) < worthwhileBytes) {
+      if (takenBytes - (await this.#usedBytes(directory)) < worthwhileBytes) {
         // The mount keeps what it shows open, so this waits for nothing.
         directory.closeNow();
         return undefined;
@@ -49,7 +57,7 @@ export class ImageTrimmer {
       await syncFilesystem(queue, directory);
     }
     const next = await this.#trimSlices(directory, record, { fromBytes, untilMs });
-    const givenBackBytes = imageBytes - (await this.#imageBytes(record.id));
+    const givenBackBytes = takenBytes - (await this.#parts.takenBytes(record.id));
     // Pods write meanwhile.
     if (givenBackBytes > 0n) trimmed.publish({ pool: name, bytes: givenBackBytes });
     return next;
@@ -79,15 +87,10 @@ export class ImageTrimmer {
   async #openWritable(id: VolumeId): Promise<Descriptor | undefined> {
     const { attacher, queue } = this.#parts;
     const [attached, table] = await Promise.all([attacher.attached(id), readMountTable(queue)]);
-    const device = attached.find(({ readonly }) => !readonly);
-    if (device === undefined) return undefined;
+    const device = attached.find((each) => each.kind === 'device' && !each.readonly);
+    if (device?.kind !== 'device') return undefined;
     const writable = table.filter(({ superOptions }) => !superOptions.includes('ro'));
     return openMounted(queue, writable, device);
-  }
-
-  async #imageBytes(id: VolumeId): Promise<bigint> {
-    const { queue, layout } = this.#parts;
-    return (await statusOf(queue, layout.data(id))).allocatedBytes;
   }
 
   async #usedBytes(directory: Descriptor): Promise<bigint> {

@@ -1,0 +1,131 @@
+import { CommandError, run } from './run.ts';
+
+/** What opens an encrypted device: the bytes of a key, which leave this process by a program's standard input alone. */
+export interface KeyMaterial {
+  readonly bytes: Uint8Array;
+  /** Made by chance, so that nobody can guess it: to slow down who tries only takes time. */
+  readonly isRandom: boolean;
+}
+
+export interface LuksFormat {
+  readonly devicePath: string;
+  readonly uuid: string;
+  /** Names the key. */
+  readonly label: string;
+  readonly sectorBytes: number;
+  /** Where the data begins. */
+  readonly headerBytes: number;
+}
+
+export interface LuksOpen {
+  readonly devicePath: string;
+  readonly name: string;
+}
+
+/** No key, or not the right one (cryptsetup(8), return codes). */
+export class WrongKey extends Error {}
+
+const wrongKey = 2;
+
+/** Nobody else changes a header meanwhile; the lock's directory would have to be the node's own. Nothing is asked. */
+const quiet = ['--batch-mode', '--disable-locks'];
+const fromInput = ['--key-file', '-'];
+
+/**
+ * A random key needs no stretching. A passphrase gets what an attacker has to pay as well, and no more memory than a
+ * container has; without a fixed number it would be measured for two seconds each time.
+ */
+function stretching({ isRandom }: KeyMaterial): string[] {
+  return isRandom
+    ? ['--pbkdf', 'pbkdf2', '--pbkdf-force-iterations', '1000']
+    : ['--pbkdf', 'argon2id', '--pbkdf-memory', '65536', '--pbkdf-parallel', '1', '--pbkdf-force-iterations', '4'];
+}
+
+export function formatArguments(format: LuksFormat, key: KeyMaterial): string[] {
+  const { devicePath, headerBytes, label, sectorBytes, uuid } = format;
+  const layout = ['--type', 'luks2', '--offset', `${headerBytes / 512}`, '--sector-size', `${sectorBytes}`];
+  const cipher = ['--cipher', 'aes-xts-plain64', '--key-size', '512', '--hash', 'sha256'];
+  const names = ['--uuid', uuid, '--label', label];
+  return [...quiet, 'luksFormat', ...layout, ...cipher, ...names, ...stretching(key), ...fromInput, devicePath];
+}
+
+/**
+ * The key of the data stays out of the kernel's keyring, which a container may not share with the node: so the device
+ * grows without a key. Reads and writes are encrypted where they are asked for, as disks are quick today.
+ */
+export function openArguments({ devicePath, name }: LuksOpen): string[] {
+  const device = ['--disable-keyring', '--allow-discards', '--perf-no_read_workqueue', '--perf-no_write_workqueue'];
+  return [...quiet, 'open', '--type', 'luks2', ...device, ...fromInput, devicePath, name];
+}
+
+/** The key that is there comes first on the standard input, then the new one. */
+export function addKeyArguments(devicePath: string, presentBytes: number, added: KeyMaterial): string[] {
+  const sizes = ['--keyfile-size', `${presentBytes}`];
+  return [...quiet, 'luksAddKey', ...stretching(added), ...fromInput, ...sizes, devicePath, '-'];
+}
+
+export async function formatLuks(format: LuksFormat, key: KeyMaterial): Promise<void> {
+  await cryptsetup(formatArguments(format, key), key.bytes);
+}
+
+/** Makes the device of the data. @throws WrongKey */
+export async function openLuks(open: LuksOpen, key: KeyMaterial): Promise<void> {
+  await cryptsetup(openArguments(open), key.bytes);
+}
+
+/** Whether the key opens it. */
+export async function fitsLuks(devicePath: string, key: KeyMaterial): Promise<boolean> {
+  const options = ['--type', 'luks2', '--test-passphrase', ...fromInput];
+  return succeeds(() => cryptsetup([...quiet, 'open', ...options, devicePath], key.bytes));
+}
+
+/** @throws WrongKey if the present one does not open it */
+export async function addLuksKey(devicePath: string, present: KeyMaterial, added: KeyMaterial): Promise<void> {
+  const input = Buffer.concat([present.bytes, added.bytes]);
+  await cryptsetup(addKeyArguments(devicePath, present.bytes.length, added), input);
+}
+
+/** @returns whether there was such a key */
+export async function removeLuksKey(devicePath: string, key: KeyMaterial): Promise<boolean> {
+  return succeeds(() => cryptsetup([...quiet, 'luksRemoveKey', ...fromInput, devicePath], key.bytes));
+}
+
+export async function nameLuks(devicePath: string, label: string): Promise<void> {
+  await cryptsetup([...quiet, 'config', '--label', label, devicePath]);
+}
+
+export async function identifyLuks(devicePath: string, uuid: string): Promise<void> {
+  await cryptsetup([...quiet, 'luksUUID', '--uuid', uuid, devicePath]);
+}
+
+/** As large as what it lies on has become. */
+export async function resizeLuks(name: string): Promise<void> {
+  await cryptsetup([...quiet, 'resize', name]);
+}
+
+async function succeeds(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (error instanceof WrongKey) return false;
+    throw error;
+  }
+}
+
+/**
+ * It ends with the driver: what it makes after that, no start of the driver would look for. udev is not waited for: that
+ * takes a semaphore of the node, which a container does not see, and nothing here goes by what udev makes.
+ */
+async function cryptsetup(args: readonly string[], input: Uint8Array = new Uint8Array()): Promise<void> {
+  const program = ['--pdeathsig', 'KILL', 'cryptsetup', ...args];
+  const { exitCode, stderr } = await run('setpriv', program, {
+    input,
+    environment: { DM_DISABLE_UDEV: '1' },
+    accept: Array.from({ length: 128 }, (_, code) => code),
+  });
+  if (exitCode === 0) return;
+  if (exitCode === wrongKey) throw new WrongKey('the key does not fit');
+  const reason = exitCode === 127 ? 'is not installed' : `failed with exit code ${exitCode}`;
+  throw new CommandError('cryptsetup', exitCode, reason, exitCode === 127 ? '' : stderr);
+}

@@ -1,0 +1,31 @@
+import { checkBtrfs, repairExt4, repairXfs } from '../../command/fsck.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
+
+/** A filesystem that nobody uses, in a file or on a device. */
+export interface Repairable {
+  readonly path: string;
+  readonly fsType: FilesystemType;
+  /** Mounts it for a moment. */
+  mount(): Promise<void>;
+}
+
+/** For an operator, who has a copy of it. */
+export const repairCommands: Readonly<Record<FilesystemType, string>> = {
+  ext4: 'e2fsck -f',
+  xfs: 'xfs_repair -f',
+  btrfs: 'btrfs check',
+};
+
+/**
+ * Checks a filesystem, mends what it finds, and sees that it can be mounted.
+ * @param programs where programs run that read a disk for long
+ * @throws CommandError, KernelError
+ */
+export async function repairFilesystem(programs: DiskQueue, filesystem: Repairable): Promise<void> {
+  const { fsType, path } = filesystem;
+  if (fsType === 'ext4') await programs.run(() => repairExt4(path));
+  else if (fsType === 'xfs') await programs.run(() => repairXfs(path, () => filesystem.mount()));
+  else await programs.run(() => checkBtrfs(path));
+  await filesystem.mount();
+}

@@ -1,0 +1,242 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { resizeLuks } from '../../../command/cryptsetup.ts';
+import { CommandError } from '../../../command/run.ts';
+import {
+  findMapped,
+  forgetMappedNode,
+  type MappedDevice,
+  mappedDevice,
+  mappedOver,
+  mappedState,
+  removeMapped,
+} from '../../../kernel/block/device-mapper.ts';
+import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
+import { FailedPrecondition, InternalError } from '../../../volume/errors.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import { mapperName, volumeOfMapper } from '../../../volume/mapper-name.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { step } from '../../../volume/step.ts';
+import type { Attacher } from '../../backend.ts';
+import { isMountOf } from '../../freeze/mounted.ts';
+import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../pool.ts';
+import { below } from './below.ts';
+import type { LuksParts } from './luks-layer.ts';
+import { closeMapper, findOver, isDraftOf, isUnused, openMapper } from './mapper.ts';
+
+type Device = Extract<Attached, { kind: 'device' }>;
+
+/** Four seconds in all: a look at a device takes milliseconds, unless the machine is busy. */
+const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, ...Array.from({ length: 30 }, () => 128)];
+
+/**
+ * A second device over that of the backend below: what is mounted and shown is the one with the data, never the one
+ * with the ciphertext. It holds the one below open, which goes with it where devices go by themselves.
+ */
+export function luksAttacher(parts: LuksParts): Attacher {
+  const { inner, queue, ring, tag } = parts;
+  const { attacher } = inner;
+
+  async function attach(record: VolumeRecord, options: AttachOptions): Promise<Attachment> {
+    if (record.encryption === undefined) return attacher.attach(record, options);
+    // The mapper holds it, so it need not stay by itself.
+    const lower = await attacher.attach(below(record), { persistent: false });
+    if (lower.kind !== 'device') throw new InternalError(`volume ${record.id} has no device to be encrypted on.`);
+    const attachment = await attachOver(record, lower, options).catch(async (error) => {
+      await lower.release();
+      await letGo(lower).catch(() => undefined);
+      throw error;
+    });
+    await lower.release();
+    return attachment;
+  }
+
+  async function attachOver(record: VolumeRecord, lower: Device, options: AttachOptions): Promise<Attachment> {
+    const mapper = (await present(record.id, lower, options)) ?? (await open(record, lower, options));
+    let descriptor: Descriptor;
+    try {
+      descriptor = await openReadOnly(queue, mapper.devicePath);
+    } catch (error) {
+      // It went with its last user just now.
+      if (isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) return attachOver(record, lower, options);
+      throw error;
+    }
+    try {
+      // As it is open here, it goes when that and all mounts of it have ended.
+      if (!options.persistent) await step('luks/defer', () => removeMapped(queue, mapper));
+    } catch (error) {
+      await descriptor[Symbol.asyncDispose]();
+      throw error;
+    }
+    return { ...shown(mapper), descriptor, release: () => descriptor[Symbol.asyncDispose]() };
+  }
+
+  /** The one that is there already, which must never be a second time. */
+  async function present(
+    id: VolumeId,
+    lower: Device,
+    { persistent }: AttachOptions,
+  ): Promise<MappedDevice | undefined> {
+    for (const pauseMs of [...settlePausesMs, undefined]) {
+      const found = await findOver(queue, id, lower);
+      const state = found && (await mappedState(queue, found));
+      if (found === undefined || state === undefined) return undefined;
+      if (!(persistent && state.isGoing)) return found;
+      if (pauseMs !== undefined) await delay(pauseMs);
+    }
+    throw new FailedPrecondition(
+      `volume ${id}: its last mapper ${mapperName(id)} is being removed but a process still has it open. End that process and try again.`,
+    );
+  }
+
+  async function open(record: VolumeRecord, lower: Device, { secrets }: AttachOptions): Promise<MappedDevice> {
+    const { current } = await ring.keysOf(record, secrets);
+    return openMapper(queue, record, { devicePath: lower.devicePath, name: mapperName(record.id), key: current });
+  }
+
+  /** What is below an own mapper is shown by nothing else. */
+  async function uppersOf(lower: Attached): Promise<MappedDevice[]> {
+    if (lower.kind !== 'device') return [];
+    return (await mappedOver(queue, lower.device)).filter(({ name }) => volumeOfMapper(name) !== undefined);
+  }
+
+  async function uppermost(lower: Attached): Promise<Attached[]> {
+    const uppers = await uppersOf(lower);
+    return uppers.length === 0 ? [lower] : uppers.map(shown);
+  }
+
+  async function topOf(lowers: readonly Attached[]): Promise<Attached[]> {
+    return (await Promise.all(lowers.map(uppermost))).flat();
+  }
+
+  async function inUse(id: VolumeId): Promise<readonly Attached[]> {
+    for (const pauseMs of settlePausesMs) {
+      const uppers = await findMapped(queue, (name) => name === mapperName(id));
+      if (uppers.length === 0) return attacher.inUse(id);
+      if (!(await isLingering(uppers))) break;
+      await delay(pauseMs);
+    }
+    return topOf(await attacher.attached(id));
+  }
+
+  /** Nothing shows it, and it is about to go. */
+  async function isLingering(uppers: readonly MappedDevice[]): Promise<boolean> {
+    const states = await Promise.all(uppers.map((upper) => mappedState(queue, upper)));
+    if (!states.every((state) => state === undefined || state.isGoing)) return false;
+    const table = await readMountTable(queue);
+    return !table.some((mount) => uppers.some((upper) => isMountOf(mount, shown(upper))));
+  }
+
+  async function detach(attached: Attached): Promise<void> {
+    const mapper = attached.kind === 'device' ? ownMapper(attached) : undefined;
+    if (mapper === undefined) return attacher.detach(attached);
+    const lowers = await lowersOf(mapper);
+    if (lowers.length === 0 && mapper.backing.length > 0) return;
+    await closeMapper(queue, mapper);
+    for (const lower of lowers) await letGo(lower);
+  }
+
+  /** The device below, of a volume that nothing shows any more; where they go by themselves it has gone. */
+  async function letGo(lower: Attached): Promise<void> {
+    if ((await uppersOf(lower)).length === 0) await attacher.detach(lower);
+  }
+
+  /** The devices of this pool that a mapper is over. */
+  async function lowersOf({ backing, name }: MappedDevice): Promise<Attached[]> {
+    const id = volumeOfMapper(name);
+    if (id === undefined) return [];
+    const lowers = await attacher.attached(id);
+    return lowers.filter((lower) => lower.kind === 'device' && backing.some((each) => isSame(each, lower)));
+  }
+
+  async function detachOrphans(): Promise<VolumeId[]> {
+    const table = await readMountTable(queue);
+    const detached: VolumeId[] = [];
+    const mappers = await findMapped(queue, (name) => isDraftOf(name, tag) || volumeOfMapper(name) !== undefined);
+    for (const mapper of mappers) {
+      const id = volumeOfMapper(mapper.name);
+      // A draft is nobody's by now; a program that is still at work on it ends in a moment.
+      if (id === undefined) await closeMapper(queue, mapper);
+      if (id === undefined || (await lowersOf(mapper)).length === 0) continue;
+      if (table.some((mount) => isNodeOf(mount, mapper.devicePath)) || !(await isUnused(queue, mapper))) continue;
+      await closeMapper(queue, mapper);
+      detached.push(id);
+    }
+    return [...new Set([...detached, ...(await attacher.detachOrphans())])];
+  }
+
+  async function grown(id: VolumeId): Promise<void> {
+    await attacher.grown(id);
+    for (const lower of await attacher.attached(id)) {
+      for (const { name } of await uppersOf(lower)) await resize(queue, name);
+    }
+  }
+
+  return {
+    attach,
+    attached: async (id) => topOf(await attacher.attached(id)),
+    inUse,
+    detach,
+    async volumeSeen(seen) {
+      const mapper = seen.device === undefined ? undefined : mappedDevice(seen.device);
+      const id = mapper === undefined ? undefined : volumeOfMapper(mapper.name);
+      if (mapper === undefined || id === undefined) return attacher.volumeSeen(seen);
+      const [device] = mapper.backing;
+      if (device !== undefined) return attacher.volumeSeen({ ...seen, device });
+      // Its disk was pulled: by its name alone, if the volume is of this pool.
+      const { records } = await inner.records.readVolume(id);
+      return records.length === 0 ? undefined : { id, isWhole: seen.mount === undefined || seen.mount.root === '/' };
+    },
+    all: async () => topOf(await attacher.all()),
+    counts: () => attacher.counts(),
+    detachOrphans,
+    grown,
+    forget: (id) => attacher.forget(id),
+    rescue: {
+      attached: async (id) =>
+        queue.rescue(async (rescue) => {
+          const mappers = await findMapped(rescue, (name) => name === mapperName(id));
+          return mappers.length > 0 ? mappers.map(shown) : attacher.rescue.attached(id);
+        }),
+      async detach(attached) {
+        const mapper = attached.kind === 'device' ? ownMapper(attached) : undefined;
+        if (mapper === undefined) return attacher.rescue.detach(attached);
+        await queue.rescue((rescue) => closeMapper(rescue, mapper));
+      },
+      volumeSeen: (seen) => attacher.rescue.volumeSeen({ ...seen, device: seenBelow(seen.device) }),
+    },
+  };
+}
+
+async function resize(queue: DiskQueue, name: string): Promise<void> {
+  try {
+    await step('luks/resize', () => resizeLuks(name));
+    await forgetMappedNode(queue, name);
+  } catch (error) {
+    // It went while we looked: its last user has gone.
+    if (error instanceof CommandError && (await findMapped(queue, (each) => each === name)).length === 0) return;
+    throw error;
+  }
+}
+
+function isSame(backing: AttachedDevice['device'], { device }: AttachedDevice): boolean {
+  return backing.major === device.major && backing.minor === device.minor;
+}
+
+function ownMapper({ device }: AttachedDevice): MappedDevice | undefined {
+  const mapper = mappedDevice(device);
+  return mapper !== undefined && volumeOfMapper(mapper.name) !== undefined ? mapper : undefined;
+}
+
+/** What the backend below knows of something that is seen: the device that the mapper is over. */
+function seenBelow(device: AttachedDevice['device'] | undefined): AttachedDevice['device'] | undefined {
+  const mapper = device === undefined ? undefined : mappedDevice(device);
+  if (mapper === undefined || volumeOfMapper(mapper.name) === undefined) return device;
+  return mapper.backing[0];
+}
+
+function shown({ device, devicePath, readonly }: MappedDevice): Device {
+  return { kind: 'device', device, devicePath, readonly };
+}

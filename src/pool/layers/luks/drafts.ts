@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { formatLuks, identifyLuks, type KeyMaterial } from '../../../command/cryptsetup.ts';
+import { format } from '../../../command/mkfs.ts';
+import { CommandError } from '../../../command/run.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { KernelError } from '../../../kernel/call/errno.ts';
+import { syncFile } from '../../../kernel/file/file.ts';
+import type { Encryption } from '../../../volume/encryption.ts';
+import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { step } from '../../../volume/step.ts';
+import type { NewData, SnapshotDraft, VolumeDraft } from '../../backend.ts';
+import { mountBriefly } from '../../filesystem/brief-mount.ts';
+import { giveNewIdentity } from '../../filesystem/identity.ts';
+import { over } from '../over.ts';
+import { below, belowRecorded } from './below.ts';
+import type { LuksParts } from './luks-layer.ts';
+import { draftName, explained, withMapper } from './mapper.ts';
+
+/** A volume on its way: encrypted once, here, before anybody can see it. */
+export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
+  const { queue, ring } = parts;
+  return over<VolumeDraft>(inner, {
+    clone: (source) => inner.clone(belowRecorded(source)),
+
+    async make(record, data) {
+      const { encryption } = record;
+      if (encryption === undefined) return inner.make(record, data);
+      // Before anything is made that would have to go again.
+      const { current } = await ring.keysOf(record, data.secrets);
+      await inner.make(record, belowData(record, { ...data, mkfsArguments: [] }));
+      await showing(inner, data.blockSizeBytes, async (devicePath) => {
+        await step('luks/format', () => formatNew(devicePath, { record, encryption, key: current }));
+        const { content } = data;
+        if (content.type !== 'mount') return;
+        await inside(parts, record, { devicePath, key: current }, (upper) =>
+          step('create/format', () => makeFilesystem(queue, upper, data)),
+        );
+      });
+    },
+
+    async complete(record, data) {
+      if (record.encryption === undefined) return inner.complete(record, data);
+      const { content } = data;
+      // The header came with the data, and opens with the source's key.
+      const keys = content.type === 'mount' ? await ring.keysOf(record, data.secrets) : undefined;
+      await inner.complete(record, belowData(record, data));
+      await showing(inner, data.blockSizeBytes, async (devicePath) => {
+        await step('luks/identity', () => identifyLuks(devicePath, randomUUID())).catch((error) => {
+          throw explained(error, record);
+        });
+        if (content.type !== 'mount' || keys === undefined) return;
+        const { fsType } = content;
+        await inside(parts, record, { devicePath, key: keys.current }, async (path) => {
+          await step('create/identity', () =>
+            giveNewIdentity(queue, { path, fsType, blockSizeBytes: data.blockSizeBytes }),
+          );
+          await syncFile(queue, path);
+        });
+      });
+    },
+  });
+}
+
+export function snapshotDraft(inner: SnapshotDraft): SnapshotDraft {
+  return over<SnapshotDraft>(inner, { clone: (source) => inner.clone(belowRecorded(source)) });
+}
+
+function belowData<Data extends Pick<NewData, 'content' | 'secrets' | 'sizeBytes'>>(
+  { encryption }: VolumeRecord,
+  data: Data,
+): Data {
+  return { ...below({ ...data, encryption }), content: { type: 'block' }, secrets: undefined };
+}
+
+function showing(
+  inner: VolumeDraft,
+  blockSizeBytes: number,
+  work: (devicePath: string) => Promise<void>,
+): Promise<void> {
+  if (inner.withDevice === undefined) throw new InternalError('what has no devices cannot be encrypted.');
+  return inner.withDevice(blockSizeBytes, work);
+}
+
+function inside(
+  { queue, tag }: LuksParts,
+  record: VolumeRecord,
+  open: { readonly devicePath: string; readonly key: KeyMaterial },
+  work: (devicePath: string) => Promise<void>,
+): Promise<void> {
+  return withMapper(queue, record, { ...open, name: draftName(record.id, tag) }, work);
+}
+
+async function formatNew(
+  devicePath: string,
+  {
+    encryption,
+    key,
+    record,
+  }: { readonly encryption: Encryption; readonly key: KeyMaterial; readonly record: VolumeRecord },
+): Promise<void> {
+  const { headerBytes, keyId: label } = encryption;
+  await formatLuks({ devicePath, label, headerBytes, uuid: randomUUID(), sectorBytes: record.blockSizeBytes }, key);
+}
+
+async function makeFilesystem(queue: DiskQueue, path: string, data: NewData): Promise<void> {
+  const { blockSizeBytes, content, mkfsArguments: extraArguments, sizeBytes } = data;
+  if (content.type !== 'mount') return;
+  const { fsType } = content;
+  try {
+    await format({ path, fsType, sizeBytes, blockSizeBytes, extraArguments });
+    // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
+    if (extraArguments.length > 0) await mountBriefly(queue, fsType, path);
+    await syncFile(queue, path);
+  } catch (error) {
+    const isForCaller = extraArguments.length > 0 && (error instanceof CommandError || error instanceof KernelError);
+    throw isForCaller ? new InvalidArgument(`mkfsOptions: ${error.message}`) : error;
+  }
+}

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { errnoName } from '../../../kernel/call/errno.ts';
+import type { ByteRange } from '../../../kernel/file/sparse.ts';
+import { encryptionTypes, newEncryption } from '../../../volume/encryption.ts';
+import { step } from '../../../volume/step.ts';
+import type { Attacher, Backend, Extras, Layer, Provisioner, Snapshotter } from '../../backend.ts';
+import type { TrashRef } from '../../catalog/trash-entry.ts';
+import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
+import { over } from '../over.ts';
+import { luksAttacher } from './attacher.ts';
+import { below, belowRecorded } from './below.ts';
+import { snapshotDraft, volumeDraft } from './drafts.ts';
+import { eraseHeader, hasHeader } from './header.ts';
+import { KeyRing } from './key-ring.ts';
+import { changeKey } from './rekey.ts';
+import { luksRepairer } from './repairer.ts';
+
+export interface LuksOptions {
+  readonly poolName: string;
+  /** The driver's own directory: two drivers may have a pool of one name. */
+  readonly dataDirectory: string;
+  /** Opens volumes for which no secret comes. */
+  readonly keyFile: string | undefined;
+}
+
+/** What the parts of the layer work with. */
+export interface LuksParts {
+  readonly inner: Backend;
+  readonly queue: DiskQueue;
+  readonly ring: KeyRing;
+  /** Tells this pool's drafts from those of others. */
+  readonly tag: string;
+}
+
+/**
+ * Encryption over any backend that has devices (docs/encryption.md). Volumes that are not encrypted pass through it as
+ * they are. What a volume has of LUKS lies before its data, in a header that is added to its size.
+ */
+export const luksLayer: Layer<LuksOptions> = (inner, { dataDirectory, keyFile, poolName }) => {
+  if (!inner.traits.block) return inner;
+  const { queue } = inner;
+  const tag = createHash('sha256').update(`${dataDirectory}\0${poolName}`).digest('hex').slice(0, 8);
+  const parts: LuksParts = { inner, queue, ring: new KeyRing(poolName, keyFile), tag };
+  const attacher = luksAttacher(parts);
+  return over<Backend>(inner, {
+    traits: { ...inner.traits, encryption: encryptionTypes },
+    provisioner: provisioner(parts),
+    attacher,
+    snapshotter: inner.snapshotter && snapshotter(inner.snapshotter),
+    extras: extras(parts, attacher, poolName),
+  });
+};
+
+function provisioner(parts: LuksParts): Provisioner {
+  const { inner } = parts;
+  return over<Provisioner>(inner.provisioner, {
+    draft: (id, options) => volumeDraft(parts, inner.provisioner.draft(id, options)),
+    verify: (object) => inner.provisioner.verify(belowRecorded(object)),
+    conditionOf: (record) => inner.provisioner.conditionOf(below(record)),
+    grow: (record) => inner.provisioner.grow(below(record)),
+    shred: (ref) => shred(parts, ref),
+    async destroy(ref, how) {
+      await shred(parts, ref).catch((error) => {
+        // Its blocks are shared with what goes on living, and there is no room for others; or they cannot be read, by
+        // nobody then; or it is no volume at all.
+        if (errnoName(error) === undefined) throw error;
+      });
+      await inner.provisioner.destroy(ref, how);
+    },
+  });
+}
+
+/** Where a header lies, and how large it is, is the same for all: what is in the trash may have no record any more. */
+const { headerBytes } = newEncryption('luks2');
+
+async function shred({ inner, queue }: LuksParts, ref: TrashRef): Promise<void> {
+  await using data = await inner.provisioner.openInTrash?.(ref);
+  if (data !== undefined && (await hasHeader(queue, data))) {
+    await step('luks/erase', () => eraseHeader(queue, data, headerBytes));
+  }
+}
+
+function snapshotter(inner: Snapshotter): Snapshotter {
+  return { draft: (id) => snapshotDraft(inner.draft(id)) };
+}
+
+function extras(parts: LuksParts, attacher: Attacher, name: string): Extras {
+  const { inner, queue } = parts;
+  const { changedRanges, repairer, thickness, trim } = inner.extras;
+  const takenBytes = (id: Parameters<Backend['space']['dataOfVolume']>[0]) =>
+    inner.space.allocatedBytes(inner.space.dataOfVolume(id));
+  const trimmer = new FilesystemTrimmer({ name, queue, attacher, takenBytes });
+  return {
+    ...inner.extras,
+    changeKey: (record, secrets) => changeKey(parts, record, secrets),
+    trim:
+      trim &&
+      ((record, options) => (record.encryption === undefined ? trim(record, options) : trimmer.trim(record, options))),
+    changedRanges:
+      changedRanges &&
+      ((request, find) => {
+        const { encryption } = find(request.target);
+        if (encryption === undefined) return changedRanges(request, find);
+        const header = BigInt(encryption.headerBytes);
+        const shifted = { ...request, fromBytes: request.fromBytes + header };
+        return behind(
+          header,
+          changedRanges(shifted, (id) => below(find(id))),
+        );
+      }),
+    thickness: thickness && {
+      makeThick: (record) => thickness.makeThick(below(record)),
+      makeThin: (record) => thickness.makeThin(below(record)),
+    },
+    repairer: repairer && luksRepairer(parts, repairer),
+  };
+}
+
+/** The same ranges as the user of the volume counts. */
+async function* behind(offset: bigint, ranges: AsyncIterable<ByteRange>): AsyncGenerator<ByteRange, void, void> {
+  for await (const { lengthBytes, offsetBytes } of ranges) yield { lengthBytes, offsetBytes: offsetBytes - offset };
+}

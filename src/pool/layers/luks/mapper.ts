@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { type KeyMaterial, openLuks, WrongKey } from '../../../command/cryptsetup.ts';
+import { CommandError } from '../../../command/run.ts';
+import { sameDevice } from '../../../kernel/block/device.ts';
+import {
+  findMapped,
+  forgetMappedNode,
+  type MappedDevice,
+  mappedState,
+  removeMapped,
+} from '../../../kernel/block/device-mapper.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { DataLoss, FailedPrecondition, InternalError } from '../../../volume/errors.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import { mapperName } from '../../../volume/mapper-name.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { step } from '../../../volume/step.ts';
+import type { AttachedDevice } from '../../pool.ts';
+
+/** A volume that is opened, with what its record says. */
+export type Opened = Pick<VolumeRecord, 'encryption' | 'id'>;
+
+/** Of a volume on its way. A driver that was killed leaves one, so the name says whose pool it is of. */
+export function draftName(id: string, poolTag: string): string {
+  return `holdfast-${id}-draft-${poolTag}-${randomUUID().slice(0, 8)}`;
+}
+
+export function isDraftOf(name: string, poolTag: string): boolean {
+  return name.startsWith('holdfast-') && name.includes(`-draft-${poolTag}-`);
+}
+
+/**
+ * The volume's device over this one, if it is there.
+ * @throws FailedPrecondition if what has its name is another's, or is of no use: nothing is done to it
+ */
+export async function findOver(
+  queue: DiskQueue,
+  id: VolumeId,
+  lower: AttachedDevice,
+): Promise<MappedDevice | undefined> {
+  const [found] = await findMapped(queue, (name) => name === mapperName(id));
+  if (found === undefined || found.backing.some((each) => sameDevice(each, lower.device))) return found;
+  const { backing, devicePath, name } = found;
+  const [other] = backing;
+  throw new FailedPrecondition(
+    other === undefined
+      ? `volume ${id}: its mapper ${name} (${devicePath}) is left over a device that is gone. Stop what uses it (fuser ${devicePath}), then: dmsetup remove ${name}`
+      : `volume ${id}: its mapper ${name} (${devicePath}) is over device ${other.major}:${other.minor}, not over ${lower.devicePath}. Find out who made it, then: dmsetup remove ${name}`,
+  );
+}
+
+/** Opens what is encrypted. @throws FailedPrecondition for a key that does not fit, DataLoss for a damaged header */
+export async function openMapper(
+  queue: DiskQueue,
+  volume: Opened,
+  request: { readonly devicePath: string; readonly name: string; readonly key: KeyMaterial },
+): Promise<MappedDevice> {
+  const { key, ...open } = request;
+  try {
+    await step('luks/open', () => openLuks(open, key));
+  } catch (error) {
+    throw explained(error, volume);
+  }
+  const [made] = await findMapped(queue, (name) => name === open.name);
+  if (made === undefined) throw new InternalError(`volume ${volume.id}: ${open.name} is gone as soon as it was made.`);
+  await forgetMappedNode(queue, open.name);
+  return made;
+}
+
+/** What cryptsetup's refusal means. */
+export function explained(error: unknown, volume: Opened): unknown {
+  if (error instanceof WrongKey) return wrongKey(volume);
+  if (!(error instanceof CommandError) || !/not a valid LUKS device|header|Metadata/i.test(error.stderr)) return error;
+  return new DataLoss(
+    `volume ${volume.id}: the header of its encryption is damaged, and so is its copy. It is left as it is: restore the header from a backup (cryptsetup luksHeaderRestore), or the volume from a snapshot.`,
+  );
+}
+
+export function wrongKey({ encryption, id }: Opened): FailedPrecondition {
+  return new FailedPrecondition(
+    `volume ${id}: the key that came with the call does not open it; it needs ${encryption?.keyId}. A snapshot or clone has the key that its source had. Nothing was changed.`,
+  );
+}
+
+/** It goes now, or with its last user. */
+export async function closeMapper(queue: DiskQueue, mapper: MappedDevice): Promise<void> {
+  await step('luks/close', () => removeMapped(queue, mapper));
+}
+
+/** Shows what is encrypted as a device, to nobody else, for the time of `work`. */
+export async function withMapper<T>(
+  queue: DiskQueue,
+  volume: Opened,
+  request: Parameters<typeof openMapper>[2],
+  work: (devicePath: string) => Promise<T>,
+): Promise<T> {
+  const mapper = await openMapper(queue, volume, request);
+  try {
+    return await work(mapper.devicePath);
+  } finally {
+    await closeMapper(queue, mapper);
+  }
+}
+
+/** Whether nobody has it open now. */
+export async function isUnused(queue: DiskQueue, mapper: MappedDevice): Promise<boolean> {
+  return (await mappedState(queue, mapper))?.openCount === 0;
+}

@@ -1,0 +1,53 @@
+import { addLuksKey, fitsLuks, nameLuks, removeLuksKey } from '../../../command/cryptsetup.ts';
+import { openReadOnly } from '../../../kernel/call/descriptor.ts';
+import { newKeyId } from '../../../volume/encryption.ts';
+import { InternalError } from '../../../volume/errors.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import type { Secrets } from '../../../volume/secrets.ts';
+import { step } from '../../../volume/step.ts';
+import { below } from './below.ts';
+import { labelOf } from './header.ts';
+import { type Keys, parseKeys } from './key.ts';
+import type { LuksParts } from './luks-layer.ts';
+import { explained, wrongKey } from './mapper.ts';
+
+/**
+ * Gives a volume the new key and takes the previous one away. At each moment one of the two opens it; cut short, the next
+ * call with both goes on. The name of the key lies in the header, so that it comes and goes with the keys.
+ * @returns the name of the key; undefined: the secrets say nothing of a previous one
+ */
+export async function changeKey(
+  { inner, queue }: LuksParts,
+  record: VolumeRecord,
+  secrets: Secrets,
+): Promise<string | undefined> {
+  const keys = parseKeys(secrets);
+  if (keys?.previous === undefined || isSame(keys)) return undefined;
+  const lower = await inner.attacher.attach(below(record), { persistent: false });
+  if (lower.kind !== 'device') throw new InternalError(`volume ${record.id} has no device to be encrypted on.`);
+  try {
+    const { devicePath } = lower;
+    await replaceKey(devicePath, { current: keys.current, previous: keys.previous }).catch((error) => {
+      throw explained(error, record);
+    });
+    await using device = await openReadOnly(queue, devicePath);
+    return await labelOf(queue, device);
+  } finally {
+    await lower.release();
+  }
+
+  async function replaceKey(devicePath: string, { current, previous }: Required<Keys>): Promise<void> {
+    if (previous === undefined) return;
+    if (!(await fitsLuks(devicePath, current))) {
+      await step('luks/add-key', () => addLuksKey(devicePath, previous, current));
+      if (!(await fitsLuks(devicePath, current))) throw wrongKey(record);
+    }
+    if (!(await fitsLuks(devicePath, previous))) return;
+    await step('luks/name-key', () => nameLuks(devicePath, newKeyId()));
+    await step('luks/remove-key', () => removeLuksKey(devicePath, previous));
+  }
+}
+
+function isSame({ current, previous }: Keys): boolean {
+  return previous !== undefined && Buffer.compare(current.bytes, previous.bytes) === 0;
+}

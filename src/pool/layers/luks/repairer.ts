@@ -1,0 +1,60 @@
+import { CommandError } from '../../../command/run.ts';
+import { KernelError } from '../../../kernel/call/errno.ts';
+import { syncFile } from '../../../kernel/file/file.ts';
+import { DataLoss, InternalError } from '../../../volume/errors.ts';
+import type { FilesystemType } from '../../../volume/filesystem.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import type { Secrets } from '../../../volume/secrets.ts';
+import type { RepairDraft, Repairer } from '../../backend.ts';
+import { mountBriefly } from '../../filesystem/brief-mount.ts';
+import { repairCommands, repairFilesystem } from '../../filesystem/repair.ts';
+import { over } from '../over.ts';
+import { below } from './below.ts';
+import type { LuksParts } from './luks-layer.ts';
+import { draftName, withMapper } from './mapper.ts';
+
+const repairsAtOnce = 2;
+
+/** Repairs what lies in the encryption, on a clone that is opened with the volume's key. */
+export function luksRepairer(parts: LuksParts, inner: Repairer): Repairer {
+  const programs = parts.queue.beside('repair encrypted', repairsAtOnce);
+
+  return {
+    draft(record, fsType, secrets) {
+      const draft = inner.draft(below(record), fsType, undefined);
+      if (record.encryption === undefined) return draft;
+      return over<RepairDraft>(draft, { fix: () => fix(draft, { record, fsType, secrets }) });
+    },
+    adviceWithoutClone(record, fsType) {
+      if (record.encryption === undefined) return inner.adviceWithoutClone(record, fsType);
+      return `Copy its data if there is room for that, open the copy with cryptsetup, then: ${repairCommands[fsType]}`;
+    },
+  };
+
+  async function fix(draft: RepairDraft, { fsType, record, secrets }: Damaged): Promise<void> {
+    const { queue, ring, tag } = parts;
+    const { id } = record;
+    if (draft.withDevice === undefined) throw new InternalError(`volume ${id}: its clone cannot be shown as a device.`);
+    const { current: key } = await ring.keysOf(record, secrets);
+    await draft.withDevice((devicePath) =>
+      withMapper(queue, record, { devicePath, key, name: draftName(id, tag) }, async (path) => {
+        const mount = () => mountBriefly(queue, fsType, path, fsType === 'xfs' ? [['nouuid']] : []);
+        try {
+          await repairFilesystem(programs, { path, fsType, mount });
+          await syncFile(queue, path);
+        } catch (error) {
+          if (!(error instanceof CommandError || error instanceof KernelError)) throw error;
+          throw new DataLoss(
+            `volume ${id}: its ${fsType} is damaged and could not be repaired on a clone (${error.message}). It is left as it is: restore a snapshot or backup.`,
+          );
+        }
+      }),
+    );
+  }
+}
+
+interface Damaged {
+  readonly record: VolumeRecord;
+  readonly fsType: FilesystemType;
+  readonly secrets: Secrets | undefined;
+}

@@ -1,0 +1,11 @@
+import { parseVolumeId, type VolumeId } from './id.ts';
+
+/** The name that the device of an encrypted volume has in device-mapper: the same at each driver and start. */
+export function mapperName(id: VolumeId): string {
+  return `holdfast-${id}`;
+}
+
+/** Whose device it is; undefined: nobody's here, or that of a draft. */
+export function volumeOfMapper(name: string): VolumeId | undefined {
+  return parseVolumeId(/^holdfast-(.*)$/.exec(name)?.[1] ?? '');
+}
