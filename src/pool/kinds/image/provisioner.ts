@@ -83,7 +83,7 @@ export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisi
   }
 
   async openInTrash(ref: TrashRef): Promise<Descriptor | undefined> {
-    return openFile(this.#parts.queue, join(ref, 'data'), constants.O_RDWR).catch(ignoreMissing);
+    return openFile(this.parts.queue, join(ref, 'data'), constants.O_RDWR).catch(ignoreMissing);
   }
 
   /** Whether somebody reads the image: changed blocks are told to their end, also of a snapshot that is gone (SM14). */
