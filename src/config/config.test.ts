@@ -41,6 +41,7 @@ describe('the environment', () => {
         undeleteSeconds: 0,
         trimming: 'weekly',
         sickAfterMs: 20_000,
+        keyFile: undefined,
       },
     ]);
     assert.equal(config.defaultPool, 'default');

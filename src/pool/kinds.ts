@@ -1,4 +1,3 @@
-import { encryptedByName } from './layers/luks/by-name.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
@@ -7,6 +6,7 @@ import type { DirectoryOptions } from './kinds/directory/config.ts';
 import { directoryKind } from './kinds/directory/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
+import { encryptedByName } from './layers/luks/by-name.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { readSettings } from './settings.ts';
 import type { Finding, PoolPlace, PoolSight } from './sight.ts';

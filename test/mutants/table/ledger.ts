@@ -20,8 +20,8 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a new volume asks for its space',
     ...creation,
-    text: '      newBytes: larger(0n, spec.sizeBytes - copiedBytes),\n',
-    replacement: '      newBytes: 0n * larger(0n, spec.sizeBytes - copiedBytes),\n',
+    text: '      newBytes: larger(0n, storedBytes(record) - copiedBytes),\n',
+    replacement: '      newBytes: 0n * larger(0n, storedBytes(record) - copiedBytes),\n',
     only: refused,
   },
   {
@@ -43,7 +43,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a volume that is made thick asks for its blocks',
     ...volumes,
-    text: '    using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, sizeBytes - beforeBytes), taken });\n',
+    text: '    using _space = await space.hold({ newBytes: 0n, takenBytes: larger(0n, storedBytes(record) - beforeBytes), taken });\n',
     replacement: '    void taken;\n',
     killer: 'test/pool/space.test.ts',
     only: 'is made thick at the cost',
@@ -95,8 +95,8 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a volume from the trash asks for what it does not own',
     ...ledger,
-    text: 'return this.hold({ newBytes: record.sizeBytes - ownedBytes(record.sizeBytes, use) });',
-    replacement: 'return this.hold({ newBytes: 0n * ownedBytes(record.sizeBytes, use) });',
+    text: 'return this.hold({ newBytes: wholeBytes - ownedBytes(wholeBytes, use) });',
+    replacement: 'return this.hold({ newBytes: 0n * ownedBytes(wholeBytes, use) });',
     only: comesBack,
   },
   {

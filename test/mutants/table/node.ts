@@ -87,7 +87,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a damaged filesystem is repaired once',
     ...mountVolume,
-    text: '    await pool.repair(mount.volumeId, mount.fsType);\n',
+    text: '    await pool.repair(mount.volumeId, mount.fsType, mount.secrets);\n',
     replacement: '',
     killer: 'test/grpc/repair.test.ts',
     only: 'ext4 that has recorded errors',

@@ -11,9 +11,11 @@ import { openEncrypted } from './encrypted-pool.ts';
 
 for (const mountPoint of process.argv.slice(2)) {
   const kind = `encrypted image pool, ${mountPoint}`;
-  const poolUnderTest: PoolWithOptions = { open: (scratch, options) => openEncrypted(mountPoint, scratch, options) };
+  const poolUnderTest: PoolWithOptions = {
+    open: (scratch, options) => openEncrypted(mountPoint, scratch, options),
+  };
   describePool(kind, poolUnderTest);
-  describeDevices(kind, poolUnderTest);
+  describeDevices(kind, { ...poolUnderTest, headerBytes: 16n << 20n });
   describeSnapshots(kind, poolUnderTest);
   describeIdentities(kind, poolUnderTest);
   describeTrash(kind, poolUnderTest);
