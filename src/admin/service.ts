@@ -99,7 +99,8 @@ export function adminService({ nodeId, pools, objects }: AdminServiceOptions): A
     async holders({ id }, call) {
       const { pool } = (await pools.findEphemeral(id)) ?? (await pools.require(id));
       call.note({ pool: pool.name });
-      const attached = await pool.inUse(id);
+      const here = await pool.attached(id);
+      const attached = here.length > 0 ? here : await pool.inUse(id);
       const { holders, isComplete } =
         attached.length === 0
           ? { holders: [], isComplete: true }

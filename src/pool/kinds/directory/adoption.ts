@@ -52,6 +52,8 @@ export class DirectoryAdoption implements Adoption {
     const { handovers, layout, projects } = this.#parts;
     const { id } = record;
     const draft = layout.newDraft(id);
+    // To look through a large tree takes minutes.
+    await refuseHolders(path);
     try {
       await step('adopt/draft', () => this.#draft(draft, record, identity));
       await step('adopt/commit', () => this.#commit(draft, id));
@@ -77,7 +79,9 @@ export class DirectoryAdoption implements Adoption {
       await step('release/clear', async () => projects?.leave(layout.volume(id)));
       await step('release/move', () => this.#moveOut(id, parent, path));
     } catch (error) {
-      if (await isThere(queue, layout.data(id))) await handovers.settle(id);
+      const isHere = await isThere(queue, layout.data(id)).catch(() => false);
+      // What cannot be settled now is before the next call for the volume, or at the next start.
+      if (isHere) await handovers.settle(id).catch(() => undefined);
       throw error;
     }
     const { ref } = await this.#provisioner.removeVolume(id, undefined);

@@ -5,10 +5,11 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { openDirectory } from '../../../kernel/file/path.ts';
 import type { FilesystemPlace } from '../../../kernel/mount/filesystem-place.ts';
 import { type Mount, readMountTable } from '../../../kernel/mount/mount-table.ts';
-import { findHolders } from '../../../kernel/process/holders.ts';
+import { mountsElsewhere } from '../../../kernel/process/mounts-elsewhere.ts';
 import { DataLoss, Unavailable } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
+import { withTimeout } from '../../../volume/with-timeout.ts';
 import type { Attacher } from '../../backend.ts';
 import type { Attached, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { DirectoryParts } from './directory-backend.ts';
@@ -54,11 +55,12 @@ export class DirectoryAttacher implements Attacher {
     await this.#parts.handovers.settled(id);
     const here = await this.attached(id);
     if (here.length > 0) return here;
-    const path = this.#parts.layout.data(id);
-    const { holders, isComplete } = await findHolders({ devices: [], directories: [path] }, 'mounts');
-    if (holders.length > 0) return [{ kind: 'directory', path }];
-    if (isComplete) return [];
-    throw new Unavailable(`volume ${id}: there was no time to look whether it is mounted in a container; try again.`);
+    const mounts = await withTimeout(patienceMs, mountsElsewhere());
+    if (mounts === 'late') {
+      throw new Unavailable(`volume ${id}: there was no time to look whether a container has it mounted; try again.`);
+    }
+    const isMounted = mounts.some((mount) => volumeAt(this.#parts.place, mount)?.id === id);
+    return isMounted ? [{ kind: 'directory', path: this.#parts.layout.data(id) }] : [];
   }
 
   /** It ends with its last mount. */
@@ -99,6 +101,9 @@ export class DirectoryAttacher implements Attacher {
     return counts;
   }
 }
+
+/** A look takes a few milliseconds, but a node may have thousands of containers. */
+const patienceMs = 20_000;
 
 /** Where volumes lie below the pool's root (`Layout`), those on their way out too: `<id>.<random>`. */
 const parents = ['volumes', 'trash'];

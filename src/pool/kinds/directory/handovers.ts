@@ -118,21 +118,29 @@ export class Handovers {
 
   async #settle(id: VolumeId): Promise<void> {
     const { layout, projects, queue } = this.#options;
-    await this.#verify(id);
+    if (!(await this.#verify(id))) return void this.#pending.delete(id);
     await step('adopt/settle', async () => {
-      await projects?.take(layout.volume(id), this.#stop.signal);
+      await projects?.take(layout.volume(id), this.#stop.signal).catch((error) => {
+        if (!this.#stop.signal.aborted) throw error;
+        throw new Unavailable(`volume ${id} is adopted; its files are put into its quota project at the next start.`);
+      });
       await syncFile(queue, layout.volume(id));
       await this.end(id);
     });
   }
 
-  /** @throws FailedPrecondition if somebody had put something else in its place before it was moved */
-  async #verify(id: VolumeId): Promise<void> {
+  /**
+   * @returns whether there is anything to be settled
+   * @throws FailedPrecondition if somebody had put something else in its place before it was moved
+   */
+  async #verify(id: VolumeId): Promise<boolean> {
     const { layout, queue } = this.#options;
     const note = this.#note(id);
-    const { inode } = parseStored(storedHandover, await queue.run(() => readFile(note, 'utf8')), note);
+    const text = await queue.run(() => readFile(note, 'utf8')).catch(ignoreMissing);
+    if (text === undefined) return false;
+    const { inode } = parseStored(storedHandover, text, note);
     const status = await statusOf(queue, layout.data(id));
-    if (status.kind === 'directory' && status.inode.toString() === inode) return;
+    if (status.kind === 'directory' && status.inode.toString() === inode) return true;
     throw new FailedPrecondition(
       `volume ${id}: what lies at ${layout.data(id)} is not what was to be adopted. Stop the driver, and move it away.`,
     );

@@ -1,0 +1,47 @@
+import { DiskQueue } from '../call/disk-queue.ts';
+import type { Mount } from '../mount/mount-table.ts';
+import { listProcesses, mountNamespaceOf, mountTableOf } from './process.ts';
+
+/** A queue of its own, as that of the search for holders. */
+const queue = new DiskQueue('mounts elsewhere', 2);
+
+let running: Promise<unknown> = Promise.resolve();
+let notBegun: Promise<readonly Mount[]> | undefined;
+
+/**
+ * What is mounted in other mount namespaces than this process's, as far as it sees the processes in them. One look runs at
+ * a time, and all who come before the next one begins share it: one that has begun may be past what they ask about.
+ */
+export function mountsElsewhere(): Promise<readonly Mount[]> {
+  notBegun ??= lookAfter(running);
+  return notBegun;
+}
+
+async function lookAfter(previous: Promise<unknown>): Promise<readonly Mount[]> {
+  await Promise.allSettled([previous]);
+  const look = readTables();
+  notBegun = undefined;
+  running = look;
+  return look;
+}
+
+async function readTables(): Promise<readonly Mount[]> {
+  const own = await mountNamespaceOf(queue, 'self');
+  const pids = await listProcesses(queue);
+  const names = await Promise.all(pids.map((pid) => mountNamespaceOf(queue, pid)));
+  const members = new Map<string, number[]>();
+  for (const [index, pid] of pids.entries()) {
+    const name = names[index];
+    if (name !== undefined && name !== own) members.set(name, [...(members.get(name) ?? []), pid]);
+  }
+  return (await Promise.all(Array.from(members.values(), tableOf))).flat();
+}
+
+/** By the first of them that has not ended meanwhile. */
+async function tableOf(pids: readonly number[]): Promise<readonly Mount[]> {
+  for (const pid of pids) {
+    const table = await mountTableOf(queue, pid);
+    if (table.length > 0) return table;
+  }
+  return [];
+}
