@@ -24,15 +24,20 @@ export async function doctorCommand(config: Config, output: Output, options: { j
     output.line(toJson<'doctor'>({ healthy: isHealthy, findings }));
   } else {
     const width = Math.max(...findings.map(({ check }) => check.length));
-    for (const finding of findings) printFinding(finding, width, output);
+    // First what there is to do.
+    for (const status of ['fail', 'warn', 'ok'] as const) {
+      for (const finding of findings.filter((each) => each.status === status)) printFinding(finding, width, output);
+    }
     output.line('');
     output.line(`${count('ok')} ok, ${count('warn')} to look at, ${count('fail')} to mend`);
   }
   return isHealthy ? exitCodes.ok : exitCodes.failed;
 }
 
+/** What to do, and below it why. */
 function printFinding({ check, status, detail, remedy }: Finding, width: number, output: Output): void {
   const word = status.padEnd(4);
-  output.line(`${output.colours ? styleText(colours[status], word) : word}  ${check.padEnd(width)}  ${detail}`);
-  if (remedy !== undefined) output.line(`${' '.repeat(width + 8)}${remedy}`);
+  const [first, ...below] = remedy === undefined || remedy === '' ? [detail] : [remedy, detail];
+  output.line(`${output.colours ? styleText(colours[status], word) : word}  ${check.padEnd(width)}  ${first}`);
+  for (const line of below) output.line(`${' '.repeat(width + 8)}(${line})`);
 }

@@ -15,10 +15,13 @@ export const tools: readonly Tool[] = [
   { program: 'mkfs.btrfs', debianPackage: 'btrfs-progs' },
 ];
 
+/** What filling an inline volume from a repository takes. */
+export const inlineTools: readonly Tool[] = [{ program: 'git', debianPackage: 'git' }];
+
 /** The tools that are in no directory of `searchPath` (the value of PATH). Only reads directories; runs nothing. */
-export async function missingTools(searchPath: string): Promise<Tool[]> {
-  const found = await Promise.all(tools.map((tool) => isOnPath(tool.program, searchPath)));
-  return tools.filter((_, index) => !found[index]);
+export async function missingTools(searchPath: string, wanted: readonly Tool[] = tools): Promise<Tool[]> {
+  const found = await Promise.all(wanted.map((tool) => isOnPath(tool.program, searchPath)));
+  return wanted.filter((_, index) => !found[index]);
 }
 
 /** A text that changes when the program or its configuration file does. Runs nothing. */

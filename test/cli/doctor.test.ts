@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
-import { DriverProcess, environmentFor } from '../support/driver.ts';
+import { DriverProcess, environmentFor, fromSource } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -71,7 +71,28 @@ describe('holdfast doctor', () => {
     const { code, findings: found } = await findings({ ...environmentFor(scratch), PATH: scratch.join('bin') });
     assert.equal(code, 1);
     assert.equal(named(found, 'mkfs.ext4'), undefined);
-    assert.equal(named(found, 'mkfs.xfs')?.remedy, 'On Debian: apt-get install xfsprogs');
+    assert.equal(named(found, 'mkfs.xfs')?.remedy, 'Install it. On Debian: apt-get install xfsprogs');
+    assert.equal(named(found, 'git')?.status, 'warn');
+    assert.match(named(found, 'git')?.detail ?? '', /inline volumes cannot be filled from a repository/);
+    const { stdout } = await holdfast(['doctor'], { ...environmentFor(scratch), PATH: scratch.join('bin') });
+    assert.match(
+      stdout,
+      /^fail {2}mkfs\.xfs +Install it\. On Debian: .*\n +\(not found in /,
+      'first what to do, then why',
+    );
+  });
+
+  test('root without a capability is told which one, and not to become root', async () => {
+    using scratch = new Scratch('cli');
+    const drop = ['setpriv', '--bounding-set', '-sys_admin', '--inh-caps', '-sys_admin'];
+    const { code, stdout } = await holdfast(['doctor', '--json'], environmentFor(scratch), {
+      command: [...drop, ...fromSource],
+    });
+    assert.equal(code, 1);
+    const found: Finding[] = JSON.parse(stdout).findings;
+    assert.match(named(found, 'CAP_SYS_ADMIN')?.remedy ?? '', /^Give it CAP_SYS_ADMIN: .*\.privileged: true/);
+    assert.equal(named(found, 'mounts')?.status, 'fail');
+    assert.doesNotMatch(stdout, /Run it as root/);
   });
 
   test('without privileges it says what is missing, and leaves nothing behind', async () => {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { missingTools, tools } from '../../command/tools.ts';
+import { inlineTools, missingTools, type Tool, tools } from '../../command/tools.ts';
 import type { Config } from '../../config/config.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
@@ -30,22 +30,45 @@ const capabilities: readonly Capability[] = [
 
 /** Which of the capabilities this process has, from the text of /proc/self/status. */
 export function checkCapabilities(processStatus: string): Finding[] {
-  const digits = /^CapEff:\s*([0-9a-f]+)$/m.exec(processStatus)?.[1] ?? '0';
-  const effective = BigInt(`0x${digits}`);
   return capabilities.map(({ name, bit, status, without }) => {
-    if ((effective >> bit) & 1n) return ok(name, 'held');
-    const remedy = 'Run it as root, in Kubernetes in a privileged container.';
-    return { check: name, status, detail: `missing: ${without}`, remedy };
+    if (hasCapability(processStatus, bit)) return ok(name, 'held');
+    return { check: name, status, detail: `missing: ${without}`, remedy: remedyFor(name, processStatus) };
   });
+}
+
+function hasCapability(processStatus: string, bit: bigint): boolean {
+  const digits = /^CapEff:\s*([0-9a-f]+)$/m.exec(processStatus)?.[1] ?? '0';
+  return ((BigInt(`0x${digits}`) >> bit) & 1n) === 1n;
+}
+
+/** root may lack some all the same: in a container that is not privileged, or under a service manager that drops them. */
+function remedyFor(name: string, processStatus: string): string {
+  const effectiveUser = /^Uid:\s*\d+\s+(\d+)/m.exec(processStatus)?.[1];
+  return effectiveUser === '0'
+    ? `Give it ${name}: it is root without. In Kubernetes: securityContext.privileged: true. In systemd: CapabilityBoundingSet.`
+    : 'Run it as root: sudo holdfast doctor. In a container: securityContext.runAsUser: 0 and privileged: true.';
 }
 
 /** The programs the driver runs. */
 export async function checkTools(searchPath: string): Promise<Finding[]> {
   const missing = await missingTools(searchPath);
-  if (missing.length === 0) return [ok('tools', tools.map(({ program }) => program).join(', '))];
-  return missing.map(({ program, debianPackage }) =>
-    fail(program, `not found in ${searchPath}`, `On Debian: apt-get install ${debianPackage}`),
-  );
+  const found = tools.filter((tool) => !missing.includes(tool)).map(({ program }) => program);
+  const forInline = await missingTools(searchPath, inlineTools);
+  return [
+    ...(found.length === 0 ? [] : [ok('tools', found.join(', '))]),
+    ...missing.map((tool) => fail(tool.program, `not found in ${searchPath}`, install(tool))),
+    ...forInline.map((tool) =>
+      warn(
+        tool.program,
+        `not found in ${searchPath}: inline volumes cannot be filled from a repository (gitRepository)`,
+        `${install(tool)}, if inline volumes are to be filled from a repository.`,
+      ),
+    ),
+  ];
+}
+
+function install({ debianPackage }: Tool): string {
+  return `Install it. On Debian: apt-get install ${debianPackage}`;
 }
 
 /** Whether what is mounted below the kubelet's directory can be seen by pods. */

@@ -25,7 +25,7 @@ export async function checkKernel(queue: DiskQueue): Promise<Finding[]> {
 }
 
 const needsKernel =
-  'Linux 5.15 or newer and CAP_SYS_ADMIN are needed: run it as root, in Kubernetes in a privileged container.';
+  'It takes CAP_SYS_ADMIN, Linux 5.15 or newer, and no seccomp or AppArmor profile that denies mounts. In Kubernetes: securityContext.privileged: true.';
 
 async function attempt(check: string, what: string, remedy: string, work: () => Promise<void>): Promise<Finding> {
   try {

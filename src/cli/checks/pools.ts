@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import type { Config } from '../../config/config.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { checkNode } from '../../pool/kinds.ts';
 import { type Finding, fail, isUsable, ok, warn } from '../../pool/sight.ts';
@@ -53,7 +54,9 @@ function checkSocket(path: string): Promise<Finding> {
       resolve(ok('driver', `answers at ${path}`));
     });
     socket.once('error', (error) => {
-      resolve(warn('driver', explain(error), 'Start it: holdfast serve'));
+      const isGone = isErrno(error, 'ENOENT', 'ECONNREFUSED');
+      const detail = isGone ? `no driver answers at ${path}` : explain(error);
+      resolve(warn('driver', detail, 'Start it: holdfast serve'));
     });
   });
 }
