@@ -5,8 +5,6 @@ const mebibyte = 1n << 20n;
 export const filesystemTypes = ['ext4', 'xfs', 'btrfs'] as const;
 export type FilesystemType = (typeof filesystemTypes)[number];
 
-export const defaultFilesystemType: FilesystemType = 'ext4';
-
 export interface FilesystemTraits {
   /**
    * The smallest device that mkfs accepts with default options and that can be grown later (btrfs resizes only to 256

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { isErrno } from '../call/errno.ts';
+import { ignoreMissing, isErrno } from '../call/errno.ts';
 import type { DeviceNumber } from './device.ts';
 
 /** A block device of a volume. */
@@ -40,10 +40,5 @@ async function backingFile(queue: DiskQueue, loop: string): Promise<string | und
 }
 
 async function entries(queue: DiskQueue, directory: string): Promise<string[]> {
-  try {
-    return await queue.run(() => readdir(directory));
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return [];
-    throw error;
-  }
+  return (await queue.run(() => readdir(directory)).catch(ignoreMissing)) ?? [];
 }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
@@ -42,11 +42,6 @@ export function stoppedCondition({ superOptions }: Pick<Mount, 'superOptions'>):
 
 /** By default ext4 goes on after an error, and counts it (Documentation/ABI/testing/sysfs-fs-ext4). */
 async function recordedErrors(queue: DiskQueue, devicePath: string): Promise<number> {
-  try {
-    const text = await queue.run(() => readFile(`/sys/fs/ext4/${basename(devicePath)}/errors_count`, 'utf8'));
-    return Number(text);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return 0;
-    throw error;
-  }
+  const path = `/sys/fs/ext4/${basename(devicePath)}/errors_count`;
+  return Number((await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing)) ?? 0);
 }

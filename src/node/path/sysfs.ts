@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { DeviceNumber } from '../../kernel/block/device.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
 
 /** Whether a block device refuses writes; false if there is no such device. */
 export async function isReadonlyDevice(queue: DiskQueue, device: DeviceNumber): Promise<boolean> {
@@ -14,10 +14,6 @@ async function readAttribute(
   { major, minor }: DeviceNumber,
   name: string,
 ): Promise<string | undefined> {
-  try {
-    return (await queue.run(() => readFile(`/sys/dev/block/${major}:${minor}/${name}`, 'utf8'))).trim();
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
-    throw error;
-  }
+  const path = `/sys/dev/block/${major}:${minor}/${name}`;
+  return (await queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing))?.trim();
 }

@@ -96,7 +96,7 @@ export class Catalog implements Pool {
   }
 
   async list(after: VolumeId | undefined, limit: number | undefined): Promise<VolumeRecord[]> {
-    return this.#parts.index.list(after, limit);
+    return this.#parts.index.list(after, limit, ({ ephemeral }) => ephemeral === undefined);
   }
 
   async create(spec: VolumeSpec, source?: VolumeSource): Promise<VolumeRecord> {
@@ -168,7 +168,8 @@ export class Catalog implements Pool {
     limit: number | undefined,
     sourceId?: VolumeId,
   ): Promise<SnapshotRecord[]> {
-    return this.#parts.snapshotIndex.list(after, limit, sourceId);
+    const isWanted = (record: SnapshotRecord) => sourceId === undefined || record.sourceId === sourceId;
+    return this.#parts.snapshotIndex.list(after, limit, isWanted);
   }
 
   async removeSnapshot(id: SnapshotId): Promise<void> {
@@ -192,7 +193,7 @@ export class Catalog implements Pool {
 
   async findGroup(id: GroupId): Promise<GroupRecord | undefined> {
     await this.#parts.unsettled.settle(id);
-    return this.#parts.snapshotIndex.getGroup(id);
+    return this.#parts.snapshotIndex.groups.get(id);
   }
 
   async removeGroup(id: GroupId): Promise<void> {
@@ -258,7 +259,7 @@ export class Catalog implements Pool {
         (sum, each) => sum + each.totalBytes - each.doneBytes,
         0n,
       ),
-      damagedRecords: index.damagedCount + snapshotIndex.damagedCount,
+      damagedRecords: index.damagedCount + snapshotIndex.damagedCount + snapshotIndex.groups.damagedCount,
     };
   }
 

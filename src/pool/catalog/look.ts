@@ -21,17 +21,16 @@ export async function lookAtRecords(
   pool: PoolSettings,
   { reader, source, wanted }: RecordsLook,
 ): Promise<Pick<PoolContents, 'records' | 'snapshots' | 'damaged' | 'capacity' | 'disk' | 'usedBytes'>> {
-  const { records, damaged } = await reader.readVolumes();
+  const volumes = await reader.readVolumes();
   const snapshots = await reader.readSnapshots();
   const groups = await reader.readGroups();
-  const damagedSnapshots = [...snapshots.damaged, ...groups.damaged];
-  const snapshotIndex = new SnapshotIndex(snapshots.records, groups.records, damagedSnapshots);
+  const snapshotIndex = new SnapshotIndex(snapshots, groups);
   const trash = await reader.readTrash();
   const space = new SpaceLedger({
     ...pool,
     poolName: pool.name,
     source,
-    index: new RecordIndex(records, damaged),
+    index: new RecordIndex('volume', volumes),
     snapshotIndex,
     trash: {
       entries: () => trash.kept,
@@ -43,13 +42,13 @@ export async function lookAtRecords(
   });
   const survey = wanted === 'capacity' ? await space.survey() : undefined;
   return {
-    records: records.toSorted(byAge),
+    records: volumes.records.toSorted(byAge),
     // A snapshot without the group that it names was never taken.
     snapshots: snapshots.records.filter((record) => snapshotIndex.hasItsGroup(record)).toSorted(byAge),
-    damaged: [...damaged, ...damagedSnapshots],
+    damaged: [...volumes.damaged, ...snapshots.damaged, ...groups.damaged],
     capacity: survey?.capacity,
     disk: survey?.disk,
-    usedBytes: wanted === 'attachments' ? await usedBytesOf(source, records) : new Map(),
+    usedBytes: wanted === 'attachments' ? await usedBytesOf(source, volumes.records) : new Map(),
   };
 }
 

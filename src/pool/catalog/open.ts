@@ -67,10 +67,11 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
   return new Catalog(parts, options);
 }
 
-async function readIndex({ records: store }: Backend, { log, name }: CatalogOptions): Promise<RecordIndex> {
-  const { damaged, records } = await store.readVolumes();
-  for (const { id, reason } of damaged) log.error({ pool: name, volume_id: id, reason }, 'a volume record is damaged');
-  return new RecordIndex(records, damaged);
+async function readIndex({ records: store }: Backend, { log, name }: CatalogOptions): Promise<CatalogParts['index']> {
+  const volumes = await store.readVolumes();
+  for (const { id, reason } of volumes.damaged)
+    log.error({ pool: name, volume_id: id, reason }, 'a volume record is damaged');
+  return new RecordIndex('volume', volumes);
 }
 
 async function readSnapshotIndex({ records: store }: Backend, { log, name }: CatalogOptions): Promise<SnapshotIndex> {
@@ -78,7 +79,7 @@ async function readSnapshotIndex({ records: store }: Backend, { log, name }: Cat
   const groups = await store.readGroups();
   const damaged = [...snapshots.damaged, ...groups.damaged];
   for (const { id, reason } of damaged) log.error({ pool: name, id, reason }, 'a snapshot record is damaged');
-  return new SnapshotIndex(snapshots.records, groups.records, damaged);
+  return new SnapshotIndex(snapshots, groups);
 }
 
 /** Finishes or removes what a killed driver left half done. */

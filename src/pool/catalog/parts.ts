@@ -1,3 +1,5 @@
+import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 import type { Backend } from '../backend.ts';
 import type { Freezer } from '../freeze/freezer.ts';
 import type { PoolLog } from '../log.ts';
@@ -14,7 +16,7 @@ export interface CatalogParts {
   readonly log: PoolLog;
   /** For volumes that do not say; 0: deleted is gone. */
   readonly undeleteSeconds: number;
-  readonly index: RecordIndex;
+  readonly index: RecordIndex<VolumeId, VolumeRecord>;
   readonly snapshotIndex: SnapshotIndex;
   readonly space: SpaceLedger;
   readonly freezer: Freezer;

@@ -1,47 +1,52 @@
 import { DataLoss } from '../../volume/errors.ts';
-import type { VolumeId } from '../../volume/id.ts';
-import type { VolumeRecord } from '../../volume/record.ts';
-import type { Damaged, ReadRecords } from '../backend.ts';
+import type { ReadRecords } from '../backend.ts';
 
 /**
- * The records in memory. The pool's lock makes this process the only one that changes them, so what was read at the
- * start and put here after each commit is what lies on the disk.
+ * Records of one type in memory. The pool's lock makes this process the only one that changes them. So the records that
+ * were read at the start, and put here after each commit, are what lies on the disk.
  */
-export class RecordIndex {
-  readonly #records = new Map<VolumeId, VolumeRecord>();
-  readonly #damaged = new Map<VolumeId, string>();
+export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
+  readonly #type: string;
+  readonly #records = new Map<Id, Kind>();
+  readonly #damaged = new Map<Id, string>();
   /** Hears of each change before anybody else can see it; undefined: it is gone. */
-  onChange: ((id: VolumeId, record: VolumeRecord | undefined) => void) | undefined;
+  onChange: ((id: Id, record: Kind | undefined) => void) | undefined;
 
-  constructor(records: readonly VolumeRecord[], damaged: readonly Damaged<VolumeId>[]) {
+  /** @param type for messages: `volume` */
+  constructor(type: string, { damaged, records }: ReadRecords<Id, Kind>) {
+    this.#type = type;
     for (const record of records) this.#records.set(record.id, record);
     for (const { id, reason } of damaged) this.#damaged.set(id, reason);
   }
 
-  /** @throws DataLoss for a volume that is there but whose record is damaged: "no such volume" would be a lie */
-  get(id: VolumeId): VolumeRecord | undefined {
+  /** @throws DataLoss for an object that is there but whose record is damaged: "no such volume" would be a lie */
+  get(id: Id): Kind | undefined {
     const reason = this.#damaged.get(id);
-    if (reason !== undefined) throw new DataLoss(`volume ${id}: ${reason}`);
+    if (reason !== undefined) throw new DataLoss(`${this.#type} ${id}: ${reason}`);
     return this.#records.get(id);
   }
 
-  /** Readable or not. */
-  has(id: VolumeId): boolean {
+  /** Whether it is there, readable or not. */
+  has(id: Id): boolean {
     return this.#records.has(id) || this.#damaged.has(id);
   }
 
-  put(record: VolumeRecord): void {
+  isDamaged(id: Id): boolean {
+    return this.#damaged.has(id);
+  }
+
+  put(record: Kind): void {
     this.#records.set(record.id, record);
     this.onChange?.(record.id, record);
   }
 
-  delete(id: VolumeId): void {
+  delete(id: Id): void {
     this.#records.delete(id);
     this.onChange?.(id, undefined);
   }
 
-  /** What the disk says now. */
-  restate(id: VolumeId, { records, damaged }: ReadRecords<VolumeId, VolumeRecord>): void {
+  /** Replaces it by what the disk says now. */
+  restate(id: Id, { damaged, records }: ReadRecords<Id, Kind>): void {
     this.#damaged.delete(id);
     for (const { reason } of damaged) this.#damaged.set(id, reason);
     const [record] = records;
@@ -57,14 +62,15 @@ export class RecordIndex {
     return this.#damaged.size;
   }
 
-  all(): IterableIterator<VolumeRecord> {
+  all(): IterableIterator<Kind> {
     return this.#records.values();
   }
 
-  list(after: VolumeId | undefined, limit: number | undefined): VolumeRecord[] {
-    const records = Array.from(this.#records.values()).filter(
-      ({ ephemeral, id }) => ephemeral === undefined && (after === undefined || id > after),
-    );
-    return records.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit);
+  /** Those that are wanted, in the order of their ids, the first one behind `after`. */
+  list(after: Id | undefined, limit: number | undefined, isWanted: (record: Kind) => boolean): Kind[] {
+    return [...this.#records.values()]
+      .filter((record) => (after === undefined || record.id > after) && isWanted(record))
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .slice(0, limit);
   }
 }

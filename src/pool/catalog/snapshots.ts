@@ -55,7 +55,7 @@ export class Snapshots {
   async #undo(takings: readonly Taking[], group: GroupSpec | undefined): Promise<void> {
     const { snapshotIndex, trash, unsettled } = this.#parts;
     if (group !== undefined) await unsettled.recheck([group.id]);
-    const isGroupTaken = group !== undefined && (unsettled.has(group.id) || snapshotIndex.hasGroup(group.id));
+    const isGroupTaken = group !== undefined && (unsettled.has(group.id) || snapshotIndex.groups.has(group.id));
     for (const { draft } of takings) {
       if (draft.isCommitted && isGroupTaken) continue;
       trash.destroy(await draft.discard().catch(() => undefined));
@@ -90,9 +90,9 @@ export class Snapshots {
    */
   async removeGroup(id: GroupId): Promise<void> {
     const { backend, index, snapshotIndex, unsettled } = this.#parts;
-    if (snapshotIndex.getGroup(id) !== undefined) {
+    if (snapshotIndex.groups.get(id) !== undefined) {
       await unsettled.change([id], () => step('group/remove', () => backend.records.removeGroup(id)));
-      snapshotIndex.deleteGroup(id);
+      snapshotIndex.groups.delete(id);
     }
     await this.#discard([...snapshotIndex.all()].filter(({ groupId }) => groupId === id).map((member) => member.id));
     // Of a group that was never taken no record tells, but the names of its members follow from its own.
@@ -186,7 +186,7 @@ export class Snapshots {
       if (first === undefined) throw new InternalError(`group ${group.id} has no members.`);
       const groupRecord: GroupRecord = { ...group, createdAt: first.createdAt, memberIds: records.map(({ id }) => id) };
       await step('group/commit', () => backend.records.writeGroup(groupRecord));
-      snapshotIndex.putGroup(groupRecord);
+      snapshotIndex.groups.put(groupRecord);
     }
     for (const record of records) snapshotIndex.put(record);
   }

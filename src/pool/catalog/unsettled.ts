@@ -7,7 +7,7 @@ import {
   type VolumeId,
 } from '../../volume/id.ts';
 import type { Backend } from '../backend.ts';
-import type { RecordIndex } from './record-index.ts';
+import type { CatalogParts } from './parts.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
 import type { Trash } from './trash.ts';
 
@@ -15,7 +15,7 @@ type Id = VolumeId | SnapshotId | GroupId;
 
 export interface UnsettledOptions {
   readonly backend: Pick<Backend, 'provisioner' | 'records'>;
-  readonly index: RecordIndex;
+  readonly index: CatalogParts['index'];
   readonly snapshotIndex: SnapshotIndex;
   readonly trash: Trash;
 }
@@ -75,7 +75,7 @@ export class Unsettled {
     const volumeId = parseVolumeId(id);
     const snapshotId = parseSnapshotId(id);
     if (groupId !== undefined) {
-      snapshotIndex.restateGroup(groupId, await backend.records.readGroup(groupId));
+      snapshotIndex.groups.restate(groupId, await backend.records.readGroup(groupId));
       await backend.records.sync(groupId);
     }
     if (volumeId !== undefined) {
@@ -95,7 +95,7 @@ export class Unsettled {
     const [record] = read.records;
     // Whether it has its group has to be known first.
     if (record?.groupId !== undefined) await this.settle(record.groupId);
-    if (record === undefined || snapshotIndex.hasItsGroup(record)) snapshotIndex.restateSnapshot(id, read);
+    if (record === undefined || snapshotIndex.hasItsGroup(record)) snapshotIndex.restate(id, read);
     else {
       trash.destroy(await backend.provisioner.removeSnapshot(id));
       snapshotIndex.delete(id);

@@ -20,7 +20,7 @@ import type { Trouble } from './trouble.ts';
  */
 export async function makeBackingFile(location: Trouble, sizeBytes: bigint): Promise<Descriptor | undefined> {
   const { queue, path, poolName } = location;
-  if (await isThere(queue, path)) return undefined;
+  if (await exists(queue, path)) return undefined;
   if (sizeBytes < minimumLocationBytes) throw tooSmall(poolName, path, sizeBytes);
   const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
   try {
@@ -37,7 +37,7 @@ export async function makeBackingFile(location: Trouble, sizeBytes: bigint): Pro
     }
   } catch (error) {
     // Somebody else was faster, and has perhaps removed our draft as a leftover (below).
-    if (isErrno(error, 'EEXIST') || (await isThere(queue, path))) return undefined;
+    if (isErrno(error, 'EEXIST') || (await exists(queue, path))) return undefined;
     throw error;
   } finally {
     await queue.run(() => unlink(draft)).catch(() => undefined);
@@ -73,12 +73,13 @@ export async function removeDrafts(queue: DiskQueue, path: string): Promise<void
   }
 }
 
-async function isThere(queue: DiskQueue, path: string): Promise<boolean> {
+/** Whether something lies at a path; a path that leads through a plain file leads to nothing. */
+export async function exists(queue: DiskQueue, path: string): Promise<boolean> {
   try {
     await queue.run(() => stat(path));
     return true;
   } catch (error) {
-    ignoreMissing(error);
-    return false;
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
   }
 }

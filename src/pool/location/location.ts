@@ -4,7 +4,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { OpenContext } from '../kind.ts';
-import { makeBackingFile, removeDrafts } from './backing-file.ts';
+import { exists, makeBackingFile, removeDrafts } from './backing-file.ts';
 import { DiskFollower, growToFile } from './growth.ts';
 import { takeLock } from './lock.ts';
 import { type LocationMount, mountLocation, unmountLocation } from './mount.ts';
@@ -186,14 +186,4 @@ async function realDevice(options: LocationOptions, path: string): Promise<strin
 
 export function noDevice(poolName: string, path: string): FailedPrecondition {
   return new FailedPrecondition(`pool ${poolName}: ${path} is not a block device of this node.`);
-}
-
-async function exists(queue: DiskQueue, path: string): Promise<boolean> {
-  try {
-    await queue.run(() => stat(path));
-    return true;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return false;
-    throw error;
-  }
 }

@@ -1,6 +1,6 @@
 import { readFile, unlink } from 'node:fs/promises';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
 import { type GroupId, parseGroupId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import { serializeRecord, type VolumeRecord } from '../../volume/record.ts';
@@ -51,12 +51,7 @@ export class FileStore extends FileRecords<FileParts> implements RecordStore {
 
   async readAge(): Promise<string | undefined> {
     const { layout, queue } = this.parts;
-    try {
-      return await queue.run(() => readFile(layout.age, 'utf8'));
-    } catch (error) {
-      if (isErrno(error, 'ENOENT')) return undefined;
-      throw error;
-    }
+    return queue.run(() => readFile(layout.age, 'utf8')).catch(ignoreMissing);
   }
 
   /** Always of one length, so it is written over in place. */
@@ -67,9 +62,7 @@ export class FileStore extends FileRecords<FileParts> implements RecordStore {
 
   async #sync(directory: string): Promise<void> {
     const { queue, syncs } = this.parts;
-    await syncs.sync(queue, directory).catch((error) => {
-      // Removed by hand since.
-      if (!isErrno(error, 'ENOENT')) throw error;
-    });
+    // It may have been removed by hand since.
+    await syncs.sync(queue, directory).catch(ignoreMissing);
   }
 }

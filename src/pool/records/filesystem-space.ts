@@ -2,7 +2,7 @@ import { stat, statfs } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { finishUnlinks, syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
@@ -85,10 +85,5 @@ async function readFilesystemSpace({ backingFile, layout, queue, reserve }: Spac
 
 /** Of a file that may not be there (any more): then nothing. */
 export async function allocatedBytesOf(queue: DiskQueue, path: string): Promise<bigint> {
-  try {
-    return (await statusOf(queue, path)).allocatedBytes;
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return 0n;
-    throw error;
-  }
+  return (await statusOf(queue, path).catch(ignoreMissing))?.allocatedBytes ?? 0n;
 }

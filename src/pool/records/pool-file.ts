@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
+import { ignoreMissing } from '../../kernel/call/errno.ts';
 import type { DirectorySync } from '../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
@@ -174,10 +174,5 @@ async function remember({ queue, syncs }: PoolFileOptions, markerPath: string, i
 }
 
 async function readIfThere(queue: DiskQueue, path: string): Promise<string | undefined> {
-  try {
-    return await queue.run(() => readFile(path, 'utf8'));
-  } catch (error) {
-    if (isErrno(error, 'ENOENT')) return undefined;
-    throw error;
-  }
+  return queue.run(() => readFile(path, 'utf8')).catch(ignoreMissing);
 }

@@ -2,7 +2,7 @@ import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, smaller } from '../../volume/size.ts';
 import type { SpaceSource, StorageSpace } from '../backend.ts';
-import type { RecordIndex } from '../catalog/record-index.ts';
+import type { CatalogParts } from '../catalog/parts.ts';
 import type { SnapshotIndex } from '../catalog/snapshot-index.ts';
 import type { Trash } from '../catalog/trash.ts';
 import type { TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
@@ -13,7 +13,7 @@ import { type Sharing, type SumsThen, VolumeSpace } from './volume-space.ts';
 
 export interface SpaceSources {
   readonly source: SpaceSource;
-  readonly index: RecordIndex;
+  readonly index: CatalogParts['index'];
   readonly snapshotIndex: SnapshotIndex;
   readonly trash: Pick<Trash, 'entries' | 'expendable'>;
   /** How often each volume is attached. */

@@ -152,7 +152,7 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'a backing file that is there is not made',
     ...backing,
-    text: '  if (await isThere(queue, path)) return undefined;\n  if',
+    text: '  if (await exists(queue, path)) return undefined;\n  if',
     replacement: '  if',
     killer: 'test/contract/image-home.test.ts',
     only: 'a larger size in the configuration',

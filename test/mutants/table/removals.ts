@@ -255,7 +255,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'memory is made to agree with the disk about a group',
     ...unsettled,
-    text: '      snapshotIndex.restateGroup(groupId, await backend.records.readGroup(groupId));\n',
+    text: '      snapshotIndex.groups.restate(groupId, await backend.records.readGroup(groupId));\n',
     replacement: '',
   },
   {

@@ -1,15 +1,12 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import type { DirectorySync } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import type { Backend, Extras, Snapshotter } from '../../backend.ts';
 import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
 import { writeHealthFile } from '../../location/health-file.ts';
 import type { OpenLocation } from '../../location/location.ts';
-import type { ReservedSpace } from '../../location/reserved-space.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Traits } from '../../pool.ts';
-import { FileStore } from '../../records/file-store.ts';
-import type { Layout } from '../../records/layout.ts';
+import { type FileParts, FileStore } from '../../records/file-store.ts';
 import { ImageAttacher } from './attacher.ts';
 import { blockSizeOf } from './block-size.ts';
 import { changedBlocks } from './changed-blocks.ts';
@@ -24,13 +21,9 @@ import { imageTraits } from './traits.ts';
 
 const repairsAtOnce = 2;
 
-export interface ImageBackendOptions {
+export interface ImageBackendOptions extends FileParts {
   readonly name: string;
   readonly location: OpenLocation;
-  readonly layout: Layout;
-  readonly queue: DiskQueue;
-  readonly syncs: DirectorySync;
-  readonly reserve: ReservedSpace;
   readonly log: PoolLog;
   /** Whether files share blocks here. */
   readonly cloning: 'reflink' | 'copy';
