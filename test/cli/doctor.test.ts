@@ -77,7 +77,7 @@ describe('holdfast doctor', () => {
     const { stdout } = await holdfast(['doctor'], { ...environmentFor(scratch), PATH: scratch.join('bin') });
     assert.match(
       stdout,
-      /^fail {2}mkfs\.xfs +Install it\. On Debian: .*\n +\(not found in /,
+      /^fail {2}mkfs\.xfs +Install it\. On Debian: .*\n +\(not found in /m,
       'first what to do, then why',
     );
   });

@@ -7,6 +7,7 @@ import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 import { isSaid, longestMessageCharacters, quotes, quotesOf } from '../support/troubleshooting.ts';
 import { situations } from './situations.ts';
+import { wrongInput } from './wrong-input.ts';
 
 /** With few inodes, and nobody's but ours. */
 function mountSmallDisk(scratch: Scratch): void {
@@ -51,7 +52,7 @@ describe('docs/troubleshooting.md', () => {
     }
   });
 
-  for (const [name, provoke] of Object.entries(situations)) {
+  for (const [name, provoke] of Object.entries({ ...situations, ...wrongInput })) {
     test(`${name}: a short message, and the page has it`, async () => {
       const [client, half] = clients;
       assert.ok(client !== undefined && half !== undefined);
@@ -65,6 +66,10 @@ describe('docs/troubleshooting.md', () => {
       assert.equal(fitting.length, 1, `${message}\nis quoted as: ${fitting.join(' | ') || 'nothing'}`);
     });
   }
+
+  test('it has at least 40 wrong inputs', () => {
+    assert.ok(new Set(produced).size >= 40, `${new Set(produced).size}`);
+  });
 
   test('what it quotes is what is said', () => {
     assert.deepEqual(
