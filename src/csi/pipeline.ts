@@ -1,0 +1,164 @@
+import type { Logger } from 'pino';
+import { HoldfastError, InvalidArgument, Unavailable } from '../volume/errors.ts';
+import { CallLog } from './call-log.ts';
+import { decode, encode, type Method } from './contract.ts';
+import type { CallContext, Handler, StreamContext, StreamHandler } from './handler.ts';
+import { checkLimits } from './limits.ts';
+import { checkRequired } from './required.ts';
+import { type FailureStatus, toStatus } from './status.ts';
+import { isAbort, sendAll } from './stream.ts';
+
+/*
+ * The way of one call, from its bytes to those of its answer, whichever way it came: by the unix socket (call.ts) or by
+ * a link (src/fleet).
+ */
+
+export interface CallOptions {
+  readonly log: Logger;
+  /** While it answers false, all services but Identity answer UNAVAILABLE: the driver is starting or stopping. */
+  readonly ready?: () => boolean;
+  /** Aborted when the driver stops: streams end then, which can be gone on with, also if a client does not read. */
+  readonly stopping?: AbortSignal | undefined;
+}
+
+/** A call as it came. */
+export interface Incoming {
+  readonly bytes: Buffer;
+  readonly deadline: Date | undefined;
+  /** Whether the client has gone away. It is not heard of: work is never undone (T02). */
+  isGone(): boolean;
+}
+
+/** One that is answered by a stream. */
+export interface IncomingStream extends Incoming {
+  /** Hears once that the client has gone away. */
+  onGone(listener: () => void): void;
+  /** Resolves when there is room for the next message. */
+  send(bytes: Buffer, end: AbortSignal): Promise<void>;
+}
+
+export type Reply = { readonly response: Buffer } | { readonly failure: FailureStatus };
+
+/** Does a call, and calls `reply` once. */
+export type UnaryCall = (incoming: Incoming, reply: (reply: Reply) => void) => Promise<void>;
+/** Sends the messages, and calls `end` once: with why it failed, if it did. */
+export type StreamCall = (incoming: IncomingStream, end: (failure: FailureStatus | undefined) => void) => Promise<void>;
+
+/** What is done for a request that is right in itself, to the bytes of the answer. */
+export type Work<Q> = (request: Q, context: CallContext, bytes: Buffer) => Promise<Buffer>;
+export type StreamWork<Q> = (request: Q, context: StreamContext, bytes: Buffer) => AsyncIterable<Buffer>;
+
+export function handled<Q extends object>(method: Method, handler: Handler<Q, object> | undefined) {
+  if (handler === undefined) return undefined;
+  return async (request: Q, context: CallContext) => encode(method.responseType, await handler(request, context));
+}
+
+export function handledStream<Q extends object>(method: Method, handler: StreamHandler<Q, object> | undefined) {
+  if (handler === undefined) return undefined;
+  return async function* (request: Q, context: StreamContext): AsyncGenerator<Buffer, void, void> {
+    for await (const message of handler(request, context)) yield encode(method.responseType, message);
+  };
+}
+
+export function unaryCall<Q extends object>(
+  method: Method,
+  work: Work<Q> | undefined,
+  options: CallOptions,
+): UnaryCall {
+  return async (incoming, reply) => {
+    const line = new CallLog(options.log, method);
+    let response: Buffer;
+    try {
+      if (work === undefined) throw new Unimplemented(`${method.name} is not offered by this driver.`);
+      const request = accept<Q>(method, incoming.bytes, line, options);
+      response = await work(request, contextOf(incoming, line), incoming.bytes);
+    } catch (error) {
+      const failure = toStatus(error, line.subject);
+      reply({ failure });
+      line.failed(failure, incoming.isGone());
+      return;
+    }
+    reply({ response });
+    line.succeeded(incoming.isGone());
+  };
+}
+
+export function streamCall<Q extends object>(
+  method: Method,
+  work: StreamWork<Q> | undefined,
+  options: CallOptions,
+): StreamCall {
+  return async (incoming, end) => {
+    const line = new CallLog(options.log, method);
+    try {
+      await answerAll(method, work, incoming, line, options);
+    } catch (error) {
+      if (incoming.isGone() && isAbort(error)) return line.abandoned();
+      const failure = toStatus(error, line.subject);
+      // Ends the stream with this status, after what was sent already (SM12).
+      if (!incoming.isGone()) end(failure);
+      line.failed(failure, incoming.isGone());
+      return;
+    }
+    end(undefined);
+    line.succeeded(false);
+  };
+}
+
+/** As a unary call, only that nothing is left to be done once the client went away (SM13). */
+async function answerAll<Q extends object>(
+  method: Method,
+  work: StreamWork<Q> | undefined,
+  incoming: IncomingStream,
+  line: CallLog,
+  options: CallOptions,
+): Promise<void> {
+  if (work === undefined) throw new Unimplemented(`${method.name} is not offered by this driver.`);
+  const request = accept<Q>(method, incoming.bytes, line, options);
+  const end = new AbortController();
+  const endIt = () => end.abort();
+  incoming.onGone(endIt);
+  options.stopping?.addEventListener('abort', endIt);
+  const context = { ...contextOf(incoming, line), signal: end.signal };
+  const mayGoOn = () => {
+    if (options.ready?.() === false) throw new Unavailable('The driver is stopping; go on from where it was later.');
+  };
+  try {
+    await sendAll(end.signal, work(request, context, incoming.bytes), (response) => {
+      mayGoOn();
+      return incoming.send(response, end.signal);
+    });
+  } catch (error) {
+    if (!incoming.isGone() && isAbort(error)) mayGoOn();
+    throw error;
+  } finally {
+    options.stopping?.removeEventListener('abort', endIt);
+  }
+}
+
+/** @throws Unavailable, InvalidArgument */
+function accept<Q extends object>(method: Method, bytes: Buffer, line: CallLog, options: CallOptions): Q {
+  if (options.ready?.() === false) throw new Unavailable('The driver is starting or stopping; try again.');
+  const request = readRequest<Q>(method, bytes);
+  line.request(request);
+  checkRequired(method.name, request);
+  checkLimits(method.requestType, request);
+  return request;
+}
+
+function contextOf({ deadline }: Incoming, line: CallLog): CallContext {
+  return { deadline, note: (fields) => line.note(fields) };
+}
+
+function readRequest<Q>(method: Method, bytes: Buffer): Q {
+  try {
+    return decode<Q>(method.requestType, bytes);
+  } catch (cause) {
+    throw new InvalidArgument(`The request is not a well-formed ${method.requestType.name}.`, { cause });
+  }
+}
+
+/** The capability for the RPC is not advertised (E05). */
+class Unimplemented extends HoldfastError {
+  override readonly code = 'UNIMPLEMENTED';
+}

@@ -1,0 +1,151 @@
+import type { Logger } from 'pino';
+import { controllerCapabilities } from '../../controller/capabilities.ts';
+import type { Calls } from '../../csi/call.ts';
+import { encode, type Method, methodsOf } from '../../csi/contract.ts';
+import type * as wire from '../../csi/generated/types.ts';
+import type { CallContext } from '../../csi/handler.ts';
+import { parseTopologyRequirement } from '../../csi/parse.ts';
+import { type CallOptions, streamCall, unaryCall, type Work } from '../../csi/pipeline.ts';
+import { Unavailable } from '../../volume/errors.ts';
+import { type Route, routeById } from '../routing/by-id.ts';
+import { routeCreation } from '../routing/create-volume.ts';
+import { routeGroup, routeGroupById, routeSnapshot } from '../routing/snapshots.ts';
+import type { FleetCapacity } from './capacity.ts';
+import type { FleetState } from './fleet-state.ts';
+import { forward, forwardInTurn } from './forward.ts';
+import { listSnapshots, listVolumes } from './listing.ts';
+import type { Sessions } from './sessions.ts';
+
+export interface FleetParts {
+  readonly state: FleetState;
+  readonly sessions: Sessions;
+  readonly capacity: FleetCapacity;
+  readonly log: Logger;
+}
+
+/** A message of any request: its fields are those that its method's contract says. */
+type Routes = Readonly<Record<string, (state: FleetState, request: never) => Route>>;
+
+const byVolume = (state: FleetState, { volume_id }: { readonly volume_id: string }) => routeById(state, volume_id);
+const bySnapshot = (state: FleetState, { snapshot_id }: { readonly snapshot_id: string }) =>
+  routeById(state, snapshot_id);
+
+interface GroupRequest {
+  readonly group_snapshot_id: string;
+  readonly snapshot_ids: readonly string[];
+}
+const byGroup = (state: FleetState, { group_snapshot_id, snapshot_ids }: GroupRequest) =>
+  routeGroupById(state, group_snapshot_id, snapshot_ids);
+
+/** Calls that go to one node as they came. */
+const routes: Routes = {
+  DeleteVolume: byVolume,
+  ValidateVolumeCapabilities: byVolume,
+  ControllerGetVolume: byVolume,
+  ControllerModifyVolume: byVolume,
+  ControllerExpandVolume: byVolume,
+  DeleteSnapshot: bySnapshot,
+  GetSnapshot: bySnapshot,
+  CreateSnapshot: (state, { name, source_volume_id }: wire.CreateSnapshotRequest) =>
+    routeSnapshot(state, name, source_volume_id),
+  CreateVolumeGroupSnapshot: (state, { name, source_volume_ids }: wire.CreateVolumeGroupSnapshotRequest) =>
+    routeGroup(state, name, source_volume_ids),
+  DeleteVolumeGroupSnapshot: byGroup,
+  GetVolumeGroupSnapshot: byGroup,
+};
+
+/** Every call of the services that are the fleet's, done by the nodes. */
+export function fleetCalls(parts: FleetParts, options: CallOptions): Calls {
+  const own = ownWork(parts);
+  const unary = [...methodsOf('csi.v1.Controller'), ...methodsOf('csi.v1.GroupController')].map((method) => {
+    const work = own[method.name]?.(method) ?? routed(parts, method);
+    return [method.path, unaryCall(method, work, options)] as const;
+  });
+  const streams = methodsOf('csi.v1.SnapshotMetadata').map((method) => {
+    const work = (request: MetadataRequest, context: CallContext & { readonly signal: AbortSignal }, bytes: Buffer) =>
+      streamed(parts, method, request, context, bytes);
+    return [method.path, streamCall(method, work, options)] as const;
+  });
+  return { unary: new Map(unary), streams: new Map(streams) };
+}
+
+function routed({ sessions, state }: FleetParts, method: Method): Work<never> | undefined {
+  const routeOf = routes[method.name];
+  if (routeOf === undefined) return undefined;
+  return (request, context, bytes) => {
+    const route = routeOf(state, request);
+    if (route.to === 'node') context.note({ node: route.node });
+    return forward(sessions, route, { method: method.path, request: bytes, deadline: context.deadline });
+  };
+}
+
+type OwnWork = Readonly<Record<string, (method: Method) => Work<never>>>;
+
+/** Calls that more than one node has to do with, or none. */
+function ownWork(parts: FleetParts): OwnWork {
+  const { capacity, sessions, state } = parts;
+  const work = <Q>(make: (method: Method) => Work<Q>) => make as (method: Method) => Work<never>;
+  return {
+    CreateVolume: work<wire.CreateVolumeRequest>((method) => (request, context, bytes) => {
+      return createVolume(parts, method, request, context, bytes);
+    }),
+    ListVolumes: work<wire.ListVolumesRequest>((method) => (request, { deadline }) => {
+      return listVolumes({ state, sessions, method, deadline }, request);
+    }),
+    ListSnapshots: work<wire.ListSnapshotsRequest>((method) => (request, { deadline }, bytes) => {
+      return listSnapshots({ state, sessions, method, deadline }, request, bytes);
+    }),
+    GetCapacity: work<wire.GetCapacityRequest>((method) => async (request) => {
+      return encode(method.responseType, await capacity.answer(request));
+    }),
+    ControllerGetCapabilities: work((method) => async () => {
+      const capabilities = controllerCapabilities({ expansion: 'controller', attach: 'none' });
+      return encode(method.responseType, { capabilities });
+    }),
+    GroupControllerGetCapabilities: work((method) => async () => {
+      return encode(method.responseType, {
+        capabilities: [{ rpc: { type: 'CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT' } }],
+      });
+    }),
+  };
+}
+
+async function createVolume(
+  { log, sessions, state }: FleetParts,
+  method: Method,
+  request: wire.CreateVolumeRequest,
+  { deadline, note }: CallContext,
+  bytes: Buffer,
+): Promise<Buffer> {
+  const { name, volume_content_source: source } = request;
+  const sourceId = source?.snapshot?.snapshot_id ?? source?.volume?.volume_id;
+  const topology = parseTopologyRequirement(request.accessibility_requirements);
+  const { nodes, strays } = routeCreation(state, { name, sourceId, topology });
+  const { node, response } = await forwardInTurn(sessions, nodes, { method: method.path, request: bytes, deadline });
+  note({ node });
+  for (const stray of strays) {
+    log.warn({ volume_id: stray.id, node: stray.node }, 'a first try made this volume where its claim is no more');
+  }
+  return response;
+}
+
+/** Of both requests: which snapshot it is about, at the least. */
+interface MetadataRequest {
+  readonly snapshot_id?: string;
+  readonly target_snapshot_id?: string;
+}
+
+async function* streamed(
+  { sessions, state }: FleetParts,
+  method: Method,
+  { snapshot_id, target_snapshot_id }: MetadataRequest,
+  { deadline, note, signal }: CallContext & { readonly signal: AbortSignal },
+  bytes: Buffer,
+): AsyncGenerator<Buffer, void, void> {
+  const route = routeById(state, snapshot_id ?? target_snapshot_id ?? '');
+  // Where no node is known to have it, any of them says so in the right words.
+  const node = route.to === 'node' ? route.node : route.nodes[0];
+  if (node === undefined) throw new Unavailable('No node has a link to the controller; try again.');
+  note({ node });
+  yield* sessions.get(node).calls.stream({ method: method.path, request: bytes, deadline }, signal);
+}

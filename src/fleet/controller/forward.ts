@@ -1,0 +1,57 @@
+import { HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
+import type { Route } from '../routing/by-id.ts';
+import type { Forward } from './forwarded-calls.ts';
+import type { Sessions } from './sessions.ts';
+
+/** Sends a call where its route says, and brings back what the node answered. */
+export async function forward(sessions: Sessions, route: Route, call: Forward): Promise<Buffer> {
+  if (route.to === 'node') return sessions.get(route.node).calls.call(call);
+  if (route.to === 'all') return askAll(sessions, route.nodes, call);
+  const [any] = route.nodes;
+  if (any === undefined) throw new Unavailable('No node has a link to the controller; try again.');
+  return sessions.get(any).calls.call(call);
+}
+
+/**
+ * Nobody is known to have it, so each node is asked. One that has it after all answers for all; "not found" and "it is
+ * gone" are true when each of them says so.
+ */
+async function askAll(sessions: Sessions, nodes: readonly string[], call: Forward): Promise<Buffer> {
+  const answers = await Promise.allSettled(nodes.map(async (node) => sessions.get(node).calls.call(call)));
+  const failures = answers.flatMap((answer) => (answer.status === 'rejected' ? [asError(answer.reason)] : []));
+  const serious = failures.find((error) => !isNotFound(error));
+  if (serious !== undefined) throw serious;
+  const done = answers.find((answer) => answer.status === 'fulfilled');
+  if (done !== undefined) return done.value;
+  throw failures[0] ?? new NotFound('There is no node that could have it.');
+}
+
+/**
+ * Asks one node after the other for room. Only a node that says it has none is left for the next one: of another
+ * failure nobody knows what it has done.
+ */
+export async function forwardInTurn(sessions: Sessions, nodes: readonly string[], call: Forward): Promise<FirstAnswer> {
+  let refusal: unknown = new Unavailable('No node has a link to the controller; try again.');
+  for (const node of nodes) {
+    try {
+      return { node, response: await sessions.get(node).calls.call(call) };
+    } catch (error) {
+      if (!(error instanceof HoldfastError && error.code === 'RESOURCE_EXHAUSTED')) throw error;
+      refusal = error;
+    }
+  }
+  throw refusal;
+}
+
+export interface FirstAnswer {
+  readonly node: string;
+  readonly response: Buffer;
+}
+
+function isNotFound(error: Error): boolean {
+  return error instanceof HoldfastError && error.code === 'NOT_FOUND';
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error('a call failed, without an error');
+}

@@ -1,0 +1,163 @@
+import type * as wire from '../../csi/generated/types.ts';
+import type { Draft } from '../../csi/handler.ts';
+import { Unavailable } from '../../volume/errors.ts';
+import { LinkLost, PassedOn, TooLate } from './passed-on.ts';
+
+/** A request on its way to a node. */
+export interface Forward {
+  /** As in gRPC's :path. */
+  readonly method: string;
+  readonly request: Buffer;
+  readonly deadline: Date | undefined;
+}
+
+/**
+ * More at a time for one node are refused at once. A node that hangs answers none of its calls, and who waits for it
+ * would take the places that a sidecar has for calls to other nodes.
+ */
+export const mostCallsEach = 32;
+
+/** So many messages of a stream are on their way at a time. */
+const creditParts = 8;
+
+/** A caller without a deadline of his own is told after so long that the work still goes on. */
+const longestWaitMs = 10 * 60_000;
+
+interface Waiting {
+  answered(answer: wire.CallAnswer): void;
+  part(response: Buffer): void;
+  failed(error: Error): void;
+}
+
+/** The calls that are on their way to one node, over one link. */
+export class ForwardedCalls {
+  readonly #node: string;
+  readonly #send: (message: Draft<wire.FromController>) => void;
+  readonly #waiting = new Map<bigint, Waiting>();
+  #last = 0n;
+  #refusal: string | undefined;
+
+  constructor(node: string, send: (message: Draft<wire.FromController>) => void) {
+    this.#node = node;
+    this.#send = send;
+  }
+
+  get running(): number {
+    return this.#waiting.size;
+  }
+
+  /** @throws PassedOn, Unavailable, TooLate */
+  call(forward: Forward): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      this.#begin(forward, {
+        answered: ({ code, message, response }) => {
+          clearTimeout(timer);
+          if (code === 0) resolve(Buffer.from(response));
+          else reject(new PassedOn(code, message));
+        },
+        part: () => undefined,
+        failed: (error) => {
+          clearTimeout(timer);
+          reject(error);
+        },
+      });
+      // The call keeps its place until the node has done it: who asks a node that hangs again and again meets the limit.
+      const timer = setTimeout(() => reject(this.#tooLate(forward)), waitMs(forward));
+    });
+  }
+
+  /** @throws PassedOn, Unavailable, TooLate */
+  async *stream(forward: Forward, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
+    const parts: Buffer[] = [];
+    let end: { readonly error?: Error } | undefined;
+    let wake = (): void => undefined;
+    const finish = (error?: Error) => {
+      end ??= error === undefined ? {} : { error };
+      wake();
+    };
+    const id = this.#begin(forward, {
+      answered: ({ code, message }) => finish(code === 0 ? undefined : new PassedOn(code, message)),
+      part: (response) => {
+        parts.push(response);
+        wake();
+      },
+      failed: finish,
+    });
+    const leave = () => finish(signal.reason instanceof Error ? signal.reason : new LinkLost('The caller went away.'));
+    const timer = setTimeout(() => finish(this.#tooLate(forward)), waitMs(forward));
+    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) leave();
+    try {
+      for (;;) {
+        for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+          yield part;
+          this.#send({ credit: { call: id, parts: 1 } });
+        }
+        if (end !== undefined) break;
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+      if (end.error !== undefined) throw end.error;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', leave);
+      if (this.#waiting.delete(id)) this.#send({ cancel: { call: id } });
+    }
+  }
+
+  answered(answer: wire.CallAnswer): void {
+    const waiting = this.#waiting.get(answer.call);
+    // One that came late, or twice: nobody waits for it.
+    if (waiting === undefined) return;
+    this.#waiting.delete(answer.call);
+    waiting.answered(answer);
+  }
+
+  part({ call, response }: wire.StreamPart): void {
+    this.#waiting.get(call)?.part(Buffer.from(response));
+  }
+
+  /** Calls that run go on, and no new one is taken. */
+  refuse(reason: string): void {
+    this.#refusal = reason;
+  }
+
+  /** The link is gone: what was asked may be done or not, so the caller asks again. */
+  fail(reason: string): void {
+    this.refuse(reason);
+    const lost = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const waiting of lost) {
+      waiting.failed(new LinkLost(`The link to node ${this.#node} was lost (${reason}); try again.`));
+    }
+  }
+
+  #begin({ deadline, method, request }: Forward, waiting: Waiting): bigint {
+    if (this.#refusal !== undefined) throw new LinkLost(`Node ${this.#node}: ${this.#refusal}; try again.`);
+    if (this.#waiting.size >= mostCallsEach) {
+      throw new Unavailable(`Node ${this.#node} has ${mostCallsEach} calls at work and answers none; try again later.`);
+    }
+    this.#last++;
+    this.#waiting.set(this.#last, waiting);
+    const leftMs = deadline === undefined ? 0 : Math.max(1, deadline.getTime() - Date.now());
+    const call = {
+      call: this.#last,
+      method,
+      request,
+      timeout_milliseconds: Math.min(leftMs, 2 ** 31),
+      credit: creditParts,
+    };
+    this.#send({ call });
+    return this.#last;
+  }
+
+  #tooLate({ method }: Forward): TooLate {
+    const name = method.slice(method.lastIndexOf('/') + 1);
+    return new TooLate(`Node ${this.#node} has not answered ${name} in time; it goes on, so try again.`);
+  }
+}
+
+function waitMs({ deadline }: Forward): number {
+  return deadline === undefined ? longestWaitMs : Math.max(0, Math.min(deadline.getTime() - Date.now(), longestWaitMs));
+}

@@ -1,0 +1,73 @@
+import { type PageRequest, parsePageRequest } from '../../controller/listing/page.ts';
+import { decode, encode, type Method } from '../../csi/contract.ts';
+import type * as wire from '../../csi/generated/types.ts';
+import { parseSnapshotId, parseVolumeId } from '../../volume/id.ts';
+import { routeById } from '../routing/by-id.ts';
+import { mergePage, type PagePart, planPage } from '../routing/page.ts';
+import type { FleetState } from './fleet-state.ts';
+import { forward } from './forward.ts';
+import type { Sessions } from './sessions.ts';
+
+export interface Listing {
+  readonly state: FleetState;
+  readonly sessions: Sessions;
+  readonly method: Method;
+  readonly deadline: Date | undefined;
+}
+
+/** What both lists have in their requests and answers. */
+interface AnyRequest {
+  readonly max_entries: number;
+  readonly starting_token: string;
+}
+
+interface AnyResponse<Entry> {
+  readonly entries: readonly Entry[];
+  readonly next_token: string;
+}
+
+export function listVolumes(listing: Listing, request: wire.ListVolumesRequest): Promise<Buffer> {
+  const page = parsePageRequest(request.starting_token, request.max_entries, parseVolumeId);
+  const idOf = ({ volume }: wire.ListVolumesResponseEntry) => volume?.volume_id ?? '';
+  return list(listing, request, page, listing.state.ids('VOLUME'), idOf);
+}
+
+/** All, or those of one volume; one snapshot is asked of the node that has it. */
+export async function listSnapshots(
+  listing: Listing,
+  request: wire.ListSnapshotsRequest,
+  bytes: Buffer,
+): Promise<Buffer> {
+  const { method, sessions, state } = listing;
+  const page = parsePageRequest(request.starting_token, request.max_entries, parseSnapshotId);
+  const { snapshot_id: id, source_volume_id: sourceId } = request;
+  if (id !== '') {
+    const route = routeById(state, id);
+    // Ids that nothing has are no error here (LS03): with all nodes there, none of them has it.
+    if (route.to !== 'node') return encode(method.responseType, {});
+    return forward(sessions, route, { method: method.path, request: bytes, deadline: listing.deadline });
+  }
+  const ids = state.ids('SNAPSHOT', (entry) => sourceId === '' || entry.sourceId === sourceId);
+  const idOf = ({ snapshot }: wire.ListSnapshotsResponseEntry) => snapshot?.snapshot_id ?? '';
+  return list(listing, request, page, ids, idOf);
+}
+
+async function list<Entry extends object>(
+  { deadline, method, sessions, state }: Listing,
+  request: AnyRequest,
+  page: PageRequest<string>,
+  ids: ReadonlyMap<string, readonly string[]>,
+  idOf: (entry: Entry) => string,
+): Promise<Buffer> {
+  const plan = planPage(state, ids, page);
+  const parts = await Promise.all(
+    plan.parts.map(async ({ maximumEntries, node }): Promise<PagePart<Entry>> => {
+      const own = encode(method.requestType, { ...request, max_entries: maximumEntries });
+      const answer = await sessions.get(node).calls.call({ method: method.path, request: own, deadline });
+      const { entries, next_token: nextToken } = decode<AnyResponse<Entry>>(method.responseType, answer);
+      return { entries: entries.map((entry) => ({ id: idOf(entry), entry })), nextToken };
+    }),
+  );
+  const { entries, nextToken } = mergePage(parts, plan);
+  return encode(method.responseType, { entries, next_token: nextToken });
+}

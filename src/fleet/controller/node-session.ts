@@ -1,0 +1,151 @@
+import type { Logger } from 'pino';
+import type * as wire from '../../csi/generated/types.ts';
+import type { Draft } from '../../csi/handler.ts';
+import { type Pipe, Pulse, protocolVersion, usualBeatMs } from '../link/pipe.ts';
+import type { FleetState } from './fleet-state.ts';
+import { ForwardedCalls } from './forwarded-calls.ts';
+import { BadInventory, type NodeInventory } from './inventory.ts';
+
+export type ControllerPipe = Pipe<Draft<wire.FromController>, wire.FromNode>;
+
+export interface SessionOptions {
+  /** By its token: a node can speak for itself only. */
+  readonly node: string;
+  readonly driverName: string;
+  readonly controller: string;
+  readonly beatMs?: number;
+  readonly state: FleetState;
+  readonly log: Logger;
+  /** Of a new token; rejects if it is not one of this node. */
+  readonly renew: (token: string) => Promise<void>;
+  /** The node has said hello, and can be asked. */
+  readonly onReady: (session: NodeSession) => void;
+  readonly onEnd: (session: NodeSession) => void;
+}
+
+/** The controller's end of one link, from the node's hello to its end. */
+export class NodeSession {
+  readonly node: string;
+  readonly calls: ForwardedCalls;
+  /** What the node told of its capacity, by the question. */
+  readonly capacity = new Map<bigint, Buffer>();
+  readonly #pipe: ControllerPipe;
+  readonly #options: SessionOptions;
+  readonly #pulse: Pulse;
+  readonly #asked = new Set<bigint>();
+  readonly #capacityWaits = new Map<bigint, (() => void)[]>();
+  #inventory: NodeInventory | undefined;
+  #hasEnded = false;
+
+  constructor(pipe: ControllerPipe, options: SessionOptions) {
+    const beatMs = options.beatMs ?? usualBeatMs;
+    this.node = options.node;
+    this.#pipe = pipe;
+    this.#options = options;
+    this.calls = new ForwardedCalls(options.node, (message) => pipe.send(message));
+    this.#pulse = new Pulse(beatMs, {
+      beat: () => pipe.send({ beat: {} }),
+      isDead: (silentMs) => this.end(`nothing was heard of it for ${silentMs} ms`),
+    });
+    pipe.onEnd((reason) => this.#ended(reason));
+    pipe.onMessage((message) => this.#receive(message, beatMs));
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  end(reason: string): void {
+    this.#pipe.end(reason);
+    this.#ended(reason);
+  }
+
+  /** Has the node tell from now on what its GetCapacity answers to this. Whether it has still to tell it at all. */
+  ask(question: bigint, request: Buffer): boolean {
+    if (!this.#asked.has(question)) {
+      this.#asked.add(question);
+      this.#pipe.send({ capacity: { question, request } });
+    }
+    return !this.capacity.has(question);
+  }
+
+  /** Resolves when the node has answered the question, or its link has ended. */
+  capacityTold(question: bigint): Promise<void> {
+    if (this.capacity.has(question) || this.#hasEnded) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#capacityWaits.set(question, [...(this.#capacityWaits.get(question) ?? []), resolve]);
+    });
+  }
+
+  #receive(message: wire.FromNode, beatMs: number): void {
+    if (this.#hasEnded) return;
+    this.#pulse.heard();
+    const { answer, capacity, hello, inventory, leaving, part, renewal } = message;
+    if (hello) this.#hello(hello, beatMs);
+    // A hello comes first: without one nobody knows who speaks.
+    else if (this.#inventory === undefined) this.end('it did not say hello');
+    else if (inventory) this.#told(inventory, this.#inventory);
+    else if (answer) this.calls.answered(answer);
+    else if (part) this.calls.part(part);
+    else if (capacity) this.#toldCapacity(capacity);
+    else if (renewal) this.#renew(renewal.token);
+    else if (leaving) this.calls.refuse('its driver is stopping');
+    // Any other kind is a newer driver's, and can be done without.
+  }
+
+  #hello(hello: wire.NodeHello, beatMs: number): void {
+    const { controller, log, node, onReady, state } = this.#options;
+    const refusal = this.#refusal(hello);
+    if (refusal !== undefined) {
+      this.end(refusal);
+      return;
+    }
+    this.#inventory = state.linked(node);
+    const { driver_version: version, instance } = hello;
+    const protocol = Math.min(hello.protocol, protocolVersion);
+    log.info({ node, version: version.slice(0, 64), instance: instance.slice(0, 64), protocol }, 'linked');
+    this.#pipe.send({ welcome: { protocol, controller, beat_milliseconds: beatMs } });
+    onReady(this);
+  }
+
+  #refusal({ driver_name, node_id }: wire.NodeHello): string | undefined {
+    const { driverName, node } = this.#options;
+    if (this.#inventory !== undefined) return 'it said hello twice';
+    if (node_id !== node) return `it speaks for ${JSON.stringify(node_id.slice(0, 64))} with the token of ${node}`;
+    return driver_name === driverName ? undefined : 'it is a node of another driver';
+  }
+
+  #told(change: wire.InventoryChange, inventory: NodeInventory): void {
+    try {
+      inventory.apply(change);
+      this.#options.state.told(this.node, inventory);
+    } catch (error) {
+      if (!(error instanceof BadInventory)) throw error;
+      this.end(error.message);
+    }
+  }
+
+  #toldCapacity({ question, response }: wire.CapacityTold): void {
+    if (!this.#asked.has(question)) return;
+    this.capacity.set(question, Buffer.from(response));
+    for (const wake of this.#capacityWaits.get(question) ?? []) wake();
+    this.#capacityWaits.delete(question);
+  }
+
+  #renew(token: string): void {
+    this.#options.renew(token).catch((error: unknown) => {
+      this.end(`its new token is none: ${error instanceof Error ? error.message : 'refused'}`);
+    });
+  }
+
+  #ended(reason: string): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#pulse[Symbol.dispose]();
+    const { log, onEnd } = this.#options;
+    log.warn({ node: this.node, reason }, 'a link has ended');
+    this.calls.fail(reason);
+    for (const waits of this.#capacityWaits.values()) for (const wake of waits) wake();
+    onEnd(this);
+  }
+}

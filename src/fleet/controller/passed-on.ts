@@ -1,0 +1,44 @@
+import * as grpc from '@grpc/grpc-js';
+import { type ErrorCode, HoldfastError, Unavailable } from '../../volume/errors.ts';
+
+/** What a node answered, as it answered it. */
+export class PassedOn extends HoldfastError {
+  override readonly code: ErrorCode;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = codeOf(code);
+  }
+}
+
+/** The node answers, but not for this call: it may be asked again. */
+export class LinkLost extends Unavailable {}
+
+/** The caller waits no longer. The node goes on (T02). */
+export class TooLate extends HoldfastError {
+  override readonly code = 'DEADLINE_EXCEEDED';
+}
+
+const ours: ReadonlySet<string> = new Set<ErrorCode>([
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+]);
+
+function codeOf(code: number): ErrorCode {
+  const name = grpc.status[code];
+  return name !== undefined && isOurs(name) ? name : 'INTERNAL';
+}
+
+function isOurs(name: string): name is ErrorCode {
+  return ours.has(name);
+}

@@ -1,0 +1,48 @@
+import type { Calls } from '../../csi/call.ts';
+import type * as wire from '../../csi/generated/types.ts';
+import type { Draft } from '../../csi/handler.ts';
+
+const getCapacity = '/csi.v1.Controller/GetCapacity';
+
+/** A class is one question; who asks more has lost its mind. */
+const mostQuestions = 1_000;
+
+interface Question {
+  readonly id: bigint;
+  readonly request: Buffer;
+  told: Buffer | undefined;
+}
+
+/** Tells over one link what the node's GetCapacity answers to each question, when it is asked and when that changes. */
+export class CapacityTeller {
+  readonly #calls: Calls;
+  readonly #send: (told: Draft<wire.CapacityTold>) => void;
+  readonly #questions = new Map<bigint, Question>();
+
+  constructor(calls: Calls, send: (told: Draft<wire.CapacityTold>) => void) {
+    this.#calls = calls;
+    this.#send = send;
+  }
+
+  async ask({ question: id, request }: wire.CapacityQuestion): Promise<void> {
+    if (this.#questions.size >= mostQuestions) return;
+    const question: Question = { id, request: Buffer.from(request), told: undefined };
+    this.#questions.set(id, question);
+    await this.#tell(question);
+  }
+
+  async tell(): Promise<void> {
+    for (const question of this.#questions.values()) await this.#tell(question);
+  }
+
+  async #tell(question: Question): Promise<void> {
+    const incoming = { bytes: question.request, deadline: undefined, isGone: () => false };
+    await this.#calls.unary.get(getCapacity)?.(incoming, (reply) => {
+      // One that cannot be answered, of a wrong class say, has no room: its CreateVolume says why.
+      const response = 'failure' in reply ? Buffer.alloc(0) : reply.response;
+      if (question.told?.equals(response) === true) return;
+      question.told = response;
+      this.#send({ question: question.id, response });
+    });
+  }
+}

@@ -1,0 +1,99 @@
+import type { Logger } from 'pino';
+import type { Calls } from '../../csi/call.ts';
+import type * as wire from '../../csi/generated/types.ts';
+import type { Draft } from '../../csi/handler.ts';
+import type { Pools } from '../../pool/pools.ts';
+import { type Pipe, Pulse, protocolVersion, usualBeatMs } from '../link/pipe.ts';
+import { CapacityTeller } from './capacity-teller.ts';
+import { InventoryTeller } from './inventory-teller.ts';
+import { LinkCalls } from './link-calls.ts';
+
+export type NodePipe = Pipe<Draft<wire.FromNode>, wire.FromController>;
+
+export interface NodeLinkOptions {
+  readonly hello: Omit<Draft<wire.NodeHello>, 'protocol'>;
+  readonly calls: Calls;
+  readonly pools: Pick<Pools, 'known' | 'sights' | 'ready'>;
+  readonly log: Logger;
+}
+
+/** The node's end of one link, from its hello to its end. */
+export class NodeLink {
+  readonly #pipe: NodePipe;
+  readonly #options: NodeLinkOptions;
+  readonly #inventory: InventoryTeller;
+  readonly #capacity: CapacityTeller;
+  readonly #calls: LinkCalls;
+  #pulse: Pulse;
+  #isWelcome = false;
+
+  constructor(pipe: NodePipe, options: NodeLinkOptions) {
+    this.#pipe = pipe;
+    this.#options = options;
+    this.#inventory = new InventoryTeller(options.pools, (inventory) => pipe.send({ inventory }));
+    this.#capacity = new CapacityTeller(options.calls, (capacity) => pipe.send({ capacity }));
+    this.#calls = new LinkCalls(options.calls, {
+      send: (message) => pipe.send(message),
+      // Who hears that it is done must not hear later that it is there.
+      beforeAnswer: () => this.#inventory.tell(),
+    });
+    this.#pulse = this.#beatEvery(usualBeatMs);
+    pipe.onEnd(() => {
+      this.#pulse[Symbol.dispose]();
+      this.#calls.abandonStreams();
+    });
+    pipe.onMessage((message) => this.#receive(message));
+    pipe.send({ hello: { ...options.hello, protocol: protocolVersion } });
+  }
+
+  /** Whether the controller has accepted the node. */
+  get isWelcome(): boolean {
+    return this.#isWelcome;
+  }
+
+  /** Something may have changed: it is told if it has. */
+  async look(): Promise<void> {
+    if (!this.#isWelcome) return;
+    await this.#inventory.tell();
+    await this.#capacity.tell();
+  }
+
+  renew(token: string): void {
+    this.#pipe.send({ renewal: { token } });
+  }
+
+  /** No new calls, please; those that run are answered. */
+  leave(): void {
+    this.#pipe.send({ leaving: {} });
+  }
+
+  end(reason: string): void {
+    this.#pipe.end(reason);
+  }
+
+  #receive(message: wire.FromController): void {
+    this.#pulse.heard();
+    const { call, cancel, capacity, credit, welcome } = message;
+    if (welcome) this.#welcomed(welcome);
+    else if (call) void this.#calls.run(call);
+    else if (cancel) this.#calls.cancel(cancel.call);
+    else if (credit) this.#calls.addCredit(credit);
+    else if (capacity) void this.#capacity.ask(capacity);
+    // Any other kind is a newer controller's, and can be done without.
+  }
+
+  #welcomed({ beat_milliseconds: beatMs, controller }: wire.Welcome): void {
+    this.#pulse[Symbol.dispose]();
+    this.#pulse = this.#beatEvery(beatMs > 0 ? beatMs : usualBeatMs);
+    this.#isWelcome = true;
+    this.#options.log.info({ controller }, 'linked to the controller');
+    this.look().catch((error: unknown) => this.#options.log.error({ err: error }, 'the inventory cannot be told'));
+  }
+
+  #beatEvery(beatMs: number): Pulse {
+    return new Pulse(beatMs, {
+      beat: () => this.#pipe.send({ beat: {} }),
+      isDead: (silentMs) => this.#pipe.end(`nothing was heard of the controller for ${silentMs} ms`),
+    });
+  }
+}
