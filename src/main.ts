@@ -29,6 +29,11 @@ const program = makeProgram({
     const { exitAtOnce } = await import('./kernel/process/exit.ts');
     exitAtOnce(code);
   },
+  async control(command) {
+    const { parseControllerConfig } = await import('./config/controller-config.ts');
+    const config = await configured(parseControllerConfig);
+    if (config !== undefined) process.exit(await command(config));
+  },
   refuse(sentence) {
     const words = sentence
       .trim()

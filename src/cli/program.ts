@@ -1,5 +1,6 @@
 import { Argument, Command, Option } from 'commander';
 import type { Config, ServeConfig } from '../config/config.ts';
+import type { ControllerConfig } from '../config/controller-config.ts';
 import type { Wanted } from '../pool/sight.ts';
 import { version } from '../version.ts';
 import { aVolume, choice, type Flags, forPrograms } from './arguments.ts';
@@ -19,6 +20,7 @@ export interface Runner {
   /** Of a command that looks, or asks the running driver. */
   look(command: (config: Config) => Promise<number>): Promise<void>;
   serve(command: (config: ServeConfig) => Promise<number>): Promise<void>;
+  control(command: (config: ControllerConfig) => Promise<number>): Promise<void>;
   /** What commander says of a command line that is wrong. */
   refuse(sentence: string): void;
 }
@@ -28,7 +30,7 @@ interface ExportFlags extends Flags {
   readonly storageClass?: string;
 }
 
-export function makeProgram({ look, output, refuse, serve }: Runner): Command {
+export function makeProgram({ control, look, output, refuse, serve }: Runner): Command {
   const program = new Command('holdfast')
     .description('A CSI driver: durable Kubernetes volumes on the disks of this node.')
     .version(version)
@@ -43,6 +45,16 @@ export function makeProgram({ look, output, refuse, serve }: Runner): Command {
       serve(async (config) => {
         const { serveCommand } = await import('./serve.ts');
         return serveCommand(config, output);
+      }),
+    );
+
+  program
+    .command('controller')
+    .description('run a replica of the controller of many nodes, on the socket that CSI_ENDPOINT names')
+    .action(() =>
+      control(async (config) => {
+        const { controllerCommand } = await import('./controller.ts');
+        return controllerCommand(config);
       }),
     );
 

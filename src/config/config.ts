@@ -41,6 +41,18 @@ export interface Config {
   /** How many volumes may be used on this node at a time; 0: as many as the scheduler puts here. */
   readonly maxVolumesPerNode: number;
   readonly lockTimeoutMs: number;
+  /** The controller of many nodes; undefined: this node stands for itself. */
+  readonly link: LinkConfig | undefined;
+}
+
+/** How a node reaches the controller of many nodes. */
+export interface LinkConfig {
+  /** Each address of each of them is a replica. */
+  readonly controllers: readonly { readonly host: string; readonly port: number }[];
+  /** What it is believed by. */
+  readonly authorityPath: string;
+  /** What the node proves itself by. */
+  readonly tokenPath: string;
 }
 
 export interface ServeConfig extends Config {
@@ -87,7 +99,7 @@ const defaultSearchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 /** A Kubernetes label value, for it is this node's topology segment (Y01). */
 const nodeIdPattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 /** I01, I02, and the name of a CSIDriver object, which must be lower case. */
-const driverNamePattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+export const driverNamePattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
 async function readConfig(source: ConfigSource, reader: EnvironmentReader): Promise<Config> {
   reader.refuseMisspelled();
@@ -130,7 +142,15 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     attach: file?.attach ?? 'none',
     maxVolumesPerNode: file?.maxVolumesPerNode ?? 0,
     lockTimeoutMs: (file?.lockTimeoutSeconds ?? 30) * 1000,
+    link: readLink(reader),
   };
+}
+
+function readLink(reader: EnvironmentReader): LinkConfig | undefined {
+  const controllers = reader.hosts('HOLDFAST_CONTROLLER');
+  const authorityPath = reader.path('HOLDFAST_CONTROLLER_CA', '/etc/holdfast/controller/ca.crt');
+  const tokenPath = reader.path('HOLDFAST_CONTROLLER_TOKEN', '/var/run/secrets/holdfast/token');
+  return controllers.length === 0 ? undefined : { controllers, authorityPath, tokenPath };
 }
 
 /**

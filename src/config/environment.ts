@@ -7,19 +7,31 @@ import { type CrashPoint, stepNames } from '../volume/step.ts';
 const variableNames = [
   'CSI_ENDPOINT',
   'HOLDFAST_ADMIN_SOCKET',
+  'HOLDFAST_API_SERVER',
   'HOLDFAST_CONFIG',
+  'HOLDFAST_CONTROLLER',
+  'HOLDFAST_CONTROLLER_CA',
+  'HOLDFAST_CONTROLLER_SECRET',
+  'HOLDFAST_CONTROLLER_TOKEN',
   'HOLDFAST_DATA',
   'HOLDFAST_DRIVER_NAME',
   'HOLDFAST_HTTP_ADDRESS',
   'HOLDFAST_KUBELET_DIR',
+  'HOLDFAST_LINK_ADDRESS',
   'HOLDFAST_LOG_LEVEL',
+  'HOLDFAST_NODE_ACCOUNT',
   'HOLDFAST_NODE_ID',
   'HOLDFAST_REGISTRATION_SOCKET',
+  'HOLDFAST_SERVICE_ACCOUNT_DIR',
   'HOLDFAST_TARGET_ROOTS',
   'HOLDFAST_TEST_CRASH_AT',
 ] as const;
 
-export type VariableName = (typeof variableNames)[number] | 'PATH';
+export type VariableName =
+  | (typeof variableNames)[number]
+  | 'KUBERNETES_SERVICE_HOST'
+  | 'KUBERNETES_SERVICE_PORT'
+  | 'PATH';
 
 /** sun_path of unix(7) without its final zero. */
 const maximumSocketPathBytes = 107;
@@ -34,6 +46,10 @@ export interface HttpAddress {
 
 /** `:9808`, `127.0.0.1:9808`, `[::1]:9808`. */
 const addressPattern = /^(?:(?<v4>[0-9.]+)|\[(?<v6>[0-9A-Fa-f:.]+)\])?:(?<port>[0-9]{1,5})$/;
+
+/** `controller.holdfast:9443`, `10.0.0.1:9443`, `[fd00::1]:9443`. */
+const hostPattern =
+  /^(?:(?<host>[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?)|\[(?<v6>[0-9A-Fa-f:]+)\]):(?<port>[0-9]{1,5})$/;
 
 /** Reads variables one by one and keeps what is wrong with them. An empty variable counts as one that is not set. */
 export class EnvironmentReader {
@@ -114,6 +130,32 @@ export class EnvironmentReader {
     const isHost = (v4 === undefined || isIP(v4) === 4) && (v6 === undefined || isIP(v6) === 6);
     if (isHost && port !== undefined && Number(port) <= 65535) return { host: v4 ?? v6, port: Number(port) };
     this.problems.push(`${name}: '${value}' must be a port, such as :9808, or an IP address and a port`);
+    return undefined;
+  }
+
+  /** `controller.holdfast:9443`, or several with commas between. */
+  hosts(name: VariableName): { readonly host: string; readonly port: number }[] {
+    const entries = (this.text(name) ?? '').split(',').map((entry) => entry.trim());
+    return entries
+      .filter((entry) => entry !== '')
+      .flatMap((entry) => {
+        const { host, port, v6 } = hostPattern.exec(entry)?.groups ?? {};
+        const place = v6 ?? host;
+        if (place !== undefined && port !== undefined && Number(port) > 0 && Number(port) <= 65535) {
+          return [{ host: place, port: Number(port) }];
+        }
+        this.problems.push(
+          `${name}: '${entry}' must be a name or an IP address, and a port, such as holdfast-controller:9443`,
+        );
+        return [];
+      });
+  }
+
+  url(name: VariableName, fallback: string | undefined): URL | undefined {
+    const text = this.text(name) ?? fallback;
+    if (text === undefined) return undefined;
+    if (URL.canParse(text) && text.startsWith('https://')) return new URL(text);
+    this.problems.push(`${name}: '${text}' must be a URL that begins with https://`);
     return undefined;
   }
 

@@ -12,7 +12,7 @@ export interface IdentityOptions {
 }
 
 /** The same for every node and mode: it describes the driver, not this process (I05). */
-const capabilities: PluginCapability[] = [
+export const pluginCapabilities: PluginCapability[] = [
   { service: { type: 'CONTROLLER_SERVICE' } },
   { service: { type: 'VOLUME_ACCESSIBILITY_CONSTRAINTS' } },
   { service: { type: 'GROUP_CONTROLLER_SERVICE' } },
@@ -37,7 +37,7 @@ export function identityService({ name, version, pools, searchPath }: IdentityOp
     },
 
     async GetPluginCapabilities() {
-      return { capabilities };
+      return { capabilities: pluginCapabilities };
     },
 
     async Probe() {

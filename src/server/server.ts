@@ -6,9 +6,10 @@ import { CommandError } from '../command/run.ts';
 import type { Config, ServeConfig } from '../config/config.ts';
 import { controllerService } from '../controller/service.ts';
 import { groupControllerService } from '../controller/snapshots/group-service.ts';
-import { addServices } from '../csi/call.ts';
+import { addServices, type CallOptions, callsOf, type ServiceHandlers } from '../csi/call.ts';
 import { type Listener, listen, newServer } from '../csi/listener.ts';
 import { serveRegistration } from '../csi/registration.ts';
+import type { Links } from '../fleet/node/start.ts';
 import { identityService } from '../identity/service.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { workerThreads } from '../kernel/call/workers.ts';
@@ -67,8 +68,13 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   const objects = new ObjectQueue();
   const kubeletQueue = new DiskQueue('kubelet', sizes.kubelet);
   const gate = new StartupGate();
-  const { admin: adminHandlers, ...handlers } = services(config, { pools, objects, kubeletQueue, inFlight, gate });
-  addServices(server, handlers, { log, ready: () => !isStopping(), stopping: stopping.signal });
+  const {
+    admin: adminHandlers,
+    linked,
+    ...handlers
+  } = services(config, { pools, objects, kubeletQueue, inFlight, gate });
+  const callOptions = { log, ready: () => !isStopping(), stopping: stopping.signal };
+  addServices(server, handlers, callOptions);
   await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
@@ -76,6 +82,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   // Before the pools open: what they find half done is counted too.
   const monitoring = await monitor(config, { pools, kubeletQueue, isStopping, log });
   const opened = openPools(pools, isStopping, log);
+  const links = startLinks(config, { linked, pools, opened, callOptions, isStopping });
   const trimTimer = new TrimTimer({ pools, objects, log });
   const registered = register(config, { opened, stopping: stopping.signal, log });
   const administered = import('../admin/administer.ts').then(({ administer }) => {
@@ -99,10 +106,12 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
       await listener.hide();
       // One that still waits for another driver to go takes no calls, and closes by itself.
       const adminClosed = Promise.race([administered, undefined]).then((admin) => admin?.close(callGraceMs));
+      (await links)?.leave();
       const isIdle = await inFlight.idle(callGraceMs);
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
       // A call that has ended waits for nothing but its client, who may have stopped reading.
       await Promise.all([listener.close(isIdle ? readingGraceMs : 0), withTimeout(readingGraceMs, adminClosed)]);
+      await (await links)?.stop();
       await monitoring?.close();
       const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
       if ((await withTimeout(poolGraceMs, closed)) === 'late') {
@@ -134,9 +143,12 @@ function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight,
   const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
   const topology = { [topologyKey]: nodeId };
   const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
+  const controller = { nodeId, topology, pools, objects, expansion, attach, maxVolumesPerNode };
+  const groupController = calls(groupControllerService({ nodeId, pools, objects }));
+  const snapshotMetadata = inFlight.countStreams(snapshotMetadataService({ pools, objects }));
   return {
     identity: identityService({ name: driverName, version, pools, searchPath }),
-    controller: calls(controllerService({ nodeId, topology, pools, objects, expansion, attach, maxVolumesPerNode })),
+    controller: calls(controllerService(controller)),
     node: calls(
       nodeService({
         nodeId,
@@ -150,10 +162,46 @@ function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight,
         maxVolumesPerNode,
       }),
     ),
-    groupController: calls(groupControllerService({ nodeId, pools, objects })),
-    snapshotMetadata: inFlight.countStreams(snapshotMetadataService({ pools, objects })),
+    groupController,
+    snapshotMetadata,
+    // A controller reaches the disks of every node, so there volumes grow without a pod, too.
+    linked: (): Omit<ServiceHandlers, 'identity' | 'node'> => ({
+      controller: calls(controllerService({ ...controller, expansion: 'controller' })),
+      groupController,
+      snapshotMetadata,
+    }),
     admin: inFlight.count(adminService({ nodeId, pools, objects })),
   };
+}
+
+interface LinkParts {
+  readonly linked: () => Omit<ServiceHandlers, 'identity' | 'node'>;
+  readonly pools: Pools;
+  readonly opened: Promise<void>;
+  readonly callOptions: CallOptions;
+  readonly isStopping: () => boolean;
+}
+
+/** Links to the controller of many nodes, if there is one; otherwise their code is not even loaded. */
+async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links | undefined> {
+  const { driverName, link, nodeId } = config;
+  if (link === undefined) return undefined;
+  const { callOptions, isStopping, linked, opened, pools } = parts;
+  const { startLinks: start } = await import('../fleet/node/start.ts');
+  if (isStopping()) return undefined;
+  const links = start({
+    ...link,
+    nodeId,
+    driverName,
+    calls: callsOf(linked(), callOptions),
+    pools,
+    log: callOptions.log,
+  });
+  void opened.then(
+    () => links.look(),
+    () => undefined,
+  );
+  return links;
 }
 
 /** Metrics and health, if anybody is to see them; otherwise their code is not even loaded. */

@@ -21,6 +21,8 @@ export interface FleetParts {
   readonly sessions: Sessions;
   readonly capacity: FleetCapacity;
   readonly log: Logger;
+  /** The node that Kubernetes has recorded for a volume; undefined: none. */
+  readonly recordedNode: (volumeId: string) => Promise<string | undefined>;
 }
 
 /** A message of any request: its fields are those that its method's contract says. */
@@ -69,14 +71,28 @@ export function fleetCalls(parts: FleetParts, options: CallOptions): Calls {
   return { unary: new Map(unary), streams: new Map(streams) };
 }
 
-function routed({ sessions, state }: FleetParts, method: Method): Work<never> | undefined {
+function routed(parts: FleetParts, method: Method): Work<never> | undefined {
+  const { sessions, state } = parts;
   const routeOf = routes[method.name];
   if (routeOf === undefined) return undefined;
-  return (request, context, bytes) => {
+  return async (request, context, bytes) => {
     const route = routeOf(state, request);
     if (route.to === 'node') context.note({ node: route.node });
+    if (route.to === 'all' && method.name === 'DeleteVolume') await requireNowhere(parts, request);
     return forward(sessions, route, { method: method.path, request: bytes, deadline: context.deadline });
   };
+}
+
+/**
+ * A deletion that was answered too soon leaves a volume for ever: Kubernetes may have recorded a node for it that the
+ * controller does not know of.
+ * @throws Unavailable
+ */
+async function requireNowhere({ recordedNode, state }: FleetParts, request: { volume_id: string }): Promise<void> {
+  const node = await recordedNode(request.volume_id);
+  const sight = node === undefined ? undefined : state.node(node);
+  if (node === undefined || (sight?.isLinked === true && sight.hasTold)) return;
+  throw new Unavailable(`${request.volume_id} is on ${node} by its PersistentVolume, and ${node} has no link.`);
 }
 
 type OwnWork = Readonly<Record<string, (method: Method) => Work<never>>>;

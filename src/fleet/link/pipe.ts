@@ -4,7 +4,7 @@
  */
 export interface Pipe<Out, In> {
   send(message: Out): void;
-  /** For all messages from now on; what came before is handed over at once. */
+  /** Called once: messages wait until then. */
   onMessage(listener: (message: In) => void): void;
   /** Heard once, with why. */
   onEnd(listener: (reason: string) => void): void;

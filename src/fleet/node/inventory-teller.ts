@@ -11,7 +11,7 @@ const entriesEach = 500;
 
 /** Tells over one link what the node has: all of it, then what has changed since. */
 export class InventoryTeller {
-  readonly #pools: Pick<Pools, 'known' | 'sights' | 'ready'>;
+  readonly #pools: Pick<Pools, 'known' | 'statuses' | 'ready'>;
   readonly #send: (change: Change) => void;
   /** What was told, each entry as text, by its id. */
   #told = new Map<string, string>();
@@ -20,7 +20,7 @@ export class InventoryTeller {
   #isComplete = false;
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(pools: Pick<Pools, 'known' | 'sights' | 'ready'>, send: (change: Change) => void) {
+  constructor(pools: Pick<Pools, 'known' | 'statuses' | 'ready'>, send: (change: Change) => void) {
     this.#pools = pools;
     this.#send = send;
   }
@@ -67,7 +67,7 @@ export class InventoryTeller {
   }
 
   #changedPools(): Draft<wire.PoolTold>[] {
-    const sights = this.#pools.sights().map(({ name, reason = '', state }) => ({ name, state, reason }));
+    const sights = this.#pools.statuses().map(({ name, reason = '', state }) => ({ name, state, reason }));
     const text = JSON.stringify(sights);
     if (text === this.#poolsTold) return [];
     this.#poolsTold = text;

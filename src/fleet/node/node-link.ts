@@ -13,7 +13,7 @@ export type NodePipe = Pipe<Draft<wire.FromNode>, wire.FromController>;
 export interface NodeLinkOptions {
   readonly hello: Omit<Draft<wire.NodeHello>, 'protocol'>;
   readonly calls: Calls;
-  readonly pools: Pick<Pools, 'known' | 'sights' | 'ready'>;
+  readonly pools: Pick<Pools, 'known' | 'statuses' | 'ready'>;
   readonly log: Logger;
 }
 

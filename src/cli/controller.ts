@@ -1,0 +1,28 @@
+import type { ControllerConfig } from '../config/controller-config.ts';
+import { startController } from '../fleet/controller/controller.ts';
+import { limitHeap } from '../server/memory.ts';
+import { withTimeout } from '../volume/with-timeout.ts';
+import { openLog } from './log.ts';
+import { exitCodes } from './output.ts';
+
+/** Who reads the log may have stopped; an end is not held up by that. */
+const logGraceMs = 1_000;
+
+/** `holdfast controller`: runs a replica of the controller until a signal ends it. */
+export async function controllerCommand(config: ControllerConfig): Promise<number> {
+  process.umask(0o077);
+  limitHeap();
+  const { flush, log } = openLog(config.logLevel);
+  process.on('uncaughtExceptionMonitor', (error) =>
+    log.fatal({ err: error }, 'this is a bug; what was under way is safe to repeat'),
+  );
+  const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
+    process.once('SIGTERM', resolve);
+    process.once('SIGINT', resolve);
+  });
+  const controller = await startController(config, log);
+  log.info({ signal: await stopSignal }, 'stopping');
+  await controller.stop();
+  await withTimeout(logGraceMs, flush());
+  return exitCodes.ok;
+}

@@ -1,0 +1,79 @@
+import { join } from 'node:path';
+import { type ConfigSource, driverNamePattern, type LogLevel, logLevels, type Parsed } from './config.ts';
+import { EnvironmentReader, type HttpAddress } from './environment.ts';
+
+/** What `holdfast controller` is told. */
+export interface ControllerConfig {
+  readonly driverName: string;
+  /** This replica, for the log: its pod's name. */
+  readonly name: string;
+  readonly socketPath: string;
+  readonly linkAddress: HttpAddress;
+  readonly logLevel: LogLevel;
+  readonly api: { readonly url: URL; readonly authorityPath: string; readonly tokenPath: string };
+  readonly namespace: string;
+  readonly secretName: string;
+  /** Whose tokens nodes come with: `system:serviceaccount:NAMESPACE:NAME`. */
+  readonly nodeUser: string;
+}
+
+const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** A DNS label or subdomain, as objects of Kubernetes have for names. */
+const objectName = { fits: (name: string) => name.length <= 253 && /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name) };
+
+/** The configuration, or every mistake in it. */
+export async function parseControllerConfig(source: ConfigSource): Promise<Parsed<ControllerConfig>> {
+  const reader = new EnvironmentReader(source.environment);
+  reader.refuseMisspelled();
+  const socketPath = reader.endpoint('CSI_ENDPOINT');
+  if (reader.text('CSI_ENDPOINT') === undefined) {
+    reader.problems.push('CSI_ENDPOINT is not set: name the socket to listen on, such as unix:///csi/csi.sock');
+  }
+  const account = reader.path('HOLDFAST_SERVICE_ACCOUNT_DIR', accountDirectory);
+  const url = reader.url('HOLDFAST_API_SERVER', inCluster(reader));
+  if (url === undefined && reader.text('HOLDFAST_API_SERVER') === undefined) {
+    reader.problems.push(
+      'HOLDFAST_API_SERVER is not set, and this is no pod: name the API server, such as https://10.0.0.1:6443',
+    );
+  }
+  const namespace = readNamespace(source, join(account, 'namespace'), reader);
+  const linkAddress = reader.httpAddress('HOLDFAST_LINK_ADDRESS') ?? { host: undefined, port: 9443 };
+  const driverName = reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
+    fits: (name) => name.length <= 63 && driverNamePattern.test(name),
+    wants: 'a lower-case domain name of at most 63 characters, such as holdfast.csi.dev',
+  });
+  const wants = 'the name of an object in Kubernetes';
+  const secretName = reader.matching('HOLDFAST_CONTROLLER_SECRET', 'holdfast-controller', { ...objectName, wants });
+  const accountName = reader.matching('HOLDFAST_NODE_ACCOUNT', 'holdfast-node', { ...objectName, wants });
+  const logLevel = reader.oneOf('HOLDFAST_LOG_LEVEL', logLevels, 'info');
+  if (reader.problems.length > 0 || socketPath === undefined || url === undefined) return { problems: reader.problems };
+  return {
+    config: {
+      driverName,
+      name: source.hostName,
+      socketPath,
+      linkAddress,
+      logLevel,
+      api: { url, authorityPath: join(account, 'ca.crt'), tokenPath: join(account, 'token') },
+      namespace,
+      secretName,
+      nodeUser: `system:serviceaccount:${namespace}:${accountName}`,
+    },
+  };
+}
+
+function inCluster(reader: EnvironmentReader): string | undefined {
+  const host = reader.text('KUBERNETES_SERVICE_HOST');
+  if (host === undefined) return undefined;
+  const port = reader.text('KUBERNETES_SERVICE_PORT') ?? '443';
+  return `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function readNamespace(source: ConfigSource, path: string, reader: EnvironmentReader): string {
+  try {
+    return source.readFile(path).trim();
+  } catch (error) {
+    reader.problems.push(`HOLDFAST_SERVICE_ACCOUNT_DIR: ${error instanceof Error ? error.message : String(error)}`);
+    return '';
+  }
+}

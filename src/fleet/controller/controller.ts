@@ -1,0 +1,142 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { ControllerConfig } from '../../config/controller-config.ts';
+import { addCalls, addService } from '../../csi/call.ts';
+import type { IdentityHandlers } from '../../csi/generated/types.ts';
+import { listen, newServer } from '../../csi/listener.ts';
+import { pluginCapabilities } from '../../identity/service.ts';
+import { version } from '../../version.ts';
+import { KubernetesApi } from '../kubernetes/api.ts';
+import { watchNodes } from '../kubernetes/nodes.ts';
+import { recordedNode } from '../kubernetes/recorded-node.ts';
+import { keepMaterial } from '../kubernetes/secret.ts';
+import { Tokens } from '../kubernetes/tokens.ts';
+import { isSame, type Material } from '../tls/material.ts';
+import { fleetCalls } from './calls.ts';
+import { FleetCapacity } from './capacity.ts';
+import { FleetServer } from './fleet-server.ts';
+import { FleetState } from './fleet-state.ts';
+import { Sessions } from './sessions.ts';
+
+/** How often it is looked whether a certificate is due. */
+const lookMs = 60 * 60_000;
+/** After Kubernetes could not be asked. */
+const pauseMs = 2_000;
+/** How long calls that run when the controller is told to stop may take. */
+const callGraceMs = 20_000;
+
+export interface Controller {
+  /** Where nodes link; resolves when they can. */
+  readonly port: Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** Starts a replica: CSI's socket for the sidecars beside it, and the port where nodes link. */
+export async function startController(config: ControllerConfig, log: Logger): Promise<Controller> {
+  const { driverName, name } = config;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const api = new KubernetesApi(config.api);
+  const tokens = new Tokens(api, { audience: audienceOf(driverName), user: config.nodeUser });
+  const state = new FleetState();
+  const sessions = new Sessions(state);
+  const capacity = new FleetCapacity(sessions);
+  const calls = fleetCalls(
+    { state, sessions, capacity, log, recordedNode: (id) => recordedNode(api, driverName, id) },
+    { log, ready: () => !signal.aborted, stopping: signal },
+  );
+  const server = newServer();
+  addService(server, 'csi.v1.Identity', { ...identity(driverName, state) }, { log });
+  addService(server, 'csi.v1.Node', {}, { log });
+  addCalls(server, calls, ['csi.v1.Controller', 'csi.v1.GroupController', 'csi.v1.SnapshotMetadata']);
+  await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
+  const listener = await listen(server, config.socketPath);
+  log.info({ driver: driverName, version, controller: name, socket: config.socketPath }, 'listening');
+
+  const watched = watchNodes({ api, driverName, log, signal, expect: (names) => state.expect(names) });
+  let links: FleetServer | undefined;
+  const port = openLinks();
+  port.catch(() => undefined);
+
+  return {
+    port,
+    async stop() {
+      stopping.abort();
+      await listener.hide();
+      await listener.close(callGraceMs);
+      await port.catch(() => undefined);
+      await links?.close();
+      await watched;
+      api.close();
+      log.info('stopped');
+    },
+  };
+
+  async function openLinks(): Promise<number> {
+    const material = await currentMaterial();
+    const { host, port: wanted } = config.linkAddress;
+    const review = (token: string) => tokens.review(token);
+    links = new FleetServer({
+      host,
+      port: wanted,
+      material,
+      driverName,
+      controller: name,
+      state,
+      sessions,
+      log,
+      review,
+    });
+    await links.listen();
+    log.info({ port: links.port }, 'nodes can link');
+    void renewing(links, material);
+    return links.port;
+  }
+
+  async function currentMaterial(): Promise<Material> {
+    for (;;) {
+      signal.throwIfAborted();
+      try {
+        return await keepMaterial(api, { namespace: config.namespace, name: config.secretName });
+      } catch (error) {
+        log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'the Secret cannot be kept');
+        await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  /** A certificate that is due, or that another replica has renewed, is taken into use; links that are there go on. */
+  async function renewing(server: FleetServer, first: Material): Promise<void> {
+    let material = first;
+    for (;;) {
+      await delay(lookMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      const next = await currentMaterial().catch(() => material);
+      if (isSame(material, next)) continue;
+      server.renew(next);
+      material = next;
+      log.info('a new certificate is in use');
+    }
+  }
+}
+
+/** What a node's token has to be made for. */
+export function audienceOf(driverName: string): string {
+  return `${driverName}/controller`;
+}
+
+function identity(name: string, state: FleetState): IdentityHandlers {
+  return {
+    async GetPluginInfo() {
+      return { name, vendor_version: version };
+    },
+    async GetPluginCapabilities() {
+      return { capabilities: pluginCapabilities };
+    },
+    async Probe() {
+      return { ready: { value: state.areNodesKnown } };
+    },
+  };
+}

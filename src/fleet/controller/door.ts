@@ -1,0 +1,107 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { withTimeout } from '../../volume/with-timeout.ts';
+
+/** Who has not shown a token in so long is sent away. */
+const strangerMs = 10_000;
+
+/** So many may be at the door at a time without having shown a token. */
+const mostStrangers = 256;
+
+/** So many connections in all: three for each node of the largest cluster that Kubernetes supports. */
+const mostConnections = 15_000;
+
+export interface DoorOptions {
+  readonly host: string | undefined;
+  readonly port: number;
+  /** A connection for the server. */
+  readonly admit: (socket: Socket) => void;
+  readonly strangerMs?: number;
+}
+
+/**
+ * Takes the connections of the controller's port. Whoever has not shown a token yet is a stranger; when there are too many,
+ * the one that has stood there longest has to go, of the address that has most: no one keeps others out by standing there.
+ */
+export class Door {
+  readonly #server: Server;
+  readonly #options: DoorOptions;
+  readonly #strangers = new Map<Socket, NodeJS.Timeout>();
+  readonly #sockets = new Map<string, Socket>();
+
+  private constructor(options: DoorOptions) {
+    this.#options = options;
+    this.#server = createServer({ noDelay: true, keepAlive: true }, (socket) => this.#came(socket));
+    this.#server.maxConnections = mostConnections;
+  }
+
+  static async open(options: DoorOptions): Promise<Door> {
+    const door = new Door(options);
+    await new Promise<void>((resolve, reject) => {
+      door.#server.once('error', reject);
+      door.#server.listen({ port: options.port, host: options.host }, () => {
+        door.#server.off('error', reject);
+        resolve();
+      });
+    });
+    return door;
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  }
+
+  get strangers(): number {
+    return this.#strangers.size;
+  }
+
+  /** Whoever comes from there, `address:port`, has shown a token. */
+  known(peer: string): void {
+    const socket = this.#sockets.get(peer);
+    if (socket === undefined) return;
+    clearTimeout(this.#strangers.get(socket));
+    this.#strangers.delete(socket);
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const socket of this.#sockets.values()) socket.destroy();
+    await withTimeout(strangerMs, closed);
+  }
+
+  #came(socket: Socket): void {
+    const peer = peerOf(socket);
+    this.#sockets.set(peer, socket);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => {
+      clearTimeout(this.#strangers.get(socket));
+      this.#strangers.delete(socket);
+      if (this.#sockets.get(peer) === socket) this.#sockets.delete(peer);
+    });
+    const timer = setTimeout(() => socket.destroy(), this.#options.strangerMs ?? strangerMs);
+    this.#strangers.set(socket, timer.unref());
+    if (this.#strangers.size > mostStrangers) this.#sendOneAway();
+    if (!socket.destroyed) this.#options.admit(socket);
+  }
+
+  #sendOneAway(): void {
+    const byAddress = new Map<string, Socket[]>();
+    for (const socket of this.#strangers.keys()) {
+      const address = socket.remoteAddress ?? '';
+      const others = byAddress.get(address);
+      if (others === undefined) byAddress.set(address, [socket]);
+      else others.push(socket);
+    }
+    const [crowd] = [...byAddress.values()].sort((a, b) => b.length - a.length);
+    const oldest = crowd?.[0];
+    if (oldest === undefined) return;
+    clearTimeout(this.#strangers.get(oldest));
+    this.#strangers.delete(oldest);
+    oldest.destroy();
+  }
+}
+
+/** As grpc-js names it. */
+function peerOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
+  return `${remoteAddress}:${remotePort}`;
+}

@@ -1,0 +1,127 @@
+import * as grpc from '@grpc/grpc-js';
+import type { Logger } from 'pino';
+import { HoldfastError } from '../../volume/errors.ts';
+import type { Bearer } from '../kubernetes/tokens.ts';
+import { type ControllerStream, controllerPipe, linkMethod, longestMessageBytes } from '../link/grpc-pipe.ts';
+import type { Material } from '../tls/material.ts';
+import { Door } from './door.ts';
+import type { FleetState } from './fleet-state.ts';
+import { NodeSession } from './node-session.ts';
+import type { Sessions } from './sessions.ts';
+
+/** A link may outlive its token by this: the kubelet may be late with the new one. */
+const expiryGraceMs = 5 * 60_000;
+
+export interface FleetServerOptions {
+  readonly host: string | undefined;
+  readonly port: number;
+  readonly material: Material;
+  readonly driverName: string;
+  readonly controller: string;
+  readonly state: FleetState;
+  readonly sessions: Sessions;
+  readonly log: Logger;
+  readonly review: (token: string) => Promise<Bearer>;
+  readonly beatMs?: number;
+}
+
+/** The controller's port, where nodes link. */
+export class FleetServer {
+  readonly #server: grpc.Server;
+  readonly #options: FleetServerOptions;
+  #injector: grpc.ConnectionInjector;
+  #door: Door | undefined;
+
+  constructor(options: FleetServerOptions) {
+    this.#options = options;
+    this.#server = new grpc.Server({
+      'grpc.enable_channelz': 0,
+      // One link, and one that takes its place.
+      'grpc.max_concurrent_streams': 4,
+      'grpc.max_receive_message_length': longestMessageBytes,
+      'grpc.max_send_message_length': longestMessageBytes,
+    });
+    this.#server.addService({ Link: linkDefinition }, { Link: (stream: ControllerStream) => this.#link(stream) });
+    this.#injector = this.#server.createConnectionInjector(credentialsOf(options.material));
+  }
+
+  get port(): number {
+    return this.#door?.port ?? 0;
+  }
+
+  async listen(): Promise<void> {
+    const { host, port } = this.#options;
+    this.#door = await Door.open({ host, port, admit: (socket) => this.#injector.injectConnection(socket) });
+  }
+
+  /** For connections from now on; those that are there go on. */
+  renew(material: Material): void {
+    this.#injector = this.#server.createConnectionInjector(credentialsOf(material));
+  }
+
+  async close(): Promise<void> {
+    for (const session of this.#options.sessions.all()) session.end('the controller is stopping');
+    await this.#door?.close();
+    this.#server.forceShutdown();
+  }
+
+  #link(stream: ControllerStream): void {
+    this.#admit(stream).catch((error: unknown) => {
+      const refusal = error instanceof HoldfastError ? error.message : 'the controller could not review the token';
+      this.#options.log.warn({ peer: stream.getPeer(), reason: refusal }, 'a link was refused');
+      stream.emit('error', { code: grpc.status.UNAUTHENTICATED, details: refusal });
+    });
+  }
+
+  async #admit(stream: ControllerStream): Promise<void> {
+    const { beatMs, controller, driverName, log, review, sessions, state } = this.#options;
+    const pipe = controllerPipe(stream);
+    const [authorization = ''] = stream.metadata.get('authorization');
+    const token = /^Bearer (\S+)$/.exec(String(authorization))?.[1] ?? '';
+    const bearer = await review(token);
+    this.#door?.known(stream.getPeer());
+    let expiry: NodeJS.Timeout | undefined;
+    const session = new NodeSession(pipe, {
+      node: bearer.node,
+      driverName,
+      controller,
+      state,
+      log,
+      ...(beatMs === undefined ? {} : { beatMs }),
+      async renew(next) {
+        const renewed = await review(next);
+        if (renewed.node !== bearer.node) throw new Error(`it is one of node ${renewed.node}`);
+        expiry = endAt(renewed);
+      },
+      onReady: (ready) => sessions.ready(ready),
+      onEnd(ended) {
+        clearTimeout(expiry);
+        sessions.ended(ended);
+      },
+    });
+    expiry = endAt(bearer);
+
+    function endAt({ expiresAtMs }: Bearer): NodeJS.Timeout {
+      clearTimeout(expiry);
+      // A timer takes no more than 24 days.
+      const leftMs = Math.min(expiresAtMs + expiryGraceMs - Date.now(), 2 ** 31 - 1);
+      return setTimeout(() => session.end('its token has expired'), leftMs).unref();
+    }
+  }
+}
+
+const linkDefinition: grpc.MethodDefinition<Buffer, Buffer> = {
+  path: linkMethod,
+  requestStream: true,
+  responseStream: true,
+  requestSerialize: (bytes) => bytes,
+  requestDeserialize: (bytes) => bytes,
+  responseSerialize: (bytes) => bytes,
+  responseDeserialize: (bytes) => bytes,
+};
+
+function credentialsOf({ 'tls.crt': certificate, 'tls.key': key }: Material): grpc.ServerCredentials {
+  return grpc.ServerCredentials.createSsl(null, [
+    { private_key: Buffer.from(key), cert_chain: Buffer.from(certificate) },
+  ]);
+}

@@ -1,0 +1,142 @@
+import { readFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
+import { createInterface } from 'node:readline';
+import { Unavailable } from '../../volume/errors.ts';
+
+/** How the API server is reached. */
+export interface ApiPlace {
+  readonly url: URL;
+  /** Files: the kubelet writes new ones when they change. */
+  readonly authorityPath: string;
+  readonly tokenPath: string;
+}
+
+/** The API server answered, and not with what was wanted. */
+export class ApiRefusal extends Unavailable {
+  readonly status: number;
+
+  constructor(what: string, status: number, reason: string) {
+    super(`Kubernetes did not ${what}: ${status} ${reason}`);
+    this.status = status;
+  }
+}
+
+const timeoutMs = 15_000;
+/** A list of a thousand nodes, as metadata alone, has 1 MiB. */
+const longestBodyBytes = 64 * 1024 * 1024;
+
+export interface ApiCall {
+  readonly method?: 'GET' | 'POST' | 'PUT';
+  readonly path: string;
+  readonly body?: object;
+  readonly accept?: string;
+  /** For the message when it fails: `review the token`. */
+  readonly what: string;
+}
+
+/**
+ * The few requests that a controller has for Kubernetes, over node:https. The usual client has 3 MiB and takes 43 MiB of
+ * memory (docs/dependencies.md).
+ */
+export class KubernetesApi {
+  readonly #place: ApiPlace;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 16 });
+
+  constructor(place: ApiPlace) {
+    this.#place = place;
+  }
+
+  /** @throws ApiRefusal, Unavailable */
+  async call(call: ApiCall): Promise<unknown> {
+    const response = await this.#send(call, timeoutMs);
+    const text = await bodyOf(response);
+    const body = parse(text);
+    const status = response.statusCode ?? 0;
+    if (status >= 200 && status < 300) return body;
+    throw new ApiRefusal(call.what, status, reasonIn(body));
+  }
+
+  /** The lines of a watch, each an event; ends when the server or the signal ends it. */
+  async *watch(call: ApiCall, signal: AbortSignal): AsyncGenerator<unknown, void, void> {
+    const response = await this.#send(call, undefined, signal);
+    try {
+      const status = response.statusCode ?? 0;
+      if (status !== 200) throw new ApiRefusal(call.what, status, reasonIn(parse(await bodyOf(response))));
+      for await (const line of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
+        yield parse(line);
+      }
+    } finally {
+      response.destroy();
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #send(call: ApiCall, limitMs: number | undefined, signal?: AbortSignal): Promise<IncomingMessage> {
+    const { accept = 'application/json', body, method = 'GET', path, what } = call;
+    const [ca, token] = await Promise.all([
+      readFile(this.#place.authorityPath),
+      readFile(this.#place.tokenPath, 'utf8'),
+    ]).catch((error: unknown) => {
+      throw new Unavailable(`Kubernetes cannot be asked to ${what}: ${reasonOf(error)}`);
+    });
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    return new Promise((resolve, reject) => {
+      const outgoing = request(
+        new URL(path, this.#place.url),
+        {
+          method,
+          ca,
+          agent: this.#agent,
+          ...(limitMs === undefined ? {} : { timeout: limitMs }),
+          ...(signal === undefined ? {} : { signal }),
+          headers: {
+            accept,
+            authorization: `Bearer ${token.trim()}`,
+            ...(text === undefined
+              ? {}
+              : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+          },
+        },
+        resolve,
+      );
+      outgoing.on('timeout', () => outgoing.destroy(new Error('it does not answer')));
+      outgoing.on('error', (error) => {
+        reject(signal?.aborted === true ? error : new Unavailable(`Kubernetes did not ${what}: ${error.message}`));
+      });
+      outgoing.end(text);
+    });
+  }
+}
+
+async function bodyOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response) {
+    size += chunk.length;
+    if (size > longestBodyBytes) throw new Unavailable('Kubernetes answered with more than anybody can read.');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A Status object has a message; what else comes is none of our words. */
+function reasonIn(body: unknown): string {
+  if (typeof body === 'object' && body !== null && 'message' in body) return String(body.message).slice(0, 200);
+  return 'without a reason';
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown';
+}

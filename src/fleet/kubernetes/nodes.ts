@@ -1,0 +1,157 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { topologyKey } from '../../volume/topology.ts';
+import type { KubernetesApi } from './api.ts';
+
+const metadata = z.object({ name: z.string(), labels: z.record(z.string(), z.string()).optional() });
+const driver = z.object({ name: z.string(), topologyKeys: z.array(z.string()).nullish() });
+const csiNode = z.object({ metadata, spec: z.object({ drivers: z.array(driver).nullish() }) });
+const node = z.object({ metadata });
+const list = z.object({
+  metadata: z.object({ resourceVersion: z.string(), continue: z.string().optional() }),
+  items: z.array(z.unknown()),
+});
+const event = z.object({ type: z.string(), object: z.unknown() });
+
+/** Of a node all that is wanted is that it is there: its status is long, and changes all the time. */
+const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+const metadataEvents = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+
+const pageSize = 500;
+const watchSeconds = 300;
+const pauseMs = 1_000;
+
+interface CsiNode {
+  readonly isOurs: boolean;
+  /** Another driver has the same topology key there. */
+  readonly isAnothers: boolean;
+}
+
+export interface NodeWatchOptions {
+  readonly api: KubernetesApi;
+  readonly driverName: string;
+  readonly log: Logger;
+  readonly expect: (names: readonly string[]) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Watches which nodes have the driver. While a driver is started anew the kubelet takes it out of the CSINode, and a node
+ * that is not waited for would be taken for one that has nothing; the label that the kubelet gave its Node stays. So a node
+ * is waited for if either says so.
+ */
+export async function watchNodes({ api, driverName, expect, log, signal }: NodeWatchOptions): Promise<void> {
+  const csiNodes = new Map<string, CsiNode>();
+  const labelled = new Set<string>();
+  const seen = { csiNodes: false, nodes: false };
+  const tell = () => {
+    if (!seen.csiNodes || !seen.nodes) return;
+    const names = new Set([...csiNodes].filter(([, { isOurs }]) => isOurs).map(([name]) => name));
+    for (const name of labelled) if (csiNodes.get(name)?.isAnothers !== true) names.add(name);
+    expect([...names]);
+  };
+  const follow = (options: Omit<FollowOptions, 'api' | 'log' | 'signal'>) =>
+    followList({ api, log, signal, ...options });
+  await Promise.all([
+    follow({
+      path: '/apis/storage.k8s.io/v1/csinodes',
+      clear: () => csiNodes.clear(),
+      put: (object) => {
+        const {
+          metadata: { name },
+          spec,
+        } = csiNode.parse(object);
+        const drivers = spec.drivers ?? [];
+        const isOurs = drivers.some((one) => one.name === driverName);
+        const isAnothers = !isOurs && drivers.some(({ topologyKeys }) => topologyKeys?.includes(topologyKey) === true);
+        csiNodes.set(name, { isOurs, isAnothers });
+      },
+      remove: (object) => csiNodes.delete(csiNode.parse(object).metadata.name),
+      changed: () => {
+        seen.csiNodes = true;
+        tell();
+      },
+    }),
+    follow({
+      path: '/api/v1/nodes',
+      selector: topologyKey,
+      asMetadata: true,
+      clear: () => labelled.clear(),
+      put: (object) => labelled.add(node.parse(object).metadata.name),
+      remove: (object) => labelled.delete(node.parse(object).metadata.name),
+      changed: () => {
+        seen.nodes = true;
+        tell();
+      },
+    }),
+  ]);
+}
+
+interface FollowOptions {
+  readonly api: KubernetesApi;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly path: string;
+  readonly selector?: string;
+  readonly asMetadata?: boolean;
+  readonly clear: () => void;
+  readonly put: (object: unknown) => void;
+  readonly remove: (object: unknown) => void;
+  readonly changed: () => void;
+}
+
+/** Lists, then watches; and again from the start when a watch ends, which it does every few minutes. */
+async function followList(options: FollowOptions): Promise<void> {
+  const { log, path, signal } = options;
+  while (!signal.aborted) {
+    try {
+      await watchFrom(options, await listAll(options));
+    } catch (error) {
+      if (signal.aborted) return;
+      log.warn({ path, reason: error instanceof Error ? error.message : 'unknown' }, 'Kubernetes cannot be watched');
+    }
+    await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function listAll({
+  api,
+  asMetadata = false,
+  changed,
+  clear,
+  path,
+  put,
+  selector,
+}: FollowOptions): Promise<string> {
+  const items: unknown[] = [];
+  let next = '';
+  let version = '';
+  do {
+    const query = new URLSearchParams({ limit: String(pageSize), ...(next === '' ? {} : { continue: next }) });
+    if (selector !== undefined) query.set('labelSelector', selector);
+    const call = { path: `${path}?${query}`, what: `list ${path}`, ...(asMetadata && { accept: metadataList }) };
+    const page = list.parse(await api.call(call));
+    items.push(...page.items);
+    next = page.metadata.continue ?? '';
+    version = page.metadata.resourceVersion;
+  } while (next !== '');
+  clear();
+  for (const item of items) put(item);
+  changed();
+  return version;
+}
+
+async function watchFrom(options: FollowOptions, resourceVersion: string): Promise<void> {
+  const { api, asMetadata = false, changed, path, put, remove, selector, signal } = options;
+  const query = new URLSearchParams({ watch: '1', resourceVersion, timeoutSeconds: String(watchSeconds) });
+  if (selector !== undefined) query.set('labelSelector', selector);
+  const call = { path: `${path}?${query}`, what: `watch ${path}`, ...(asMetadata && { accept: metadataEvents }) };
+  for await (const line of api.watch(call, signal)) {
+    const { object, type } = event.parse(line);
+    if (type === 'ERROR') return;
+    if (type === 'DELETED') remove(object);
+    else put(object);
+    changed();
+  }
+}

@@ -1,0 +1,125 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { type KeyPair, makeAuthority, makeServer } from './certificate.ts';
+
+/** By this name, and no other, a node knows a controller: it dials addresses. */
+export const serverName = 'controller.holdfast.internal';
+
+/**
+ * What the controller's Secret holds, by the names of its keys. `ca.crt` is what nodes trust: several certificates while
+ * one authority follows another.
+ */
+export interface Material {
+  readonly 'ca.crt': string;
+  readonly 'ca.key': string;
+  readonly 'tls.crt': string;
+  readonly 'tls.key': string;
+}
+
+const authorityDays = 3650;
+const serverDays = 90;
+/** A clock that is a little behind must not take a new certificate for one of the future. */
+const earlierMs = 60 * 60_000;
+const dayMs = 24 * 60 * 60_000;
+
+/** A new authority signs servers only when nodes have had it for so long: the kubelet brings a changed Secret in minutes. */
+const trustedBeforeMs = 2 * dayMs;
+
+/**
+ * What the Secret should hold now: what it holds if that is good for long enough, else something new. Two replicas may
+ * both find it due: the Secret takes the word of the first, and the other reads it.
+ */
+export function materialFor(current: Partial<Material> | undefined, now: Date): Material {
+  const authorities = current?.['ca.crt'] === undefined ? [] : readAll(current['ca.crt']);
+  const [newest, ...older] = authorities;
+  const key = current?.['ca.key'];
+  if (newest === undefined || key === undefined || !isUsable(newest, now) || !fits(newest, key)) return fresh(now);
+  if (isDue(newest, now, authorityDays)) return succeeded(newest, key, now);
+  const trusted = [newest, ...older.filter((certificate) => isUsable(certificate, now))];
+  const server = serverOf(current, now) ?? signedServer({ key, certificate: newest.toString() }, now);
+  return { 'ca.crt': trusted.join(''), 'ca.key': key, 'tls.crt': server.certificate, 'tls.key': server.key };
+}
+
+/** Whether the two are the same, so that nothing has to be written. */
+export function isSame(current: Partial<Material> | undefined, wanted: Material): boolean {
+  return Object.entries(wanted).every(([name, value]) =>
+    Object.entries(current ?? {}).some(([k, v]) => k === name && v === value),
+  );
+}
+
+function fresh(now: Date): Material {
+  const authority = newAuthority(now);
+  const server = signedServer(authority, now);
+  return {
+    'ca.crt': authority.certificate,
+    'ca.key': authority.key,
+    'tls.crt': server.certificate,
+    'tls.key': server.key,
+  };
+}
+
+/**
+ * A new authority is trusted beside the old one, which has signed the server's certificate for some time to come: nodes
+ * hear of the new one long before they meet it.
+ */
+function succeeded(old: X509Certificate, oldKey: string, now: Date): Material {
+  const authority = newAuthority(now);
+  const server = signedServer({ key: oldKey, certificate: old.toString() }, now);
+  return {
+    'ca.crt': `${authority.certificate}${old.toString()}`,
+    'ca.key': authority.key,
+    'tls.crt': server.certificate,
+    'tls.key': server.key,
+  };
+}
+
+/** The server's certificate, if it is good for long enough and one of the trusted authorities has signed it. */
+function serverOf(current: Partial<Material> | undefined, now: Date): KeyPair | undefined {
+  const [certificate, key] = [current?.['tls.crt'], current?.['tls.key']];
+  if (certificate === undefined || key === undefined) return undefined;
+  const [server] = readAll(certificate);
+  const authorities = readAll(current?.['ca.crt'] ?? '');
+  const isTrusted = server !== undefined && authorities.some((authority) => server.verify(authority.publicKey));
+  if (!isTrusted || !isUsable(server, now) || !fits(server, key)) return undefined;
+  const [newest] = authorities;
+  const mayBeLast = newest !== undefined && now.getTime() - Date.parse(newest.validFrom) < trustedBeforeMs + earlierMs;
+  // While the newest authority is too new to be met, what the old one signed is kept to its end.
+  return isDue(server, now, serverDays) && !mayBeLast ? undefined : { certificate, key };
+}
+
+function newAuthority(now: Date): KeyPair {
+  const name = `Holdfast ${now.toISOString()}`;
+  return makeAuthority(name, { from: new Date(now.getTime() - earlierMs), days: authorityDays });
+}
+
+function signedServer(authority: KeyPair, now: Date): KeyPair {
+  const commonName = new X509Certificate(authority.certificate).subject.replace(/^CN=/, '');
+  const from = new Date(now.getTime() - earlierMs);
+  return makeServer(serverName, { ...authority, commonName }, { from, days: serverDays });
+}
+
+function readAll(text: string): X509Certificate[] {
+  const parts = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?/g) ?? [];
+  try {
+    return parts.map((part) => new X509Certificate(part));
+  } catch {
+    // Whatever it is, it is no certificate: a new one takes its place.
+    return [];
+  }
+}
+
+function isUsable(certificate: X509Certificate, now: Date): boolean {
+  return Date.parse(certificate.validFrom) <= now.getTime() && now.getTime() < Date.parse(certificate.validTo);
+}
+
+/** Two thirds of its life are over. */
+function isDue(certificate: X509Certificate, now: Date, days: number): boolean {
+  return Date.parse(certificate.validTo) - now.getTime() < (days * dayMs) / 3;
+}
+
+function fits(certificate: X509Certificate, key: string): boolean {
+  try {
+    return certificate.checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import { makeAuthority, makeServer } from '../../../src/fleet/tls/certificate.ts';
+
+/** What the double knows; a test changes it. */
+export interface Known {
+  readonly csiNodes: Set<string>;
+  readonly labelled: Set<string>;
+  /** PersistentVolumes: handle to node. */
+  readonly volumes: Map<string, string>;
+  readonly secrets: Map<string, Record<string, unknown>>;
+}
+
+export const audience = 'holdfast.csi.dev/controller';
+export const nodeUser = 'system:serviceaccount:holdfast:holdfast-node';
+
+export interface TokenFacts {
+  readonly node?: string;
+  readonly audience?: string;
+  readonly user?: string;
+  readonly lifeSeconds?: number;
+}
+
+/**
+ * The few answers of an API server that a controller needs, for tests that are about links: test/cluster has one against
+ * a real one.
+ */
+export class ApiDouble implements AsyncDisposable {
+  readonly known: Known = { csiNodes: new Set(), labelled: new Set(), volumes: new Map(), secrets: new Map() };
+  readonly authority: string;
+  readonly url: string;
+  reviews = 0;
+  readonly #server: Server;
+  readonly #tokens = new Map<string, TokenFacts>();
+  readonly #watches = new Set<ServerResponse>();
+
+  private constructor(server: Server, authority: string, url: string) {
+    this.#server = server;
+    this.authority = authority;
+    this.url = url;
+    server.on('request', (request, response) => void this.#answer(request, response));
+  }
+
+  static async start(): Promise<ApiDouble> {
+    const from = new Date(Date.now() - 60_000);
+    const authority = makeAuthority('double', { from, days: 1 });
+    const { certificate, key } = makeServer('localhost', { ...authority, commonName: 'double' }, { from, days: 1 });
+    const server = createServer({ cert: certificate, key });
+    await new Promise<void>((resolve) => server.listen(0, 'localhost', () => resolve()));
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    return new ApiDouble(server, authority.certificate, `https://localhost:${port}`);
+  }
+
+  /** A token as the kubelet brings it into a pod. */
+  token(facts: TokenFacts): string {
+    const claims = {
+      aud: [facts.audience ?? audience],
+      exp: Math.floor(Date.now() / 1000) + (facts.lifeSeconds ?? 3600),
+    };
+    const token = [
+      'e30',
+      Buffer.from(JSON.stringify(claims)).toString('base64url'),
+      randomBytes(8).toString('hex'),
+    ].join('.');
+    this.#tokens.set(token, facts);
+    return token;
+  }
+
+  /** Watchers list anew, and find what has changed. */
+  changed(): void {
+    for (const watch of this.#watches) watch.end();
+    this.#watches.clear();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.changed();
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? '', this.url);
+    if (searchParams.get('watch') !== null) {
+      response.writeHead(200).flushHeaders();
+      this.#watches.add(response);
+      return;
+    }
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = chunks.length === 0 ? undefined : JSON.parse(Buffer.concat(chunks).toString());
+    const [status, answer] = this.#reply(request.method ?? '', pathname, body);
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+  }
+
+  #reply(method: string, path: string, body: Record<string, unknown>): readonly [number, unknown] {
+    const { csiNodes, labelled, secrets, volumes } = this.known;
+    const list = (items: unknown[]) => [200, { metadata: { resourceVersion: '1' }, items }] as const;
+    if (path.endsWith('/tokenreviews')) return [201, this.#review(body['spec'])];
+    if (path.endsWith('/csinodes')) {
+      const drivers = [{ name: 'holdfast.csi.dev' }];
+      return list([...csiNodes].map((name) => ({ metadata: { name }, spec: { drivers } })));
+    }
+    if (path.endsWith('/nodes')) return list([...labelled].map((name) => ({ metadata: { name } })));
+    if (path.endsWith('/persistentvolumes')) {
+      return list([...volumes].map(([volumeHandle, node]) => persistentVolume(volumeHandle, node)));
+    }
+    const name = 'holdfast-controller';
+    if (method === 'GET') return secrets.has(name) ? [200, secrets.get(name)] : [404, { message: 'not found' }];
+    const metadata = body['metadata'];
+    const version =
+      typeof metadata === 'object' && metadata !== null && 'resourceVersion' in metadata
+        ? metadata.resourceVersion
+        : '';
+    const current = secrets.get(name)?.['metadata'];
+    const currentVersion =
+      typeof current === 'object' && current !== null && 'resourceVersion' in current ? current.resourceVersion : '';
+    if (version !== currentVersion) return [409, { message: 'somebody else was first' }];
+    secrets.set(name, { ...body, metadata: { name, resourceVersion: `${Number(currentVersion) + 1}` } });
+    return [200, secrets.get(name)];
+  }
+
+  #review(spec: unknown): object {
+    this.reviews++;
+    const token = typeof spec === 'object' && spec !== null && 'token' in spec ? String(spec.token) : '';
+    const facts = this.#tokens.get(token);
+    if (facts === undefined) return { status: { authenticated: false } };
+    const extra = facts.node === undefined ? {} : { 'authentication.kubernetes.io/node-name': [facts.node] };
+    const user = { username: facts.user ?? nodeUser, extra };
+    return { status: { authenticated: true, audiences: [facts.audience ?? audience], user } };
+  }
+}
+
+function persistentVolume(volumeHandle: string, node: string) {
+  const matchExpressions = [{ key: 'topology.holdfast.dev/node', operator: 'In', values: [node] }];
+  return {
+    spec: {
+      csi: { driver: 'holdfast.csi.dev', volumeHandle },
+      nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
+    },
+  };
+}

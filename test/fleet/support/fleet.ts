@@ -1,0 +1,89 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { DriverProcess } from '../../support/driver.ts';
+import { Scratch } from '../../support/scratch.ts';
+import type { ApiDouble, TokenFacts } from './api-double.ts';
+import type { ControllerProcess } from './controller-process.ts';
+
+/** A real driver with a pool of its own, that links to the controllers. */
+export class LinkedNode implements AsyncDisposable {
+  readonly name: string;
+  readonly scratch: Scratch;
+  #driver: DriverProcess | undefined;
+  readonly #controllers: string;
+  readonly #tokenPath: string;
+  readonly #authorityPath: string;
+
+  private constructor(name: string, scratch: Scratch, controllers: string) {
+    this.name = name;
+    this.scratch = scratch;
+    this.#controllers = controllers;
+    mkdirSync(scratch.join('link'));
+    this.#tokenPath = scratch.join('link', 'token');
+    this.#authorityPath = scratch.join('link', 'ca.crt');
+  }
+
+  /** The kubelet's part: the token, and the controller's certificate. */
+  static prepare(api: ApiDouble, name: string, controllers: readonly ControllerProcess[], facts: TokenFacts = {}) {
+    const addresses = controllers.map(({ port }) => `127.0.0.1:${port}`).join(',');
+    const node = new LinkedNode(name, new Scratch(`fleet-${name}`), addresses);
+    node.giveToken(api.token({ node: name, ...facts }));
+    const secret = api.known.secrets.get('holdfast-controller')?.['data'];
+    const text = typeof secret === 'object' && secret !== null && 'ca.crt' in secret ? String(secret['ca.crt']) : '';
+    node.trust(Buffer.from(text, 'base64').toString());
+    return node;
+  }
+
+  static async start(api: ApiDouble, name: string, controllers: readonly ControllerProcess[], facts?: TokenFacts) {
+    const node = LinkedNode.prepare(api, name, controllers, facts);
+    try {
+      await node.startDriver();
+      return node;
+    } catch (error) {
+      await node[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get driver(): DriverProcess {
+    if (this.#driver === undefined) throw new Error(`the driver of ${this.name} was not started`);
+    return this.#driver;
+  }
+
+  giveToken(token: string): void {
+    writeFileSync(this.#tokenPath, token);
+  }
+
+  trust(authority: string): void {
+    writeFileSync(this.#authorityPath, authority);
+  }
+
+  async startDriver(): Promise<void> {
+    this.#driver = await DriverProcess.start(this.scratch, {
+      config: `pools:\n  default: { directory: ${this.scratch.join('pool')} }\n`,
+      environment: {
+        HOLDFAST_NODE_ID: this.name,
+        HOLDFAST_CONTROLLER: this.#controllers,
+        HOLDFAST_CONTROLLER_CA: this.#authorityPath,
+        HOLDFAST_CONTROLLER_TOKEN: this.#tokenPath,
+      },
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    using _scratch = this.scratch;
+    await this.#driver?.stop();
+  }
+}
+
+export const writer = { mount: { fs_type: 'ext4' }, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
+
+/** A CreateVolume for that node. */
+export function volumeOn(node: string, name: string) {
+  const here = [{ segments: { 'topology.holdfast.dev/node': node } }];
+  return {
+    name,
+    capacity_range: { required_bytes: 64n << 20n },
+    volume_capabilities: [writer],
+    accessibility_requirements: { requisite: here, preferred: here },
+  };
+}

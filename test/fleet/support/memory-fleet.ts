@@ -1,0 +1,139 @@
+import { pino } from 'pino';
+import { callsOf } from '../../../src/csi/call.ts';
+import { decode, encode, type Method, methodsOf } from '../../../src/csi/contract.ts';
+import type { Reply } from '../../../src/csi/pipeline.ts';
+import { fleetCalls } from '../../../src/fleet/controller/calls.ts';
+import { FleetCapacity } from '../../../src/fleet/controller/capacity.ts';
+import { FleetState } from '../../../src/fleet/controller/fleet-state.ts';
+import { NodeSession } from '../../../src/fleet/controller/node-session.ts';
+import { Sessions } from '../../../src/fleet/controller/sessions.ts';
+import { NodeLink } from '../../../src/fleet/node/node-link.ts';
+import type { Pool } from '../../../src/pool/pool.ts';
+import { NotFound } from '../../../src/volume/errors.ts';
+import { parseVolumeId, volumeIdFor } from '../../../src/volume/id.ts';
+import type { VolumeRecord } from '../../../src/volume/record.ts';
+import { type Faults, MemoryLink } from './memory-link.ts';
+
+/*
+ * Links without a network, for what goes wrong on the way of messages: the nodes' volumes are names in memory, as what is
+ * tested is who hears of them and what is answered.
+ */
+
+const log = pino({ level: 'silent' });
+const methods = new Map(methodsOf('csi.v1.Controller').map((method) => [method.name, method]));
+
+/** A node whose volumes are in memory. It makes, deletes and shows them as a driver does. */
+export class MemoryNode {
+  readonly name: string;
+  readonly volumes = new Map<string, string>();
+  made = 0;
+  /** Whether volumes take for ever to be made. */
+  hangs = false;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  link(replica: MemoryReplica, faults: Faults): MemoryLink {
+    const link = new MemoryLink(faults);
+    replica.accept(this.name, link);
+    const hello = { node_id: this.name, driver_name: 'test', driver_version: '1', instance: 'x' };
+    new NodeLink(link.node, { hello, calls: this.#calls(), pools: this.#pools(), log });
+    return link;
+  }
+
+  #calls() {
+    const segments = { 'topology.holdfast.dev/node': this.name };
+    const show = (volume_id: string) => ({ volume: { volume_id, accessible_topology: [{ segments }] } });
+    return callsOf(
+      {
+        controller: {
+          CreateVolume: async ({ name }) => {
+            if (this.hangs) await new Promise(() => undefined);
+            const id = volumeIdFor(this.name, 'default', name);
+            if (!this.volumes.has(id)) this.made++;
+            this.volumes.set(id, name);
+            return show(id);
+          },
+          DeleteVolume: async ({ volume_id }) => {
+            this.volumes.delete(volume_id);
+            return {};
+          },
+          ControllerGetVolume: async ({ volume_id }) => {
+            if (!this.volumes.has(volume_id)) throw new NotFound(`There is no volume ${volume_id} on this node.`);
+            return show(volume_id);
+          },
+        },
+      },
+      { log },
+    );
+  }
+
+  #pools() {
+    const records = () =>
+      [...this.volumes].map(([id, name]): Pick<VolumeRecord, 'id' | 'name'> => {
+        const parsed = parseVolumeId(id);
+        if (parsed === undefined) throw new Error(`${id} is no id`);
+        return { id: parsed, name };
+      });
+    const pool = { name: 'default', list: async () => records(), listSnapshots: async () => [] };
+    // All that is asked of it here.
+    const known = () => [pool as unknown as Pool];
+    return {
+      known,
+      ready: () => true,
+      statuses: () => [{ name: 'default', state: 'open' as const, reason: undefined }],
+    };
+  }
+}
+
+/** A replica of the controller. */
+export class MemoryReplica {
+  readonly state = new FleetState();
+  readonly sessions = new Sessions(this.state);
+  readonly #calls = fleetCalls(
+    {
+      state: this.state,
+      sessions: this.sessions,
+      capacity: new FleetCapacity(this.sessions),
+      log,
+      recordedNode: async () => undefined,
+    },
+    { log },
+  );
+
+  constructor(nodes: readonly string[]) {
+    this.state.expect(nodes);
+  }
+
+  accept(node: string, link: MemoryLink): void {
+    new NodeSession(link.controller, {
+      node,
+      driverName: 'test',
+      controller: 'memory',
+      state: this.state,
+      log,
+      renew: async () => undefined,
+      onReady: (session) => this.sessions.ready(session),
+      onEnd: (session) => this.sessions.ended(session),
+    });
+  }
+
+  /** A call as a sidecar makes it: its response, or the code that it failed with. */
+  async call<R extends object>(name: string, request: object, deadline?: Date): Promise<R | string> {
+    const method = methodOf(name);
+    const bytes = encode(method.requestType, request);
+    let reply: Reply | undefined;
+    await this.#calls.unary.get(method.path)?.({ bytes, deadline, isGone: () => false }, (answered) => {
+      reply = answered;
+    });
+    if (reply === undefined) throw new Error(`${name} was not answered`);
+    return 'failure' in reply ? reply.failure.code : decode<R>(method.responseType, reply.response);
+  }
+}
+
+function methodOf(name: string): Method {
+  const method = methods.get(name);
+  if (method === undefined) throw new Error(`there is no ${name}`);
+  return method;
+}
