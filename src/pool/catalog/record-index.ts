@@ -1,5 +1,6 @@
 import { DataLoss } from '../../volume/errors.ts';
 import type { ReadRecords } from '../backend.ts';
+import { SortedIds } from './sorted-ids.ts';
 
 /**
  * Records of one type in memory. The pool's lock makes this process the only one that changes them. So the records that
@@ -8,6 +9,7 @@ import type { ReadRecords } from '../backend.ts';
 export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
   readonly #type: string;
   readonly #records = new Map<Id, Kind>();
+  readonly #ids: SortedIds<Id>;
   readonly #damaged = new Map<Id, string>();
   /** Hears of each change before anybody else can see it; undefined: it is gone. */
   onChange: ((id: Id, record: Kind | undefined) => void) | undefined;
@@ -16,6 +18,7 @@ export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
   constructor(type: string, { damaged, records }: ReadRecords<Id, Kind>) {
     this.#type = type;
     for (const record of records) this.#records.set(record.id, record);
+    this.#ids = new SortedIds(this.#records.keys());
     for (const { id, reason } of damaged) this.#damaged.set(id, reason);
   }
 
@@ -37,11 +40,13 @@ export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
 
   put(record: Kind): void {
     this.#records.set(record.id, record);
+    this.#ids.add(record.id);
     this.onChange?.(record.id, record);
   }
 
   delete(id: Id): void {
     this.#records.delete(id);
+    this.#ids.delete(id);
     this.onChange?.(id, undefined);
   }
 
@@ -68,9 +73,12 @@ export class RecordIndex<Id extends string, Kind extends { readonly id: Id }> {
 
   /** Those that are wanted, in the order of their ids, the first one behind `after`. */
   list(after: Id | undefined, limit: number | undefined, isWanted: (record: Kind) => boolean): Kind[] {
-    return [...this.#records.values()]
-      .filter((record) => (after === undefined || record.id > after) && isWanted(record))
-      .sort((a, b) => (a.id < b.id ? -1 : 1))
-      .slice(0, limit);
+    const page: Kind[] = [];
+    for (const id of this.#ids.after(after)) {
+      if (page.length === limit) break;
+      const record = this.#records.get(id);
+      if (record !== undefined && isWanted(record)) page.push(record);
+    }
+    return page;
   }
 }

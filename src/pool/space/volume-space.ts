@@ -61,8 +61,10 @@ export class VolumeSpace {
   readonly #figures = new Map<VolumeId, Figure>();
   /** Those that have changed since they were looked at, and when. */
   readonly #unseen = new Map<VolumeId, number>();
-  /** Those of which others may share blocks. */
+  /** Those of which others may share blocks, and whose maps may tell something new. */
   readonly #sharing = new Set<VolumeId>();
+  /** Those that share with templates alone, and whose maps were read: looked at again only where space is short. */
+  readonly #mappedOfTemplates = new Set<VolumeId>();
   /** Those that may be written at any moment, and when they became so. */
   readonly #live = new Map<VolumeId, number>();
   #sums: VolumeSums = { provisionedBytes: 0n, ownedBytes: 0n, allocatedBytes: 0n, templateBytes: 0n };
@@ -251,11 +253,11 @@ export class VolumeSpace {
    * @param evenOfTemplates those too that own but little more
    */
   toMap(evenInUse: boolean, evenOfTemplates: boolean): VolumeId[] {
-    return [...this.#sharing].filter((id) => {
+    const ids = evenOfTemplates ? [...this.#sharing, ...this.#mappedOfTemplates] : [...this.#sharing];
+    return ids.filter((id) => {
       const figure = this.#figures.get(id);
-      if (figure === undefined || figure.pins > 0 || figure.allocatedBytes === 0n || figure.isFresh) return false;
+      if (figure === undefined || figure.pins > 0 || figure.allocatedBytes === 0n) return false;
       if (figure.sharedBytes === undefined) return true;
-      if (figure.isOfTemplate && !evenOfTemplates) return false;
       return figure.mapAge !== this.#mapAge || (evenInUse && this.#live.has(id));
     });
   }
@@ -285,9 +287,15 @@ export class VolumeSpace {
       allocatedBytes: this.#sums.allocatedBytes + figure.allocatedBytes - allocatedBytes,
       templateBytes: this.#sums.templateBytes + templateBytesOf(figure) - templateBytes,
     };
-    if (figure.mayShare) this.#sharing.add(figure.id);
-    else this.#sharing.delete(figure.id);
+    this.#sort(figure);
     if (figure.ownedBytes < owned) this.#loweredBytes += owned - figure.ownedBytes;
+  }
+
+  #sort({ id, isFresh, isOfTemplate, mayShare, sharedBytes }: Figure): void {
+    const isMapped = isOfTemplate && sharedBytes !== undefined;
+    const place = !mayShare || isFresh ? undefined : isMapped ? this.#mappedOfTemplates : this.#sharing;
+    for (const set of [this.#sharing, this.#mappedOfTemplates]) if (set !== place) set.delete(id);
+    place?.add(id);
   }
 }
 
