@@ -20,12 +20,13 @@ export function mountedDirectory(target: string): string | undefined {
   return fields === undefined ? undefined : decodeOctal(fields[3] ?? '');
 }
 
-/** Loop devices over files in a directory, deleted ones included. */
+/** Loop devices over files in a directory, deleted ones included; before them those over one of these devices. */
 export function loopsOver(directory: string): string[] {
-  return readdirSync('/sys/block')
-    .filter((name) => name.startsWith('loop'))
-    .filter((name) => backingFile(name)?.startsWith(`${directory}/`))
-    .map((name) => `/dev/${name}`);
+  const names = readdirSync('/sys/block').filter((name) => name.startsWith('loop'));
+  const loops = names.map((name) => ({ device: `/dev/${name}`, file: backingFile(name) }));
+  const found = loops.filter(({ file }) => file?.startsWith(`${directory}/`));
+  const upon = loops.filter(({ file }) => found.some(({ device }) => device === file));
+  return [...upon, ...found].map(({ device }) => device);
 }
 
 /** Undoes all mounts at or below a directory and detaches the loop devices over files in it. */
