@@ -1,4 +1,5 @@
 import type { Mutant } from './mutant.ts';
+import { adoptionMutants } from './table/adoption.ts';
 import { checkMutants } from './table/checks.ts';
 import { configurationMutants } from './table/configuration.ts';
 import { connectionMutants } from './table/connections.ts';
@@ -39,4 +40,5 @@ export const mutants: readonly Mutant[] = [
   ...copyMutants,
   ...nodeMutants,
   ...programMutants,
+  ...adoptionMutants,
 ];
