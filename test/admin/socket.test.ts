@@ -89,6 +89,15 @@ describe("the operator's socket", () => {
       ['POST', '/v1/trash/%2e%2e%2fx/restore', 400, 'INVALID_ARGUMENT'],
       ['POST', '/v1/trash/%zz/restore', 400, 'INVALID_ARGUMENT'],
       ['GET', `/v1/volumes/vol-${'a'.repeat(26)}/holders`, 404, 'NOT_FOUND'],
+      ['DELETE', '/v1/trash?everything', 400, 'INVALID_ARGUMENT'],
+      ['POST', '/v1/adoptions', 400, 'INVALID_ARGUMENT'],
+      ['POST', '/v1/adoptions?pool=default&path=x&namespace=a&claim=b', 400, 'INVALID_ARGUMENT'],
+      ['POST', '/v1/adoptions?pool=default&path=/x%00&namespace=a&claim=b', 400, 'INVALID_ARGUMENT'],
+      ['POST', '/v1/adoptions?pool=default&path=/x&namespace=a&claim=b&sizeBytes=-1', 400, 'INVALID_ARGUMENT'],
+      ['POST', '/v1/adoptions?pool=default&path=/x&namespace=../a&claim=b', 400, 'INVALID_ARGUMENT'],
+      ['POST', '/v1/adoptions?pool=default&path=/x&namespace=a&claim=b', 409, 'FAILED_PRECONDITION'],
+      ['POST', '/v1/volumes/vol-x/release', 400, 'INVALID_ARGUMENT'],
+      ['POST', `/v1/volumes/vol-${'a'.repeat(26)}/release?to=/x`, 404, 'NOT_FOUND'],
     ] as const) {
       const answer = await ask(socketOf(scratch), method, path);
       assert.deepEqual([answer.status, answer.body.code], [status, code], `${method} ${path}`);

@@ -162,6 +162,8 @@ export function describeAdoption(kind: string, { beside, open }: AdoptingPool): 
           await refused(stage, { path: `${path}-none` }, NotFound, /There is no/);
           await refused(stage, { path: `${path}-none/x` }, NotFound, /There is no/);
           await refused(stage, { path: 'legacy' }, InvalidArgument, /no absolute path/);
+          await refused(stage, { path: `${path}/${'x'.repeat(300)}` }, InvalidArgument, /as long as/);
+          await refused(stage, { path: `/${'x/'.repeat(3000)}x` }, InvalidArgument, /as long as/);
           await refused(stage, { path: '/' }, InvalidArgument, /no absolute path/);
           await refused(stage, { path: `${path}/../legacy` }, InvalidArgument, /no absolute path/);
         } finally {

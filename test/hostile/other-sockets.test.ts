@@ -102,6 +102,9 @@ describe("the operator's socket", () => {
       // Without an id it would be a wish to empty the trash.
       id.filter((text) => text !== '').map((text) => `/v1/trash/${text}`),
       id.map((text) => `/v1/volumes/${text}/holders`),
+      id.map((text) => `/v1/volumes/${text}/release?to=${text}`),
+      id.map((text) => `/v1/adoptions?pool=default&namespace=a&claim=b&path=${text}`),
+      id.map((text) => `/v1/adoptions?pool=${text}&namespace=${text}&claim=${text}&path=/x&sizeBytes=${text}`),
       id.map((text) => `/${text}`),
       fc.constantFrom('/v1/trash?x', '/v1//trash', '/v1/trash/..', '//v1/trash', '/v1/trash/%2e%2e/restore', '*'),
     );

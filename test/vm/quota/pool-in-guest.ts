@@ -14,7 +14,6 @@ import { readProject, writeProject } from '../../../src/kernel/file/project-id.t
 import { ProjectQuota } from '../../../src/kernel/file/project-quota.ts';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
 import { snapshotIdFor, type VolumeId } from '../../../src/volume/id.ts';
-import { describeAdoption } from '../../contract/adoption-contract.ts';
 import { describeDirectories } from '../../contract/directory-contract.ts';
 import { describeEphemeral } from '../../contract/ephemeral-contract.ts';
 import { describePool, specsOf } from '../../contract/pool-contract.ts';
@@ -45,7 +44,6 @@ for (const mountPoint of mountPoints) {
     describeSnapshots(kind, poolUnderTest);
     describeFullCopies(kind, open);
   }
-  describeAdoption(kind, { ...poolUnderTest, beside: () => mountPoint });
   describeQuota(kind, mountPoint, open);
   describeAdoptedQuota(kind, { mountPoint, rootOf: pathFor, open, writeAsNobody });
 }

@@ -27,6 +27,7 @@ export async function openParent(parts: Parts, path: string): Promise<Descriptor
   if (!path.startsWith('/') || normalize(path) !== path || basename(path) === '' || path.endsWith('/')) {
     throw new InvalidArgument(`'${path}' is no absolute path without '..', '//' and a slash at its end.`);
   }
+  if (basename(path).length > longestNameCharacters) throw tooLong();
   const directory = dirname(path);
   const parent = await openWithoutLinks(queue, directory);
   try {
@@ -68,7 +69,8 @@ export async function openAdoptable(parts: Parts, path: string): Promise<Descrip
   }
 }
 
-const patienceMs = 20_000;
+/** Whoever adopts or releases would rather wait than not know. */
+const patienceMs = 60_000;
 
 /**
  * @param exceptPid a process that is no user of it: this one, which may count what is in it
@@ -101,6 +103,13 @@ export function taken(path: string): AlreadyExists {
   return new AlreadyExists(`${shortPath(path)} exists: move it away, or release to another path (--to PATH).`);
 }
 
+/** NAME_MAX of Linux, in bytes; what has more characters has more of those. */
+const longestNameCharacters = 255;
+
+function tooLong(): InvalidArgument {
+  return new InvalidArgument('No path is as long as the one that was given.');
+}
+
 async function openWithoutLinks(queue: DiskQueue, path: string): Promise<Descriptor> {
   await using root = await openFile(queue, '/', openFlags.O_PATH);
   return await openBeneath(queue, root, path.slice(1)).catch((error) => {
@@ -112,6 +121,7 @@ function explainOpen(error: unknown, path: string): unknown {
   if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
     return new NotFound(`There is no ${path} that this driver can see; in a container, it must be mounted there.`);
   }
+  if (isErrno(error, 'ENAMETOOLONG')) return tooLong();
   if (!isErrno(error, 'ELOOP', 'EXDEV')) return error;
   return new FailedPrecondition(
     `${shortPath(path)} is, or lies behind, a symbolic link: name the directory itself (see realpath).`,
