@@ -38,9 +38,17 @@ export async function writeProject(queue: DiskQueue, file: Descriptor, project: 
   const attributes = await readAttributes(queue, file);
   const flags = attributes.readUInt32LE(flagsAt);
   const changed = project.isInherited ? flags | FS_XFLAG_PROJINHERIT : flags & ~FS_XFLAG_PROJINHERIT;
-  attributes.writeUInt32LE(changed >>> 0, flagsAt);
+  if (changed >>> 0 === flags && attributes.readUInt32LE(projectAt) === project.id) return;
+  const set = async (newFlags: number) => {
+    attributes.writeUInt32LE(newFlags >>> 0, flagsAt);
+    await ioctl(queue, file, FS_IOC_FSSETXATTR, attributes);
+  };
+  const fixed = flags & (FS_XFLAG_IMMUTABLE | FS_XFLAG_APPEND);
+  // ext4 changes nothing else about what keeps its mark (fs/ext4/ioctl.c).
+  if (fixed !== 0) await set(flags & ~fixed);
   attributes.writeUInt32LE(project.id, projectAt);
-  await ioctl(queue, file, FS_IOC_FSSETXATTR, attributes);
+  await set(changed & ~fixed);
+  if (fixed !== 0) await set(changed);
 }
 
 /** Clears the flags that keep even root from unlinking a file (chattr(1), `i` and `a`). */
