@@ -41,6 +41,8 @@ export interface Config {
   /** How many volumes may be used on this node at a time; 0: as many as the scheduler puts here. */
   readonly maxVolumesPerNode: number;
   readonly lockTimeoutMs: number;
+  /** The largest inline volume that a pod may ask for; undefined: any that its pool has room for. */
+  readonly maxInlineSizeBytes: bigint | undefined;
   /** The controller of many nodes; undefined: this node stands for itself. */
   readonly link: LinkConfig | undefined;
 }
@@ -142,6 +144,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     attach: file?.attach ?? 'none',
     maxVolumesPerNode: file?.maxVolumesPerNode ?? 0,
     lockTimeoutMs: (file?.lockTimeoutSeconds ?? 30) * 1000,
+    maxInlineSizeBytes: file?.maxInlineSizeBytes,
     link: readLink(reader),
   };
 }

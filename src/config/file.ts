@@ -1,7 +1,7 @@
 import { claimsOf, defaultKind, type KindName, keysOf, kindNames, type PoolConfig, readPool } from '../pool/kinds.ts';
 import { didYouMean } from '../settings/nearest.ts';
 import { type Mistake, SectionReader } from '../settings/section.ts';
-import { number, oneOf, text } from '../settings/values.ts';
+import { number, oneOf, size, text } from '../settings/values.ts';
 import { type HostPlaces, type PoolClaim, sharedLocations, unfitLocation } from './locations.ts';
 import { type PlacedProblem, YamlDocument } from './yaml-document.ts';
 
@@ -13,6 +13,7 @@ export interface ConfigFile {
   readonly attach: 'none' | 'required' | undefined;
   readonly maxVolumesPerNode: number | undefined;
   readonly lockTimeoutSeconds: number | undefined;
+  readonly maxInlineSizeBytes: bigint | undefined;
 }
 
 /** The keys at the top of the file. */
@@ -23,7 +24,11 @@ export const fileKeys: readonly string[] = [
   'attach',
   'maxVolumesPerNode',
   'lockTimeoutSeconds',
+  'maxInlineSize',
 ];
+
+/** Below that it is a number whose unit was forgotten. */
+const smallestInlineBytes = 1n << 20n;
 
 /** A DNS label: a pool's name is part of a path and of log lines. */
 const poolName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -66,6 +71,7 @@ function readFile(content: unknown, places: HostPlaces, mistakes: Mistake[]): Co
     attach: reader.read('attach', oneOf(['none', 'required'])),
     maxVolumesPerNode: reader.read('maxVolumesPerNode', number({ minimum: 0, maximum: 100_000, whole: true })),
     lockTimeoutSeconds: reader.read('lockTimeoutSeconds', number({ minimum: 0, maximum: 86_400 })),
+    maxInlineSizeBytes: reader.read('maxInlineSize', size(smallestInlineBytes)),
   };
 }
 

@@ -15,6 +15,8 @@ export interface NodeContext {
   readonly paths: ObjectQueue;
   /** With `attach: required`, this node's id: what is staged must have been published to it. */
   readonly attachedTo: string | undefined;
+  /** The largest inline volume that a pod may ask for; undefined: any that its pool has room for. */
+  readonly maxInlineSizeBytes: bigint | undefined;
   readonly lateRemovals: LateRemovals;
   notes(): Promise<Notes>;
 }

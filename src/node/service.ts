@@ -35,6 +35,8 @@ export interface NodeOptions {
   readonly attachRequired?: boolean;
   /** How many volumes may be used on this node at a time; 0, as without it: as many as the scheduler puts here (NI03). */
   readonly maxVolumesPerNode?: number;
+  /** The largest inline volume that a pod may ask for; undefined: any that its pool has room for. */
+  readonly maxInlineSizeBytes?: bigint | undefined;
   /** For the directories of the container orchestrator, which lie on no pool. */
   readonly queue: DiskQueue;
 }
@@ -134,6 +136,7 @@ export function nodeService(options: NodeOptions): NodeHandlers {
 
 function nodeContext({
   attachRequired,
+  maxInlineSizeBytes,
   objects,
   queue,
   nodeId,
@@ -151,6 +154,7 @@ function nodeContext({
     paths: new ObjectQueue(),
     lateRemovals,
     attachedTo: attachRequired === true ? nodeId : undefined,
+    maxInlineSizeBytes,
     notes() {
       notes ??= Notes.open(notesDirectory, queue).catch((error) => {
         // Tried again with the next call.

@@ -140,7 +140,8 @@ interface Parts {
 }
 
 function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight, gate }: Parts) {
-  const { attach, driverName, expansion, maxVolumesPerNode, nodeId, searchPath, targetRoots } = config;
+  const { attach, driverName, expansion, maxInlineSizeBytes, maxVolumesPerNode, nodeId, searchPath, targetRoots } =
+    config;
   const topology = { [topologyKey]: nodeId };
   const calls = <H extends object>(handlers: H) => inFlight.count(gate.guard(handlers));
   const controller = { nodeId, topology, pools, objects, expansion, attach, maxVolumesPerNode };
@@ -160,6 +161,7 @@ function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight,
         queue: kubeletQueue,
         attachRequired: attach === 'required',
         maxVolumesPerNode,
+        maxInlineSizeBytes,
       }),
     ),
     groupController,

@@ -48,9 +48,18 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
       oneNode: true,
       snapshotClasses: { enabled: true, groups: true },
       volumeAttributesClasses: [{ name: 'other', parameters: { undelete: '1h' } }],
+      networkPolicy: { enabled: true },
+      priorityQuota: true,
+      monitoring: { dashboard: { enabled: true } },
     };
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template());
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(values));
+  });
+
+  test('no other way of inline volumes than the CSIDriver was made with: it is to be deleted before', async () => {
+    const helm = await Helm.build();
+    const without = await helm.template({ inlineVolumes: false });
+    await assert.rejects(kubectl(['apply', ...onlyTry, '-f', '-'], without), /volumeLifecycleModes.*immutable/s);
   });
 
   for (const name of examples) {

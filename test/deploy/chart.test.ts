@@ -30,6 +30,7 @@ const everything: Values = {
     },
     defaultPool: 'fast',
     maxVolumesPerNode: 100,
+    maxInlineSize: '10Gi',
   },
   podAnnotations: { 'example.org/team': 'storage' },
   podLabels: { tier: 'storage' },
@@ -38,7 +39,13 @@ const everything: Values = {
   oneNode: true,
   snapshotClasses: { enabled: true, deletionPolicy: 'Retain', groups: true },
   volumeAttributesClasses: [{ name: 'thick', parameters: { provisioning: 'thick' } }],
-  monitoring: { podMonitor: { enabled: true, labels: { release: 'prometheus' } } },
+  monitoring: {
+    podMonitor: { enabled: true, labels: { release: 'prometheus' } },
+    alerts: { enabled: true, labels: { release: 'prometheus' } },
+    dashboard: { enabled: true },
+  },
+  networkPolicy: { enabled: true },
+  priorityQuota: true,
 };
 
 const podTemplate = z.looseObject({
@@ -91,6 +98,45 @@ describe('Helm chart', () => {
     assert.deepEqual(objects.get(name), (await kustomized('monitoring')).get(name));
   });
 
+  test('has the same alerts and dashboard as deploy/monitoring, with the labels that are wanted', async () => {
+    for (const file of ['alerts.yaml', 'dashboard.json']) {
+      const [own, original] = [`charts/holdfast/files/${file}`, `monitoring/${file}`].map((path) =>
+        readFileSync(join(deploy, path), 'utf8'),
+      );
+      assert.equal(own, original, `copy it: deploy/monitoring/${file} to deploy/charts/holdfast/files`);
+    }
+    const objects = objectsOf(await helm.template(everything));
+    const expected = await kustomized('monitoring');
+    const labelled = z.looseObject({ metadata: z.looseObject({ labels: z.record(z.string(), z.string()) }) });
+    for (const [name, part, label] of [
+      ['PrometheusRule holdfast', 'spec', 'release'],
+      ['ConfigMap holdfast-dashboard', 'data', 'grafana_dashboard'],
+    ] as const) {
+      const [made, original] = [objects.get(name), expected.get(name)].map((object) => labelled.parse(object));
+      assert.ok(made?.metadata.labels[label] !== undefined, name);
+      assert.deepEqual(inOneLine(made[part]), inOneLine(original?.[part]), name);
+    }
+  });
+
+  test('names the image by its digest, and leaves out the priority class, where that is wanted', async () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const values = { image: { repository: 'r.example/holdfast', digest }, priorityClassName: '' };
+    const text = JSON.stringify(objectsOf(await helm.template(values)).get('DaemonSet holdfast'));
+    assert.ok(text.includes(`"r.example/holdfast@${digest}"`));
+    assert.ok(!text.includes('priorityClassName'));
+  });
+
+  test('offers inline volumes or not', async () => {
+    const csiDriver = z.looseObject({ spec: z.looseObject({ volumeLifecycleModes: z.array(z.string()) }) });
+    for (const [inlineVolumes, modes] of [
+      [true, ['Persistent', 'Ephemeral']],
+      [false, ['Persistent']],
+    ] as const) {
+      const object = objectsOf(await helm.template({ inlineVolumes })).get('CSIDriver holdfast.csi.dev');
+      assert.deepEqual(csiDriver.parse(object).spec.volumeLifecycleModes, modes);
+    }
+  });
+
   test('puts the kubelet directory where replacing it in the manifests puts it', async () => {
     const kubeletDir = '/var/lib/k0s/kubelet';
     const replaced = (await runToEnd(kubectl, ['kustomize', deploy])).replaceAll('/var/lib/kubelet', kubeletDir);
@@ -136,7 +182,13 @@ describe('Helm chart', () => {
 
   test('can be installed with every value', async () => {
     const objects = objectsOf(await helm.template(everything));
-    for (const name of ['PodMonitor holdfast', 'VolumeSnapshotClass holdfast', 'VolumeAttributesClass thick']) {
+    for (const name of [
+      'PodMonitor holdfast',
+      'VolumeSnapshotClass holdfast',
+      'VolumeAttributesClass thick',
+      'NetworkPolicy holdfast',
+      'ResourceQuota holdfast',
+    ]) {
       assert.ok(objects.has(name), name);
     }
     assert.match(
@@ -177,6 +229,7 @@ describe('Helm chart', () => {
     ['a class without a name', { storageClasses: [{ reclaimPolicy: 'Delete' }] }, /name/],
     ['a port beyond all ports', { monitoring: { port: 70000 } }, /port/],
     ['a sidecar without a version', { sidecars: { resizer: { image: 'csi-resizer' } } }, /image/],
+    ['a digest that is none', { image: { repository: 'a', digest: 'latest' } }, /digest/],
     ['a tolerations map', { tolerations: { operator: 'Exists' } }, /tolerations/],
     ['groups that would wait forever', { snapshotClasses: { groups: true } }, /oneNode/],
     // Without external-attacher, which the chart does not have, no pod would get its volume.
@@ -208,6 +261,13 @@ function comparable(object: KubernetesObject | undefined): KubernetesObject | un
   const parsed = podTemplate.safeParse(copy);
   assert.ok(parsed.success && parsed.data.spec.template.metadata.annotations['checksum/config'] !== undefined);
   return withoutKey(copy, 'checksum/config');
+}
+
+/** With every text in one line: where kustomize and helm break lines they differ. */
+function inOneLine(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (_key, inner: unknown) =>
+    typeof inner === 'string' ? inner.replaceAll(/\s+/g, ' ').trim() : inner,
+  );
 }
 
 function withoutKey<T>(value: T, key: string): T {

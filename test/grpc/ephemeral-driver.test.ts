@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ephemeralIdFor } from '../../src/volume/id.ts';
@@ -17,10 +17,11 @@ class InlineVolume {
   readonly target: string;
   readonly #attributes: Readonly<Record<string, string>>;
 
-  constructor(scratch: Scratch, name: string, attributes: Readonly<Record<string, string>>) {
+  /** @param size none: the pod says nothing of it */
+  constructor(scratch: Scratch, name: string, attributes: Readonly<Record<string, string>>, size?: 'none') {
     this.handle = `csi-${name}`;
     this.target = scratch.join('kubelet', name, 'mount');
-    this.#attributes = { size: '32Mi', ...attributes };
+    this.#attributes = { ...(size === undefined && { size: '32Mi' }), ...attributes };
     mkdirSync(join(this.target, '..'), { recursive: true });
   }
 
@@ -44,6 +45,25 @@ const config = (scratch: Scratch) => `pools:\n  p: { directory: ${scratch.join('
 function isCode(code: string) {
   return (error: unknown) => error instanceof CallError && error.code === code;
 }
+
+test('maxInlineSize: a pod that asks for more is refused, one that asks for nothing gets no more', async () => {
+  using scratch = new Scratch('inline');
+  await using driver = await DriverProcess.start(scratch, { config: `${config(scratch)}maxInlineSize: 64Mi\n` });
+  using client = driver.connect();
+  const volume = new InlineVolume(scratch, 'a', {});
+  await assert.rejects(volume.publish(client, { size: '65Mi' }), {
+    message:
+      'Volume attribute size: ask for at most 64Mi, not 65Mi. It is what maxInlineSize of this node allows inline volumes.',
+  });
+  await volume.publish(client, { size: '64Mi' });
+  await volume.publish(client, { size: '64Mi' });
+  await volume.unpublish(client);
+  const unsized = new InlineVolume(scratch, 'b', {}, 'none');
+  await unsized.publish(client);
+  const { bsize, blocks } = statfsSync(unsized.target);
+  assert.ok(bsize * blocks <= 64 << 20);
+  await unsized.unpublish(client);
+});
 
 test('an inline volume is nothing to the controller, and goes for good where deleted volumes are kept', async () => {
   using scratch = new Scratch('inline');

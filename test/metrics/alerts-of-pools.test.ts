@@ -94,7 +94,10 @@ describe('alerts from real pools', () => {
     timeline.expect(restarts, down);
     timeline.lasts(recoveryMinutes, undefined);
     timeline.expect(down);
-    for (const { alertname } of [restarts, down]) provoked.add(alertname);
+    timeline.isAway(recoveryMinutes);
+    const absent = { alertname: 'HoldfastAbsent' };
+    timeline.expect(absent);
+    for (const { alertname } of [restarts, down, absent]) provoked.add(alertname);
     assert.equal(timeline.differences(), '');
   });
 

@@ -35,6 +35,7 @@ const healthy: Readonly<Record<string, string>> = {
 /** What changes, and the alert that has to follow. */
 const sicknesses: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   HoldfastDown: { [`up{${target}}`]: '0x60' },
+  HoldfastAbsent: { [`up{${target}}`]: '_x60' },
   HoldfastRestarts: { [`process_start_time_seconds{${target}}`]: '1000+100x60' },
   HoldfastPoolNotOpen: {
     [`holdfast_pool_state{${pool}, state="open"}`]: '0x60',

@@ -46,6 +46,11 @@ export class Timeline {
     }
   }
 
+  /** For so many minutes Prometheus knew of no driver: its pod was gone. */
+  isAway(minutes: number): void {
+    this.#minutes += minutes;
+  }
+
   /** Now these alerts fire, and no others. */
   expect(...expected: readonly Firing[]): void {
     this.#expectations.push({ minute: this.#minutes - 1, firing: expected });

@@ -16,8 +16,14 @@ describe('attributes of ephemeral volumes', () => {
     assert.ok(!isEphemeral({ ephemeral: 'true' }));
   });
 
-  test('without any: 1 GiB, and the rest is as the pool has it', () => {
-    const attributes = { sizeBytes: 1n << 30n, fsType: undefined, poolName: undefined, source: undefined };
+  test('without any: its size, and the rest is as the pool has it', () => {
+    const attributes = {
+      sizeBytes: undefined,
+      fsType: undefined,
+      poolName: undefined,
+      encryption: undefined,
+      source: undefined,
+    };
     assert.deepEqual(parseEphemeralAttributes(fromKubelet), attributes);
   });
 
@@ -27,6 +33,7 @@ describe('attributes of ephemeral volumes', () => {
       sizeBytes: 10n << 20n,
       fsType: 'xfs',
       poolName: 'fast',
+      encryption: undefined,
       source: { repository: '/srv/x', revision: 'v1', directory: 'src' },
     });
   });

@@ -3,12 +3,12 @@ import { didYouMean } from '../../settings/nearest.ts';
 import { type EncryptionType, encryptionTypes } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { type FilesystemType, filesystemTypes, parseFilesystemType } from '../../volume/filesystem.ts';
-import { defaultVolumeBytes, parseQuantity } from '../../volume/size.ts';
+import { parseQuantity } from '../../volume/size.ts';
 
 /** What a pod says of an inline volume in `volumeAttributes`. */
 export interface EphemeralAttributes {
-  /** The most that the volume holds. */
-  readonly sizeBytes: bigint;
+  /** The most that the volume holds; undefined: it is left to us. */
+  readonly sizeBytes: bigint | undefined;
   /** undefined: as the volume_capability says, or else the pool. */
   readonly fsType: FilesystemType | undefined;
   /** undefined: the default pool. */
@@ -68,8 +68,8 @@ export function sameAttributes(a: VolumeContext, b: VolumeContext): boolean {
   return knownKeys.every((key) => a[key] === b[key]);
 }
 
-function parseSize(text: string | undefined): bigint {
-  if (text === undefined) return defaultVolumeBytes;
+function parseSize(text: string | undefined): bigint | undefined {
+  if (text === undefined) return undefined;
   let bytes: bigint;
   try {
     bytes = parseQuantity(text);

@@ -3,7 +3,7 @@ import type { Pool, VolumeSpec } from '../../pool/pool.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { filesystemTraits } from '../../volume/filesystem.ts';
 import { Secrets } from '../../volume/secrets.ts';
-import { chooseSize } from '../../volume/size.ts';
+import { chooseSize, defaultVolumeBytes, formatBytes, smaller } from '../../volume/size.ts';
 import type { NodeContext } from '../context.ts';
 import { completeAttributes } from '../mount/mount-options.ts';
 import type { Notes } from '../notes.ts';
@@ -11,6 +11,7 @@ import { identify, LazyMountTable } from '../path/observe.ts';
 import { openHandle, openPlace } from '../path/path-handle.ts';
 import { planEphemeral } from '../plan.ts';
 import { missingParent } from '../publish/bind-target.ts';
+import type { EphemeralAttributes } from './attributes.ts';
 import { makeAt } from './make.ts';
 import { type EphemeralRequest, isSameRequest } from './request.ts';
 import { removeUnmounted } from './unmounted.ts';
@@ -41,10 +42,12 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
     noted: isSame ? 'same' : 'different',
   });
   if (plan === 'nothing') return;
+  // Not before: one that is mounted may have been made when more was allowed.
+  const sizeBytes = allowedSize(attributes, context.maxInlineSizeBytes);
   // Refused if it is in use: then it is mounted at another target, or somebody elsewhere still has it.
   if (existing !== undefined) await removeUnmounted(context.queue, existing.pool, volumeId);
   context.lateRemovals.drop(volumeId);
-  await makeAt(context.queue, pool, specFor(request, pool, notes), {
+  await makeAt(context.queue, pool, specFor(request, { pool, notes, sizeBytes }), {
     place,
     handle,
     attributes: wanted.attributes,
@@ -53,7 +56,23 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
   });
 }
 
-function specFor(request: EphemeralRequest, pool: Pool, notes: Notes): VolumeSpec {
+/** @throws InvalidArgument */
+function allowedSize({ sizeBytes }: EphemeralAttributes, maxBytes: bigint | undefined): bigint {
+  if (maxBytes === undefined) return sizeBytes ?? defaultVolumeBytes;
+  if (sizeBytes === undefined) return smaller(defaultVolumeBytes, maxBytes);
+  if (sizeBytes <= maxBytes) return sizeBytes;
+  throw new InvalidArgument(
+    `Volume attribute size: ask for at most ${formatBytes(maxBytes)}, not ${formatBytes(sizeBytes)}. It is what maxInlineSize of this node allows inline volumes.`,
+  );
+}
+
+interface SpecParts {
+  readonly pool: Pool;
+  readonly notes: Notes;
+  readonly sizeBytes: bigint;
+}
+
+function specFor(request: EphemeralRequest, { notes, pool, sizeBytes: requiredBytes }: SpecParts): VolumeSpec {
   const { attributes, demand, handle, volumeId } = request;
   const { capability } = demand;
   const fsType = request.fsType ?? pool.defaultFilesystem;
@@ -68,7 +87,6 @@ function specFor(request: EphemeralRequest, pool: Pool, notes: Notes): VolumeSpe
     throw new InvalidArgument(`Pool ${pool.name} has no volumes with encryption ${attributes.encryption}.`);
   }
   const content = { type: 'mount', fsType } as const;
-  const requiredBytes = attributes.sizeBytes;
   return {
     id: volumeId,
     name: handle,

@@ -3,7 +3,7 @@ app.kubernetes.io/name: holdfast
 {{- end }}
 
 {{- define "holdfast.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{/* The driver's configuration file. On one node the resizer beside its driver reaches every volume. */}}
