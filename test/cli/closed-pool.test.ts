@@ -25,7 +25,7 @@ async function assertShown(
 ): Promise<void> {
   const volumes = await holdfast(['volumes'], environment);
   assert.deepEqual([volumes.code, volumes.stderr], [0, '']);
-  assert.match(volumes.stdout, new RegExp(`^${id} +v +default +64Mi +ext4 +1 +detached `, 'm'));
+  assert.match(volumes.stdout, new RegExp(`^${id} +- +v +default +64Mi +[0-9.]+[KM]i +ext4 +1 +detached `, 'm'));
   const snapshots = await holdfast(['snapshots'], environment);
   assert.deepEqual([snapshots.code, snapshots.stderr], [0, '']);
   assert.match(snapshots.stdout, new RegExp(`^${snapshotId} `, 'm'));
