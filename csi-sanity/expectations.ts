@@ -12,6 +12,8 @@ export interface Mode {
    */
   readonly location: 'file' | 'directory' | 'directories';
   readonly attach: 'none' | 'required';
+  /** The controller's services are asked of a controller of many nodes, which passes the calls on to the driver. */
+  readonly isBehindController?: true;
   readonly expected: Tally;
 }
 
@@ -51,6 +53,15 @@ export const modes: readonly Mode[] = [
     defaultFilesystem: 'ext4',
     location: 'directory',
     attach: 'none',
+    expected: withoutAttaching,
+  },
+  {
+    name: 'ext4 behind a controller',
+    accessType: 'mount',
+    defaultFilesystem: 'ext4',
+    location: 'directory',
+    attach: 'none',
+    isBehindController: true,
     expected: withoutAttaching,
   },
   {

@@ -9,6 +9,9 @@ import { once } from 'node:events';
 import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundle } from '../scripts/build.ts';
+import { ApiDouble } from '../test/fleet/support/api-double.ts';
+import { ControllerProcess } from '../test/fleet/support/controller-process.ts';
+import { authorityIn } from '../test/fleet/support/fleet.ts';
 import { assertNothingLeft, DriverProcess } from '../test/support/driver.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { Scratch } from '../test/support/scratch.ts';
@@ -54,9 +57,15 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   using scratch = new Scratch('sanity');
   if (mode.location === 'directories') makeXfs(scratch);
   {
-    await using driver = await DriverProcess.start(scratch, { command, config: configFor(mode, scratch) });
+    await using api = await ApiDouble.start();
+    await using controller =
+      mode.isBehindController === true ? await ControllerProcess.start(scratch, api, 'controller', command) : undefined;
+    const environment = controller === undefined ? {} : linkTo(controller, api, scratch);
+    const config = configFor(mode, scratch);
+    await using driver = await DriverProcess.start(scratch, { command, config, environment });
+    await controller?.logged('linked', { node: 'node-1' });
     const startedMs = performance.now();
-    const specs = await sanity(mode, driver, scratch);
+    const specs = await sanity(mode, driver, scratch, controller?.socketPath ?? driver.socketPath);
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
     console.log(`\ncsi-sanity ${csiSanityVersion}, ${mode.name}, ${specs.length} specs in ${seconds} s:`);
     for (const line of reportLines(specs)) console.log(line);
@@ -70,6 +79,20 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   }
   if (mode.location === 'directories') execFileSync('umount', [scratch.join('xfs')]);
   await assertNothingLeft(scratch);
+}
+
+/** What a driver is told to link to the controller: it is the one node there is. */
+function linkTo(controller: ControllerProcess, api: ApiDouble, scratch: Scratch): Record<string, string> {
+  api.known.csiNodes.add('node-1');
+  api.changed();
+  const [authority, token] = [scratch.join('controller.crt'), scratch.join('token')];
+  writeFileSync(authority, authorityIn(api));
+  writeFileSync(token, api.token({ node: 'node-1' }));
+  return {
+    HOLDFAST_CONTROLLER: `127.0.0.1:${controller.port}`,
+    HOLDFAST_CONTROLLER_CA: authority,
+    HOLDFAST_CONTROLLER_TOKEN: token,
+  };
 }
 
 /** A filesystem that somebody else looks after, at `xfs`. */
@@ -111,7 +134,12 @@ function configFor({ attach, defaultFilesystem, location }: Mode, scratch: Scrat
 }
 
 /** Runs csi-sanity to its end. Its output is shown only when it has failures to tell of. */
-async function sanity({ accessType, location }: Mode, driver: DriverProcess, scratch: Scratch): Promise<Spec[]> {
+async function sanity(
+  { accessType, location }: Mode,
+  driver: DriverProcess,
+  scratch: Scratch,
+  controllerSocketPath: string,
+): Promise<Spec[]> {
   const report = scratch.join('report.json');
   const mutableParameters = scratch.join('mutable.yaml');
   // A directory takes its blocks as they are written.
@@ -121,6 +149,7 @@ async function sanity({ accessType, location }: Mode, driver: DriverProcess, scr
     csiSanity,
     [
       `--csi.endpoint=${driver.socketPath}`,
+      `--csi.controllerendpoint=${controllerSocketPath}`,
       `--csi.mountdir=${driver.kubeletDirectory}/mount`,
       `--csi.stagingdir=${driver.kubeletDirectory}/staging`,
       `--csi.testvolumeaccesstype=${accessType}`,

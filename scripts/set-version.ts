@@ -8,6 +8,7 @@ import { version } from '../src/version.ts';
 /** Files that name the version, and how each line before it begins. */
 export const versionedLines: readonly (readonly [file: string, before: string])[] = [
   ['deploy/base/daemon-set.yaml', 'image: localhost/holdfast:'],
+  ['deploy/fleet/controller.yaml', 'image: localhost/holdfast:'],
   ['deploy/charts/holdfast/Chart.yaml', 'version: '],
   ['deploy/charts/holdfast/Chart.yaml', 'appVersion: '],
   ['deploy/examples/nomad/holdfast.nomad.hcl', 'default = "localhost/holdfast:'],

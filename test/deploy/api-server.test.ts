@@ -28,7 +28,7 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
   });
   after(() => server[Symbol.asyncDispose]());
 
-  for (const directory of ['.', 'one-node', 'snapshots', 'group-snapshots', 'attributes']) {
+  for (const directory of ['.', 'one-node', 'fleet', 'snapshots', 'group-snapshots', 'attributes']) {
     test(`kubectl apply -k deploy/${directory}`, async () => {
       await kubectl(['apply', ...strict, '-f', join(deploy, 'base', 'namespace.yaml')]);
       await kubectl(['apply', ...onlyTry, '-k', join(deploy, directory)]);

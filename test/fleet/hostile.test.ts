@@ -11,7 +11,7 @@ import { forgetPeak, peakMebibytes } from '../hostile/driver-memory.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
 import { ControllerProcess } from './support/controller-process.ts';
-import { LinkedNode, volumeOn } from './support/fleet.ts';
+import { authorityIn, LinkedNode, volumeOn } from './support/fleet.ts';
 
 const fromNode = contract.lookupType('holdfast.fleet.v1.FromNode');
 
@@ -43,18 +43,12 @@ function link(
   return { answers, ended, close: () => client.close() };
 }
 
-function authorityOf(api: ApiDouble): string {
-  const data = api.known.secrets.get('holdfast-controller')?.['data'];
-  const text = typeof data === 'object' && data !== null && 'ca.crt' in data ? String(data['ca.crt']) : '';
-  return Buffer.from(text, 'base64').toString();
-}
-
 describe('whoever comes to the port', () => {
   test('without a token that is good for the node, nobody is heard', async () => {
     using scratch = new Scratch('hostile-fleet');
     await using api = await ApiDouble.start();
     await using controller = await ControllerProcess.start(scratch, api, 'only');
-    const authority = authorityOf(api);
+    const authority = authorityIn(api);
     const hello = (node_id: string) => ({ hello: { node_id, driver_name: 'holdfast.csi.dev', protocol: 1 } });
     const account = 'system:serviceaccount:holdfast:other';
     const rows: readonly [string | undefined, RegExp][] = [
@@ -104,7 +98,7 @@ describe('whoever comes to the port', () => {
     const { volume } = await client.controller.CreateVolume(volumeOn('node-a', 'pvc-1'));
     const id = volume?.volume_id ?? '';
     const put = [{ kind: 'VOLUME', id, name: 'pvc-1', pool: 'default' }];
-    const liar = link(controller, authorityOf(api), api.token({ node: 'liar' }), [
+    const liar = link(controller, authorityIn(api), api.token({ node: 'liar' }), [
       { hello: { node_id: 'liar', driver_name: 'holdfast.csi.dev', protocol: 99 } },
       { inventory: { revision: 1n, starts: true, complete: true, put } },
       { answer: { call: 12345n, code: 0 } },

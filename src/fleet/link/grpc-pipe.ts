@@ -56,8 +56,9 @@ class BytePipe<Out extends object, In> implements Pipe<Out, In> {
 
   end(reason: string): void {
     if (this.#reason !== undefined) return;
-    this.#cut(reason);
+    // First, for the cut is heard of here as well, in other words.
     this.#ended(reason);
+    this.#cut(reason);
   }
 
   #receive(bytes: Buffer, listener: (message: In) => void): void {

@@ -16,12 +16,17 @@ export class ControllerProcess implements AsyncDisposable {
   readonly #logPath: string;
   readonly #ended: Promise<void>;
 
-  private constructor(scratch: Scratch, name: string, environment: Readonly<Record<string, string>>) {
+  private constructor(
+    scratch: Scratch,
+    name: string,
+    environment: Readonly<Record<string, string>>,
+    command: readonly string[],
+  ) {
     this.name = name;
     this.socketPath = scratch.join(`${name}.sock`);
     this.#logPath = scratch.join(`${name}.log`);
     const log = openSync(this.#logPath, 'a');
-    this.#child = spawnWithUs([...fromSource, 'controller'], {
+    this.#child = spawnWithUs([...command, 'controller'], {
       stdio: ['ignore', log, log],
       detached: true,
       cwd: '/',
@@ -36,26 +41,32 @@ export class ControllerProcess implements AsyncDisposable {
     this.#ended = new Promise((resolve) => this.#child.once('exit', () => resolve()));
   }
 
-  /** Starts one and waits until nodes can link. A port of its own, or the one that it had before. */
-  static async start(scratch: Scratch, api: ApiDouble, name: string, port = 0): Promise<ControllerProcess> {
+  /** Starts one and waits until nodes can link. */
+  static async start(scratch: Scratch, api: ApiDouble, name: string, command = fromSource): Promise<ControllerProcess> {
     const account = scratch.join('account');
     mkdirSync(account, { recursive: true });
     writeFileSync(`${account}/namespace`, 'holdfast');
     writeFileSync(`${account}/ca.crt`, api.authority);
     writeFileSync(`${account}/token`, 'controller');
-    return ControllerProcess.startWith(scratch, name, {
-      HOLDFAST_API_SERVER: api.url,
-      HOLDFAST_SERVICE_ACCOUNT_DIR: account,
-      HOLDFAST_LINK_ADDRESS: `127.0.0.1:${port}`,
-    });
+    return ControllerProcess.startWith(
+      scratch,
+      name,
+      {
+        HOLDFAST_API_SERVER: api.url,
+        HOLDFAST_SERVICE_ACCOUNT_DIR: account,
+        HOLDFAST_LINK_ADDRESS: '127.0.0.1:0',
+      },
+      command,
+    );
   }
 
   static async startWith(
     scratch: Scratch,
     name: string,
     environment: Readonly<Record<string, string>>,
+    command: readonly string[] = fromSource,
   ): Promise<ControllerProcess> {
-    const controller = new ControllerProcess(scratch, name, environment);
+    const controller = new ControllerProcess(scratch, name, environment, command);
     try {
       controller.port = Number((await controller.logged('nodes can link'))['port']);
       return controller;

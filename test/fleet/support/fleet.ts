@@ -27,9 +27,7 @@ export class LinkedNode implements AsyncDisposable {
     const addresses = controllers.map(({ port }) => `127.0.0.1:${port}`).join(',');
     const node = new LinkedNode(name, new Scratch(`fleet-${name}`), addresses);
     node.giveToken(api.token({ node: name, ...facts }));
-    const secret = api.known.secrets.get('holdfast-controller')?.['data'];
-    const text = typeof secret === 'object' && secret !== null && 'ca.crt' in secret ? String(secret['ca.crt']) : '';
-    node.trust(Buffer.from(text, 'base64').toString());
+    node.trust(authorityIn(api));
     return node;
   }
 
@@ -73,6 +71,13 @@ export class LinkedNode implements AsyncDisposable {
     using _scratch = this.scratch;
     await this.#driver?.stop();
   }
+}
+
+/** The certificate by which the controllers are believed. */
+export function authorityIn(api: ApiDouble): string {
+  const secret = api.known.secrets.get('holdfast-controller')?.['data'];
+  const text = typeof secret === 'object' && secret !== null && 'ca.crt' in secret ? String(secret['ca.crt']) : '';
+  return Buffer.from(text, 'base64').toString();
 }
 
 export const writer = { mount: { fs_type: 'ext4' }, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
