@@ -34,10 +34,6 @@ const withoutReserve: Plugin = {
     onResolve({ filter: /^protobufjs$/ }, ({ resolveDir }) => ({
       path: createRequire(join(resolveDir, '_')).resolve('protobufjs/light.js'),
     }));
-    // Of long the multiplication in WebAssembly, to which it has an equal: whose start takes 5 ms, and no int64 is a Long here.
-    onLoad({ filter: /\/long\/umd\/index\.js$/ }, async ({ path }) => ({
-      contents: `const WebAssembly = undefined;\n${await readFile(path, 'utf8')}`,
-    }));
     // Of proto-loader the well-known .proto files, and descriptors of every message, which are for gRPC's reflection.
     onLoad({ filter: /\/proto-loader\/build\/src\/util\.js$/ }, () => ({
       contents: 'exports.addCommonProtos = () => undefined;',

@@ -1,4 +1,3 @@
-import * as nodeModule from 'node:module';
 import type { ServeConfig } from '../config/config.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { useWorkerThreads } from '../kernel/call/workers.ts';
@@ -49,11 +48,7 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
     returnFreeMemory();
   });
   const cannotGoOn = driver.opened.then(
-    () => {
-      // Node keeps what it has compiled at the end of a process (NODE_COMPILE_CACHE), and ours ends at once. Not before 22.10.
-      nodeModule.flushCompileCache?.();
-      return new Promise<never>(() => undefined);
-    },
+    () => new Promise<never>(() => undefined),
     (error: unknown) => ({ error }),
   );
   const end = await Promise.race([stopSignal, cannotGoOn]);

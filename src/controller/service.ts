@@ -85,7 +85,7 @@ function expandVolume({ pools, objects }: ControllerContext): ControllerHandlers
       const { pool, record } = await pools.require(id);
       context.note({ pool: pool.name });
       requireUse(record, use);
-      const { sizeBytes, content } = await pool.grow(id, targetSize(record, range));
+      const { sizeBytes, content } = await pool.grow(id, targetSize(record, range, pool.traits.granularityBytes));
       // true also on a replay: to grow a filesystem that has its size already does no harm (CE09).
       return { capacity_bytes: sizeBytes, node_expansion_required: content.type === 'mount' };
     });

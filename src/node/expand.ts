@@ -35,7 +35,8 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   using located = await locate(context, path, volumeId);
   // Without a size: as large as the device is (NE06). Never smaller than it is now.
   const requiredBytes = range?.requiredBytes ?? record.sizeBytes;
-  const sizeBytes = chooseSize({ requiredBytes, limitBytes: range?.limitBytes }, record.sizeBytes);
+  const wanted = { requiredBytes, limitBytes: range?.limitBytes };
+  const sizeBytes = chooseSize(wanted, record.sizeBytes, pool.traits.granularityBytes);
   if (record.content.type === 'mount' && sizeBytes > record.sizeBytes) {
     await requireGrowable(pool.queue, located, record.content.fsType, volumeId);
   }

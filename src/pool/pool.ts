@@ -18,6 +18,7 @@ export interface Traits {
   /** Volumes that are directories: they have no filesystem of their own. */
   readonly directories: boolean;
   readonly filesystems: readonly FilesystemType[];
+  /** The first is for volumes that do not say. */
   readonly provisioning: readonly Provisioning[];
   /**
    * How a snapshot or clone is made. reflink: at once, sharing blocks, also of a volume in use. copy: byte by byte, of
@@ -31,6 +32,13 @@ export interface Traits {
   readonly encryption?: readonly EncryptionType[];
   /** What becomes of a device when its volume is unmounted. automatic: it goes with its last user. explicit: `detach`. */
   readonly detaching: 'automatic' | 'explicit';
+  /** The pieces that it gives space in; sizes are multiples of them. Unset: of 4096 bytes. */
+  readonly granularityBytes?: bigint | undefined;
+}
+
+/** What a volume is that does not say. */
+export function defaultProvisioning({ provisioning: [first] }: Pick<Traits, 'provisioning'>): Provisioning {
+  return first ?? 'thin';
 }
 
 /** A volume to be made; every field is checked and final. */

@@ -8,7 +8,10 @@ export interface CapacityRange {
   readonly limitBytes: bigint | undefined;
 }
 
-/** The size of each volume is a multiple of this: the largest logical block size of a loop device here. */
+/**
+ * The size of each volume is a multiple of this, unless its pool has larger pieces (`Traits.granularityBytes`): the
+ * largest logical block size of a loop device here.
+ */
 export const granularityBytes = 4096n;
 
 /** The size of a volume if the request names none (CV32). */
@@ -25,21 +28,25 @@ export function roundUp(bytes: bigint, multiple: bigint): bigint {
  * The size that satisfies `range` and is not smaller than `minimumBytes` (CV05, CV06, CV07, CV09, CV32).
  * @throws OutOfRange if no allowed size fits under the limit
  */
-export function chooseSize(range: CapacityRange | undefined, minimumBytes: bigint): bigint {
+export function chooseSize(
+  range: CapacityRange | undefined,
+  minimumBytes: bigint,
+  multipleBytes = granularityBytes,
+): bigint {
   const required = range?.requiredBytes;
   const limit = range?.limitBytes;
   if (required !== undefined && required > maximumVolumeBytes) {
     throw new OutOfRange(`${required} bytes are more than a volume can have (${maximumVolumeBytes} bytes).`);
   }
-  const smallest = roundUp(larger(required ?? 0n, minimumBytes), granularityBytes);
+  const smallest = roundUp(larger(required ?? 0n, minimumBytes), multipleBytes);
   if (limit !== undefined && smallest > limit) {
     throw new OutOfRange(
-      `The smallest size for this request is ${smallest} bytes (multiples of ${granularityBytes}), over its limit of ${limit} bytes: raise the limit.`,
+      `The smallest size for this request is ${smallest} bytes (multiples of ${multipleBytes}), over its limit of ${limit} bytes: raise the limit.`,
     );
   }
   if (required !== undefined) return smallest;
-  const wished = larger(defaultVolumeBytes, smallest);
-  return limit === undefined || wished <= limit ? wished : limit - (limit % granularityBytes);
+  const wished = larger(roundUp(defaultVolumeBytes, multipleBytes), smallest);
+  return limit === undefined || wished <= limit ? wished : limit - (limit % multipleBytes);
 }
 
 /** Whether a volume of this size answers the request (CV14, CV17). */

@@ -8,7 +8,7 @@ const quiet = { info: () => undefined, warn: () => undefined, error: () => undef
 export type TestPoolOptions<Own> = Partial<Own & Omit<PoolOptions, 'path'>>;
 
 /** How the pools of tests are configured, whatever their kind. */
-export function testSettings(scratch: Scratch) {
+export function testSettings(scratch: Pick<Scratch, 'join'>) {
   return {
     name: 'test',
     dataDirectory: scratch.join('data'),

@@ -1,6 +1,6 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
-import type { Pool } from '../../pool/pool.ts';
+import { defaultProvisioning, type Pool } from '../../pool/pool.ts';
 import { PoolQuarantined } from '../../pool/quarantine.ts';
 import { newEncryption } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
@@ -42,7 +42,10 @@ export async function capacityFor(
 
 async function capacityIn(
   pool: Pool,
-  { encryption, provisioning }: Pick<VolumeParameters, 'encryption' | 'provisioning'>,
+  {
+    encryption,
+    provisioning = defaultProvisioning(pool.traits),
+  }: Pick<VolumeParameters, 'encryption' | 'provisioning'>,
   capabilities: readonly wire.VolumeCapability[],
 ): Promise<Draft<wire.GetCapacityResponse>> {
   const minimum = smallestVolume(pool, capabilities);
@@ -51,7 +54,8 @@ async function capacityIn(
   const free = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
   // Encryption takes its own beside what the volume has.
   const available = encryption === undefined ? free : larger(0n, free - BigInt(newEncryption(encryption).headerBytes));
-  const maximum = smaller(available - (available % granularityBytes), maximumVolumeBytes);
+  const { granularityBytes: multipleBytes = granularityBytes } = pool.traits;
+  const maximum = smaller(available - (available % multipleBytes), maximumVolumeBytes);
   if (maximum < minimum) return nothing;
   return {
     available_capacity: maximum,

@@ -9,18 +9,22 @@ import { type CapacityRange, granularityBytes, larger, maximumVolumeBytes, round
  * The size that the volume is to have: never less than it has (CE04).
  * @throws OutOfRange if no size it can have lies in the range (CE08)
  */
-export function targetSize(record: Pick<VolumeRecord, 'id' | 'sizeBytes'>, range: CapacityRange | undefined): bigint {
+export function targetSize(
+  record: Pick<VolumeRecord, 'id' | 'sizeBytes'>,
+  range: CapacityRange | undefined,
+  multipleBytes = granularityBytes,
+): bigint {
   const required = range?.requiredBytes ?? 0n;
   if (required > maximumVolumeBytes) {
     throw new OutOfRange(`${required} bytes are more than a volume can have (${maximumVolumeBytes} bytes).`);
   }
-  const target = larger(record.sizeBytes, roundUp(required, granularityBytes));
+  const target = larger(record.sizeBytes, roundUp(required, multipleBytes));
   const limit = range?.limitBytes;
   if (limit !== undefined && target > limit) {
     throw new OutOfRange(
       record.sizeBytes > limit
         ? `Volume ${record.id} has ${record.sizeBytes} bytes, more than limit_bytes ${limit}, and volumes never shrink.`
-        : `Volume ${record.id} would get ${target} bytes (multiples of ${granularityBytes}), over limit_bytes ${limit}: raise the limit.`,
+        : `Volume ${record.id} would get ${target} bytes (multiples of ${multipleBytes}), over limit_bytes ${limit}: raise the limit.`,
     );
   }
   return target;

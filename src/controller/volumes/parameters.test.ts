@@ -7,7 +7,7 @@ describe('parameters', () => {
   test('what is not said is left to us', () => {
     assert.deepEqual(parseParameters({}), {
       poolName: undefined,
-      provisioning: 'thin',
+      provisioning: undefined,
       mkfsOptions: '',
       encryption: undefined,
       undeleteSeconds: undefined,

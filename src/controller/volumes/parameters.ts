@@ -9,7 +9,8 @@ type Parameters = Readonly<Record<string, string>>;
 
 /** What may be changed later (ControllerModifyVolume), as it was asked for. */
 export interface MutableParameters {
-  readonly provisioning: Provisioning;
+  /** undefined: as the pool has it. */
+  readonly provisioning: Provisioning | undefined;
   /** undefined: as the pool has it. */
   readonly undeleteSeconds: number | undefined;
 }
@@ -50,7 +51,7 @@ export function parsePlacement(
 ): Pick<VolumeParameters, 'encryption' | 'poolName' | 'provisioning'> {
   return {
     poolName: parameters['pool'],
-    provisioning: knownProvisioning(parameters['provisioning']) ?? 'thin',
+    provisioning: knownProvisioning(parameters['provisioning']),
     encryption: encryptionTypes.find((type) => type === parameters['encryption']),
   };
 }
@@ -58,7 +59,7 @@ export function parsePlacement(
 /** What the mutable ones among these parameters ask for; the others are not looked at. @throws InvalidArgument */
 export function parseMutable(parameters: Parameters): MutableParameters {
   const { provisioning, undeleteSeconds } = parseChanges(parameters);
-  return { provisioning: provisioning ?? 'thin', undeleteSeconds };
+  return { provisioning, undeleteSeconds };
 }
 
 /**

@@ -7,6 +7,9 @@ import { allowsHere } from '../capacity/topology.ts';
 import type { VolumeRequest } from '../request.ts';
 import { parseMutable } from './parameters.ts';
 
+/** What those are taken for that say nothing of their provisioning: the same, whatever their pool makes of it. */
+const usual = 'thin';
+
 /** A volume that already has the name, and the pool it is in. */
 export interface Existing {
   readonly poolName: string;
@@ -28,7 +31,7 @@ export function differences({ record, poolName }: Existing, request: VolumeReque
       `it has ${record.sizeBytes} bytes, not ${describeRange(request.range)}`,
     mismatch(record.content, demand.access),
     demand.modes.join() !== record.accessModes.join() && `it was made for ${record.accessModes.join(', ')}`,
-    !isEither(parameters.provisioning, atFirst.provisioning, record.provisioning) &&
+    !isEither(parameters.provisioning ?? usual, atFirst.provisioning ?? usual, record.provisioning) &&
       `its provisioning is ${record.provisioning}`,
     !isEither(parameters.undeleteSeconds, atFirst.undeleteSeconds, record.undeleteSeconds) &&
       `its undelete is ${record.undeleteSeconds === undefined ? "its pool's" : formatDuration(record.undeleteSeconds)}`,

@@ -74,7 +74,7 @@ function whyNotParameters(
     if ('mkfsOptions' in parameters && asked.mkfsOptions !== (record.parameters['mkfsOptions'] ?? '')) {
       return 'the volume was made with other mkfsOptions';
     }
-    if ('provisioning' in parameters && asked.provisioning !== made.provisioning) {
+    if (asked.provisioning !== undefined && asked.provisioning !== made.provisioning) {
       return whyNotMutable(record, { provisioning: asked.provisioning });
     }
     if ('undelete' in parameters && asked.undeleteSeconds !== made.undeleteSeconds) {

@@ -1,5 +1,5 @@
 import { parseMkfsOptions } from '../../command/mkfs-options.ts';
-import type { Pool, VolumeSpec } from '../../pool/pool.ts';
+import { defaultProvisioning, type Pool, type VolumeSpec } from '../../pool/pool.ts';
 import { mismatch, type VolumeContent } from '../../volume/capability.ts';
 import type { EncryptionType } from '../../volume/encryption.ts';
 import { type HoldfastError, InvalidArgument, OutOfRange } from '../../volume/errors.ts';
@@ -18,16 +18,21 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
   const { demand, parameters } = request;
   const onUnsupported = (message: string) => new InvalidArgument(message);
   const content = from === undefined ? contentIn(pool, demand, onUnsupported) : contentOf(from, demand);
-  requireProvisioning(pool, parameters.provisioning);
+  const { granularityBytes: multipleBytes } = pool.traits;
+  const { provisioning = defaultProvisioning(pool.traits) } = parameters;
+  requireProvisioning(pool, provisioning);
   // Checked also if there is nothing to be formatted: a class is for new and for restored volumes, and it must be right.
   const formatting = mkfsArguments(content, parameters.mkfsOptions);
   return {
     id,
     name: request.name,
-    sizeBytes: from === undefined ? chooseSize(request.range, minimumBytes(content)) : sizeFrom(from, request.range),
+    sizeBytes:
+      from === undefined
+        ? chooseSize(request.range, minimumBytes(content), multipleBytes)
+        : sizeFrom(from, request.range, multipleBytes),
     content,
     accessModes: demand.modes,
-    provisioning: parameters.provisioning,
+    provisioning,
     mkfsArguments: from === undefined ? formatting : [],
     parameters: request.allParameters,
     mutableParameters: request.mutableParameters,
@@ -96,12 +101,16 @@ function contentOf({ content, id }: SourceRecord, { access }: Demand): VolumeCon
  * As large as the source unless more is asked for (CV28). What is asked for is rounded as it was for the source: the claim
  * that it was made for has a copy, too.
  */
-function sizeFrom({ content, id, sizeBytes }: SourceRecord, range: CapacityRange | undefined): bigint {
+function sizeFrom(
+  { content, id, sizeBytes }: SourceRecord,
+  range: CapacityRange | undefined,
+  multipleBytes = granularityBytes,
+): bigint {
   const required = range?.requiredBytes ?? sizeBytes;
-  if (larger(roundUp(required, granularityBytes), minimumBytes(content)) < sizeBytes) {
+  if (larger(roundUp(required, multipleBytes), minimumBytes(content)) < sizeBytes) {
     throw new OutOfRange(`${required} bytes are too few for the content of ${id}, which has ${sizeBytes}.`);
   }
-  return chooseSize({ requiredBytes: required, limitBytes: range?.limitBytes }, sizeBytes);
+  return chooseSize({ requiredBytes: required, limitBytes: range?.limitBytes }, sizeBytes, multipleBytes);
 }
 
 /**

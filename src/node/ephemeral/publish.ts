@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Pool, VolumeSpec } from '../../pool/pool.ts';
+import { defaultProvisioning, type Pool, type VolumeSpec } from '../../pool/pool.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { filesystemTraits } from '../../volume/filesystem.ts';
 import { Secrets } from '../../volume/secrets.ts';
@@ -90,10 +90,14 @@ function specFor(request: EphemeralRequest, { notes, pool, sizeBytes: requiredBy
   return {
     id: volumeId,
     name: handle,
-    sizeBytes: chooseSize({ requiredBytes, limitBytes: undefined }, filesystemTraits[fsType].minimumBytes),
+    sizeBytes: chooseSize(
+      { requiredBytes, limitBytes: undefined },
+      filesystemTraits[fsType].minimumBytes,
+      pool.traits.granularityBytes,
+    ),
     content,
     accessModes: [capability.mode],
-    provisioning: 'thin',
+    provisioning: defaultProvisioning(pool.traits),
     mkfsArguments: [],
     parameters: request.parameters,
     // Gone is gone, whatever the pool does for volumes with a life of their own.

@@ -117,7 +117,7 @@ export function markerPathOf(dataDirectory: string, poolName: string): string {
   return join(poolsDirectory(dataDirectory), `${poolName}.id`);
 }
 
-async function readMarker(queue: DiskQueue, path: string): Promise<string | undefined> {
+export async function readMarker(queue: DiskQueue, path: string): Promise<string | undefined> {
   return (await readIfThere(queue, path))?.trim();
 }
 
@@ -166,7 +166,11 @@ async function makeDirectories({ queue, layout }: PoolFileOptions): Promise<void
   }
 }
 
-async function remember({ queue, syncs }: PoolFileOptions, markerPath: string, id: string): Promise<void> {
+export async function remember(
+  { queue, syncs }: Pick<PoolFileOptions, 'queue' | 'syncs'>,
+  markerPath: string,
+  id: string,
+): Promise<void> {
   await step('open/remember', async () => {
     await queue.run(() => mkdir(dirname(markerPath), { recursive: true, mode: 0o700 }));
     await replaceFile(queue, syncs, markerPath, `${id}\n`);

@@ -12,7 +12,7 @@ import type { Layout } from './layout.ts';
 /** Lies beside the record of a volume that is kept in the trash for a time. */
 export const deletionFileName = 'deleted.json';
 
-const storedDeletion = z.strictObject({
+export const storedDeletion = z.strictObject({
   deletedAt: z.iso.datetime(),
   purgeAt: z.iso.datetime(),
   poolAgeMs: z.int().nonnegative().optional(),

@@ -13,7 +13,7 @@ export const ephemeralOperations: readonly Operation[] = [
       'create/format',
       'create/record',
       'create/commit',
-      'attach/loop',
+      'attach/device',
       'ephemeral/populate',
       'ephemeral/prepare',
       'publish/target',

@@ -11,21 +11,26 @@ import type { TestVolume } from '../test-volume.ts';
 
 /** The calls of the Node service. */
 export const nodeOperations: readonly Operation[] = [
-  staging('NodeStageVolume', ext4, ['attach/loop', 'note/write', 'stage/mount'], used),
-  staging('NodeStageVolume block', block, ['attach/loop', 'note/write', 'stage/device'], used),
+  staging('NodeStageVolume', ext4, ['attach/device', 'note/write', 'stage/mount'], used),
+  staging('NodeStageVolume block', block, ['attach/device', 'note/write', 'stage/device'], used),
   staging(
     'NodeStageVolume that grows ext4',
     ext4,
-    ['attach/loop', 'note/write', 'stage/grow', 'stage/mount'],
+    ['attach/device', 'note/write', 'stage/grow', 'stage/mount'],
     outgrown,
   ),
-  staging('NodeStageVolume that grows xfs', xfs, ['attach/loop', 'note/write', 'stage/grow', 'stage/mount'], outgrown),
+  staging(
+    'NodeStageVolume that grows xfs',
+    xfs,
+    ['attach/device', 'note/write', 'stage/grow', 'stage/mount'],
+    outgrown,
+  ),
   {
     ...staging(
       'NodeStageVolume that repairs ext4',
       ext4,
       [
-        'attach/loop',
+        'attach/device',
         'repair/clone',
         'repair/check',
         'repair/keep',
@@ -41,7 +46,7 @@ export const nodeOperations: readonly Operation[] = [
     cleanUp: async (volume) => void (await volume.node.admin.purge(undefined)),
   },
   unstaging('NodeUnstageVolume', ext4, ['unstage/unmount', 'note/write']),
-  unstaging('NodeUnstageVolume block', block, ['unstage/unmount', 'unstage/device', 'detach/loop', 'note/write']),
+  unstaging('NodeUnstageVolume block', block, ['unstage/unmount', 'unstage/device', 'detach/device', 'note/write']),
   publishing('NodePublishVolume', ext4, false, ['publish/target', 'publish/mount']),
   publishing('NodePublishVolume, read-only', ext4, true, ['publish/target', 'publish/mount']),
   publishing('NodePublishVolume block', block, false, ['publish/target', 'publish/mount']),

@@ -54,11 +54,11 @@ export const openings: readonly Opening[] = [
   {
     name: 'start with a device that nobody sees',
     pool: 'file',
-    steps: ['open/thaw', 'open/grow', 'detach/loop'],
+    steps: ['open/thaw', 'open/grow', 'detach/device'],
     async prelude(node) {
       const volume = new TestVolume(node, 'volume', block);
       await volume.create();
-      await interrupt(node, { when: 'after', step: 'attach/loop' }, () => volume.stage());
+      await interrupt(node, { when: 'after', step: 'attach/device' }, () => volume.stage());
       return async () => {
         await volume.unstage();
         await volume.destroy();

@@ -36,7 +36,7 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'a volume with another provisioning is no replay',
     ...replay,
-    text: '!isEither(parameters.provisioning, atFirst.provisioning, record.provisioning) &&',
+    text: '!isEither(parameters.provisioning ?? usual, atFirst.provisioning ?? usual, record.provisioning) &&',
     replacement: '!isEither(parameters.provisioning, atFirst.provisioning, parameters.provisioning) &&',
   },
   {

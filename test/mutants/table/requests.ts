@@ -123,8 +123,8 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'a volume never shrinks',
     ...expand,
-    text: 'const target = larger(record.sizeBytes, roundUp(required, granularityBytes));',
-    replacement: 'const target = larger(1n, roundUp(required, granularityBytes));',
+    text: 'const target = larger(record.sizeBytes, roundUp(required, multipleBytes));',
+    replacement: 'const target = larger(1n, roundUp(required, multipleBytes));',
   },
   {
     name: 'a volume does not grow beyond its limit',

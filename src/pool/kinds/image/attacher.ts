@@ -87,7 +87,7 @@ export class ImageAttacher implements Attacher {
     { persistent }: { persistent: boolean },
   ): Promise<Attachment> {
     const request = { backing, label: id, readonly: false, autoclear: !persistent, blockSizeBytes };
-    const loop = await step('attach/loop', () => attachLoop(this.#queue, request));
+    const loop = await step('attach/device', () => attachLoop(this.#queue, request));
     const { descriptor, device, devicePath } = loop;
     this.#seen.set(loop.number, { sequence: diskSequence(loop.number), label: id, id });
     return {
@@ -157,7 +157,7 @@ export class ImageAttacher implements Attacher {
     if (attached.kind !== 'device' || number === undefined) return;
     if ((await this.#volumeOf(attached.device)) === undefined) return;
     const isOurs = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read())) !== undefined;
-    await step('detach/loop', () => detachLoop(this.#queue, number, isOurs));
+    await step('detach/device', () => detachLoop(this.#queue, number, isOurs));
   }
 
   async volumeSeen(seen: Seen): Promise<SeenVolume | undefined> {
@@ -199,7 +199,7 @@ export class ImageAttacher implements Attacher {
       const owner = await this.#owner(loop);
       if (owner === undefined || owner.isImageGone) continue;
       const isStill = async (read: () => Promise<LoopStatus>) => (await this.#owner(await read()))?.id === owner.id;
-      await step('detach/loop', () => detachLoop(this.#queue, loop.number, isStill));
+      await step('detach/device', () => detachLoop(this.#queue, loop.number, isStill));
       detached.push(owner.id);
     }
     return detached;

@@ -35,7 +35,7 @@ async function detachByPath(closed: DiskQueue, device: DeviceNumber, id: VolumeI
   if (number === undefined) return;
   const isOurs = async () => volumeByPath(device) === id;
   try {
-    await closed.rescue((rescue) => step('detach/loop', () => detachLoop(rescue, number, isOurs)));
+    await closed.rescue((rescue) => step('detach/device', () => detachLoop(rescue, number, isOurs)));
   } catch (error) {
     if (error !== closed.closedFor) throw error;
   }
@@ -54,7 +54,7 @@ export async function detachFromDead(queue: DiskQueue): Promise<void> {
   for (const { device, devicePath } of persistent) {
     const number = loopNumber(device);
     if (number === undefined || table.some((mount) => isNodeOf(mount, devicePath))) continue;
-    await step('detach/loop', () => detachLoop(queue, number, isDead));
+    await step('detach/device', () => detachLoop(queue, number, isDead));
   }
 }
 

@@ -1,0 +1,65 @@
+import { stat } from 'node:fs/promises';
+import { run } from '../../../command/run.ts';
+import { DeviceMapper } from '../../../kernel/block/mapper-control.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { explain } from '../../../kernel/call/explain.ts';
+import { type Finding, fail, ok, warn } from '../../sight.ts';
+import { findLvm, type LvmRunner } from './commands/place.ts';
+
+/** The first that knows --setautoactivation. */
+const oldestVersion = [2, 3, 12] as const;
+
+/** Whether LVM and device-mapper are there, which LVM it is, and who may take our logical volumes for his. */
+export async function checkNode(queue: DiskQueue): Promise<Finding[]> {
+  const runner = await findLvm(queue);
+  return [await checkLvm(runner), await checkMapper(queue), await checkMultipath(queue)];
+}
+
+async function checkLvm({ before, environment, place, program }: LvmRunner): Promise<Finding> {
+  const check = 'LVM';
+  const remedy =
+    'Install lvm2 on the node (2.03.12 or newer). A container must see its processes (hostPID: true) to run it.';
+  try {
+    const { stdout } = await run(program, [...before, 'version'], { environment });
+    const version = /LVM version:\s+([0-9]+)\.([0-9]+)\.([0-9]+)/.exec(stdout)?.slice(1).map(Number) ?? [];
+    const udev = environment['DM_DISABLE_UDEV'] === undefined ? 'with udev' : 'without udev';
+    const which = place === 'host' ? "the host's, in the host's namespaces" : `the one beside the driver, ${udev}`;
+    const detail = `${version.join('.')}: ${which}`;
+    return isOld(version) ? fail(check, `${detail}; too old`, remedy) : ok(check, detail);
+  } catch (error) {
+    return fail(check, explain(error), remedy);
+  }
+}
+
+function isOld(version: readonly number[]): boolean {
+  const differing = oldestVersion.findIndex((part, index) => version[index] !== part);
+  return differing >= 0 && (version[differing] ?? 0) < (oldestVersion[differing] ?? 0);
+}
+
+async function checkMapper(queue: DiskQueue): Promise<Finding> {
+  try {
+    await using _mapper = await DeviceMapper.open(queue);
+    return ok('device-mapper', '/dev/mapper/control');
+  } catch (error) {
+    const remedy =
+      "Load the module (modprobe dm_mod). In Kubernetes the container is privileged and has the host's /dev.";
+    return fail('device-mapper', explain(error), remedy);
+  }
+}
+
+/** multipathd takes every disk that it is not told to leave, and what lies in a logical volume, too. */
+async function checkMultipath(queue: DiskQueue): Promise<Finding> {
+  const check = 'multipath';
+  const isThere = await queue
+    .run(() => stat('/run/multipathd.pid'))
+    .then(
+      () => true,
+      () => false,
+    );
+  if (!isThere) return ok(check, 'multipathd is not seen at work here');
+  return warn(
+    check,
+    'multipathd is at work',
+    'See that it leaves the disks of volume groups alone (find_multipaths yes).',
+  );
+}

@@ -1,0 +1,80 @@
+import type { TagChange } from '../tags.ts';
+
+/*
+ * What is asked of LVM, as arguments of lvm(8). Names are ours, or have been checked by the configuration.
+ */
+
+const sections = {
+  vg: 'vg_name,vg_uuid,vg_attr,vg_size,vg_extent_size,vg_missing_pv_count,vg_tags',
+  pv: 'vg_name,pv_uuid,pv_name,pv_size,pv_free,pv_attr,pv_missing,pv_major,pv_minor',
+  lv: 'vg_name,lv_name,lv_uuid,lv_size,lv_attr,lv_tags',
+} as const;
+
+/** Everything of one volume group, or of all. */
+export function reportArguments(vgName: string | undefined): string[] {
+  const asked = Object.entries(sections).flatMap(([section, fields]) => ['--configreport', section, '-o', fields]);
+  const silent = ['pvseg', 'seg'].flatMap((section) => ['--configreport', section, '-o', ',']);
+  const format = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
+  return ['fullreport', ...format, ...asked, ...silent, ...(vgName === undefined ? [] : [vgName])];
+}
+
+export interface NewLv {
+  readonly vgName: string;
+  readonly lvName: string;
+  readonly extents: bigint;
+  readonly tags: readonly string[];
+}
+
+/** It is not activated at boot by whoever finds it; it is we who wipe, so nothing is written to it. */
+export function createArguments({ extents, lvName, tags, vgName }: NewLv): string[] {
+  const quiet = ['--yes', '--wipesignatures', 'n', '--zero', 'n', '--setautoactivation', 'n'];
+  return [
+    'lvcreate',
+    ...quiet,
+    '--type',
+    'linear',
+    '--extents',
+    `${extents}`,
+    ...added(tags),
+    '--name',
+    lvName,
+    vgName,
+  ];
+}
+
+/** One commit of the volume group's metadata, however many tags. */
+export function retagArguments(vgName: string, lvName: string, { add, remove }: TagChange): string[] {
+  return ['lvchange', ...remove.flatMap((tag) => ['--deltag', tag]), ...added(add), `${vgName}/${lvName}`];
+}
+
+export function extendArguments(vgName: string, lvName: string, extents: bigint): string[] {
+  return ['lvextend', '--extents', `${extents}`, `${vgName}/${lvName}`];
+}
+
+/** Also what is marked to be skipped, or not to be activated automatically. */
+export function activateArguments(vgName: string, lvName: string): string[] {
+  return ['lvchange', '--yes', '--activate', 'y', '--ignoreactivationskip', `${vgName}/${lvName}`];
+}
+
+export function deactivateArguments(vgName: string, lvNames: readonly string[]): string[] {
+  return ['lvchange', '--activate', 'n', ...lvNames.map((name) => `${vgName}/${name}`)];
+}
+
+export function removeArguments(vgName: string, lvName: string): string[] {
+  return ['lvremove', '--yes', `${vgName}/${lvName}`];
+}
+
+/** Room for the tags of thousands of volumes: what LVM takes unless it is told is enough for a few hundred. */
+const metadataSize = '32m';
+
+export function makeGroupArguments(vgName: string, tag: string, devicePaths: readonly string[]): string[] {
+  return ['vgcreate', '--metadatasize', metadataSize, '--addtag', tag, vgName, ...devicePaths];
+}
+
+export function extendGroupArguments(vgName: string, devicePaths: readonly string[]): string[] {
+  return ['vgextend', '--metadatasize', metadataSize, vgName, ...devicePaths];
+}
+
+function added(tags: readonly string[]): string[] {
+  return tags.flatMap((tag) => ['--addtag', tag]);
+}

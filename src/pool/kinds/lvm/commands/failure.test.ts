@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CommandError } from '../../../../command/run.ts';
+import { failureOf, type LvmFailure } from './failure.ts';
+
+test('what a command of LVM failed for is known by its words', () => {
+  const said: Readonly<Record<string, LvmFailure>> = {
+    '  Volume group "vg0" has insufficient free space (2042 extents): 20000 required.': 'no-space',
+    '  Failed to find logical volume "vg0/nix"': 'no-volume',
+    '  Volume group "vgx" not found\n  Cannot process volume group vgx': 'no-group',
+    '  Logical volume vg0/vol-b in use.': 'in-use',
+    "  WARNING: Couldn't find device with uuid SOk4l3.\n  Cannot change VG vg0 while PVs are missing.\n  See vgreduce --removemissing.\n  Cannot process volume group vg0":
+      'incomplete-group',
+    '  VG vg0 metadata on /dev/vda (521 bytes) too large for circular buffer (512 bytes)': 'no-metadata-space',
+    '  something else': 'other',
+  };
+  for (const [stderr, failure] of Object.entries(said)) {
+    assert.equal(failureOf(new CommandError('lvm', 5, 'failed', stderr)), failure, stderr);
+  }
+  assert.equal(failureOf(new CommandError('lvm', undefined, 'is not installed', '')), 'not-installed');
+});

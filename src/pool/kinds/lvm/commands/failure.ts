@@ -1,0 +1,31 @@
+import type { CommandError } from '../../../../command/run.ts';
+
+/** What an lvm command failed for, by its words: LVM has one exit code (5) for most of it (lvm(8)). */
+export type LvmFailure =
+  /** Too few free extents. */
+  | 'no-space'
+  /** No room in the volume group's metadata for one more name, or its tags. */
+  | 'no-metadata-space'
+  /** The logical volume is not there. */
+  | 'no-volume'
+  | 'no-group'
+  /** Somebody has the logical volume open. */
+  | 'in-use'
+  /** A physical volume of the group is not there. */
+  | 'incomplete-group'
+  | 'not-installed'
+  | 'other';
+
+const words: readonly (readonly [LvmFailure, RegExp])[] = [
+  ['no-metadata-space', /too large for circular buffer|metadata too large|Insufficient (free )?metadata/i],
+  ['no-space', /insufficient free space|insufficient free extents|insufficient suitable .*extents|not enough free/i],
+  ['incomplete-group', /while PVs are missing/i],
+  ['no-volume', /failed to find logical volume|logical volume .* not found/i],
+  ['no-group', /volume group .* not found|cannot process volume group/i],
+  ['in-use', /\bin use\b|is used by another device|contains a filesystem/i],
+];
+
+export function failureOf({ exitCode, message, stderr }: CommandError): LvmFailure {
+  if (exitCode === undefined && message.includes('is not installed')) return 'not-installed';
+  return words.find(([, pattern]) => pattern.test(stderr))?.[0] ?? 'other';
+}

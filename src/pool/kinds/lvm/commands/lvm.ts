@@ -1,0 +1,75 @@
+import { CommandError, run } from '../../../../command/run.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { DataLoss } from '../../../../volume/errors.ts';
+import { reportArguments } from './arguments.ts';
+import type { LvmRunner } from './place.ts';
+import { ReportReader, type ReportRow } from './report.ts';
+
+/** LVM takes its commands one after the other, by a lock: a second process at a time only waits for the first. */
+const commandsAtOnce = 1;
+
+/** LVs are never taken for physical volumes: what lies in one is its owner's. */
+const scanning = 'devices{scan_lvs=0}';
+/** Nobody would answer: LVM makes the nodes that it needs by itself. */
+const withoutUdev = 'activation{udev_sync=0 udev_rules=0}';
+
+/** The rows of a report, by the section that they stand in. */
+export interface Report {
+  readonly vg: readonly ReportRow[];
+  readonly pv: readonly ReportRow[];
+  readonly lv: readonly ReportRow[];
+}
+
+/**
+ * The one door to LVM. What changes something is never killed: half of a change is worse than a slow one. So a caller that
+ * leaves changes nothing, and a retry finds what became of it.
+ */
+export class Lvm {
+  readonly runner: LvmRunner;
+  readonly #queue: DiskQueue;
+  /** The disks of the volume group: LVM looks at no other, one that hangs say. undefined: not known yet. */
+  #devicePaths: readonly string[] | undefined;
+
+  constructor(runner: LvmRunner, queue: DiskQueue) {
+    this.runner = runner;
+    this.#queue = queue.beside('lvm', commandsAtOnce);
+  }
+
+  /** From now on only these are looked at; undefined: all. */
+  lookOnlyAt(devicePaths: readonly string[] | undefined): void {
+    this.#devicePaths = devicePaths;
+  }
+
+  /** @throws CommandError */
+  async change(args: readonly string[]): Promise<void> {
+    const { before, environment, program } = this.runner;
+    const words = [...before, ...this.#command(args)];
+    await this.#queue.run(() => run(program, words, { environment, mustFinish: true, keep: 'end' }));
+  }
+
+  /** @throws CommandError */
+  async report(vgName: string | undefined): Promise<Report> {
+    const rows = { vg: [] as ReportRow[], pv: [] as ReportRow[], lv: [] as ReportRow[] };
+    const reader = new ReportReader((section, row) => {
+      if (section === 'vg' || section === 'pv' || section === 'lv') rows[section].push(row);
+    });
+    const { before, environment, program } = this.runner;
+    const words = [...before, ...this.#command(reportArguments(vgName))];
+    const onLine = (line: string, from: 'stdout' | 'stderr') => {
+      if (from === 'stdout') reader.read(line);
+    };
+    await this.#queue.run(() => run(program, words, { environment, keep: 'end', onLine }));
+    if (!reader.isWhole) throw new DataLoss('the report of lvm ended in the middle: nothing was done.');
+    return rows;
+  }
+
+  #command([command = '', ...rest]: readonly string[]): string[] {
+    const config = this.runner.environment['DM_DISABLE_UDEV'] === undefined ? scanning : `${withoutUdev} ${scanning}`;
+    const devices = this.#devicePaths?.flatMap((path) => ['--devices', path]) ?? [];
+    return [command, '--config', config, ...devices, ...rest];
+  }
+}
+
+export function isLvmError(error: unknown): error is CommandError {
+  return error instanceof CommandError;
+}

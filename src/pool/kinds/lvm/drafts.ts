@@ -1,0 +1,144 @@
+import { type FormatRequest, format } from '../../../command/mkfs.ts';
+import { CommandError } from '../../../command/run.ts';
+import { KernelError } from '../../../kernel/call/errno.ts';
+import { syncFile } from '../../../kernel/file/file.ts';
+import { InvalidArgument } from '../../../volume/errors.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import { step } from '../../../volume/step.ts';
+import type { Clone, Draft, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
+import type { TrashRef } from '../../catalog/trash-entry.ts';
+import { mountBriefly } from '../../filesystem/brief-mount.ts';
+import { giveNewIdentity } from '../../filesystem/identity.ts';
+import { copyLv } from './copy.ts';
+import { openLv } from './lv-device.ts';
+import type { LvmParts } from './lvm-backend.ts';
+import { newLvName } from './names.ts';
+import { snapshotTags, tagsInState, volumeTags } from './record-store.ts';
+import { stateTag } from './tags.ts';
+
+/** A logical volume whose tag says that it is a draft. What it is to become is one change of its tags. */
+abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
+  readonly id: Id;
+  protected readonly parts: LvmParts;
+  protected readonly lvName: string;
+  /** undefined: it is not whole yet. */
+  protected finalTags: readonly string[] | undefined;
+  #isCommitting = false;
+
+  constructor(parts: LvmParts, id: Id) {
+    this.parts = parts;
+    this.id = id;
+    this.lvName = newLvName(id);
+  }
+
+  get isCommitted(): boolean {
+    return this.#isCommitting;
+  }
+
+  /** Its name is its own already, and LVM has no names without content. */
+  async begin(): Promise<void> {}
+
+  async takenBytes(): Promise<bigint> {
+    return this.parts.group.get(this.lvName)?.sizeBytes ?? 0n;
+  }
+
+  /** All of it at once: nothing writes to the source. Cut short, it begins anew. */
+  clone(source: Recorded): Clone {
+    const { calls, group, idle } = this.parts;
+    return {
+      goAhead: async () => undefined,
+      complete: async ({ signal }) => {
+        const from = group.find(source.record.id);
+        const { sizeBytes } = source.record;
+        if (from === undefined) throw this.parts.missing(source);
+        await this.create(sizeBytes);
+        if (group.deviceOf(from.name) === undefined) idle.add(from.name);
+        await copyLv(calls, group, { fromName: from.name, toName: this.lvName, sizeBytes, signal });
+      },
+    };
+  }
+
+  async commit(): Promise<void> {
+    this.#isCommitting = true;
+    await this.parts.group.retag(this.lvName, this.finalTags ?? []);
+  }
+
+  async discard(): Promise<TrashRef | undefined> {
+    const { group } = this.parts;
+    if (this.#isCommitting) await group.refresh();
+    const lv = group.get(this.lvName);
+    if (lv === undefined) return undefined;
+    if (lv.state !== 'draft') await group.retag(lv.name, tagsInState(lv, 'removed'));
+    return lv.name;
+  }
+
+  protected async create(sizeBytes: bigint): Promise<void> {
+    const { group, idle } = this.parts;
+    idle.add(this.lvName);
+    await group.create(this.lvName, sizeBytes, [stateTag('draft')]);
+  }
+}
+
+/** A volume on its way. */
+export class LvVolumeDraft extends LvDraft<VolumeId> implements VolumeDraft {
+  async make(record: VolumeRecord, data: NewData): Promise<void> {
+    const { content } = data;
+    await step('create/data', () => this.create(data.sizeBytes));
+    if (content.type === 'mount') {
+      const { blockSizeBytes, mkfsArguments: extraArguments, sizeBytes } = data;
+      await step('create/format', () =>
+        this.#format({ fsType: content.fsType, sizeBytes, blockSizeBytes, extraArguments }),
+      );
+    }
+    this.finalTags = volumeTags(record);
+  }
+
+  async complete(record: VolumeRecord, data: Omit<NewData, 'mkfsArguments'>): Promise<void> {
+    const { calls, formatQueue, group } = this.parts;
+    const { blockSizeBytes, content } = data;
+    await step('create/identity', async () => {
+      await group.extend(this.lvName, data.sizeBytes);
+      if (content.type !== 'mount') return;
+      await using lv = (await openLv(calls, group, this.lvName)).descriptor;
+      const { fsType } = content;
+      await this.withDevice(blockSizeBytes, (path) =>
+        formatQueue.run(() => giveNewIdentity(calls, { path, fsType, blockSizeBytes })),
+      );
+      await syncFile(calls, lv);
+    });
+    this.finalTags = volumeTags(record);
+  }
+
+  async withDevice<T>(_blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T> {
+    const { descriptor, devicePath } = await openLv(this.parts.calls, this.parts.group, this.lvName);
+    // Open for as long as that takes: so nothing else is given its number.
+    await using _held = descriptor;
+    return await work(devicePath);
+  }
+
+  async #format(request: Omit<FormatRequest, 'path'>): Promise<void> {
+    const { calls, formatQueue } = this.parts;
+    const { blockSizeBytes, extraArguments, fsType } = request;
+    try {
+      await this.withDevice(blockSizeBytes, async (path) => {
+        await formatQueue.run(() => format({ ...request, path }));
+        // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
+        if (extraArguments.length > 0) await mountBriefly(calls, fsType, path);
+      });
+    } catch (error) {
+      if (extraArguments.length === 0) throw error;
+      if (error instanceof CommandError) throw new InvalidArgument(`mkfsOptions: ${error.message}`);
+      if (!(error instanceof KernelError)) throw error;
+      throw new InvalidArgument(`mkfsOptions: they make an ${fsType} that this node cannot mount (${error.message}).`);
+    }
+  }
+}
+
+/** A snapshot on its way. */
+export class LvSnapshotDraft extends LvDraft<SnapshotId> implements SnapshotDraft {
+  async complete(record: SnapshotRecord): Promise<void> {
+    this.finalTags = snapshotTags(record);
+  }
+}

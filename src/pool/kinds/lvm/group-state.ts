@@ -1,0 +1,115 @@
+import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import { DataLoss } from '../../../volume/errors.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { Report } from './commands/lvm.ts';
+import type { ReportRow } from './commands/report.ts';
+import { idOfLvName, poolLvName } from './names.ts';
+import { type LvState, stateOf } from './tags.ts';
+
+/** A logical volume of ours. */
+export interface OwnLv {
+  readonly name: string;
+  readonly id: VolumeId | SnapshotId | undefined;
+  readonly state: LvState;
+  readonly sizeBytes: bigint;
+  /** lv_attr of lvs(8): ten letters. */
+  readonly attributes: string;
+  readonly tags: readonly string[];
+}
+
+export interface PhysicalVolume {
+  readonly uuid: string;
+  readonly path: string;
+  readonly device: DeviceNumber | undefined;
+  readonly sizeBytes: bigint;
+  readonly freeBytes: bigint;
+  readonly isMissing: boolean;
+  readonly isAllocatable: boolean;
+}
+
+/** A volume group, as a report told it. */
+export interface GroupState {
+  readonly name: string;
+  readonly uuid: string;
+  readonly extentBytes: bigint;
+  readonly sizeBytes: bigint;
+  /** What can be allocated. */
+  readonly freeBytes: bigint;
+  readonly tags: readonly string[];
+  readonly physicalVolumes: readonly PhysicalVolume[];
+  /** By name. What is not ours is not in here. */
+  readonly lvs: ReadonlyMap<string, OwnLv>;
+}
+
+/** @returns undefined if the group is not in the report */
+export function groupStateOf(report: Report, vgName: string): GroupState | undefined {
+  const vg = report.vg.find((row) => row['vg_name'] === vgName);
+  if (vg === undefined) return undefined;
+  const physicalVolumes = report.pv.filter((row) => row['vg_name'] === vgName).map(physicalVolumeOf);
+  const usable = physicalVolumes.filter(({ isAllocatable, isMissing }) => isAllocatable && !isMissing);
+  const lvs = report.lv.filter((row) => row['vg_name'] === vgName).flatMap((row) => ownLvOf(row) ?? []);
+  return {
+    name: vgName,
+    uuid: field(vg, 'vg_uuid'),
+    extentBytes: bytes(vg, 'vg_extent_size'),
+    sizeBytes: bytes(vg, 'vg_size'),
+    freeBytes: usable.reduce((sum, { freeBytes }) => sum + freeBytes, 0n),
+    tags: list(vg, 'vg_tags'),
+    physicalVolumes,
+    lvs: new Map(lvs.map((lv) => [lv.name, lv])),
+  };
+}
+
+/** Its tag says so, and it has a name that we give: by a tag alone, or a name, nothing is taken for ours. */
+export function ownLvOf(row: ReportRow): OwnLv | undefined {
+  const name = field(row, 'lv_name');
+  const tags = list(row, 'lv_tags');
+  const state = stateOf(tags);
+  const id = idOfLvName(name);
+  if (state === undefined || (state === 'pool' ? name !== poolLvName : id === undefined)) return undefined;
+  return { name, id, state, sizeBytes: bytes(row, 'lv_size'), attributes: field(row, 'lv_attr'), tags };
+}
+
+/** A group has a physical volume that is not there. LVM names it `[unknown]`. */
+function physicalVolumeOf(row: ReportRow): PhysicalVolume {
+  const attributes = field(row, 'pv_attr');
+  const major = Number(row['pv_major'] ?? -1);
+  return {
+    uuid: field(row, 'pv_uuid'),
+    path: field(row, 'pv_name'),
+    device: major > 0 ? { major, minor: Number(row['pv_minor']) } : undefined,
+    sizeBytes: bytes(row, 'pv_size'),
+    freeBytes: bytes(row, 'pv_free'),
+    isMissing: attributes[2] === 'm',
+    isAllocatable: attributes[0] === 'a',
+  };
+}
+
+/** What is wrong with a logical volume, by lvs(8); undefined: nothing that LVM knows. */
+export function healthOf({ attributes }: Pick<OwnLv, 'attributes'>): string | undefined {
+  if (attributes[8] === 'p')
+    return 'A disk of its volume group is missing: a part of its data, or all of it, is not there.';
+  if (attributes[8] === 'X') return 'Its state is not known to LVM (see lvs -o +lv_health_status).';
+  if (attributes[4] === 'S' || attributes[4] === 's')
+    return 'Its device is suspended: nothing can be read or written (see dmsetup info).';
+  return undefined;
+}
+
+function field(row: ReportRow, name: string): string {
+  const value = row[name];
+  if (value === undefined) throw new DataLoss(`the report of lvm has no ${name}: this version of LVM cannot be used.`);
+  return value;
+}
+
+function bytes(row: ReportRow, name: string): bigint {
+  const text = field(row, name);
+  if (!/^[0-9]+$/.test(text))
+    throw new DataLoss(`the report of lvm has ${name} ${JSON.stringify(text)}, which is no size.`);
+  return BigInt(text);
+}
+
+function list(row: ReportRow, name: string): string[] {
+  return field(row, name)
+    .split(',')
+    .filter((each) => each !== '');
+}

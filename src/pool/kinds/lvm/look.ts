@@ -1,0 +1,100 @@
+import type { DeviceMapper } from '../../../kernel/block/mapper-control.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { explain } from '../../../kernel/call/explain.ts';
+import { type LockHolder, lockHolders } from '../../../kernel/file/lock.ts';
+import { HoldfastError } from '../../../volume/errors.ts';
+import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
+import type { RecordReader } from '../../backend.ts';
+import { lookAtRecords } from '../../catalog/look.ts';
+import type { Configured, LookRequest } from '../../kind.ts';
+import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
+import { Lvm } from './commands/lvm.ts';
+import { findLvm } from './commands/place.ts';
+import type { LvmOptions } from './config.ts';
+import type { GroupState } from './group-state.ts';
+import { devicePathOf } from './lv-device.ts';
+import { poolLvName } from './names.ts';
+import { openMapper, readGroup } from './open.ts';
+import { readIdentity } from './pool-volume.ts';
+import {
+  type LvSource,
+  readGroupRecords,
+  readLvTrash,
+  readSnapshotRecords,
+  readVolumeRecords,
+} from './record-store.ts';
+import { LvmSpace } from './space.ts';
+import { linearTraits } from './traits.ts';
+import { findDevice } from './volume-group.ts';
+
+/** Looks at a volume group by one report of LVM. */
+export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookRequest): Promise<PoolSight> {
+  const { queue } = request;
+  const { volumeGroup } = pool.own;
+  const location = { type: 'volume group', path: volumeGroup, holders: [] };
+  try {
+    const lvm = new Lvm(await findLvm(queue), queue);
+    const state = await readGroup(lvm, pool.name, volumeGroup);
+    const id = await readIdentity({ ...request, poolName: pool.name }, state);
+    await using mapper = await openMapper(queue, pool.name);
+    const contents = await readContents(pool, request, state, mapper);
+    const holders = await holdersOf(queue, state, mapper);
+    const absent = `${volumeGroup} holds no pool yet: the driver makes it at its first start (holdfast serve).`;
+    const found = id === undefined ? ({ state: 'absent', advice: absent } as const) : ({ state: 'open' } as const);
+    return { location: { advice: undefined, ...location, ...found, holders }, contents };
+  } catch (error) {
+    if (queue.closedFor !== undefined && !(error instanceof HoldfastError)) throw error;
+    const advice = explain(error).replace(`pool ${pool.name}: `, '');
+    return { location: { ...location, state: 'broken', advice }, contents: undefined };
+  }
+}
+
+async function readContents(
+  pool: Configured<LvmOptions>,
+  { wanted }: LookRequest,
+  state: GroupState,
+  mapper: DeviceMapper,
+): Promise<PoolContents> {
+  const source: LvSource = {
+    state,
+    get: (name) => state.lvs.get(name),
+    inState: (wantedState) => [...state.lvs.values()].filter((lv) => lv.state === wantedState),
+  };
+  const space = new LvmSpace({
+    ...{ state, freeBytes: state.freeBytes, get: source.get },
+    find: (id) => [...source.inState('volume'), ...source.inState('snapshot')].find((lv) => lv.id === id),
+    refresh: async () => undefined,
+  });
+  const reader: RecordReader = {
+    readVolumes: async () => readVolumeRecords(source),
+    readSnapshots: async () => readSnapshotRecords(source),
+    readGroups: async () => readGroupRecords(source),
+    readTrash: async () => readLvTrash(source),
+  };
+  const contents = await lookAtRecords(pool, { reader, source: space, wanted });
+  const shown = source.inState('volume').flatMap((lv): [VolumeId, Shown[]][] => {
+    const id = parseVolumeId(lv.id ?? '');
+    const mapped = findDevice(mapper, state, lv.name);
+    if (id === undefined || mapped === undefined) return [];
+    return [[id, [{ kind: 'device', path: devicePathOf(mapped.device), device: mapped.device }]]];
+  });
+  return {
+    ...contents,
+    traits: linearTraits(state.extentBytes),
+    findings: [disksFinding(state)],
+    shown: new Map(shown),
+  };
+}
+
+async function holdersOf(queue: DiskQueue, state: GroupState, mapper: DeviceMapper): Promise<LockHolder[]> {
+  const mapped = findDevice(mapper, state, poolLvName);
+  return mapped === undefined ? [] : await lockHolders(queue, devicePathOf(mapped.device)).catch(() => []);
+}
+
+function disksFinding({ name, physicalVolumes }: GroupState): Finding {
+  const missing = physicalVolumes.filter(({ isMissing }) => isMissing);
+  const check = 'volume group';
+  if (missing.length === 0) return ok(check, `${name}: all of its disks are there (${physicalVolumes.length})`);
+  const detail = `${name}: ${missing.length} of its ${physicalVolumes.length} disks are missing (${missing.map(({ uuid }) => uuid).join(', ')})`;
+  return warn(check, detail, 'Put them back. As long as they are missing, LVM changes nothing in the group.');
+}

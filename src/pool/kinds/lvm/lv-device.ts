@@ -1,0 +1,63 @@
+import { constants } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
+import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
+import { step } from '../../../volume/step.ts';
+import type { VolumeGroup } from './volume-group.ts';
+
+/** The device of a logical volume, open. */
+export interface LvDevice {
+  readonly descriptor: Descriptor;
+  readonly device: DeviceNumber;
+  /** As the kernel names it: links in /dev/mapper or /dev/VG come late, or not at all, and may be those of another one. */
+  readonly devicePath: string;
+}
+
+export function devicePathOf({ minor }: DeviceNumber): string {
+  return `/dev/dm-${minor}`;
+}
+
+/**
+ * Opens the device of a logical volume, activating it if need be. A number is given to another device as soon as its own
+ * is gone, so what was opened is compared with what the kernel says of the volume then.
+ * @throws DataLoss if it cannot be activated
+ */
+export async function openLv(
+  queue: DiskQueue,
+  group: VolumeGroup,
+  lvName: string,
+  flags: number = constants.O_RDONLY,
+): Promise<LvDevice> {
+  if (group.deviceOf(lvName) === undefined) await step('attach/device', () => group.activate(lvName));
+  const mapped = group.deviceOf(lvName);
+  if (mapped === undefined) {
+    throw new DataLoss(`logical volume ${group.name}/${lvName} cannot be activated: see lvs -a, and the kernel log.`);
+  }
+  const devicePath = devicePathOf(mapped.device);
+  const descriptor = await openNode(queue, devicePath, flags);
+  try {
+    const { rdev } = await queue.run(() => descriptor.during((path) => stat(path, { bigint: true })));
+    const isStill = sameDevice(deviceNumber(rdev), mapped.device);
+    if (!isStill || !sameDevice(group.deviceOf(lvName)?.device, mapped.device)) {
+      throw new FailedPrecondition(`${devicePath} is not the device of logical volume ${lvName} any more; try again.`);
+    }
+    return { descriptor, device: mapped.device, devicePath };
+  } catch (error) {
+    await descriptor[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function openNode(queue: DiskQueue, devicePath: string, flags: number): Promise<Descriptor> {
+  try {
+    return await openFile(queue, devicePath, flags | constants.O_NONBLOCK);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+    throw new FailedPrecondition(
+      `There is no ${devicePath}: this driver does not see the devices of the node. Mount the host's /dev in its container.`,
+    );
+  }
+}

@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
+
+/** The pool's own logical volume: its identity, its lock, and where its health is tried. */
+export const poolLvName = 'holdfast-pool';
+
+const lvNamePattern = /^((?:vol|snap)-[a-z2-7]{26})\.[0-9a-f]{8}$/;
+
+/** A name that nothing has had, so that a volume is made anew while what it was before is still being wiped. */
+export function newLvName(id: VolumeId | SnapshotId): string {
+  return `${id}.${randomBytes(4).toString('hex')}`;
+}
+
+/** undefined: we give no such names. */
+export function idOfLvName(name: string): VolumeId | SnapshotId | undefined {
+  const text = lvNamePattern.exec(name)?.[1] ?? '';
+  return parseVolumeId(text) ?? parseSnapshotId(text);
+}
+
+/** As device-mapper names the device of a logical volume: hyphens are doubled, as one stands between the names. */
+export function mappedName(vgName: string, lvName: string): string {
+  return `${vgName.replaceAll('-', '--')}-${lvName.replaceAll('-', '--')}`;
+}
+
+/** The logical volume whose device is named so, if it is one of the volume group. */
+export function lvNameOfMapped(vgName: string, name: string): string | undefined {
+  const start = `${vgName.replaceAll('-', '--')}-`;
+  const rest = name.startsWith(start) ? name.slice(start.length) : '-';
+  // That of another group: no logical volume's name begins so.
+  return rest.startsWith('-') ? undefined : rest.replaceAll('--', '-');
+}
+
+/** What the UUID of such a device begins with. */
+export function mappedUuidPrefix(vgUuid: string): string {
+  return `LVM-${vgUuid.replaceAll('-', '')}`;
+}

@@ -1,0 +1,121 @@
+import { readFile } from 'node:fs/promises';
+import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import { DeviceMapper } from '../../../kernel/block/mapper-control.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { FailedPrecondition } from '../../../volume/errors.ts';
+import { granularityBytes } from '../../../volume/size.ts';
+import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import { Wiper } from '../../wipe/wiper.ts';
+import { failureOf } from './commands/failure.ts';
+import { isLvmError, Lvm } from './commands/lvm.ts';
+import { findLvm } from './commands/place.ts';
+import type { LvmOptions } from './config.ts';
+import { type GroupState, groupStateOf } from './group-state.ts';
+import { LvmBackend } from './lvm-backend.ts';
+import { PoolVolume } from './pool-volume.ts';
+import { missingGroup } from './trouble.ts';
+import { VolumeGroup } from './volume-group.ts';
+
+export interface LvmPoolOptions extends OpenContext, LvmOptions {
+  readonly name: string;
+}
+
+/** mkfs processes at a time; more only makes each of them slower. */
+const formatsAtOnce = 8;
+const callsAtOnce = 4;
+/** Each has a disk to write for itself, most often the same one. */
+const wipesAtOnce = 2;
+
+/** Opens the storage of a pool in a volume group. */
+export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBackend> {
+  const { log, name, queue, volumeGroup } = options;
+  const held = new AsyncDisposableStack();
+  try {
+    const lvm = new Lvm(await findLvm(queue), queue);
+    const state = await readGroup(lvm, name, volumeGroup);
+    const mapper = held.use(await openMapper(queue, name));
+    const group = new VolumeGroup(name, lvm, mapper, state);
+    const poolVolume = held.use(await PoolVolume.open({ ...options, poolName: name }, group));
+    // A driver that had the lock until now may have changed it.
+    await group.refresh();
+    const backend = new LvmBackend({
+      ...{ group, held, poolVolume, queue },
+      calls: queue.beside('volumes', callsAtOnce),
+      formatQueue: queue.beside('mkfs', formatsAtOnce),
+      wiper: new Wiper({ poolName: name, log, queue, atOnce: wipesAtOnce }),
+      wipePolicy: options.wipe,
+      blockSizeBytes: await blockSizeOf(queue, state),
+    });
+    return { backend, facts: { pool_id: poolVolume.id, volume_group: volumeGroup, lvm: lvm.runner.place } };
+  } catch (error) {
+    await held.disposeAsync();
+    throw error;
+  }
+}
+
+/** @throws FailedPrecondition if it is not there, or cannot be used */
+export async function readGroup(lvm: Lvm, poolName: string, vgName: string): Promise<GroupState> {
+  try {
+    const report = await lvm.report(vgName);
+    const state = groupStateOf(report, vgName);
+    if (state === undefined) throw missingGroup(poolName, vgName);
+    refuseUnfit(poolName, state, report.vg[0]?.['vg_attr'] ?? '');
+    return state;
+  } catch (error) {
+    if (!isLvmError(error)) throw error;
+    switch (failureOf(error)) {
+      case 'no-group':
+        throw missingGroup(poolName, vgName);
+      case 'not-installed':
+        throw new FailedPrecondition(
+          `pool ${poolName}: there is no LVM on this node. Install lvm2; a container must see the node's processes (hostPID: true).`,
+        );
+      default:
+        throw error;
+    }
+  }
+}
+
+/** By vg_attr of vgs(8). */
+function refuseUnfit(poolName: string, { extentBytes, name }: GroupState, attributes: string): void {
+  const refuse = (what: string, remedy: string) => {
+    throw new FailedPrecondition(`pool ${poolName}: volume group ${name} ${what}. ${remedy}`);
+  };
+  if (attributes[0] === 'r') refuse('is read-only', `If that is not meant: vgchange --permission rw ${name}`);
+  if (attributes[2] === 'x') refuse('is exported', `If it belongs to this node: vgimport ${name}`);
+  if (attributes[5] === 'c' || attributes[5] === 's')
+    refuse('is shared by several nodes', 'Name one of this node alone.');
+  if (extentBytes % granularityBytes !== 0n) {
+    refuse(`has extents of ${extentBytes} bytes`, `They must be multiples of ${granularityBytes}.`);
+  }
+}
+
+export async function openMapper(queue: DiskQueue, poolName: string): Promise<DeviceMapper> {
+  try {
+    return await DeviceMapper.open(queue);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT', 'ENODEV', 'ENXIO')) throw error;
+    throw new FailedPrecondition(
+      `pool ${poolName}: /dev/mapper/control cannot be opened: load the module (modprobe dm_mod); in a container, mount the host's /dev.`,
+    );
+  }
+}
+
+const usualBlockBytes = 512;
+
+/** The largest of its disks' logical block sizes: a volume may come to lie on any of them. */
+async function blockSizeOf(queue: DiskQueue, { physicalVolumes }: GroupState): Promise<number> {
+  const sizes = physicalVolumes.map(({ device }) => (device === undefined ? usualBlockBytes : readSize(queue, device)));
+  return Math.max(usualBlockBytes, ...(await Promise.all(sizes)));
+}
+
+/** A partition has no queue of its own. */
+async function readSize(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<number> {
+  for (const directory of ['queue', '../queue']) {
+    const path = `/sys/dev/block/${major}:${minor}/${directory}/logical_block_size`;
+    const text = await queue.run(() => readFile(path, 'utf8')).catch(() => '');
+    if (/^[0-9]+\n?$/.test(text)) return Number(text);
+  }
+  return usualBlockBytes;
+}

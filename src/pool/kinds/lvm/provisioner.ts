@@ -1,0 +1,154 @@
+import { constants } from 'node:fs';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { DataLoss, FailedPrecondition, InternalError } from '../../../volume/errors.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { step } from '../../../volume/step.ts';
+import type { Destruction, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
+import type { Deletion, TrashEntry, TrashRef } from '../../catalog/trash-entry.ts';
+import type { Condition } from '../../pool.ts';
+import { isLvmError } from './commands/lvm.ts';
+import { LvVolumeDraft } from './drafts.ts';
+import { healthOf, type OwnLv } from './group-state.ts';
+import { openLv } from './lv-device.ts';
+import type { LvmParts } from './lvm-backend.ts';
+import { tagsInState, volumeTags } from './record-store.ts';
+
+/** What LVM said so long ago still tells what a volume is like: a list of thousands asks it once. */
+const conditionAgeMs = 10_000;
+
+/** How logical volumes are made, changed, removed and brought back: one commit of the volume group each. */
+export class LvmProvisioner implements Provisioner {
+  /** They are wiped. */
+  readonly destroysSlowly = true;
+  readonly #parts: LvmParts;
+
+  constructor(parts: LvmParts) {
+    this.#parts = parts;
+  }
+
+  draft(id: VolumeId): VolumeDraft {
+    return new LvVolumeDraft(this.#parts, id);
+  }
+
+  /** None can be gone on with: what was copied half is copied anew. */
+  async discardDrafts(): Promise<TrashRef[]> {
+    return [];
+  }
+
+  async leftDrafts(): Promise<TrashRef[]> {
+    return this.#parts.group.inState('draft').map(({ name }) => name);
+  }
+
+  async verify(object: Recorded): Promise<void> {
+    const { kind, record } = object;
+    const lv = this.#parts.group.find(record.id);
+    if (lv === undefined) throw this.#parts.missing(object);
+    if (lv.sizeBytes >= record.sizeBytes) return;
+    throw new DataLoss(
+      `${kind} ${record.id}: its logical volume ${lv.name} has only ${lv.sizeBytes} of ${record.sizeBytes} bytes.`,
+    );
+  }
+
+  async conditionOf({ id, sizeBytes }: VolumeRecord): Promise<Condition | undefined> {
+    const { group } = this.#parts;
+    try {
+      await group.refresh(conditionAgeMs);
+    } catch (error) {
+      if (isLvmError(error)) return abnormal('LVM cannot read its volume group: see vgs on the node.');
+      // The group is gone with its disks, say.
+      if (error instanceof FailedPrecondition) return abnormal('Its volume group is not there: see vgs on the node.');
+      throw error;
+    }
+    const lv = group.find(id);
+    if (lv === undefined) return abnormal('The logical volume is missing.');
+    if (lv.sizeBytes < sizeBytes) return abnormal('The logical volume is smaller than the volume: data is missing.');
+    const trouble = healthOf(lv);
+    return trouble === undefined ? undefined : abnormal(trouble);
+  }
+
+  async sizeOf(id: VolumeId): Promise<bigint | undefined> {
+    return this.#parts.group.find(id)?.sizeBytes;
+  }
+
+  async grow({ id, sizeBytes }: VolumeRecord): Promise<void> {
+    await this.#parts.group.extend(this.#require(id).name, sizeBytes);
+  }
+
+  async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
+    const lv = this.#parts.group.find(id);
+    // Removed by hand: what remains to be done is to forget it (DV05).
+    if (lv === undefined) return { ref: id, isKept: false };
+    const state = deletion === undefined ? 'removed' : 'trash';
+    await step('remove/trash', () => this.#parts.group.retag(lv.name, tagsInState(lv, state, deletion)));
+    return { ref: lv.name, isKept: deletion !== undefined };
+  }
+
+  async removeSnapshot(id: SnapshotId): Promise<TrashRef> {
+    const lv = this.#parts.group.find(id);
+    if (lv === undefined) return id;
+    await this.#parts.group.retag(lv.name, tagsInState(lv, 'removed'));
+    return lv.name;
+  }
+
+  async restore({ record, ref }: TrashEntry): Promise<void> {
+    await this.#parts.group.retag(ref, volumeTags(record));
+  }
+
+  async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
+    const lv = this.#parts.group.get(ref);
+    if (lv !== undefined) await this.#parts.group.retag(ref, tagsInState(lv, 'trash', deletion));
+  }
+
+  async unmark(ref: TrashRef): Promise<void> {
+    const lv = this.#parts.group.get(ref);
+    if (lv !== undefined) await this.#parts.group.retag(ref, tagsInState(lv, 'removed'));
+  }
+
+  async isMarked(ref: TrashRef): Promise<boolean> {
+    await this.#parts.group.refresh();
+    return this.#parts.group.get(ref)?.state === 'trash';
+  }
+
+  /** Its extents are free only when nothing can be read in them any more; done anew from the beginning after a crash. */
+  async destroy(ref: TrashRef, { signal }: Destruction): Promise<void> {
+    const { group, idle, wipePolicy, wiper } = this.#parts;
+    const lv = group.get(ref);
+    if (lv === undefined) return;
+    if (lv.state !== 'draft' && lv.state !== 'removed') {
+      throw new InternalError(`logical volume ${group.name}/${ref} is a ${lv.state}: it is not destroyed.`);
+    }
+    await wiper.wipe({
+      what: `${group.name}/${ref}`,
+      range: { offsetBytes: 0n, lengthBytes: lv.sizeBytes },
+      policy: wipePolicy,
+      signal,
+      open: (queue) => this.#openAlone(queue, ref),
+    });
+    await group.remove(ref);
+    idle.delete(ref);
+  }
+
+  async #openAlone(queue: Parameters<typeof openLv>[0], lvName: string) {
+    const { group } = this.#parts;
+    if (group.get(lvName) === undefined) return undefined;
+    try {
+      return (await openLv(queue, group, lvName, constants.O_RDWR | constants.O_EXCL)).descriptor;
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      throw new FailedPrecondition(
+        `logical volume ${group.name}/${lvName} was deleted and is in use all the same (see lsblk): it goes when the pool is opened next.`,
+      );
+    }
+  }
+
+  #require(id: VolumeId): OwnLv {
+    const lv = this.#parts.group.find(id);
+    if (lv === undefined) throw new DataLoss(`volume ${id}: its logical volume is missing.`);
+    return lv;
+  }
+}
+
+function abnormal(message: string): Condition {
+  return { abnormal: true, message };
+}

@@ -1,0 +1,209 @@
+import { DataLoss } from '../../../volume/errors.ts';
+import { type GroupId, parseGroupId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
+import { parseRecord, serializeRecord, type VolumeRecord } from '../../../volume/record.ts';
+import {
+  type GroupRecord,
+  parseGroup,
+  parseSnapshot,
+  type SnapshotRecord,
+  serializeGroup,
+  serializeSnapshot,
+} from '../../../volume/snapshot-record.ts';
+import { parseStored } from '../../../volume/stored-json.ts';
+import type { Damaged, ReadRecords, RecordStore } from '../../backend.ts';
+import type { Deletion, TrashContents, TrashEntry } from '../../catalog/trash-entry.ts';
+import { storedDeletion } from '../../records/trash-files.ts';
+import type { GroupState, OwnLv } from './group-state.ts';
+import { poolLvName } from './names.ts';
+import { documentNames, documentTags, type LvState, readDocument, stateTag, tagsOfDocument } from './tags.ts';
+import type { VolumeGroup } from './volume-group.ts';
+
+/** What LVM told, whoever asked it. */
+export interface LvSource {
+  readonly state: Pick<GroupState, 'name'>;
+  inState(state: LvState): OwnLv[];
+  get(lvName: string): OwnLv | undefined;
+}
+
+const recordName = 'record';
+const deletionName = 'deleted';
+const ageName = 'age';
+
+export function volumeTags(record: VolumeRecord): string[] {
+  return [stateTag('volume'), ...documentTags(recordName, compact(serializeRecord(record)))];
+}
+
+export function snapshotTags(record: SnapshotRecord): string[] {
+  return [stateTag('snapshot'), ...documentTags(recordName, compact(serializeSnapshot(record)))];
+}
+
+/** The same logical volume in another state, with what its record says. */
+export function tagsInState(lv: OwnLv, state: LvState, deletion?: Deletion): string[] {
+  const record = tagsOfDocument(recordName, lv.tags);
+  const deleted = deletion === undefined ? [] : documentTags(deletionName, JSON.stringify(deletion));
+  return [stateTag(state), ...record, ...deleted];
+}
+
+export function readVolumeRecords(source: LvSource): ReadRecords<VolumeId, VolumeRecord> {
+  return readAll<VolumeId, VolumeRecord>(source, 'volume', parseRecord);
+}
+
+export function readSnapshotRecords(source: LvSource): ReadRecords<SnapshotId, SnapshotRecord> {
+  return readAll<SnapshotId, SnapshotRecord>(source, 'snapshot', parseSnapshot);
+}
+
+export function readGroupRecords(source: LvSource): ReadRecords<GroupId, GroupRecord> {
+  const tags = source.get(poolLvName)?.tags ?? [];
+  const read: ReadRecords<GroupId, GroupRecord> = { records: [], damaged: [] };
+  for (const name of documentNames('group-', tags)) {
+    const id = parseGroupId(name);
+    if (id !== undefined) readInto(read, id, () => parseGroup(...documentIn(source, poolLvName, name, tags)));
+  }
+  return read;
+}
+
+export function readLvTrash(source: LvSource, id?: VolumeId | SnapshotId): TrashContents {
+  const isWanted = (lv: OwnLv) => id === undefined || lv.id === id;
+  const contents: TrashContents = { kept: [], unkept: [], unreadable: [] };
+  contents.unkept.push(
+    ...source
+      .inState('removed')
+      .filter(isWanted)
+      .map(({ name }) => name),
+  );
+  for (const lv of source.inState('trash').filter(isWanted)) {
+    try {
+      contents.kept.push(entryOf(source, lv));
+    } catch (error) {
+      contents.unreadable.push({ ref: lv.name, error });
+    }
+  }
+  return contents;
+}
+
+function entryOf(source: LvSource, { name, tags }: OwnLv): TrashEntry {
+  const record = parseRecord(...documentIn(source, name, recordName, tags));
+  const deletion = parseStored(storedDeletion, ...documentIn(source, name, deletionName, tags));
+  return { ...deletion, ref: name, record };
+}
+
+function readAll<Id extends VolumeId | SnapshotId, Kind extends { readonly id: Id }>(
+  source: LvSource,
+  state: 'volume' | 'snapshot',
+  parse: (text: string, where: string) => Kind,
+): ReadRecords<Id, Kind> {
+  const read: ReadRecords<Id, Kind> = { records: [], damaged: [] };
+  for (const { id, name, tags } of source.inState(state)) {
+    readInto(read, id as Id, () => {
+      const record = parse(...documentIn(source, name, recordName, tags));
+      if (record.id === id) return record;
+      throw new DataLoss(`The tags of logical volume ${name} are those of ${record.id}. Its data is left as it is.`);
+    });
+  }
+  return read;
+}
+
+function readInto<Id, Kind>(read: ReadRecords<Id, Kind>, id: Id, parse: () => Kind): void {
+  try {
+    read.records.push(parse());
+  } catch (error) {
+    if (!(error instanceof DataLoss)) throw error;
+    const damaged: Damaged<Id> = { id, reason: error.message };
+    read.damaged.push(damaged);
+  }
+}
+
+/** Its text, and what to call it. @throws DataLoss */
+function documentIn(source: LvSource, lvName: string, name: string, tags: readonly string[]): [string, string] {
+  const where = `in the tags of logical volume ${source.state.name}/${lvName}`;
+  const text = readDocument(name, tags);
+  if (typeof text === 'string') return [text, where];
+  const what = text === null ? 'a part of it is missing' : 'it is missing';
+  throw new DataLoss(`The ${name} ${where} cannot be read (${what}). Its data is left as it is.`);
+}
+
+/** Records are written for people to read; tags have little room. */
+function compact(json: string): string {
+  return JSON.stringify(JSON.parse(json));
+}
+
+/** Records in the tags of logical volumes: one commit of the volume group writes what belongs together. */
+export class TagStore implements RecordStore {
+  readonly #group: VolumeGroup;
+
+  constructor(group: VolumeGroup) {
+    this.#group = group;
+  }
+
+  async readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+    return readVolumeRecords(this.#group);
+  }
+
+  async readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+    return readSnapshotRecords(this.#group);
+  }
+
+  async readGroups(): Promise<ReadRecords<GroupId, GroupRecord>> {
+    return readGroupRecords(this.#group);
+  }
+
+  /** Asked after something has failed: what was known may be wrong. */
+  async readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+    await this.#group.refresh();
+    return only(id, readVolumeRecords(this.#group));
+  }
+
+  async readSnapshot(id: SnapshotId): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+    await this.#group.refresh();
+    return only(id, readSnapshotRecords(this.#group));
+  }
+
+  async readGroup(id: GroupId): Promise<ReadRecords<GroupId, GroupRecord>> {
+    await this.#group.refresh();
+    return only(id, readGroupRecords(this.#group));
+  }
+
+  async readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents> {
+    if (id !== undefined) await this.#group.refresh();
+    return readLvTrash(this.#group, id);
+  }
+
+  async writeVolume(record: VolumeRecord): Promise<void> {
+    const lv = this.#group.find(record.id);
+    if (lv === undefined) throw new DataLoss(`volume ${record.id}: its logical volume is missing.`);
+    await this.#group.retag(lv.name, volumeTags(record));
+  }
+
+  async writeGroup(record: GroupRecord): Promise<void> {
+    await this.#writeDocument(record.id, compact(serializeGroup(record)));
+  }
+
+  async removeGroup(id: GroupId): Promise<void> {
+    await this.#writeDocument(id, undefined);
+  }
+
+  /** A change of LVM that has ended is on the disk. */
+  async sync(): Promise<void> {}
+
+  async readAge(): Promise<string | undefined> {
+    return readDocument(ageName, this.#group.get(poolLvName)?.tags ?? []) ?? undefined;
+  }
+
+  async writeAge(note: string): Promise<void> {
+    await this.#writeDocument(ageName, note);
+  }
+
+  async #writeDocument(name: string, text: string | undefined): Promise<void> {
+    const tags = this.#group.get(poolLvName)?.tags ?? [];
+    const before = tagsOfDocument(name, tags);
+    const others = tags.filter((tag) => !before.includes(tag));
+    await this.#group.retag(poolLvName, [...others, ...(text === undefined ? [] : documentTags(name, text))]);
+  }
+}
+
+function only<Id, Kind extends { readonly id: Id }>(id: Id, read: ReadRecords<Id, Kind>): ReadRecords<Id, Kind> {
+  return {
+    records: read.records.filter((record) => record.id === id),
+    damaged: read.damaged.filter((each) => each.id === id),
+  };
+}

@@ -1,0 +1,71 @@
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
+import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
+import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { GroupState, OwnLv } from './group-state.ts';
+import { idOfLvName } from './names.ts';
+
+/** What is known of a volume group. */
+export interface SpaceOfGroup {
+  readonly state: Pick<GroupState, 'sizeBytes'>;
+  readonly freeBytes: bigint;
+  get(lvName: string): OwnLv | undefined;
+  find(id: VolumeId | SnapshotId): OwnLv | undefined;
+  refresh(): Promise<void>;
+}
+
+/** What logical volumes take of their group: all of their size. Data is named by an id, or by a name in LVM. */
+export class LvmSpace implements SpaceSource {
+  readonly sharesBlocks = false;
+  readonly reservedBytes = 0n;
+  readonly #group: SpaceOfGroup;
+
+  constructor(group: SpaceOfGroup) {
+    this.#group = group;
+  }
+
+  async storage(): Promise<StorageSpace> {
+    const { freeBytes, state } = this.#group;
+    return {
+      filesystemBytes: state.sizeBytes,
+      freeBytes,
+      takenBytes: state.sizeBytes - freeBytes,
+      isCountedLate: false,
+      isOutOfInodes: false,
+    };
+  }
+
+  async sync(): Promise<void> {}
+
+  /** What others do in the group, only LVM knows. */
+  settle(): Promise<void> {
+    return this.#group.refresh();
+  }
+
+  dataOfVolume(id: VolumeId): DataRef {
+    return id;
+  }
+
+  dataOfSnapshot(id: SnapshotId): DataRef {
+    return id;
+  }
+
+  dataInTrash(ref: TrashRef): DataRef {
+    return ref;
+  }
+
+  idInTrash(ref: TrashRef): VolumeId | undefined {
+    return parseVolumeId(idOfLvName(ref) ?? '');
+  }
+
+  async allocatedBytes(data: DataRef): Promise<bigint> {
+    const id = parseVolumeId(data) ?? parseSnapshotId(data);
+    const lv = id === undefined ? this.#group.get(data) : this.#group.find(id);
+    return lv?.sizeBytes ?? 0n;
+  }
+
+  async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
+    return { sharedBytes: 0n, unsharedBytes: await this.allocatedBytes(data) };
+  }
+
+  async *places(): ReturnType<SpaceSource['places']> {}
+}

@@ -1,0 +1,44 @@
+import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
+import { formatBytes } from '../../../volume/size.ts';
+import { failureOf } from './commands/failure.ts';
+import { isLvmError } from './commands/lvm.ts';
+
+interface Trouble {
+  readonly poolName: string;
+  readonly vgName: string;
+  readonly neededBytes: bigint;
+}
+
+/** What a command of LVM failed for, in words that say what to do. @returns the error itself if it is anything else */
+export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Trouble): unknown {
+  if (!isLvmError(error)) return error;
+  const pool = `pool ${poolName}`;
+  switch (failureOf(error)) {
+    case 'no-space':
+      return new ResourceExhausted(
+        `${pool} has no ${formatBytes(neededBytes)} free in volume group ${vgName}: delete volumes, or extend it.`,
+      );
+    case 'no-metadata-space':
+      return new ResourceExhausted(
+        `${pool}: the metadata of volume group ${vgName} has no room for another volume. Delete some, or use disks with a larger metadata area (docs/lvm.md).`,
+      );
+    case 'incomplete-group':
+      return new FailedPrecondition(
+        `${pool}: a disk of volume group ${vgName} is missing (see pvs), and so LVM changes nothing in it. Put it back, or see vgreduce(8).`,
+      );
+    case 'no-group':
+      return missingGroup(poolName, vgName);
+    default:
+      return error;
+  }
+}
+
+export function missingGroup(poolName: string, vgName: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: there is no volume group ${vgName} on this node (see vgs). Are its disks there?`,
+  );
+}
+
+export function goneByHand(poolName: string, vgName: string, lvName: string): FailedPrecondition {
+  return new FailedPrecondition(`pool ${poolName}: logical volume ${vgName}/${lvName} is gone: somebody removed it.`);
+}

@@ -1,0 +1,224 @@
+import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import type { DeviceMapper, MappedDevice } from '../../../kernel/block/mapper-control.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import { roundUp } from '../../../volume/size.ts';
+import * as arguments_ from './commands/arguments.ts';
+import { failureOf } from './commands/failure.ts';
+import { isLvmError, type Lvm } from './commands/lvm.ts';
+import { type GroupState, groupStateOf, type OwnLv } from './group-state.ts';
+import { idOfLvName, lvNameOfMapped, mappedName, mappedUuidPrefix } from './names.ts';
+import { changeOf, type LvState, stateOf } from './tags.ts';
+import { explainLvm, goneByHand, missingGroup } from './trouble.ts';
+
+/**
+ * The volume group of a pool: what LVM said of it last, kept in step with what is done here. Only what others do in the
+ * group has to be asked for anew. Each change is one commit of the group's metadata.
+ */
+export class VolumeGroup {
+  readonly poolName: string;
+  readonly #lvm: Lvm;
+  readonly #mapper: DeviceMapper;
+  #state: GroupState;
+  #lvs: Map<string, OwnLv>;
+  /** By id; undefined: not looked for since something has changed. */
+  #existing: Map<string, OwnLv> | undefined;
+  #freeBytes: bigint;
+  #readAtMs = performance.now();
+  #reading: Promise<void> | undefined;
+
+  constructor(poolName: string, lvm: Lvm, mapper: DeviceMapper, state: GroupState) {
+    this.poolName = poolName;
+    this.#lvm = lvm;
+    this.#mapper = mapper;
+    this.#state = state;
+    this.#lvs = new Map(state.lvs);
+    this.#freeBytes = state.freeBytes;
+    this.#lookAtOwnDisks();
+  }
+
+  get state(): GroupState {
+    return this.#state;
+  }
+
+  get name(): string {
+    return this.#state.name;
+  }
+
+  get freeBytes(): bigint {
+    return this.#freeBytes;
+  }
+
+  get(lvName: string): OwnLv | undefined {
+    return this.#lvs.get(lvName);
+  }
+
+  /** What exists under this id: neither a draft nor on its way out. */
+  find(id: VolumeId | SnapshotId): OwnLv | undefined {
+    this.#existing ??= new Map(
+      [...this.#lvs.values()]
+        .filter(({ state }) => state === 'volume' || state === 'snapshot')
+        .map((lv) => [lv.id ?? '', lv]),
+    );
+    return this.#existing.get(id);
+  }
+
+  inState(state: LvState): OwnLv[] {
+    return [...this.#lvs.values()].filter((lv) => lv.state === state);
+  }
+
+  /** Its device, if it is active. Asks the kernel, no disk. */
+  deviceOf(lvName: string): MappedDevice | undefined {
+    return findDevice(this.#mapper, this.#state, lvName);
+  }
+
+  /** The logical volume of the group whose device it is, ours or not. */
+  nameOfDevice(device: DeviceNumber): string | undefined {
+    const mapped = this.#mapper.findByNumber(device);
+    return mapped?.uuid.startsWith(mappedUuidPrefix(this.#state.uuid)) === true
+      ? lvNameOfMapped(this.name, mapped.name)
+      : undefined;
+  }
+
+  /** Takes its device away without LVM, which would read its disks: for disks that do not answer. */
+  async removeDevice(queue: DiskQueue, lvName: string): Promise<void> {
+    await this.#mapper.remove(queue, mappedName(this.name, lvName));
+  }
+
+  /** Asks LVM. Those who ask at a time share one answer. @param maximumAgeMs what was told since then will do */
+  refresh(maximumAgeMs = 0): Promise<void> {
+    if (maximumAgeMs > 0 && performance.now() - this.#readAtMs < maximumAgeMs) return Promise.resolve();
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async create(lvName: string, sizeBytes: bigint, tags: readonly string[]): Promise<OwnLv> {
+    const size = this.roundUp(sizeBytes);
+    const extents = size / this.#state.extentBytes;
+    await this.#change(arguments_.createArguments({ vgName: this.name, lvName, extents, tags }), size);
+    const state = stateOf(tags) ?? 'draft';
+    const lv = { name: lvName, id: idOfLvName(lvName), state, sizeBytes: size, attributes: '-wi-a-----', tags };
+    this.#put(lv);
+    this.#freeBytes -= size;
+    return lv;
+  }
+
+  /** Replaces all tags. */
+  async retag(lvName: string, tags: readonly string[]): Promise<void> {
+    const before = this.#require(lvName);
+    const change = changeOf(before.tags, tags);
+    if (change.add.length === 0 && change.remove.length === 0) return;
+    await this.#change(arguments_.retagArguments(this.name, lvName, change), 0n);
+    this.#put({ ...before, tags, state: stateOf(tags) ?? before.state });
+  }
+
+  async extend(lvName: string, sizeBytes: bigint): Promise<void> {
+    const before = this.#require(lvName);
+    const size = this.roundUp(sizeBytes);
+    if (size <= before.sizeBytes) return;
+    const newBytes = size - before.sizeBytes;
+    await this.#change(arguments_.extendArguments(this.name, lvName, size / this.#state.extentBytes), newBytes);
+    this.#put({ ...before, sizeBytes: size });
+    this.#freeBytes -= newBytes;
+  }
+
+  async activate(lvName: string): Promise<void> {
+    await this.#change(arguments_.activateArguments(this.name, lvName), 0n);
+  }
+
+  /** @returns false if somebody has one of them open */
+  async deactivate(lvNames: readonly string[]): Promise<boolean> {
+    try {
+      await this.#lvm.change(arguments_.deactivateArguments(this.name, lvNames));
+      return true;
+    } catch (error) {
+      if (isLvmError(error) && failureOf(error) === 'in-use') return false;
+      throw this.#explain(error, 0n);
+    }
+  }
+
+  /** Gone is fine. */
+  async remove(lvName: string): Promise<void> {
+    const before = this.#lvs.get(lvName);
+    try {
+      await this.#lvm.change(arguments_.removeArguments(this.name, lvName));
+    } catch (error) {
+      if (!isLvmError(error) || failureOf(error) !== 'no-volume') throw this.#explain(error, 0n);
+    }
+    this.#existing = undefined;
+    if (this.#lvs.delete(lvName) && before !== undefined) this.#freeBytes += before.sizeBytes;
+  }
+
+  roundUp(sizeBytes: bigint): bigint {
+    return roundUp(sizeBytes, this.#state.extentBytes);
+  }
+
+  async #read(): Promise<void> {
+    const beganMs = performance.now();
+    const state = await this.#ask();
+    this.#state = state;
+    this.#lvs = new Map(state.lvs);
+    this.#existing = undefined;
+    this.#freeBytes = state.freeBytes;
+    this.#readAtMs = beganMs;
+    this.#lookAtOwnDisks();
+  }
+
+  /** If not all of its disks are where they were, they are looked for everywhere. */
+  async #ask(): Promise<GroupState> {
+    const told = await this.#lvm.report(this.name).then(
+      (report) => groupStateOf(report, this.name),
+      (error) => {
+        if (isLvmError(error) && failureOf(error) === 'no-group') return undefined;
+        throw error;
+      },
+    );
+    if (told !== undefined && !told.physicalVolumes.some(({ isMissing }) => isMissing)) return told;
+    this.#lvm.lookOnlyAt(undefined);
+    const state = groupStateOf(await this.#lvm.report(this.name), this.name);
+    if (state === undefined) throw missingGroup(this.poolName, this.name);
+    return state;
+  }
+
+  #lookAtOwnDisks(): void {
+    const present = this.#state.physicalVolumes.filter(({ isMissing }) => !isMissing);
+    this.#lvm.lookOnlyAt(present.map(({ path }) => path));
+  }
+
+  #put(lv: OwnLv): void {
+    this.#lvs.set(lv.name, lv);
+    this.#existing = undefined;
+  }
+
+  #require(lvName: string): OwnLv {
+    const lv = this.#lvs.get(lvName);
+    if (lv === undefined) throw goneByHand(this.poolName, this.name, lvName);
+    return lv;
+  }
+
+  /** What has become of a change that failed, only LVM can tell. */
+  async #change(args: readonly string[], neededBytes: bigint): Promise<void> {
+    try {
+      await this.#lvm.change(args);
+    } catch (error) {
+      await this.refresh().catch(() => undefined);
+      throw this.#explain(error, neededBytes);
+    }
+  }
+
+  #explain(error: unknown, neededBytes: bigint): unknown {
+    return explainLvm(error, { poolName: this.poolName, vgName: this.name, neededBytes });
+  }
+}
+
+/** By its name, which another group may have had: the UUID tells. */
+export function findDevice(
+  mapper: DeviceMapper,
+  { name, uuid }: Pick<GroupState, 'name' | 'uuid'>,
+  lvName: string,
+): MappedDevice | undefined {
+  const mapped = mapper.find(mappedName(name, lvName));
+  return mapped?.uuid.startsWith(mappedUuidPrefix(uuid)) === true ? mapped : undefined;
+}

@@ -1,0 +1,34 @@
+/**
+ * Does one operation on a pool in a volume group, and dies where it is told to, as from kill -9. Without a point it prints
+ * the steps that it has passed.
+ * node killed-driver.ts GROUP DATA OPERATION NAME [before|after STEP]
+ */
+import assert from 'node:assert/strict';
+import { channel } from 'node:diagnostics_channel';
+import { armCrashPoint, type StepName, stepNames } from '../../../src/volume/step.ts';
+import { eventually } from '../../support/eventually.ts';
+import { lvm, openTestLvm } from '../../support/lvm-pool.ts';
+import { operations } from './operations.ts';
+
+const [, , volumeGroup = '', dataDirectory = '', operationName = '', name = '', when, stepName] = process.argv;
+
+function isStep(text: string | undefined): text is StepName {
+  return stepNames.some((each) => each === text);
+}
+
+/** A disk that has to write all the zeros, on a busy machine. */
+const patienceMs = 300_000;
+const passed = new Set<string>();
+channel('holdfast:step').subscribe((step) => passed.add(String(step)));
+if ((when === 'before' || when === 'after') && isStep(stepName)) armCrashPoint({ when, step: stepName });
+const pool = await openTestLvm({ join: () => dataDirectory }, volumeGroup, { dataDirectory });
+/** None: the pool is opened, and that is all. */
+const operation = operations[operationName];
+await operation?.run(pool, name);
+// What is wiped behind the answer is not waited for by a pool that is closed.
+await eventually(
+  () => assert.doesNotMatch(lvm('lvs', '--noheadings', '-o', 'lv_tags', volumeGroup), /holdfast.removed/),
+  patienceMs,
+);
+await pool.close();
+console.log(JSON.stringify([...passed]));

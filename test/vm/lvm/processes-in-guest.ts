@@ -1,0 +1,87 @@
+/**
+ * Runs in the virtual machine: how many commands of LVM each operation takes, as docs/lvm.md says.
+ * node processes-in-guest.ts DISK…
+ */
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { attachDevice } from '../../../src/pool/attached-device.ts';
+import type { Pool, VolumeSpec } from '../../../src/pool/pool.ts';
+import { snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
+import { volumeSpec } from '../../support/image-pool.ts';
+import { groupFor, lvm, openTestLvm } from '../../support/lvm-pool.ts';
+import { Scratch } from '../../support/scratch.ts';
+
+const [, , ...disks] = process.argv;
+const documentPath = fileURLToPath(new URL('../../../docs/lvm.md', import.meta.url));
+
+/** The numbers of the document's table, by operation. */
+function told(): Map<string, readonly [number, number]> {
+  const rows = readFileSync(documentPath, 'utf8').matchAll(/^\| ([^|]+) \| ([0-9]+) \| ?([0-9]*) ?\|$/gm);
+  return new Map(
+    Array.from(rows, ([, name = '', before, behind]) => [name, [Number(before), Number(behind)]] as const),
+  );
+}
+
+/** Puts a program of the same name before LVM that counts. @returns how often it was started since it was asked last */
+function countCommands(scratch: Scratch): () => number {
+  const [directory, log] = [scratch.join('bin'), scratch.join('log')];
+  mkdirSync(directory);
+  writeFileSync(`${directory}/lvm`, `#!/bin/sh\necho "$1" >>${log}\nexec /usr/sbin/lvm "$@"\n`);
+  chmodSync(`${directory}/lvm`, 0o755);
+  process.env['PATH'] = `${directory}:${process.env['PATH'] ?? ''}`;
+  return () => {
+    const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n').length : 0;
+    writeFileSync(log, '');
+    return lines;
+  };
+}
+
+const idOf = (name: string) => volumeIdFor('node', 'test', name);
+const sizeBytes = 8n << 20n;
+const spec = (name: string, changes: Partial<VolumeSpec> = {}) =>
+  volumeSpec(name, { content: { type: 'block' }, sizeBytes, ...changes });
+
+async function attach(pool: Pool, name: string) {
+  const attachment = await attachDevice(pool, idOf(name), { persistent: true });
+  await attachment.release();
+  return attachment;
+}
+
+test('operations take as many commands of LVM as the document says', async () => {
+  using scratch = new Scratch('processes');
+  const volumeGroup = groupFor(scratch, disks);
+  const pool = await openTestLvm(scratch, volumeGroup);
+  const table = told();
+  const commands = countCommands(scratch);
+  const takes = async (operation: string, work: () => Promise<unknown>) => {
+    writeFileSync(scratch.join('log'), '');
+    await work();
+    const expected = table.get(operation);
+    assert.ok(expected, operation);
+    const text = readFileSync(scratch.join('log'), 'utf8');
+    const count = text === '' ? 0 : commands();
+    assert.ok(count >= expected[0] && count <= expected[0] + expected[1], `${operation}: ${count}\n${text}`);
+  };
+  const snapshotId = snapshotIdFor('node', 'snapshot');
+  await takes('create', () => pool.create(spec('a')));
+  await takes('snapshot, of a volume whose logical volume is active', () =>
+    pool.takeSnapshots([{ id: snapshotId, name: 'snapshot', sourceId: idOf('a'), parameters: {} }]),
+  );
+  const source = { type: 'snapshot', id: snapshotId } as const;
+  await takes('volume from a snapshot or volume of the same size', () => pool.create(spec('b'), source));
+  await takes('the same, larger', () => pool.create(spec('c', { sizeBytes: 2n * sizeBytes }), source));
+  await takes('grow', () => pool.grow(idOf('a'), 2n * sizeBytes));
+  const attached = await attach(pool, 'a');
+  await takes('unstage', () => pool.detach(attached));
+  await takes('stage, of a volume whose logical volume is inactive', () => attach(pool, 'a'));
+  await takes('stage, else', () => attach(pool, 'a'));
+  await takes('GetCapacity', () => pool.capacity());
+  await takes('delete', () => pool.remove(idOf('b')));
+  await pool.create(spec('kept', { undeleteSeconds: 3600 }));
+  await takes('delete with undelete', () => pool.remove(idOf('kept')));
+  await takes('restore from the trash', () => pool.restore(idOf('kept')));
+  await pool.close();
+  lvm('vgremove', '--force', '--force', '--yes', volumeGroup);
+});
