@@ -7,6 +7,8 @@ export const programs: Readonly<Record<string, readonly string[]>> = {
   // For git's confined shell, for xfs_admin (a shell script), for clones of directories, and for `holdfast` itself, which
   // starts with env.
   coreutils: ['cat', 'chown', 'cp', 'env', 'expr', 'install', 'ls'],
+  // For encrypted volumes.
+  'cryptsetup-bin': ['cryptsetup'],
   dash: ['sh'],
   e2fsprogs: ['dumpe2fs', 'e2fsck', 'mkfs.ext4', 'resize2fs', 'tune2fs'],
   git: ['git', '/usr/lib/git-core/git-remote-https'],

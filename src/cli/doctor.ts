@@ -2,6 +2,7 @@ import { styleText } from 'node:util';
 import type { Config } from '../config/config.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Finding } from '../pool/sight.ts';
+import { checkEncryption } from './checks/encryption.ts';
 import { checkHost } from './checks/host.ts';
 import { checkKernel } from './checks/kernel.ts';
 import { checkKinds, checkPools } from './checks/pools.ts';
@@ -16,6 +17,7 @@ export async function doctorCommand(config: Config, output: Output, options: { j
     ...(await checkHost(queue, config)),
     ...(await checkKernel(queue)),
     ...(await checkKinds(queue, config)),
+    ...(await checkEncryption(queue, config, config.searchPath)),
     ...(await checkPools(config)),
   ];
   const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;

@@ -7,6 +7,9 @@ export interface Tool {
   readonly debianPackage: string;
 }
 
+/** What only encrypted volumes need. */
+export const encryptionTool: Tool = { program: 'cryptsetup', debianPackage: 'cryptsetup-bin' };
+
 export const tools: readonly Tool[] = [
   { program: 'mkfs.ext4', debianPackage: 'e2fsprogs' },
   { program: 'e2fsck', debianPackage: 'e2fsprogs' },

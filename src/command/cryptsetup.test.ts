@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { addKeyArguments, formatArguments, openArguments } from './cryptsetup.ts';
+
+const random = { bytes: Buffer.alloc(32, 7), isRandom: true };
+const passphrase = { bytes: Buffer.from('correct horse'), isRandom: false };
+const format = { devicePath: '/dev/loop7', uuid: 'u-u-i-d', label: 'key-1', sectorBytes: 4096, headerBytes: 16 << 20 };
+const valueOf = (args: readonly string[], name: string) => args[args.indexOf(name) + 1];
+
+describe('what cryptsetup is told', () => {
+  test('the data begins where the record says, in sectors of 512 bytes', () => {
+    const args = formatArguments(format, random);
+    assert.equal(valueOf(args, '--offset'), '32768');
+    assert.equal(valueOf(args, '--sector-size'), '4096');
+    assert.equal(valueOf(args, '--label'), 'key-1');
+    assert.equal(args.at(-1), '/dev/loop7');
+  });
+
+  test('a random key is not stretched; a passphrase is, with 64 MiB', () => {
+    assert.equal(valueOf(formatArguments(format, random), '--pbkdf'), 'pbkdf2');
+    const args = formatArguments(format, passphrase);
+    assert.equal(valueOf(args, '--pbkdf'), 'argon2id');
+    assert.equal(valueOf(args, '--pbkdf-memory'), '65536');
+  });
+
+  test('X01: a key is only ever its standard input', () => {
+    const open = openArguments({ devicePath: '/dev/loop7', name: 'holdfast-x' });
+    const add = addKeyArguments('/dev/loop7', passphrase.bytes.length, random);
+    for (const args of [formatArguments(format, passphrase), open, add]) {
+      assert.equal(valueOf(args, '--key-file'), '-');
+      assert.ok(!args.some((each) => each.includes('horse')));
+    }
+    assert.equal(valueOf(add, '--keyfile-size'), '13');
+  });
+
+  test('an open device grows without a key, and tells its disk what is free', () => {
+    const args = openArguments({ devicePath: '/dev/loop7', name: 'holdfast-x' });
+    for (const each of ['--disable-keyring', '--allow-discards']) assert.ok(args.includes(each));
+    assert.deepEqual(args.slice(-2), ['/dev/loop7', 'holdfast-x']);
+  });
+});
