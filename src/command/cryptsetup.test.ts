@@ -4,12 +4,12 @@ import { addKeyArguments, formatArguments, openArguments } from './cryptsetup.ts
 
 const random = { bytes: Buffer.alloc(32, 7), isRandom: true };
 const passphrase = { bytes: Buffer.from('correct horse'), isRandom: false };
-const format = { devicePath: '/dev/loop7', uuid: 'u-u-i-d', label: 'key-1', sectorBytes: 4096, headerBytes: 16 << 20 };
+const layout = { devicePath: '/dev/loop7', uuid: 'u-u-i-d', label: 'key-1', sectorBytes: 4096, headerBytes: 16 << 20 };
 const valueOf = (args: readonly string[], name: string) => args[args.indexOf(name) + 1];
 
 describe('what cryptsetup is told', () => {
   test('the data begins where the record says, in sectors of 512 bytes', () => {
-    const args = formatArguments(format, random);
+    const args = formatArguments(layout, random);
     assert.equal(valueOf(args, '--offset'), '32768');
     assert.equal(valueOf(args, '--sector-size'), '4096');
     assert.equal(valueOf(args, '--label'), 'key-1');
@@ -17,8 +17,8 @@ describe('what cryptsetup is told', () => {
   });
 
   test('a random key is not stretched; a passphrase is, with 64 MiB', () => {
-    assert.equal(valueOf(formatArguments(format, random), '--pbkdf'), 'pbkdf2');
-    const args = formatArguments(format, passphrase);
+    assert.equal(valueOf(formatArguments(layout, random), '--pbkdf'), 'pbkdf2');
+    const args = formatArguments(layout, passphrase);
     assert.equal(valueOf(args, '--pbkdf'), 'argon2id');
     assert.equal(valueOf(args, '--pbkdf-memory'), '65536');
   });
@@ -26,7 +26,7 @@ describe('what cryptsetup is told', () => {
   test('X01: a key is only ever its standard input', () => {
     const open = openArguments({ devicePath: '/dev/loop7', name: 'holdfast-x' });
     const add = addKeyArguments('/dev/loop7', passphrase.bytes.length, random);
-    for (const args of [formatArguments(format, passphrase), open, add]) {
+    for (const args of [formatArguments(layout, passphrase), open, add]) {
       assert.equal(valueOf(args, '--key-file'), '-');
       assert.ok(!args.some((each) => each.includes('horse')));
     }
