@@ -5,32 +5,32 @@ import { addKeyArguments, formatArguments, openArguments } from './cryptsetup.ts
 const random = { bytes: Buffer.alloc(32, 7), isRandom: true };
 const passphrase = { bytes: Buffer.from('correct horse'), isRandom: false };
 const layout = { devicePath: '/dev/loop7', uuid: 'u-u-i-d', label: 'key-1', sectorBytes: 4096, headerBytes: 16 << 20 };
-const valueOf = (args: readonly string[], name: string) => args[args.indexOf(name) + 1];
+const following = (args: readonly string[], name: string) => args[args.indexOf(name) + 1];
 
 describe('what cryptsetup is told', () => {
   test('the data begins where the record says, in sectors of 512 bytes', () => {
     const args = formatArguments(layout, random);
-    assert.equal(valueOf(args, '--offset'), '32768');
-    assert.equal(valueOf(args, '--sector-size'), '4096');
-    assert.equal(valueOf(args, '--label'), 'key-1');
+    assert.equal(following(args, '--offset'), '32768');
+    assert.equal(following(args, '--sector-size'), '4096');
+    assert.equal(following(args, '--label'), 'key-1');
     assert.equal(args.at(-1), '/dev/loop7');
   });
 
   test('a random key is not stretched; a passphrase is, with 64 MiB', () => {
-    assert.equal(valueOf(formatArguments(layout, random), '--pbkdf'), 'pbkdf2');
+    assert.equal(following(formatArguments(layout, random), '--pbkdf'), 'pbkdf2');
     const args = formatArguments(layout, passphrase);
-    assert.equal(valueOf(args, '--pbkdf'), 'argon2id');
-    assert.equal(valueOf(args, '--pbkdf-memory'), '65536');
+    assert.equal(following(args, '--pbkdf'), 'argon2id');
+    assert.equal(following(args, '--pbkdf-memory'), '65536');
   });
 
   test('X01: a key is only ever its standard input', () => {
     const open = openArguments({ devicePath: '/dev/loop7', name: 'holdfast-x' });
     const add = addKeyArguments('/dev/loop7', passphrase.bytes.length, random);
     for (const args of [formatArguments(layout, passphrase), open, add]) {
-      assert.equal(valueOf(args, '--key-file'), '-');
+      assert.equal(following(args, '--key-file'), '-');
       assert.ok(!args.some((each) => each.includes('horse')));
     }
-    assert.equal(valueOf(add, '--keyfile-size'), '13');
+    assert.equal(following(add, '--keyfile-size'), '13');
   });
 
   test('an open device grows without a key, and tells its disk what is free', () => {

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
@@ -7,17 +7,23 @@ import { over } from '../../../src/pool/layers/over.ts';
 import { type ImageTestOptions, openTestPool } from '../../support/image-pool.ts';
 import type { Scratch } from '../../support/scratch.ts';
 
-export const poolKey = randomBytes(32);
+/** The same in each process. */
+const poolKey = createHash('sha256').update('the key of a test').digest('base64');
 
 /** An image pool below a mount point with a layer of encryption, and a key file of its own. */
 export function openWithLayer(mountPoint: string, scratch: Scratch, options: ImageTestOptions = {}): Promise<Catalog> {
-  mkdirSync(join(mountPoint, basename(scratch.path)), { recursive: true });
+  return openIn(join(mountPoint, basename(scratch.path)), scratch, options);
+}
+
+/** The same in a directory that other processes know as well. */
+export function openIn(directory: string, scratch: Scratch, options: ImageTestOptions = {}): Promise<Catalog> {
+  mkdirSync(directory, { recursive: true });
   const keyFile = scratch.join('pool.key');
-  writeFileSync(keyFile, `${poolKey.toString('base64')}\n`, { mode: 0o600 });
-  const dataDirectory = scratch.join('data');
+  writeFileSync(keyFile, `${poolKey}\n`, { mode: 0o600 });
   return openTestPool(scratch, {
-    location: { type: 'directory', path: join(mountPoint, basename(scratch.path), 'pool') },
-    layers: [(inner) => luksLayer(inner, { poolName: 'test', dataDirectory, keyFile })],
+    location: { type: 'directory', path: join(directory, 'pool') },
+    layers: [(inner) => luksLayer(inner, { poolName: 'test', dataDirectory: directory, keyFile })],
+    lockTimeoutMs: 60_000,
     ...options,
   });
 }
