@@ -39,7 +39,7 @@ export async function serveHttp(
     answer: (request, response) => void answer(routes, request, response, onError),
     refuse: ({ reason }) => text(`${reason}\n`),
   });
-  limitConnections(server, mostConnections);
+  limitConnections(server, mostConnections, (url) => /^\/(healthz|readyz)\b/.test(url));
   server.setTimeout(silenceTimeoutMs);
   await listen(server, address);
   const bound = server.address();

@@ -18,7 +18,7 @@ async function crowded() {
     if (request.url === '/large') response.end(large);
     else waiting.push(response);
   });
-  limitConnections(server, 2);
+  limitConnections(server, 2, (url) => url === '/healthz');
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -82,6 +82,16 @@ describe('of more connections than there may be', () => {
     await assertSentAway(idle);
     crowd.answerAll();
     for (const each of [waits, last]) await assertAnswered(each);
+  });
+
+  test('who asks how the driver is stays, whoever asks for what else: a scraper gets no driver killed', async () => {
+    await using crowd = await crowded();
+    const probe = await crowd.join('/healthz');
+    const scraper = await crowd.join('/slow');
+    const last = await crowd.join('/slow');
+    await assertSentAway(scraper);
+    crowd.answerAll();
+    for (const each of [probe, last]) await assertAnswered(each);
   });
 
   test('who does not take his answer gives way before who waits for his', async () => {
