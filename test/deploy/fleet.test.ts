@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
+import { buildPrograms } from '../cluster/harness/programs.ts';
 import { audience } from '../fleet/support/api-double.ts';
 import { ControllerProcess } from '../fleet/support/controller-process.ts';
 import { volumeOn } from '../fleet/support/fleet.ts';
+import { spawnWithUs } from '../support/child.ts';
 import { CallError } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
+import { objectsOf } from './objects.ts';
 
 const namespace = 'holdfast-system';
 const fleet = fileURLToPath(new URL('../../deploy/fleet', import.meta.url));
@@ -75,6 +78,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   await eventually(async () => {
     assert.equal((await other.controller.ControllerGetVolume({ volume_id })).volume?.volume_id, volume_id);
   });
+  await provision(server, scratch, { url, authority, account, socketPath: first.socketPath });
   // node-c has the driver, and has not come; then its Node is no more.
   const never = { volume_id: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa' };
   await assert.rejects(one.controller.DeleteVolume(never), isUnavailable(/node-c is away since/));
@@ -117,6 +121,74 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     });
   }
 });
+
+interface ProvisionerPlan {
+  readonly url: string;
+  readonly authority: string;
+  readonly account: string;
+  readonly socketPath: string;
+}
+
+/** The stock provisioner, as deploy/fleet runs it: a claim gets its volume on the node that the scheduler chose. */
+async function provision(server: StandaloneApiServer, scratch: Scratch, plan: ProvisionerPlan): Promise<void> {
+  const { kubectl } = server;
+  const kubeconfigPath = scratch.join('kubeconfig');
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'cluster',
+    contexts: [{ name: 'cluster', context: { cluster: 'cluster', user: 'holdfast', namespace } }],
+    clusters: [{ name: 'cluster', cluster: { server: plan.url, 'certificate-authority': plan.authority } }],
+    users: [{ name: 'holdfast', user: { tokenFile: join(plan.account, 'token') } }],
+  };
+  writeFileSync(kubeconfigPath, JSON.stringify(config));
+  const programs = await buildPrograms(['csi-provisioner']);
+  const log = openSync(scratch.join('provisioner.log'), 'a');
+  // Whose the capacities are is what only a pod can ask.
+  const args = provisionerArguments().map((argument) =>
+    argument.replace('/csi/csi.sock', plan.socketPath).replace('ownerref-level=2', 'ownerref-level=-1'),
+  );
+  // In a pod it is that of the account.
+  args.push(`--leader-election-namespace=${namespace}`);
+  const child = spawnWithUs([join(programs, 'csi-provisioner'), `--kubeconfig=${kubeconfigPath}`, ...args], {
+    stdio: ['ignore', log, log],
+    env: { NAMESPACE: namespace, POD_NAME: 'holdfast-controller-1' },
+  });
+  closeSync(log);
+  try {
+    await kubectl.run(['create', 'namespace', 'default']).catch(() => undefined);
+    // As the controller manager and the scheduler leave it.
+    const annotations = {
+      'volume.kubernetes.io/selected-node': 'node-a',
+      'volume.kubernetes.io/storage-provisioner': 'holdfast.csi.dev',
+    };
+    const spec = {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'holdfast',
+      resources: { requests: { storage: '64Mi' } },
+    };
+    const metadata = { name: 'data', namespace: 'default', annotations };
+    await kubectl.apply([{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec }]);
+    await eventually(async () => {
+      const volumes = await kubectl.run(['get', 'pv', '-o', 'json']);
+      assert.match(volumes, /"node-a"/, readFileSync(scratch.join('provisioner.log'), 'utf8').slice(-3000));
+      const capacities = await kubectl.run(['-n', namespace, 'get', 'csistoragecapacities', '-o', 'json']);
+      for (const node of ['node-a', 'node-b']) assert.ok(capacities.includes(node), `no capacity of ${node}`);
+    }, 120_000);
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+function provisionerArguments(): string[] {
+  const container = z.looseObject({ name: z.string(), args: z.array(z.string()).optional() });
+  const deployment = z.object({
+    spec: z.object({ template: z.object({ spec: z.object({ containers: z.array(container) }) }) }),
+  });
+  const object = objectsOf(readFileSync(join(fleet, 'controller.yaml'), 'utf8')).get('Deployment holdfast-controller');
+  const { containers } = deployment.parse(object).spec.template.spec;
+  return containers.find(({ name }) => name === 'csi-provisioner')?.args ?? [];
+}
 
 /** What a kubelet with the driver makes of itself, and the driver's pod there. */
 async function addNode({ kubectl }: StandaloneApiServer, name: string): Promise<void> {
