@@ -26,15 +26,18 @@ const nameBytes = 128;
 const uuidBytes = 129;
 
 /** The kernel's device-mapper, which answers from memory: no disk is asked. */
-export class DeviceMapper implements AsyncDisposable {
+export class DeviceMapper {
+  static #opened: DeviceMapper | undefined;
   readonly #control: Descriptor;
 
   private constructor(control: Descriptor) {
     this.#control = control;
   }
 
+  /** One for all, and never closed: what is mounted of a pool that was given up must still be found. */
   static async open(queue: DiskQueue): Promise<DeviceMapper> {
-    return new DeviceMapper(await openReadOnly(queue, controlPath));
+    DeviceMapper.#opened ??= new DeviceMapper(await openReadOnly(queue, controlPath));
+    return DeviceMapper.#opened;
   }
 
   /** @returns undefined if there is no such device */
@@ -70,10 +73,6 @@ export class DeviceMapper implements AsyncDisposable {
     await ioctl(queue, this.#control, DM_DEV_REMOVE, requestFor(name)).catch((error) => {
       if (!isErrno(error, 'ENXIO', 'EBUSY')) throw error;
     });
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#control[Symbol.asyncDispose]();
   }
 }
 

@@ -38,7 +38,7 @@ function isOld(version: readonly number[]): boolean {
 
 async function checkMapper(queue: DiskQueue): Promise<Finding> {
   try {
-    await using _mapper = await DeviceMapper.open(queue);
+    await DeviceMapper.open(queue);
     return ok('device-mapper', '/dev/mapper/control');
   } catch (error) {
     const remedy =

@@ -36,7 +36,7 @@ export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookR
     const lvm = new Lvm(await findLvm(queue), queue);
     const state = await readGroup(lvm, pool.name, volumeGroup);
     const id = await readIdentity({ ...request, poolName: pool.name }, state);
-    await using mapper = await openMapper(queue, pool.name);
+    const mapper = await openMapper(queue, pool.name);
     const contents = await readContents(pool, request, state, mapper);
     const holders = await holdersOf(queue, state, mapper);
     const absent = `${volumeGroup} holds no pool yet: the driver makes it at its first start (holdfast serve).`;

@@ -34,7 +34,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
   try {
     const lvm = new Lvm(await findLvm(queue), queue);
     const state = await readGroup(lvm, name, volumeGroup);
-    const mapper = held.use(await openMapper(queue, name));
+    const mapper = await openMapper(queue, name);
     const group = new VolumeGroup(name, lvm, mapper, state);
     const poolVolume = held.use(await PoolVolume.open({ ...options, poolName: name }, group));
     // A driver that had the lock until now may have changed it.
