@@ -1,0 +1,243 @@
+/**
+ * Runs in the virtual machine: what encrypted volumes promise beyond the contract of their pools.
+ * node layer-in-guest.ts DIRECTORY
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { attachDevice, attachedDevices } from '../../../src/pool/attached-device.ts';
+import type { Pool } from '../../../src/pool/pool.ts';
+import { DataLoss, FailedPrecondition, InvalidArgument } from '../../../src/volume/errors.ts';
+import { snapshotIdFor } from '../../../src/volume/id.ts';
+import { mapperName } from '../../../src/volume/mapper-name.ts';
+import { Secrets } from '../../../src/volume/secrets.ts';
+import { eventually } from '../../support/eventually.ts';
+import { openTestPool, volumeSpec } from '../../support/image-pool.ts';
+import { Scratch } from '../../support/scratch.ts';
+import { CountedCryptsetup } from './counted-cryptsetup.ts';
+import { openWithLayer } from './encrypted-pool.ts';
+
+const [, , mountPoint = ''] = process.argv;
+const mebibyte = 1n << 20n;
+const block = { type: 'block' } as const;
+const newKey = () => randomBytes(32).toString('base64');
+const encrypted = { encryption: 'luks2', content: block } as const;
+
+async function withPool(work: (pool: Pool, scratch: Scratch) => Promise<void>): Promise<void> {
+  using scratch = new Scratch('luks');
+  const pool = await openWithLayer(mountPoint, scratch);
+  await work(pool, scratch);
+  await pool.close();
+}
+
+const dataOf = (scratch: Scratch, id: string) =>
+  join(mountPoint, basename(scratch.path), 'pool', 'volumes', id, 'data');
+
+function overwrite(path: string, bytes: Buffer, offset = 0): void {
+  const file = openSync(path, 'r+');
+  writeSync(file, bytes, 0, bytes.length, offset);
+  fsyncSync(file);
+  closeSync(file);
+}
+
+function read(path: string, length: number, offset = 0): Buffer {
+  const bytes = Buffer.alloc(length);
+  const file = openSync(path, 'r');
+  readSync(file, bytes, 0, length, offset);
+  closeSync(file);
+  return bytes;
+}
+
+async function use(pool: Pool, id: Parameters<Pool['attach']>[0], secrets: Secrets, work: (path: string) => void) {
+  const attachment = await attachDevice(pool, id, { persistent: false, secrets });
+  try {
+    work(attachment.devicePath);
+  } finally {
+    await attachment.release();
+  }
+  await eventually(async () => assert.deepEqual(await pool.attached(id), []));
+}
+
+describe('encrypted volumes', () => {
+  test('a wrong key, no key and a damaged header are told, and nothing is changed', async () => {
+    await withPool(async (pool, scratch) => {
+      const key = newKey();
+      const secrets = new Secrets({ key });
+      const { encryption, id } = await pool.create({ ...volumeSpec('errors', encrypted), secrets });
+      const data = dataOf(scratch, id);
+      const before = read(data, 1 << 20);
+      const attach = (given: Secrets) => attachDevice(pool, id, { persistent: false, secrets: given });
+      const wrong = attach(new Secrets({ key: newKey() }));
+      await assert.rejects(wrong, (error) => {
+        assert.ok(error instanceof FailedPrecondition);
+        assert.ok(error.message.includes(encryption?.keyId ?? '?'), error.message);
+        return true;
+      });
+      await assert.rejects(attach(new Secrets({ key: 'short' })), InvalidArgument);
+      await assert.rejects(attach(new Secrets({ passphrase: 'with a line break\n' })), InvalidArgument);
+      // Without a secret the pool's own key is tried, which is another one.
+      await assert.rejects(attach(new Secrets({})), FailedPrecondition);
+      assert.deepEqual(await pool.attached(id), []);
+      assert.ok(read(data, 1 << 20).equals(before), 'something was written');
+
+      overwrite(data, Buffer.alloc(1 << 20));
+      await assert.rejects(attach(secrets), DataLoss);
+      assert.ok(read(data, 1 << 20).equals(Buffer.alloc(1 << 20)), 'something was written');
+      overwrite(data, before);
+      // One of its two copies is enough.
+      overwrite(data, Buffer.alloc(4096));
+      await use(pool, id, secrets, () => undefined);
+    });
+  });
+
+  test('a mapper of its name over another device is left alone, and told', async () => {
+    await withPool(async (pool) => {
+      const { id } = await pool.create(volumeSpec('foreign', encrypted));
+      const name = mapperName(id);
+      execFileSync('dmsetup', ['create', name, '--table', '0 2048 linear /dev/vda 0']);
+      await assert.rejects(attachDevice(pool, id, { persistent: true }), /is over device 25[0-9]:0, not over/);
+      execFileSync('dmsetup', ['remove', name]);
+      // What is left of a device that is gone has no table that leads anywhere.
+      execFileSync('dmsetup', ['create', name, '--table', '0 2048 error']);
+      await assert.rejects(attachDevice(pool, id, { persistent: true }), /left over a device that is gone/);
+      execFileSync('dmsetup', ['remove', name]);
+      await use(pool, id, new Secrets({}), () => undefined);
+    });
+  });
+
+  test('a change of the key takes the old one away; snapshots of before say which key they need', async () => {
+    await withPool(async (pool) => {
+      const [first, second] = [newKey(), newKey()];
+      const { encryption, id } = await pool.create({
+        ...volumeSpec('rekeyed', encrypted),
+        secrets: new Secrets({ key: first }),
+      });
+      const snapshot = { id: snapshotIdFor('node', 'before'), name: 'before', sourceId: id, parameters: {} };
+      const [cut] = await pool.takeSnapshots([snapshot]);
+      const both = new Secrets({ key: second, previousKey: first });
+      for (let time = 0; time < 2; time++) await use(pool, id, both, () => undefined);
+      const renamed = (await pool.find(id))?.encryption;
+      assert.notEqual(renamed?.keyId, encryption?.keyId);
+      assert.equal(cut?.encryption?.keyId, encryption?.keyId);
+      await use(pool, id, new Secrets({ key: second }), () => undefined);
+      await assert.rejects(
+        use(pool, id, new Secrets({ key: first }), () => undefined),
+        FailedPrecondition,
+      );
+
+      const clone = await pool.create(volumeSpec('old key', { content: block }), { type: 'snapshot', id: snapshot.id });
+      assert.deepEqual(clone.encryption, encryption);
+      await use(pool, clone.id, new Secrets({ key: first }), () => undefined);
+      await assert.rejects(
+        use(pool, clone.id, new Secrets({ key: second }), () => undefined),
+        FailedPrecondition,
+      );
+    });
+  });
+
+  test('a passphrase is stretched, and opens what it was given for', async () => {
+    await withPool(async (pool, scratch) => {
+      const secrets = new Secrets({ passphrase: 'correct horse battery staple' });
+      const { id } = await pool.create({ ...volumeSpec('phrase', encrypted), secrets });
+      assert.match(read(dataOf(scratch, id), 1 << 15).toString('latin1'), /"type":"argon2id","time":4,"memory":65536/);
+      await use(pool, id, secrets, () => undefined);
+    });
+  });
+
+  test('no key, and nothing of the data, is on the disk in the clear; gone is gone at once, also for its clones', async () => {
+    await withPool(async (pool, scratch) => {
+      const key = newKey();
+      const secrets = new Secrets({ key });
+      const marker = Buffer.concat(Array.from({ length: 256 }, () => Buffer.from('what nobody may see ')));
+      const { id } = await pool.create({ ...volumeSpec('secret', encrypted), secrets });
+      await use(pool, id, secrets, (path) => overwrite(path, marker, 1 << 20));
+      const clone = await pool.create(
+        { ...volumeSpec('its clone', { content: block }), secrets },
+        { type: 'volume', id },
+      );
+      execFileSync('sync');
+      const hex = Buffer.from(key, 'base64').toString('hex');
+      const volumes = join(mountPoint, basename(scratch.path), 'pool', 'volumes');
+      for (const name of readdirSync(volumes, { recursive: true, encoding: 'utf8' })) {
+        if (!/\/(data|volume\.json)$/.test(name)) continue;
+        const bytes = readFileSync(join(volumes, name));
+        for (const text of [key, hex, 'what nobody may see'])
+          assert.ok(!bytes.includes(text), `${name} has a secret in it`);
+      }
+
+      const header = openSync(dataOf(scratch, id), 'r');
+      await pool.remove(id);
+      // Who has it open still sees it: without its keys.
+      const rest = Buffer.alloc(1 << 20);
+      readSync(header, rest, 0, rest.length, 0);
+      closeSync(header);
+      assert.ok(rest.equals(Buffer.alloc(rest.length)), 'the header is still there');
+      await use(pool, clone.id, secrets, (path) => {
+        assert.ok(read(path, marker.length, 1 << 20).equals(marker), 'the clone lost its data');
+      });
+    });
+  });
+
+  test('starts cryptsetup so often, and never with a key', async () => {
+    using scratch = new Scratch('luks');
+    const counted = new CountedCryptsetup(scratch);
+    const pool = await openWithLayer(mountPoint, scratch);
+    const arguments_: string[] = [];
+    const counts: Record<string, number> = {};
+    const count = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
+      const result = await work();
+      const started = counted.taken();
+      arguments_.push(...started);
+      counts[what] = started.length;
+      return result;
+    };
+    const [first, second] = [newKey(), newKey()];
+    const secrets = new Secrets({ key: first });
+    const both = new Secrets({ key: second, previousKey: first });
+    const make = () => pool.create({ ...volumeSpec('counted'), encryption: 'luks2', secrets });
+    const { id } = await count('create', make);
+    await count('create without encryption', () => pool.create(volumeSpec('plain')));
+    await count('create block', () => pool.create({ ...volumeSpec('raw', encrypted), secrets }));
+    const attach = () => attachDevice(pool, id, { persistent: true, secrets });
+    const attachment = await count('stage', attach);
+    await attachment.release();
+    await count('grow', () => pool.grow(id, 128n * mebibyte));
+    assert.equal((await attachedDevices(pool, id)).length, 1);
+    await count('unstage', () => pool.detach(attachment));
+    await eventually(async () => assert.deepEqual(await pool.attached(id), []));
+    const clone = { ...volumeSpec('copy', { sizeBytes: 128n * mebibyte }), secrets };
+    await count('clone', () => pool.create(clone, { type: 'volume', id }));
+    const snapshot = { id: snapshotIdFor('node', 'counted'), name: 'counted', sourceId: id, parameters: {} };
+    await count('snapshot', () => pool.takeSnapshots([snapshot]));
+    await count('stage with a new key', () => use(pool, id, both, () => undefined));
+    await count('delete', () => pool.remove(id));
+    await pool.close();
+    assert.deepEqual(counts, {
+      create: 2,
+      'create without encryption': 0,
+      'create block': 1,
+      stage: 1,
+      grow: 1,
+      unstage: 0,
+      clone: 2,
+      snapshot: 0,
+      'stage with a new key': 7,
+      delete: 0,
+    });
+    for (const key of [first, second]) {
+      const forms = [key, Buffer.from(key, 'base64').toString('hex'), Buffer.from(key, 'base64').toString('latin1')];
+      assert.ok(!arguments_.some((each) => forms.some((form) => each.includes(form))));
+    }
+    assert.deepEqual(readdirSync('/dev/mapper'), ['control']);
+  });
+
+  test('a pool without the layer refuses nothing that is not encrypted', async () => {
+    using scratch = new Scratch('luks');
+    const pool = await openTestPool(scratch, {});
+    assert.equal(pool.traits.encryption, undefined);
+    await pool.close();
+  });
+});
