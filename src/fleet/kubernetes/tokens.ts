@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
+import { parseInput, parseJsonInput } from '../../volume/parse-input.ts';
 import type { KubernetesApi } from './api.ts';
 
 /** Who a token stands for. */
@@ -71,7 +72,9 @@ export class Tokens {
           spec: { token, audiences: [audience] },
         },
       });
-      const { status } = review.parse(answer);
+      const parsed = parseInput(review, answer);
+      if (!('data' in parsed)) throw new Unavailable('Kubernetes answered no review of the token; it is asked again.');
+      const { status } = parsed.data;
       if (status.authenticated !== true) throw new BadToken('Kubernetes does not know the token, or it has expired.');
       if (status.audiences?.includes(audience) !== true) throw new BadToken(`The token is not for ${audience}.`);
       if (status.user?.username !== user) throw new BadToken(`The token is not of ${user}.`);
@@ -88,14 +91,8 @@ export class Tokens {
 function expiryOf(token: string, audience: string): number {
   if (token.length > longestToken) throw new BadToken('That is no token.');
   const payload = token.split('.')[1] ?? '';
-  let told: unknown;
-  try {
-    told = JSON.parse(Buffer.from(payload, 'base64url').toString());
-  } catch {
-    throw new BadToken('That is no token.');
-  }
-  const parsed = claims.safeParse(told);
-  if (!parsed.success) throw new BadToken('That is no token.');
+  const parsed = parseJsonInput(claims, Buffer.from(payload, 'base64url').toString());
+  if (!('data' in parsed)) throw new BadToken('That is no token.');
   const { aud, exp } = parsed.data;
   if (![aud].flat().includes(audience)) throw new BadToken(`The token is not for ${audience}.`);
   if (exp * 1000 <= Date.now()) throw new BadToken('The token has expired.');
