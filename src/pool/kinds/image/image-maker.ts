@@ -71,7 +71,9 @@ export class ImageMaker {
       await step('create/format', async () => {
         // What is made of a template has the size of that.
         if ((await templates?.fill(id, request, image, this.#fillingOf(data))) === true) return;
-        await this.#allocate(image, data);
+        // A template that proved to be of no use has cost it its blocks. XFS wants room for all of them even where they
+        // are there, so they are not allocated twice.
+        if ((await statusOf(queue, image)).allocatedBytes === 0n) await this.#allocate(image, data);
         await resizeFile(queue, image, data.sizeBytes);
         await this.#format({ ...request, path });
       });
