@@ -195,11 +195,11 @@ export function luksAttacher(parts: LuksParts): Attacher {
     grown,
     forget: (id) => attacher.forget(id),
     rescue: {
-      attached: async (id) =>
-        queue.rescue(async (rescue) => {
-          const mappers = await findMapped(rescue, (name) => name === mapperName(id));
-          return mappers.length > 0 ? mappers.map(shown) : attacher.rescue.attached(id);
-        }),
+      async attached(id) {
+        const mappers = await queue.rescue((rescue) => findMapped(rescue, (name) => name === mapperName(id)));
+        // Not within that rescue: the backend below asks for one of its own, and there is one place for them.
+        return mappers.length > 0 ? mappers.map(shown) : attacher.rescue.attached(id);
+      },
       async detach(attached) {
         const mapper = attached.kind === 'device' ? ownMapper(attached) : undefined;
         if (mapper === undefined) return attacher.rescue.detach(attached);
