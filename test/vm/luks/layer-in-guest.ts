@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
+import type { ByteRange } from '../../../src/kernel/file/sparse.ts';
 import { attachDevice, attachedDevices } from '../../../src/pool/attached-device.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { DataLoss, FailedPrecondition, InvalidArgument } from '../../../src/volume/errors.ts';
@@ -16,6 +17,7 @@ import { mapperName } from '../../../src/volume/mapper-name.ts';
 import { Secrets } from '../../../src/volume/secrets.ts';
 import { eventually } from '../../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../../support/image-pool.ts';
+import { withMounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { CountedCryptsetup } from './counted-cryptsetup.ts';
 import { openWithLayer } from './encrypted-pool.ts';
@@ -94,12 +96,16 @@ describe('encrypted volumes', () => {
   });
 
   test('a mapper of its name over another device is left alone, and told', async () => {
-    await withPool(async (pool) => {
+    await withPool(async (pool, scratch) => {
       const { id } = await pool.create(volumeSpec('foreign', encrypted));
       const name = mapperName(id);
-      execFileSync('dmsetup', ['create', name, '--table', '0 2048 linear /dev/vda 0']);
-      await assert.rejects(attachDevice(pool, id, { persistent: true }), /is over device 25[0-9]:0, not over/);
+      const other = scratch.join('other.img');
+      writeFileSync(other, Buffer.alloc(1 << 20));
+      const loop = execFileSync('losetup', ['--find', '--show', other], { encoding: 'utf8' }).trim();
+      execFileSync('dmsetup', ['create', name, '--table', `0 2048 linear ${loop} 0`]);
+      await assert.rejects(attachDevice(pool, id, { persistent: true }), /is over device 7:[0-9]+, not over/);
       execFileSync('dmsetup', ['remove', name]);
+      execFileSync('losetup', ['--detach', loop]);
       // What is left of a device that is gone has no table that leads anywhere.
       execFileSync('dmsetup', ['create', name, '--table', '0 2048 error']);
       await assert.rejects(attachDevice(pool, id, { persistent: true }), /left over a device that is gone/);
@@ -239,5 +245,25 @@ describe('encrypted volumes', () => {
     const pool = await openTestPool(scratch, {});
     assert.equal(pool.traits.encryption, undefined);
     await pool.close();
+  });
+
+  test('a damaged filesystem is repaired in its encryption; the header is no changed block', async (t) => {
+    await withPool(async (pool, scratch) => {
+      if (pool.traits.snapshots !== 'reflink') return t.skip('no clones at once here');
+      const { id } = await pool.create({ ...volumeSpec('mended'), encryption: 'luks2' });
+      await withMounted(pool, id, scratch, (path) => writeFileSync(`${path}/file`, 'whole'));
+      await eventually(async () => assert.deepEqual(await pool.attached(id), []));
+      await pool.repair(id, 'ext4');
+      await withMounted(pool, id, scratch, (path) => assert.equal(readFileSync(`${path}/file`, 'utf8'), 'whole'));
+
+      const raw = await pool.create(volumeSpec('ranges', encrypted));
+      await use(pool, raw.id, new Secrets({}), (path) => overwrite(path, randomBytes(4096), 32 << 20));
+      const target = snapshotIdFor('node', 'ranges');
+      await pool.takeSnapshots([{ id: target, name: 'ranges', sourceId: raw.id, parameters: {} }]);
+      const request = { base: undefined, target, fromBytes: 0n, signal: new AbortController().signal };
+      const ranges: ByteRange[] = [];
+      for await (const range of pool.changedRanges(request)) ranges.push(range);
+      assert.deepEqual(ranges, [{ offsetBytes: 32n * mebibyte, lengthBytes: 4096n }]);
+    });
   });
 });
