@@ -1,4 +1,5 @@
 import { constants } from 'node:fs';
+import { sizeOfDevice } from '../../kernel/block/block.ts';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { readAt, writeAt } from '../../kernel/file/file.ts';
@@ -13,7 +14,7 @@ export interface Piece {
 /** All that has to be written to give a filesystem this UUID. */
 export type Renewal = (uuid: Buffer) => readonly Piece[];
 
-/** A filesystem in a file. */
+/** A filesystem in a file, or on a device. */
 export interface FilesystemImage {
   readonly path: string;
   readonly sizeBytes: bigint;
@@ -23,13 +24,15 @@ export interface FilesystemImage {
 /** Finds out what has to be written; a word if something else has to be done. */
 export type FindRenewal<T extends string> = (image: FilesystemImage) => Promise<Renewal | T>;
 
-/** Looks at the filesystem in an open file. */
+/** Looks at the filesystem in an open file or device. */
 export async function inspect<T>(
   queue: DiskQueue,
   file: Descriptor,
   look: (image: FilesystemImage) => Promise<T>,
 ): Promise<T> {
-  const { sizeBytes } = await statusOf(queue, file);
+  const status = await statusOf(queue, file);
+  // The node of a device has no size of its own (stat(2)).
+  const sizeBytes = status.kind === 'block' ? sizeOfDevice(file) : status.sizeBytes;
   const read = (offsetBytes: bigint, lengthBytes: number) =>
     readAt(queue, file, { offsetBytes: Number(offsetBytes), lengthBytes });
   return look({ path: file.path, sizeBytes, read });
