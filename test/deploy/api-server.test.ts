@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
+import { exampleFiles, levels, podsOf } from './examples.ts';
 import { Helm } from './helm.ts';
 
 const deploy = fileURLToPath(new URL('../../deploy', import.meta.url));
@@ -11,11 +11,8 @@ const strict = ['--validate=strict'];
 const onlyTry = [...strict, '--dry-run=server'];
 
 /** The first ones belong to what comes later. */
-const examples = ['claim-and-pod.yaml', ...readdirSync(join(deploy, 'examples')).filter(isExample).sort()];
-
-function isExample(name: string): boolean {
-  return name.endsWith('.yaml') && name !== 'claim-and-pod.yaml';
-}
+const first = 'claim-and-pod.yaml';
+const examples = [first, ...exampleFiles.filter((name) => name !== first)];
 
 describe('A real API server takes', { timeout: 900_000 }, () => {
   let server: StandaloneApiServer;
@@ -58,8 +55,20 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
 
   test('no other way of inline volumes than the CSIDriver was made with: it is to be deleted before', async () => {
     const helm = await Helm.build();
-    const without = await helm.template({ inlineVolumes: false });
-    await assert.rejects(kubectl(['apply', ...onlyTry, '-f', '-'], without), /volumeLifecycleModes.*immutable/s);
+    const inlineVolumes = await helm.template({ inlineVolumes: true });
+    await assert.rejects(kubectl(['apply', ...onlyTry, '-f', '-'], inlineVolumes), /volumeLifecycleModes.*immutable/s);
+    const manifests = join(deploy, 'inline-volumes');
+    await assert.rejects(kubectl(['apply', ...strict, '-k', manifests]), /volumeLifecycleModes.*immutable/s);
+    await kubectl(['delete', 'csidriver', 'holdfast.csi.dev']);
+    await kubectl(['apply', ...strict, '-k', manifests]);
+    const modes = await kubectl([
+      'get',
+      'csidriver',
+      'holdfast.csi.dev',
+      '-o',
+      'jsonpath={.spec.volumeLifecycleModes}',
+    ]);
+    assert.deepEqual(JSON.parse(modes), ['Persistent', 'Ephemeral']);
   });
 
   for (const name of examples) {
@@ -72,6 +81,27 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
       if (name === 'modify.yaml') await bind('ledger');
     });
   }
+
+  for (const [level, names] of Object.entries(levels)) {
+    test(`the pods of examples in a namespace that enforces ${level}`, async () => {
+      await kubectl(['create', 'namespace', level]);
+      await kubectl(['label', 'namespace', level, `pod-security.kubernetes.io/enforce=${level}`]);
+      const create = ['create', ...onlyTry, '--namespace', level, '-f', '-'];
+      const pods = names.flatMap(podsOf);
+      assert.ok(pods.length > 0);
+      for (const pod of pods) await kubectl(create, JSON.stringify(pod));
+    });
+  }
+
+  test('no pod of those that cannot be in a namespace that enforces restricted', async () => {
+    for (const pod of levels.baseline.flatMap(podsOf)) {
+      const create = ['create', ...onlyTry, '--namespace', 'restricted', '-f', '-'];
+      await assert.rejects(
+        kubectl(create, JSON.stringify(pod)),
+        /violates PodSecurity "restricted:latest": runAsNonRoot/,
+      );
+    }
+  });
 
   test('the change that modify.yaml speaks of', async () => {
     await kubectl(['patch', 'pvc', 'ledger', '--patch', '{"spec": {"volumeAttributesClassName": "holdfast-thick"}}']);

@@ -12,7 +12,7 @@ variable "node" {
 
 variable "image" {
   type    = string
-  default = "localhost/holdfast:0.1.0"
+  default = "localhost/holdfast:0.2.0"
 }
 
 job "holdfast" {

@@ -111,9 +111,11 @@ export class Driver {
       const [newName, newTag] = image.split(':');
       return { name, newName, newTag };
     };
+    // Relative, because kustomize takes no other.
+    const fromOverlay = (path: string) => relative(this.#directory.join('overlay'), join(projectRoot, path));
     return {
-      // Relative, because kustomize takes no other.
-      resources: manifests[nodes].map((path) => relative(this.#directory.join('overlay'), join(projectRoot, path))),
+      resources: manifests[nodes].map(fromOverlay),
+      components: [fromOverlay('deploy/inline-volumes/component')],
       images: [
         renamed('localhost/holdfast', images.driver),
         ...sidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
