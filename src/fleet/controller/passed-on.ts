@@ -1,5 +1,5 @@
 import * as grpc from '@grpc/grpc-js';
-import { type ErrorCode, HoldfastError, Unavailable } from '../../volume/errors.ts';
+import { type ErrorCode, errorCodes, HoldfastError, Unavailable } from '../../volume/errors.ts';
 
 /** What a node answered, as it answered it. */
 export class PassedOn extends HoldfastError {
@@ -19,26 +19,7 @@ export class TooLate extends HoldfastError {
   override readonly code = 'DEADLINE_EXCEEDED';
 }
 
-const ours: ReadonlySet<string> = new Set<ErrorCode>([
-  'INVALID_ARGUMENT',
-  'DEADLINE_EXCEEDED',
-  'NOT_FOUND',
-  'ALREADY_EXISTS',
-  'RESOURCE_EXHAUSTED',
-  'FAILED_PRECONDITION',
-  'ABORTED',
-  'OUT_OF_RANGE',
-  'UNIMPLEMENTED',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'DATA_LOSS',
-]);
-
 function codeOf(code: number): ErrorCode {
   const name = grpc.status[code];
-  return name !== undefined && isOurs(name) ? name : 'INTERNAL';
-}
-
-function isOurs(name: string): name is ErrorCode {
-  return ours.has(name);
+  return errorCodes.find((each) => each === name) ?? 'INTERNAL';
 }
