@@ -13,8 +13,8 @@ import { type CrashPool, makePool, type PoolLocation } from './crash-pool.ts';
 export const nodeId = 'node-1';
 
 /** How long an armed driver may take to reach its point: only a failure takes this long. */
-const deathPatienceMs = 10_000;
-const restartPatienceMs = 30_000;
+const deathPatienceMs = 60_000;
+const restartPatienceMs = 120_000;
 
 /** What an operation needs of its node, where that is not what most have. */
 export interface Circumstances {

@@ -69,7 +69,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   await using _a = await startNode('node-a', scratchA, await tokenOf(server, 'node-a'));
   await using b = await startNode('node-b', scratchB, await tokenOf(server, 'node-b'));
   for (const controller of [first, second]) {
-    for (const node of ['node-a', 'node-b']) await controller.logged('linked', { node });
+    for (const node of ['node-a', 'node-b']) await controller.logged('told all', { node });
   }
   using one = first.connect();
   using other = second.connect();

@@ -93,7 +93,7 @@ describe('whoever comes to the port', () => {
     for (const name of ['liar', 'node-a']) api.known.csiNodes.add(name);
     await using controller = await ControllerProcess.start(scratch, api, 'only');
     await using a = await LinkedNode.start(api, 'node-a', [controller]);
-    await controller.logged('linked', { node: a.name });
+    await controller.logged('told all', { node: a.name });
     using client = controller.connect();
     const { volume } = await client.controller.CreateVolume(volumeOn('node-a', 'pvc-1'));
     const id = volume?.volume_id ?? '';
@@ -105,7 +105,7 @@ describe('whoever comes to the port', () => {
       { part: { call: 12345n, response: Buffer.from('x') } },
       { capacity: { question: 77n, response: randomBytes(100) } },
     ]);
-    await controller.logged('linked', { node: 'liar' });
+    await controller.logged('told all', { node: 'liar' });
     const seen = await client.controller.ControllerGetVolume({ volume_id: id });
     assert.equal(seen.volume?.accessible_topology[0]?.segments['topology.holdfast.dev/node'], 'node-a');
     await client.controller.DeleteVolume({ volume_id: id });
@@ -118,7 +118,7 @@ describe('whoever comes to the port', () => {
     for (const name of ['node-a', 'node-b']) api.known.csiNodes.add(name);
     await using controller = await ControllerProcess.start(scratch, api, 'only');
     await using a = await LinkedNode.start(api, 'node-a', [controller]);
-    await controller.logged('linked', { node: a.name });
+    await controller.logged('told all', { node: a.name });
     const before = peakMebibytes(controller.pid);
     forgetPeak(controller.pid);
     const sockets: Socket[] = [];
@@ -134,7 +134,7 @@ describe('whoever comes to the port', () => {
       if (count % 200 === 0) await new Promise((resolve) => setImmediate(resolve));
     }
     await using b = await LinkedNode.start(api, 'node-b', [controller]);
-    await controller.logged('linked', { node: b.name });
+    await controller.logged('told all', { node: b.name });
     using client = controller.connect();
     for (const node of ['node-a', 'node-b']) await client.controller.CreateVolume(volumeOn(node, `on-${node}`));
     for (const socket of sockets) socket.destroy();

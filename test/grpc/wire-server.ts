@@ -61,7 +61,7 @@ export class WireServer implements AsyncDisposable {
 }
 
 /** Longer than anything here takes: a test that waits in vain fails instead of hanging. */
-const patienceMs = 30_000;
+const patienceMs = 60_000;
 
 /** Waits until something is so that nobody will report. */
 export async function until(condition: () => boolean): Promise<void> {

@@ -33,7 +33,7 @@ export interface Ending {
 }
 
 /** Longer than the driver gives its calls and pools. */
-const stopPatienceMs = 30_000;
+const stopPatienceMs = 60_000;
 
 /** Only a failure takes this long. */
 const waitPatienceMs = 120_000;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Only a failure takes this long. */
-const patienceMs = 10_000;
+const patienceMs = 60_000;
 const pauseMs = 10;
 
 /** For what the driver or the kernel finishes behind the answer: tries until it holds, and fails as the last try did. */

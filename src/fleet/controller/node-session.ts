@@ -116,9 +116,14 @@ export class NodeSession {
   }
 
   #told(change: wire.InventoryChange, inventory: NodeInventory): void {
+    const { log, state } = this.#options;
     try {
+      const wasComplete = inventory.isComplete;
       inventory.apply(change);
-      this.#options.state.told(this.node, inventory);
+      state.told(this.node, inventory);
+      if (inventory.isComplete && !wasComplete) {
+        log.info({ node: this.node, entries: inventory.entries.size }, 'told all');
+      }
     } catch (error) {
       if (!(error instanceof BadInventory)) throw error;
       this.end(error.message);
