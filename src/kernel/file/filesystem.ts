@@ -5,6 +5,7 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { type IoctlRequest, ioctl, type LentMemory } from '../call/ioctl.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
 import type { ByteRange } from './sparse.ts';
+import { readXfs } from './xfs.ts';
 
 const FICLONE: IoctlRequest = { name: 'FICLONE', number: 0x40049409 };
 const FICLONERANGE: IoctlRequest = { name: 'FICLONERANGE', number: 0x4020940d };
@@ -105,12 +106,6 @@ export async function reflinkWhole(queue: DiskQueue, from: Descriptor, to: Descr
   await ioctl(queue, to, FICLONE, from);
 }
 
-/** xfs_fs.h: XFS_IOC_FSGEOMETRY, what it fills in, and the flag in that. */
-const XFS_IOC_FSGEOMETRY: IoctlRequest = { name: 'XFS_IOC_FSGEOMETRY', number: 0x8100587e };
-const geometryBytes = 256;
-const geometryFlagsAt = 92;
-const XFS_FSOP_GEOM_FLAGS_REFLINK = 1 << 20;
-
 /** f_type of statfs(2) for filesystems whose files can always share blocks, or never. */
 const sharingByMagic: ReadonlyMap<bigint, boolean> = new Map([
   [0x9123683en, true], // btrfs
@@ -129,7 +124,5 @@ export async function seesReflink(queue: DiskQueue, directory: string): Promise<
   const { type } = await queue.run(() => statfs(directory, { bigint: true }));
   if (type !== xfsMagic) return sharingByMagic.get(type);
   await using root = await openReadOnly(queue, directory);
-  const geometry = Buffer.alloc(geometryBytes);
-  await ioctl(queue, root, XFS_IOC_FSGEOMETRY, geometry);
-  return (geometry.readUInt32LE(geometryFlagsAt) & XFS_FSOP_GEOM_FLAGS_REFLINK) !== 0;
+  return (await readXfs(queue, root)).hasSharing;
 }

@@ -3,13 +3,17 @@ import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { syncFilesystem, trimRange } from '../../kernel/file/filesystem.ts';
+import { readXfs, readXfsSpareBlocks } from '../../kernel/file/xfs.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
+import { larger } from '../../volume/size.ts';
 import type { Attacher } from '../backend.ts';
 import { trimmed } from '../events.ts';
 import { openMounted } from '../freeze/mounted.ts';
 import type { TrimOptions } from '../pool.ts';
+import { treeReserveBytes } from './xfs-reserve.ts';
 
 export interface TrimParts {
   readonly name: string;
@@ -22,11 +26,25 @@ export interface TrimParts {
 /** Small enough that a disk does it in a moment, and whole block groups of ext4, which remembers only those. */
 const sliceBytes = 1n << 30n;
 
-/**
- * Data that takes more than its content by less has nothing to give back that is worth the work. XFS's log alone, which
- * no statfs counts as used, is 64 MiB.
- */
-const worthwhileBytes = 80n << 20n;
+/** A log or journal of the usual size, of which no statfs(2) says that it is used. */
+const usualLogBytes = 64n << 20n;
+const worthwhileBytes = 16n << 20n;
+
+/** What a filesystem has of its device. */
+export interface FilesystemUse {
+  /** As statfs(2) counts it. */
+  readonly usedBytes: bigint;
+  /** What of that it has only set aside, and never written. */
+  readonly reservedBytes: bigint;
+  readonly logBytes: bigint;
+}
+
+/** Whether so much would be given back that it is worth the work. All of the log may have been written by now. */
+export function isWorthTrimming(takenBytes: bigint, { logBytes, reservedBytes, usedBytes }: FilesystemUse): boolean {
+  return takenBytes - (usedBytes - reservedBytes) - larger(logBytes, usualLogBytes) >= worthwhileBytes;
+}
+
+const nothingUsed: FilesystemUse = { usedBytes: 0n, reservedBytes: 0n, logBytes: 0n };
 
 /** Gives space that mounted filesystems have freed back to the pool (FITRIM). Of thick volumes it is kept. */
 export class FilesystemTrimmer {
@@ -41,7 +59,7 @@ export class FilesystemTrimmer {
     const untilMs = performance.now() + budgetMs;
     if (record.provisioning !== 'thin' || record.content.type !== 'mount') return undefined;
     const takenBytes = await this.#parts.takenBytes(record.id);
-    if (takenBytes < worthwhileBytes) return undefined;
+    if (!isWorthTrimming(takenBytes, nothingUsed)) return undefined;
     await using directory = await this.#openWritable(record.id);
     if (directory === undefined) return undefined;
     if (fromBytes === 0n) {
@@ -49,7 +67,7 @@ export class FilesystemTrimmer {
       // frees in the background, to which statfs(2) gives a push.
       if (record.content.fsType === 'xfs') await this.#usedBytes(directory);
       if (record.content.fsType !== 'ext4') await syncFilesystem(queue, directory);
-      if (takenBytes - (await this.#usedBytes(directory)) < worthwhileBytes) {
+      if (!isWorthTrimming(takenBytes, await this.#use(directory, record.content.fsType))) {
         // The mount keeps what it shows open, so this waits for nothing.
         directory.closeNow();
         return undefined;
@@ -91,6 +109,19 @@ export class FilesystemTrimmer {
     if (device?.kind !== 'device') return undefined;
     const writable = table.filter(({ superOptions }) => !superOptions.includes('ro'));
     return openMounted(queue, writable, device);
+  }
+
+  async #use(directory: Descriptor, fsType: FilesystemType): Promise<FilesystemUse> {
+    const { queue } = this.#parts;
+    const usedBytes = await this.#usedBytes(directory);
+    if (fsType !== 'xfs') return { ...nothingUsed, usedBytes };
+    const [xfs, spareBlocks] = await Promise.all([readXfs(queue, directory), readXfsSpareBlocks(queue, directory)]);
+    const blockBytes = BigInt(xfs.blockBytes);
+    return {
+      usedBytes,
+      reservedBytes: spareBlocks * blockBytes + treeReserveBytes(xfs),
+      logBytes: BigInt(xfs.logBlocks) * blockBytes,
+    };
   }
 
   async #usedBytes(directory: Descriptor): Promise<bigint> {

@@ -1,0 +1,51 @@
+import type { Descriptor } from '../call/descriptor.ts';
+import type { DiskQueue } from '../call/disk-queue.ts';
+import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
+
+/** xfs_fs.h: XFS_IOC_FSGEOMETRY, what it fills in, and the flags in that. */
+const XFS_IOC_FSGEOMETRY: IoctlRequest = { name: 'XFS_IOC_FSGEOMETRY', number: 0x8100587e };
+const geometryBytes = 256;
+const at = { blockBytes: 0, groupBlocks: 8, groupCount: 12, logBlocks: 16, inodeBytes: 24, logStart: 56, flags: 92 };
+const XFS_FSOP_GEOM_FLAGS_FINOBT = 1 << 18;
+const XFS_FSOP_GEOM_FLAGS_RMAPBT = 1 << 19;
+const XFS_FSOP_GEOM_FLAGS_REFLINK = 1 << 20;
+
+const XFS_IOC_GET_RESBLKS: IoctlRequest = { name: 'XFS_IOC_GET_RESBLKS', number: 0x80105873 };
+
+/** How a mounted XFS is laid out, and what it keeps trees of. */
+export interface MountedXfs {
+  readonly blockBytes: number;
+  readonly inodeBytes: number;
+  readonly groupBlocks: number;
+  readonly groupCount: number;
+  /** 0: it lies on another device. */
+  readonly logBlocks: number;
+  readonly hasFreeInodes: boolean;
+  readonly hasOwners: boolean;
+  readonly hasSharing: boolean;
+}
+
+/** @param directory on the filesystem, which is an XFS */
+export async function readXfs(queue: DiskQueue, directory: Descriptor): Promise<MountedXfs> {
+  const geometry = Buffer.alloc(geometryBytes);
+  await ioctl(queue, directory, XFS_IOC_FSGEOMETRY, geometry);
+  const flags = geometry.readUInt32LE(at.flags);
+  return {
+    blockBytes: geometry.readUInt32LE(at.blockBytes),
+    inodeBytes: geometry.readUInt32LE(at.inodeBytes),
+    groupBlocks: geometry.readUInt32LE(at.groupBlocks),
+    groupCount: geometry.readUInt32LE(at.groupCount),
+    logBlocks: geometry.readBigUInt64LE(at.logStart) === 0n ? 0 : geometry.readUInt32LE(at.logBlocks),
+    hasFreeInodes: (flags & XFS_FSOP_GEOM_FLAGS_FINOBT) !== 0,
+    hasOwners: (flags & XFS_FSOP_GEOM_FLAGS_RMAPBT) !== 0,
+    hasSharing: (flags & XFS_FSOP_GEOM_FLAGS_REFLINK) !== 0,
+  };
+}
+
+/** How many blocks it keeps for the moment at which it is full, and has not needed yet. */
+export async function readXfsSpareBlocks(queue: DiskQueue, directory: Descriptor): Promise<bigint> {
+  // struct xfs_fsop_resblks: all, and those that are left.
+  const spare = Buffer.alloc(16);
+  await ioctl(queue, directory, XFS_IOC_GET_RESBLKS, spare);
+  return spare.readBigUInt64LE(8);
+}
