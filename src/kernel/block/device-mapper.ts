@@ -1,63 +1,69 @@
-import { constants, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readdir, unlink } from 'node:fs/promises';
-import { openFile } from '../call/descriptor.ts';
+import { type Descriptor, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
-import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
-import type { DeviceNumber } from './device.ts';
+import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
+import { type DeviceNumber, deviceNumber, packedNumber } from './device.ts';
 
 /*
- * Devices of device-mapper, by what sysfs has of them, which lies in memory, and by their control device. Programs make
- * them, as that takes their tables; to look at them and to remove them takes none.
+ * Devices of device-mapper, by what sysfs has of them and by their control device: both answer from memory, and no disk
+ * is asked. Programs make them, as that takes their tables; to look at them and to remove them takes none.
  */
 
 /** A device of device-mapper. */
 export interface MappedDevice {
   readonly device: DeviceNumber;
+  readonly name: string;
+  /** Whose it is: of LVM, `LVM-` and the UUIDs of the volume group and the logical volume without their hyphens. */
+  readonly uuid: string;
+}
+
+/** What sysfs has of it. */
+export interface MappedOver extends MappedDevice {
   /** By the kernel's own name: what is in /dev/mapper is for udev to make, which may not be there. */
   readonly devicePath: string;
-  readonly name: string;
   /** The devices that it is made of, none of them opened; of one that is gone nothing is there. */
   readonly backing: readonly DeviceNumber[];
   readonly readonly: boolean;
 }
 
-/** Of a device at this moment. */
-export interface MappedState {
-  /** How often it is open; what is mounted counts as well. */
+/** What the control device says of it. */
+export interface MappedState extends MappedDevice {
+  /** By mounts, processes, and devices that are made of it. */
   readonly openCount: number;
   /** It goes with its last user. */
   readonly isGoing: boolean;
 }
 
 /** All whose name is wanted. */
-export async function findMapped(queue: DiskQueue, isWanted: (name: string) => boolean): Promise<MappedDevice[]> {
+export async function findMapped(queue: DiskQueue, isWanted: (name: string) => boolean): Promise<MappedOver[]> {
   const names = (await queue.run(() => readdir('/sys/block'))).filter((name) => name.startsWith('dm-'));
-  return names.flatMap((name) => lookAt(name, isWanted) ?? []);
+  return names.flatMap((name) => lookAt(`/sys/block/${name}`, isWanted) ?? []);
 }
 
 /** Those that are made of a device. */
-export async function mappedOver(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<MappedDevice[]> {
+export async function mappedOver(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<MappedOver[]> {
   const holders = await queue.run(() => readdir(`/sys/dev/block/${major}:${minor}/holders`)).catch(ignoreMissing);
-  return (holders ?? []).flatMap((name) => lookAt(name, () => true) ?? []);
+  return (holders ?? []).flatMap((name) => lookAt(`/sys/block/${name}`) ?? []);
 }
 
 /** The device of that number; undefined if it is none of device-mapper's. */
-export function mappedDevice({ major, minor }: DeviceNumber): MappedDevice | undefined {
-  const name = /^DEVNAME=(dm-[0-9]+)$/m.exec(readText(`/sys/dev/block/${major}:${minor}/uevent`) ?? '')?.[1];
-  return name === undefined ? undefined : lookAt(name, () => true);
+export function mappedDevice({ major, minor }: DeviceNumber): MappedOver | undefined {
+  return lookAt(`/sys/dev/block/${major}:${minor}`);
 }
 
-function lookAt(kernelName: string, isWanted: (name: string) => boolean): MappedDevice | undefined {
-  const directory = `/sys/block/${kernelName}`;
+function lookAt(directory: string, isWanted = (_name: string) => true): MappedOver | undefined {
   const name = readText(`${directory}/dm/name`);
   if (name === undefined || !isWanted(name)) return undefined;
   const device = parseDevice(readText(`${directory}/dev`));
-  if (device === undefined) return undefined;
+  const uuid = readText(`${directory}/dm/uuid`);
+  if (device === undefined || uuid === undefined) return undefined;
   return {
     device,
-    devicePath: `/dev/${kernelName}`,
+    devicePath: mappedPath(device),
     name,
+    uuid,
     backing: namesIn(`${directory}/slaves`).flatMap(
       (each) => parseDevice(readText(`/sys/class/block/${each}/dev`)) ?? [],
     ),
@@ -65,27 +71,83 @@ function lookAt(kernelName: string, isWanted: (name: string) => boolean): Mapped
   };
 }
 
+/** As the kernel names it, with or without udev. */
+export function mappedPath({ minor }: DeviceNumber): string {
+  return `/dev/dm-${minor}`;
+}
+
 function parseDevice(text: string | undefined): DeviceNumber | undefined {
   const [, major, minor] = /^([0-9]+):([0-9]+)$/.exec(text ?? '') ?? [];
   return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
 }
 
-const ENTRY_BYTES = 312;
-const DM_DEV_REMOVE: IoctlRequest = { name: 'DM_DEV_REMOVE', number: 0xc138fd04 };
-const DM_DEV_STATUS: IoctlRequest = { name: 'DM_DEV_STATUS', number: 0xc138fd07 };
-const DM_DEFERRED_REMOVE = 1 << 17;
 const controlPath = '/dev/mapper/control';
+const DM_DEV_STATUS: IoctlRequest = { name: 'DM_DEV_STATUS', number: 0xc138fd07 };
+const DM_DEV_REMOVE: IoctlRequest = { name: 'DM_DEV_REMOVE', number: 0xc138fd04 };
+const DM_DEFERRED_REMOVE = 1 << 17;
+/** All requests take a struct dm_ioctl (include/uapi/linux/dm-ioctl.h), with room for no data behind it. */
+const structBytes = 312;
+const at = { size: 12, start: 16, openCount: 24, flags: 28, device: 40, name: 48, uuid: 176 } as const;
+const nameBytes = 128;
+const uuidBytes = 129;
 
-/** @returns undefined if it is gone */
-export async function mappedState(queue: DiskQueue, { device }: MappedDevice): Promise<MappedState | undefined> {
-  const answer = await control(queue, DM_DEV_STATUS, device, 0);
-  if (answer === undefined) return undefined;
-  return { openCount: answer.readInt32LE(24), isGoing: (answer.readUInt32LE(28) & DM_DEFERRED_REMOVE) !== 0 };
-}
+/** By number is surer than by name, which may be given to another device meanwhile. */
+type Wanted = string | DeviceNumber;
 
-/** Removes a device now if nobody has it open, otherwise with its last user. Gone is fine. */
-export async function removeMapped(queue: DiskQueue, { device }: MappedDevice): Promise<void> {
-  await control(queue, DM_DEV_REMOVE, device, DM_DEFERRED_REMOVE);
+/** The control device. */
+export class DeviceMapper {
+  static #opened: Promise<DeviceMapper> | undefined;
+  readonly #control: Descriptor;
+
+  private constructor(control: Descriptor) {
+    this.#control = control;
+  }
+
+  /** One for all, and never closed: what is mounted of a pool that was given up must still be found. */
+  static open(queue: DiskQueue): Promise<DeviceMapper> {
+    const opening = DeviceMapper.#opened ?? openReadOnly(queue, controlPath).then((file) => new DeviceMapper(file));
+    DeviceMapper.#opened = opening;
+    opening.catch(() => {
+      if (DeviceMapper.#opened === opening) DeviceMapper.#opened = undefined;
+    });
+    return opening;
+  }
+
+  /** @returns undefined if there is no such device */
+  find(wanted: Wanted): MappedState | undefined {
+    const request = requestFor(wanted);
+    try {
+      ioctlNow(this.#control, DM_DEV_STATUS, request);
+    } catch (error) {
+      if (isErrno(error, 'ENXIO')) return undefined;
+      throw error;
+    }
+    return {
+      name: textAt(request, at.name, nameBytes),
+      uuid: textAt(request, at.uuid, uuidBytes),
+      device: deviceNumber(request.readBigUInt64LE(at.device)),
+      openCount: request.readInt32LE(at.openCount),
+      isGoing: (request.readUInt32LE(at.flags) & DM_DEFERRED_REMOVE) !== 0,
+    };
+  }
+
+  /** Removes a device that nobody has open, whatever lies below it. One that is gone, or in use, is left. */
+  async removeUnused(queue: DiskQueue, wanted: Wanted): Promise<void> {
+    await this.#remove(queue, wanted, 0).catch((error) => {
+      if (!isErrno(error, 'EBUSY')) throw error;
+    });
+  }
+
+  /** Removes a device now if nobody has it open, otherwise with its last user. Gone is fine. */
+  async removeWhenUnused(queue: DiskQueue, wanted: Wanted): Promise<void> {
+    await this.#remove(queue, wanted, DM_DEFERRED_REMOVE);
+  }
+
+  async #remove(queue: DiskQueue, wanted: Wanted, flags: number): Promise<void> {
+    await ioctl(queue, this.#control, DM_DEV_REMOVE, requestFor(wanted, flags)).catch((error) => {
+      if (!isErrno(error, 'ENXIO')) throw error;
+    });
+  }
 }
 
 /**
@@ -96,32 +158,25 @@ export async function forgetMappedNode(queue: DiskQueue, name: string): Promise<
   await queue.run(() => unlink(`/dev/mapper/${name}`)).catch(ignoreMissing);
 }
 
-/** struct dm_ioctl of include/uapi/linux/dm-ioctl.h. By number: a name may be given to another device meanwhile. */
-async function control(
-  queue: DiskQueue,
-  request: IoctlRequest,
-  { major, minor }: DeviceNumber,
-  flags: number,
-): Promise<Buffer | undefined> {
-  const entry = Buffer.alloc(ENTRY_BYTES);
-  entry.writeUInt32LE(4, 0);
-  entry.writeUInt32LE(ENTRY_BYTES, 12);
-  entry.writeUInt32LE(ENTRY_BYTES, 16);
-  entry.writeUInt32LE(flags, 28);
-  entry.writeBigUInt64LE(encoded(major, minor), 40);
-  await using descriptor = await openFile(queue, controlPath, constants.O_RDWR);
-  try {
-    await ioctl(queue, descriptor, request, entry);
-    return entry;
-  } catch (error) {
-    if (isErrno(error, 'ENXIO')) return undefined;
-    throw error;
+function requestFor(wanted: Wanted, flags = 0): Buffer {
+  const request = Buffer.alloc(structBytes);
+  // The version of the interface, which has been 4 since Linux 2.6.
+  request.writeUInt32LE(4, 0);
+  request.writeUInt32LE(structBytes, at.size);
+  request.writeUInt32LE(structBytes, at.start);
+  request.writeUInt32LE(flags, at.flags);
+  if (typeof wanted !== 'string') {
+    request.writeBigUInt64LE(packedNumber(wanted), at.device);
+    return request;
   }
+  if (Buffer.byteLength(wanted) >= nameBytes) throw new RangeError(`a mapped device cannot be named ${wanted}`);
+  request.write(wanted, at.name);
+  return request;
 }
 
-/** As the kernel packs it for user space (new_encode_dev). */
-function encoded(major: number, minor: number): bigint {
-  return BigInt(minor & 0xff) | (BigInt(major) << 8n) | (BigInt(minor & ~0xff) << 12n);
+function textAt(request: Buffer, start: number, lengthBytes: number): string {
+  const bytes = request.subarray(start, start + lengthBytes);
+  return bytes.toString('latin1', 0, bytes.indexOf(0));
 }
 
 function namesIn(directory: string): string[] {
@@ -134,9 +189,9 @@ function namesIn(directory: string): string[] {
 
 function readText(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8').trim();
+    return readFileSync(path, 'latin1').trim();
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENODEV')) return undefined;
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'ENODEV')) return undefined;
     throw error;
   }
 }

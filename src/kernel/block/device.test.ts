@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { deviceNumber, sameDevice } from './device.ts';
-
-/** gnu_dev_makedev of glibc (bits/sysmacros.h). */
-function makedev(major: number, minor: number): bigint {
-  const high = ((BigInt(major) & 0xfffff000n) << 32n) | ((BigInt(minor) & 0xffffff00n) << 12n);
-  return high | ((BigInt(major) & 0xfffn) << 8n) | (BigInt(minor) & 0xffn);
-}
+import { deviceNumber, packedNumber, sameDevice } from './device.ts';
 
 test('a packed device number comes apart as it was put together', () => {
   const number = fc.integer({ min: 0, max: 0xffffffff });
   fc.assert(
     fc.property(number, number, (major, minor) => {
-      assert.deepEqual(deviceNumber(makedev(major, minor)), { major, minor });
+      assert.deepEqual(deviceNumber(packedNumber({ major, minor })), { major, minor });
     }),
   );
+});
+
+test('a device number is packed as the kernel packs it', () => {
+  // new_encode_dev: minor 0x123 of major 253, as stat(2) shows it.
+  assert.equal(packedNumber({ major: 253, minor: 0x123 }), 0x10fd23n);
+  assert.equal(packedNumber({ major: 0x1001, minor: 5 }), 0x100000000105n);
 });
 
 test('a missing device is the same as nothing, not even as another missing one', () => {

@@ -14,6 +14,17 @@ export function deviceNumber(packed: bigint): DeviceNumber {
   return { major: Number(major), minor: Number(minor) };
 }
 
+/** The other way round (gnu_dev_makedev). What the kernel's own requests take in 32 bits is the same, as far as it goes. */
+export function packedNumber({ major, minor }: DeviceNumber): bigint {
+  const [wideMajor, wideMinor] = [BigInt(major), BigInt(minor)];
+  return (
+    ((wideMajor & 0xfffff000n) << 32n) |
+    ((wideMinor & 0xffffff00n) << 12n) |
+    ((wideMajor & 0xfffn) << 8n) |
+    (wideMinor & 0xffn)
+  );
+}
+
 export function sameDevice(a: DeviceNumber | undefined, b: DeviceNumber | undefined): boolean {
   return a !== undefined && b !== undefined && a.major === b.major && a.minor === b.minor;
 }

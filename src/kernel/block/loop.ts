@@ -5,7 +5,7 @@ import { isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow, type LentMemory } from '../call/ioctl.ts';
 import { invoke, libcCall } from '../call/libc.ts';
 import { setRefusesWrites } from './block.ts';
-import { type DeviceNumber, sameDevice } from './device.ts';
+import { type DeviceNumber, packedNumber, sameDevice } from './device.ts';
 import { diskFaultOf } from './disk-fault.ts';
 import {
   decodeLoopInfo,
@@ -154,9 +154,7 @@ async function openOrAdd(queue: DiskQueue, control: Descriptor, number: number, 
     if (!isErrno(error, 'ENOENT', 'ENXIO')) throw error;
   }
   await unlessErrno('EEXIST', ioctl(queue, control, LOOP_CTL_ADD, number));
-  const { major, minor } = loopDevice(number);
-  // makedev(3) for a major below 4096.
-  const packed = (minor & 0xff) | (major << 8) | ((minor & ~0xff) << 12);
+  const packed = Number(packedNumber(loopDevice(number)));
   await unlessErrno('EEXIST', invoke(queue, mknodCall, [path, constants.S_IFBLK | 0o660, packed], path));
   return openFile(queue, path, flags);
 }

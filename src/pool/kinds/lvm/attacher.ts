@@ -1,5 +1,6 @@
 import { sizeOfDevice } from '../../../kernel/block/block.ts';
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
@@ -8,7 +9,7 @@ import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
 import type { Attached, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { OwnLv } from './group-state.ts';
-import { devicePathOf, openLv } from './lv-device.ts';
+import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { idOfLvName } from './names.ts';
 
@@ -96,7 +97,7 @@ export class LvmAttacher implements Attacher {
     });
     if (active.length === 0) return [];
     const table = await readMountTable(queue);
-    const isShown = (device: DeviceNumber) => table.some((mount) => isNodeOf(mount, devicePathOf(device)));
+    const isShown = (device: DeviceNumber) => table.some((mount) => isNodeOf(mount, mappedPath(device)));
     const orphans = active.filter(({ device }) => !isShown(device)).map(({ lv }) => lv);
     if (orphans.length === 0) return [];
     await step('detach/device', () => group.deactivate(orphans.map(({ name }) => name)));
@@ -112,6 +113,6 @@ export class LvmAttacher implements Attacher {
     const { group, idle } = this.#parts;
     const mapped = idle.has(name) ? undefined : group.deviceOf(name);
     if (mapped === undefined) return [];
-    return [{ kind: 'device', device: mapped.device, devicePath: devicePathOf(mapped.device), readonly: false }];
+    return [{ kind: 'device', device: mapped.device, devicePath: mappedPath(mapped.device), readonly: false }];
   }
 }

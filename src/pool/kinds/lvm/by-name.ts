@@ -1,4 +1,4 @@
-import { mappedNameInSysfs } from '../../../kernel/block/mapper-control.ts';
+import { mappedDevice } from '../../../kernel/block/device-mapper.ts';
 import { parseVolumeId } from '../../../volume/id.ts';
 import type { Seen, SeenVolume } from '../../pool.ts';
 import { idOfLvName } from './names.ts';
@@ -8,7 +8,7 @@ const lvNameAtEnd = /[^-]-(vol--[a-z2-7]{26}\.[0-9a-f]{8})$/;
 
 /** The volume whose device is seen, in whichever volume group. */
 export function lvmVolumeByName({ device, mount }: Seen): SeenVolume | undefined {
-  const mapped = device === undefined ? undefined : mappedNameInSysfs(device);
+  const mapped = device === undefined ? undefined : mappedDevice(device);
   if (mapped === undefined || !mapped.uuid.startsWith('LVM-')) return undefined;
   const lvName = lvNameAtEnd.exec(mapped.name)?.[1]?.replaceAll('--', '-') ?? '';
   const id = parseVolumeId(idOfLvName(lvName) ?? '');

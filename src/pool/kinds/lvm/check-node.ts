@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { run } from '../../../command/run.ts';
-import { DeviceMapper } from '../../../kernel/block/mapper-control.ts';
+import { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { type Finding, fail, ok, warn } from '../../sight.ts';

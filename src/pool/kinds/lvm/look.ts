@@ -1,4 +1,4 @@
-import type { DeviceMapper } from '../../../kernel/block/mapper-control.ts';
+import { type DeviceMapper, mappedPath } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { type LockHolder, lockHolders } from '../../../kernel/file/lock.ts';
@@ -12,7 +12,6 @@ import { Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
 import type { LvmOptions } from './config.ts';
 import type { GroupState } from './group-state.ts';
-import { devicePathOf } from './lv-device.ts';
 import { poolLvName } from './names.ts';
 import { openMapper, readGroup } from './open.ts';
 import { readIdentity } from './pool-volume.ts';
@@ -76,7 +75,7 @@ async function readContents(
     const id = parseVolumeId(lv.id ?? '');
     const mapped = findDevice(mapper, state, lv.name);
     if (id === undefined || mapped === undefined) return [];
-    return [[id, [{ kind: 'device', path: devicePathOf(mapped.device), device: mapped.device }]]];
+    return [[id, [{ kind: 'device', path: mappedPath(mapped.device), device: mapped.device }]]];
   });
   return {
     ...contents,
@@ -88,7 +87,7 @@ async function readContents(
 
 async function holdersOf(queue: DiskQueue, state: GroupState, mapper: DeviceMapper): Promise<LockHolder[]> {
   const mapped = findDevice(mapper, state, poolLvName);
-  return mapped === undefined ? [] : await lockHolders(queue, devicePathOf(mapped.device)).catch(() => []);
+  return mapped === undefined ? [] : await lockHolders(queue, mappedPath(mapped.device)).catch(() => []);
 }
 
 function disksFinding({ name, physicalVolumes }: GroupState): Finding {

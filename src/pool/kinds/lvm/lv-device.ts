@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
+import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
@@ -14,10 +15,6 @@ export interface LvDevice {
   readonly device: DeviceNumber;
   /** As the kernel names it: links in /dev/mapper or /dev/VG come late, or not at all, and may be those of another one. */
   readonly devicePath: string;
-}
-
-export function devicePathOf({ minor }: DeviceNumber): string {
-  return `/dev/dm-${minor}`;
 }
 
 /**
@@ -36,7 +33,7 @@ export async function openLv(
   if (mapped === undefined) {
     throw new DataLoss(`logical volume ${group.name}/${lvName} cannot be activated: see lvs -a, and the kernel log.`);
   }
-  const devicePath = devicePathOf(mapped.device);
+  const devicePath = mappedPath(mapped.device);
   const descriptor = await openNode(queue, devicePath, flags);
   try {
     const { rdev } = await queue.run(() => descriptor.during((path) => stat(path, { bigint: true })));

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
-import { DeviceMapper } from '../../../kernel/block/mapper-control.ts';
+import { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { z } from 'zod';
+import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DirectorySync, syncFile, writeAt } from '../../../kernel/file/file.ts';
@@ -11,7 +12,7 @@ import type { LocationOptions } from '../../location/location.ts';
 import { takeLock } from '../../location/lock.ts';
 import { markerPathOf, readMarker, remember } from '../../records/pool-file.ts';
 import type { GroupState } from './group-state.ts';
-import { devicePathOf, openLv } from './lv-device.ts';
+import { openLv } from './lv-device.ts';
 import { poolLvName } from './names.ts';
 import { documentTags, readDocument, stateTag } from './tags.ts';
 import type { VolumeGroup } from './volume-group.ts';
@@ -58,7 +59,7 @@ export class PoolVolume implements AsyncDisposable {
     if ((await readMarker(queue, markerPath)) === undefined) await remember({ queue, syncs }, markerPath, id);
     const { descriptor: named, device } = await openLv(queue, group, poolLvName);
     await using _named = named;
-    const lock = await takeLock(options, devicePathOf(device));
+    const lock = await takeLock(options, mappedPath(device));
     try {
       return new PoolVolume(id, lock, await openFile(queue, lock, constants.O_RDWR));
     } catch (error) {

@@ -1,5 +1,5 @@
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
-import type { DeviceMapper, MappedDevice } from '../../../kernel/block/mapper-control.ts';
+import type { DeviceMapper, MappedState } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { roundUp } from '../../../volume/size.ts';
@@ -68,13 +68,13 @@ export class VolumeGroup {
   }
 
   /** Its device, if it is active. Asks the kernel, no disk. */
-  deviceOf(lvName: string): MappedDevice | undefined {
+  deviceOf(lvName: string): MappedState | undefined {
     return findDevice(this.#mapper, this.#state, lvName);
   }
 
   /** The logical volume of the group whose device it is, ours or not. */
   nameOfDevice(device: DeviceNumber): string | undefined {
-    const mapped = this.#mapper.findByNumber(device);
+    const mapped = this.#mapper.find(device);
     return mapped?.uuid.startsWith(mappedUuidPrefix(this.#state.uuid)) === true
       ? lvNameOfMapped(this.name, mapped.name)
       : undefined;
@@ -82,7 +82,7 @@ export class VolumeGroup {
 
   /** Takes its device away without LVM, which would read its disks: for disks that do not answer. */
   async removeDevice(queue: DiskQueue, lvName: string): Promise<void> {
-    await this.#mapper.remove(queue, mappedName(this.name, lvName));
+    await this.#mapper.removeUnused(queue, mappedName(this.name, lvName));
   }
 
   /** Asks LVM. Those who ask at a time share one answer. @param maximumAgeMs what was told since then will do */
@@ -218,7 +218,7 @@ export function findDevice(
   mapper: DeviceMapper,
   { name, uuid }: Pick<GroupState, 'name' | 'uuid'>,
   lvName: string,
-): MappedDevice | undefined {
+): MappedState | undefined {
   const mapped = mapper.find(mappedName(name, lvName));
   return mapped?.uuid.startsWith(mappedUuidPrefix(uuid)) === true ? mapped : undefined;
 }

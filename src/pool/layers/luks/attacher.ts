@@ -4,11 +4,9 @@ import { CommandError } from '../../../command/run.ts';
 import {
   findMapped,
   forgetMappedNode,
-  type MappedDevice,
+  type MappedOver,
   mappedDevice,
   mappedOver,
-  mappedState,
-  removeMapped,
 } from '../../../kernel/block/device-mapper.ts';
 import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
@@ -24,7 +22,7 @@ import { isMountOf } from '../../freeze/mounted.ts';
 import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../pool.ts';
 import { below } from './below.ts';
 import type { LuksParts } from './luks-layer.ts';
-import { closeMapper, findOver, isDraftOf, isUnused, openMapper } from './mapper.ts';
+import { closeMapper, findOver, isDraftOf, isUnused, openMapper, removeMapper, stateOf } from './mapper.ts';
 
 type Device = Extract<Attached, { kind: 'device' }>;
 
@@ -65,7 +63,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
     }
     try {
       // As it is open here, it goes when that and all mounts of it have ended.
-      if (!options.persistent) await step('luks/defer', () => removeMapped(queue, mapper));
+      if (!options.persistent) await step('luks/defer', () => removeMapper(queue, mapper));
     } catch (error) {
       await descriptor[Symbol.asyncDispose]();
       throw error;
@@ -74,14 +72,10 @@ export function luksAttacher(parts: LuksParts): Attacher {
   }
 
   /** The one that is there already, which must never be a second time. */
-  async function present(
-    id: VolumeId,
-    lower: Device,
-    { persistent }: AttachOptions,
-  ): Promise<MappedDevice | undefined> {
+  async function present(id: VolumeId, lower: Device, { persistent }: AttachOptions): Promise<MappedOver | undefined> {
     for (const pauseMs of [...settlePausesMs, undefined]) {
       const found = await findOver(queue, id, lower);
-      const state = found && (await mappedState(queue, found));
+      const state = found && (await stateOf(queue, found));
       if (found === undefined || state === undefined) return undefined;
       if (!(persistent && state.isGoing)) return found;
       if (pauseMs !== undefined) await delay(pauseMs);
@@ -91,13 +85,13 @@ export function luksAttacher(parts: LuksParts): Attacher {
     );
   }
 
-  async function open(record: VolumeRecord, lower: Device, { secrets }: AttachOptions): Promise<MappedDevice> {
+  async function open(record: VolumeRecord, lower: Device, { secrets }: AttachOptions): Promise<MappedOver> {
     const { current } = await ring.keysOf(record, secrets);
     return openMapper(queue, record, { devicePath: lower.devicePath, name: mapperName(record.id), key: current });
   }
 
   /** What is below an own mapper is shown by nothing else. */
-  async function uppersOf(lower: Attached): Promise<MappedDevice[]> {
+  async function uppersOf(lower: Attached): Promise<MappedOver[]> {
     if (lower.kind !== 'device') return [];
     return (await mappedOver(queue, lower.device)).filter(({ name }) => volumeOfMapper(name) !== undefined);
   }
@@ -122,8 +116,8 @@ export function luksAttacher(parts: LuksParts): Attacher {
   }
 
   /** Nothing shows it, and it is about to go. */
-  async function isLingering(uppers: readonly MappedDevice[]): Promise<boolean> {
-    const states = await Promise.all(uppers.map((upper) => mappedState(queue, upper)));
+  async function isLingering(uppers: readonly MappedOver[]): Promise<boolean> {
+    const states = await Promise.all(uppers.map((upper) => stateOf(queue, upper)));
     if (!states.every((state) => state === undefined || state.isGoing)) return false;
     const table = await readMountTable(queue);
     return !table.some((mount) => uppers.some((upper) => isMountOf(mount, shown(upper))));
@@ -144,7 +138,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
   }
 
   /** The devices of this pool that a mapper is over. */
-  async function lowersOf({ backing, name }: MappedDevice): Promise<Attached[]> {
+  async function lowersOf({ backing, name }: MappedOver): Promise<Attached[]> {
     const id = volumeOfMapper(name);
     if (id === undefined) return [];
     const lowers = await attacher.attached(id);
@@ -225,7 +219,7 @@ function isSame(backing: AttachedDevice['device'], { device }: AttachedDevice): 
   return backing.major === device.major && backing.minor === device.minor;
 }
 
-function ownMapper({ device }: AttachedDevice): MappedDevice | undefined {
+function ownMapper({ device }: AttachedDevice): MappedOver | undefined {
   const mapper = mappedDevice(device);
   return mapper !== undefined && volumeOfMapper(mapper.name) !== undefined ? mapper : undefined;
 }
@@ -237,6 +231,6 @@ function seenBelow(device: AttachedDevice['device'] | undefined): AttachedDevice
   return mapper.backing[0];
 }
 
-function shown({ device, devicePath, readonly }: MappedDevice): Device {
+function shown({ device, devicePath, readonly }: MappedOver): Device {
   return { kind: 'device', device, devicePath, readonly };
 }

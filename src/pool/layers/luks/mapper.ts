@@ -3,11 +3,11 @@ import { type KeyMaterial, openLuks, WrongKey } from '../../../command/cryptsetu
 import { CommandError } from '../../../command/run.ts';
 import { sameDevice } from '../../../kernel/block/device.ts';
 import {
+  DeviceMapper,
   findMapped,
   forgetMappedNode,
-  type MappedDevice,
-  mappedState,
-  removeMapped,
+  type MappedOver,
+  type MappedState,
 } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss, FailedPrecondition, InternalError } from '../../../volume/errors.ts';
@@ -33,11 +33,7 @@ export function isDraftOf(name: string, poolTag: string): boolean {
  * The volume's device over this one, if it is there.
  * @throws FailedPrecondition if what has its name is another's, or is of no use: nothing is done to it
  */
-export async function findOver(
-  queue: DiskQueue,
-  id: VolumeId,
-  lower: AttachedDevice,
-): Promise<MappedDevice | undefined> {
+export async function findOver(queue: DiskQueue, id: VolumeId, lower: AttachedDevice): Promise<MappedOver | undefined> {
   const [found] = await findMapped(queue, (name) => name === mapperName(id));
   if (found === undefined || found.backing.some((each) => sameDevice(each, lower.device))) return found;
   const { backing, devicePath, name } = found;
@@ -54,7 +50,7 @@ export async function openMapper(
   queue: DiskQueue,
   volume: Opened,
   request: { readonly devicePath: string; readonly name: string; readonly key: KeyMaterial },
-): Promise<MappedDevice> {
+): Promise<MappedOver> {
   const { key, ...open } = request;
   try {
     await step('luks/open', () => openLuks(open, key));
@@ -83,8 +79,18 @@ export function wrongKey({ encryption, id }: Opened): FailedPrecondition {
 }
 
 /** It goes now, or with its last user. */
-export async function closeMapper(queue: DiskQueue, mapper: MappedDevice): Promise<void> {
-  await step('luks/close', () => removeMapped(queue, mapper));
+export async function closeMapper(queue: DiskQueue, mapper: MappedOver): Promise<void> {
+  await step('luks/close', () => removeMapper(queue, mapper));
+}
+
+/** By its number: another may have its name by now. */
+export async function removeMapper(queue: DiskQueue, { device }: MappedOver): Promise<void> {
+  await (await DeviceMapper.open(queue)).removeWhenUnused(queue, device);
+}
+
+/** @returns undefined if it is gone */
+export async function stateOf(queue: DiskQueue, { device }: MappedOver): Promise<MappedState | undefined> {
+  return (await DeviceMapper.open(queue)).find(device);
 }
 
 /** Shows what is encrypted as a device, to nobody else, for the time of `work`. */
@@ -103,6 +109,6 @@ export async function withMapper<T>(
 }
 
 /** Whether nobody has it open now. */
-export async function isUnused(queue: DiskQueue, mapper: MappedDevice): Promise<boolean> {
-  return (await mappedState(queue, mapper))?.openCount === 0;
+export async function isUnused(queue: DiskQueue, mapper: MappedOver): Promise<boolean> {
+  return (await stateOf(queue, mapper))?.openCount === 0;
 }
