@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { holderList, purged, released, restored, trashList } from '../admin/protocol.ts';
 import { accessModes } from '../volume/capability.ts';
+import { encryptionTypes } from '../volume/encryption.ts';
 import { filesystemTypes } from '../volume/filesystem.ts';
 import { provisionings } from '../volume/record.ts';
 
@@ -22,6 +23,14 @@ const content = z
   ])
   .describe('`fsType` (ext4, xfs, btrfs) goes with the type `mount`');
 
+const encryption = z
+  .object({
+    type: z.enum(encryptionTypes),
+    headerBytes: z.number().describe('what it takes beside the size'),
+    keyId: z.string().describe('the name of the key that opens it'),
+  })
+  .describe('absent: it is not encrypted');
+
 const problems = z.array(z.string()).describe('why the list may lack something; then the exit code is 1');
 
 const claim = z
@@ -40,6 +49,7 @@ const snapshot = z.object({
   parameters,
   createdAt: time,
   groupId: z.string().optional().describe('the group that it was taken with'),
+  encryption: encryption.optional(),
 });
 
 const volume = z.object({
@@ -70,6 +80,7 @@ const volume = z.object({
     .object({ at: time, originalId: z.string().describe('what it was before, in the trash') })
     .optional()
     .describe('the last repair of its filesystem'),
+  encryption: encryption.optional(),
   adopted: z.object({ path: z.string() }).optional().describe('where its data lay before it was a volume'),
   state: z.enum(['detached', 'attached', 'staged', 'published']),
   devices: z.array(placed).describe('the block devices that show it'),

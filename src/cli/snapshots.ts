@@ -14,6 +14,7 @@ const columns = [
   { title: 'SOURCE' },
   { title: 'SIZE', align: 'right' },
   { title: 'GROUP' },
+  { title: 'KEY' },
   { title: 'AGE', align: 'right' },
 ] as const;
 
@@ -45,6 +46,7 @@ function rowOf(pool: string, record: SnapshotRecord, now: Date): string[] {
     record.sourceId,
     formatBytes(record.sizeBytes),
     record.groupId ?? '-',
+    record.encryption?.keyId ?? '-',
     age(record.createdAt, now),
   ];
 }

@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts';
 import type { VolumeContent } from '../volume/capability.ts';
 import { claimOf } from '../volume/claim.ts';
 import { formatDuration } from '../volume/duration.ts';
+import type { Encryption } from '../volume/encryption.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import { formatBytes } from '../volume/size.ts';
 import type { SnapshotRecord } from '../volume/snapshot-record.ts';
@@ -108,6 +109,7 @@ function printOne(volume: VolumeSight, output: Output): void {
     ['Size', [`${formatBytes(record.sizeBytes)} (${record.sizeBytes} bytes, ${record.provisioning})`]],
     ['Used', usedBytes === undefined ? [] : [`${formatBytes(usedBytes)} (${usedBytes} bytes)`]],
     ['Content', [contentOf(record.content)]],
+    ['Encryption', record.encryption === undefined ? [] : [needs(record.encryption)]],
     ['Access', record.accessModes],
     ['Created', [`${record.createdAt} (${age(record.createdAt, now)} ago)`]],
     ['Source', source === undefined ? [] : [`${source.type} ${source.id}`]],
@@ -115,7 +117,7 @@ function printOne(volume: VolumeSight, output: Output): void {
     ['Inline', ephemeral === undefined ? [] : ["goes with its pod's mount"]],
     ['Undelete', [undeleteSeconds === 0 ? 'no: deleted is gone' : `for ${formatDuration(undeleteSeconds)}`]],
     ['Parameters', parameters],
-    ['Snapshots', snapshots.map((cut) => `${cut.id} (${printable(cut.name)}, ${age(cut.createdAt, now)} ago)`)],
+    ['Snapshots', snapshots.map((cut) => `${cut.id} (${snapshotFacts(cut, now).join(', ')})`)],
     ['Published to', publication === undefined ? [] : [printable(publication.nodeId)]],
     ['State', [attachments.state]],
     ['Device', devices.map(({ path, readonly }) => `${path}${mark(readonly)}`)],
@@ -125,6 +127,14 @@ function printOne(volume: VolumeSight, output: Output): void {
   for (const [title, values] of facts) {
     for (const [index, value] of values.entries()) output.line(`${(index === 0 ? title : '').padEnd(14)}${value}`);
   }
+}
+
+function needs({ keyId, type }: Encryption): string {
+  return `${type}, opens with ${keyId}`;
+}
+
+function snapshotFacts({ createdAt, encryption, name }: SnapshotRecord, now: Date): string[] {
+  return [printable(name), `${age(createdAt, now)} ago`, ...(encryption === undefined ? [] : [needs(encryption)])];
 }
 
 function contentOf(content: VolumeContent): string {

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { shapes } from '../../src/cli/shapes.ts';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
 import { mountWith, TestVolume } from '../support/life.ts';
@@ -26,13 +29,14 @@ test('holdfast snapshots and volumes show what was cut from what', async () => {
   const table = await holdfast(['snapshots'], environment);
   assert.deepEqual([table.code, table.stderr], [0, '']);
   const [titles, row = ''] = table.stdout.split('\n');
-  assert.match(titles ?? '', /^ID +NAME +POOL +SOURCE +SIZE +GROUP +AGE$/);
-  assert.deepEqual(row.split(/ {2,}/).slice(0, 6), [
+  assert.match(titles ?? '', /^ID +NAME +POOL +SOURCE +SIZE +GROUP +KEY +AGE$/);
+  assert.deepEqual(row.split(/ {2,}/).slice(0, 7), [
     snapshotId,
     'before the upgrade',
     'default',
     source_volume_id,
     '64Mi',
+    '-',
     '-',
   ]);
   const { snapshots } = JSON.parse((await holdfast(['snapshots', '--json'], environment)).stdout);
@@ -54,4 +58,37 @@ test('holdfast snapshots and volumes show what was cut from what', async () => {
       ['restored', 0],
     ],
   );
+});
+
+test('X01: holdfast snapshots and volumes name the key that each of them needs', async () => {
+  using scratch = new Scratch('cli');
+  const pool = scratch.join('pool');
+  const options = { config: `pools: { default: { directory: ${pool} } }\n` };
+  const environment = environmentFor(scratch, options);
+  let id = '';
+  let snapshotId = '';
+  {
+    await using driver = await DriverProcess.start(scratch, options);
+    using client = driver.connect();
+    id = await new TestVolume(scratch, 'v').create(client);
+    const { snapshot } = await client.controller.CreateSnapshot({ source_volume_id: id, name: 's' });
+    snapshotId = snapshot?.snapshot_id ?? '';
+  }
+  // As they are where the kernel has dm-crypt; what their images hold, no command looks at.
+  const encrypt = (path: string, keyId: string) => {
+    const record = JSON.parse(readFileSync(path, 'utf8'));
+    writeFileSync(path, JSON.stringify({ ...record, encryption: { type: 'luks2', headerBytes: 16 << 20, keyId } }));
+  };
+  encrypt(join(pool, 'volumes', id, 'volume.json'), 'key-new');
+  encrypt(join(pool, 'snapshots', snapshotId, 'snapshot.json'), 'key-old');
+
+  assert.match((await holdfast(['snapshots'], environment)).stdout, / key-old +[0-9]+s$/m);
+  const shown = (await holdfast(['volumes', id], environment)).stdout;
+  assert.match(shown, /^Encryption +luks2, opens with key-new$/m);
+  assert.match(shown, /^Snapshots +snap-.* \(s, [0-9]+s ago, luks2, opens with key-old\)$/m);
+  for (const command of ['snapshots', 'volumes'] as const) {
+    const printed = JSON.parse((await holdfast([command, '--json'], environment)).stdout);
+    assert.deepEqual(shapes[command].parse(printed), printed);
+    assert.match(JSON.stringify(printed), /"encryption":{"type":"luks2","headerBytes":16777216,"keyId":"key-/);
+  }
 });
