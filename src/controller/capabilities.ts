@@ -40,3 +40,8 @@ export function controllerCapabilities(modes: {
   ];
   return types.map((type) => ({ rpc: { type } }));
 }
+
+/** What GroupControllerGetCapabilities answers, by one node and by a fleet alike. */
+export const groupControllerCapabilities: readonly wire.GroupControllerServiceCapability[] = [
+  { rpc: { type: 'CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT' } },
+];

@@ -4,6 +4,7 @@ import type { Pools } from '../../pool/pools.ts';
 import { AlreadyExists, FailedPrecondition, NotFound } from '../../volume/errors.ts';
 import { type GroupId, groupIdFor, memberIdFor, parseGroupId, type VolumeId } from '../../volume/id.ts';
 import type { ObjectQueue } from '../../volume/object-queue.ts';
+import { groupControllerCapabilities } from '../capabilities.ts';
 import { fingerprint } from '../request.ts';
 import { sortedParameters } from '../volumes/parameters.ts';
 import { sourceClaim } from '../volumes/sources.ts';
@@ -22,7 +23,7 @@ export function groupControllerService(options: GroupControllerOptions): GroupCo
   const { objects, pools } = options;
   return {
     async GroupControllerGetCapabilities() {
-      return { capabilities: [{ rpc: { type: 'CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT' } }] };
+      return { capabilities: [...groupControllerCapabilities] };
     },
 
     async CreateVolumeGroupSnapshot(request, context) {

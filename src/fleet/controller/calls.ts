@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { controllerCapabilities } from '../../controller/capabilities.ts';
+import { controllerCapabilities, groupControllerCapabilities } from '../../controller/capabilities.ts';
 import type { Calls } from '../../csi/call.ts';
 import { encode, type Method, methodsOf } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
@@ -119,9 +119,7 @@ function ownWork(parts: FleetParts): OwnWork {
       return encode(method.responseType, { capabilities });
     }),
     GroupControllerGetCapabilities: work((method) => async () => {
-      return encode(method.responseType, {
-        capabilities: [{ rpc: { type: 'CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT' } }],
-      });
+      return encode(method.responseType, { capabilities: groupControllerCapabilities });
     }),
   };
 }

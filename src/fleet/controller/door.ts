@@ -85,13 +85,7 @@ export class Door {
   }
 
   #sendOneAway(): void {
-    const byAddress = new Map<string, Socket[]>();
-    for (const socket of this.#strangers.keys()) {
-      const address = socket.remoteAddress ?? '';
-      const others = byAddress.get(address);
-      if (others === undefined) byAddress.set(address, [socket]);
-      else others.push(socket);
-    }
+    const byAddress = Map.groupBy(this.#strangers.keys(), ({ remoteAddress }) => remoteAddress);
     const [crowd] = [...byAddress.values()].sort((a, b) => b.length - a.length);
     const oldest = crowd?.[0];
     if (oldest === undefined) return;

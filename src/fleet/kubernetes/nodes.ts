@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { topologyKey } from '../../volume/topology.ts';
+import { readAnswer } from './answer.ts';
 import type { KubernetesApi } from './api.ts';
 
 const metadata = z.object({ name: z.string(), labels: z.record(z.string(), z.string()).optional() });
@@ -61,13 +62,13 @@ export async function watchNodes({ api, driverName, expect, log, signal }: NodeW
         const {
           metadata: { name },
           spec,
-        } = csiNode.parse(object);
+        } = readAnswer(csiNode, object, 'show a CSINode');
         const drivers = spec.drivers ?? [];
         const isOurs = drivers.some((one) => one.name === driverName);
         const isAnothers = !isOurs && drivers.some(({ topologyKeys }) => topologyKeys?.includes(topologyKey) === true);
         csiNodes.set(name, { isOurs, isAnothers });
       },
-      remove: (object) => csiNodes.delete(csiNode.parse(object).metadata.name),
+      remove: (object) => csiNodes.delete(nameOf(object)),
       changed: () => {
         seen.csiNodes = true;
         tell();
@@ -78,8 +79,8 @@ export async function watchNodes({ api, driverName, expect, log, signal }: NodeW
       selector: topologyKey,
       asMetadata: true,
       clear: () => labelled.clear(),
-      put: (object) => labelled.add(node.parse(object).metadata.name),
-      remove: (object) => labelled.delete(node.parse(object).metadata.name),
+      put: (object) => labelled.add(nameOf(object)),
+      remove: (object) => labelled.delete(nameOf(object)),
       changed: () => {
         seen.nodes = true;
         tell();
@@ -99,6 +100,10 @@ interface FollowOptions {
   readonly put: (object: unknown) => void;
   readonly remove: (object: unknown) => void;
   readonly changed: () => void;
+}
+
+function nameOf(object: unknown): string {
+  return readAnswer(node, object, 'show a node').metadata.name;
 }
 
 /** Lists, then watches; and again from the start when a watch ends, which it does every few minutes. */
@@ -131,7 +136,7 @@ async function listAll({
     const query = new URLSearchParams({ limit: String(pageSize), ...(next === '' ? {} : { continue: next }) });
     if (selector !== undefined) query.set('labelSelector', selector);
     const call = { path: `${path}?${query}`, what: `list ${path}`, ...(asMetadata && { accept: metadataList }) };
-    const page = list.parse(await api.call(call));
+    const page = readAnswer(list, await api.call(call), call.what);
     items.push(...page.items);
     next = page.metadata.continue ?? '';
     version = page.metadata.resourceVersion;
@@ -148,7 +153,7 @@ async function watchFrom(options: FollowOptions, resourceVersion: string): Promi
   if (selector !== undefined) query.set('labelSelector', selector);
   const call = { path: `${path}?${query}`, what: `watch ${path}`, ...(asMetadata && { accept: metadataEvents }) };
   for await (const line of api.watch(call, signal)) {
-    const { object, type } = event.parse(line);
+    const { object, type } = readAnswer(event, line, call.what);
     if (type === 'ERROR') return;
     if (type === 'DELETED') remove(object);
     else put(object);

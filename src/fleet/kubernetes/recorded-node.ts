@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { topologyKey } from '../../volume/topology.ts';
+import { readAnswer } from './answer.ts';
 import type { KubernetesApi } from './api.ts';
 
 const expression = z.object({ key: z.string(), operator: z.string(), values: z.array(z.string()).nullish() });
@@ -34,8 +35,9 @@ export async function recordedNode(
   let next = '';
   do {
     const query = new URLSearchParams({ limit: String(pageSize), ...(next === '' ? {} : { continue: next }) });
-    const answer = await api.call({ path: `/api/v1/persistentvolumes?${query}`, what: 'list PersistentVolumes' });
-    const { items, metadata } = volumes.parse(answer);
+    const what = 'list PersistentVolumes';
+    const answer = await api.call({ path: `/api/v1/persistentvolumes?${query}`, what });
+    const { items, metadata } = readAnswer(volumes, answer, what);
     for (const { spec } of items) {
       if (spec.csi?.driver !== driverName || spec.csi.volumeHandle !== volumeId) continue;
       const terms = spec.nodeAffinity?.required.nodeSelectorTerms ?? [];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isSame, type Material, materialFor } from '../tls/material.ts';
+import { readAnswer } from './answer.ts';
 import { ApiRefusal, type KubernetesApi } from './api.ts';
 
 const secret = z.object({
@@ -50,7 +51,8 @@ export async function keepMaterial(api: KubernetesApi, place: SecretPlace, now =
 
 async function read(api: KubernetesApi, path: string) {
   try {
-    const object = secret.loose().parse(await api.call({ path, what: 'show a Secret' }));
+    const what = 'show a Secret';
+    const object = readAnswer(secret.loose(), await api.call({ path, what }), what);
     const material = Object.entries(object.data ?? {}).map(([key, text]) => [
       key,
       Buffer.from(text, 'base64').toString(),
