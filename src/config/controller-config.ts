@@ -9,6 +9,8 @@ export interface ControllerConfig {
   readonly name: string;
   readonly socketPath: string;
   readonly linkAddress: HttpAddress;
+  /** Where metrics and health are served; undefined: nowhere. */
+  readonly httpAddress: HttpAddress | undefined;
   readonly logLevel: LogLevel;
   readonly api: { readonly url: URL; readonly authorityPath: string; readonly tokenPath: string };
   readonly namespace: string;
@@ -38,6 +40,7 @@ export async function parseControllerConfig(source: ConfigSource): Promise<Parse
   }
   const namespace = readNamespace(source, join(account, 'namespace'), reader);
   const linkAddress = reader.httpAddress('HOLDFAST_LINK_ADDRESS') ?? { host: undefined, port: 9443 };
+  const httpAddress = reader.httpAddress('HOLDFAST_HTTP_ADDRESS');
   const driverName = reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
     fits: (name) => name.length <= 63 && driverNamePattern.test(name),
     wants: 'a lower-case domain name of at most 63 characters, such as holdfast.csi.dev',
@@ -53,6 +56,7 @@ export async function parseControllerConfig(source: ConfigSource): Promise<Parse
       name: source.hostName,
       socketPath,
       linkAddress,
+      httpAddress,
       logLevel,
       api: { url, authorityPath: join(account, 'ca.crt'), tokenPath: join(account, 'token') },
       namespace,

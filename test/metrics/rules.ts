@@ -6,15 +6,27 @@ import { z } from 'zod';
 import { findPromtool } from '../support/promtool.ts';
 import { Scratch } from '../support/scratch.ts';
 
-const file = fileURLToPath(new URL('../../deploy/monitoring/alerts.yaml', import.meta.url));
 const rule = z.looseObject({ alert: z.string() });
 const rules = z.object({
   spec: z.looseObject({ groups: z.array(z.looseObject({ rules: z.array(rule) })) }),
 });
-const { spec } = rules.parse(parse(readFileSync(file, 'utf8')));
+type Rules = z.infer<typeof rules>['spec'];
+
+/** The rules in a file of this repository. */
+export function rulesIn(path: string): Rules {
+  const file = fileURLToPath(new URL(`../../${path}`, import.meta.url));
+  return rules.parse(parse(readFileSync(file, 'utf8'))).spec;
+}
+
+/** Their alerts, in their order. */
+export function alertsOf(spec: Rules): string[] {
+  return spec.groups.flatMap((group) => group.rules.map(({ alert }) => alert));
+}
+
+const ofNodes = rulesIn('deploy/monitoring/alerts.yaml');
 
 /** The alerts of deploy/monitoring, in their order. */
-export const alertNames: readonly string[] = spec.groups.flatMap((group) => group.rules.map(({ alert }) => alert));
+export const alertNames: readonly string[] = alertsOf(ofNodes);
 
 /** One of promtool's tests of rules: what was scraped, and what has to follow. */
 export interface RulesTest {
@@ -28,7 +40,10 @@ export interface RulesTest {
 }
 
 /** Has promtool run them; what it says, and its exit code. */
-export function testRules(tests: readonly RulesTest[]): { readonly status: number | null; readonly said: string } {
+export function testRules(
+  tests: readonly RulesTest[],
+  spec = ofNodes,
+): { readonly status: number | null; readonly said: string } {
   using scratch = new Scratch('alerts');
   writeFileSync(scratch.join('alerts.yaml'), JSON.stringify(spec));
   const suite = { rule_files: ['alerts.yaml'], evaluation_interval: '1m', tests };

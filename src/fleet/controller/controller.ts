@@ -7,6 +7,7 @@ import { addCalls, addService } from '../../csi/call.ts';
 import type { IdentityHandlers } from '../../csi/generated/types.ts';
 import { listen, newServer } from '../../csi/listener.ts';
 import { pluginCapabilities } from '../../identity/service.ts';
+import type { Monitoring } from '../../metrics/serving.ts';
 import { version } from '../../version.ts';
 import { KubernetesApi } from '../kubernetes/api.ts';
 import { watchNodes } from '../kubernetes/nodes.ts';
@@ -47,6 +48,7 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
     { state, sessions, capacity, log, recordedNode: (id) => recordedNode(api, driverName, id) },
     { log, ready: () => !signal.aborted, stopping: signal },
   );
+  const monitoring = await monitor(config, { state, log, isStopping: () => signal.aborted });
   const server = newServer();
   addService(server, 'csi.v1.Identity', { ...identity(driverName, state) }, { log });
   addService(server, 'csi.v1.Node', {}, { log });
@@ -70,6 +72,7 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
       await links?.close();
       await watched;
       api.close();
+      await monitoring?.close();
       log.info('stopped');
     },
   };
@@ -120,6 +123,23 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
       log.info('a new certificate is in use');
     }
   }
+}
+
+interface Monitored {
+  readonly state: FleetState;
+  readonly log: Logger;
+  readonly isStopping: () => boolean;
+}
+
+/** Without an address none of its code is loaded. */
+async function monitor(
+  { driverName: driver, httpAddress: address, name: controller, socketPath }: ControllerConfig,
+  { isStopping, log, state: view }: Monitored,
+): Promise<Monitoring | undefined> {
+  if (address === undefined) return undefined;
+  const { startControllerMonitoring } = await import('./monitoring.ts');
+  const identity = { version, driver, controller };
+  return startControllerMonitoring({ address, socketPath, identity, view, isStopping, log });
 }
 
 /** What a node's token has to be made for. */

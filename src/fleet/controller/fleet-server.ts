@@ -1,10 +1,11 @@
 import * as grpc from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import { HoldfastError } from '../../volume/errors.ts';
-import type { Bearer } from '../kubernetes/tokens.ts';
+import { BadToken, type Bearer } from '../kubernetes/tokens.ts';
 import { type ControllerStream, controllerPipe, linkMethod, longestMessageBytes } from '../link/grpc-pipe.ts';
 import type { Material } from '../tls/material.ts';
 import { Door } from './door.ts';
+import { linkRefused } from './events.ts';
 import type { FleetState } from './fleet-state.ts';
 import { NodeSession } from './node-session.ts';
 import type { Sessions } from './sessions.ts';
@@ -67,6 +68,7 @@ export class FleetServer {
 
   #link(stream: ControllerStream): void {
     this.#admit(stream).catch((error: unknown) => {
+      linkRefused.publish({ reason: error instanceof BadToken ? 'token' : 'review' });
       const refusal = error instanceof HoldfastError ? error.message : 'the controller could not review the token';
       this.#options.log.warn({ peer: stream.getPeer(), reason: refusal }, 'a link was refused');
       stream.emit('error', { code: grpc.status.UNAUTHENTICATED, details: refusal });

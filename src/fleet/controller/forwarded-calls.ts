@@ -1,6 +1,7 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import { Unavailable } from '../../volume/errors.ts';
+import { forwarded, type Outcome } from './events.ts';
 import { LinkLost, PassedOn, TooLate } from './passed-on.ts';
 
 /** A request on its way to a node. */
@@ -48,26 +49,33 @@ export class ForwardedCalls {
 
   /** @throws PassedOn, Unavailable, TooLate */
   call(forward: Forward): Promise<Buffer> {
+    const outcome = this.#outcome();
     return new Promise((resolve, reject) => {
+      const fail = (error: Error) => {
+        outcome(error);
+        reject(error);
+      };
       this.#begin(forward, {
         answered: ({ code, message, response }) => {
           clearTimeout(timer);
-          if (code === 0) resolve(Buffer.from(response));
-          else reject(new PassedOn(code, message));
+          if (code !== 0) return fail(new PassedOn(code, message));
+          outcome(undefined);
+          resolve(Buffer.from(response));
         },
         part: () => undefined,
         failed: (error) => {
           clearTimeout(timer);
-          reject(error);
+          fail(error);
         },
       });
       // The call keeps its place until the node has done it: who asks a node that hangs again and again meets the limit.
-      const timer = setTimeout(() => reject(this.#tooLate(forward)), waitMs(forward));
+      const timer = setTimeout(() => fail(this.#tooLate(forward)), waitMs(forward));
     });
   }
 
   /** @throws PassedOn, Unavailable, TooLate */
   async *stream(forward: Forward, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
+    const outcome = this.#outcome();
     const parts: Buffer[] = [];
     let end: { readonly error?: Error } | undefined;
     let wake = (): void => undefined;
@@ -101,6 +109,7 @@ export class ForwardedCalls {
       if (end.error !== undefined) throw end.error;
     } finally {
       clearTimeout(timer);
+      outcome(end === undefined ? new Error('nobody reads on') : end.error);
       signal.removeEventListener('abort', leave);
       if (this.#waiting.delete(id)) this.#send({ cancel: { call: id } });
     }
@@ -134,9 +143,10 @@ export class ForwardedCalls {
   }
 
   #begin({ deadline, method, request }: Forward, waiting: Waiting): bigint {
-    if (this.#refusal !== undefined) throw new LinkLost(`Node ${this.#node}: ${this.#refusal}; try again.`);
-    if (this.#waiting.size >= mostCallsEach) {
-      throw new Unavailable(`Node ${this.#node} has ${mostCallsEach} calls at work and answers none; try again later.`);
+    const refusal = this.#refusalNow();
+    if (refusal !== undefined) {
+      forwarded.publish({ node: this.#node, outcome: 'REFUSED' });
+      throw refusal;
     }
     this.#last++;
     this.#waiting.set(this.#last, waiting);
@@ -152,10 +162,32 @@ export class ForwardedCalls {
     return this.#last;
   }
 
+  #refusalNow(): Unavailable | undefined {
+    if (this.#refusal !== undefined) return new LinkLost(`Node ${this.#node}: ${this.#refusal}; try again.`);
+    if (this.#waiting.size < mostCallsEach) return undefined;
+    return new Unavailable(`Node ${this.#node} has ${mostCallsEach} calls at work and answers none; try again later.`);
+  }
+
+  /** Tells what became of a call, once: an answer that comes too late has been given up already. */
+  #outcome(): (error: Error | undefined) => void {
+    let isTold = false;
+    return (error) => {
+      if (!isTold) forwarded.publish({ node: this.#node, outcome: outcomeOf(error) });
+      isTold = true;
+    };
+  }
+
   #tooLate({ method }: Forward): TooLate {
     const name = method.slice(method.lastIndexOf('/') + 1);
     return new TooLate(`Node ${this.#node} has not answered ${name} in time; it goes on, so try again.`);
   }
+}
+
+function outcomeOf(error: Error | undefined): Outcome {
+  if (error === undefined) return 'OK';
+  if (error instanceof PassedOn) return error.code;
+  if (error instanceof TooLate) return 'TOO_LATE';
+  return error instanceof LinkLost ? 'LINK_LOST' : 'CANCELLED';
 }
 
 function waitMs({ deadline }: Forward): number {

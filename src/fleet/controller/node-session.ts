@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import { type Pipe, Pulse, protocolVersion, usualBeatMs } from '../link/pipe.ts';
+import { linkRefused } from './events.ts';
 import type { FleetState } from './fleet-state.ts';
 import { ForwardedCalls } from './forwarded-calls.ts';
 import { BadInventory, type NodeInventory } from './inventory.ts';
@@ -97,6 +98,7 @@ export class NodeSession {
     const { controller, log, node, onReady, state } = this.#options;
     const refusal = this.#refusal(hello);
     if (refusal !== undefined) {
+      linkRefused.publish({ reason: 'hello' });
       this.end(refusal);
       return;
     }

@@ -10,6 +10,8 @@ export interface Known {
   /** PersistentVolumes: handle to node. */
   readonly volumes: Map<string, string>;
   readonly secrets: Map<string, Record<string, unknown>>;
+  /** Ends of paths that are answered with 503. */
+  readonly refused: Set<string>;
 }
 
 export const audience = 'holdfast.csi.dev/controller';
@@ -27,7 +29,13 @@ export interface TokenFacts {
  * a real one.
  */
 export class ApiDouble implements AsyncDisposable {
-  readonly known: Known = { csiNodes: new Set(), labelled: new Set(), volumes: new Map(), secrets: new Map() };
+  readonly known: Known = {
+    csiNodes: new Set(),
+    labelled: new Set(),
+    volumes: new Map(),
+    secrets: new Map(),
+    refused: new Set(),
+  };
   readonly authority: string;
   readonly url: string;
   reviews = 0;
@@ -97,6 +105,7 @@ export class ApiDouble implements AsyncDisposable {
   #reply(method: string, path: string, body: Record<string, unknown>): readonly [number, unknown] {
     const { csiNodes, labelled, secrets, volumes } = this.known;
     const list = (items: unknown[]) => [200, { metadata: { resourceVersion: '1' }, items }] as const;
+    if ([...this.known.refused].some((end) => path.endsWith(end))) return [503, { message: 'not now' }];
     if (path.endsWith('/tokenreviews')) return [201, this.#review(body['spec'])];
     if (path.endsWith('/csinodes')) {
       const drivers = [{ name: 'holdfast.csi.dev' }];

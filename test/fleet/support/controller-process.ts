@@ -42,7 +42,13 @@ export class ControllerProcess implements AsyncDisposable {
   }
 
   /** Starts one and waits until nodes can link. */
-  static async start(scratch: Scratch, api: ApiDouble, name: string, command = fromSource): Promise<ControllerProcess> {
+  static async start(
+    scratch: Scratch,
+    api: ApiDouble,
+    name: string,
+    command = fromSource,
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<ControllerProcess> {
     const account = scratch.join('account');
     mkdirSync(account, { recursive: true });
     writeFileSync(`${account}/namespace`, 'holdfast');
@@ -55,6 +61,7 @@ export class ControllerProcess implements AsyncDisposable {
         HOLDFAST_API_SERVER: api.url,
         HOLDFAST_SERVICE_ACCOUNT_DIR: account,
         HOLDFAST_LINK_ADDRESS: '127.0.0.1:0',
+        ...environment,
       },
       command,
     );

@@ -1,0 +1,84 @@
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { Page } from '../../metrics/listener.ts';
+import { addProcessMetrics } from '../../metrics/process-metrics.ts';
+import { untold } from '../routing/missing.ts';
+import type { FleetView } from '../routing/view.ts';
+import { forwarded, linkRefused } from './events.ts';
+
+export interface FleetMetricsOptions {
+  readonly view: FleetView;
+  readonly identity: { readonly version: string; readonly driver: string; readonly controller: string };
+}
+
+/** Everything there is to scrape of a replica of the controller. Counts from the moment it is made. */
+export class FleetMetrics {
+  readonly #registry = new Registry();
+  readonly #view: FleetView;
+  readonly #calls: Counter<'node' | 'outcome'>;
+
+  constructor({ identity, view }: FleetMetricsOptions) {
+    const registers = [this.#registry];
+    this.#view = view;
+    new Gauge({
+      name: 'holdfast_fleet_build_info',
+      help: 'Always 1; which controller this is.',
+      labelNames: ['version', 'driver', 'controller', 'nodejs'],
+      registers,
+    }).set({ ...identity, nodejs: process.versions.node }, 1);
+    new Gauge({
+      name: 'holdfast_fleet_nodes',
+      help: 'Nodes that have the driver, by Kubernetes or by their link.',
+      registers,
+      collect() {
+        this.set(view.nodes.length);
+      },
+    });
+    new Gauge({
+      name: 'holdfast_fleet_links',
+      help: 'Nodes that have a link to this replica.',
+      registers,
+      collect() {
+        this.set(view.nodes.filter(({ isLinked }) => isLinked).length);
+      },
+    });
+    new Gauge({
+      name: 'holdfast_fleet_node_missing_since_seconds',
+      help: 'Since when a node with the driver has no link to this replica, or has not told all; in seconds since 1970.',
+      labelNames: ['node'],
+      registers,
+      collect() {
+        this.reset();
+        for (const { name, sinceMs } of untold(view)) this.set({ node: name }, Math.round(sinceMs / 1000));
+      },
+    });
+    this.#calls = new Counter({
+      name: 'holdfast_fleet_calls_total',
+      help: 'Calls for nodes that have ended, by node and outcome.',
+      labelNames: ['node', 'outcome'],
+      registers,
+    });
+    const refused = new Counter({
+      name: 'holdfast_fleet_links_refused_total',
+      help: 'Who wanted to link and was sent away, by reason.',
+      labelNames: ['reason'],
+      registers,
+    });
+    forwarded.subscribe((labels) => this.#calls.inc({ ...labels }));
+    linkRefused.subscribe((labels) => refused.inc({ ...labels }));
+    addProcessMetrics(this.#registry);
+  }
+
+  /** In Prometheus' text format. */
+  async page(): Promise<Page> {
+    await this.#forgetNodes();
+    return { status: 200, contentType: this.#registry.contentType, body: await this.#registry.metrics() };
+  }
+
+  /** Nodes come and go, and what is counted of those that are gone is wanted no more. */
+  async #forgetNodes(): Promise<void> {
+    const { values } = await this.#calls.get();
+    for (const { labels } of values) {
+      if (this.#view.node(String(labels.node)) === undefined) this.#calls.remove(labels);
+    }
+  }
+}
