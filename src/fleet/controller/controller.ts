@@ -11,7 +11,7 @@ import type { Monitoring } from '../../metrics/serving.ts';
 import { version } from '../../version.ts';
 import { KubernetesApi } from '../kubernetes/api.ts';
 import { watchNodes } from '../kubernetes/nodes.ts';
-import { recordedNode } from '../kubernetes/recorded-node.ts';
+import { recordedNode, recordedVolumes } from '../kubernetes/persistent-volumes.ts';
 import { keepMaterial } from '../kubernetes/secret.ts';
 import { Tokens } from '../kubernetes/tokens.ts';
 import { isSame, type Material } from '../tls/material.ts';
@@ -20,9 +20,12 @@ import { FleetCapacity } from './capacity.ts';
 import { FleetServer } from './fleet-server.ts';
 import { FleetState } from './fleet-state.ts';
 import { Sessions } from './sessions.ts';
+import { StrayKeeper } from './stray-keeper.ts';
 
 /** How often it is looked whether a certificate is due. */
 const lookMs = 60 * 60_000;
+/** How often it is looked for volumes that a first try left on the wrong node. */
+const strayLookMs = 5 * 60_000;
 /** After Kubernetes could not be asked. */
 const pauseMs = 2_000;
 /** How long calls that run when the controller is told to stop may take. */
@@ -58,6 +61,8 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
   log.info({ driver: driverName, version, controller: name, socket: config.socketPath }, 'listening');
 
   const watched = watchNodes({ api, driverName, log, signal, expect: (names) => state.expect(names) });
+  const strays = new StrayKeeper({ view: state, sessions, log, recorded: () => recordedVolumes(api, driverName) });
+  void lookingForStrays();
   let links: FleetServer | undefined;
   const port = openLinks();
   port.catch(() => undefined);
@@ -107,6 +112,18 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
         log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'the Secret cannot be kept');
         await delay(pauseMs, undefined, { signal }).catch(() => undefined);
       }
+    }
+  }
+
+  async function lookingForStrays(): Promise<void> {
+    for (;;) {
+      // The replicas need not look at the same time.
+      await delay(strayLookMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await strays.look().catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : 'unknown';
+        log.warn({ reason }, 'it cannot be looked for volumes that first tries left behind');
+      });
     }
   }
 

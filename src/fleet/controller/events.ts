@@ -13,5 +13,8 @@ export const forwarded = new TypedChannel<{ readonly node: string; readonly outc
 /** token: it is none that a node may come with. review: Kubernetes could not be asked. hello: the node says what it must not. */
 export type Refusal = 'token' | 'review' | 'hello';
 
+/** A volume that a first try left on the wrong node has been put into the trash. */
+export const strayTrashed = new TypedChannel<{ readonly node: string }>('holdfast:stray-trashed');
+
 /** Somebody wanted to link, and may not. */
 export const linkRefused = new TypedChannel<{ readonly reason: Refusal }>('holdfast:link-refused');

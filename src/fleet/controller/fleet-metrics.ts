@@ -3,7 +3,7 @@ import type { Page } from '../../metrics/listener.ts';
 import { addProcessMetrics } from '../../metrics/process-metrics.ts';
 import { untold } from '../routing/missing.ts';
 import type { FleetView } from '../routing/view.ts';
-import { forwarded, linkRefused } from './events.ts';
+import { forwarded, linkRefused, strayTrashed } from './events.ts';
 
 export interface FleetMetricsOptions {
   readonly view: FleetView;
@@ -63,6 +63,12 @@ export class FleetMetrics {
       labelNames: ['reason'],
       registers,
     });
+    const strays = new Counter({
+      name: 'holdfast_fleet_strays_total',
+      help: 'Volumes that a first try left on a node which its claim has left since, put into the trash.',
+      registers,
+    });
+    strayTrashed.subscribe(() => strays.inc());
     forwarded.subscribe((labels) => this.#calls.inc({ ...labels }));
     linkRefused.subscribe((labels) => refused.inc({ ...labels }));
     addProcessMetrics(this.#registry);

@@ -1,3 +1,4 @@
+import type { NamedVolume, StrayView } from '../routing/strays.ts';
 import type { FleetView, Named, NodeSight, Owner } from '../routing/view.ts';
 import { type Entry, NodeInventory } from './inventory.ts';
 
@@ -12,7 +13,7 @@ interface NodeState {
 }
 
 /** All nodes, as Kubernetes and they themselves tell of them. Everything in it can be asked for again. */
-export class FleetState implements FleetView {
+export class FleetState implements FleetView, StrayView {
   readonly #states = new Map<string, NodeState>();
   readonly #now: () => number;
   #expected: ReadonlySet<string> | undefined;
@@ -100,6 +101,21 @@ export class FleetState implements FleetView {
       if (ids.length > 0) found.set(node, ids);
     }
     return found;
+  }
+
+  /** Volumes whose name another node has too, but for what several nodes say they have, or have not made themselves. */
+  get namesakes(): readonly NamedVolume[] {
+    const volumes = [...this.#states].flatMap(([node, { inventory }]) =>
+      [...inventory.entries.values()]
+        .filter(({ kind, isNative }) => kind === 'VOLUME' && isNative)
+        .map(({ id, name }) => ({ node, id, name })),
+    );
+    return [...Map.groupBy(volumes, ({ name }) => name).values()].filter(({ length }) => length > 1).flat();
+  }
+
+  /** Whether a snapshot was cut of it. */
+  isSource(volumeId: string): boolean {
+    return this.ids('SNAPSHOT', ({ sourceId }) => sourceId === volumeId).size > 0;
   }
 
   #named(kind: Entry['kind'], name: string): Named[] {

@@ -144,6 +144,7 @@ export class ApiDouble implements AsyncDisposable {
 function persistentVolume(volumeHandle: string, node: string) {
   const matchExpressions = [{ key: 'topology.holdfast.dev/node', operator: 'In', values: [node] }];
   return {
+    metadata: { name: `pv-of-${volumeHandle}` },
     spec: {
       csi: { driver: 'holdfast.csi.dev', volumeHandle },
       nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },

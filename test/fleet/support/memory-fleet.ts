@@ -10,8 +10,9 @@ import { Sessions } from '../../../src/fleet/controller/sessions.ts';
 import { NodeLink } from '../../../src/fleet/node/node-link.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { NotFound } from '../../../src/volume/errors.ts';
-import { parseVolumeId, volumeIdFor } from '../../../src/volume/id.ts';
+import { parseSnapshotId, parseVolumeId, snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
 import type { VolumeRecord } from '../../../src/volume/record.ts';
+import type { SnapshotRecord } from '../../../src/volume/snapshot-record.ts';
 import { type Faults, MemoryLink } from './memory-link.ts';
 
 /*
@@ -26,6 +27,10 @@ const methods = new Map(methodsOf('csi.v1.Controller').map((method) => [method.n
 export class MemoryNode {
   readonly name: string;
   readonly volumes = new Map<string, string>();
+  /** What of them was deleted and can be brought back, and for how long. */
+  readonly trash = new Map<string, string>();
+  readonly snapshots = new Map<string, string>();
+  readonly #undelete = new Map<string, string>();
   made = 0;
   /** Whether volumes take for ever to be made. */
   hangs = false;
@@ -55,8 +60,14 @@ export class MemoryNode {
             this.volumes.set(id, name);
             return show(id);
           },
+          ControllerModifyVolume: async ({ mutable_parameters, volume_id }) => {
+            if (!this.volumes.has(volume_id)) throw new NotFound(`There is no volume ${volume_id} on this node.`);
+            this.#undelete.set(volume_id, mutable_parameters['undelete'] ?? '');
+            return {};
+          },
           DeleteVolume: async ({ volume_id }) => {
-            this.volumes.delete(volume_id);
+            const undelete = this.#undelete.get(volume_id);
+            if (this.volumes.delete(volume_id) && undelete !== undefined) this.trash.set(volume_id, undelete);
             return {};
           },
           ControllerGetVolume: async ({ volume_id }) => {
@@ -76,7 +87,13 @@ export class MemoryNode {
         if (parsed === undefined) throw new Error(`${id} is no id`);
         return { id: parsed, name };
       });
-    const pool = { name: 'default', list: async () => records(), listSnapshots: async () => [] };
+    const snapshots = () =>
+      [...this.snapshots].map(([name, source]): Pick<SnapshotRecord, 'id' | 'name' | 'sourceId'> => {
+        const [id, sourceId] = [parseSnapshotId(snapshotIdFor(this.name, name)), parseVolumeId(source)];
+        if (id === undefined || sourceId === undefined) throw new Error(`${source} is no id`);
+        return { id, name, sourceId };
+      });
+    const pool = { name: 'default', list: async () => records(), listSnapshots: async () => snapshots() };
     // All that is asked of it here.
     const known = () => [pool as unknown as Pool];
     return {

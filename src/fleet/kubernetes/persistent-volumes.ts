@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { topologyKey } from '../../volume/topology.ts';
+import type { RecordedVolumes } from '../routing/strays.ts';
+import { readAnswer } from './answer.ts';
+import type { KubernetesApi } from './api.ts';
+
+const expression = z.object({ key: z.string(), operator: z.string(), values: z.array(z.string()).nullish() });
+const affinity = z.object({
+  required: z.object({
+    nodeSelectorTerms: z.array(z.object({ matchExpressions: z.array(expression).nullish() })),
+  }),
+});
+const volumes = z.object({
+  metadata: z.object({ continue: z.string().optional() }),
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      spec: z.object({
+        csi: z.object({ driver: z.string(), volumeHandle: z.string() }).nullish(),
+        nodeAffinity: affinity.nullish().catch(undefined),
+      }),
+    }),
+  ),
+});
+
+const pageSize = 500;
+
+/** What a PersistentVolume of this driver says. */
+export interface RecordedVolume {
+  /** Of the PersistentVolume. */
+  readonly name: string;
+  /** The volume's id. */
+  readonly handle: string;
+  /** undefined: none, or not one node. */
+  readonly node: string | undefined;
+}
+
+/** The PersistentVolumes of this driver. */
+async function* persistentVolumes(api: KubernetesApi, driverName: string): AsyncGenerator<RecordedVolume, void, void> {
+  const what = 'list PersistentVolumes';
+  let next = '';
+  do {
+    const query = new URLSearchParams({ limit: String(pageSize), ...(next === '' ? {} : { continue: next }) });
+    const answer = await api.call({ path: `/api/v1/persistentvolumes?${query}`, what });
+    const { items, metadata } = readAnswer(volumes, answer, what);
+    for (const { metadata: object, spec } of items) {
+      if (spec.csi?.driver !== driverName) continue;
+      yield { name: object.name, handle: spec.csi.volumeHandle, node: nodeIn(spec.nodeAffinity) };
+    }
+    next = metadata.continue ?? '';
+  } while (next !== '');
+}
+
+function nodeIn(nodeAffinity: z.infer<typeof affinity> | null | undefined): string | undefined {
+  const ours = (nodeAffinity?.required.nodeSelectorTerms ?? [])
+    .flatMap(({ matchExpressions }) => matchExpressions ?? [])
+    .find(({ key }) => key === topologyKey);
+  return ours?.operator === 'In' && ours.values?.length === 1 ? ours.values[0] : undefined;
+}
+
+/**
+ * The node that a PersistentVolume says its volume is on; undefined: no PersistentVolume names it, or none of one node. It is
+ * asked for what no node has: Kubernetes may know of a node that the controller has never met.
+ */
+export async function recordedNode(
+  api: KubernetesApi,
+  driverName: string,
+  volumeId: string,
+): Promise<string | undefined> {
+  for await (const { handle, node } of persistentVolumes(api, driverName)) if (handle === volumeId) return node;
+  return undefined;
+}
+
+/** All that are recorded. */
+export async function recordedVolumes(api: KubernetesApi, driverName: string): Promise<RecordedVolumes> {
+  const ids = new Map<string, string>();
+  const handles = new Set<string>();
+  for await (const { handle, name } of persistentVolumes(api, driverName)) {
+    ids.set(name, handle);
+    handles.add(handle);
+  }
+  return { idOf: (name) => ids.get(name), has: (id) => handles.has(id) };
+}

@@ -1,0 +1,34 @@
+/** A volume, as one node has it. */
+export interface NamedVolume {
+  readonly node: string;
+  readonly id: string;
+  readonly name: string;
+}
+
+/** What Kubernetes has recorded of this driver's volumes. */
+export interface RecordedVolumes {
+  /** The volume that a PersistentVolume of this name stands for. */
+  idOf(name: string): string | undefined;
+  has(id: string): boolean;
+}
+
+/** What is asked of the nodes' inventories. */
+export interface StrayView {
+  /** Volumes of names that several nodes have, each node's own. */
+  readonly namesakes: readonly NamedVolume[];
+  isSource(volumeId: string): boolean;
+}
+
+/**
+ * The volumes that a first try made on a node which its claim has left before they were recorded: the PersistentVolume of
+ * that name stands for the volume of another node, and none stands for this one. No kubelet can have staged it then, for a
+ * kubelet stages what a PersistentVolume stands for; one that somebody has cut a snapshot of is no such volume.
+ */
+export function straysIn(view: StrayView, recorded: RecordedVolumes): NamedVolume[] {
+  const { namesakes } = view;
+  return namesakes.filter(({ id, name, node }) => {
+    const chosen = recorded.idOf(name);
+    if (chosen === undefined || recorded.has(id) || view.isSource(id)) return false;
+    return namesakes.some((other) => other.id === chosen && other.name === name && other.node !== node);
+  });
+}
