@@ -79,6 +79,17 @@ const situations: Readonly<Record<string, { readonly make: (scratch: Scratch) =>
     make: (scratch) => `kind: directory, path: ${scratch.join('plain')}, quota: required`,
     says: /enforces no project quota\. Mount it with prjquota/,
   },
+  "a directory on the system's disk that is to be another disk's": {
+    make: (scratch) => `directory: ${scratch.join('fast')}, systemDisk: refuse`,
+    says: /fast is on the system's disk \(.*\)\. Is its disk mounted\?.*systemDisk: allow/,
+  },
+  "a directory of the system's disk that is there already": {
+    make: (scratch) => {
+      mkdirSync(scratch.join('fast'));
+      return `kind: directory, path: ${scratch.join('fast')}, systemDisk: refuse`;
+    },
+    says: /fast is on the system's disk/,
+  },
   "another pool's disk": {
     make: (scratch) => {
       const pool = { format: 1, id: randomUUID(), blockSizeBytes: 512, createdAt: new Date().toISOString() };

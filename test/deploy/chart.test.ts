@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { fileKeys, parseConfigFile } from '../../src/config/file.ts';
 import { keysOf, kindNames } from '../../src/pool/kinds.ts';
@@ -176,8 +177,33 @@ describe('Helm chart', () => {
     const config = { pools: { plain: { kind: 'directory', path: `${parent}/holdfast` } } };
     const objects = objectsOf(await helm.template({ config, poolDirectories: [parent] }));
     const daemonSet = JSON.stringify(objects.get('DaemonSet holdfast'));
-    assert.ok(daemonSet.includes(`{"name":"pool-0","hostPath":{"path":"${parent}","type":"Directory"}}`));
+    assert.ok(daemonSet.includes(`{"name":"pool-0","hostPath":{"path":"${parent}","type":"DirectoryOrCreate"}}`));
     assert.match(daemonSet, new RegExp(`"mountPath":"${parent}"`));
+  });
+
+  test('makes no pool on the system disk of a node that lacks a pool directory, unless that is meant', async () => {
+    const pools = {
+      fast: { directory: '/srv/fast/pool' },
+      file: { file: '/srv/fast/pool.img' },
+      plain: { kind: 'directory', path: '/srv/fast/plain' },
+      meant: { directory: '/srv/fast/meant', systemDisk: 'allow' },
+      elsewhere: { directory: '/srv/faster' },
+      disk: { device: '/dev/nvme1n1' },
+      default: null,
+    };
+    const objects = objectsOf(await helm.template({ config: { pools }, poolDirectories: ['/srv/fast'] }));
+    const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(objects.get('ConfigMap holdfast'));
+    const text = data['holdfast.yaml'] ?? '';
+    assert.ok('file' in parseConfigFile(text, places), text);
+    assert.deepEqual(parse(text), {
+      pools: {
+        ...pools,
+        fast: { ...pools.fast, systemDisk: 'refuse' },
+        file: { ...pools.file, systemDisk: 'refuse' },
+        plain: { ...pools.plain, systemDisk: 'refuse' },
+      },
+    });
+    assert.match(JSON.stringify(objects.get('DaemonSet holdfast')), /"path":"\/srv\/fast","type":"DirectoryOrCreate"/);
   });
 
   test('can be installed with every value', async () => {

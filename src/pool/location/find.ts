@@ -9,6 +9,7 @@ import { markerPathOf } from '../records/pool-file.ts';
 import type { LocationSight } from '../sight.ts';
 import type { Location } from './location.ts';
 import { automaticFile, configuredPlace, type Place } from './place.ts';
+import type { SystemDiskUse } from './system-disk.ts';
 
 /** Where a pool is, found without changing anything. */
 export interface FoundLocation extends LocationSight, Place {
@@ -22,6 +23,8 @@ export interface FindOptions {
   readonly dataDirectory: string;
   readonly poolName: string;
   readonly location: Location;
+  /** Of a directory or file that is named; unset: allow. */
+  readonly systemDisk?: SystemDiskUse | undefined;
   /** As its pool.json says it; unset: image. */
   readonly poolKind?: string;
 }

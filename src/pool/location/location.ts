@@ -12,6 +12,7 @@ import { automaticFile, poolRoot, poolsDirectory } from './place.ts';
 import { canReflink } from './reflink.ts';
 import { hostReservePath, ReservedSpace } from './reserved-space.ts';
 import { defaultSizeOf } from './size.ts';
+import { refuseWrongDisk, type SystemDiskUse } from './system-disk.ts';
 
 /** Where a pool lives. */
 export type Location =
@@ -30,6 +31,8 @@ export interface LocationOptions extends Omit<OpenContext, 'log'> {
   readonly log?: OpenContext['log'] | undefined;
   readonly poolName: string;
   readonly location: Location;
+  /** Of a directory or file that is named; unset: allow. */
+  readonly systemDisk?: SystemDiskUse | undefined;
   readonly detachFromDead?: LocationMount['detachFromDead'];
 }
 
@@ -57,6 +60,7 @@ export interface OpenLocation {
 /** Finds, makes or mounts the location, and locks it against other drivers. Repeatable after a crash at any step. */
 export async function openLocation(options: LocationOptions): Promise<OpenLocation> {
   const location = await resolveAuto(options);
+  await refuseWrongDisk(options);
   switch (location.type) {
     case 'directory':
       return openDirectoryLocation(options, location.path);

@@ -8,6 +8,7 @@ import { NotReadable, type PoolContents, type PoolSight } from '../sight.ts';
 import { absent, type FindOptions, type FoundLocation, findLocation } from './find.ts';
 import { poolsDirectory } from './place.ts';
 import { readPrivately } from './private-mount.ts';
+import { refuseWrongDisk } from './system-disk.ts';
 import { explainTrouble } from './trouble.ts';
 
 /** Reads what a pool holds whose directory this is: below `location.root`. */
@@ -26,19 +27,24 @@ export async function lookInLocation(options: FindOptions, read: ReadContents): 
     return readRoot(options, { ...location, root }, read);
   };
   try {
-    switch (location.state) {
-      case 'open':
-        return await readAt(location.root);
-      case 'closed':
-        return await readClosed(options, location, readAt);
-      default:
-        return { location, contents: undefined };
-    }
+    const sight = await readFound(options, location, readAt);
+    if (sight.location.state === 'absent') await refuseWrongDisk(options);
+    return sight;
   } catch (error) {
     const state = error instanceof NotReadable ? location.state : 'broken';
     const advice = withoutName(explain(error).replaceAll(readFrom, location.root), poolName);
     return { location: { ...location, state, advice }, contents: undefined };
   }
+}
+
+function readFound(
+  options: FindOptions,
+  location: FoundLocation,
+  readAt: (root: string) => Promise<PoolSight>,
+): Promise<PoolSight> {
+  if (location.state === 'open') return readAt(location.root);
+  if (location.state === 'closed') return readClosed(options, location, readAt);
+  return Promise.resolve({ location, contents: undefined });
 }
 
 async function readClosed(

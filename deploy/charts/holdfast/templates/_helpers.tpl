@@ -9,7 +9,17 @@ app.kubernetes.io/name: holdfast
 {{/* The driver's configuration file. On one node the resizer beside its driver reaches every volume. */}}
 {{- define "holdfast.config" -}}
 {{- $forOneNode := ternary (dict "expansion" "controller") (dict) .Values.oneNode -}}
-{{ toYaml (merge (dict) .Values.config $forOneNode) }}
+{{- $config := merge (deepCopy .Values.config) $forOneNode -}}
+{{- /* The kubelet makes a directory that a node lacks. No pool is made in it before its disk is mounted. */}}
+{{- range $pool := ($config.pools | default dict) }}
+{{- $place := coalesce (dig "directory" "" ($pool | default dict)) (dig "path" "" ($pool | default dict)) (dig "file" "" ($pool | default dict)) "" }}
+{{- range $directory := $.Values.poolDirectories }}
+{{- if and (hasPrefix (printf "%s/" $directory) (printf "%s/" $place)) (not (hasKey $pool "systemDisk")) }}
+{{- $_ := set $pool "systemDisk" "refuse" }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml $config }}
 {{- end }}
 
 {{/* What all sidecars have: dict "root" $ "sidecar" .Values.sidecars.x */}}

@@ -1,5 +1,6 @@
 import type { SectionReader } from '../../../settings/section.ts';
 import { absolutePath, oneOf } from '../../../settings/values.ts';
+import { type SystemDiskUse, systemDiskUses } from '../../location/system-disk.ts';
 
 /**
  * Whether the sizes of volumes are held by project quota. required: without it the pool is not opened. whenAvailable: they
@@ -13,14 +14,17 @@ export interface DirectoryOptions {
   /** The pool's own directory, on a filesystem that the operator looks after; empty only if there is a mistake. */
   readonly path: string;
   readonly quota: QuotaUse;
+  /** Unset: allow. */
+  readonly systemDisk?: SystemDiskUse;
 }
 
-const readers = { path: absolutePath, quota: oneOf(quotaUses) };
+const readers = { path: absolutePath, quota: oneOf(quotaUses), systemDisk: oneOf(systemDiskUses) };
 
 export const directoryKeys: readonly string[] = Object.keys(readers);
 
 export function readDirectoryOptions(section: SectionReader): DirectoryOptions {
-  const { path, quota } = section.readAll(readers);
+  const { path, quota, systemDisk } = section.readAll(readers);
   if (!section.has('path')) section.mistake([], 'needs a path: the directory that its volumes are to lie in');
-  return { path: path ?? '', quota: quota ?? 'whenAvailable' };
+  const disk = systemDisk === undefined ? {} : { systemDisk };
+  return { path: path ?? '', quota: quota ?? 'whenAvailable', ...disk };
 }

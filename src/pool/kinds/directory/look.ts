@@ -24,7 +24,7 @@ export async function lookAtDirectoryPool(
   request: LookRequest,
 ): Promise<PoolSight> {
   const location = { type: 'directory', path: pool.own.path } as const;
-  const options = { ...request, poolName: pool.name, poolKind: 'directory', location };
+  const options = { ...request, poolName: pool.name, poolKind: 'directory', location, systemDisk: pool.own.systemDisk };
   const sight = await lookInLocation(options, (found) => readContents(pool, request, found));
   const canBeMade =
     sight.location.state !== 'absent' || pool.own.quota !== 'required' || (await hasQuota(pool, request));

@@ -1,37 +1,50 @@
 import type { SectionReader } from '../../../settings/section.ts';
-import { absolutePath, size } from '../../../settings/values.ts';
+import { absolutePath, oneOf, size } from '../../../settings/values.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import type { Claim, Configured } from '../../kind.ts';
 import type { Location } from '../../location/location.ts';
 import { automaticFile, poolRoot } from '../../location/place.ts';
+import { type SystemDiskUse, systemDiskUses } from '../../location/system-disk.ts';
 import type { PoolSettings } from '../../settings.ts';
 
 /** What only image pools are configured by. */
 export interface ImageOptions {
   readonly location: Location;
+  /** Of a directory or file that is named; unset: allow. */
+  readonly systemDisk?: SystemDiskUse;
 }
 
 /** mkfs.xfs makes none that is smaller. */
 const smallestFileBytes = 300n << 20n;
 
-const readers = { directory: absolutePath, device: absolutePath, file: absolutePath, size: size(smallestFileBytes) };
+const readers = {
+  directory: absolutePath,
+  device: absolutePath,
+  file: absolutePath,
+  size: size(smallestFileBytes),
+  systemDisk: oneOf(systemDiskUses),
+};
 const locationKeys = ['directory', 'device', 'file'] as const;
 
 export const imageKeys: readonly string[] = Object.keys(readers);
 
 export function readImageOptions(section: SectionReader, { reserveBytes }: PoolSettings): ImageOptions {
-  const { device, directory, file, size: sizeBytes } = section.readAll(readers);
+  const { device, directory, file, size: sizeBytes, systemDisk } = section.readAll(readers);
   const named = locationKeys.filter((key) => section.has(key));
   if (named.length > 1) section.mistake([named[1] ?? ''], `set only one of ${named.join(', ')}`);
   if (section.has('size') && (section.has('directory') || section.has('device'))) {
     section.mistake(['size'], 'only a backing file has a size; a directory or a device has that of its disk');
   }
+  if (section.has('systemDisk') && !section.has('directory') && !section.has('file')) {
+    section.mistake(['systemDisk'], 'is for a directory or a file that is named: name one, or leave the key out');
+  }
   if (sizeBytes !== undefined && reserveBytes !== undefined && reserveBytes >= sizeBytes) {
     section.mistake(['reserve'], `must be less than the size of the pool, ${formatBytes(sizeBytes)}`);
   }
-  if (directory !== undefined) return { location: { type: 'directory', path: directory } };
+  const disk = systemDisk === undefined ? {} : { systemDisk };
+  if (directory !== undefined) return { location: { type: 'directory', path: directory }, ...disk };
   if (device !== undefined) return { location: { type: 'device', path: device } };
-  if (file !== undefined) return { location: { type: 'file', path: file, sizeBytes } };
+  if (file !== undefined) return { location: { type: 'file', path: file, sizeBytes }, ...disk };
   return { location: { type: 'auto', sizeBytes } };
 }
 

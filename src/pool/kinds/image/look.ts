@@ -22,8 +22,8 @@ import { readTemplates } from './templates.ts';
 import { imageTraits } from './traits.ts';
 
 export function lookAtImagePool(pool: Configured<ImageOptions>, request: LookRequest): Promise<PoolSight> {
-  const { location } = pool.own;
-  return lookInLocation({ ...request, poolName: pool.name, location }, (found) => readContents(pool, request, found));
+  const options = { ...request, ...pool.own, poolName: pool.name };
+  return lookInLocation(options, (found) => readContents(pool, request, found));
 }
 
 async function readContents(
