@@ -103,10 +103,12 @@ export class ImageBackend implements Backend {
   }
 
   abandon(): void {
+    void this.#options.templates?.close();
     this.#options.location.abandon();
   }
 
-  close(): Promise<void> {
-    return this.#options.location.close();
+  async close(): Promise<void> {
+    await this.#options.templates?.close();
+    await this.#options.location.close();
   }
 }

@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
 import { unlink } from 'node:fs/promises';
 import type { FormatRequest } from '../../../command/mkfs.ts';
-import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
+import { type Descriptor, openFile, openReadOnly } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../../kernel/call/errno.ts';
 import { createFile, readAt, resizeFile, writeAt } from '../../../kernel/file/file.ts';
 import { reflinkWhole } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
-import { type ByteRange, copyRange, nextData } from '../../../kernel/file/sparse.ts';
+import { type ByteRange, copyRange, nextData, punchHole } from '../../../kernel/file/sparse.ts';
 import { mountBriefly, withDevice } from '../../filesystem/brief-mount.ts';
-import { giveNewIdentity, renewalOf } from '../../filesystem/identity.ts';
+import { renewalOf } from '../../filesystem/identity.ts';
 import { type Renewal, writePieces } from '../../filesystem/renewal.ts';
 import type { Layout } from '../../records/layout.ts';
 
@@ -32,6 +33,8 @@ export interface Template {
   readonly renewal: Renewal;
   /** Where its data is; all else reads as zeros. undefined: it is too much to be copied. */
   readonly pieces: readonly ByteRange[] | undefined;
+  /** What new volumes are cloned from. undefined: files do not share blocks here. */
+  readonly seed: Descriptor | undefined;
 }
 
 /** How an image gets what is in a template: it shares the blocks, or has blocks of its own. */
@@ -52,24 +55,58 @@ export class TemplateGone extends Error {}
  * see it.
  */
 export async function inspectTemplate(place: TemplatePlace, path: string, request: TemplateRequest): Promise<Template> {
-  const { cloning, layout, queue } = place;
+  const { cloning, queue } = place;
   const renewal = await renewalOf(queue, { ...request, path });
   if (renewal === undefined) throw new Error('its UUID cannot be changed by writing');
   if (renewal(newUuid()).length > mostSuperblocks) throw new Error('it has too many superblocks');
-  const template = { path, sizeBytes: request.sizeBytes, renewal, pieces: await findData(queue, path) };
+  const pieces = await findData(queue, path);
+  const seed = cloning === 'reflink' ? await makeSeed(place, path, renewal) : undefined;
+  try {
+    const template = { path, sizeBytes: request.sizeBytes, renewal, pieces, seed };
+    await tryOut(place, template, request);
+    return template;
+  } catch (error) {
+    seed?.closeLater();
+    throw error;
+  }
+}
+
+/**
+ * A clone of it that has holes where each volume is to have something of its own, without a name. What is written to shared
+ * blocks XFS writes elsewhere, takes 31 more for what may come, and has both to undo later: in a hole it does nothing of
+ * that.
+ */
+async function makeSeed({ layout, queue }: TemplatePlace, path: string, renewal: Renewal): Promise<Descriptor> {
+  const draft = layout.newTemplateDraft();
+  const seed = await openFile(queue, draft, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600);
+  try {
+    await using template = await openReadOnly(queue, path);
+    await reflinkWhole(queue, template, seed);
+    for (const { bytes, offsetBytes } of renewal(newUuid())) {
+      await punchHole(queue, seed, { offsetBytes, lengthBytes: BigInt(bytes.length) });
+    }
+    return seed;
+  } catch (error) {
+    seed.closeLater();
+    throw error;
+  } finally {
+    await queue.run(() => unlink(draft)).catch(ignoreMissing);
+  }
+}
+
+async function tryOut(place: TemplatePlace, template: Template, request: TemplateRequest): Promise<void> {
+  const { cloning, layout, queue } = place;
   const draft = layout.newTemplateDraft();
   try {
     {
       await using image = await createFile(queue, draft);
-      await pour(place, template, image, cloning === 'reflink' ? 'share' : 'copy');
+      await fillFrom(place, template, image, cloning === 'reflink' ? 'share' : 'copy');
     }
     const image = { ...request, path: draft };
-    await giveNewIdentity(queue, image);
     await withDevice(queue, image, (device) => mountBriefly(queue, request.fsType, device));
   } finally {
     await queue.run(() => unlink(draft)).catch(ignoreMissing);
   }
-  return template;
 }
 
 /** Makes a new image a filesystem like this, with a UUID of its own. Not durable. */
@@ -83,19 +120,26 @@ export async function fillFrom(
   await writePieces(place.queue, image, template.renewal(newUuid()));
 }
 
+async function pour(place: TemplatePlace, template: Template, image: Descriptor, filling: Filling): Promise<void> {
+  const { path, seed, sizeBytes } = template;
+  const { queue } = place;
+  // Whoever removes or spoils it by hand wants no more volumes of it.
+  const status = await statusOf(queue, path).catch(ignoreMissing);
+  if (status === undefined) throw new TemplateGone('it is missing');
+  if (status.sizeBytes !== sizeBytes) throw new TemplateGone('it has another size');
+  if (filling === 'share' && seed !== undefined) await reflinkWhole(queue, seed, image);
+  else await copy(place, template, image);
+}
+
 /** A thick image has its blocks already. */
-async function pour(
+async function copy(
   { cloning, queue }: TemplatePlace,
   { path, pieces, sizeBytes }: Template,
   image: Descriptor,
-  filling: Filling,
 ): Promise<void> {
-  const from = await openReadOnly(queue, path).catch(ignoreMissing);
-  if (from === undefined) throw new TemplateGone('it is missing');
+  if (pieces === undefined) throw new TemplateGone('it is too large to be copied');
+  const from = await openReadOnly(queue, path);
   try {
-    if ((await statusOf(queue, from)).sizeBytes !== sizeBytes) throw new TemplateGone('it has another size');
-    if (filling === 'share') return await reflinkWhole(queue, from, image);
-    if (pieces === undefined) throw new TemplateGone('it is too large to be copied');
     await resizeFile(queue, image, sizeBytes);
     if (cloning === 'copy') await Promise.all(pieces.map((piece) => copyRange(queue, from, image, piece)));
     // The kernel would make these share their blocks.

@@ -13,6 +13,7 @@ import { step } from '../../../volume/step.ts';
 import type { TemplateSpace } from '../../backend.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Layout } from '../../records/layout.ts';
+import { Seeds } from './seeds.ts';
 import {
   type Filling,
   fillFrom,
@@ -61,6 +62,7 @@ export class Templates implements TemplateSpace {
   readonly #ready = new Map<string, Promise<Template | Obstacle>>();
   /** What lies in the pool. */
   readonly #stored = new Map<string, Stored>();
+  readonly #seeds = new Seeds();
   readonly #tools = new Map<FilesystemType, { readonly fingerprint: Promise<string>; readonly sinceMs: number }>();
   #uses = 0;
   /** Volumes that were made of one, and of which nobody has asked yet. */
@@ -123,6 +125,11 @@ export class Templates implements TemplateSpace {
     return names.length > 0;
   }
 
+  /** Lets go of what is held open. */
+  close(): Promise<void> {
+    return this.#seeds.close();
+  }
+
   /** One caller makes it, all others wait. */
   #obtain(name: string, request: TemplateRequest): Promise<Template | Obstacle> {
     const known = this.#ready.get(name);
@@ -143,7 +150,12 @@ export class Templates implements TemplateSpace {
   async #tryToMake(name: string, request: TemplateRequest): Promise<Template | Obstacle> {
     const { log, name: pool } = this.#options;
     try {
-      return (await this.#find(name, request)) ?? (await this.#make(name, request));
+      const template = (await this.#find(name, request)) ?? (await this.#make(name, request));
+      if (typeof template === 'string' || template.seed === undefined) return template;
+      this.#seeds.hold(name, template.seed);
+      // It may have been removed meanwhile.
+      if (!this.#stored.has(name)) await this.#seeds.release(name);
+      return template;
     } catch (error) {
       log.warn({ pool, template: name, err: error }, 'no template could be made; new volumes are formatted one by one');
       return 'impossible';
@@ -182,11 +194,16 @@ export class Templates implements TemplateSpace {
       const { allocatedBytes } = await statusOf(queue, draft);
       if (allocatedBytes > mostBytesOfOne) return 'impossible';
       const template = await step('template/check', () => inspectTemplate(this.#options, draft, request));
-      await step('template/commit', async () => {
-        await syncFile(queue, draft);
-        await queue.run(() => mkdir(layout.templates, { recursive: true, mode: 0o700 }));
-        await queue.run(() => rename(draft, layout.template(name)));
-      });
+      try {
+        await step('template/commit', async () => {
+          await syncFile(queue, draft);
+          await queue.run(() => mkdir(layout.templates, { recursive: true, mode: 0o700 }));
+          await queue.run(() => rename(draft, layout.template(name)));
+        });
+      } catch (error) {
+        template.seed?.closeLater();
+        throw error;
+      }
       this.#store(name, allocatedBytes);
       await this.#keepFew();
       return { ...template, path: layout.template(name) };
@@ -212,6 +229,7 @@ export class Templates implements TemplateSpace {
     const { layout, queue } = this.#options;
     this.#forget(name);
     await step('template/remove', () => queue.run(() => unlink(layout.template(name)))).catch(ignoreMissing);
+    await this.#seeds.release(name);
   }
 
   #forget(name: string): void {
