@@ -28,7 +28,7 @@ export const fileKeys: readonly string[] = [
 ];
 
 /** Below that it is a number whose unit was forgotten. */
-const smallestInlineBytes = 1n << 20n;
+export const smallestInlineBytes = 1n << 20n;
 
 /** A DNS label: a pool's name is part of a path and of log lines. */
 const poolName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;

@@ -21,8 +21,9 @@ export interface PoolSettings {
 }
 
 /** Below that it is a number whose unit was forgotten. */
-const smallestReserveBytes = 1n << 20n;
-const tenYearsSeconds = 3650 * 86_400;
+export const smallestReserveBytes = 1n << 20n;
+export const undeleteBounds = { minimumSeconds: 0, maximumSeconds: 3650 * 86_400 } as const;
+export const sickAfterBounds = { minimumSeconds: 1, maximumSeconds: 3600 } as const;
 /** A disk at the end of a long queue takes seconds for a sync; one that takes this long is of no use. */
 const defaultSickAfterSeconds = 20;
 
@@ -43,10 +44,10 @@ const readers: { readonly [Key in CommonKey]: ReadValue<CommonValues[Key]> } = {
   reserve: size(smallestReserveBytes),
   overcommit: number({ minimum: 1, maximum: 1000 }),
   defaultFilesystem: oneOf(filesystemTypes),
-  undelete: duration({ minimumSeconds: 0, maximumSeconds: tenYearsSeconds }),
+  undelete: duration(undeleteBounds),
   // Helm, and all else that reads YAML 1.1, makes false of a plain off.
   trim: (value) => oneOf(trimmings)(value === false ? 'off' : value),
-  sickAfter: duration({ minimumSeconds: 1, maximumSeconds: 3600 }),
+  sickAfter: duration(sickAfterBounds),
   encryption: sectionOf({ keyFile: absolutePath }),
 };
 

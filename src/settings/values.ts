@@ -8,7 +8,7 @@ import { type ReadValue, shown, WrongValue } from './section.ts';
 /** What the values of the configuration file can be. The parser yields whole numbers as bigint, others as number. */
 
 /** Larger than any disk; the kernel counts a file's bytes up to eight times as many. */
-const largestBytes = 1n << 60n;
+export const largestBytes = 1n << 60n;
 
 export function size(minimumBytes: bigint): ReadValue<bigint> {
   return (value) => {

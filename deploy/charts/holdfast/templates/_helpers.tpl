@@ -10,6 +10,13 @@ app.kubernetes.io/name: holdfast
 {{- define "holdfast.config" -}}
 {{- $forOneNode := ternary (dict "expansion" "controller") (dict) .Values.oneNode -}}
 {{- $config := merge (deepCopy .Values.config) $forOneNode -}}
+{{- $names := keys ($config.pools | default (dict "default" dict)) | sortAlpha }}
+{{- if and $config.defaultPool (not (has $config.defaultPool $names)) }}
+{{- fail (printf "config.defaultPool: there is no such pool; there is %s" (join ", " $names)) }}
+{{- end }}
+{{- if and (not $config.defaultPool) (gt (len $names) 1) (not (has "default" $names)) }}
+{{- fail (printf "config.defaultPool: with several pools (%s) none is the default by itself: set it to one of them" (join ", " $names)) }}
+{{- end }}
 {{- /* The kubelet makes a directory that a node lacks. No pool is made in it before its disk is mounted. */}}
 {{- range $pool := ($config.pools | default dict) }}
 {{- $place := coalesce (dig "directory" "" ($pool | default dict)) (dig "path" "" ($pool | default dict)) (dig "file" "" ($pool | default dict)) "" }}

@@ -15,7 +15,7 @@ export interface ImageOptions {
 }
 
 /** mkfs.xfs makes none that is smaller. */
-const smallestFileBytes = 300n << 20n;
+export const smallestFileBytes = 300n << 20n;
 
 const readers = {
   directory: absolutePath,

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { boundedDefinitions } from '../../scripts/chart-bounds.ts';
+import { numbersPattern } from '../../scripts/digits.ts';
+import { parseConfigFile } from '../../src/config/file.ts';
+import { CommandError } from '../cluster/harness/command.ts';
+import { chart, Helm } from './helm.ts';
+
+const places = { dataDirectory: '/var/lib/holdfast', kubeletDirectory: '/var/lib/kubelet' };
+
+type Section = Readonly<Record<string, unknown>>;
+
+/** Values at the bounds of each key, and just beyond them, in the units that they are written in. */
+const valuesOf: Readonly<Record<string, readonly unknown[]>> = {
+  size: [
+    ...['300Mi', '299Mi', '314572800', '314572799', '307200Ki', '307199Ki', '315M', '314M', '1Gi', '0Gi', '1G', '0'],
+    ...['1024Pi', '1025Pi', '1152P', '1153P', '1152921504606846976', '1152921504606846977', '9999999999999999999'],
+    ...['1048576Ti', '1048577Ti', '-1Gi', '1.5Gi', '1gi', '10 Gi', '10', 314572800, 314572799, 0, 'large', true],
+  ],
+  reserve: [
+    '1Mi',
+    '1048576',
+    '1048575',
+    '1024Ki',
+    '1023Ki',
+    '2M',
+    '1M',
+    '1049k',
+    '1048k',
+    '1024Pi',
+    '1025Pi',
+    1048576,
+    1,
+  ],
+  sickAfter: ['1s', '0s', '0', 0, '3600s', '3601s', '60m', '61m', '1h', '2h', '1d', '20', 20, '1.5s'],
+  undelete: [
+    '0',
+    0,
+    '0s',
+    '1s',
+    '315360000s',
+    '315360001s',
+    '5256000m',
+    '5256001m',
+    '87600h',
+    '87601h',
+    '3650d',
+    '3651d',
+    5,
+  ],
+  overcommit: [1, 0.99, 1.5, 1000, 1000.1, 1001, '2', 0, -1],
+};
+
+/** Rules of several keys. */
+const sections: readonly Section[] = [
+  { directory: '/srv/a', device: '/dev/sdb' },
+  { directory: '/srv/a', file: '/srv/b' },
+  { device: '/dev/sdb', file: '/srv/b' },
+  { directory: '/srv/c', size: '1Gi' },
+  { device: '/dev/sdc', size: '1Gi' },
+  { systemDisk: 'refuse' },
+  { device: '/dev/sdd', systemDisk: 'refuse' },
+  { directory: '/srv/e', systemDisk: 'refuse' },
+  { file: '/srv/f', size: '1Gi', systemDisk: 'allow' },
+  { kind: 'directory', path: '/srv/g', systemDisk: 'refuse' },
+  { kind: 'directory', path: '/srv/h', systemDisk: 'never' },
+];
+
+describe('The chart takes a configuration if, and only if, the driver does', () => {
+  const cases: Section[] = [
+    ...Object.entries(valuesOf).flatMap(([key, values]) => values.map((value) => ({ [key]: value }))),
+    ...sections,
+  ];
+  const pools = cases.map((section, index) => [`pool-${String(index).padStart(3, '0')}x`, section] as const);
+  const isTaken = (config: unknown) => 'file' in parseConfigFile(stringify(config), places);
+  const taken = pools.filter(([name, section]) => isTaken({ pools: { [name]: section } }));
+  const refused = pools.filter((entry) => !taken.includes(entry));
+  let helm: Helm;
+
+  before(async () => {
+    helm = await Helm.build();
+  });
+
+  test('of pools: all that the driver takes, at once', async () => {
+    assert.ok(taken.length > 30);
+    await helm.template({ config: { pools: { ...Object.fromEntries(taken), default: null } } });
+  });
+
+  test('of pools: nothing that it refuses', async () => {
+    assert.ok(refused.length > 30);
+    const told = await helm.template({ config: { pools: Object.fromEntries(refused) } }).then(
+      () => assert.fail('the chart takes it'),
+      (error: unknown) => (error instanceof CommandError ? error.stderr : assert.fail(String(error))),
+    );
+    for (const [name, section] of refused) assert.ok(told.includes(name), JSON.stringify(section));
+  });
+
+  for (const config of [
+    ...['1Mi', '1023Ki', '1024Pi', '1025Pi', '10'].map((maxInlineSize) => ({ maxInlineSize })),
+    ...[0, 100_000, 100_001, -1, 0.5].map((maxVolumesPerNode) => ({ maxVolumesPerNode })),
+    ...[0, 0.5, 86_400, 86_401, -1].map((lockTimeoutSeconds) => ({ lockTimeoutSeconds })),
+    { defaultPool: 'default' },
+    { defaultPool: 'fast' },
+    { pools: { fast: {}, slow: {} } },
+    { pools: { fast: {}, slow: {} }, defaultPool: 'fast' },
+    { pools: { fast: {}, default: {} } },
+    { pools: {} },
+  ]) {
+    const expected = isTaken(config);
+    test(`${JSON.stringify(config)}: ${expected ? 'taken' : 'refused'}`, async () => {
+      const made = helm.template({ config });
+      if (expected) await made;
+      else await assert.rejects(made, /config/);
+    });
+  }
+
+  test('its bounds are those of the driver (node scripts/chart-bounds.ts writes them)', () => {
+    const schema: unknown = JSON.parse(readFileSync(`${chart}/values.schema.json`, 'utf8'));
+    const { definitions } = z.object({ definitions: z.record(z.string(), z.unknown()) }).parse(schema);
+    for (const [name, bounds] of Object.entries(boundedDefinitions)) assert.deepEqual(definitions[name], bounds, name);
+  });
+
+  test('a pattern has the numbers between its bounds, and no others', () => {
+    const number = fc.oneof(fc.bigInt(0n, 2000n), fc.bigInt(0n, 1n << 62n));
+    fc.assert(
+      fc.property(number, number, number, (a, b, other) => {
+        const [least, most] = a < b ? [a, b] : [b, a];
+        const pattern = new RegExp(`^${numbersPattern(least, most)}$`);
+        for (const each of [least - 1n, least, least + 1n, most - 1n, most, most + 1n, other]) {
+          assert.equal(pattern.test(`${each}`), each >= least && each <= most, `${each} of ${least} to ${most}`);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
