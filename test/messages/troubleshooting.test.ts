@@ -6,6 +6,7 @@ import type { DriverClient } from '../support/client.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 import { isSaid, longestMessageCharacters, quotes, quotesOf } from '../support/troubleshooting.ts';
+import { keys } from './keys.ts';
 import { situations } from './situations.ts';
 import { wrongInput } from './wrong-input.ts';
 
@@ -38,7 +39,8 @@ describe('docs/troubleshooting.md', () => {
     };
     const small = `small: { directory: ${scratch.join('small/pool')}, sickAfter: 2s }`;
     const directories = `directories: { kind: directory, path: ${scratch.join('directories')} }`;
-    await start(scratch, `plain: { directory: ${scratch.join('plain')} }`, small, directories);
+    const keyed = `keyed: { directory: ${scratch.join('keyed')}, encryption: { keyFile: ${scratch.join('no.key')} } }`;
+    await start(scratch, `plain: { directory: ${scratch.join('plain')} }`, small, directories, keyed);
     await start(halfScratch, 'broken: { directory: /srv/no-such-disk/pool }');
   });
   after(async () => {
@@ -52,7 +54,7 @@ describe('docs/troubleshooting.md', () => {
     }
   });
 
-  for (const [name, provoke] of Object.entries({ ...situations, ...wrongInput })) {
+  for (const [name, provoke] of Object.entries({ ...situations, ...keys, ...wrongInput })) {
     test(`${name}: a short message, and the page has it`, async () => {
       const [client, half] = clients;
       assert.ok(client !== undefined && half !== undefined);

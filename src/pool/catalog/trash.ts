@@ -104,10 +104,16 @@ export class Trash {
     await finishAll(
       purged.map(async (entry) => {
         await this.#unmark(entry);
+        await this.#shred(entry);
         this.destroy(entry.ref);
       }),
     );
     return purged.map(({ record }) => record.id);
+  }
+
+  /** What is encrypted is unreadable before the answer, however slowly it goes. What fails is done again as it is destroyed. */
+  async #shred({ record, ref }: TrashEntry): Promise<void> {
+    if (record.encryption !== undefined) await this.#options.backend.provisioner.shred?.(ref).catch(() => undefined);
   }
 
   /** Makes room: destroys these, as their space is needed. Who was brought back meanwhile, or is going already, is left. */

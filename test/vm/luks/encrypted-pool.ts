@@ -10,6 +10,13 @@ import type { Scratch } from '../../support/scratch.ts';
 /** The same in each process. */
 const poolKey = createHash('sha256').update('the key of a test').digest('base64');
 
+/** @returns the path of a pool's key file */
+export function writePoolKey(scratch: Scratch): string {
+  const keyFile = scratch.join('pool.key');
+  writeFileSync(keyFile, `${poolKey}\n`, { mode: 0o600 });
+  return keyFile;
+}
+
 /** An image pool below a mount point with a layer of encryption, and a key file of its own. */
 export function openWithLayer(mountPoint: string, scratch: Scratch, options: ImageTestOptions = {}): Promise<Catalog> {
   return openIn(join(mountPoint, basename(scratch.path)), scratch, options);
@@ -18,8 +25,7 @@ export function openWithLayer(mountPoint: string, scratch: Scratch, options: Ima
 /** The same in a directory that other processes know as well. */
 export function openIn(directory: string, scratch: Scratch, options: ImageTestOptions = {}): Promise<Catalog> {
   mkdirSync(directory, { recursive: true });
-  const keyFile = scratch.join('pool.key');
-  writeFileSync(keyFile, `${poolKey}\n`, { mode: 0o600 });
+  const keyFile = writePoolKey(scratch);
   return openTestPool(scratch, {
     location: { type: 'directory', path: join(directory, 'pool') },
     layers: [(inner) => luksLayer(inner, { poolName: 'test', dataDirectory: directory, keyFile })],

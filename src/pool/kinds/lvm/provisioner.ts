@@ -1,4 +1,5 @@
 import { constants } from 'node:fs';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { DataLoss, FailedPrecondition, InternalError } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
@@ -127,6 +128,14 @@ export class LvmProvisioner implements Provisioner {
     });
     await group.remove(ref);
     idle.delete(ref);
+  }
+
+  /** Also while somebody has it open, who is to read nothing any more. */
+  async openInTrash(ref: TrashRef): Promise<Descriptor | undefined> {
+    const { calls, group, idle } = this.#parts;
+    if (group.get(ref) === undefined) return undefined;
+    if (group.deviceOf(ref) === undefined) idle.add(ref);
+    return (await openLv(calls, group, ref, constants.O_RDWR)).descriptor;
   }
 
   async #openAlone(queue: Parameters<typeof openLv>[0], lvName: string) {

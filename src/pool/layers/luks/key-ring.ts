@@ -26,7 +26,7 @@ export class KeyRing {
     if (given !== undefined) return given;
     if (this.#keyFile !== undefined) return { current: await this.#read(this.#keyFile), previous: undefined };
     throw new InvalidArgument(
-      `volume ${id} is encrypted and needs ${encryption?.keyId}, but the call has no secret with key or passphrase: name one in its StorageClass (csi.storage.k8s.io/provisioner-secret-name, csi.storage.k8s.io/node-stage-secret-name), or give pool ${this.#poolName} a key file.`,
+      `volume ${id} needs ${encryption?.keyId}, and no secret with key or passphrase came with the call: name one in its StorageClass, or give pool ${this.#poolName} a key file.`,
     );
   }
 

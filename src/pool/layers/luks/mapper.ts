@@ -36,12 +36,13 @@ export function isDraftOf(name: string, poolTag: string): boolean {
 export async function findOver(queue: DiskQueue, id: VolumeId, lower: AttachedDevice): Promise<MappedOver | undefined> {
   const [found] = await findMapped(queue, (name) => name === mapperName(id));
   if (found === undefined || found.backing.some((each) => sameDevice(each, lower.device))) return found;
-  const { backing, devicePath, name } = found;
+  const { backing, devicePath } = found;
   const [other] = backing;
+  const remove = `dmsetup remove ${mapperName(id)}`;
   throw new FailedPrecondition(
     other === undefined
-      ? `volume ${id}: its mapper ${name} (${devicePath}) is left over a device that is gone. Stop what uses it (fuser ${devicePath}), then: dmsetup remove ${name}`
-      : `volume ${id}: its mapper ${name} (${devicePath}) is over device ${other.major}:${other.minor}, not over ${lower.devicePath}. Find out who made it, then: dmsetup remove ${name}`,
+      ? `volume ${id}: its mapper ${devicePath} is left over a device that is gone. Stop what uses it (see lsof ${devicePath}), then: ${remove}`
+      : `volume ${id}: its mapper ${devicePath} is over device ${other.major}:${other.minor}, not over ${lower.devicePath}. Find out who made it, then: ${remove}`,
   );
 }
 
@@ -68,7 +69,7 @@ export function explained(error: unknown, volume: Opened): unknown {
   if (error instanceof WrongKey) return wrongKey(volume);
   if (!(error instanceof CommandError) || !/not a valid LUKS device|header|Metadata/i.test(error.stderr)) return error;
   return new DataLoss(
-    `volume ${volume.id}: the header of its encryption is damaged, and so is its copy. It is left as it is: restore the header from a backup (cryptsetup luksHeaderRestore), or the volume from a snapshot.`,
+    `volume ${volume.id}: the header of its encryption is damaged, and so is its copy. Restore it from a backup (cryptsetup luksHeaderRestore), or the volume from a snapshot.`,
   );
 }
 
