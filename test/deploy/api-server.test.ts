@@ -51,6 +51,8 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
     };
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template());
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(values));
+    const fleet = { ...values, oneNode: false, controller: { enabled: true } };
+    await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(fleet));
   });
 
   test('no other way of inline volumes than the CSIDriver was made with: it is to be deleted before', async () => {

@@ -49,6 +49,8 @@ const everything: Values = {
   priorityQuota: true,
 };
 
+const withController: Values = { controller: { enabled: true } };
+
 const podTemplate = z.looseObject({
   spec: z.looseObject({
     template: z.looseObject({ metadata: z.looseObject({ annotations: z.record(z.string(), z.string()) }) }),
@@ -70,6 +72,7 @@ describe('Helm chart', () => {
   for (const [directory, values] of [
     ['.', {}],
     ['one-node', { oneNode: true }],
+    ['fleet', { controller: { enabled: true, disruptionBudget: false } }],
   ] as const) {
     test(`makes the same objects as deploy/${directory} does, but for the namespace`, async () => {
       const fromChart = objectsOf(await helm.template(values));
@@ -93,18 +96,47 @@ describe('Helm chart', () => {
     for (const [name, object] of expected) assert.deepEqual(objects.get(name), object, name);
   });
 
-  test('makes the same PodMonitor as deploy/monitoring does', async () => {
-    const objects = objectsOf(await helm.template({ monitoring: { podMonitor: { enabled: true } } }));
-    const name = 'PodMonitor holdfast';
-    assert.deepEqual(objects.get(name), (await kustomized('monitoring')).get(name));
+  test('makes the same PodMonitors as deploy/monitoring and deploy/fleet/monitoring do, and the same alerts of the controller', async () => {
+    const values = { ...withController, monitoring: { podMonitor: { enabled: true }, alerts: { enabled: true } } };
+    const objects = objectsOf(await helm.template(values));
+    for (const [directory, name] of [
+      ['monitoring', 'PodMonitor holdfast'],
+      ['fleet/monitoring', 'PodMonitor holdfast-controller'],
+    ] as const) {
+      assert.deepEqual(objects.get(name), (await kustomized(directory)).get(name));
+    }
+    const rules = 'PrometheusRule holdfast-controller';
+    const expected = (await kustomized('fleet/monitoring')).get(rules);
+    assert.deepEqual(inOneLine(objects.get(rules)), inOneLine(expected));
+  });
+
+  test('makes the same disruption budget as deploy/fleet/disruption-budget.yaml', async () => {
+    const name = 'PodDisruptionBudget holdfast-controller';
+    const original = objectsOf(readFileSync(join(deploy, 'fleet/disruption-budget.yaml'), 'utf8'));
+    assert.deepEqual(objectsOf(await helm.template(withController)).get(name), original.get(name));
+  });
+
+  test('lets group snapshots be, with a controller, and its metrics be read by whom networkPolicy names', async () => {
+    const values = {
+      ...withController,
+      snapshotClasses: { enabled: true, groups: true },
+      networkPolicy: { enabled: true },
+    };
+    const objects = objectsOf(await helm.template(values));
+    assert.ok(objects.has('VolumeGroupSnapshotClass holdfast'));
+    assert.match(JSON.stringify(objects.get('NetworkPolicy holdfast-controller')), /"http".*namespaceSelector/);
   });
 
   test('has the same alerts and dashboard as deploy/monitoring, with the labels that are wanted', async () => {
-    for (const file of ['alerts.yaml', 'dashboard.json']) {
-      const [own, original] = [`charts/holdfast/files/${file}`, `monitoring/${file}`].map((path) =>
+    for (const [file, source] of [
+      ['alerts.yaml', 'monitoring/alerts.yaml'],
+      ['dashboard.json', 'monitoring/dashboard.json'],
+      ['controller-alerts.yaml', 'fleet/monitoring/alerts.yaml'],
+    ]) {
+      const [own, original] = [`charts/holdfast/files/${file}`, `${source}`].map((path) =>
         readFileSync(join(deploy, path), 'utf8'),
       );
-      assert.equal(own, original, `copy it: deploy/monitoring/${file} to deploy/charts/holdfast/files`);
+      assert.equal(own, original, `copy it: deploy/${source} to deploy/charts/holdfast/files/${file}`);
     }
     const objects = objectsOf(await helm.template(everything));
     const expected = await kustomized('monitoring');
@@ -230,7 +262,7 @@ describe('Helm chart', () => {
   });
 
   test('has nothing that helm lint minds', async () => {
-    for (const values of [{}, everything])
+    for (const values of [{}, everything, withController])
       assert.match(await helm.lint(values), /1 chart\(s\) linted, 0 chart\(s\) failed/);
   });
 
@@ -257,6 +289,8 @@ describe('Helm chart', () => {
     ['a sidecar without a version', { sidecars: { resizer: { image: 'csi-resizer' } } }, /image/],
     ['a digest that is none', { image: { repository: 'a', digest: 'latest' } }, /digest/],
     ['a tolerations map', { tolerations: { operator: 'Exists' } }, /tolerations/],
+    ['a controller for one node', { oneNode: true, ...withController }, /not|oneNode/],
+    ['a controller without replicas', { controller: { enabled: true, replicas: 0 } }, /replicas/],
     ['groups that would wait forever', { snapshotClasses: { groups: true } }, /oneNode/],
     // Without external-attacher, which the chart does not have, no pod would get its volume.
     ['an attach that nobody does', { config: { attach: 'required' } }, /attach/],

@@ -1,26 +1,30 @@
 import assert from 'node:assert/strict';
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
-import { buildPrograms } from '../cluster/harness/programs.ts';
 import { audience } from '../fleet/support/api-double.ts';
 import { ControllerProcess } from '../fleet/support/controller-process.ts';
 import { volumeOn } from '../fleet/support/fleet.ts';
-import { spawnWithUs } from '../support/child.ts';
 import { CallError } from '../support/client.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
-import { objectsOf } from './objects.ts';
+import {
+  type Account,
+  addNode,
+  claimOn,
+  controllerEnvironment,
+  makeAccount,
+  namespace,
+  Provisioner,
+  provisionerArguments,
+  tokenOf,
+  writeAuthority,
+} from './fleet-cluster.ts';
 
-const namespace = 'holdfast-system';
 const fleet = fileURLToPath(new URL('../../deploy/fleet', import.meta.url));
-const kubeconfig = z.object({
-  clusters: z.tuple([z.object({ cluster: z.object({ server: z.string(), 'certificate-authority': z.string() }) })]),
-});
 
 /**
  * The objects of deploy/fleet on a real API server: its accounts, rights and token reviews, with two real controllers
@@ -33,18 +37,8 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   await kubectl.run(['apply', '--validate=strict', '-k', fleet]);
   for (const node of ['node-a', 'node-b', 'node-c']) await addNode(server, node);
 
-  const text = readFileSync(server.kubeconfig, 'utf8');
-  const { server: url, 'certificate-authority': authority } = kubeconfig.parse(JSON.parse(text)).clusters[0].cluster;
-  const account = scratch.join('account');
-  mkdirSync(account);
-  writeFileSync(join(account, 'namespace'), namespace);
-  writeFileSync(join(account, 'ca.crt'), readFileSync(authority));
-  writeFileSync(join(account, 'token'), await kubectl.run(['-n', namespace, 'create', 'token', 'holdfast']));
-  const environment = {
-    HOLDFAST_API_SERVER: url,
-    HOLDFAST_SERVICE_ACCOUNT_DIR: account,
-    HOLDFAST_LINK_ADDRESS: '127.0.0.1:0',
-  };
+  const account = await makeAccount(server, scratch);
+  const environment = controllerEnvironment(account);
   // Both at once: one of them makes the Secret.
   const [first, second] = await Promise.all(
     ['first', 'second'].map((name) => ControllerProcess.startWith(scratch, name, environment)),
@@ -52,16 +46,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   assert.ok(first && second);
   await using _first = first;
   await using _second = second;
-  const secret = await kubectl.run([
-    '-n',
-    namespace,
-    'get',
-    'secret',
-    'holdfast-controller',
-    '-o',
-    'jsonpath={.data.ca\\.crt}',
-  ]);
-  writeFileSync(scratch.join('ca.crt'), Buffer.from(secret, 'base64'));
+  await writeAuthority(server, scratch.join('ca.crt'));
   const controllers = [first, second].map(({ port }) => `127.0.0.1:${port}`).join(',');
 
   using scratchA = new Scratch('fleet-a');
@@ -78,7 +63,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   await eventually(async () => {
     assert.equal((await other.controller.ControllerGetVolume({ volume_id })).volume?.volume_id, volume_id);
   });
-  await provision(server, scratch, { url, authority, account, socketPath: first.socketPath });
+  await provision(server, scratch, account, first.socketPath);
   // node-c has the driver, and has not come; then its Node is no more.
   const never = { volume_id: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa' };
   await assert.rejects(one.controller.DeleteVolume(never), isUnavailable(/node-c is away since/));
@@ -122,95 +107,28 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   }
 });
 
-interface ProvisionerPlan {
-  readonly url: string;
-  readonly authority: string;
-  readonly account: string;
-  readonly socketPath: string;
-}
-
 /** The stock provisioner, as deploy/fleet runs it: a claim gets its volume on the node that the scheduler chose. */
-async function provision(server: StandaloneApiServer, scratch: Scratch, plan: ProvisionerPlan): Promise<void> {
+async function provision(
+  server: StandaloneApiServer,
+  scratch: Scratch,
+  account: Account,
+  socketPath: string,
+): Promise<void> {
   const { kubectl } = server;
-  const kubeconfigPath = scratch.join('kubeconfig');
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'cluster',
-    contexts: [{ name: 'cluster', context: { cluster: 'cluster', user: 'holdfast', namespace } }],
-    clusters: [{ name: 'cluster', cluster: { server: plan.url, 'certificate-authority': plan.authority } }],
-    users: [{ name: 'holdfast', user: { tokenFile: join(plan.account, 'token') } }],
-  };
-  writeFileSync(kubeconfigPath, JSON.stringify(config));
-  const programs = await buildPrograms(['csi-provisioner']);
-  const log = openSync(scratch.join('provisioner.log'), 'a');
-  // Whose the capacities are is what only a pod can ask.
-  const args = provisionerArguments().map((argument) =>
-    argument.replace('/csi/csi.sock', plan.socketPath).replace('ownerref-level=2', 'ownerref-level=-1'),
-  );
-  // In a pod it is that of the account.
-  args.push(`--leader-election-namespace=${namespace}`);
-  const child = spawnWithUs([join(programs, 'csi-provisioner'), `--kubeconfig=${kubeconfigPath}`, ...args], {
-    stdio: ['ignore', log, log],
-    env: { NAMESPACE: namespace, POD_NAME: 'holdfast-controller-1' },
+  await using provisioner = await Provisioner.start(scratch, 'provisioner', {
+    account,
+    socketPath,
+    args: provisionerArguments(join(fleet, 'controller.yaml'), 'Deployment holdfast-controller'),
+    environment: { POD_NAME: 'holdfast-controller-1' },
   });
-  closeSync(log);
-  try {
-    await kubectl.run(['create', 'namespace', 'default']).catch(() => undefined);
-    // As the controller manager and the scheduler leave it.
-    const annotations = {
-      'volume.kubernetes.io/selected-node': 'node-a',
-      'volume.kubernetes.io/storage-provisioner': 'holdfast.csi.dev',
-    };
-    const spec = {
-      accessModes: ['ReadWriteOnce'],
-      storageClassName: 'holdfast',
-      resources: { requests: { storage: '64Mi' } },
-    };
-    const metadata = { name: 'data', namespace: 'default', annotations };
-    await kubectl.apply([{ apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata, spec }]);
-    await eventually(async () => {
-      const volumes = await kubectl.run(['get', 'pv', '-o', 'json']);
-      assert.match(volumes, /"node-a"/, readFileSync(scratch.join('provisioner.log'), 'utf8').slice(-3000));
-      const capacities = await kubectl.run(['-n', namespace, 'get', 'csistoragecapacities', '-o', 'json']);
-      for (const node of ['node-a', 'node-b']) assert.ok(capacities.includes(node), `no capacity of ${node}`);
-    }, 120_000);
-  } finally {
-    child.kill('SIGKILL');
-  }
-}
-
-function provisionerArguments(): string[] {
-  const container = z.looseObject({ name: z.string(), args: z.array(z.string()).optional() });
-  const deployment = z.object({
-    spec: z.object({ template: z.object({ spec: z.object({ containers: z.array(container) }) }) }),
-  });
-  const object = objectsOf(readFileSync(join(fleet, 'controller.yaml'), 'utf8')).get('Deployment holdfast-controller');
-  const { containers } = deployment.parse(object).spec.template.spec;
-  return containers.find(({ name }) => name === 'csi-provisioner')?.args ?? [];
-}
-
-/** What a kubelet with the driver makes of itself, and the driver's pod there. */
-async function addNode({ kubectl }: StandaloneApiServer, name: string): Promise<void> {
-  const topologyKey = 'topology.holdfast.dev/node';
-  const drivers = [{ name: 'holdfast.csi.dev', nodeID: name, topologyKeys: [topologyKey] }];
-  const container = { name: 'holdfast', image: 'localhost/holdfast' };
-  await kubectl.apply([
-    { apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { [topologyKey]: name } } },
-    { apiVersion: 'storage.k8s.io/v1', kind: 'CSINode', metadata: { name }, spec: { drivers } },
-    {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: `driver-${name}`, namespace },
-      spec: { nodeName: name, serviceAccountName: 'holdfast-node', containers: [container] },
-    },
-  ]);
-}
-
-/** What the kubelet projects into the pod. */
-function tokenOf({ kubectl }: StandaloneApiServer, node: string): Promise<string> {
-  const bound = ['--bound-object-kind=Pod', `--bound-object-name=driver-${node}`, `--audience=${audience}`];
-  return kubectl.run(['-n', namespace, 'create', 'token', 'holdfast-node', ...bound]);
+  await kubectl.run(['create', 'namespace', 'default']).catch(() => undefined);
+  await kubectl.apply([claimOn('node-a', 'data')]);
+  await eventually(async () => {
+    const volumes = await kubectl.run(['get', 'pv', '-o', 'json']);
+    assert.match(volumes, /"node-a"/, provisioner.log());
+    const capacities = await kubectl.run(['-n', namespace, 'get', 'csistoragecapacities', '-o', 'json']);
+    for (const node of ['node-a', 'node-b']) assert.ok(capacities.includes(node), `no capacity of ${node}`);
+  }, 120_000);
 }
 
 function isUnavailable(message: RegExp) {

@@ -6,6 +6,7 @@ import { connectionMutants } from './table/connections.ts';
 import { copyMutants } from './table/copies.ts';
 import { diskMutants } from './table/disks.ts';
 import { durabilityMutants } from './table/durability.ts';
+import { fleetMutants } from './table/fleet.ts';
 import { freezeMutants } from './table/freeze.ts';
 import { locationMutants } from './table/homes.ts';
 import { ledgerMutants } from './table/ledger.ts';
@@ -41,4 +42,5 @@ export const mutants: readonly Mutant[] = [
   ...nodeMutants,
   ...programMutants,
   ...adoptionMutants,
+  ...fleetMutants,
 ];

@@ -108,13 +108,15 @@ export class MemoryNode {
 export class MemoryReplica {
   readonly state = new FleetState();
   readonly sessions = new Sessions(this.state);
+  /** By PersistentVolumes: a volume's node. */
+  readonly recorded = new Map<string, string>();
   readonly #calls = fleetCalls(
     {
       state: this.state,
       sessions: this.sessions,
       capacity: new FleetCapacity(this.sessions),
       log,
-      recordedNode: async () => undefined,
+      recordedNode: async (id) => this.recorded.get(id),
     },
     { log },
   );

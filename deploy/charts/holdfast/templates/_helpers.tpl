@@ -49,6 +49,36 @@ volumeMounts:
     mountPath: /csi
 {{- end }}
 
+{{- define "holdfast.controllerLabels" -}}
+app.kubernetes.io/name: holdfast-controller
+{{- end }}
+
+{{/* What everything in the controller's pod has: no rights on its node, and the socket. */}}
+{{- define "holdfast.unprivileged" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  # The socket is its owner's alone.
+  runAsUser: 65532
+  runAsNonRoot: true
+  capabilities:
+    drop: [ALL]
+  seccompProfile:
+    type: RuntimeDefault
+volumeMounts:
+  - name: socket
+    mountPath: /csi
+{{- end }}
+
+{{/* What the sidecars beside the controller have: dict "root" $ "sidecar" .Values.sidecars.x */}}
+{{- define "holdfast.controllerSidecar" -}}
+image: {{ .sidecar.image }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+resources:
+  {{- toYaml .root.Values.controller.sidecarResources | nindent 2 }}
+{{ include "holdfast.unprivileged" .root }}
+{{- end }}
+
 {{- define "holdfast.nodeName" -}}
 - name: NODE_NAME
   valueFrom:
