@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statfsSync,
   statSync,
   truncateSync,
   writeSync,
@@ -374,6 +375,31 @@ describe('the space of templates', () => {
     const after = await pool.capacity();
     const promised = before.availableBytes - after.availableBytes;
     assert.ok(promised >= 4n * size && promised < 4n * size + 4n * mebibyte, `${promised}`);
+    await pool.close();
+  });
+
+  test('GC04: a volume of a template takes no more of XFS than that; a template that goes gives it back', async () => {
+    using scratch = new Scratch('templates');
+    const pool = await sharing(scratch, 1024n);
+    const free = () => {
+      const { bfree, bsize } = statfsSync(rootOf(scratch));
+      return bfree * bsize;
+    };
+    const { id } = await pool.create(spec('a', 'btrfs'));
+    const [template = ''] = templates(scratch);
+    const { blocks } = statSync(template);
+    assert.ok(statSync(imageOf(scratch, id)).blocks <= blocks);
+    await pool.remove(id);
+    await pool.capacity();
+    const before = free();
+    // It would need the template's room, and some that is not there.
+    const sizeBytes = 2048n * mebibyte;
+    await assert.rejects(
+      pool.create(volumeSpec('large', { content: { type: 'block' }, sizeBytes })),
+      ResourceExhausted,
+    );
+    assert.deepEqual(templates(scratch), []);
+    assert.ok(free() - before >= blocks * 512, `${free() - before} of ${blocks * 512} bytes`);
     await pool.close();
   });
 

@@ -216,6 +216,20 @@ export const copyMutants: readonly Mutant[] = [
     only: 'cut off by hand',
   },
   {
+    name: 'what each volume has of its own is written to holes',
+    ...template,
+    text: '      await punchHole(queue, seed, { offsetBytes, lengthBytes: BigInt(bytes.length) });\n',
+    replacement: '',
+    only: 'takes no more of XFS',
+  },
+  {
+    name: 'a template that goes gives its blocks back',
+    ...templates,
+    text: '    await this.#seeds.release(name);\n  }\n\n  #forget',
+    replacement: '  }\n\n  #forget',
+    only: 'takes no more of XFS',
+  },
+  {
     name: 'what another mkfs has made goes',
     ...templates,
     text: '&& !name.startsWith(current)',
