@@ -58,6 +58,25 @@ export function makeProgram({ control, look, output, refuse, serve }: Runner): C
       }),
     );
 
+  program
+    .command('forget-node')
+    .description('have the controller wait no more for a node that is gone for good, and list what was on it')
+    .argument('<NODE>', 'the name of its Node')
+    .option('--dry-run', 'only list')
+    .option('--even-so', 'although its Node is still there')
+    .option('--undo', 'let it link again, with what it has')
+    .action((node: string, flags: { dryRun?: true; evenSo?: true; undo?: true }) =>
+      control(async (config) => {
+        const { forgetNodeCommand } = await import('./forget-node.ts');
+        return forgetNodeCommand(config, output, {
+          node,
+          dryRun: flags.dryRun === true,
+          evenSo: flags.evenSo === true,
+          undo: flags.undo === true,
+        });
+      }),
+    );
+
   forPrograms(program.command('pools'))
     .description('show the pools of this node and how full they are')
     .action((options: Flags) =>

@@ -114,7 +114,10 @@ export class Provisioner implements AsyncDisposable {
     const programs = await buildPrograms(['csi-provisioner']);
     // Whose the capacities are is what only a pod can ask.
     const args = options.args.map((argument) =>
-      argument.replace('/csi/csi.sock', socketPath).replace(/ownerref-level=\d/, 'ownerref-level=-1'),
+      argument
+        .replace('/csi/csi.sock', socketPath)
+        .replace(/ownerref-level=\d/, 'ownerref-level=-1')
+        .replace('interval=30s', 'interval=2s'),
     );
     // In a pod it is that of the account.
     if (args.includes('--leader-election')) args.push(`--leader-election-namespace=${namespace}`);

@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
+import { runToEnd } from '../cluster/harness/command.ts';
 import { audience } from '../fleet/support/api-double.ts';
 import { ControllerProcess } from '../fleet/support/controller-process.ts';
 import { volumeOn } from '../fleet/support/fleet.ts';
 import { CallError } from '../support/client.ts';
-import { DriverProcess } from '../support/driver.ts';
+import { DriverProcess, fromSource } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
+import { monitored } from '../support/monitoring.ts';
 import { Scratch } from '../support/scratch.ts';
 import {
   type Account,
@@ -38,7 +40,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   for (const node of ['node-a', 'node-b', 'node-c']) await addNode(server, node);
 
   const account = await makeAccount(server, scratch);
-  const environment = controllerEnvironment(account);
+  const environment = { ...controllerEnvironment(account), ...monitored };
   // Both at once: one of them makes the Secret.
   const [first, second] = await Promise.all(
     ['first', 'second'].map((name) => ControllerProcess.startWith(scratch, name, environment)),
@@ -51,7 +53,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
 
   using scratchA = new Scratch('fleet-a');
   using scratchB = new Scratch('fleet-b');
-  await using _a = await startNode('node-a', scratchA, await tokenOf(server, 'node-a'));
+  await using a = await startNode('node-a', scratchA, await tokenOf(server, 'node-a'));
   await using b = await startNode('node-b', scratchB, await tokenOf(server, 'node-b'));
   for (const controller of [first, second]) {
     for (const node of ['node-a', 'node-b']) await controller.logged('told all', { node });
@@ -93,6 +95,60 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   await using _d = await startNode('node-d', scratchD, unbound);
   await first.logged('a link was refused', { reason: 'The token is not bound to a pod on a node.' });
 
+  await loseNodeA();
+
+  /** By docs/node-loss.md. */
+  async function loseNodeA(): Promise<void> {
+    assert.ok(first && second);
+    await using _b = await startNode('node-b', scratchB, await tokenOf(server, 'node-b'));
+    const handle = await kubectl.run(['get', 'pv', '-o', 'jsonpath={.items[0].spec.csi.volumeHandle}']);
+    assert.match(handle, /^vol-/);
+    assert.match(await forget(['--dry-run', 'node-a']), new RegExp(`default/data .*Delete +${handle}`));
+    await assert.rejects(forget(['node-a']), /Node node-a has a link/);
+    await a.stop();
+    await eventually(async () => {
+      await assert.rejects(forget(['node-a']), /Node node-a is still there: kubectl delete node/);
+    }, 60_000);
+    await kubectl.run([...documented('kubectl delete node NAME'), 'csinode/node-a']);
+    await eventually(async () => {
+      await assert.rejects(other.controller.DeleteVolume({ volume_id: handle }), isUnavailable(/is on node-a by its/));
+    }, 60_000);
+    assert.match(await forget(['node-a']), /Node node-a is forgotten/);
+    for (const client of [one, other]) {
+      await eventually(async () => void (await client.controller.DeleteVolume({ volume_id: handle })), 60_000);
+    }
+
+    // It is back, with all that it had; and nobody listens to it until somebody says so.
+    await addNode(server, 'node-a');
+    await using _back = await startNode('node-a', scratchA, await tokenOf(server, 'node-a'));
+    const reason = 'Node node-a was forgotten. To have it back with what it has: holdfast forget-node --undo node-a.';
+    await first.logged('a link was refused', { reason });
+    await second.logged('a link was refused', { reason });
+    await forget(['--undo', 'node-a']);
+    await eventually(async () => {
+      const { entries } = await one.controller.ListVolumes({});
+      assert.ok(entries.some((entry) => entry.volume?.volume_id === handle));
+    }, 60_000);
+  }
+
+  /** `holdfast forget-node`, as it is run in the first controller's container. */
+  async function forget(parameters: readonly string[]): Promise<string> {
+    const [flag = ''] = parameters.length > 1 ? parameters : [];
+    documented(
+      `kubectl -n holdfast-system exec deployment/holdfast-controller -c holdfast -- holdfast forget-node ${flag} NAME`,
+    );
+    const { port } = (await first?.logged('listening for monitoring')) ?? {};
+    const [program = '', ...own] = fromSource;
+    return runToEnd(program, [...own, 'forget-node', ...parameters], {
+      env: {
+        ...environment,
+        PATH: process.env['PATH'] ?? '',
+        CSI_ENDPOINT: `unix://${first?.socketPath}`,
+        HOLDFAST_HTTP_ADDRESS: `127.0.0.1:${port}`,
+      },
+    });
+  }
+
   function startNode(name: string, own: Scratch, token: string): Promise<DriverProcess> {
     writeFileSync(own.join('token'), token);
     return DriverProcess.start(own, {
@@ -129,6 +185,16 @@ async function provision(
     const capacities = await kubectl.run(['-n', namespace, 'get', 'csistoragecapacities', '-o', 'json']);
     for (const node of ['node-a', 'node-b']) assert.ok(capacities.includes(node), `no capacity of ${node}`);
   }, 120_000);
+}
+
+const runbook = readFileSync(fileURLToPath(new URL('../../docs/node-loss.md', import.meta.url)), 'utf8');
+
+/** A command of the runbook, for node-a; what kubectl gets. */
+function documented(command: string): string[] {
+  const line = command.replace('  ', ' ');
+  assert.ok(runbook.includes(`${line}\n`), `docs/node-loss.md has no: ${line}`);
+  const [, verb = '', , name = ''] = line.replace('NAME', 'node-a').split(' ');
+  return [verb, `node/${name}`];
 }
 
 function isUnavailable(message: RegExp) {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { volumeIdFor } from '../../src/volume/id.ts';
 import { Random } from '../support/random.ts';
+import { volumeOn } from './support/fleet.ts';
 import { MemoryNode, MemoryReplica } from './support/memory-fleet.ts';
 import type { Faults } from './support/memory-link.ts';
 
@@ -19,4 +21,41 @@ test('a volume that no node has, whose PersistentVolume names a node that is not
   // Its Node is no more, so nobody waits for it.
   replica.recorded.set(never.volume_id, 'gone');
   assert.equal(await replica.call('DeleteVolume', never), 'UNAVAILABLE');
+});
+
+test('of a node that was forgotten nothing is waited for, unless it has a link', async () => {
+  const replica = new MemoryReplica(['a', 'gone']);
+  const [a, gone] = [new MemoryNode('a'), new MemoryNode('gone')];
+  a.link(replica, healthy);
+  const link = gone.link(replica, healthy);
+  const kept = volumeIdFor('gone', 'default', 'kept');
+  gone.volumes.set(kept, 'kept');
+  for (const name of ['a', 'gone']) while (replica.state.node(name)?.hasTold !== true) await nextTurn();
+  replica.recorded.set(never.volume_id, 'gone');
+  replica.recorded.set(kept, 'gone');
+
+  // It is there after all: it is asked, as ever.
+  replica.state.forget(['gone']);
+  assert.equal(replica.state.isForgotten('gone'), false);
+  assert.notEqual(await replica.call('ControllerGetVolume', { volume_id: kept }), 'NOT_FOUND');
+
+  link.cut('it is gone');
+  assert.equal(replica.state.isForgotten('gone'), true);
+  assert.deepEqual(await replica.call('DeleteVolume', never), {});
+  assert.deepEqual(await replica.call('DeleteVolume', { volume_id: kept }), {});
+  assert.ok(gone.volumes.has(kept), 'what it has, it keeps');
+  const placed = await replica.call('CreateVolume', volumeOn('gone', 'new'));
+  assert.equal(placed, 'RESOURCE_EXHAUSTED', 'the claim may go elsewhere');
+
+  // Not of another one.
+  replica.recorded.set(never.volume_id, 'other');
+  assert.equal(await replica.call('DeleteVolume', never), 'UNAVAILABLE');
+
+  replica.state.forget([]);
+  replica.recorded.set(never.volume_id, 'gone');
+  assert.equal(
+    await replica.call('DeleteVolume', never),
+    'UNAVAILABLE',
+    'Kubernetes still says that it has the driver',
+  );
 });

@@ -91,7 +91,7 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
 async function requireNowhere({ recordedNode, state }: FleetParts, request: { volume_id: string }): Promise<void> {
   const node = await recordedNode(request.volume_id);
   const sight = node === undefined ? undefined : state.node(node);
-  if (node === undefined || (sight?.isLinked === true && sight.hasTold)) return;
+  if (node === undefined || state.isForgotten(node) || (sight?.isLinked === true && sight.hasTold)) return;
   throw new Unavailable(`${request.volume_id} is on ${node} by its PersistentVolume, and ${node} has no link.`);
 }
 

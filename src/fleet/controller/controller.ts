@@ -19,6 +19,7 @@ import { fleetCalls } from './calls.ts';
 import { FleetCapacity } from './capacity.ts';
 import { FleetServer } from './fleet-server.ts';
 import { FleetState } from './fleet-state.ts';
+import { keepForgotten } from './forgotten-keeper.ts';
 import { Sessions } from './sessions.ts';
 import { StrayKeeper } from './stray-keeper.ts';
 
@@ -40,6 +41,7 @@ export interface Controller {
 /** Starts a replica: CSI's socket for the sidecars beside it, and the port where nodes link. */
 export async function startController(config: ControllerConfig, log: Logger): Promise<Controller> {
   const { driverName, name } = config;
+  const place = { namespace: config.namespace, name: config.secretName };
   const stopping = new AbortController();
   const { signal } = stopping;
   const api = new KubernetesApi(config.api);
@@ -84,6 +86,8 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
 
   async function openLinks(): Promise<number> {
     const material = await currentMaterial();
+    // Who was forgotten is not to link before that is known.
+    await keepForgotten({ api, place, state, log, signal });
     const { host, port: wanted } = config.linkAddress;
     const review = (token: string) => tokens.review(token);
     links = new FleetServer({
@@ -107,7 +111,7 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
     for (;;) {
       signal.throwIfAborted();
       try {
-        return await keepMaterial(api, { namespace: config.namespace, name: config.secretName });
+        return await keepMaterial(api, place);
       } catch (error) {
         log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'the Secret cannot be kept');
         await delay(pauseMs, undefined, { signal }).catch(() => undefined);

@@ -11,7 +11,7 @@ export type Outcome = ErrorCode | 'OK' | 'CANCELLED' | 'LINK_LOST' | 'REFUSED' |
 export const forwarded = new TypedChannel<{ readonly node: string; readonly outcome: Outcome }>('holdfast:forwarded');
 
 /** token: it is none that a node may come with. review: Kubernetes could not be asked. hello: the node says what it must not. */
-export type Refusal = 'token' | 'review' | 'hello';
+export type Refusal = 'token' | 'review' | 'hello' | 'forgotten';
 
 /** A volume that a first try left on the wrong node has been put into the trash. */
 export const strayTrashed = new TypedChannel<{ readonly node: string }>('holdfast:stray-trashed');

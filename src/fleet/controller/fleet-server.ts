@@ -5,7 +5,7 @@ import { BadToken, type Bearer } from '../kubernetes/tokens.ts';
 import { type ControllerStream, controllerPipe, linkMethod, longestMessageBytes } from '../link/grpc-pipe.ts';
 import type { Material } from '../tls/material.ts';
 import { Door } from './door.ts';
-import { linkRefused } from './events.ts';
+import { linkRefused, type Refusal } from './events.ts';
 import type { FleetState } from './fleet-state.ts';
 import { NodeSession } from './node-session.ts';
 import type { Sessions } from './sessions.ts';
@@ -68,7 +68,7 @@ export class FleetServer {
 
   #link(stream: ControllerStream): void {
     this.#admit(stream).catch((error: unknown) => {
-      linkRefused.publish({ reason: error instanceof BadToken ? 'token' : 'review' });
+      linkRefused.publish({ reason: refusalOf(error) });
       const refusal = error instanceof HoldfastError ? error.message : 'the controller could not review the token';
       this.#options.log.warn({ peer: stream.getPeer(), reason: refusal }, 'a link was refused');
       stream.emit('error', { code: grpc.status.UNAUTHENTICATED, details: refusal });
@@ -82,6 +82,7 @@ export class FleetServer {
     const token = /^Bearer (\S+)$/.exec(String(authorization))?.[1] ?? '';
     const bearer = await review(token);
     this.#door?.known(stream.getPeer());
+    if (state.isForgotten(bearer.node)) throw new ForgottenNode(bearer.node);
     let expiry: NodeJS.Timeout | undefined;
     const session = new NodeSession(pipe, {
       node: bearer.node,
@@ -110,6 +111,20 @@ export class FleetServer {
       return setTimeout(() => session.end('its token has expired'), leftMs).unref();
     }
   }
+}
+
+/** An operator has said that it is gone for good. What it has, it keeps. */
+class ForgottenNode extends HoldfastError {
+  override readonly code = 'FAILED_PRECONDITION';
+
+  constructor(node: string) {
+    super(`Node ${node} was forgotten. To have it back with what it has: holdfast forget-node --undo ${node}.`);
+  }
+}
+
+function refusalOf(error: unknown): Refusal {
+  if (error instanceof ForgottenNode) return 'forgotten';
+  return error instanceof BadToken ? 'token' : 'review';
 }
 
 const linkDefinition: grpc.MethodDefinition<Buffer, Buffer> = {

@@ -16,7 +16,11 @@ interface NodeState {
 export class FleetState implements FleetView, StrayView {
   readonly #states = new Map<string, NodeState>();
   readonly #now: () => number;
+  /** By Kubernetes. */
+  #known: ReadonlySet<string> | undefined;
+  /** Without those that are forgotten. */
   #expected: ReadonlySet<string> | undefined;
+  #forgotten: ReadonlySet<string> = new Set();
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
@@ -24,11 +28,23 @@ export class FleetState implements FleetView, StrayView {
 
   /** Which nodes have the driver, by Kubernetes (CSINode). One that is no more there, and has no link, is forgotten. */
   expect(names: readonly string[]): void {
-    this.#expected = new Set(names);
-    for (const name of names) this.#state(name);
-    for (const [name, { isLinked }] of this.#states) {
-      if (!isLinked && !this.#expected.has(name)) this.#states.delete(name);
-    }
+    this.#known = new Set(names);
+    this.#settle();
+  }
+
+  /** These are gone for good, as an operator says. One that has a link is not, as long as it has it. */
+  forget(names: readonly string[]): void {
+    this.#forgotten = new Set(names);
+    this.#settle();
+  }
+
+  /** Whether an operator has said so, though it may have a link. */
+  wasForgotten(name: string): boolean {
+    return this.#forgotten.has(name);
+  }
+
+  isForgotten(name: string): boolean {
+    return this.#forgotten.has(name) && this.#states.get(name)?.isLinked !== true;
   }
 
   /** A node has a link, and will tell all that it has in this inventory. */
@@ -52,10 +68,10 @@ export class FleetState implements FleetView, StrayView {
   away(name: string): void {
     const state = this.#states.get(name);
     if (state === undefined) return;
-    if (this.#expected !== undefined && !this.#expected.has(name)) this.#states.delete(name);
     state.isLinked = false;
     state.telling = undefined;
     state.sinceMs = this.#now();
+    this.#settle();
   }
 
   get areNodesKnown(): boolean {
@@ -122,6 +138,15 @@ export class FleetState implements FleetView, StrayView {
     return [...this.#states].flatMap(([node, { inventory }]) =>
       inventory.named(kind, name).map((id) => ({ node, id })),
     );
+  }
+
+  #settle(): void {
+    if (this.#known === undefined) return;
+    this.#expected = new Set([...this.#known].filter((name) => !this.isForgotten(name)));
+    for (const name of this.#expected) this.#state(name);
+    for (const [name, { isLinked }] of this.#states) {
+      if (!isLinked && !this.#expected.has(name)) this.#states.delete(name);
+    }
   }
 
   #state(name: string): NodeState {

@@ -1,5 +1,6 @@
-import type { Route } from '../../metrics/listener.ts';
+import type { Page, Route } from '../../metrics/listener.ts';
 import { type Monitoring, type ServingOptions, servePages } from '../../metrics/serving.ts';
+import type { FleetView } from '../routing/view.ts';
 import { FleetMetrics, type FleetMetricsOptions } from './fleet-metrics.ts';
 import { ControllerHealth, type ControllerHealthOptions } from './health.ts';
 
@@ -13,6 +14,13 @@ export function startControllerMonitoring(options: ControllerMonitoringOptions):
     ['/metrics', () => metrics.page()],
     ['/healthz', () => health.alive()],
     ['/readyz', () => health.ready()],
+    ['/nodes', async () => nodesPage(options.view)],
   ]);
   return servePages(options, routes);
+}
+
+/** For programs: who has a link to this replica. */
+function nodesPage({ nodes }: FleetView): Page {
+  const shown = nodes.map(({ sinceMs, ...node }) => ({ ...node, since: new Date(sinceMs).toISOString() }));
+  return { status: 200, contentType: 'application/json', body: `${JSON.stringify({ nodes: shown })}\n` };
 }

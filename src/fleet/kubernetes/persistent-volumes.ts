@@ -18,7 +18,10 @@ const volumes = z.object({
       spec: z.object({
         csi: z.object({ driver: z.string(), volumeHandle: z.string() }).nullish(),
         nodeAffinity: affinity.nullish().catch(undefined),
+        claimRef: z.object({ namespace: z.string(), name: z.string() }).nullish().catch(undefined),
+        persistentVolumeReclaimPolicy: z.string().default('Retain'),
       }),
+      status: z.object({ phase: z.string().default('') }).default({ phase: '' }),
     }),
   ),
 });
@@ -33,6 +36,9 @@ export interface RecordedVolume {
   readonly handle: string;
   /** undefined: none, or not one node. */
   readonly node: string | undefined;
+  readonly claim: { readonly namespace: string; readonly name: string } | undefined;
+  readonly phase: string;
+  readonly reclaimPolicy: string;
 }
 
 /** The PersistentVolumes of this driver. */
@@ -43,9 +49,16 @@ async function* persistentVolumes(api: KubernetesApi, driverName: string): Async
     const query = new URLSearchParams({ limit: String(pageSize), ...(next === '' ? {} : { continue: next }) });
     const answer = await api.call({ path: `/api/v1/persistentvolumes?${query}`, what });
     const { items, metadata } = readAnswer(volumes, answer, what);
-    for (const { metadata: object, spec } of items) {
+    for (const { metadata: object, spec, status } of items) {
       if (spec.csi?.driver !== driverName) continue;
-      yield { name: object.name, handle: spec.csi.volumeHandle, node: nodeIn(spec.nodeAffinity) };
+      yield {
+        name: object.name,
+        handle: spec.csi.volumeHandle,
+        node: nodeIn(spec.nodeAffinity),
+        claim: spec.claimRef ?? undefined,
+        phase: status.phase,
+        reclaimPolicy: spec.persistentVolumeReclaimPolicy,
+      };
     }
     next = metadata.continue ?? '';
   } while (next !== '');
@@ -69,6 +82,13 @@ export async function recordedNode(
 ): Promise<string | undefined> {
   for await (const { handle, node } of persistentVolumes(api, driverName)) if (handle === volumeId) return node;
   return undefined;
+}
+
+/** Those that a node has, or had. */
+export async function volumesOn(api: KubernetesApi, driverName: string, node: string): Promise<RecordedVolume[]> {
+  const found: RecordedVolume[] = [];
+  for await (const volume of persistentVolumes(api, driverName)) if (volume.node === node) found.push(volume);
+  return found;
 }
 
 /** All that are recorded. */

@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import type { ControllerConfig } from '../config/controller-config.ts';
+import { ApiRefusal, KubernetesApi } from '../fleet/kubernetes/api.ts';
+import { changeForgotten } from '../fleet/kubernetes/forgotten.ts';
+import { type RecordedVolume, volumesOn } from '../fleet/kubernetes/persistent-volumes.ts';
+import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
+import { parseJsonInput } from '../volume/parse-input.ts';
+import { exitCodes, type Output } from './output.ts';
+import { tableLines } from './table.ts';
+import { printable } from './text.ts';
+
+export interface ForgetWishes {
+  readonly node: string;
+  /** Although its Node object is there. */
+  readonly evenSo: boolean;
+  readonly dryRun: boolean;
+  readonly undo: boolean;
+}
+
+const columns = [
+  { title: 'PERSISTENTVOLUME' },
+  { title: 'CLAIM' },
+  { title: 'PHASE' },
+  { title: 'POLICY' },
+  { title: 'VOLUME' },
+] as const;
+
+/** `holdfast forget-node NODE`, in a container of the controller: what waits for a node that is gone for good ends. */
+export async function forgetNodeCommand(
+  config: ControllerConfig,
+  output: Output,
+  wishes: ForgetWishes,
+): Promise<number> {
+  const { dryRun, node, undo } = wishes;
+  const api = new KubernetesApi(config.api);
+  const place = { namespace: config.namespace, name: config.secretName };
+  try {
+    if (undo) {
+      await changeForgotten(api, place, (nodes) => void nodes.delete(node));
+      output.line(`Node ${node} may link again. Volumes that Kubernetes has dropped meanwhile are still on it.`);
+      return exitCodes.ok;
+    }
+    await requireGone(config, api, wishes);
+    const volumes = await volumesOn(api, config.driverName, node);
+    for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
+    if (dryRun) return exitCodes.ok;
+    await changeForgotten(api, place, (nodes) => void nodes.set(node, nodes.get(node) ?? new Date().toISOString()));
+    output.line(`Node ${node} is forgotten. What is Released goes by itself; delete the claims of what is Bound.`);
+    return exitCodes.ok;
+  } finally {
+    api.close();
+  }
+}
+
+function rowOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): string[] {
+  return [name, claim === undefined ? '' : `${claim.namespace}/${claim.name}`, phase, reclaimPolicy, printable(handle)];
+}
+
+/** @throws FailedPrecondition, Unavailable */
+async function requireGone(
+  { httpAddress }: ControllerConfig,
+  api: KubernetesApi,
+  { dryRun, evenSo, node }: ForgetWishes,
+): Promise<void> {
+  if (dryRun) return;
+  if (await hasLink(httpAddress?.port, node)) {
+    throw new FailedPrecondition(
+      `Node ${node} has a link to the controller, so it is not gone: stop its driver first.`,
+    );
+  }
+  if (!evenSo && (await isThere(api, node))) {
+    throw new FailedPrecondition(
+      `Node ${node} is still there: kubectl delete node ${node}, if it never comes back; or add --even-so.`,
+    );
+  }
+}
+
+const answerMs = 5_000;
+
+const nodesPage = z.object({ nodes: z.array(z.object({ name: z.string(), isLinked: z.boolean() })) });
+
+/** By the replica in this container: a node links to each of them. */
+async function hasLink(port: number | undefined, node: string): Promise<boolean> {
+  if (port === undefined)
+    throw new Unavailable('HOLDFAST_HTTP_ADDRESS is not set here, so nobody knows who has a link.');
+  const signal = AbortSignal.timeout(answerMs);
+  const response = await fetch(`http://127.0.0.1:${port}/nodes`, { signal }).catch(() => undefined);
+  const parsed = parseJsonInput(nodesPage, (await response?.text()) ?? '');
+  if (!('data' in parsed)) {
+    throw new Unavailable('No controller answers here: run this in a container of the Deployment holdfast-controller.');
+  }
+  return parsed.data.nodes.some(({ isLinked, name }) => name === node && isLinked);
+}
+
+async function isThere(api: KubernetesApi, node: string): Promise<boolean> {
+  try {
+    await api.call({ path: `/api/v1/nodes/${encodeURIComponent(node)}`, what: 'show a node' });
+    return true;
+  } catch (error) {
+    if (error instanceof ApiRefusal && error.status === 404) return false;
+    throw error;
+  }
+}
