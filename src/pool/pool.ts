@@ -25,6 +25,8 @@ export interface Traits {
    * a volume that is not in use.
    */
   readonly snapshots: 'reflink' | 'copy' | 'none';
+  /** Set: they are copies wherever the pool lies, not for want of a filesystem whose files can share blocks. */
+  readonly copiesAlways?: true;
   /** What it can tell of snapshots without reading them. allocated: what holds data. delta: also what changed. */
   readonly changedBlocks: 'allocated' | 'delta' | 'none';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };

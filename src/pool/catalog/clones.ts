@@ -13,7 +13,7 @@ export function snapshotterOf({ backend, name }: CatalogParts): Snapshotter {
 export async function refuseCopyInUse({ backend, name }: CatalogParts, id: VolumeId): Promise<void> {
   const [device] = await backend.attacher.inUse(id);
   if (device === undefined) return;
-  if (backend.space.sharesBlocks) {
+  if (backend.space.sharesBlocks || backend.traits.copiesAlways === true) {
     throw new FailedPrecondition(
       `volume ${id} is in use, and pool ${name} (${backend.kind}) copies volumes only at rest: stop its pod for that time.`,
     );

@@ -30,8 +30,13 @@ export class Repair {
     const { id } = record;
     await refuseInUse(backend.attacher, id);
     const { repairer } = backend.extras;
-    if (repairer === undefined || backend.traits.snapshots !== 'reflink') {
-      const advice = repairer?.adviceWithoutClone(record, fsType) ?? '';
+    if (repairer === undefined) {
+      throw new DataLoss(
+        `volume ${id}: its ${fsType} is damaged, and pool ${name} (${backend.kind}) repairs none. It is left as it is: check its device (e2fsck, xfs_repair, btrfs check) while no pod uses it.`,
+      );
+    }
+    if (backend.traits.snapshots !== 'reflink') {
+      const advice = repairer.adviceWithoutClone(record, fsType);
       throw new DataLoss(
         `volume ${id}: its ${fsType} is damaged, and pool ${name} cannot repair it on a clone, as its own filesystem cannot share blocks. It is left as it is. ${advice}`,
       );

@@ -334,8 +334,8 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'a volume is repaired only on a clone',
     ...repair,
-    text: "repairer === undefined || backend.traits.snapshots !== 'reflink'",
-    replacement: 'repairer === undefined',
+    text: "if (backend.traits.snapshots !== 'reflink') {",
+    replacement: "if (backend.traits.snapshots === 'none') {",
     only: 'is refused, with the command',
   },
   {

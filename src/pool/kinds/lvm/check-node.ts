@@ -21,11 +21,11 @@ async function checkLvm({ before, environment, place, program }: LvmRunner): Pro
     'Install lvm2 on the node (2.03.12 or newer). A container must see its processes (hostPID: true) to run it.';
   try {
     const { stdout } = await run(program, [...before, 'version'], { environment });
-    const version = /LVM version:\s+([0-9]+)\.([0-9]+)\.([0-9]+)/.exec(stdout)?.slice(1).map(Number) ?? [];
+    const text = /LVM version:\s+([0-9]+\.[0-9]+\.[0-9]+)/.exec(stdout)?.[1] ?? '';
     const udev = environment['DM_DISABLE_UDEV'] === undefined ? 'with udev' : 'without udev';
     const which = place === 'host' ? "the host's, in the host's namespaces" : `the one beside the driver, ${udev}`;
-    const detail = `${version.join('.')}: ${which}`;
-    return isOld(version) ? fail(check, `${detail}; too old`, remedy) : ok(check, detail);
+    const detail = `${text}: ${which}`;
+    return isOld(text.split('.').map(Number)) ? fail(check, `${detail}; too old`, remedy) : ok(check, detail);
   } catch (error) {
     return fail(check, explain(error), remedy);
   }

@@ -9,6 +9,7 @@ export function linearTraits(extentBytes: bigint | undefined): Traits {
     filesystems: filesystemTypes,
     provisioning: ['thick'],
     snapshots: 'copy',
+    copiesAlways: true,
     changedBlocks: 'none',
     expansion: { online: true, offline: true },
     detaching: 'explicit',
