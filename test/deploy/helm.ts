@@ -15,18 +15,22 @@ export type Values = Readonly<Record<string, unknown>>;
 
 /** helm, for the chart of this repository. What talks to a cluster is a `Release`. */
 export class Helm {
-  readonly #program: string;
+  /** Where the program lies. */
+  readonly directory: string;
 
-  private constructor(program: string) {
-    this.#program = program;
+  private constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  get #program(): string {
+    return join(this.directory, 'helm');
   }
 
   /** Built with Go into the user's cache, the first time. */
   static async build(): Promise<Helm> {
     const cache = process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache');
     const directory = join(cache, 'holdfast', 'bin', `helm-${version}`);
-    const program = join(directory, 'helm');
-    if (!existsSync(program)) {
+    if (!existsSync(join(directory, 'helm'))) {
       console.error(`deploy: building helm ${version} into ${directory}: some minutes, once`);
       mkdirSync(directory, { recursive: true });
       const flags = ['-trimpath', '-ldflags', '-s -w'];
@@ -34,7 +38,7 @@ export class Helm {
         env: { ...process.env, GOBIN: directory, CGO_ENABLED: '0' },
       });
     }
-    return new Helm(program);
+    return new Helm(directory);
   }
 
   /** The chart's objects, as YAML. @throws Error in helm's words */

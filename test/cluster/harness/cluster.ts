@@ -45,8 +45,11 @@ export class Cluster implements AsyncDisposable {
     this.driver = new Driver(server.kubectl, directory);
   }
 
-  /** Builds what is missing, starts everything, and resolves when the node is ready for pods. */
-  static async start(): Promise<Cluster> {
+  /**
+   * Builds what is missing, starts everything, and resolves when the node is ready for pods.
+   * @param options.withDriver whether the driver's image is to be on the node
+   */
+  static async start({ withDriver = true }: { readonly withDriver?: boolean } = {}): Promise<Cluster> {
     if (process.getuid?.() !== 0) throw new Error('root is needed: this starts containers and mounts filesystems');
     installPrograms({ runc: 'runc', busybox: 'busybox-static', setpriv: 'util-linux' });
     const programs = await buildPrograms(clusterPrograms);
@@ -57,6 +60,7 @@ export class Cluster implements AsyncDisposable {
     const runtime = starting.use(await ContainerRuntime.start(programs, directory));
     directory.makeSharedDirectory('holdfast');
     await importImages(runtime, programs, directory.makeDirectory('images'));
+    if (withDriver) await runtime.importImage(await makeDriverImage());
     const kubeconfig = server.kubeconfig('system:node:127.0.0.1');
     const kubelet = starting.use(
       await Kubelet.start(directory, { programs, kubeconfig, runtimeSocket: runtime.socket }),
@@ -104,5 +108,4 @@ export class Cluster implements AsyncDisposable {
 async function importImages(runtime: ContainerRuntime, programs: string, directory: string): Promise<void> {
   for (const archive of await makeImages(programs, directory)) await runtime.importImage(archive);
   rmSync(directory, { recursive: true });
-  await runtime.importImage(await makeDriverImage());
 }

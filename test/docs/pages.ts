@@ -1,0 +1,64 @@
+import { type Page, readPage } from './page.ts';
+
+/** In the order in which they are tried: what one makes, the next ones find. */
+export const pages: readonly Page[] = [
+  readPage('README.md', '## Install it in a cluster'),
+  ...[
+    ...['monitoring', 'upgrade', 'backup', 'velero', 'air-gapped', 'uninstall'],
+    ...['kind', 'minikube', 'k3s', 'microk8s', 'talos', 'openshift'],
+  ].map((name) => readPage(`docs/guides/${name}.md`)),
+];
+
+const skopeo = 'skopeo copy --all docker://registry.k8s.io/sig-storage/';
+
+/** What cannot be run on one machine with nothing but Kubernetes. Each page says the same of itself. */
+export const cannotRun: Readonly<Record<string, 'all' | readonly string[]>> = {
+  'README.md': [],
+  // Wants the kinds of the Prometheus operator.
+  'docs/guides/monitoring.md': [
+    'kubectl apply -k deploy/monitoring',
+    [
+      'helm upgrade holdfast deploy/charts/holdfast --namespace holdfast-system --reuse-values',
+      '--set monitoring.podMonitor.enabled=true --set monitoring.podMonitor.labels.release=prometheus',
+      '--set monitoring.alerts.enabled=true --set monitoring.alerts.labels.release=prometheus',
+      '--set monitoring.dashboard.enabled=true',
+    ].join(' '),
+  ],
+  // Installed with kubectl, it cannot be upgraded with Helm.
+  'docs/guides/upgrade.md': [
+    'helm upgrade holdfast deploy/charts/holdfast --namespace holdfast-system --rollback-on-failure',
+    'helm rollback holdfast --namespace holdfast-system',
+  ],
+  'docs/guides/backup.md': [],
+  // Wants Velero, and somewhere to keep backups.
+  'docs/guides/velero.md': [
+    'velero backup create notes --include-namespaces default --snapshot-move-data --wait',
+    'velero restore create --from-backup notes',
+  ],
+  // Want a registry, and the internet.
+  'docs/guides/air-gapped.md': [
+    'skopeo copy oci-archive:holdfast.tar docker://registry.example.org/holdfast:0.2.0',
+    `${skopeo}csi-provisioner:v6.3.0 docker://registry.example.org/csi-provisioner:v6.3.0`,
+    `${skopeo}csi-snapshotter:v8.7.0 docker://registry.example.org/csi-snapshotter:v8.7.0`,
+    `${skopeo}csi-resizer:v2.3.0 docker://registry.example.org/csi-resizer:v2.3.0`,
+  ],
+  // Would remove the machine's own data.
+  'docs/guides/uninstall.md': [
+    'umount /var/lib/holdfast/pools/default',
+    'rm -r /var/lib/holdfast',
+    'wipefs --all /dev/nvme1n1',
+  ],
+  // Other distributions.
+  'docs/guides/kind.md': 'all',
+  'docs/guides/minikube.md': 'all',
+  'docs/guides/k3s.md': 'all',
+  'docs/guides/microk8s.md': 'all',
+  'docs/guides/talos.md': 'all',
+  'docs/guides/openshift.md': 'all',
+};
+
+/** The commands of a page that can be run here. */
+export function runnable({ commands, file }: Page): readonly string[] {
+  const out = cannotRun[file] ?? 'all';
+  return out === 'all' ? [] : commands.filter((command) => !out.includes(command));
+}

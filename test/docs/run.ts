@@ -1,0 +1,97 @@
+/*
+ * npm run test:docs: types the commands of README and the guides, as they stand there, on a real Kubernetes of one node.
+ * What is not the reader's to do is done before: the programs are there, and the images that a registry would have.
+ */
+import { mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Cluster } from '../cluster/harness/cluster.ts';
+import { runToEnd } from '../cluster/harness/command.ts';
+import { images, sidecarImage, sidecars } from '../cluster/harness/images.ts';
+import { buildPrograms, clusterPrograms } from '../cluster/harness/programs.ts';
+import { waitFor } from '../cluster/harness/waiting.ts';
+import { Helm } from '../deploy/helm.ts';
+import { adaptTo } from './adapt.ts';
+import { pages, runnable } from './pages.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** What a page says is to be seen, and takes a moment. */
+const seen: Readonly<Record<string, readonly RegExp[]>> = {
+  'kubectl get pvc,pod notes': [/persistentvolumeclaim\/notes\s+Bound/, /pod\/notes\s+1\/1\s+Running/],
+  'kubectl get pv': [/No resources found|^$/],
+  'kubectl get storageclass holdfast-xfs': [/holdfast\.csi\.dev/],
+  'kubectl exec notes-restored -- cat /notes/starts': [/20\d\d/],
+  'kubectl -n holdfast-system get pods': [/4\/4\s+Running/],
+};
+
+/** Where a page has two ways of doing a thing, the first one is undone before the second. */
+const before: Readonly<Record<string, readonly string[]>> = {
+  'kubectl create namespace holdfast-system': ['kubectl delete pod notes', 'kubectl delete -k deploy'],
+};
+const after: Readonly<Record<string, readonly string[]>> = {
+  'helm install holdfast deploy/charts/holdfast --namespace holdfast-system': [
+    'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s',
+    'kubectl apply -f deploy/examples/claim-and-pod.yaml',
+    'kubectl wait --for=condition=Ready pod/notes --timeout=300s',
+    'kubectl delete pod notes',
+    'helm uninstall holdfast --namespace holdfast-system',
+    'kubectl delete namespace holdfast-system',
+    'kubectl apply -k deploy',
+    'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s',
+  ],
+};
+
+await using cluster = await Cluster.start({ withDriver: false });
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void cluster[Symbol.asyncDispose]().finally(() => process.exit(1)));
+}
+const helm = await Helm.build();
+const programs = await buildPrograms(clusterPrograms);
+const environment = {
+  ...process.env,
+  KUBECONFIG: cluster.server.kubeconfig('admin'),
+  CONTAINERD_ADDRESS: cluster.runtime.socket,
+  PATH: `${programs}:${helm.directory}:${process.env['PATH']}`,
+};
+mkdirSync(cluster.directory.join('holdfast'), { recursive: true });
+await adaptTo(cluster);
+for (const name of sidecars) {
+  const [version] = (await type(`grep -oh '${name}:v[0-9.]*' deploy/base/daemon-set.yaml`)).split('\n');
+  await cluster.runtime.ctr(['images', 'tag', sidecarImage(name), `registry.k8s.io/sig-storage/${version}`]);
+}
+await cluster.runtime.ctr(['images', 'tag', images.busybox, 'docker.io/library/busybox:1.37']);
+
+let count = 0;
+try {
+  for (const page of pages) {
+    for (const command of runnable(page)) {
+      for (const extra of before[command] ?? []) await type(extra);
+      console.log(`${page.file}: ${command}`);
+      await follow(command);
+      for (const extra of after[command] ?? []) await type(extra);
+      count += 1;
+    }
+  }
+  console.log(`docs: ${count} commands of ${pages.length} pages were run, 0 failed`);
+} catch (error) {
+  console.error(`docs: FAILED after ${count} commands: ${error instanceof Error ? error.message : String(error)}`);
+  console.error(await type('kubectl get pods,pvc,events -A').catch(String));
+  process.exitCode = 1;
+}
+
+/** Types it; until what it says is what the page says, if the page says something. */
+async function follow(command: string): Promise<void> {
+  const expected = seen[command];
+  if (expected === undefined) {
+    await type(command);
+    return;
+  }
+  await waitFor(command, async () => {
+    const text = await type(command);
+    for (const each of expected) if (!each.test(text)) throw new Error(`it says: ${text}`);
+  });
+}
+
+function type(command: string): Promise<string> {
+  return runToEnd('bash', ['-eo', 'pipefail', '-c', command], { cwd: root, env: environment, timeoutMs: 600_000 });
+}
