@@ -1,8 +1,9 @@
 /*
- * npm run test:docs: types the commands of README and the guides, as they stand there, on a real Kubernetes of one node.
+ * npm run test:docs [-- word …]: types the commands of README and the guides, as they stand there, on a real Kubernetes of
+ * one node. With words: only of the pages that have one of them in their names; README installs what the others use.
  * What is not the reader's to do is done before: the programs are there, and the images that a registry would have.
  */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Cluster } from '../cluster/harness/cluster.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
@@ -27,6 +28,11 @@ const seen: Readonly<Record<string, readonly RegExp[]>> = {
 /** Where a page has two ways of doing a thing, the first one is undone before the second. */
 const before: Readonly<Record<string, readonly string[]>> = {
   'kubectl create namespace holdfast-system': ['kubectl delete pod notes', 'kubectl delete -k deploy'],
+  // The guide before it has removed what it made.
+  'kubectl delete pod notes --ignore-not-found': [
+    'kubectl apply -f deploy/examples/claim-and-pod.yaml',
+    'kubectl wait --for=condition=Ready pod/notes --timeout=300s',
+  ],
 };
 const after: Readonly<Record<string, readonly string[]>> = {
   'helm install holdfast deploy/charts/holdfast --namespace holdfast-system': [
@@ -40,6 +46,9 @@ const after: Readonly<Record<string, readonly string[]>> = {
     'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s',
   ],
 };
+
+const words = process.argv.slice(2);
+const wanted = pages.filter(({ file }) => words.length === 0 || words.some((word) => file.includes(word)));
 
 await using cluster = await Cluster.start({ withDriver: false });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -63,7 +72,7 @@ await cluster.runtime.ctr(['images', 'tag', images.busybox, 'docker.io/library/b
 
 let count = 0;
 try {
-  for (const page of pages) {
+  for (const page of wanted) {
     for (const command of runnable(page)) {
       for (const extra of before[command] ?? []) await type(extra);
       console.log(`${page.file}: ${command}`);
@@ -72,11 +81,16 @@ try {
       count += 1;
     }
   }
-  console.log(`docs: ${count} commands of ${pages.length} pages were run, 0 failed`);
+  console.log(
+    `docs: ${count} commands of ${wanted.filter((page) => runnable(page).length > 0).length} pages were run, 0 failed`,
+  );
 } catch (error) {
   console.error(`docs: FAILED after ${count} commands: ${error instanceof Error ? error.message : String(error)}`);
   console.error(await type('kubectl get pods,pvc,events -A').catch(String));
   process.exitCode = 1;
+} finally {
+  // As the guide to backups names it.
+  rmSync('/tmp/notes.tar', { force: true });
 }
 
 /** Types it; until what it says is what the page says, if the page says something. */
