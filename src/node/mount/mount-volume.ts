@@ -15,6 +15,7 @@ import type { AttachedDevice, Pool } from '../../pool/pool.ts';
 import { DataLoss, type HoldfastError, InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
 import { detachUnmounted } from '../detach.ts';
@@ -28,6 +29,8 @@ export interface VolumeMount {
   readonly fsType: FilesystemType;
   readonly attributes: WantedAttributes;
   readonly parameters: readonly FilesystemParameter[];
+  /** A thick volume has all its blocks. */
+  readonly provisioning: VolumeRecord['provisioning'];
   readonly target: Descriptor;
   readonly secrets: Secrets;
   /** What must be done before anything is mounted; the volume is attached meanwhile. */
@@ -103,8 +106,17 @@ async function mountAsItIs(
   { devicePath }: AttachedDevice,
   notGrown?: string,
 ): Promise<MountOutcome> {
-  await step('stage/mount', () => mountFilesystem(queue, { ...mount, source: devicePath }));
+  const parameters = parametersOf(mount);
+  await step('stage/mount', () => mountFilesystem(queue, { ...mount, parameters, source: devicePath }));
   return { notGrown };
+}
+
+/**
+ * ext4 makes its inode tables zeros in the background, and has the device punch holes for that: a thick volume would lose
+ * blocks. Its image reads as zeros already. What the caller asks for comes later, and wins.
+ */
+function parametersOf({ fsType, parameters, provisioning }: VolumeMount): readonly FilesystemParameter[] {
+  return fsType === 'ext4' && provisioning === 'thick' ? [['noinit_itable'], ...parameters] : parameters;
 }
 
 /** Grows the filesystem to the size of its device, which an expansion left behind, or a larger clone (PB19). */
@@ -113,7 +125,8 @@ async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevi
   const { queue } = pool;
   if (fsType === 'ext4' && (await growUnmounted(queue, volumeId, device))) return mountAsItIs(pool, mount, device);
   // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
-  await using draft = await mountDetached(queue, { ...mount, attributes: {}, source: device.devicePath });
+  const hidden = { ...mount, parameters: parametersOf(mount), attributes: {}, source: device.devicePath };
+  await using draft = await mountDetached(queue, hidden);
   const notGrown = await growStaged(pool, fsType, draft, device.devicePath).then(
     () => undefined,
     (error) => {

@@ -76,10 +76,10 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   const hasNewParameters = earlierOptions !== undefined && earlierOptions !== options;
   // Before anything is mounted: a mount beside an older call's note would look like that call's work.
   const beforehand = () => write(hasNewParameters ? earlierOptions : options);
+  const { provisioning } = record;
+  const mount = { ...demanded, ...{ beforehand, fsType, hasNewParameters, provisioning, secrets } };
   // Awaited here: the place and the handle are held open until then.
-  const { notGrown } = await mountVolume(pool, { ...demanded, secrets, fsType, beforehand, hasNewParameters }).catch(
-    withdrawNote,
-  );
+  const { notGrown } = await mountVolume(pool, mount).catch(withdrawNote);
   if (hasNewParameters) await write(options);
   return notGrown;
 }
