@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CrashPoint } from '../../../src/volume/step.ts';
 import { CallError, connectDriver, type DriverClient } from '../../support/client.ts';
@@ -24,6 +24,8 @@ export interface GuestNodeOptions {
   readonly config: string;
   /** The pools in it. */
   readonly pools: readonly string[];
+  /** What its driver is told beside that. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -45,6 +47,10 @@ export class GuestNode {
     this.vm = options.vm;
     this.#configPath = options.scratch.join('config.yaml');
     writeFileSync(this.#configPath, options.config);
+  }
+
+  get #logPath(): string {
+    return this.#options.scratch.join('driver.log');
   }
 
   /** Of the driver that runs. */
@@ -76,6 +82,7 @@ export class GuestNode {
     const { bundle, scratch } = this.#options;
     const start = ++this.#starts;
     const environment = {
+      ...this.#options.environment,
       CSI_ENDPOINT: `unix:///run/holdfast/csi-${start}.sock`,
       HOLDFAST_CONFIG: this.#configPath,
       HOLDFAST_DATA: this.dataDirectory,
@@ -85,7 +92,7 @@ export class GuestNode {
     };
     const settings = Object.entries(environment).map(([name, value]) => `'${name}=${value}'`);
     const command = `exec env ${settings.join(' ')} ${process.execPath} ${bundle} serve`;
-    this.#driver = this.vm.start(command, scratch.join('driver.log'));
+    this.#driver = this.vm.start(command, this.#logPath);
     this.vm.tunnel(`/run/holdfast/csi-${start}.sock`, scratch.join(`csi-${start}.sock`));
   }
 
@@ -118,6 +125,11 @@ export class GuestNode {
   forget(): void {
     this.#client?.close();
     this.#client = undefined;
+  }
+
+  /** All that the drivers have logged. */
+  log(): string {
+    return readFileSync(this.#logPath, 'utf8');
   }
 
   /** The end of what the drivers have logged. */

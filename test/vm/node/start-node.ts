@@ -15,6 +15,8 @@ export interface NodeSetup {
   readonly pools: readonly string[];
   /** Disks beside the node's own, by name and size in GiB: /dev/vdb and so on; /dev/sda and so on for those on scsi. */
   readonly disks: readonly { readonly name: string; readonly sizeGiB: number; readonly bus?: 'scsi' }[];
+  /** What its driver is told beside that. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** A command of the shell after the first boot and before the first driver. */
   readonly prepare?: string;
 }
@@ -23,10 +25,15 @@ export interface NodeSetup {
 export interface StartedNode extends AsyncDisposable {
   readonly node: GuestNode;
   readonly disks: readonly VolatileDisk[];
+  /** What its disks lie in, each with its name and `.disk`. */
+  readonly scratch: Scratch;
 }
 
 /** A new node, for one test. If that fails, the machine's console and the driver's log are shown. */
-export async function startNode(t: TestContext, { config, disks, pools, prepare }: NodeSetup): Promise<StartedNode> {
+export async function startNode(
+  t: TestContext,
+  { config, disks, environment = {}, pools, prepare }: NodeSetup,
+): Promise<StartedNode> {
   await using stack = new AsyncDisposableStack();
   const scratch = stack.use(new Scratch('vm'));
   const system = stack.use(new VolatileDisk(scratch, { name: 'system', sizeBytes: systemBytes }));
@@ -35,7 +42,7 @@ export async function startNode(t: TestContext, { config, disks, pools, prepare 
   );
   const { file: bundle } = await buildBundle(scratch.join('bundle'));
   const vm = stack.use(await bootVirtualMachine({ scratch, disks: [system, ...others] }));
-  const node = new GuestNode({ vm, scratch, bundle, config, pools });
+  const node = new GuestNode({ vm, scratch, bundle, config, pools, environment });
   const words: { readonly console: () => string; readonly driver: () => string } = {
     console: () => vm.console(),
     driver: () => node.lastWords(),
@@ -52,5 +59,5 @@ export async function startNode(t: TestContext, { config, disks, pools, prepare 
   if (prepare !== undefined) await vm.run(prepare);
   await node.start();
   const kept = stack.move();
-  return { node, disks: [system, ...others], [Symbol.asyncDispose]: () => kept.disposeAsync() };
+  return { node, scratch, disks: [system, ...others], [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
