@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, readSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { ByteRange } from '../../../src/kernel/file/sparse.ts';
 import { attachDevice, attachedDevices } from '../../../src/pool/attached-device.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
-import { DataLoss, FailedPrecondition, InvalidArgument } from '../../../src/volume/errors.ts';
+import { DataLoss, FailedPrecondition, type HoldfastError, InvalidArgument } from '../../../src/volume/errors.ts';
 import { snapshotIdFor } from '../../../src/volume/id.ts';
 import { mapperName } from '../../../src/volume/mapper-name.ts';
 import { Secrets } from '../../../src/volume/secrets.ts';
@@ -19,6 +19,8 @@ import { eventually } from '../../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../../support/image-pool.ts';
 import { withMounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { isSaid, longestMessageCharacters, openingQuotes, quotesOf } from '../../support/troubleshooting.ts';
+import { overwrite, read } from './bytes.ts';
 import { CountedCryptsetup } from './counted-cryptsetup.ts';
 import { openWithLayer } from './encrypted-pool.ts';
 
@@ -38,21 +40,6 @@ async function withPool(work: (pool: Pool, scratch: Scratch) => Promise<void>): 
 const dataOf = (scratch: Scratch, id: string) =>
   join(mountPoint, basename(scratch.path), 'pool', 'volumes', id, 'data');
 
-function overwrite(path: string, bytes: Buffer, offset = 0): void {
-  const file = openSync(path, 'r+');
-  writeSync(file, bytes, 0, bytes.length, offset);
-  fsyncSync(file);
-  closeSync(file);
-}
-
-function read(path: string, length: number, offset = 0): Buffer {
-  const bytes = Buffer.alloc(length);
-  const file = openSync(path, 'r');
-  readSync(file, bytes, 0, length, offset);
-  closeSync(file);
-  return bytes;
-}
-
 async function use(pool: Pool, id: Parameters<Pool['attach']>[0], secrets: Secrets, work: (path: string) => void) {
   const attachment = await attachDevice(pool, id, { persistent: false, secrets });
   try {
@@ -61,6 +48,19 @@ async function use(pool: Pool, id: Parameters<Pool['attach']>[0], secrets: Secre
     await attachment.release();
   }
   await eventually(async () => assert.deepEqual(await pool.attached(id), []));
+}
+
+const messages: string[] = [];
+
+/** @returns what it says */
+async function refused(call: Promise<unknown>, kind: typeof HoldfastError): Promise<string> {
+  const error = await call.then(
+    () => assert.fail('nothing was refused'),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof kind, `${error}`);
+  messages.push(error.message);
+  return error.message;
 }
 
 describe('encrypted volumes', () => {
@@ -73,11 +73,8 @@ describe('encrypted volumes', () => {
       const before = read(data, 1 << 20);
       const attach = (given: Secrets) => attachDevice(pool, id, { persistent: false, secrets: given });
       const wrong = attach(new Secrets({ key: newKey() }));
-      await assert.rejects(wrong, (error) => {
-        assert.ok(error instanceof FailedPrecondition);
-        assert.ok(error.message.includes(encryption?.keyId ?? '?'), error.message);
-        return true;
-      });
+      const message = await refused(wrong, FailedPrecondition);
+      assert.ok(message.includes(encryption?.keyId ?? '?'), message);
       await assert.rejects(attach(new Secrets({ key: 'short' })), InvalidArgument);
       await assert.rejects(attach(new Secrets({ passphrase: 'with a line break\n' })), InvalidArgument);
       // Without a secret the pool's own key is tried, which is another one.
@@ -86,7 +83,7 @@ describe('encrypted volumes', () => {
       assert.ok(read(data, 1 << 20).equals(before), 'something was written');
 
       overwrite(data, Buffer.alloc(1 << 20));
-      await assert.rejects(attach(secrets), DataLoss);
+      await refused(attach(secrets), DataLoss);
       assert.ok(read(data, 1 << 20).equals(Buffer.alloc(1 << 20)), 'something was written');
       overwrite(data, before);
       // One of its two copies is enough.
@@ -103,15 +100,26 @@ describe('encrypted volumes', () => {
       writeFileSync(other, Buffer.alloc(1 << 20));
       const loop = execFileSync('losetup', ['--find', '--show', other], { encoding: 'utf8' }).trim();
       execFileSync('dmsetup', ['create', name, '--table', `0 2048 linear ${loop} 0`]);
-      await assert.rejects(attachDevice(pool, id, { persistent: true }), /is over device 7:[0-9]+, not over/);
+      await refused(attachDevice(pool, id, { persistent: true }), FailedPrecondition);
       execFileSync('dmsetup', ['remove', name]);
       execFileSync('losetup', ['--detach', loop]);
       // What is left of a device that is gone has no table that leads anywhere.
       execFileSync('dmsetup', ['create', name, '--table', '0 2048 error']);
-      await assert.rejects(attachDevice(pool, id, { persistent: true }), /left over a device that is gone/);
+      await refused(attachDevice(pool, id, { persistent: true }), FailedPrecondition);
       execFileSync('dmsetup', ['remove', name]);
       await use(pool, id, new Secrets({}), () => undefined);
     });
+  });
+
+  test('what was said until here is in docs/troubleshooting.md, and what is there was said', () => {
+    for (const message of messages) {
+      assert.ok(message.length <= longestMessageCharacters, message);
+      assert.equal(quotesOf(message).length, 1, message);
+    }
+    assert.deepEqual(
+      openingQuotes.filter((quote) => !isSaid(quote, messages)),
+      [],
+    );
   });
 
   test('a change of the key takes the old one away; snapshots of before say which key they need', async () => {

@@ -18,6 +18,7 @@ import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, lvm, openTestLvm } from '../../support/lvm-pool.ts';
 import { mountedDevice } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { read } from './bytes.ts';
 import { writePoolKey } from './encrypted-pool.ts';
 
 const [, , ...disks] = process.argv;
@@ -43,15 +44,6 @@ function nameOf(deviceName: string): string {
 
 function mapped(): string[] {
   return deviceNames().map(nameOf);
-}
-
-/** The beginning of a disk, or of what lies on it. */
-function read(path: string, lengthBytes: number): Buffer {
-  const bytes = Buffer.alloc(lengthBytes);
-  const file = openSync(path, 'r');
-  readSync(file, bytes, 0, lengthBytes, 0);
-  closeSync(file);
-  return bytes;
 }
 
 describe('encrypted logical volumes', () => {
