@@ -284,7 +284,11 @@ export class Catalog implements Pool {
   }
 
   async #spaceCondition(): Promise<Condition> {
-    if (!(await this.#parts.space.isNearlyFull())) return { abnormal: false, message: 'The volume is healthy.' };
+    // What has all of its space from the start can be written to, however full the pool is.
+    const canRunOut = this.traits.provisioning.includes('thin');
+    if (!canRunOut || !(await this.#parts.space.isNearlyFull())) {
+      return { abnormal: false, message: 'The volume is healthy.' };
+    }
     const message = `The disk of pool ${this.name.slice(0, 24)} is nearly full: free some of it, or writes will fail.`;
     return { abnormal: true, message };
   }
