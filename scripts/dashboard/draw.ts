@@ -19,6 +19,7 @@ export function draw(panels: readonly DrawnPanel[], range: Range): string {
   const height = Math.max(...panels.map(({ place }) => place.y + place.h)) * line + gap;
   const body = panels.map((panel) => drawPanel(panel, range)).join('\n');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${24 * column} ${height}" font-family="sans-serif" font-size="11">
+<title>The Grafana dashboard of Holdfast, with what a driver under load measures</title>
 <rect width="100%" height="100%" fill="#f4f5f5"/>
 ${body}
 </svg>
