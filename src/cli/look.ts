@@ -14,6 +14,8 @@ export type LookerMessage =
 export const aliveEveryMs = 1_000;
 /** It says nothing for so long only if it hangs as a whole. */
 const goneAfterMs = 15_000;
+/** On a node that is busy it takes long until its program is loaded: that says nothing of a pool. */
+const startWithinMs = 60_000;
 
 /**
  * Looks at all pools of the configuration. The kernel ends no process while one of its threads waits for a disk, so it
@@ -41,9 +43,11 @@ export function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]>
       leave();
       reject(new Error(`the pools cannot be looked at: ${reason}`));
     };
-    const timer = setTimeout(finish, goneAfterMs);
+    const notStarted = () => fail(`the process for it did not start within ${startWithinMs / 1000} s`);
+    let timer = setTimeout(notStarted, startWithinMs);
     looker.on('message', (message: LookerMessage) => {
-      timer.refresh();
+      clearTimeout(timer);
+      timer = setTimeout(finish, goneAfterMs);
       if (message.kind === 'failed') fail(message.message);
       if (message.kind === 'pool') sights.set(message.index, message.sight);
       if (sights.size === config.pools.length) finish();
