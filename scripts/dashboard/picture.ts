@@ -11,6 +11,7 @@ import { DriverProcess } from '../../test/support/driver.ts';
 import { mountWith, TestVolume } from '../../test/support/life.ts';
 import { monitored, monitoringPort } from '../../test/support/monitoring.ts';
 import { Scratch } from '../../test/support/scratch.ts';
+import { buildBundle } from '../build.ts';
 import { type DrawnPanel, draw } from './draw.ts';
 import { Prometheus, type Range, type Series } from './prometheus.ts';
 
@@ -101,7 +102,9 @@ const config = [
   `  disk: { file: ${scratch.join('disk.img')}, size: 16Gi }`,
   `  other: { file: ${scratch.join('other.img')}, size: 8Gi }`,
 ].join('\n');
-await using driver = await DriverProcess.start(scratch, { config, environment: monitored });
+const { file: bundle } = await buildBundle(scratch.join('bundle'));
+const command = [process.execPath, bundle];
+await using driver = await DriverProcess.start(scratch, { command, config, environment: monitored });
 await using prometheus = await Prometheus.start(scratch, {
   port: await freePort(),
   target: `127.0.0.1:${await monitoringPort(driver)}`,

@@ -150,13 +150,14 @@ describe('a pool whose filesystem has shut down after an error', () => {
     const slow = config(scratch, disk).replace('sickAfter: 2s', 'sickAfter: 20s');
     await using driver = await DriverProcess.start(scratch, { config: slow });
     using client = driver.connect();
-    const kept = await create(client, 'kept', 'sick');
+    // Raw: a template, which the pool holds open, would keep its filesystem from becoming read-only.
+    const kept = await create(client, 'kept', 'sick', rawBlock);
     execFileSync('mount', ['-o', 'remount,ro', disk.directory]);
     const words = /in quarantine since .*: its filesystem has become read-only/;
     await eventually(async () => assert.match(await refusedOrIo(create(client, 'new', 'sick')), words));
     execFileSync('mount', ['-o', 'remount,rw', disk.directory]);
     await eventually(async () => void (await create(client, 'new', 'sick')));
-    assert.deepEqual(await create(client, 'kept', 'sick'), kept);
+    assert.deepEqual(await create(client, 'kept', 'sick', rawBlock), kept);
   });
 });
 
@@ -167,7 +168,7 @@ describe('what is asked for again while its pool is in quarantine', () => {
     await using driver = await DriverProcess.start(scratch, { config: config(scratch, disk) });
     using client = driver.connect();
     const { controller, groupController } = client;
-    const source_volume_id = volumeIdOf(await create(client, 'a', 'sick'));
+    const source_volume_id = volumeIdOf(await create(client, 'a', 'sick', rawBlock));
     const elsewhere = volumeIdOf(await create(client, 'b', 'well'));
     const cut = () => controller.CreateSnapshot({ source_volume_id, name: 's' });
     const cutGroup = () =>
@@ -232,11 +233,16 @@ class Disk {
   }
 }
 
-function create(client: DriverClient, name: string, pool: string) {
+function create(
+  client: DriverClient,
+  name: string,
+  pool: string,
+  capability: TestVolume['capability'] = mountWith('ext4'),
+) {
   return client.controller.CreateVolume({
     name,
     capacity_range: { required_bytes: 64n << 20n },
-    volume_capabilities: [mountWith('ext4')],
+    volume_capabilities: [capability],
     parameters: { pool },
   });
 }
