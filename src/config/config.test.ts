@@ -272,6 +272,22 @@ describe('the file', () => {
     assert.match(wrong, /unknown key/);
   });
 
+  test('pools in volume groups, and what is wrong with them', async () => {
+    const { pools } = valid(
+      await ofFile('pools: { fast: { kind: lvm, volumeGroup: vg0, wipe: zero } }\ndefaultPool: fast'),
+    );
+    assert.deepEqual(
+      pools.map(({ kind, own }) => ({ kind, own })),
+      [{ kind: 'lvm', own: { volumeGroup: 'vg0', wipe: 'zero' } }],
+    );
+    const of = async (text: string) => problems(await ofFile(`pools: { ${text} }\ndefaultPool: a`)).join('\n');
+    assert.match(await of('a: { kind: lvm }'), /needs a volumeGroup/);
+    assert.match(await of('a: { kind: lvm, volumeGroup: -x }'), /must be the name of a volume group/);
+    assert.match(await of('a: { kind: lvm, volumeGroup: vg0, wipe: shred }'), /must be one of discard, zero, none/);
+    assert.match(await of('a: { kind: lvm, volumeGroup: vg0, overcommit: 2 }'), /unknown key/);
+    assert.match(await of('a: { kind: lvm, volumeGroup: v }, b: { kind: lvm, volumeGroup: v }'), /already at/);
+  });
+
   test('an empty file is as good as none', async () => {
     assert.deepEqual(valid(await ofFile('')).pools, valid(await parseConfig(source({}))).pools);
     assert.deepEqual(valid(await ofFile('# nothing\n')).pools.length, 1);
@@ -388,13 +404,14 @@ describe('the file', () => {
 
   test('a pool of each kind, with the keys that its kind has', async () => {
     const text =
-      'pools:\n  a: { kind: image }\n  b: { kind: directory, path: /srv/b/, undelete: 1d }\ndefaultPool: a\n';
+      'pools:\n  a: { kind: image }\n  b: { kind: directory, path: /srv/b/, undelete: 1d }\n  c: { kind: lvm, volumeGroup: v }\ndefaultPool: a\n';
     const { pools } = valid(await ofFile(text));
     assert.deepEqual(
       pools.map(({ kind, own, undeleteSeconds }) => ({ kind, own, undeleteSeconds })),
       [
         { kind: 'image', own: { location: { type: 'auto', sizeBytes: undefined } }, undeleteSeconds: 0 },
         { kind: 'directory', own: { path: '/srv/b', quota: 'whenAvailable' }, undeleteSeconds: 86_400 },
+        { kind: 'lvm', own: { volumeGroup: 'v', wipe: 'discard' }, undeleteSeconds: 0 },
       ],
     );
   });

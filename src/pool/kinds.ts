@@ -6,6 +6,8 @@ import type { DirectoryOptions } from './kinds/directory/config.ts';
 import { directoryKind } from './kinds/directory/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
+import type { LvmOptions } from './kinds/lvm/config.ts';
+import { lvmKind } from './kinds/lvm/kind.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { readSettings } from './settings.ts';
@@ -15,6 +17,7 @@ import type { Finding, PoolPlace, PoolSight } from './sight.ts';
 interface OwnOptions {
   readonly image: ImageOptions;
   readonly directory: DirectoryOptions;
+  readonly lvm: LvmOptions;
 }
 
 export type KindName = keyof OwnOptions;
@@ -23,10 +26,11 @@ export type KindName = keyof OwnOptions;
 const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   image: imageKind,
   directory: directoryKind,
+  lvm: lvmKind,
 };
 
 /** In the order in which messages list them. */
-export const kindNames: readonly KindName[] = ['image', 'directory'];
+export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm'];
 
 /** What a pool is of whose section says nothing of it, as before there were several kinds. */
 export const defaultKind: KindName = 'image';
@@ -61,7 +65,8 @@ export async function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, co
   const { path } = placeOf(pool, context.dataDirectory);
   const { keyFile, name: poolName } = pool;
   const { dataDirectory } = context;
-  const layers = [(inner: Backend) => luksLayer(inner, { dataDirectory, keyFile, poolName })];
+  const encrypting = (inner: Backend) => luksLayer(inner, { dataDirectory, keyFile, poolName });
+  const layers = kinds[pool.kind].isWithoutLayers === true ? [] : [encrypting];
   return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path, layers });
 }
 

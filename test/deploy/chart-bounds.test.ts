@@ -68,6 +68,15 @@ const sections: readonly Section[] = [
   { file: '/srv/f', size: '1Gi', systemDisk: 'allow' },
   { kind: 'directory', path: '/srv/g', systemDisk: 'refuse' },
   { kind: 'directory', path: '/srv/h', systemDisk: 'never' },
+  { kind: 'lvm' },
+  ...['vg0', 'a.b+c_d-e', 'v'.repeat(40), 'v'.repeat(41), '-vg', '.', '..', '...', 'a/b', '', 5].map((volumeGroup) => ({
+    kind: 'lvm',
+    volumeGroup,
+  })),
+  { kind: 'lvm', volumeGroup: 'vg1', wipe: 'zero', reserve: '1Gi', undelete: '1d', defaultFilesystem: 'xfs' },
+  { kind: 'lvm', volumeGroup: 'vg2', wipe: 'shred' },
+  { kind: 'lvm', volumeGroup: 'vg3', overcommit: 2 },
+  { kind: 'image', volumeGroup: 'vg4' },
 ];
 
 describe('The chart takes a configuration if, and only if, the driver does', () => {

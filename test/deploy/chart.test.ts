@@ -28,6 +28,7 @@ const everything: Values = {
       fast: { directory: '/srv/fast/pool', reserve: '1Gi' },
       disk: { kind: 'image', device: '/dev/nvme1n1', undelete: '24h', sickAfter: '1m' },
       plain: { kind: 'directory', path: '/srv/slow/plain', quota: 'none', overcommit: 2 },
+      raw: { kind: 'lvm', volumeGroup: 'vg0', wipe: 'zero' },
     },
     defaultPool: 'fast',
     maxVolumesPerNode: 100,
@@ -181,7 +182,7 @@ describe('Helm chart', () => {
   test('has a configuration that the driver understands, with every value', async () => {
     for (const [values, pools] of [
       [{}, []],
-      [everything, ['disk', 'fast', 'plain']],
+      [everything, ['disk', 'fast', 'plain', 'raw']],
     ] as const) {
       const configMap = objectsOf(await helm.template(values)).get('ConfigMap holdfast');
       const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(configMap);
@@ -274,6 +275,7 @@ describe('Helm chart', () => {
     ['a pool of a kind there is not', { config: { pools: { a: { kind: 'zfs' } } } }, /kind/],
     ['a key of another kind', { config: { pools: { a: { kind: 'directory', path: '/srv/a', size: '1Gi' } } } }, /size/],
     ['a pool of directories that is nowhere', { config: { pools: { a: { kind: 'directory' } } } }, /path/],
+    ['a pool of logical volumes that is nowhere', { config: { pools: { a: { kind: 'lvm' } } } }, /volumeGroup/],
     ['a pool with a misspelled key', { config: { pools: { a: { reserved: '1Gi' } } } }, /reserved/],
     ['a pool whose name cannot be one', { config: { pools: { 'A pool': {} } } }, /A pool/],
     ['a size without sense', { config: { pools: { a: { size: 'large' } } } }, /size/],

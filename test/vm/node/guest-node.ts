@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CrashPoint } from '../../../src/volume/step.ts';
 import { CallError, connectDriver, type DriverClient } from '../../support/client.ts';
 import type { Scratch } from '../../support/scratch.ts';
-import type { RunningCommand } from '../machine/run-command.ts';
+import type { Outcome, RunningCommand } from '../machine/run-command.ts';
 import type { VirtualMachine } from '../machine/virtual-machine.ts';
 
 /** Every driver here is told this, so that a volume's id can be known before the volume is. */
@@ -59,6 +59,11 @@ export class GuestNode {
     return this.#client;
   }
 
+  /** Of the driver that was started last, as it is called there. */
+  get socketPath(): string {
+    return `/run/holdfast/csi-${this.#starts}.sock`;
+  }
+
   /** Makes the filesystem of a new node's own disk. */
   async format(): Promise<void> {
     await this.vm.run('mkfs.ext4 -q -J size=8 /dev/vda');
@@ -79,21 +84,17 @@ export class GuestNode {
 
   /** Starts a driver; one that is to die at a step is told so. */
   spawn(crashAt?: CrashPoint): void {
-    const { bundle, scratch } = this.#options;
-    const start = ++this.#starts;
-    const environment = {
-      ...this.#options.environment,
-      CSI_ENDPOINT: `unix:///run/holdfast/csi-${start}.sock`,
-      HOLDFAST_CONFIG: this.#configPath,
-      HOLDFAST_DATA: this.dataDirectory,
-      HOLDFAST_KUBELET_DIR: this.kubeletDirectory,
-      HOLDFAST_NODE_ID: nodeId,
-      HOLDFAST_TEST_CRASH_AT: crashAt === undefined ? '' : `${crashAt.when} ${crashAt.step}`,
-    };
-    const settings = Object.entries(environment).map(([name, value]) => `'${name}=${value}'`);
-    const command = `exec env ${settings.join(' ')} ${process.execPath} ${bundle} serve`;
+    const { scratch } = this.#options;
+    this.#starts++;
+    const crash = crashAt === undefined ? '' : `${crashAt.when} ${crashAt.step}`;
+    const command = `exec env 'HOLDFAST_TEST_CRASH_AT=${crash}' ${this.#program} serve`;
     this.#driver = this.vm.start(command, this.#logPath);
-    this.vm.tunnel(`/run/holdfast/csi-${start}.sock`, scratch.join(`csi-${start}.sock`));
+    this.vm.tunnel(this.socketPath, scratch.join(`csi-${this.#starts}.sock`));
+  }
+
+  /** What an operator types there, in the environment of the driver that was started last, however it ends. */
+  command(words: string): Promise<Outcome> {
+    return this.vm.attempt(`${this.#program} ${words}`);
   }
 
   async ready(): Promise<void> {
@@ -130,6 +131,19 @@ export class GuestNode {
   /** All that the drivers have logged. */
   log(): string {
     return readFileSync(this.#logPath, 'utf8');
+  }
+
+  get #program(): string {
+    const environment = {
+      ...this.#options.environment,
+      CSI_ENDPOINT: `unix://${this.socketPath}`,
+      HOLDFAST_CONFIG: this.#configPath,
+      HOLDFAST_DATA: this.dataDirectory,
+      HOLDFAST_KUBELET_DIR: this.kubeletDirectory,
+      HOLDFAST_NODE_ID: nodeId,
+    };
+    const settings = Object.entries(environment).map(([name, value]) => `'${name}=${value}'`);
+    return `env ${settings.join(' ')} ${process.execPath} ${this.#options.bundle}`;
   }
 
   /** The end of what the drivers have logged. */

@@ -7,6 +7,7 @@ export const lvmKind: PoolKind<LvmOptions> = {
   commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'sickAfter'],
   ownKeys: lvmKeys,
   read: readLvmOptions,
+  isWithoutLayers: true,
   claims: ({ own }) =>
     own.volumeGroup === '' ? [] : [{ type: 'device', path: `/dev/${own.volumeGroup}`, key: 'volumeGroup' }],
 
