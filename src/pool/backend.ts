@@ -3,6 +3,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Place } from '../kernel/file/fiemap.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { VolumeContent } from '../volume/capability.ts';
+import type { HoldfastError } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Provisioning, VolumeRecord } from '../volume/record.ts';
@@ -254,6 +255,8 @@ export interface StorageSpace {
   readonly isCountedLate: boolean;
   /** It has blocks, perhaps, but can hold no more files. */
   readonly isOutOfInodes: boolean;
+  /** Why nothing can be made just now, however much is free; the trash is not emptied for what would fail. */
+  readonly obstacle?: HoldfastError | undefined;
 }
 
 /** Names data of a volume or snapshot, or in the trash, to its backend. */

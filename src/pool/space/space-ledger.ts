@@ -161,6 +161,7 @@ export class SpaceLedger {
       const look = await this.#observer.look('exact');
       const held = this.#tryHold(look, request);
       if (held !== undefined) return held;
+      if (look.obstacle !== undefined) throw look.obstacle;
       // New ones are easily made.
       if (await this.#observer.clearTemplates()) continue;
       if (this.#isOutOfInodes(look)) throw this.#outOfInodes();
@@ -182,7 +183,7 @@ export class SpaceLedger {
 
   /** Nothing waits in here, so two calls at once cannot get the same space. */
   #tryHold(look: Observation, request: SpaceRequest): HeldSpace | undefined {
-    if (look.isOutOfInodes || this.#missing(look, request) > 0n) return undefined;
+    if (look.obstacle !== undefined || look.isOutOfInodes || this.#missing(look, request) > 0n) return undefined;
     const held = this.#holds.add(request);
     const slack = slackBytes(this.#use(look, 0n));
     return { confirm: () => this.#confirm(slack), [Symbol.dispose]: () => held[Symbol.dispose]() };
@@ -251,8 +252,8 @@ export class SpaceLedger {
     const reclaimableBytes = this.#reclaimableBytes();
     const capacity = computeCapacity(this.#use(look, reclaimableBytes));
     // However often it may be provisioned, what is not there cannot be written.
-    const isFull = this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);
-    return isFull ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;
+    const isClosed = look.obstacle !== undefined || this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);
+    return isClosed ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;
   }
 
   #reclaimableBytes(): bigint {

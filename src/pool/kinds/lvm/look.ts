@@ -60,7 +60,7 @@ async function readContents(
     inState: (wantedState) => [...state.lvs.values()].filter((lv) => lv.state === wantedState),
   };
   const space = new LvmSpace({
-    ...{ state, freeBytes: state.freeBytes, get: source.get },
+    ...{ poolName: pool.name, state, freeBytes: state.freeBytes, get: source.get },
     find: (id) => [...source.inState('volume'), ...source.inState('snapshot')].find((lv) => lv.id === id),
     refresh: async () => undefined,
   });

@@ -3,10 +3,12 @@ import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
 import type { GroupState, OwnLv } from './group-state.ts';
 import { idOfLvName } from './names.ts';
+import { incompleteGroup } from './trouble.ts';
 
 /** What is known of a volume group. */
 export interface SpaceOfGroup {
-  readonly state: Pick<GroupState, 'sizeBytes'>;
+  readonly poolName: string;
+  readonly state: Pick<GroupState, 'name' | 'physicalVolumes' | 'sizeBytes'>;
   readonly freeBytes: bigint;
   get(lvName: string): OwnLv | undefined;
   find(id: VolumeId | SnapshotId): OwnLv | undefined;
@@ -24,13 +26,15 @@ export class LvmSpace implements SpaceSource {
   }
 
   async storage(): Promise<StorageSpace> {
-    const { freeBytes, state } = this.#group;
+    const { freeBytes, poolName, state } = this.#group;
+    const isIncomplete = state.physicalVolumes.some(({ isMissing }) => isMissing);
     return {
       filesystemBytes: state.sizeBytes,
       freeBytes,
       takenBytes: state.sizeBytes - freeBytes,
       isCountedLate: false,
       isOutOfInodes: false,
+      obstacle: isIncomplete ? incompleteGroup(poolName, state.name) : undefined,
     };
   }
 

@@ -23,14 +23,18 @@ export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Tr
         `${pool}: the metadata of volume group ${vgName} has no room for another volume. Delete some, or use disks with a larger metadata area (docs/lvm.md).`,
       );
     case 'incomplete-group':
-      return new FailedPrecondition(
-        `${pool}: a disk of volume group ${vgName} is missing (see pvs), and so LVM changes nothing in it. Put it back, or see vgreduce(8).`,
-      );
+      return incompleteGroup(poolName, vgName);
     case 'no-group':
       return missingGroup(poolName, vgName);
     default:
       return error;
   }
+}
+
+export function incompleteGroup(poolName: string, vgName: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: a disk of volume group ${vgName} is missing (see pvs), and so LVM changes nothing in it. Put it back, or see vgreduce(8).`,
+  );
 }
 
 export function missingGroup(poolName: string, vgName: string): FailedPrecondition {
