@@ -133,8 +133,8 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a filesystem without inodes promises nothing',
     ...ledger,
-    text: 'const isFull = this.#isOutOfInodes(look) || this',
-    replacement: 'const isFull = this',
+    text: '|| this.#isOutOfInodes(look) || this.#isFull(look, reclaimableBytes);',
+    replacement: '|| this.#isFull(look, reclaimableBytes);',
     killer: 'test/pool/full-disk.test.ts',
     only: 'whose inodes somebody else',
   },
@@ -212,8 +212,8 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a disk that is nearly full promises nothing',
     ...ledger,
-    text: 'return isFull ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;',
-    replacement: 'return isFull ? capacity : capacity;',
+    text: 'return isClosed ? { ...capacity, availableBytes: 0n, thickAvailableBytes: 0n } : capacity;',
+    replacement: 'return isClosed ? capacity : capacity;',
     only: 'its own volumes have filled',
   },
   {
