@@ -53,6 +53,12 @@ describe('the report of LVM', () => {
     for (const pieceLength of [1, 7, 100]) assert.deepEqual(read(printed, pieceLength), whole);
   });
 
+  test('what LVM says in between on stdout is passed over', () => {
+    const disturbed = printed.replace('"pv": [\n', '"pv": [\n  Retrying metadata scan.\n');
+    assert.notEqual(disturbed, printed);
+    assert.deepEqual(read(disturbed), read(printed));
+  });
+
   test('values may have whatever JSON has', () => {
     fc.assert(
       fc.property(fc.array(fc.dictionary(fc.string(), fc.string())), (rows) => {

@@ -3,7 +3,8 @@ export type ReportRow = Readonly<Record<string, string>>;
 
 /**
  * Reads the JSON that `lvm fullreport --reportformat json` prints, row by row, as it comes: a report of thousands of
- * volumes is never in memory as a whole. Knows nothing of how it is broken into lines.
+ * volumes is never in memory as a whole. Knows nothing of how it is broken into lines. Between the rows LVM may say something
+ * else (`Retrying metadata scan.`, while another command writes), which no parser of JSON takes.
  */
 export class ReportReader {
   readonly #onRow: (section: string, row: ReportRow) => void;
