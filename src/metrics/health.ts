@@ -1,6 +1,6 @@
-import { probe } from '../csi/probe.ts';
 import type { PoolStatus, Pools } from '../pool/pools.ts';
 import type { Page } from './listener.ts';
+import { OwnSocket, textPage } from './own-socket.ts';
 
 export interface HealthOptions {
   /** The socket that callers use. */
@@ -9,16 +9,14 @@ export interface HealthOptions {
   readonly isStopping: () => boolean;
 }
 
-/** Longer than a busy machine makes anybody wait; who asks should wait a little longer than this. */
-const probeTimeoutMs = 4_000;
-
-/** One connection for all who ask at the same moment. */
+/** Whether the driver works. */
 export class Health {
   readonly #options: HealthOptions;
-  #asking: ReturnType<typeof probe> | undefined;
+  readonly #socket: OwnSocket;
 
   constructor(options: HealthOptions) {
     this.#options = options;
+    this.#socket = new OwnSocket(options.socketPath);
   }
 
   /**
@@ -27,12 +25,12 @@ export class Health {
    */
   async alive(): Promise<Page> {
     // Its socket is gone by then.
-    if (this.#options.isStopping()) return page(200, 'The driver is stopping.');
-    const answer = await this.#ask();
+    if (this.#options.isStopping()) return textPage(200, 'The driver is stopping.');
+    const answer = await this.#socket.ask();
     if (!answer.answered) {
-      return page(503, `The driver does not answer at ${this.#options.socketPath}: ${answer.problem}`);
+      return textPage(503, `The driver does not answer at ${this.#options.socketPath}: ${answer.problem}`);
     }
-    return page(200, answer.problem ?? 'The driver answers.');
+    return textPage(200, answer.problem ?? 'The driver answers.');
   }
 
   /**
@@ -40,29 +38,18 @@ export class Health {
    * broken or in quarantine: the others work, and the text tells of all.
    */
   async ready(): Promise<Page> {
-    if (this.#options.isStopping()) return page(503, 'The driver is stopping.');
-    const answer = await this.#ask();
+    if (this.#options.isStopping()) return textPage(503, 'The driver is stopping.');
+    const answer = await this.#socket.ask();
     const pools = this.#options.pools.statuses();
     const lines = pools.map(describe);
-    if (!answer.answered || answer.problem !== undefined) return page(503, answer.problem ?? '', ...lines);
-    if (!answer.ready) return page(503, 'The driver is starting.', ...lines);
+    if (!answer.answered || answer.problem !== undefined) return textPage(503, answer.problem ?? '', ...lines);
+    if (!answer.ready) return textPage(503, 'The driver is starting.', ...lines);
     return pools.some(({ state }) => state === 'open')
-      ? page(200, 'The driver is ready.', ...lines)
-      : page(503, 'No pool can be used.', ...lines);
-  }
-
-  #ask(): ReturnType<typeof probe> {
-    this.#asking ??= probe(this.#options.socketPath, probeTimeoutMs).finally(() => {
-      this.#asking = undefined;
-    });
-    return this.#asking;
+      ? textPage(200, 'The driver is ready.', ...lines)
+      : textPage(503, 'No pool can be used.', ...lines);
   }
 }
 
 function describe({ name, reason, state }: PoolStatus): string {
   return `pool ${name}: ${reason === undefined ? state : `${state}: ${reason}`}`;
-}
-
-function page(status: Page['status'], ...lines: readonly string[]): Page {
-  return { status, contentType: 'text/plain; charset=utf-8', body: lines.map((line) => `${line}\n`).join('') };
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { alertsOf, type RulesTest, rulesIn, testRules } from '../metrics/rules.ts';
+import { alertsOf, rulesIn, sicknessTests, testRules } from '../metrics/rules.ts';
 import { fromSource } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { Exposition } from '../support/exposition.ts';
@@ -99,20 +99,7 @@ describe("the controller's health and metrics", () => {
     };
     const rules = rulesIn('deploy/fleet/monitoring/alerts.yaml');
     assert.deepEqual(alertsOf(rules), Object.keys(sicknesses));
-    const cases = [['', {}] as const, ...Object.entries(sicknesses)].map(
-      ([alert, changes]): RulesTest => ({
-        interval: '1m',
-        input_series: Object.entries({ ...healthy, ...changes }).map(([series, values]) => ({ series, values })),
-        promql_expr_test: [
-          {
-            expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
-            eval_time: '1h',
-            exp_samples: alert === '' ? [] : [{ labels: `{alertname="${alert}"}`, value: 1 }],
-          },
-        ],
-      }),
-    );
-    const { said, status } = testRules(cases, rules);
+    const { said, status } = testRules(sicknessTests(healthy, sicknesses), rules);
     assert.equal(status, 0, said);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { alertNames, type RulesTest, testRules } from './rules.ts';
+import { alertNames, sicknessTests, testRules } from './rules.ts';
 
 const target = 'job="holdfast-system/holdfast", instance="10.0.0.1:9808", node="n1"';
 const pool = `${target}, pool="default"`;
@@ -61,20 +61,7 @@ const sicknesses: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 describe('alerts', () => {
   test('each is raised by its sickness alone, and none on a node that is well', () => {
-    const cases = [['', {}] as const, ...Object.entries(sicknesses)].map(
-      ([alert, changes]): RulesTest => ({
-        interval: '1m',
-        input_series: Object.entries({ ...healthy, ...changes }).map(([series, values]) => ({ series, values })),
-        promql_expr_test: [
-          {
-            expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
-            eval_time: '1h',
-            exp_samples: alert === '' ? [] : [{ labels: `{alertname="${alert}"}`, value: 1 }],
-          },
-        ],
-      }),
-    );
-    const { status, said } = testRules(cases);
+    const { status, said } = testRules(sicknessTests(healthy, sicknesses));
     assert.equal(status, 0, said);
   });
 

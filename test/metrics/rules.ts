@@ -39,6 +39,24 @@ export interface RulesTest {
   }[];
 }
 
+/** What promtool is to be told: a series, and its value each minute. */
+export type SeriesValues = Readonly<Record<string, string>>;
+
+/** After an hour each sickness has raised the alert of its name, and no other; health none. */
+export function sicknessTests(healthy: SeriesValues, sicknesses: Readonly<Record<string, SeriesValues>>): RulesTest[] {
+  return [['', {}] as const, ...Object.entries(sicknesses)].map(([alert, changes]) => ({
+    interval: '1m',
+    input_series: Object.entries({ ...healthy, ...changes }).map(([series, values]) => ({ series, values })),
+    promql_expr_test: [
+      {
+        expr: 'count by (alertname) (ALERTS{alertstate="firing"})',
+        eval_time: '1h',
+        exp_samples: alert === '' ? [] : [{ labels: `{alertname="${alert}"}`, value: 1 }],
+      },
+    ],
+  }));
+}
+
 /** Has promtool run them; what it says, and its exit code. */
 export function testRules(
   tests: readonly RulesTest[],

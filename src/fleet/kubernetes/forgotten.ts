@@ -3,7 +3,7 @@ import { Unavailable } from '../../volume/errors.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
 import { readAnswer } from './answer.ts';
 import { ApiRefusal, type KubernetesApi } from './api.ts';
-import type { SecretPlace } from './secret.ts';
+import { type SecretPlace, secretPath } from './secret.ts';
 
 const secret = z.looseObject({ data: z.record(z.string(), z.string()).nullish() });
 const stored = z.record(z.string(), z.object({ at: z.string() }));
@@ -34,7 +34,7 @@ export async function changeForgotten(
     const text = JSON.stringify(Object.fromEntries(Array.from(nodes, ([name, at]) => [name, { at }])));
     const body = { ...object, data: { ...object.data, [key]: Buffer.from(text).toString('base64') } };
     try {
-      await api.call({ method: 'PUT', path: pathOf(place), body, what: `change Secret ${place.name}` });
+      await api.call({ method: 'PUT', path: secretPath(place), body, what: `change Secret ${place.name}` });
       return;
     } catch (error) {
       if (!(error instanceof ApiRefusal && error.status === conflict) || turn >= mostTurns) throw error;
@@ -46,7 +46,7 @@ async function read(api: KubernetesApi, place: SecretPlace) {
   const what = 'show a Secret';
   let answer: unknown;
   try {
-    answer = await api.call({ path: pathOf(place), what });
+    answer = await api.call({ path: secretPath(place), what });
   } catch (error) {
     if (error instanceof ApiRefusal && error.status === notFound) return { object: undefined, nodes: new Map() };
     throw error;
@@ -59,8 +59,4 @@ async function read(api: KubernetesApi, place: SecretPlace) {
     return { object, nodes: new Map(Object.entries(parsed.data).map(([name, { at }]) => [name, at])) };
   }
   throw new Unavailable(`${key} in Secret ${place.name} cannot be read: ${inOneSentence(parsed.mistakes)}`);
-}
-
-function pathOf({ name, namespace }: SecretPlace): string {
-  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets/${encodeURIComponent(name)}`;
 }

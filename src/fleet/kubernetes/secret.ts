@@ -19,14 +19,21 @@ export interface SecretPlace {
   readonly name: string;
 }
 
+export function secretPath(place: SecretPlace): string {
+  return `${secretsPath(place)}/${encodeURIComponent(place.name)}`;
+}
+
+function secretsPath({ namespace }: SecretPlace): string {
+  return `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`;
+}
+
 /**
  * Brings the Secret to what it should hold now, and returns that. Several replicas may do so at a time.
  * @throws Unavailable
  */
 export async function keepMaterial(api: KubernetesApi, place: SecretPlace, now = new Date()): Promise<Material> {
   const { name, namespace } = place;
-  const all = `/api/v1/namespaces/${encodeURIComponent(namespace)}/secrets`;
-  const path = `${all}/${encodeURIComponent(name)}`;
+  const path = secretPath(place);
   for (let turn = 1; ; turn++) {
     const found = await read(api, path);
     const wanted = materialFor(found?.material, now);
@@ -40,7 +47,8 @@ export async function keepMaterial(api: KubernetesApi, place: SecretPlace, now =
       data: { ...found?.object.data, ...encoded(wanted) },
     };
     try {
-      if (found === undefined) await api.call({ method: 'POST', path: all, body, what: `make Secret ${name}` });
+      if (found === undefined)
+        await api.call({ method: 'POST', path: secretsPath(place), body, what: `make Secret ${name}` });
       else await api.call({ method: 'PUT', path, body, what: `change Secret ${name}` });
       return wanted;
     } catch (error) {

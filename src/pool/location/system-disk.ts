@@ -3,11 +3,11 @@ import { basename, dirname, join, relative } from 'node:path';
 import { sameDevice } from '../../kernel/block/device.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
-import { statusOf } from '../../kernel/file/path.ts';
-import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import type { Mount } from '../../kernel/mount/mount-table.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { exists } from './backing-file.ts';
 import type { Location } from './location.ts';
+import { mountOf } from './mount-of.ts';
 
 /** Whether a new pool may be made on the disk of the system. */
 export const systemDiskUses = ['allow', 'refuse'] as const;
@@ -31,9 +31,9 @@ export async function refuseWrongDisk(check: WrongDiskCheck): Promise<void> {
   if (systemDisk !== 'refuse' || location.type === 'auto' || location.type === 'device') return;
   const { path, type } = location;
   if (await exists(queue, type === 'directory' ? join(path, 'pool.json') : path)) return;
-  const { existing, real } = await resolve(queue, path);
-  const mount = await mountOf(queue, existing);
-  const own = await mountOf(queue, (await resolve(queue, dataDirectory)).existing);
+  const real = await resolve(queue, path);
+  const [mount, own] = await Promise.all([mountOf(queue, real), mountOf(queue, dataDirectory)]);
+  if (mount === undefined || own === undefined) throw new Unavailable(`${path} was unmounted just now; try again.`);
   if (!isRootFilesystem(mount, real) && !sameDevice(mount.device, own.device)) return;
   throw new FailedPrecondition(
     `pool ${poolName}: ${path} is on the system's disk (${mount.fsType} on ${mount.source}). Is its disk mounted? If the pool is meant to be there, set systemDisk: allow.`,
@@ -48,27 +48,12 @@ export function isRootFilesystem({ root, target }: Pick<Mount, 'root' | 'target'
   return join(root, relative(target, path)) === path;
 }
 
-interface Resolved {
-  /** What there is of the path, without symbolic links. */
-  readonly existing: string;
-  /** The whole path, with the part that is yet to be made. */
-  readonly real: string;
-}
-
-async function resolve(queue: DiskQueue, path: string): Promise<Resolved> {
+/** The whole path without symbolic links, with the part that is yet to be made. */
+async function resolve(queue: DiskQueue, path: string): Promise<string> {
   try {
-    const real = await queue.run(() => realpath(path));
-    return { existing: real, real };
+    return await queue.run(() => realpath(path));
   } catch (error) {
     if (!isErrno(error, 'ENOENT', 'ENOTDIR') || path === '/') throw error;
-    const parent = await resolve(queue, dirname(path));
-    return { existing: parent.existing, real: join(parent.real, basename(path)) };
+    return join(await resolve(queue, dirname(path)), basename(path));
   }
-}
-
-async function mountOf(queue: DiskQueue, path: string): Promise<Mount> {
-  const { mountId } = await statusOf(queue, path);
-  const mount = (await readMountTable(queue)).find(({ id }) => id === mountId);
-  if (mount === undefined) throw new Unavailable(`${path} was unmounted just now; try again.`);
-  return mount;
 }

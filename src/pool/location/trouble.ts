@@ -1,12 +1,11 @@
 import { statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { CommandError } from '../../command/run.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
-import { statusBehind } from '../../kernel/file/path.ts';
-import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import type { Mount } from '../../kernel/mount/mount-table.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { formatBytes } from '../../volume/size.ts';
+import { mountOf } from './mount-of.ts';
 
 export interface Trouble {
   readonly queue: DiskQueue;
@@ -63,15 +62,4 @@ function isMkfsOutOfSpace(error: unknown): boolean {
 async function freeBytesAt(queue: DiskQueue, path: string): Promise<bigint> {
   const { bavail, bsize } = await queue.run(() => statfs(path, { bigint: true }));
   return bavail * bsize;
-}
-
-/** The mount that a path lies on, or will lie on once it is made. */
-async function mountOf(queue: DiskQueue, path: string): Promise<Mount | undefined> {
-  try {
-    const { mountId } = await statusBehind(queue, path);
-    return (await readMountTable(queue)).find(({ id }) => id === mountId);
-  } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR') && path !== '/') return mountOf(queue, dirname(path));
-    throw error;
-  }
 }

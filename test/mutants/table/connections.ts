@@ -71,7 +71,7 @@ export const connectionMutants: readonly Mutant[] = [
   {
     name: 'a driver that waits for a pool is not ready',
     ...health,
-    text: "    if (!answer.ready) return page(503, 'The driver is starting.', ...lines);\n",
+    text: "    if (!answer.ready) return textPage(503, 'The driver is starting.', ...lines);\n",
     replacement: '',
     only: 'waits for a pool',
   },
