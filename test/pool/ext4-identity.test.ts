@@ -18,6 +18,7 @@ import { giveNewIdentity } from '../../src/pool/filesystem/identity.ts';
 import { renew } from '../../src/pool/filesystem/renewal.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
+import { whileMounted } from '../support/while-mounted.ts';
 
 const queue = new DiskQueue('test', 4);
 
@@ -78,13 +79,7 @@ function read(path: string, offset: number, length: number): Buffer {
 /** Mounts it, changes something, and unmounts it. */
 function use(scratch: Scratch, path: string): void {
   const directory = scratch.join('mounted');
-  execFileSync('mkdir', ['-p', directory]);
-  execFileSync('mount', ['-o', 'loop', path, directory]);
-  try {
-    writeFileSync(`${directory}/${randomUUID()}`, Buffer.alloc(1 << 20, 'x'));
-  } finally {
-    execFileSync('umount', [directory]);
-  }
+  whileMounted(path, directory, () => writeFileSync(`${directory}/${randomUUID()}`, Buffer.alloc(1 << 20, 'x')));
 }
 
 /** What lies in an image while it is mounted, as a crash of its node would leave it. */
@@ -92,23 +87,22 @@ function crashed(scratch: Scratch, path: string): string {
   const copy = scratch.join('crashed');
   const open: number[] = [];
   const directory = scratch.join('mounted');
-  execFileSync('mkdir', ['-p', directory]);
-  execFileSync('mount', ['-o', 'loop', path, directory]);
-  try {
-    // Several transactions; the first one changes the superblock, too, where it makes a large file or deletes an open one.
-    for (let index = 0; index < 20; index++) {
-      const file = openSync(`${directory}/file ${index}`, 'w');
-      open.push(file);
-      execFileSync('rm', [`${directory}/file ${index}`]);
-      writeSync(file, Buffer.alloc(4096, 'y'));
-      writeFileSync(`${directory}/kept ${index}`, `${index}`);
-      execFileSync('sync', [`${directory}/kept ${index}`]);
+  whileMounted(path, directory, () => {
+    try {
+      // Several transactions; the first one changes the superblock, too, where it makes a large file or deletes an open one.
+      for (let index = 0; index < 20; index++) {
+        const file = openSync(`${directory}/file ${index}`, 'w');
+        open.push(file);
+        execFileSync('rm', [`${directory}/file ${index}`]);
+        writeSync(file, Buffer.alloc(4096, 'y'));
+        writeFileSync(`${directory}/kept ${index}`, `${index}`);
+        execFileSync('sync', [`${directory}/kept ${index}`]);
+      }
+      copyFileSync(path, copy);
+    } finally {
+      for (const file of open) closeSync(file);
     }
-    copyFileSync(path, copy);
-  } finally {
-    for (const file of open) closeSync(file);
-    execFileSync('umount', [directory]);
-  }
+  });
   return copy;
 }
 

@@ -27,6 +27,7 @@ import { attachDisk, digestOf, nameDisk, pieces, replaceProgram, sparseFile } fr
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { Scratch } from '../support/scratch.ts';
+import { whileMounted } from '../support/while-mounted.ts';
 
 const queue = new DiskQueue('test', 4);
 /** For programs in other mount namespaces to let go of what is mounted here: on a busy machine it takes them long to begin. */
@@ -296,11 +297,10 @@ describe('a format that was cut short', () => {
       using scratch = new Scratch('format');
       const image = sparseFile(scratch.join('disk.img'), 1024);
       execFileSync('mkfs.xfs', ['-q', '-d', 'size=400m', image]);
-      mkdirSync(scratch.join('mnt'));
-      execFileSync('mount', ['-o', 'loop', image, scratch.join('mnt')]);
-      writeFileSync(scratch.join('mnt/letters.txt'), 'dear');
-      const { blocks } = statfsSync(scratch.join('mnt'));
-      execFileSync('umount', [scratch.join('mnt')]);
+      const { blocks } = whileMounted(image, scratch.join('mnt'), () => {
+        writeFileSync(scratch.join('mnt/letters.txt'), 'dear');
+        return statfsSync(scratch.join('mnt'));
+      });
       const location =
         type === 'device' ? { type, path: attachDisk(image) } : { type, path: image, sizeBytes: 2n << 30n };
       await assert.rejects(openTestPool(scratch, { location }), /not empty.*letters\.txt/);

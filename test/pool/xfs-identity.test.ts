@@ -5,7 +5,6 @@ import {
   closeSync,
   copyFileSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readFileSync,
   truncateSync,
@@ -19,6 +18,7 @@ import { renew } from '../../src/pool/filesystem/renewal.ts';
 import { xfsRenewal } from '../../src/pool/filesystem/xfs-identity.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { Scratch } from '../support/scratch.ts';
+import { whileMounted } from '../support/while-mounted.ts';
 
 const queue = new DiskQueue('test', 4);
 
@@ -57,13 +57,7 @@ function check(path: string): void {
 /** Mounts it as nothing else of its UUID is mounted, and unmounts it. */
 function use(scratch: Scratch, path: string, work: (directory: string) => void, options: readonly string[] = []): void {
   const directory = scratch.join('mounted');
-  mkdirSync(directory, { recursive: true });
-  execFileSync('mount', ['-o', ['loop', ...options].join(','), path, directory]);
-  try {
-    work(directory);
-  } finally {
-    execFileSync('umount', [directory]);
-  }
+  whileMounted(path, directory, () => work(directory), options);
 }
 
 function write(directory: string): void {
@@ -153,12 +147,11 @@ describe('the UUID of a cloned XFS', () => {
     const uuid = await identify(clone);
     truncateSync(clone, 1 << 30);
     const other = scratch.join('other');
-    mkdirSync(other);
     use(scratch, path, () => {
-      execFileSync('mount', ['-o', 'loop', clone, other]);
-      execFileSync('xfs_growfs', [other], { stdio: 'pipe' });
-      write(other);
-      execFileSync('umount', [other]);
+      whileMounted(clone, other, () => {
+        execFileSync('xfs_growfs', [other], { stdio: 'pipe' });
+        write(other);
+      });
     });
     check(clone);
     assert.equal(uuidOf(clone), uuid);
