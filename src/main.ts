@@ -34,6 +34,11 @@ const program = makeProgram({
     const config = await configured(parseControllerConfig);
     if (config !== undefined) process.exit(await command(config));
   },
+  async inspect(command) {
+    const { parsePlaces } = await import('./config/config.ts');
+    const places = await configured(parsePlaces);
+    if (places !== undefined) process.exitCode = await command(places);
+  },
   refuse(sentence) {
     const words = sentence
       .trim()

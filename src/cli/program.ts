@@ -1,6 +1,7 @@
 import { Argument, Command, Option } from 'commander';
 import type { Config, ServeConfig } from '../config/config.ts';
 import type { ControllerConfig } from '../config/controller-config.ts';
+import type { HostPlaces } from '../config/locations.ts';
 import type { Wanted } from '../pool/sight.ts';
 import { version } from '../version.ts';
 import { aVolume, choice, type Flags, forPrograms } from './arguments.ts';
@@ -21,6 +22,8 @@ export interface Runner {
   look(command: (config: Config) => Promise<number>): Promise<void>;
   serve(command: (config: ServeConfig) => Promise<number>): Promise<void>;
   control(command: (config: ControllerConfig) => Promise<number>): Promise<void>;
+  /** Of a command that looks at a file of configuration, which need not be this machine's. */
+  inspect(command: (places: HostPlaces) => Promise<number>): Promise<void>;
   /** What commander says of a command line that is wrong. */
   refuse(sentence: string): void;
 }
@@ -30,7 +33,7 @@ interface ExportFlags extends Flags {
   readonly storageClass?: string;
 }
 
-export function makeProgram({ control, look, output, refuse, serve }: Runner): Command {
+export function makeProgram({ control, inspect, look, output, refuse, serve }: Runner): Command {
   const program = new Command('holdfast')
     .description('A CSI driver: durable Kubernetes volumes on the disks of this node.')
     .version(version)
@@ -136,6 +139,18 @@ export function makeProgram({ control, look, output, refuse, serve }: Runner): C
       look(async (config) => {
         const { doctorCommand } = await import('./doctor.ts');
         return doctorCommand(config, output, { json: options.json === true });
+      }),
+    );
+
+  const config = program.command('config').description('look at a file of configuration');
+  forPrograms(config.command('check'))
+    .description('say what is wrong with a file of configuration, or which pools it gives to which nodes')
+    .argument('<FILE>', 'the file, such as holdfast.yaml; - for standard input')
+    .option('--node <NAME>', 'what it says to this node alone')
+    .action((file: string, { json, node }: Flags & { node?: string }) =>
+      inspect(async (places) => {
+        const { configCheckCommand } = await import('./config-check.ts');
+        return configCheckCommand(places, output, { file, json: json === true, node });
       }),
     );
 

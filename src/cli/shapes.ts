@@ -159,6 +159,12 @@ export const problemShape = z.object({
   message: z.string(),
 });
 
+const configured = z.object({
+  nodes: z.string().optional().describe('the names that it is for; absent: all for which there is no other'),
+  defaultPool: z.string(),
+  pools: z.array(z.object({ name: z.string(), kind: z.string() })),
+});
+
 /** By command. */
 export const shapes = {
   pools: z.object({ pools: z.array(pool) }),
@@ -175,6 +181,7 @@ export const shapes = {
     healthy: z.boolean().describe('false: something is to be mended, and the exit code is 1'),
     findings: z.array(finding),
   }),
+  'config check': z.object({ sections: z.array(configured) }),
 } as const;
 
 export type Shapes = typeof shapes;

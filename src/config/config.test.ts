@@ -288,6 +288,66 @@ describe('the file', () => {
     assert.match(await of('a: { kind: lvm, volumeGroup: v }, b: { kind: lvm, volumeGroup: v }'), /already at/);
   });
 
+  const byNode = [
+    'pools: { default: { reserve: 1Gi } }',
+    'maxVolumesPerNode: 10',
+    'nodes:',
+    '  db-*:',
+    '    pools: { fast: { kind: lvm, volumeGroup: vg0 }, slow: { directory: /srv/slow } }',
+    '    defaultPool: fast',
+    '  db-7: { maxVolumesPerNode: 0 }',
+    '  "*-9": { lockTimeoutSeconds: 1 }',
+  ].join('\n');
+  const onNode = (nodeId: string, text = byNode) => parseConfig(source({ HOLDFAST_NODE_ID: nodeId }, text));
+
+  test('what is different on some nodes: pools as a whole, everything else by itself', async () => {
+    for (const [nodeId, pools, defaultPool, maxVolumesPerNode, lockTimeoutMs] of [
+      ['web-1', ['default'], 'default', 10, 30_000],
+      ['db-1', ['fast', 'slow'], 'fast', 10, 30_000],
+      // Its own name stands before the pattern.
+      ['db-7', ['default'], 'default', 0, 30_000],
+      ['web-9', ['default'], 'default', 10, 1_000],
+    ] as const) {
+      const config = valid(await onNode(nodeId));
+      assert.deepEqual([config.pools.map(({ name }) => name), config.defaultPool], [pools, defaultPool], nodeId);
+      assert.deepEqual([config.maxVolumesPerNode, config.lockTimeoutMs], [maxVolumesPerNode, lockTimeoutMs], nodeId);
+    }
+    assert.deepEqual(problems(await onNode('db-9')), [
+      '/etc/holdfast.yaml:8:3: nodes.*-9: is for node db-9, and so is db-*: name the node, or change one of them',
+    ]);
+  });
+
+  test('a mistake in what is for other nodes only stops no node; one that it has is placed', async () => {
+    const text = 'nodes:\n  a: { pools: { x: { size: 1 } } }\n  b: {}\n  "-": {}\n';
+    valid(await onNode('b', text));
+    assert.deepEqual(problems(await onNode('a', text)), [
+      "/etc/holdfast.yaml:2:22: nodes.a.pools.x.size: must be at least 300Mi, not '1': write a number with a unit, such as 10Gi",
+    ]);
+  });
+
+  for (const [what, section, expected] of [
+    [
+      'what is the same for all nodes',
+      'attach: required',
+      /:2:8: nodes.a.attach: unknown key \(it is the same for all/,
+    ],
+    [
+      'a default that only others have',
+      'defaultPool: b',
+      /:2:8: nodes.a.defaultPool: there is no such pool; .* default$/,
+    ],
+    ['several pools without a default', 'pools: { x: {}, y: {} }', /:2:8: nodes.a.pools: .* set defaultPool/],
+    [
+      'two pools in one place',
+      'pools: { x: { file: /x }, default: { file: /x } }',
+      /nodes.a.pools.default: pool 'x' is/,
+    ],
+  ] as const) {
+    test(`in a section for some nodes ${what} is refused`, async () => {
+      assert.match(problems(await onNode('a', `nodes:\n  a: { ${section} }\n`)).join('\n'), expected);
+    });
+  }
+
   test('an empty file is as good as none', async () => {
     assert.deepEqual(valid(await ofFile('')).pools, valid(await parseConfig(source({}))).pools);
     assert.deepEqual(valid(await ofFile('# nothing\n')).pools.length, 1);

@@ -5,7 +5,7 @@ import { defaultKind, type PoolConfig, readPool } from '../pool/kinds.ts';
 import { SectionReader } from '../settings/section.ts';
 import type { CrashPoint } from '../volume/step.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
-import type { ConfigFile } from './file.ts';
+import type { Settings } from './file.ts';
 import type { HostPlaces } from './locations.ts';
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -83,6 +83,13 @@ export async function parseConfig(source: ConfigSource): Promise<Parsed<Config>>
   return reader.problems.length === 0 ? { config } : { problems: reader.problems };
 }
 
+/** For a command that only looks at a file of configuration: what pools in it must not be in the way of. */
+export async function parsePlaces({ environment }: ConfigSource): Promise<Parsed<HostPlaces>> {
+  const reader = new EnvironmentReader(environment);
+  const config = readPlaces(reader);
+  return reader.problems.length === 0 ? { config } : { problems: reader.problems };
+}
+
 /** For the driver itself: it must know where to listen (O01). */
 export async function parseServeConfig(source: ConfigSource): Promise<Parsed<ServeConfig>> {
   const reader = new EnvironmentReader(source.environment);
@@ -106,9 +113,12 @@ export const driverNamePattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-
 async function readConfig(source: ConfigSource, reader: EnvironmentReader): Promise<Config> {
   reader.refuseMisspelled();
   const configFile = reader.path('HOLDFAST_CONFIG', undefined);
-  const dataDirectory = reader.path('HOLDFAST_DATA', '/var/lib/holdfast');
-  const kubeletDirectory = reader.path('HOLDFAST_KUBELET_DIR', '/var/lib/kubelet');
-  const file = await readFileSections(configFile, { dataDirectory, kubeletDirectory }, source, reader);
+  const { dataDirectory, kubeletDirectory } = readPlaces(reader);
+  const nodeId = reader.matching('HOLDFAST_NODE_ID', source.hostName, {
+    fits: (id) => nodeIdPattern.test(id),
+    wants: "1 to 63 letters, digits, and inner '-', '_' or '.', for it becomes a label's value",
+  });
+  const file = await readConfigFile(configFile, { dataDirectory, kubeletDirectory }, source, reader, nodeId);
   const socketPath = reader.endpoint('CSI_ENDPOINT');
   const registrationSocketPath = reader.socketPath('HOLDFAST_REGISTRATION_SOCKET', undefined);
   const adminSocketPath = reader.socketPath('HOLDFAST_ADMIN_SOCKET', join(dataDirectory, 'admin.sock'));
@@ -122,10 +132,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
       fits: (name) => name.length <= 63 && driverNamePattern.test(name),
       wants: 'a lower-case domain name of at most 63 characters, such as holdfast.csi.dev',
     }),
-    nodeId: reader.matching('HOLDFAST_NODE_ID', source.hostName, {
-      fits: (id) => nodeIdPattern.test(id),
-      wants: "1 to 63 letters, digits, and inner '-', '_' or '.', for it becomes a label's value",
-    }),
+    nodeId,
     socketPath,
     registrationSocketPath,
     adminSocketPath,
@@ -146,6 +153,13 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
     lockTimeoutMs: (file?.lockTimeoutSeconds ?? 30) * 1000,
     maxInlineSizeBytes: file?.maxInlineSizeBytes,
     link: readLink(reader),
+  };
+}
+
+function readPlaces(reader: EnvironmentReader): HostPlaces {
+  return {
+    dataDirectory: reader.path('HOLDFAST_DATA', '/var/lib/holdfast'),
+    kubeletDirectory: reader.path('HOLDFAST_KUBELET_DIR', '/var/lib/kubelet'),
   };
 }
 
@@ -182,12 +196,13 @@ function refuseNeighbours(
 }
 
 /** undefined: there is none, or none that can be understood. */
-async function readFileSections(
+async function readConfigFile(
   path: string | undefined,
   places: HostPlaces,
   source: ConfigSource,
   reader: EnvironmentReader,
-): Promise<ConfigFile | undefined> {
+  nodeId: string,
+): Promise<Settings | undefined> {
   if (path === undefined) return undefined;
   let text: string;
   try {
@@ -197,15 +212,16 @@ async function readFileSections(
     return undefined;
   }
   // Without a file there is no need for a YAML parser.
-  const { parseConfigFile } = await import('./file.ts');
-  const parsed = parseConfigFile(text, places);
+  const { parseSettings } = await import('./file.ts');
+  const parsed = parseSettings(text, places, nodeId);
   if ('file' in parsed) return parsed.file;
   for (const { line, column, message } of parsed.problems)
     reader.problems.push(`${path}:${line}:${column}: ${message}`);
   return undefined;
 }
 
-function whyUnreadable(path: string, error: unknown): string {
+/** Why a file of configuration cannot be read, and what to do. */
+export function whyUnreadable(path: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
   switch (code) {
     case 'ENOENT':
@@ -214,14 +230,17 @@ function whyUnreadable(path: string, error: unknown): string {
       return `name a file: ${path} is a directory`;
     case 'EACCES':
     case 'EPERM':
-      return `let the driver read ${path}, or run it as root: it may not`;
+      return `run this as root, or change the mode of ${path}: it may not be read`;
     default:
       return `${path} cannot be read${code === undefined ? '' : ` (${code})`}`;
   }
 }
 
 /** The pool for requests that name none: the configured one, else the one called `default`, else the only one. */
-function defaultPoolOf(file: ConfigFile | undefined, pools: readonly PoolConfig[]): string {
+export function defaultPoolOf(
+  file: Pick<Settings, 'defaultPool'> | undefined,
+  pools: readonly Pick<PoolConfig, 'name'>[],
+): string {
   const named = file?.defaultPool ?? pools.find((pool) => pool.name === 'default')?.name;
   return named ?? pools[0]?.name ?? 'default';
 }

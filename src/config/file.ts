@@ -3,10 +3,11 @@ import { didYouMean } from '../settings/nearest.ts';
 import { type Mistake, SectionReader } from '../settings/section.ts';
 import { number, oneOf, size, text } from '../settings/values.ts';
 import { type HostPlaces, type PoolClaim, sharedLocations, unfitLocation } from './locations.ts';
+import { chooseSection, isFor, unfitNames } from './node-names.ts';
 import { type PlacedProblem, YamlDocument } from './yaml-document.ts';
 
-/** What the configuration file says. What is left out is undefined. */
-export interface ConfigFile {
+/** What the configuration file says to a node. What is left out is undefined. */
+export interface Settings {
   readonly pools: readonly PoolConfig[] | undefined;
   readonly defaultPool: string | undefined;
   readonly expansion: 'node' | 'controller' | undefined;
@@ -16,16 +17,24 @@ export interface ConfigFile {
   readonly maxInlineSizeBytes: bigint | undefined;
 }
 
-/** The keys at the top of the file. */
-export const fileKeys: readonly string[] = [
+/** What it says to all nodes, and to some. */
+export interface ConfigFile {
+  readonly common: Settings;
+  /** By the names that each is for; with what is common, where it says nothing else. */
+  readonly sections: ReadonlyMap<string, Settings>;
+}
+
+/** The keys that can be different on some nodes. */
+export const nodeKeys: readonly string[] = [
   'pools',
   'defaultPool',
-  'expansion',
-  'attach',
   'maxVolumesPerNode',
   'lockTimeoutSeconds',
   'maxInlineSize',
 ];
+
+/** The keys at the top of the file. */
+export const fileKeys: readonly string[] = [...nodeKeys, 'expansion', 'attach', 'nodes'];
 
 /** Below that it is a number whose unit was forgotten. */
 export const smallestInlineBytes = 1n << 20n;
@@ -33,14 +42,31 @@ export const smallestInlineBytes = 1n << 20n;
 /** A DNS label: a pool's name is part of a path and of log lines. */
 const poolName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** Every mistake in the file at once, in its order, or what it says. */
-export function parseConfigFile(
-  source: string,
-  places: HostPlaces,
-): { readonly file: ConfigFile } | { readonly problems: readonly PlacedProblem[] } {
+export type ParsedFile<T> = { readonly file: T } | { readonly problems: readonly PlacedProblem[] };
+
+/** All that the file says, or every mistake in it at once, in its order. */
+export function parseConfigFile(source: string, places: HostPlaces): ParsedFile<ConfigFile> {
+  return parse(source, (reader, mistakes) => readFile(reader, places, mistakes, () => true));
+}
+
+/** What the file says to one node. A mistake in what is for others only is no mistake to it. */
+export function parseSettings(source: string, places: HostPlaces, nodeId: string): ParsedFile<Settings> {
+  return parse(source, (reader, mistakes) => {
+    const { common, sections } = readFile(reader, places, mistakes, (names) => isFor(names, nodeId));
+    const chosen = chooseSection([...sections.keys()], nodeId);
+    if ('undecided' in chosen) {
+      const [one, other] = chosen.undecided;
+      reader.mistake(['nodes', other], `is for node ${nodeId}, and so is ${one}: name the node, or change one of them`);
+      return common;
+    }
+    return sections.get(chosen.names ?? '') ?? common;
+  });
+}
+
+function parse<T>(source: string, read: (reader: SectionReader, mistakes: Mistake[]) => T): ParsedFile<T> {
   const document = new YamlDocument(source);
   const mistakes: Mistake[] = [];
-  const file = readFile(document.content, places, mistakes);
+  const file = read(new SectionReader(document.content, [], mistakes), mistakes);
   // Nothing follows from what could not be read.
   const inContent = document.content === undefined ? [] : mistakes;
   const problems = [...document.problems, ...inContent.map(({ message, path }) => document.place(path, message))];
@@ -48,30 +74,64 @@ export function parseConfigFile(
   return { problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
 }
 
-function readFile(content: unknown, places: HostPlaces, mistakes: Mistake[]): ConfigFile {
-  const reader = new SectionReader(content, [], mistakes);
+function readFile(
+  reader: SectionReader,
+  places: HostPlaces,
+  mistakes: Mistake[],
+  isWanted: (names: string) => boolean,
+): ConfigFile {
   reader.refuseOthers(fileKeys);
+  const common = readSettings(reader, { places, mistakes, path: [] });
+  const sections = new Map<string, Settings>();
+  for (const [names, content] of reader.sections('nodes') ?? []) {
+    if (!isWanted(names)) continue;
+    const path = ['nodes', names];
+    const section = new SectionReader(content, path, mistakes);
+    const unfit = unfitNames(names);
+    if (unfit !== undefined) section.mistake([], unfit);
+    section.refuseOthers(nodeKeys, (key) => (fileKeys.includes(key) ? 'it is the same for all nodes' : undefined));
+    sections.set(names, readSettings(section, { places, mistakes, path, common }));
+  }
+  return { common, sections };
+}
+
+interface Surroundings {
+  readonly places: HostPlaces;
+  readonly mistakes: Mistake[];
+  /** The keys that lead here. */
+  readonly path: readonly string[];
+  /** What is so unless it is said otherwise here. */
+  readonly common?: Settings;
+}
+
+function readSettings(reader: SectionReader, { common, mistakes, path, places }: Surroundings): Settings {
   const sections = reader.sections('pools');
   const pools: PoolConfig[] = [];
   for (const [name, content] of sections ?? []) {
-    const section = new SectionReader(content, ['pools', name], mistakes);
+    const section = new SectionReader(content, [...path, 'pools', name], mistakes);
     refuseMisnamed(name, section);
     const pool = readPoolSection(name, section);
     if (pool !== undefined) pools.push(pool);
   }
-  refuseUnfit(pools, places, mistakes);
+  refuseUnfit(pools, places, (poolName, below, message) => reader.mistake(['pools', poolName, ...below], message));
   const defaultPool = reader.read('defaultPool', text);
-  const names = [...(sections?.keys() ?? [])];
+  const inherits = !reader.has('pools');
+  const names = inherits ? (common?.pools ?? []).map(({ name }) => name) : [...(sections?.keys() ?? [])];
   if (sections?.size === 0) reader.mistake(['pools'], 'name at least one pool, or leave the key out');
-  else checkDefault(reader, defaultPool, sections === undefined && reader.has('pools') ? undefined : names);
+  else if (sections !== undefined || (inherits && (common === undefined || defaultPool !== undefined)))
+    checkDefault(reader, defaultPool, names);
   return {
-    pools: sections === undefined ? undefined : pools,
-    defaultPool,
-    expansion: reader.read('expansion', oneOf(['node', 'controller'])),
-    attach: reader.read('attach', oneOf(['none', 'required'])),
-    maxVolumesPerNode: reader.read('maxVolumesPerNode', number({ minimum: 0, maximum: 100_000, whole: true })),
-    lockTimeoutSeconds: reader.read('lockTimeoutSeconds', number({ minimum: 0, maximum: 86_400 })),
-    maxInlineSizeBytes: reader.read('maxInlineSize', size(smallestInlineBytes)),
+    pools: sections === undefined ? common?.pools : pools,
+    // A default is one of the pools that are named beside it.
+    defaultPool: defaultPool ?? (inherits ? common?.defaultPool : undefined),
+    expansion: reader.read('expansion', oneOf(['node', 'controller'])) ?? common?.expansion,
+    attach: reader.read('attach', oneOf(['none', 'required'])) ?? common?.attach,
+    maxVolumesPerNode:
+      reader.read('maxVolumesPerNode', number({ minimum: 0, maximum: 100_000, whole: true })) ??
+      common?.maxVolumesPerNode,
+    lockTimeoutSeconds:
+      reader.read('lockTimeoutSeconds', number({ minimum: 0, maximum: 86_400 })) ?? common?.lockTimeoutSeconds,
+    maxInlineSizeBytes: reader.read('maxInlineSize', size(smallestInlineBytes)) ?? common?.maxInlineSizeBytes,
   };
 }
 
@@ -91,16 +151,20 @@ function kindsThatHave(key: string, kind: KindName): string | undefined {
 }
 
 /** Mistakes in where pools lie, each by itself and all together. */
-function refuseUnfit(pools: readonly PoolConfig[], places: HostPlaces, mistakes: Mistake[]): void {
+function refuseUnfit(
+  pools: readonly PoolConfig[],
+  places: HostPlaces,
+  mistake: (poolName: string, below: readonly string[], message: string) => void,
+): void {
   const claims: PoolClaim[] = pools.flatMap((pool) =>
     claimsOf(pool, places.dataDirectory).map((claim) => ({ ...claim, poolName: pool.name })),
   );
   for (const { key, poolName, ...claim } of claims) {
     // What follows from the pool's name is among the driver's own files, where the driver has put it.
     const message = key === undefined ? undefined : unfitLocation(claim, places);
-    if (key !== undefined && message !== undefined) mistakes.push({ path: ['pools', poolName, key], message });
+    if (key !== undefined && message !== undefined) mistake(poolName, [key], message);
   }
-  for (const { message, poolName } of sharedLocations(claims)) mistakes.push({ path: ['pools', poolName], message });
+  for (const { message, poolName } of sharedLocations(claims)) mistake(poolName, [], message);
 }
 
 function refuseMisnamed(name: string, reader: SectionReader): void {
@@ -114,9 +178,8 @@ function refuseMisnamed(name: string, reader: SectionReader): void {
   reader.mistake([], `a pool name has 1 to 63 lower-case letters, digits and inner dashes${hint}`);
 }
 
-/** @param names undefined if it is not known which pools there are meant to be */
-function checkDefault(reader: SectionReader, defaultPool: string | undefined, names: string[] | undefined): void {
-  if (names === undefined) return;
+/** @param names of the pools that there are; empty: none is named */
+function checkDefault(reader: SectionReader, defaultPool: string | undefined, names: readonly string[]): void {
   const known = names.length === 0 ? ['default'] : names;
   if (defaultPool !== undefined && !known.includes(defaultPool)) {
     const hint = didYouMean(defaultPool, known);

@@ -82,6 +82,11 @@ describe('--json', () => {
     assert.equal((await run('who', id)).id, id);
     assert.equal((await run('export')).items.length, 3);
     assert.equal((await run('doctor')).healthy, false);
+    const { sections } = await run('config check', scratch.join('more.yaml'));
+    assert.deepEqual(
+      sections[0].pools.map(({ kind }: { kind: string }) => kind),
+      ['image', 'image', 'directory', 'image'],
+    );
     await volume.unpublish(client, id);
     await volume.unstage(client, id);
   });

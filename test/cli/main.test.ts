@@ -15,7 +15,7 @@ describe('the command line', () => {
   test('--help names every command', async () => {
     const { code, stdout } = await holdfast(['--help'], {});
     assert.equal(code, 0);
-    for (const command of ['serve', 'pools', 'volumes', 'snapshots', 'trash', 'who', 'export', 'doctor'])
+    for (const command of ['serve', 'pools', 'volumes', 'snapshots', 'trash', 'who', 'export', 'doctor', 'config'])
       assert.match(stdout, new RegExp(`^  ${command}\\b`, 'm'));
   });
 

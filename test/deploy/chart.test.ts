@@ -188,7 +188,7 @@ describe('Helm chart', () => {
       const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(configMap);
       const parsed = parseConfigFile(data['holdfast.yaml'] ?? '', places);
       assert.ok('file' in parsed, data['holdfast.yaml'] ?? 'there is no holdfast.yaml');
-      assert.deepEqual((parsed.file.pools ?? []).map(({ name }) => name).sort(), pools);
+      assert.deepEqual((parsed.file.common.pools ?? []).map(({ name }) => name).sort(), pools);
     }
   });
 

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { holdfast } from '../support/command.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const right = [
+  'pools: { default: { reserve: 1Gi } }',
+  'nodes:',
+  '  db-*:',
+  '    pools: { fast: { kind: lvm, volumeGroup: vg0 }, slow: {} }',
+  '    defaultPool: fast',
+].join('\n');
+
+function check(scratch: Scratch, text: string, ...args: string[]) {
+  writeFileSync(scratch.join('holdfast.yaml'), text);
+  // Where the driver's own configuration is wrong, and on a machine that is no node, it works as well.
+  const environment = { HOLDFAST_CONFIG: '/nowhere.yaml', PATH: '/nowhere' };
+  return holdfast(['config', 'check', scratch.join('holdfast.yaml'), ...args], environment);
+}
+
+describe('holdfast config check', () => {
+  test('shows which nodes get which pools', async () => {
+    using scratch = new Scratch('config');
+    const { code, stderr, stdout } = await check(scratch, right);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.deepEqual(stdout.trimEnd().split('\n'), [
+      'NODES       DEFAULT  POOLS',
+      'all others  default  default (image)',
+      'db-*        fast     fast (lvm), slow (image)',
+    ]);
+  });
+
+  test('shows what one node gets', async () => {
+    using scratch = new Scratch('config');
+    const { stdout } = await check(scratch, right, '--node', 'db-7', '--json');
+    const pools = [
+      { name: 'fast', kind: 'lvm' },
+      { name: 'slow', kind: 'image' },
+    ];
+    assert.deepEqual(JSON.parse(stdout), { sections: [{ nodes: 'db-7', defaultPool: 'fast', pools }] });
+  });
+
+  test('an empty file gives all nodes one pool', async () => {
+    using scratch = new Scratch('config');
+    const { stdout } = await check(scratch, '');
+    assert.equal(stdout, 'NODES  DEFAULT  POOLS\nall    default  default (image)\n');
+  });
+
+  test('tells all mistakes of all sections, with their places', async () => {
+    using scratch = new Scratch('config');
+    const text = 'pools: { a: { sise: 1Gi } }\nnodes:\n  web-1:\n    pools: { a: { kind: zfs } }\n';
+    const { code, stderr, stdout } = await check(scratch, text);
+    assert.deepEqual([code, stdout], [2, '']);
+    const [first = '', second = '', ...more] = stderr.trimEnd().split('\n');
+    assert.match(first, /^holdfast: \S+holdfast\.yaml:1:15: pools\.a\.sise: unknown key \(did you mean 'size'\?\)$/);
+    assert.match(second, /holdfast\.yaml:4:19: nodes\.web-1\.pools\.a\.kind: must be one of /);
+    assert.deepEqual(more, []);
+  });
+
+  test('a file that is not there is named', async () => {
+    const { code, stderr } = await holdfast(['config', 'check', '/nowhere.yaml', '--json'], {});
+    assert.equal(code, 2);
+    assert.match(JSON.parse(stderr).message, /^name a file that is there: there is no \/nowhere\.yaml$/);
+  });
+});
