@@ -21,7 +21,7 @@ test('a name is for one node, a pattern for all that fit', () => {
 
 test('what cannot be the name of a node is refused, and so is a pattern for all', () => {
   for (const names of ['db-1', 'db-*', '*-db', 'a.b_c', '1']) assert.equal(unfitNames(names), undefined, names);
-  for (const names of ['', '-a', 'a-', 'a b', 'a/b', '[ab]', 'a?', 'x'.repeat(64)]) {
+  for (const names of ['', '-a', 'a-', 'a b', 'a/b', '[ab]', 'a?']) {
     assert.match(unfitNames(names) ?? '', /^must be the name of a node/, names);
   }
   for (const names of ['*', '**']) assert.match(unfitNames(names) ?? '', /at the top of the file/);

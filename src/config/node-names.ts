@@ -1,5 +1,5 @@
 /** Part of a node's name, or `*` for any characters. */
-const pattern = /^[A-Za-z0-9*]([-A-Za-z0-9_.*]{0,61}[A-Za-z0-9*])?$/;
+const pattern = /^[A-Za-z0-9*]([-A-Za-z0-9_.*]*[A-Za-z0-9*])?$/;
 
 /** What is wrong with the names that a section of the file is for; undefined if nothing is. */
 export function unfitNames(names: string): string | undefined {

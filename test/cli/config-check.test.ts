@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -39,6 +39,16 @@ describe('holdfast config check', () => {
       { name: 'slow', kind: 'image' },
     ];
     assert.deepEqual(JSON.parse(stdout), { sections: [{ nodes: 'db-7', defaultPool: 'fast', pools }] });
+  });
+
+  test('what docs/configuration.md shows is so', async () => {
+    using scratch = new Scratch('config');
+    const page = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+    const part = page.slice(page.indexOf('## Nodes that differ'));
+    const file = /```yaml\n(.*?)```/s.exec(part)?.[1] ?? '';
+    const shown = /```\n\$ holdfast config check holdfast\.yaml\n(.*?)```/s.exec(part)?.[1];
+    const { stdout } = await check(scratch, file);
+    assert.equal(stdout, shown);
   });
 
   test('an empty file gives all nodes one pool', async () => {

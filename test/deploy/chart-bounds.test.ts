@@ -118,6 +118,21 @@ describe('The chart takes a configuration if, and only if, the driver does', () 
     { pools: { fast: {}, slow: {} }, defaultPool: 'fast' },
     { pools: { fast: {}, default: {} } },
     { pools: {} },
+    ...['db-1', 'db-*', '*-db', '*.*', 'a', '1*', '*', '**', '*-', '', 'a b', '-a'].map((names) => ({
+      nodes: { [names]: null },
+    })),
+    ...[
+      { pools: { fast: {} } },
+      { pools: { fast: {}, slow: {} } },
+      { pools: { fast: {}, slow: {} }, defaultPool: 'fast' },
+      { pools: { fast: { size: 1 } } },
+      { pools: {} },
+      { defaultPool: 'default' },
+      { defaultPool: 'fast' },
+      { maxVolumesPerNode: 0 },
+      { maxVolumesPerNode: -1 },
+      { expansion: 'node' },
+    ].map((section) => ({ nodes: { a: section } })),
   ]) {
     const expected = isTaken(config);
     test(`${JSON.stringify(config)}: ${expected ? 'taken' : 'refused'}`, async () => {

@@ -24,6 +24,7 @@ const everything: Values = {
   dataDir: '/data/holdfast',
   poolDirectories: ['/srv/fast', '/srv/slow'],
   config: {
+    nodes: { 'db-*': { pools: { own: { device: '/dev/sdb' } }, maxVolumesPerNode: 5 } },
     pools: {
       fast: { directory: '/srv/fast/pool', reserve: '1Gi' },
       disk: { kind: 'image', device: '/dev/nvme1n1', undelete: '24h', sickAfter: '1m' },
@@ -192,6 +193,55 @@ describe('Helm chart', () => {
     }
   });
 
+  test('gives each group of nodes its drivers and its configuration, and no node two drivers', async () => {
+    const values: Values = {
+      nodeGroupLabel: 'node.kubernetes.io/instance-type',
+      nodeGroups: {
+        nvme: { values: ['i4i.large', 'i4i.xlarge'], config: { pools: { fast: { directory: '/srv/fast' } } } },
+        plain: {},
+      },
+      config: { nodes: { 'db-*': { pools: { slow: { directory: '/srv/slow/pool' } } } } },
+      poolDirectories: ['/srv/slow'],
+      networkPolicy: { enabled: true },
+      monitoring: { podMonitor: { enabled: true } },
+    };
+    const objects = objectsOf(await helm.template(values));
+    const daemonSet = z.looseObject({
+      spec: z.looseObject({
+        selector: z.looseObject({ matchLabels: z.record(z.string(), z.string()) }),
+        template: z.looseObject({
+          metadata: z.looseObject({ labels: z.record(z.string(), z.string()) }),
+          spec: z.looseObject({
+            affinity: z.unknown(),
+            volumes: z.array(z.looseObject({ name: z.string(), configMap: z.unknown().optional() })),
+          }),
+        }),
+      }),
+    });
+    const key = 'node.kubernetes.io/instance-type';
+    const selectors: string[] = [];
+    for (const [name, operator, labelValues, config] of [
+      ['holdfast', 'NotIn', ['i4i.large', 'i4i.xlarge', 'plain'], 'systemDisk: refuse'],
+      ['holdfast-nvme', 'In', ['i4i.large', 'i4i.xlarge'], 'directory: /srv/fast'],
+      ['holdfast-plain', 'In', ['plain'], '{}'],
+    ] as const) {
+      const { selector, template } = daemonSet.parse(objects.get(`DaemonSet ${name}`)).spec;
+      assert.ok(
+        JSON.stringify(template.spec.affinity).includes(JSON.stringify({ key, operator, values: labelValues })),
+      );
+      assert.deepEqual(template.metadata.labels, selector.matchLabels);
+      selectors.push(JSON.stringify(selector.matchLabels));
+      const configMap = template.spec.volumes.find((volume) => volume.name === 'config')?.configMap;
+      assert.deepEqual(configMap, { name });
+      const text = JSON.stringify(objects.get(`ConfigMap ${name}`));
+      assert.ok(text.includes(config), text);
+    }
+    assert.equal(new Set(selectors).size, 3);
+    for (const name of ['NetworkPolicy holdfast', 'PodMonitor holdfast']) {
+      assert.match(JSON.stringify(objects.get(name)), /"values":\["holdfast","holdfast-group"\]/, name);
+    }
+  });
+
   test('promises a superblock of its own for each volume only where no pool has directories', async () => {
     const csiDriver = z.looseObject({ spec: z.looseObject({ seLinuxMount: z.boolean() }) });
     const fast = { directory: '/srv/fast' };
@@ -199,6 +249,7 @@ describe('Helm chart', () => {
       [{}, true],
       [{ pools: { fast } }, true],
       [{ pools: { fast, plain: { kind: 'directory', path: '/srv/plain' } }, defaultPool: 'fast' }, false],
+      [{ pools: { fast }, nodes: { a: { pools: { plain: { kind: 'directory', path: '/srv/plain' } } } } }, false],
     ] as const) {
       const object = objectsOf(await helm.template({ config })).get('CSIDriver holdfast.csi.dev');
       assert.equal(csiDriver.parse(object).spec.seLinuxMount, expected, JSON.stringify(config));
@@ -295,6 +346,9 @@ describe('Helm chart', () => {
     ['a controller without replicas', { controller: { enabled: true, replicas: 0 } }, /replicas/],
     ['groups that would wait forever', { snapshotClasses: { groups: true } }, /oneNode/],
     // Without external-attacher, which the chart does not have, no pod would get its volume.
+    ['two groups of one label value', { nodeGroups: { a: { values: ['x'] }, b: { values: ['x'] } } }, /another group/],
+    ['groups of one node', { oneNode: true, nodeGroups: { a: {} } }, /one node only/],
+    ['a default that a group lacks', { nodeGroups: { a: { config: { defaultPool: 'q' } } } }, /nodeGroups\.a\.config/],
     ['an attach that nobody does', { config: { attach: 'required' } }, /attach/],
   ];
   for (const [what, values, words] of nonsense) {
@@ -303,10 +357,9 @@ describe('Helm chart', () => {
 
   test('knows every key of the configuration that the driver knows, for every kind of pool', () => {
     const schema: unknown = JSON.parse(readFileSync(join(deploy, 'charts/holdfast/values.schema.json'), 'utf8'));
-    const { definitions, properties } = z
-      .object({ definitions: z.record(z.string(), z.unknown()), properties: z.object({ config: withKeys }) })
-      .parse(schema);
-    assert.deepEqual(Object.keys(properties.config.properties).sort(), [...fileKeys].sort());
+    const { definitions } = z.object({ definitions: z.record(z.string(), z.unknown()) }).parse(schema);
+    const { properties } = withKeys.parse(definitions['config']);
+    assert.deepEqual(Object.keys(properties).sort(), [...fileKeys].sort());
     for (const kind of kindNames) {
       const pool = withKeys.parse(definitions[`${kind}Pool`]);
       assert.deepEqual(Object.keys(pool.properties).sort(), [...keysOf(kind)].sort(), kind);

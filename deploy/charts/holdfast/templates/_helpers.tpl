@@ -6,19 +6,95 @@ app.kubernetes.io/name: holdfast
 {{ .Values.image.repository }}{{ with .Values.image.digest }}@{{ . }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
+{{/* The nodes of a group, if there is one: dict "Values" … "group" NAME; absent: the nodes of no group. */}}
+{{- define "holdfast.nodeLabels" -}}
+{{- if .group -}}
+app.kubernetes.io/name: holdfast-group
+app.kubernetes.io/component: {{ .group }}
+{{- else -}}
+{{- include "holdfast.labels" . }}
+{{- end }}
+{{- end }}
+
+{{- define "holdfast.groupName" -}}
+holdfast{{ with .group }}-{{ . }}{{ end }}
+{{- end }}
+
+{{/* All drivers, of whatever group. */}}
+{{- define "holdfast.driverSelector" -}}
+{{- if .Values.nodeGroups -}}
+matchExpressions:
+  - key: app.kubernetes.io/name
+    operator: In
+    values: [holdfast, holdfast-group]
+{{- else -}}
+matchLabels:
+  {{- include "holdfast.labels" . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Where the drivers of a group run, and those of none: never two on one node. */}}
+{{- define "holdfast.affinity" -}}
+{{- $affinity := deepCopy .Values.affinity }}
+{{- if .Values.nodeGroups }}
+{{- if .Values.oneNode }}
+{{- fail "nodeGroups: there is one node only (oneNode): leave one of them out" }}
+{{- end }}
+{{- $values := list }}
+{{- $all := list }}
+{{- range $name, $group := .Values.nodeGroups }}
+{{- range $value := ($group.values | default (list $name)) }}
+{{- if has $value $all }}
+{{- fail (printf "nodeGroups.%s.values: %s belongs to another group, too: a node has one driver" $name $value) }}
+{{- end }}
+{{- $all = append $all $value }}
+{{- end }}
+{{- if or (not $.group) (eq $name $.group) }}{{ $values = concat $values ($group.values | default (list $name)) }}{{ end }}
+{{- end }}
+{{- $rule := dict "key" .Values.nodeGroupLabel "operator" (ternary "In" "NotIn" (not (empty .group))) "values" $values }}
+{{- $node := dig "nodeAffinity" dict $affinity }}
+{{- $required := dig "requiredDuringSchedulingIgnoredDuringExecution" dict $node }}
+{{- $terms := list }}
+{{- range $term := (dig "nodeSelectorTerms" (list dict) $required) }}
+{{- $terms = append $terms (set $term "matchExpressions" (append (dig "matchExpressions" list $term) $rule)) }}
+{{- end }}
+{{- $_ := set $required "nodeSelectorTerms" $terms }}
+{{- $_ := set $node "requiredDuringSchedulingIgnoredDuringExecution" $required }}
+{{- $_ := set $affinity "nodeAffinity" $node }}
+{{- end }}
+{{- with $affinity }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* The driver's configuration file. On one node the resizer beside its driver reaches every volume. */}}
 {{- define "holdfast.config" -}}
 {{- $forOneNode := ternary (dict "expansion" "controller") (dict) .Values.oneNode -}}
-{{- $config := merge (deepCopy .Values.config) $forOneNode -}}
-{{- $names := keys ($config.pools | default (dict "default" dict)) | sortAlpha }}
-{{- if and $config.defaultPool (not (has $config.defaultPool $names)) }}
-{{- fail (printf "config.defaultPool: there is no such pool; there is %s" (join ", " $names)) }}
+{{- $group := ternary (get .Values.nodeGroups (.group | default "")) dict (not (empty .group)) }}
+{{- $key := ternary (printf "nodeGroups.%s.config" .group) "config" (not (empty .group)) }}
+{{- $config := merge (deepCopy (ternary ($group.config | default dict) .Values.config (not (empty .group)))) $forOneNode -}}
+{{- $pools := $config.pools | default (dict "default" dict) }}
+{{- include "holdfast.poolSettings" (dict "Values" .Values "settings" $config "pools" $pools "key" $key) }}
+{{- range $names, $settings := ($config.nodes | default dict) }}
+{{- $own := $settings | default dict }}
+{{- if or $own.pools $own.defaultPool }}
+{{- include "holdfast.poolSettings" (dict "Values" $.Values "settings" $own "pools" ($own.pools | default $pools) "key" (printf "%s.nodes.%s" $key $names)) }}
 {{- end }}
-{{- if and (not $config.defaultPool) (gt (len $names) 1) (not (has "default" $names)) }}
-{{- fail (printf "config.defaultPool: with several pools (%s) none is the default by itself: set it to one of them" (join ", " $names)) }}
+{{- end }}
+{{- toYaml $config }}
+{{- end }}
+
+{{/* What a schema cannot say of pools and their default; and no pool on the system's disk, unless that is meant. */}}
+{{- define "holdfast.poolSettings" -}}
+{{- $names := keys .pools | sortAlpha }}
+{{- if and .settings.defaultPool (not (has .settings.defaultPool $names)) }}
+{{- fail (printf "%s.defaultPool: there is no such pool; there is %s" .key (join ", " $names)) }}
+{{- end }}
+{{- if and (not .settings.defaultPool) (gt (len $names) 1) (not (has "default" $names)) }}
+{{- fail (printf "%s.defaultPool: with several pools (%s) none is the default by itself: set it to one of them" .key (join ", " $names)) }}
 {{- end }}
 {{- /* The kubelet makes a directory that a node lacks. No pool is made in it before its disk is mounted. */}}
-{{- range $pool := ($config.pools | default dict) }}
+{{- range $pool := (.settings.pools | default dict) }}
 {{- $place := coalesce (dig "directory" "" ($pool | default dict)) (dig "path" "" ($pool | default dict)) (dig "file" "" ($pool | default dict)) "" }}
 {{- range $directory := $.Values.poolDirectories }}
 {{- if and (hasPrefix (printf "%s/" $directory) (printf "%s/" $place)) (not (hasKey $pool "systemDisk")) }}
@@ -26,7 +102,19 @@ app.kubernetes.io/name: holdfast
 {{- end }}
 {{- end }}
 {{- end }}
-{{- toYaml $config }}
+{{- end }}
+
+{{/* Every pool there is on any node, as a YAML list. */}}
+{{- define "holdfast.allPools" -}}
+{{- $configs := list .Values.config }}
+{{- range $group := .Values.nodeGroups }}{{ $configs = append $configs ($group.config | default dict) }}{{ end }}
+{{- $pools := list }}
+{{- range $config := $configs }}
+{{- range $settings := (append (values ($config.nodes | default dict)) $config) }}
+{{- range $pool := (dig "pools" dict ($settings | default dict)) }}{{ $pools = append $pools ($pool | default dict) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- toYaml $pools }}
 {{- end }}
 
 {{/* What all sidecars have: dict "root" $ "sidecar" .Values.sidecars.x */}}
