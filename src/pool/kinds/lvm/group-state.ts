@@ -36,6 +36,8 @@ export interface GroupState {
   /** What can be allocated. */
   readonly freeBytes: bigint;
   readonly tags: readonly string[];
+  /** Its disks differ in what they say of it. */
+  readonly isDifferent: boolean;
   readonly physicalVolumes: readonly PhysicalVolume[];
   /** By name. What is not ours is not in here. */
   readonly lvs: ReadonlyMap<string, OwnLv>;
@@ -55,6 +57,7 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
     sizeBytes: bytes(vg, 'vg_size'),
     freeBytes: usable.reduce((sum, { freeBytes }) => sum + freeBytes, 0n),
     tags: list(vg, 'vg_tags'),
+    isDifferent: report.isDifferent,
     physicalVolumes,
     lvs: new Map(lvs.map((lv) => [lv.name, lv])),
   };

@@ -12,6 +12,7 @@ import { Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
 import type { LvmOptions } from './config.ts';
 import type { GroupState } from './group-state.ts';
+import { findDevice } from './mapped-lv.ts';
 import { poolLvName } from './names.ts';
 import { openMapper, readGroup } from './open.ts';
 import { readIdentity } from './pool-volume.ts';
@@ -24,7 +25,6 @@ import {
 } from './record-store.ts';
 import { LvmSpace } from './space.ts';
 import { linearTraits } from './traits.ts';
-import { findDevice } from './volume-group.ts';
 
 /** Looks at a volume group by one report of LVM. */
 export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookRequest): Promise<PoolSight> {

@@ -36,9 +36,18 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
     const state = await readGroup(lvm, name, volumeGroup);
     const mapper = await openMapper(queue, name);
     const group = new VolumeGroup(name, lvm, mapper, state);
+    // Before this node remembers which pool is here.
+    await group.flush();
     const poolVolume = held.use(await PoolVolume.open({ ...options, poolName: name }, group));
     // A driver that had the lock until now may have changed it.
-    await group.refresh();
+    const { differ, differed } = await group.settle();
+    if (differed) {
+      const became = differ ? 'and still do: see vgck --updatemetadata' : 'as after a power cut, and agree again';
+      log.warn(
+        { pool: name, volume_group: volumeGroup },
+        `the disks of the volume group differed in what they say of it, ${became}`,
+      );
+    }
     const backend = new LvmBackend({
       ...{ group, held, poolVolume, queue },
       calls: queue.beside('volumes', callsAtOnce),

@@ -1,12 +1,14 @@
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import type { DeviceMapper, MappedState } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { roundUp } from '../../../volume/size.ts';
 import * as arguments_ from './commands/arguments.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, type Lvm } from './commands/lvm.ts';
-import { type GroupState, groupStateOf, type OwnLv } from './group-state.ts';
+import { type GroupState, groupStateOf, type OwnLv, type PhysicalVolume } from './group-state.ts';
+import { findDevice } from './mapped-lv.ts';
 import { idOfLvName, lvNameOfMapped, mappedName, mappedUuidPrefix } from './names.ts';
 import { changeOf, type LvState, stateOf } from './tags.ts';
 import { explainLvm, goneByHand, missingGroup } from './trouble.ts';
@@ -94,6 +96,34 @@ export class VolumeGroup {
     return this.#reading;
   }
 
+  /**
+   * What a driver or a machine that died has left becomes durable, and the same on all disks, before anybody is told of it.
+   * @returns whether the disks differed, and whether they still do
+   */
+  async settle(): Promise<{ readonly differed: boolean; readonly differ: boolean }> {
+    await this.refresh();
+    const { isDifferent: differed, name, physicalVolumes } = this.#state;
+    // LVM would note which are missing, for good, and refuse them when they are back.
+    if (differed && !physicalVolumes.some(({ isMissing }) => isMissing)) {
+      await this.#lvm.change(arguments_.repairArguments(name)).catch(passOverLvmError);
+      await this.refresh();
+    }
+    await this.flush();
+    return { differed, differ: this.#state.isDifferent };
+  }
+
+  /** Makes durable what LVM has told. */
+  async flush(): Promise<void> {
+    try {
+      await this.#flush();
+    } catch (error) {
+      if (!isErrno(error, 'ENOENT')) throw error;
+      // A disk that was taken out of the group, and away.
+      await this.refresh();
+      await this.#flush();
+    }
+  }
+
   async create(lvName: string, sizeBytes: bigint, tags: readonly string[]): Promise<OwnLv> {
     const size = this.roundUp(sizeBytes);
     const extents = size / this.#state.extentBytes;
@@ -125,7 +155,7 @@ export class VolumeGroup {
   }
 
   async activate(lvName: string): Promise<void> {
-    await this.#change(arguments_.activateArguments(this.name, lvName), 0n);
+    await this.#tell(arguments_.activateArguments(this.name, lvName), 0n);
   }
 
   /** @returns false if somebody has one of them open */
@@ -147,6 +177,7 @@ export class VolumeGroup {
     } catch (error) {
       if (!isLvmError(error) || failureOf(error) !== 'no-volume') throw this.#explain(error, 0n);
     }
+    await this.flush();
     this.#existing = undefined;
     if (this.#lvs.delete(lvName) && before !== undefined) this.#freeBytes += before.sizeBytes;
   }
@@ -183,8 +214,15 @@ export class VolumeGroup {
   }
 
   #lookAtOwnDisks(): void {
-    const present = this.#state.physicalVolumes.filter(({ isMissing }) => !isMissing);
-    this.#lvm.lookOnlyAt(present.map(({ path }) => path));
+    this.#lvm.lookOnlyAt(this.#present().map(({ path }) => path));
+  }
+
+  #flush(): Promise<void> {
+    return this.#lvm.flush(this.#present().flatMap(({ device }) => device ?? []));
+  }
+
+  #present(): PhysicalVolume[] {
+    return this.#state.physicalVolumes.filter(({ isMissing }) => !isMissing);
   }
 
   #put(lv: OwnLv): void {
@@ -198,8 +236,14 @@ export class VolumeGroup {
     return lv;
   }
 
-  /** What has become of a change that failed, only LVM can tell. */
+  /** A change of the group's metadata; durable at its end. */
   async #change(args: readonly string[], neededBytes: bigint): Promise<void> {
+    await this.#tell(args, neededBytes);
+    await this.flush();
+  }
+
+  /** What has become of a change that failed, only LVM can tell. */
+  async #tell(args: readonly string[], neededBytes: bigint): Promise<void> {
     try {
       await this.#lvm.change(args);
     } catch (error) {
@@ -213,12 +257,7 @@ export class VolumeGroup {
   }
 }
 
-/** By its name, which another group may have had: the UUID tells. */
-export function findDevice(
-  mapper: DeviceMapper,
-  { name, uuid }: Pick<GroupState, 'name' | 'uuid'>,
-  lvName: string,
-): MappedState | undefined {
-  const mapped = mapper.find(mappedName(name, lvName));
-  return mapped?.uuid.startsWith(mappedUuidPrefix(uuid)) === true ? mapped : undefined;
+/** What it was to do can wait. */
+function passOverLvmError(error: unknown): void {
+  if (!isLvmError(error)) throw error;
 }

@@ -64,6 +64,11 @@ export function removeArguments(vgName: string, lvName: string): string[] {
   return ['lvremove', '--yes', `${vgName}/${lvName}`];
 }
 
+/** Writes what the group is to all of its disks anew. */
+export function repairArguments(vgName: string): string[] {
+  return ['vgck', '--updatemetadata', vgName];
+}
+
 /** Room for the tags of thousands of volumes: what LVM takes unless it is told is enough for a few hundred. */
 const metadataSize = '32m';
 

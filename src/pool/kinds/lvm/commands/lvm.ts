@@ -1,7 +1,11 @@
 import { CommandError, run } from '../../../../command/run.ts';
+import type { DeviceNumber } from '../../../../kernel/block/device.ts';
+import { devicePathOf } from '../../../../kernel/block/device-node.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { syncFile } from '../../../../kernel/file/file.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
 import { reportArguments } from './arguments.ts';
+import { tellsOfDifference } from './difference.ts';
 import type { LvmRunner } from './place.ts';
 import { ReportReader, type ReportRow } from './report.ts';
 
@@ -13,8 +17,12 @@ const scanning = 'devices{scan_lvs=0}';
 /** Nobody would answer: LVM makes the nodes that it needs by itself. */
 const withoutUdev = 'activation{udev_sync=0 udev_rules=0}';
 
+const flushesAtOnce = 4;
+
 /** The rows of a report, by the section that they stand in. */
 export interface Report {
+  /** The disks of the group differ in what they say of it, which a command can mend. */
+  readonly isDifferent: boolean;
   readonly vg: readonly ReportRow[];
   readonly pv: readonly ReportRow[];
   readonly lv: readonly ReportRow[];
@@ -27,12 +35,14 @@ export interface Report {
 export class Lvm {
   readonly runner: LvmRunner;
   readonly #queue: DiskQueue;
+  readonly #flushQueue: DiskQueue;
   /** The disks of the volume group: LVM looks at no other, one that hangs say. undefined: not known yet. */
   #devicePaths: readonly string[] | undefined;
 
   constructor(runner: LvmRunner, queue: DiskQueue) {
     this.runner = runner;
     this.#queue = queue.beside('lvm', commandsAtOnce);
+    this.#flushQueue = queue.beside('flushes', flushesAtOnce);
   }
 
   /** From now on only these are looked at; undefined: all. */
@@ -47,6 +57,15 @@ export class Lvm {
     await this.#queue.run(() => run(program, words, { environment, mustFinish: true, keep: 'end' }));
   }
 
+  /**
+   * Makes durable what was changed until now. LVM writes to its disks past the page cache, but does not tell them to write
+   * out what they have in their own caches.
+   */
+  async flush(disks: readonly DeviceNumber[]): Promise<void> {
+    const queue = this.#flushQueue;
+    await Promise.all(disks.map(async (disk) => syncFile(queue, await devicePathOf(queue, disk))));
+  }
+
   /** @throws CommandError */
   async report(vgName: string | undefined): Promise<Report> {
     const rows = { vg: [] as ReportRow[], pv: [] as ReportRow[], lv: [] as ReportRow[] };
@@ -55,12 +74,14 @@ export class Lvm {
     });
     const { before, environment, program } = this.runner;
     const words = [...before, ...this.#command(reportArguments(vgName))];
+    let isDifferent = false;
     const onLine = (line: string, from: 'stdout' | 'stderr') => {
       if (from === 'stdout') reader.read(line);
+      else isDifferent ||= tellsOfDifference(line);
     };
     await this.#queue.run(() => run(program, words, { environment, keep: 'end', onLine }));
     if (!reader.isWhole) throw new DataLoss('the report of lvm ended in the middle: nothing was done.');
-    return rows;
+    return { ...rows, isDifferent };
   }
 
   #command([command = '', ...rest]: readonly string[]): string[] {
