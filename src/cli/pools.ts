@@ -64,6 +64,7 @@ function forPrograms({ config, location, contents }: SeenPool, defaultPool: stri
     name: config.name,
     kind: config.kind,
     default: config.name === defaultPool,
+    labels: config.labels,
     state: location.state,
     advice: location.advice,
     location: { type: location.type, path: location.path },

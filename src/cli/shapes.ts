@@ -105,6 +105,7 @@ const pool = z.object({
   name: z.string(),
   kind: z.string(),
   default: z.boolean(),
+  labels: z.record(z.string(), z.string()).describe('what classes can choose it by'),
   state: z
     .enum(['open', 'absent', 'closed', 'broken', 'quarantined', 'silent'])
     .describe('broken, quarantined and silent: the driver cannot use it, and the exit code is 1'),

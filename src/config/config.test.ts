@@ -42,6 +42,7 @@ describe('the environment', () => {
         trimming: 'weekly',
         sickAfterMs: 20_000,
         keyFile: undefined,
+        labels: {},
       },
     ]);
     assert.equal(config.defaultPool, 'default');
@@ -216,7 +217,7 @@ describe('the file', () => {
       await ofFile(
         [
           'pools:',
-          '  fast: { kind: image, device: /dev/nvme1n1, reserve: 1Gi, defaultFilesystem: xfs, undelete: 24h }',
+          '  fast: { kind: image, device: /dev/nvme1n1, reserve: 1Gi, defaultFilesystem: xfs, undelete: 24h, labels: { media: nvme, tier: "1" } }',
           '  big: { file: /srv/big.img, size: 9007199254740993, overcommit: 1.5 }',
           '  here: { directory: /srv/pool/ }',
           '  plain:',
@@ -240,6 +241,10 @@ describe('the file', () => {
     assert.equal(config.pools[0]?.reserveBytes, 1n << 30n);
     assert.equal(config.pools[0]?.defaultFilesystem, 'xfs');
     assert.equal(config.pools[0]?.undeleteSeconds, 86_400);
+    assert.deepEqual(
+      config.pools.slice(0, 2).map(({ labels }) => labels),
+      [{ media: 'nvme', tier: '1' }, {}],
+    );
     assert.equal(config.pools[1]?.overcommit, 1.5);
     assert.equal(config.defaultPool, 'fast');
     assert.equal(config.expansion, 'controller');
@@ -412,6 +417,21 @@ describe('the file', () => {
       /:3:3: pools.b: pool 'a' is already at \/x/,
     ],
     ['a relative path', 'pools:\n  a: { file: x.img }\n', /:2:8: pools.a.file: must be an absolute path/],
+    [
+      'a label of no text',
+      'pools:\n  a: { labels: { ssd: true } }\n',
+      /:2:8: pools.a.labels: has 'true' as ssd: .*in quotes/,
+    ],
+    [
+      'a label of blanks',
+      'pools:\n  a: { labels: { a b: c } }\n',
+      /:2:8: pools.a.labels: has the label 'a b': labels and/,
+    ],
+    [
+      'labels in a list',
+      'pools:\n  a: { labels: [nvme] }\n',
+      /:2:8: pools.a.labels: must be a section with a value for/,
+    ],
     ['an unknown rhythm', 'pools:\n  a: { trim: hourly }\n', /:2:8: pools.a.trim/],
     ['a bad pool name', 'pools:\n  A_b: {}\n', /:2:3: pools.A_b: a pool name has/],
     ['no pools', 'pools: {}\n', /:1:1: pools: name at least one/],

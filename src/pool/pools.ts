@@ -3,6 +3,7 @@ import { didYouMean } from '../settings/nearest.ts';
 import { FailedPrecondition, InvalidArgument, NotFound, Unavailable } from '../volume/errors.ts';
 import { finishAll } from '../volume/finish-all.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
+import { type LabelSelector, type Labels, selects } from '../volume/labels.ts';
 import type { VolumeRecord } from '../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import { volumeByName } from './kinds.ts';
@@ -18,11 +19,12 @@ export interface PoolsOptions {
   readonly threadsEach: number;
   /** A disk that has not answered for so long is sick. */
   readonly sickAfterMs: (poolName: string) => number;
+  readonly labels: (poolName: string) => Labels;
   readonly log: SupervisorLog;
 }
 
 const quiet: SupervisorLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const usual: PoolsOptions = { threadsEach: 4, sickAfterMs: () => 20_000, log: quiet };
+const usual: PoolsOptions = { threadsEach: 4, sickAfterMs: () => 20_000, labels: () => ({}), log: quiet };
 
 /** What there is to say of a configured pool. */
 export interface PoolStatus {
@@ -51,10 +53,12 @@ type LookUp<Kind> = (pool: Pool) => Promise<Kind | undefined>;
 export class Pools {
   readonly #supervisors = new Map<string, PoolSupervisor>();
   readonly #defaultName: string;
+  readonly #labels: (poolName: string) => Labels;
 
-  constructor(openers: ReadonlyMap<string, PoolOpener>, defaultName: string, options: PoolsOptions = usual) {
-    const { log, sickAfterMs, threadsEach } = options;
+  constructor(openers: ReadonlyMap<string, PoolOpener>, defaultName: string, options: Partial<PoolsOptions> = {}) {
+    const { labels, log, sickAfterMs, threadsEach } = { ...usual, ...options };
     this.#defaultName = defaultName;
+    this.#labels = labels;
     for (const [name, opener] of openers) {
       const makeQueue = () => new DiskQueue(name, threadsEach);
       this.#supervisors.set(name, new PoolSupervisor({ name, opener, makeQueue, sickAfterMs: sickAfterMs(name), log }));
@@ -98,6 +102,11 @@ export class Pools {
 
   names(): string[] {
     return [...this.#supervisors.keys()];
+  }
+
+  /** The pools with these labels, open or not. */
+  selected(selector: LabelSelector): string[] {
+    return this.names().filter((name) => selects(selector, this.#labels(name)));
   }
 
   get defaultName(): string {

@@ -1,6 +1,7 @@
 import type { ReadValue, SectionReader } from '../settings/section.ts';
-import { absolutePath, duration, number, oneOf, section as sectionOf, size } from '../settings/values.ts';
+import { absolutePath, duration, labels, number, oneOf, section as sectionOf, size } from '../settings/values.ts';
 import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
+import type { Labels } from '../volume/labels.ts';
 import { type Trimming, trimmings } from '../volume/trimming.ts';
 
 /** What a pool of any kind is configured by. Where a kind has no use for one of them, nobody can set it. */
@@ -18,6 +19,8 @@ export interface PoolSettings {
   readonly sickAfterMs: number;
   /** A key for encrypted volumes of classes without a secret; undefined: there is none. */
   readonly keyFile: string | undefined;
+  /** What classes can choose it by (`poolSelector`). */
+  readonly labels: Labels;
 }
 
 /** Below that it is a number whose unit was forgotten. */
@@ -36,6 +39,7 @@ interface CommonValues {
   readonly trim: Trimming;
   readonly sickAfter: number;
   readonly encryption: { readonly keyFile: string };
+  readonly labels: Labels;
 }
 
 export type CommonKey = keyof CommonValues;
@@ -49,6 +53,7 @@ const readers: { readonly [Key in CommonKey]: ReadValue<CommonValues[Key]> } = {
   trim: (value) => oneOf(trimmings)(value === false ? 'off' : value),
   sickAfter: duration(sickAfterBounds),
   encryption: sectionOf({ keyFile: absolutePath }),
+  labels,
 };
 
 /** @param keys those that the pool's kind has */
@@ -64,5 +69,6 @@ export function readSettings(name: string, section: SectionReader, keys: readonl
     trimming: read('trim') ?? 'weekly',
     sickAfterMs: (read('sickAfter') ?? defaultSickAfterSeconds) * 1000,
     keyFile: read('encryption')?.keyFile,
+    labels: read('labels') ?? {},
   };
 }

@@ -58,6 +58,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   const pools = new Pools(poolOpeners(config, log), config.defaultPool, {
     threadsEach: sizes.pool,
     sickAfterMs: (name) => config.pools.find((pool) => pool.name === name)?.sickAfterMs ?? 0,
+    labels: (name) => config.pools.find((pool) => pool.name === name)?.labels ?? {},
     log,
   });
   const inFlight = new InFlightCalls();

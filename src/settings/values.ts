@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { formatDuration, parseDuration } from '../volume/duration.ts';
 import { InvalidArgument } from '../volume/errors.ts';
+import { isLabel, type Labels } from '../volume/labels.ts';
 import { formatBytes, parseQuantity } from '../volume/size.ts';
 import { didYouMean } from './nearest.ts';
 import { type ReadValue, shown, WrongValue } from './section.ts';
@@ -79,6 +80,22 @@ export const text: ReadValue<string> = (value) => {
   if (typeof value === 'string') return value;
   throw new WrongValue(`must be text, not ${shown(value)}${typeof value === 'object' ? '' : ': put it in quotes'}`);
 };
+
+/** A section of labels, each with a value of text. */
+export const labels: ReadValue<Labels> = (value) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new WrongValue(`must be a section with a value for each label, such as { media: nvme }, not ${shown(value)}`);
+  }
+  const entries = Object.entries(value).map(([key, label]: [string, unknown]): [string, string] => {
+    if (!isLabel(key)) throw new WrongValue(`has the label ${shown(key)}: ${labelWords}`);
+    if (typeof label === 'string' && isLabel(label)) return [key, label];
+    const hint = typeof label === 'string' || typeof label === 'object' ? '' : ': put it in quotes';
+    throw new WrongValue(`has ${shown(label)} as ${key}: ${labelWords}${hint}`);
+  });
+  return Object.fromEntries(entries);
+};
+
+const labelWords = "labels and their values are text of 1 to 63 letters, digits, and inner '-', '_' or '.'";
 
 /** A section all of whose keys must be there, and no others. */
 export function section<Values extends object>(

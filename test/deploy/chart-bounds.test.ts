@@ -68,6 +68,12 @@ const sections: readonly Section[] = [
   { file: '/srv/f', size: '1Gi', systemDisk: 'allow' },
   { kind: 'directory', path: '/srv/g', systemDisk: 'refuse' },
   { kind: 'directory', path: '/srv/h', systemDisk: 'never' },
+  { labels: { media: 'nvme', 'a.b': 'c_d' } },
+  { labels: {} },
+  { labels: { media: true } },
+  { labels: { media: '' } },
+  { labels: { 'a b': 'c' } },
+  { labels: ['nvme'] },
   { kind: 'lvm' },
   ...['vg0', 'a.b+c_d-e', 'v'.repeat(40), 'v'.repeat(41), '-vg', '.', '..', '...', 'a/b', '', 5].map((volumeGroup) => ({
     kind: 'lvm',

@@ -12,6 +12,7 @@ import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { nodeService } from '../../src/node/service.ts';
 import type { Pool } from '../../src/pool/pool.ts';
 import { type PoolOpener, Pools } from '../../src/pool/pools.ts';
+import type { Labels } from '../../src/volume/labels.ts';
 import { ObjectQueue } from '../../src/volume/object-queue.ts';
 import { CallError, connectDriver, type DriverClient } from '../support/client.ts';
 import { type ImageTestOptions, openTestPool } from '../support/image-pool.ts';
@@ -32,6 +33,8 @@ export interface TestDriverOptions {
   readonly maxVolumesPerNode?: number;
   /** Another node's driver, on the same pools. */
   readonly nodeId?: string;
+  /** What is said of pools, for classes to choose by. */
+  readonly labels?: Readonly<Record<string, Labels>>;
   /** Pools that fail to open, and why. */
   readonly failing?: Readonly<Record<string, string>>;
   /** Pools that open when this is done; the driver starts without waiting for any. */
@@ -71,7 +74,8 @@ export class TestDriver implements AsyncDisposable {
 
   static async start(options: TestDriverOptions = {}, scratch = new Scratch('controller')): Promise<TestDriver> {
     const openers = openersOf(options, scratch);
-    const pools = new Pools(openers, [...openers.keys()][0] ?? '');
+    const labels = (name: string) => options.labels?.[name] ?? {};
+    const pools = new Pools(openers, [...openers.keys()][0] ?? '', { labels });
     const opened = pools.open();
     if (options.slow === undefined) await opened;
     try {

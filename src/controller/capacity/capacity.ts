@@ -1,18 +1,24 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import { defaultProvisioning, type Pool } from '../../pool/pool.ts';
+import type { Pools } from '../../pool/pools.ts';
 import { PoolQuarantined } from '../../pool/quarantine.ts';
 import { newEncryption } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
+import type { LabelSelector } from '../../volume/labels.ts';
 import { granularityBytes, larger, maximumVolumeBytes, smaller } from '../../volume/size.ts';
 import type { ControllerContext } from '../context.ts';
-import { parseDemand } from '../request.ts';
+import { type Demand, parseDemand } from '../request.ts';
 import { parsePlacement, type VolumeParameters } from '../volumes/parameters.ts';
 import { contentIn, minimumBytes } from '../volumes/volume-spec.ts';
 import { checkSegments, contains } from './topology.ts';
 
 /** Nothing is wrong with the question; the answer is that no such volume can be made here. */
 class Impossible extends InvalidArgument {}
+
+function onUnsupported(message: string): Impossible {
+  return new Impossible(message);
+}
 
 const nothing: Draft<wire.GetCapacityResponse> = { available_capacity: 0n };
 
@@ -29,15 +35,52 @@ export async function capacityFor(
   const place = request.accessible_topology?.segments ?? {};
   checkSegments(place);
   try {
+    if (!contains(place, here)) return nothing;
+    const { volume_capabilities: capabilities } = request;
+    // Without capabilities: of the least demanding kind.
+    const demand = capabilities.length === 0 ? undefined : parseDemand(capabilities, onUnsupported);
+    if (parameters.poolSelector !== undefined) {
+      const [roomiest] = await roomFor(pools, parameters.poolSelector, parameters, demand);
+      return roomiest?.capacity ?? nothing;
+    }
     const poolName = parameters.poolName ?? pools.defaultName;
     // Another node may have such a pool: the same storage class is asked about everywhere.
-    if (!contains(place, here) || !pools.names().includes(poolName)) return nothing;
-    return await capacityIn(pools.get(poolName), parameters, request.volume_capabilities);
+    if (!pools.names().includes(poolName)) return nothing;
+    return await capacityIn(pools.get(poolName), parameters, demand);
   } catch (error) {
-    // A pool that is in quarantine can provision nothing until its disk is well.
-    if (error instanceof Impossible || error instanceof PoolQuarantined) return nothing;
+    if (hasNone(error)) return nothing;
     throw error;
   }
+}
+
+/** A pool that is in quarantine can provision nothing until its disk is well. */
+function hasNone(error: unknown): boolean {
+  return error instanceof Impossible || error instanceof PoolQuarantined;
+}
+
+/** A pool, and how much it can provision to volumes as described. */
+export interface Room {
+  readonly pool: Pool;
+  readonly capacity: Draft<wire.GetCapacityResponse>;
+}
+
+/** The open pools with these labels, the roomiest first. A volume lies in one of them: their capacities are no sum. */
+export async function roomFor(
+  pools: Pools,
+  selector: LabelSelector,
+  parameters: Pick<VolumeParameters, 'encryption' | 'provisioning'>,
+  demand: Demand | undefined,
+): Promise<Room[]> {
+  const names = pools.selected(selector);
+  const rooms = pools
+    .all()
+    .filter(({ name }) => names.includes(name))
+    .map(async (pool): Promise<Room> => {
+      const none = (error: unknown) => (hasNone(error) ? nothing : Promise.reject(error));
+      return { pool, capacity: await capacityIn(pool, parameters, demand).catch(none) };
+    });
+  const bytes = ({ capacity }: Room) => capacity.available_capacity ?? 0n;
+  return (await Promise.all(rooms)).sort((a, b) => (bytes(a) === bytes(b) ? 0 : bytes(a) > bytes(b) ? -1 : 1));
 }
 
 async function capacityIn(
@@ -46,9 +89,9 @@ async function capacityIn(
     encryption,
     provisioning = defaultProvisioning(pool.traits),
   }: Pick<VolumeParameters, 'encryption' | 'provisioning'>,
-  capabilities: readonly wire.VolumeCapability[],
+  demand: Demand | undefined,
 ): Promise<Draft<wire.GetCapacityResponse>> {
-  const minimum = smallestVolume(pool, capabilities);
+  const minimum = demand === undefined ? granularityBytes : minimumBytes(contentIn(pool, demand, onUnsupported));
   if (!pool.traits.provisioning.includes(provisioning)) return nothing;
   const { availableBytes, thickAvailableBytes } = await pool.capacity();
   const free = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
@@ -62,11 +105,4 @@ async function capacityIn(
     maximum_volume_size: { value: maximum },
     minimum_volume_size: { value: minimum },
   };
-}
-
-/** Without capabilities: of the least demanding kind. */
-function smallestVolume(pool: Pool, capabilities: readonly wire.VolumeCapability[]): bigint {
-  if (capabilities.length === 0) return granularityBytes;
-  const onUnsupported = (message: string) => new Impossible(message);
-  return minimumBytes(contentIn(pool, parseDemand(capabilities, onUnsupported), onUnsupported));
 }

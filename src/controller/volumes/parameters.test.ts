@@ -7,6 +7,7 @@ describe('parameters', () => {
   test('what is not said is left to us', () => {
     assert.deepEqual(parseParameters({}), {
       poolName: undefined,
+      poolSelector: undefined,
       provisioning: undefined,
       mkfsOptions: '',
       encryption: undefined,
@@ -24,6 +25,7 @@ describe('parameters', () => {
     };
     assert.deepEqual(parseParameters(parameters), {
       poolName: 'fast',
+      poolSelector: undefined,
       provisioning: 'thick',
       mkfsOptions: '-m 1',
       encryption: 'luks2',
@@ -45,10 +47,17 @@ describe('parameters', () => {
       const parameters: Record<string, string> = Object.fromEntries([[key, 'x']]);
       assert.throws(() => parseParameters(parameters), {
         name: InvalidArgument.name,
-        message: `Unknown parameter ${JSON.stringify(key)}; known are encryption, mkfsOptions, pool, provisioning, undelete${hint}.`,
+        message: `Unknown parameter ${JSON.stringify(key)}; known are encryption, mkfsOptions, pool, poolSelector, provisioning, undelete${hint}.`,
       });
     });
   }
+
+  test('CV10: a pool is named, or chosen by its labels, not both', () => {
+    const { poolName, poolSelector } = parseParameters({ poolSelector: 'media=nvme' });
+    assert.deepEqual([poolName, poolSelector], [undefined, { text: 'media=nvme', labels: { media: 'nvme' } }]);
+    assert.throws(() => parseParameters({ pool: 'fast', poolSelector: 'media=nvme' }), /not both/);
+    assert.throws(() => parseParameters({ poolSelector: 'media' }), /Parameter poolSelector: "media"/);
+  });
 
   for (const value of ['', 'THIN', 'fat']) {
     test(`CV10: provisioning ${JSON.stringify(value)} is refused`, () => {

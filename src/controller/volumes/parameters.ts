@@ -3,6 +3,7 @@ import { didYouMean } from '../../settings/nearest.ts';
 import { parseDuration } from '../../volume/duration.ts';
 import { type EncryptionType, encryptionTypes } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
+import { type LabelSelector, parseSelector } from '../../volume/labels.ts';
 import { type Provisioning, provisionings } from '../../volume/record.ts';
 
 type Parameters = Readonly<Record<string, string>>;
@@ -18,6 +19,8 @@ export interface MutableParameters {
 /** The parameters of a storage class, parsed. What stands in `undefined` is left to us. */
 export interface VolumeParameters extends MutableParameters {
   readonly poolName: string | undefined;
+  /** What its pool must be like; undefined: a pool is named, or it is the default one. */
+  readonly poolSelector: LabelSelector | undefined;
   /** Not parsed yet: what is allowed depends on the filesystem. */
   readonly mkfsOptions: string;
   /** undefined: none. */
@@ -25,7 +28,7 @@ export interface VolumeParameters extends MutableParameters {
 }
 
 const mutableKeys = ['provisioning', 'undelete'] as const;
-const knownKeys = ['encryption', 'mkfsOptions', 'pool', ...mutableKeys] as const;
+const knownKeys = ['encryption', 'mkfsOptions', 'pool', 'poolSelector', ...mutableKeys] as const;
 
 /** Kubernetes' sidecars add keys with this prefix (the claim's name, say): kept in the record, never acted upon. */
 const kubernetesPrefix = 'csi.storage.k8s.io/';
@@ -33,8 +36,15 @@ const kubernetesPrefix = 'csi.storage.k8s.io/';
 /** @throws InvalidArgument for an unknown parameter or a value that cannot be (CV10) */
 export function parseParameters(parameters: Parameters): VolumeParameters {
   refuseUnknown(parameters, 'parameter', knownKeys);
+  const { pool: poolName, poolSelector } = parameters;
+  if (poolName !== undefined && poolSelector !== undefined) {
+    throw new InvalidArgument(
+      'Parameters pool and poolSelector: name the pool, or say what it must be like, not both.',
+    );
+  }
   return {
-    poolName: parameters['pool'],
+    poolName,
+    poolSelector: parseNamed('poolSelector', poolSelector, parseSelector),
     mkfsOptions: parameters['mkfsOptions'] ?? '',
     encryption: parseEncryption(parameters['encryption']),
     ...parseMutable(parameters),
@@ -48,9 +58,10 @@ export function parseParameters(parameters: Parameters): VolumeParameters {
  */
 export function parsePlacement(
   parameters: Parameters,
-): Pick<VolumeParameters, 'encryption' | 'poolName' | 'provisioning'> {
+): Pick<VolumeParameters, 'encryption' | 'poolName' | 'poolSelector' | 'provisioning'> {
   return {
     poolName: parameters['pool'],
+    poolSelector: knownSelector(parameters['poolSelector']),
     provisioning: knownProvisioning(parameters['provisioning']),
     encryption: encryptionTypes.find((type) => type === parameters['encryption']),
   };
@@ -101,7 +112,7 @@ function refuseUnknown(parameters: Parameters, what: string, known: readonly str
 function parseChanges(parameters: Parameters): VolumeChanges {
   return {
     provisioning: parseProvisioning(parameters['provisioning']),
-    undeleteSeconds: parseUndelete(parameters['undelete']),
+    undeleteSeconds: parseNamed('undelete', parameters['undelete'], parseDuration),
   };
 }
 
@@ -129,12 +140,23 @@ function knownProvisioning(text: string | undefined): Provisioning | undefined {
   return provisionings.find((known) => known === text);
 }
 
-function parseUndelete(text: string | undefined): number | undefined {
+/** undefined: there is none that can be understood. */
+function knownSelector(text: string | undefined): LabelSelector | undefined {
+  try {
+    return text === undefined ? undefined : parseSelector(text);
+  } catch (error) {
+    if (error instanceof InvalidArgument) return undefined;
+    throw error;
+  }
+}
+
+/** @throws InvalidArgument that names the parameter */
+function parseNamed<T>(name: string, text: string | undefined, parse: (text: string) => T): T | undefined {
   if (text === undefined) return undefined;
   try {
-    return parseDuration(text);
+    return parse(text);
   } catch (error) {
-    if (error instanceof InvalidArgument) throw new InvalidArgument(`Parameter undelete: ${error.message}`);
+    if (error instanceof InvalidArgument) throw new InvalidArgument(`Parameter ${name}: ${error.message}`);
     throw error;
   }
 }

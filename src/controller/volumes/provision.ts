@@ -4,6 +4,7 @@ import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../../volume/
 import { volumeIdFor } from '../../volume/id.ts';
 import { volumeNameKey } from '../../volume/object-queue.ts';
 import type { VolumeSource } from '../../volume/record.ts';
+import { roomFor } from '../capacity/capacity.ts';
 import { allowsHere } from '../capacity/topology.ts';
 import type { ControllerContext } from '../context.ts';
 import { fingerprint, type VolumeRequest } from '../request.ts';
@@ -20,26 +21,43 @@ export async function createVolume(controller: ControllerContext, request: Volum
   const { objects, pools } = controller;
   const { parameters, source } = request;
   // Where no pool is named, it is the source's, or the default one.
-  const poolName = parameters.poolName ?? (source === undefined ? pools.defaultName : undefined);
+  const isLeftToUs = source === undefined && parameters.poolSelector === undefined;
+  const poolName = parameters.poolName ?? (isLeftToUs ? pools.defaultName : undefined);
   const pool = poolName === undefined ? undefined : pools.get(poolName);
   return objects.run(volumeNameKey(request.name), 'CreateVolume', fingerprint(request), async () => {
     const existing = await findByName(controller, request.name, pool);
     if (existing !== undefined) return replay(controller, existing, request);
     requireHere(controller, request);
-    return source === undefined
-      ? createBlank(controller, request, pool ?? pools.get(pools.defaultName))
-      : createFrom(controller, request, source);
+    return source === undefined ? createBlank(controller, request, pool) : createFrom(controller, request, source);
   });
 }
 
 async function createBlank(
-  { objects, nodeId }: ControllerContext,
+  controller: ControllerContext,
   request: VolumeRequest,
-  pool: Pool,
+  named: Pool | undefined,
 ): Promise<FoundVolume> {
+  const { nodeId, objects } = controller;
+  const pool = named ?? (await selectedPool(controller, request));
   const spec = specFor(request, pool, volumeIdFor(nodeId, pool.name, request.name));
   const record = await objects.claim([{ object: spec.id }], 'CreateVolume', () => pool.create(spec));
   return { pool, record };
+}
+
+/** Where there is the most room, of the pools that the request's selector is for. @throws ResourceExhausted, Unavailable */
+async function selectedPool(
+  { nodeId, pools }: ControllerContext,
+  { demand, name, parameters }: VolumeRequest,
+): Promise<Pool> {
+  const { poolSelector: selector } = parameters;
+  if (selector === undefined) return pools.get(pools.defaultName);
+  const [roomiest] = await roomFor(pools, selector, parameters, demand);
+  if (roomiest !== undefined) return roomiest.pool;
+  const [closed] = pools.selected(selector);
+  if (closed !== undefined) return pools.get(closed);
+  throw new ResourceExhausted(
+    `Volume ${JSON.stringify(name)} cannot be made: no pool of node ${nodeId} has the labels ${selector.text}. Its pools: ${pools.names().join(', ')}.`,
+  );
 }
 
 /**
@@ -55,7 +73,7 @@ async function createFrom(
   const snapshotClaims = source.type === 'snapshot' ? [{ object: source.id, isShared: true }] : [];
   return objects.claim(snapshotClaims, 'CreateVolume', async () => {
     const { pool } = await requireSource(controller, source, request);
-    requireSamePool(request, source, pool);
+    requireSamePool(controller, request, source, pool);
     const id = volumeIdFor(nodeId, pool.name, request.name);
     const volumeClaims = source.type === 'volume' ? [sourceClaim(pool, source.id)] : [];
     return objects.claim([{ object: id }, ...volumeClaims], 'CreateVolume', async () => {
@@ -66,10 +84,16 @@ async function createFrom(
 }
 
 /** @throws InvalidArgument (CV26) */
-function requireSamePool({ parameters: { poolName } }: VolumeRequest, { id, type }: VolumeSource, pool: Pool): void {
-  if (poolName === undefined || poolName === pool.name) return;
+function requireSamePool(
+  { pools }: ControllerContext,
+  { parameters: { poolName, poolSelector } }: VolumeRequest,
+  { id, type }: VolumeSource,
+  pool: Pool,
+): void {
+  const isNamed = poolName === undefined || poolName === pool.name;
+  if (isNamed && (poolSelector === undefined || pools.selected(poolSelector).includes(pool.name))) return;
   throw new InvalidArgument(
-    `The ${type} ${id} is in pool ${pool.name}, and a volume made from it is in the same: ask for that pool instead of ${poolName}, or for none.`,
+    `The ${type} ${id} is in pool ${pool.name}, and a volume made from it is in the same: ask for that pool instead of ${poolName ?? poolSelector?.text}, or for none.`,
   );
 }
 

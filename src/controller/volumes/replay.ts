@@ -27,6 +27,9 @@ export function differences({ record, poolName }: Existing, request: VolumeReque
   const isEither = <T>(asked: T, first: T, now: T) => asked === first || asked === now;
   const found = [
     parameters.poolName !== undefined && parameters.poolName !== poolName && `it is in pool ${poolName}`,
+    parameters.poolSelector !== undefined &&
+      parameters.poolSelector.text !== record.parameters['poolSelector'] &&
+      `its poolSelector is ${record.parameters['poolSelector'] ?? 'none'}`,
     !satisfies(record.sizeBytes, request.range) &&
       `it has ${record.sizeBytes} bytes, not ${describeRange(request.range)}`,
     mismatch(record.content, demand.access),

@@ -71,6 +71,9 @@ function whyNotParameters(
     const asked = parseParameters(parameters);
     const made = parseMutable(record.parameters);
     if (asked.poolName !== undefined && asked.poolName !== pool.name) return `the volume is in pool ${pool.name}`;
+    if (asked.poolSelector !== undefined && asked.poolSelector.text !== record.parameters['poolSelector']) {
+      return 'the volume was made with another poolSelector';
+    }
     if ('mkfsOptions' in parameters && asked.mkfsOptions !== (record.parameters['mkfsOptions'] ?? '')) {
       return 'the volume was made with other mkfsOptions';
     }

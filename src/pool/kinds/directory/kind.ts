@@ -5,7 +5,7 @@ import { type DirectoryOptions, directoryKeys, readDirectoryOptions } from './co
 
 /** Volumes as directories of a filesystem, bind-mounted; their sizes are held by its project quota. */
 export const directoryKind: PoolKind<DirectoryOptions> = {
-  commonKeys: ['reserve', 'overcommit', 'undelete', 'sickAfter'],
+  commonKeys: ['reserve', 'overcommit', 'undelete', 'sickAfter', 'labels'],
   ownKeys: directoryKeys,
   read: readDirectoryOptions,
   claims: ({ own }) => (own.path === '' ? [] : [{ type: 'directory', path: own.path, key: 'path' }]),

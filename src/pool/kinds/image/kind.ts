@@ -5,7 +5,7 @@ import { claimsOfImagePool, type ImageOptions, imageKeys, readImageOptions } fro
 
 /** Volumes as image files, shown as disks through loop devices. */
 export const imageKind: PoolKind<ImageOptions> = {
-  commonKeys: ['reserve', 'overcommit', 'defaultFilesystem', 'undelete', 'trim', 'sickAfter', 'encryption'],
+  commonKeys: ['reserve', 'overcommit', 'defaultFilesystem', 'undelete', 'trim', 'sickAfter', 'encryption', 'labels'],
   ownKeys: imageKeys,
   read: readImageOptions,
   claims: claimsOfImagePool,

@@ -4,7 +4,7 @@ import { type LvmOptions, lvmKeys, readLvmOptions } from './config.ts';
 
 /** Volumes as logical volumes of a volume group, at the speed of its disks. */
 export const lvmKind: PoolKind<LvmOptions> = {
-  commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'sickAfter'],
+  commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'sickAfter', 'labels'],
   ownKeys: lvmKeys,
   read: readLvmOptions,
   isWithoutLayers: true,

@@ -1,0 +1,33 @@
+import { InvalidArgument } from './errors.ts';
+
+/** What operators say of a pool, for classes to choose by. */
+export type Labels = Readonly<Record<string, string>>;
+
+/** As Kubernetes has them, without the prefix of a domain. */
+const labelPattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+export function isLabel(text: string): boolean {
+  return labelPattern.test(text);
+}
+
+/** All of these labels, with these values. */
+export interface LabelSelector {
+  /** As it was written. */
+  readonly text: string;
+  readonly labels: Labels;
+}
+
+/** `media=nvme,tier=gold`. @throws InvalidArgument */
+export function parseSelector(text: string): LabelSelector {
+  const pairs = text.split(',').map((part) => part.split('=').map((word) => word.trim()));
+  const isRight = pairs.every((pair) => pair.length === 2 && pair.every(isLabel));
+  const labels = Object.fromEntries(pairs);
+  if (isRight && Object.keys(labels).length === pairs.length) return { text, labels };
+  throw new InvalidArgument(
+    `${JSON.stringify(text)} must be labels of a pool with their values, each once, such as media=nvme,tier=gold.`,
+  );
+}
+
+export function selects(selector: LabelSelector, labels: Labels): boolean {
+  return Object.entries(selector.labels).every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value);
+}
