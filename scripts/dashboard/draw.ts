@@ -55,8 +55,8 @@ interface Box {
 }
 
 function drawGraph({ lines, unit }: DrawnPanel, box: Box, range: Range): string {
-  const legend = box.w > 500 ? 200 : 150;
-  const [left, right, top, bottom] = [box.x + 58, box.x + box.w - legend, box.y + 28, box.y + box.h - 14];
+  const legend = box.w > 500 ? 235 : 150;
+  const [left, right, top, bottom] = [box.x + 66, box.x + box.w - legend, box.y + 28, box.y + box.h - 14];
   const most = Math.max(...lines.flatMap(({ points }) => points.map(([, value]) => value)), 0) || 1;
   const at = (seconds: number) =>
     left + ((seconds - range.startSeconds) / (range.endSeconds - range.startSeconds)) * (right - left);
@@ -73,7 +73,7 @@ function drawGraph({ lines, unit }: DrawnPanel, box: Box, range: Range): string 
   const names = lines.slice(0, namesShown).map(({ name }, index) => {
     const y = top + 8 + index * 15;
     const mark = `<rect x="${right + 10}" y="${y - 6}" width="10" height="4" fill="${color(index)}"/>`;
-    return `${mark}${text(right + 25, y, name.slice(0, Math.floor((legend - 30) / 6)))}`;
+    return `${mark}${text(right + 25, y, name.slice(0, Math.floor((legend - 30) / 7)))}`;
   });
   const nothing = lines.length === 0 ? [text((left + right) / 2, (top + bottom) / 2, 'none', 'fill="#888"')] : [];
   return [...grid, ...curves, ...names, ...nothing].join('');

@@ -74,6 +74,9 @@ clusterTest(
     } finally {
       await release.uninstall('--ignore-not-found', ...settled);
       await driver.install();
+      // Without its CSIDriver object Kubernetes takes the driver of a running pod for one that attaches, and what it notes
+      // then it never removes (https://github.com/kubernetes/kubernetes/issues/129572).
+      await kubectl.run(['delete', 'volumeattachments', '--all', '--timeout=60s']);
       await runtime.ctr(['images', 'remove', next]);
     }
   },

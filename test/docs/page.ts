@@ -15,20 +15,14 @@ export interface Page {
   readonly untried: readonly string[];
 }
 
-/** @param section the heading of the only section that counts; undefined: the whole page */
-export function readPage(file: string, section?: string): Page {
+/** @param verdictIn the page that says what of this one was tried, if it is another one */
+export function readPage(file: string, verdictIn = file): Page {
   const text = readFileSync(`${root}/${file}`, 'utf8');
-  const counted = section === undefined ? text : sectionOf(text, section);
-  const commands = [...counted.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) => commandsIn(block));
-  const verdict = text.includes(verdictHeading) ? sectionOf(text, verdictHeading) : '';
+  const commands = [...text.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) => commandsIn(block));
+  const verdict = sectionOf(readFileSync(`${root}/${verdictIn}`, 'utf8'), verdictHeading);
   const isAll = /^(None of the commands|Nothing) of this page/m.test(verdict);
   const listed = [...verdict.matchAll(/^- `(.*)`$/gm)].map(([, command = '']) => command);
   return { file, commands, untried: isAll ? commands : listed };
-}
-
-/** Whether a page says at all what of it was tried. */
-export function hasVerdict(file: string): boolean {
-  return readFileSync(`${root}/${file}`, 'utf8').includes(`\n${verdictHeading}\n`);
 }
 
 function sectionOf(text: string, heading: string): string {

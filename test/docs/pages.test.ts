@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { objectsOf } from '../deploy/objects.ts';
-import { hasVerdict } from './page.ts';
 import { cannotRun, pages, runnable } from './pages.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -26,12 +25,11 @@ describe('the guides', () => {
       const out = cannotRun[file] ?? [];
       assert.deepEqual([...untried].sort(), [...(out === 'all' ? commands : out)].sort());
       for (const command of untried) assert.ok(commands.includes(command), `there is no such command: ${command}`);
-      if (file !== 'README.md') assert.ok(hasVerdict(file), 'it does not say what of it was tried');
     });
   }
 
   test('have commands that are run', () => {
-    assert.ok(pages.flatMap(runnable).length >= 25, `${pages.flatMap(runnable).length}`);
+    assert.ok(pages.flatMap(runnable).length >= 50, `${pages.flatMap(runnable).length}`);
   });
 
   test('name the images that the manifests name', () => {

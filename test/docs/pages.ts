@@ -2,9 +2,10 @@ import { type Page, readPage } from './page.ts';
 
 /** In the order in which they are tried: what one makes, the next ones find. */
 export const pages: readonly Page[] = [
-  readPage('README.md', '## Install it in a cluster'),
+  readPage('README.md', 'docs/guides/README.md'),
+  readPage('docs/install.md'),
   ...[
-    ...['monitoring', 'upgrade', 'backup', 'velero', 'air-gapped', 'uninstall'],
+    ...['monitoring', 'upgrade', 'backup', 'copy-claim', 'velero', 'air-gapped', 'uninstall'],
     ...['kind', 'minikube', 'k3s', 'microk8s', 'talos', 'openshift'],
   ].map((name) => readPage(`docs/guides/${name}.md`)),
 ];
@@ -13,7 +14,31 @@ const skopeo = 'skopeo copy --all docker://registry.k8s.io/sig-storage/';
 
 /** What cannot be run on one machine with nothing but Kubernetes. Each page says the same of itself. */
 export const cannotRun: Readonly<Record<string, 'all' | readonly string[]>> = {
-  'README.md': [],
+  // Takes most of an hour, and is CI itself; stays in the foreground; a summary of what can be typed.
+  'README.md': [
+    'npm test',
+    'CSI_ENDPOINT=unix:///run/holdfast/csi.sock node dist/holdfast.mjs serve',
+    'holdfast doctor',
+    'holdfast pools',
+    'holdfast volumes [ID]',
+    'holdfast snapshots',
+    'holdfast export [ID]',
+    'holdfast trash',
+    'holdfast trash restore ID',
+    'holdfast trash purge [ID]',
+    'holdfast who ID',
+  ],
+  // Want a registry, another distribution, or an installation by Helm.
+  'docs/install.md': [
+    'VERSION=0.2.0',
+    'skopeo copy oci-archive:holdfast.tar docker://registry.example.org/holdfast:$VERSION',
+    'kustomize edit set image localhost/holdfast=registry.example.org/holdfast:$VERSION',
+    'helm install … --set kubeletDir=/var/lib/k0s/kubelet',
+    "kubectl kustomize deploy | sed 's#/var/lib/kubelet#/var/lib/k0s/kubelet#g' | kubectl apply -f -",
+    'helm install … --set inlineVolumes=true --set config.maxInlineSize=10Gi',
+    'helm upgrade holdfast deploy/charts/holdfast --namespace holdfast-system --rollback-on-failure',
+    'helm rollback holdfast --namespace holdfast-system',
+  ],
   // Wants the kinds of the Prometheus operator.
   'docs/guides/monitoring.md': [
     'kubectl apply -k deploy/monitoring',
@@ -30,6 +55,10 @@ export const cannotRun: Readonly<Record<string, 'all' | readonly string[]>> = {
     'helm rollback holdfast --namespace holdfast-system',
   ],
   'docs/guides/backup.md': [],
+  // Wants the other driver.
+  'docs/guides/copy-claim.md': [
+    `kubectl patch $(kubectl get pv -l wiki=old -o name) -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`,
+  ],
   // Wants Velero, and somewhere to keep backups.
   'docs/guides/velero.md': [
     'velero backup create notes --include-namespaces default --snapshot-move-data --wait',

@@ -7,12 +7,14 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Cluster } from '../cluster/harness/cluster.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
+import { makeDebianImage } from '../cluster/harness/debian.ts';
 import { images, sidecarImage, sidecars } from '../cluster/harness/images.ts';
 import { buildPrograms, clusterPrograms } from '../cluster/harness/programs.ts';
 import { waitFor } from '../cluster/harness/waiting.ts';
 import { Helm } from '../deploy/helm.ts';
 import { adaptTo } from './adapt.ts';
 import { pages, runnable } from './pages.ts';
+import { Peer } from './peer.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -23,11 +25,16 @@ const seen: Readonly<Record<string, readonly RegExp[]>> = {
   'kubectl get storageclass holdfast-xfs': [/holdfast\.csi\.dev/],
   'kubectl exec notes-restored -- cat /notes/starts': [/20\d\d/],
   'kubectl -n holdfast-system get pods': [/4\/4\s+Running/],
+  'kubectl get csistoragecapacities -A': [/holdfast-xfs/],
+  'kubectl logs job/copy-claim': [/^the copy is the same: \d+ names, 3 files$/m],
+  "kubectl get pvc data-wiki-0 -o jsonpath='{.spec.volumeName}'": [/^peer$/],
 };
 
 /** Where a page has two ways of doing a thing, the first one is undone before the second. */
 const before: Readonly<Record<string, readonly string[]>> = {
   'kubectl create namespace holdfast-system': ['kubectl delete pod notes', 'kubectl delete -k deploy'],
+  // As for a new installation: what is there of the object cannot be changed.
+  'kubectl apply -k deploy/inline-volumes': ['kubectl delete csidriver holdfast.csi.dev --ignore-not-found'],
   // The guide before it has removed what it made.
   'kubectl delete pod notes --ignore-not-found': [
     'kubectl apply -f deploy/examples/claim-and-pod.yaml',
@@ -35,6 +42,14 @@ const before: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 const after: Readonly<Record<string, readonly string[]>> = {
+  'kubectl apply -k deploy/inline-volumes': [
+    'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s',
+    'kubectl apply -f deploy/examples/inline/scratch.yaml',
+    'kubectl wait --for=condition=Ready pod/scratch --timeout=300s',
+    'kubectl delete pod scratch',
+    'kubectl delete csidriver holdfast.csi.dev',
+    'kubectl apply -k deploy',
+  ],
   'helm install holdfast deploy/charts/holdfast --namespace holdfast-system': [
     'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s',
     'kubectl apply -f deploy/examples/claim-and-pod.yaml',
@@ -70,13 +85,29 @@ for (const name of sidecars) {
 }
 await cluster.runtime.ctr(['images', 'tag', images.busybox, 'docker.io/library/busybox:1.37']);
 
+await cluster.runtime.importImage(
+  await makeDebianImage(cluster.directory.makeDirectory('images'), 'docker.io/library/debian:12'),
+);
+
+/** What the guide that copies a claim finds, and leaves. */
+const peer = new Peer(cluster.directory.makeDirectory('peer'), cluster.kubectl);
+const volumeOfWiki = "$(kubectl get pvc data-wiki-0 -o jsonpath='{.spec.volumeName}')";
+const deletedWithItsClaim = `'{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`;
+const deedsBefore = new Map([[`kubectl label pv ${volumeOfWiki} wiki=old`, () => peer.make()]]);
+const deedsAfter = new Map([
+  ['kubectl get pv -L wiki', () => peer.compare()],
+  [`kubectl patch $(kubectl get pv -l wiki=new -o name) -p ${deletedWithItsClaim}`, () => peer.remove()],
+]);
+
 let count = 0;
 try {
   for (const page of wanted) {
     for (const command of runnable(page)) {
       for (const extra of before[command] ?? []) await type(extra);
       console.log(`${page.file}: ${command}`);
+      await deedsBefore.get(command)?.();
       await follow(command);
+      await deedsAfter.get(command)?.();
       for (const extra of after[command] ?? []) await type(extra);
       count += 1;
     }
