@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { exampleDirectory, exampleFiles, type levels } from '../deploy/examples.ts';
+import { exampleDirectory, exampleFiles, type levels, podsOf } from '../deploy/examples.ts';
 import { clusterTest } from './harness/cluster-test.ts';
 import { cluster } from './harness/current.ts';
 import { makeDebianImage, makePostgresqlImage } from './harness/debian.ts';
@@ -71,7 +71,7 @@ describe('deploy/examples, as they stand there', () => {
     if (!hasSysResource()) {
       // The kernel does not let the driver grow a mounted ext4 here: it grows with the next pod.
       await namespace.remove('pod/notes');
-      await apply(namespace, 'claim-and-pod.yaml', 'expand.yaml');
+      await namespace.apply(...podsOf('claim-and-pod.yaml').map((each) => ({ ...each })));
       await namespace.running('notes');
     }
     await namespace.wait('--for=jsonpath={.status.capacity.storage}=2Gi', 'pvc/notes');
@@ -82,7 +82,7 @@ describe('deploy/examples, as they stand there', () => {
     await enforce(namespace, 'baseline');
     await apply(namespace, 'raw-block.yaml');
     await namespace.running('disk');
-    await said(namespace, 'disk', /^.*20\d\d\n/);
+    await said(namespace, 'disk', /^.*20\d\d$/m);
   });
 
   clusterTest('a claim that goes with its pod, and inline scratch space', async (namespace) => {

@@ -85,6 +85,6 @@ async function describe(directory: string): Promise<string[]> {
   const entry = '%p %y %m %U:%G %n %l';
   const find = `find . -path ./lost+found -prune -o -type d -printf '${entry}\\n' -o -printf '${entry} %s %T@\\n'`;
   const sums = 'find . -path ./lost+found -prune -o -type f -exec sha256sum {} +';
-  const script = `${find} | sed 's/^\\(\\. d [0-7]* [0-9:]*\\) .*/\\1/' | sort; ${sums} | sort; getfattr --recursive --dump --match=- . | sort`;
+  const script = `${find} | sed 's/^\\(\\. d [0-7]* [0-9:]*\\) .*/\\1/' | sort; ${sums} | sort; getfattr --recursive --physical --no-dereference --dump --match=- . | sort`;
   return (await runToEnd('bash', ['-eo', 'pipefail', '-c', script], { cwd: directory })).split('\n');
 }
