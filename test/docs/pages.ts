@@ -18,6 +18,7 @@ export const cannotRun: Readonly<Record<string, 'all' | readonly string[]>> = {
   'README.md': [
     'npm test',
     'CSI_ENDPOINT=unix:///run/holdfast/csi.sock node dist/holdfast.mjs serve',
+    'holdfast config check FILE',
     'holdfast doctor',
     'holdfast pools',
     'holdfast volumes [ID]',
