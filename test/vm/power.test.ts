@@ -3,7 +3,9 @@ import { describe, test } from 'node:test';
 import { repeatable, SeededRandom } from '../crash/seeded-random.ts';
 import { startNode } from './node/start-node.ts';
 import { Violation } from './power/facts.ts';
-import { PowerRun, powerSetup, type Tally } from './power/power-run.ts';
+import { filesScene } from './power/files-scene.ts';
+import { PowerRun } from './power/power-run.ts';
+import { tableLines } from './power/table.ts';
 
 /** `npm run test:vm -- --cuts 300 --seed 7`. A seed repeats the choices, not the moments. */
 const cuts = Number(process.env['HOLDFAST_TEST_CUTS'] ?? 5);
@@ -16,20 +18,20 @@ describe('T01 T02 T06: power cuts under load', () => {
     // Not a diagnostic: those are shown when the test is over.
     console.log(`  ${cuts} power cuts; HOLDFAST_TEST_SEED=${seed} repeats the choices of this run`);
     const startedMs = performance.now();
-    await using started = await startNode(t, powerSetup);
-    const run = new PowerRun(started.node, new SeededRandom(seed));
+    await using started = await startNode(t, filesScene.setup);
+    const run = new PowerRun(started.node, new SeededRandom(seed), filesScene);
     await repeatable(seed, async () => {
       while (run.tally.cuts < cuts) console.log(`  ${await run.once()} (of ${cuts})`);
       console.log(`  at last: ${await run.check({ allSnapshots: true })}`);
       await run.leave();
     });
-    for (const line of table(run.tally, performance.now() - startedMs)) console.log(line);
+    for (const line of tableLines(run.tally, seed, performance.now() - startedMs)) console.log(line);
   });
 
   test('on a disk that ignores flushes the same test fails', async (t) => {
-    await using started = await startNode(t, powerSetup);
+    await using started = await startNode(t, filesScene.setup);
     for (const disk of started.disks.filter(({ name }) => name === 'pool')) disk.ignoresFlushes = true;
-    const run = new PowerRun(started.node, new SeededRandom(seed));
+    const run = new PowerRun(started.node, new SeededRandom(seed), filesScene);
     const cutAgain = async () => {
       while (run.tally.cuts < lyingCuts) await run.once();
     };
@@ -38,20 +40,3 @@ describe('T01 T02 T06: power cuts under load', () => {
     t.diagnostic(`noticed after ${run.tally.cuts} cuts`);
   });
 });
-
-function table(tally: Tally, elapsedMs: number): string[] {
-  const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
-  const rows: readonly (readonly [string, string | number])[] = [
-    ['power cuts', tally.cuts],
-    ['acknowledged and checked', tally.acknowledged],
-    ['volumes mounted again', tally.volumes],
-    ['files compared', `${tally.files}, ${mebibytes(tally.bytes)}`],
-    ['snapshots compared', tally.snapshots],
-    ['lost from disk caches', `${tally.lostSectors} sectors`],
-    ['kept of them, by chance', `${tally.keptSectors} sectors`],
-    ['violations', 0],
-    ['seed', seed],
-    ['time', `${(elapsedMs / 60_000).toFixed(1)} min`],
-  ];
-  return rows.map(([what, figure]) => `  ${what.padEnd(26)}${figure}`);
-}

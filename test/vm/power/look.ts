@@ -1,9 +1,9 @@
-import { parseRecord } from '../../../src/volume/record.ts';
+import { parseRecord, type VolumeRecord } from '../../../src/volume/record.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { GuestNode } from '../node/guest-node.ts';
 import { holds, type Sight } from './facts.ts';
 
-const deadlineMs = 300_000;
+export const deadlineMs = 300_000;
 
 /** Where the files of a pool lie in the machine. */
 export interface PoolPlace {
@@ -11,8 +11,16 @@ export interface PoolPlace {
   readonly root: string;
 }
 
-/** What the driver shows, and that nothing half done lies in its pools beside that. */
-export async function look(node: GuestNode, pools: readonly PoolPlace[]): Promise<Sight> {
+/** What the driver lists. */
+export interface Listed {
+  /** Sorted. */
+  readonly volumeIds: readonly string[];
+  readonly snapshotIds: readonly string[];
+  /** Sizes by id. */
+  readonly volumes: ReadonlyMap<string, bigint>;
+}
+
+export async function list(node: GuestNode): Promise<Listed> {
   const { controller } = node.client;
   const volumes = (await controller.ListVolumes({}, { deadlineMs })).entries.map(({ volume }) => volume);
   const snapshots = (await controller.ListSnapshots({}, { deadlineMs })).entries.map(({ snapshot }) => snapshot);
@@ -23,6 +31,13 @@ export async function look(node: GuestNode, pools: readonly PoolPlace[]): Promis
     snapshots.every((snapshot) => snapshot?.ready_to_use === true),
     'a snapshot is listed that is not ready',
   );
+  const sizes = new Map(volumes.map((volume) => [volume?.volume_id ?? '', volume?.capacity_bytes ?? 0n]));
+  return { volumeIds, snapshotIds, volumes: sizes };
+}
+
+/** What the driver shows, and that nothing half done lies in its pools beside that. */
+export async function look(node: GuestNode, pools: readonly PoolPlace[]): Promise<Sight> {
+  const { snapshotIds, volumeIds, volumes } = await list(node);
   await eventually(async () => {
     const directories = ['volumes', 'snapshots', 'tmp', 'trash'].map((name) =>
       pools.map(({ root }) => `${root}/${name}`),
@@ -46,8 +61,13 @@ export async function look(node: GuestNode, pools: readonly PoolPlace[]): Promis
   );
   const records = texts.flat().map((text) => parseRecord(text, 'a record in the virtual machine'));
   return {
-    volumes: new Map(volumes.map((volume) => [volume?.volume_id ?? '', volume?.capacity_bytes ?? 0n])),
+    volumes,
     snapshots: new Set(snapshotIds),
-    undeletable: new Set(records.filter(({ undeleteSeconds = 0 }) => undeleteSeconds > 0).map(({ id }) => id)),
+    undeletable: undeletableOf(records),
   };
+}
+
+/** Those that can be brought back for a time once they are deleted. */
+export function undeletableOf(records: readonly VolumeRecord[]): ReadonlySet<string> {
+  return new Set(records.filter(({ undeleteSeconds = 0 }) => undeleteSeconds > 0).map(({ id }) => id));
 }

@@ -2,10 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { volumeIdFor } from '../../../src/volume/id.ts';
 import type { SeededRandom } from '../../crash/seeded-random.ts';
 import { type GuestNode, nodeId } from '../node/guest-node.ts';
-import { type Content, GuestVolume } from '../node/guest-volume.ts';
-import type { NodeSetup } from '../node/start-node.ts';
+import { GuestVolume } from '../node/guest-volume.ts';
 import { holds, keeps, type Sight, type SnapshotFact } from './facts.ts';
-import { look, type PoolPlace } from './look.ts';
+import type { PowerScene } from './scene.ts';
 import { checkFiles, User } from './user.ts';
 
 /** What was done to the node, and looked at after it. */
@@ -24,42 +23,11 @@ export interface Tally {
   keptSectors: number;
 }
 
-/** The users, and what they use. Two of them work in pools where snapshots are copies. */
-const users: readonly { readonly pool: string; readonly contents: readonly Content[] }[] = [
-  { pool: 'default', contents: ['ext4'] },
-  { pool: 'default', contents: ['ext4', 'xfs'] },
-  { pool: 'default', contents: ['xfs'] },
-  { pool: 'default', contents: ['block'] },
-  { pool: 'plain', contents: ['ext4', 'block'] },
-  { pool: 'directories', contents: ['directory'] },
-];
 const fewestDeeds = 4;
 const mostDeeds = 40;
 const mostDelayMs = 400;
 /** So often the power goes while the driver starts. */
 const duringStartProbability = 0.15;
-
-/** Where somebody else mounts a filesystem with project quota. */
-const directoriesAt = '/data/directories';
-const mountDirectories = `mkdir -p ${directoriesAt} && mount -o prjquota /dev/vdc ${directoriesAt}`;
-
-/** What it needs: a pool on a disk of its own, one in a directory of the node's own disk, and one of directories of an XFS. */
-export const powerSetup: NodeSetup = {
-  config: `
-expansion: node
-defaultPool: default
-pools:
-  default: { device: /dev/vdb, sickAfter: 10m }
-  plain: { directory: /data/plain, sickAfter: 10m }
-  directories: { kind: directory, path: ${directoriesAt}/pool, quota: required, sickAfter: 10m }
-`,
-  pools: ['default', 'plain', 'directories'],
-  disks: [
-    { name: 'pool', sizeGiB: 8 },
-    { name: 'directories', sizeGiB: 4 },
-  ],
-  prepare: `mkfs.xfs -q /dev/vdc && ${mountDirectories}`,
-};
 
 /** Cuts the power of a node again and again, under load, and looks after each boot whether all that must be there is. */
 export class PowerRun {
@@ -76,18 +44,14 @@ export class PowerRun {
   readonly #node: GuestNode;
   readonly #random: SeededRandom;
   readonly #users: readonly User[];
-  readonly #pools: readonly PoolPlace[];
+  readonly #scene: PowerScene;
   #startMs = 1000;
 
-  constructor(node: GuestNode, random: SeededRandom) {
+  constructor(node: GuestNode, random: SeededRandom, scene: PowerScene) {
     this.#node = node;
     this.#random = random;
-    this.#users = users.map((options, i) => new User(node, `user-${i}`, { random: random.fork(), ...options }));
-    this.#pools = [
-      { name: 'default', root: `${node.dataDirectory}/pools/default` },
-      { name: 'plain', root: '/data/plain' },
-      { name: 'directories', root: `${directoriesAt}/pool` },
-    ];
+    this.#scene = scene;
+    this.#users = scene.users.map((options, i) => new User(node, `user-${i}`, { random: random.fork(), ...options }));
   }
 
   /** One time: load, cut, boot, and a look at everything. @returns a line about it */
@@ -111,7 +75,7 @@ export class PowerRun {
 
   /** Looks at everything that was ever acknowledged, and takes it into use again. @returns what that was */
   async check(options: { readonly allSnapshots?: boolean } = {}): Promise<string> {
-    const sight = await look(this.#node, this.#pools);
+    const sight = await this.#scene.look(this.#node);
     for (const user of this.#users) await user.settle(sight);
     this.#checkNoneTooMany(sight);
     const volumes = this.#users.filter(({ volume }) => volume !== undefined);
@@ -169,7 +133,7 @@ export class PowerRun {
   async #boot(): Promise<void> {
     await this.#node.vm.boot();
     await this.#node.mount();
-    await this.#node.vm.run(mountDirectories);
+    await this.#node.vm.run(this.#scene.afterBoot);
   }
 
   async #cut(): Promise<void> {

@@ -1,0 +1,14 @@
+import type { GuestNode } from '../node/guest-node.ts';
+import type { Content } from '../node/guest-volume.ts';
+import type { NodeSetup } from '../node/start-node.ts';
+import type { Sight } from './facts.ts';
+
+/** A node whose power is cut, and who uses it. */
+export interface PowerScene {
+  readonly setup: NodeSetup;
+  readonly users: readonly { readonly pool: string; readonly contents: readonly Content[] }[];
+  /** A command of the shell after each boot but the first. */
+  readonly afterBoot: string;
+  /** What the driver shows, and that nothing half done lies in its pools beside that. */
+  look(node: GuestNode): Promise<Sight>;
+}
