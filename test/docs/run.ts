@@ -27,7 +27,7 @@ const seen: Readonly<Record<string, readonly RegExp[]>> = {
   'kubectl -n holdfast-system get pods': [/4\/4\s+Running/],
   'kubectl get csistoragecapacities -A -o custom-columns=CLASS:.storageClassName,CAPACITY:.capacity,NODE:.nodeTopology.matchLabels':
     [/holdfast-xfs\s+\d+\S*\s+map\[topology\.holdfast\.dev\/node:/],
-  'kubectl logs job/copy-claim': [/^the copy is the same: \d+ names, 3 files$/m],
+  'kubectl logs job/copy-claim': [/^the copy is the same: \d+ names, 4 files$/m],
   "kubectl get pvc data-wiki-0 -o jsonpath='{.spec.volumeName}'": [/^peer$/],
 };
 
