@@ -20,6 +20,7 @@ import { replayMutants } from './table/replays.ts';
 import { requestMutants } from './table/requests.ts';
 import { sicknessMutants } from './table/sickness.ts';
 import { spaceMutants } from './table/space.ts';
+import { wholeDiskMutants } from './table/whole-disks.ts';
 
 export const mutants: readonly Mutant[] = [
   ...durabilityMutants,
@@ -43,4 +44,5 @@ export const mutants: readonly Mutant[] = [
   ...programMutants,
   ...adoptionMutants,
   ...fleetMutants,
+  ...wholeDiskMutants,
 ];
