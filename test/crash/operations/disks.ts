@@ -18,16 +18,6 @@ const making: readonly StepName[] = [
 /** What is done to volumes that are whole disks, where it is not the same as with others. */
 export const diskOperations: readonly Operation[] = [
   {
-    ...creation('CreateVolume on a disk of ours'),
-    steps: making,
-    async prelude(volume) {
-      await volume.create();
-      await volume.delete();
-      await eventually(() => assert.ok(usesOf(volume.pool.disks).some(({ state }) => state === 'free')));
-      await settled(volume);
-    },
-  },
-  {
     ...creation('CreateVolume on a blank disk'),
     steps: [...making, 'disk/label', 'disk/backup', 'disk/primary', 'disk/protect'],
     async prelude(volume) {
@@ -62,7 +52,6 @@ export const diskOperations: readonly Operation[] = [
     opposite: (volume) => volume.unstage(),
     checkUndone: async (volume) => assert.ok(!volume.isStaged()),
   },
-  unstaging('NodeUnstageVolume of a disk', ext4, ['unstage/unmount', 'detach/device', 'note/write']),
   unstaging('NodeUnstageVolume of a disk, block', block, [
     'unstage/unmount',
     'unstage/device',
