@@ -178,6 +178,11 @@ export class OwnDisk {
     return device !== undefined && (await this.#check(device)) && this.#use.state === 'free';
   }
 
+  /** Whether the kernel shows it still. It is not asked itself, nor does this wait for it. @param queue not its own */
+  async isPresent(queue: DiskQueue): Promise<boolean> {
+    return (await readDisk(queue, this.disk.name))?.sequence === this.disk.sequence;
+  }
+
   /** Reads the label again. */
   async reread(): Promise<Use> {
     await using _device = await this.open(constants.O_RDONLY);

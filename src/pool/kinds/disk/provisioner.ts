@@ -50,7 +50,9 @@ export class DiskProvisioner implements Provisioner {
   }
 
   async conditionOf({ id, sizeBytes }: VolumeRecord): Promise<Condition | undefined> {
-    const { disks, notes } = this.#parts;
+    const { disks, notes, queue } = this.#parts;
+    // Whoever asks is told what is so now: a disk that went, or came back, may not have been noticed yet.
+    if ((await disks.find(id)?.isPresent(queue)) !== true) await disks.scan();
     const own = disks.find(id);
     if (own === undefined) {
       const words = notes.get(id)?.words.slice(0, 60) ?? 'unknown';
