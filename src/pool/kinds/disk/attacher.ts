@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
@@ -140,20 +141,17 @@ export class DiskAttacher implements Attacher {
     for (const [number, known] of this.#numbers) if (known === id) this.#numbers.delete(number);
   }
 
-  async #ownOf(device: { readonly major: number; readonly minor: number }): Promise<OwnDisk | undefined> {
+  async #ownOf(device: DeviceNumber): Promise<OwnDisk | undefined> {
     const name = await diskOfPartition(this.#parts.queue, device);
     return name === undefined ? undefined : this.#parts.disks.own().find(({ disk }) => disk.name === name);
   }
 
-  /** Nothing else can have its number as long as it is mounted. */
-  async #ofGoneDisk({
-    major,
-    minor,
-  }: {
-    readonly major: number;
-    readonly minor: number;
-  }): Promise<VolumeId | undefined> {
-    const id = this.#numbers.get(`${major}:${minor}`);
-    return id !== undefined && this.#parts.disks.find(id) === undefined ? id : undefined;
+  /**
+   * Nothing else can have its number as long as it is mounted; the disk may be back meanwhile, with another number. What the
+   * kernel still knows is not of a disk that is gone.
+   */
+  async #ofGoneDisk(device: DeviceNumber): Promise<VolumeId | undefined> {
+    const id = this.#numbers.get(`${device.major}:${device.minor}`);
+    return id !== undefined && (await diskOfPartition(this.#parts.queue, device)) === undefined ? id : undefined;
   }
 }
