@@ -61,12 +61,12 @@ export function limitsOfDevice(device: Descriptor): DeviceLimits {
  */
 export async function openDeviceAlone(
   queue: DiskQueue,
-  path: string,
+  device: Openable,
   access: number = constants.O_RDWR,
 ): Promise<Descriptor | undefined> {
   for (const pauseMs of [1, 10, 100, 1000, 0]) {
     try {
-      return await openFile(queue, path, access | constants.O_EXCL);
+      return await openFile(queue, device, access | constants.O_EXCL);
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
     }

@@ -1,7 +1,8 @@
-import { constants } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { constants, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import koffi from 'koffi';
-import { type Descriptor, openFile } from '../call/descriptor.ts';
+import { type Descriptor, type Openable, openFile } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
@@ -114,11 +115,34 @@ async function openOrMake(queue: DiskQueue, path: string, device: DeviceNumber, 
     if (!isErrno(error, 'ENOENT')) throw error;
   }
   try {
-    await invoke(queue, mknodCall, [path, constants.S_IFBLK | 0o660, packed(device)], path);
+    await makeBlockNode(queue, path, device);
   } catch (error) {
     if (!isErrno(error, 'EEXIST')) throw error;
   }
   return openFile(queue, path, flags);
+}
+
+async function makeBlockNode(queue: DiskQueue, path: string, device: DeviceNumber): Promise<void> {
+  await invoke(queue, mknodCall, [path, constants.S_IFBLK | 0o600, packed(device)], path);
+}
+
+/**
+ * Opens a disk through a node of its own, which is gone afterwards. udev watches the node in /dev: when somebody who could
+ * write closes that one, it has the kernel read the partition table anew, and looks into all that there is.
+ */
+export async function openUnwatched(
+  queue: DiskQueue,
+  { device, devicePath }: { readonly device: DeviceNumber; readonly devicePath: string },
+  open: (node: Openable) => Promise<Descriptor | undefined>,
+): Promise<Descriptor | undefined> {
+  const path = `/dev/.holdfast-${randomUUID()}`;
+  await makeBlockNode(queue, path, device);
+  try {
+    return await open({ path: devicePath, asPath: { lend: () => path, giveBack: () => undefined } });
+  } finally {
+    // In memory, like all of /dev: nothing waits for a disk.
+    rmSync(path, { force: true });
+  }
 }
 
 /** makedev(3) for a major below 4096. */

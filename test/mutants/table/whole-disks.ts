@@ -1,6 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 
 const foreign = 'test/pool/foreign-disks.test.ts';
+const partitions = 'test/pool/disk-partitions.test.ts';
 const table = { file: 'src/pool/kinds/disk/gpt.ts', killer: 'src/pool/kinds/disk/gpt.test.ts' } as const;
 
 /** A pool of disks takes none that holds anything, and none for another one. */
@@ -77,5 +78,29 @@ export const wholeDiskMutants: readonly Mutant[] = [
     replacement: 'if (false as boolean) {',
     killer: 'test/pool/disks.test.ts',
     only: 'the smallest that fits',
+  },
+  {
+    name: 'the partition of a raw block volume is held while it is attached',
+    file: 'src/pool/kinds/disk/attacher.ts',
+    text: 'if (persistent) await this.#hold(id, own, partition);',
+    replacement: 'if (persistent && id === own.diskId) await this.#hold(id, own, partition);',
+    killer: partitions,
+    only: 'stays while it is attached',
+  },
+  {
+    name: 'it is held again by the next driver',
+    file: 'src/pool/kinds/disk/attacher.ts',
+    text: "if (use.state === 'volume' && use.record.content.type === 'block') {",
+    replacement: "if (use.state === 'volume' && use.record.content.type === ('never' as string)) {",
+    killer: partitions,
+    only: 'stays while it is attached',
+  },
+  {
+    name: 'a label is written past the node that udev watches',
+    file: 'src/pool/kinds/disk/own-disk.ts',
+    text: 'openUnwatched(queue, disk, (node) => openFile(queue, node, constants.O_RDWR)),',
+    replacement: 'openUnwatched(queue, disk, (node) => openFile(queue, node.path, constants.O_RDWR)),',
+    killer: partitions,
+    only: 'hears of no write',
   },
 ];

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import type { Partition } from '../../../kernel/block/partition.ts';
 import { readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
@@ -21,8 +22,6 @@ const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, ...Array.from({ length: 30 }, ()
 export class DiskAttacher implements Attacher {
   readonly rescue: Attacher['rescue'];
   readonly #parts: DiskParts;
-  /** Attached until they are detached, whether anybody has them open or not. */
-  readonly #persistent = new Set<VolumeId>();
   /** Of disks that are gone while they are mounted, the kernel tells no more than the number. */
   readonly #numbers = new Map<string, VolumeId>();
 
@@ -44,8 +43,8 @@ export class DiskAttacher implements Attacher {
       throw new FailedPrecondition(`volume ${id}: ${own.disk.devicePath} does not have its label any more.`);
     }
     const partition = await showData(own);
+    if (persistent) await this.#hold(id, own, partition);
     const descriptor = await openShown(own, partition);
-    if (persistent) this.#persistent.add(id);
     this.#numbers.set(`${partition.device.major}:${partition.device.minor}`, id);
     return {
       kind: 'device',
@@ -65,7 +64,7 @@ export class DiskAttacher implements Attacher {
   async #attachedOf(own: OwnDisk): Promise<AttachedPartition[]> {
     const partition = await shownData(own);
     if (partition === undefined) return [];
-    return [{ kind: 'device', device: partition.device, devicePath: nodeOf(partition.name), readonly: false }];
+    return [attachedAs(partition)];
   }
 
   /** What the kernel shows by itself, and nobody has open, goes: that it was in use would be a lie. */
@@ -76,7 +75,8 @@ export class DiskAttacher implements Attacher {
       await delay(pauseMs);
       const attached = await this.#attachedOf(own);
       if (attached.length === 0) return [];
-      if (this.#persistent.has(id) || (await this.#isShownHere(attached))) return attached;
+      const isHeld = attached.some(({ device }) => this.#parts.partitions.holds(id, device));
+      if (isHeld || (await this.#isShownHere(attached))) return attached;
       if (await hideData(own)) return [];
     }
     return this.#attachedOf(own);
@@ -93,7 +93,7 @@ export class DiskAttacher implements Attacher {
     const own = await this.#ownOf(attached.device);
     const id = own && volumeOf(own.use);
     if (own === undefined || id === undefined) return;
-    this.#persistent.delete(id);
+    await this.#parts.partitions.release(id);
     for (const pauseMs of [0, 1, 4, 16, 64, 256]) {
       await delay(pauseMs);
       if (await hideData(own)) return this.forget(id);
@@ -122,22 +122,36 @@ export class DiskAttacher implements Attacher {
     return counts;
   }
 
-  /** What a driver before has shown, or a kernel that started: the kernel keeps what somebody has open. */
+  /**
+   * What a driver before has shown, or a kernel that started: the kernel keeps what somebody has open. What a pod still has
+   * is held as before.
+   */
   async detachOrphans(): Promise<VolumeId[]> {
     const detached: VolumeId[] = [];
     for (const own of this.#parts.disks.own()) {
-      const attached = await this.#attachedOf(own);
-      if (attached.length === 0 || (await this.#isShownHere(attached))) continue;
-      const id = volumeOf(own.use);
+      const partition = await shownData(own);
+      if (partition === undefined) continue;
+      const { use } = own;
+      if (await this.#isShownHere([attachedAs(partition)])) {
+        if (use.state === 'volume' && use.record.content.type === 'block') {
+          await this.#hold(use.record.id, own, partition);
+        }
+        continue;
+      }
+      const id = volumeOf(use);
       if ((await hideData(own)) && id !== undefined) detached.push(id);
     }
     return detached;
   }
 
+  #hold(id: VolumeId, own: OwnDisk, partition: Partition): Promise<void> {
+    return this.#parts.partitions.hold(id, partition.device, () => openShown(own, partition));
+  }
+
   async grown(): Promise<void> {}
 
   forget(id: VolumeId): void {
-    this.#persistent.delete(id);
+    void this.#parts.partitions.release(id);
     for (const [number, known] of this.#numbers) if (known === id) this.#numbers.delete(number);
   }
 
@@ -154,4 +168,8 @@ export class DiskAttacher implements Attacher {
     const id = this.#numbers.get(`${device.major}:${device.minor}`);
     return id !== undefined && (await diskOfPartition(this.#parts.queue, device)) === undefined ? id : undefined;
   }
+}
+
+function attachedAs({ device, name }: Partition): AttachedPartition {
+  return { kind: 'device', device, devicePath: nodeOf(name), readonly: false };
 }

@@ -6,6 +6,7 @@ import type { Wiper } from '../../wipe/wiper.ts';
 import { DiskAttacher } from './attacher.ts';
 import { DiskStore } from './disk-store.ts';
 import type { Disks } from './disks.ts';
+import type { HeldPartitions } from './held-partitions.ts';
 import type { Notes } from './notes.ts';
 import { DiskProvisioner } from './provisioner.ts';
 import { DiskSpace } from './space.ts';
@@ -18,6 +19,7 @@ export interface DiskParts {
   readonly directory: string;
   readonly disks: Disks;
   readonly notes: Notes;
+  readonly partitions: HeldPartitions;
   readonly policy: WipePolicy;
   readonly wiper: Wiper;
   /** Where mkfs runs. */

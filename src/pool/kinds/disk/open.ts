@@ -7,6 +7,7 @@ import { Wiper } from '../../wipe/wiper.ts';
 import type { DiskOptions } from './config.ts';
 import { DiskBackend } from './disk-backend.ts';
 import { Disks } from './disks.ts';
+import { HeldPartitions } from './held-partitions.ts';
 import { Notes } from './notes.ts';
 
 export interface DiskPoolOptions extends OpenContext, DiskOptions {
@@ -31,9 +32,11 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
     const notes = await Notes.open(queue, join(directory, notesName));
     const disks = new Disks({ queue, poolName: name, match, notes, log });
     await disks.scan();
+    const partitions = held.use(new HeldPartitions());
     const wiper = new Wiper({ poolName: name, log, queue, atOnce: wipesAtOnce });
     const programs = queue.beside('mkfs', formatsAtOnce);
-    const backend = new DiskBackend({ name, queue, directory, disks, notes, policy: wipe, wiper, programs, held });
+    const places = { name, queue, directory, disks, notes, partitions };
+    const backend = new DiskBackend({ ...places, policy: wipe, wiper, programs, held });
     return { backend, facts: { disks: disks.own().length } };
   } catch (error) {
     await held.disposeAsync();

@@ -1,12 +1,10 @@
 import { constants } from 'node:fs';
 import { openDeviceAlone } from '../../../kernel/block/block.ts';
-import { sameDevice } from '../../../kernel/block/device.ts';
 import { type Disk, readDisk } from '../../../kernel/block/disks.ts';
-import { openBlockNode } from '../../../kernel/block/partition.ts';
-import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import { openBlockNode, openUnwatched } from '../../../kernel/block/partition.ts';
+import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
-import { statusOf } from '../../../kernel/file/path.ts';
 import { Unavailable } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
 import { beginningBytes, buildTable, endBytes, judgeTable, type Piece, type TableVerdict } from './gpt.ts';
@@ -25,21 +23,33 @@ import { dataPlace, type Geometry, labelPlace } from './layout.ts';
  * Opens a disk by its name, and makes sure that it is the one that was seen under that name: neither another one in its
  * place, nor another one's node.
  */
-export async function openDisk(queue: DiskQueue, disk: Disk, flags: number): Promise<Descriptor> {
-  const opened = await openBlockNode(queue, disk.devicePath, disk.device, flags);
+export function openDisk(queue: DiskQueue, disk: Disk): Promise<Descriptor> {
+  return sameDisk(queue, disk, openBlockNode(queue, disk.devicePath, disk.device, constants.O_RDONLY));
+}
+
+/** The same, to write to it: udev does not hear of it. */
+export function openDiskToWrite(queue: DiskQueue, disk: Disk): Promise<Descriptor> {
+  return sameDisk(
+    queue,
+    disk,
+    openUnwatched(queue, disk, (node) => openFile(queue, node, constants.O_RDWR)),
+  );
+}
+
+async function sameDisk(queue: DiskQueue, disk: Disk, opening: Promise<Descriptor | undefined>): Promise<Descriptor> {
+  const opened = await opening;
   const now = opened === undefined ? undefined : await readDisk(queue, disk.name);
   if (opened !== undefined && now?.sequence === disk.sequence) return opened;
   await opened?.[Symbol.asyncDispose]();
   throw anotherDisk(disk);
 }
 
-/** The same, so that nobody mounts or formats it meanwhile. @returns undefined if somebody has it for himself already */
+/** The same, to write to it, so that nobody mounts or formats it meanwhile. @returns undefined if somebody has it for himself already */
 export async function openDiskAlone(queue: DiskQueue, disk: Disk): Promise<Descriptor | undefined> {
-  const alone = await openDeviceAlone(queue, disk.devicePath);
+  const alone = await openUnwatched(queue, disk, (node) => openDeviceAlone(queue, node));
   if (alone === undefined) return undefined;
-  const { represents } = await statusOf(queue, alone);
   const now = await readDisk(queue, disk.name);
-  if (sameDevice(represents, disk.device) && now?.sequence === disk.sequence) return alone;
+  if (now?.sequence === disk.sequence) return alone;
   await alone[Symbol.asyncDispose]();
   throw anotherDisk(disk);
 }
@@ -150,9 +160,16 @@ export class OwnDisk {
     return describeDisk(this.disk);
   }
 
-  /** Open, and known to have the label of this disk. @throws Unavailable if it is another one by now */
-  async open(flags: number): Promise<Descriptor> {
-    const device = await openDisk(this.queue, this.disk, flags);
+  /** Open for reading, and known to have the label of this disk. @throws Unavailable if it is another one by now */
+  async open(): Promise<Descriptor> {
+    return await this.#checked(await openDisk(this.queue, this.disk));
+  }
+
+  async openToWrite(): Promise<Descriptor> {
+    return await this.#checked(await openDiskToWrite(this.queue, this.disk));
+  }
+
+  async #checked(device: Descriptor): Promise<Descriptor> {
     try {
       await this.#check(device);
       return device;
@@ -185,7 +202,7 @@ export class OwnDisk {
 
   /** Reads the label again. */
   async reread(): Promise<Use> {
-    await using _device = await this.open(constants.O_RDONLY);
+    await using _device = await this.open();
     return this.#use;
   }
 
@@ -198,12 +215,12 @@ export class OwnDisk {
 
   /** Puts on the disk what was written to its label. */
   async sync(): Promise<void> {
-    await using device = await openDisk(this.queue, this.disk, constants.O_RDWR);
+    await using device = await openDiskToWrite(this.queue, this.disk);
     await syncFile(this.queue, device);
   }
 
   async #write(use: Use): Promise<void> {
-    await using device = await this.open(constants.O_RDWR);
+    await using device = await this.openToWrite();
     const label = { diskId: this.diskId, pool: this.#pool, use };
     const generation = this.#generation + 1n;
     await writeLabel(this.queue, device, label, generation, this.geometry.sectorBytes);

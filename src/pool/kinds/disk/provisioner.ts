@@ -1,4 +1,3 @@
-import { constants } from 'node:fs';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import { DataLoss, FailedPrecondition, InternalError } from '../../../volume/errors.ts';
 import { parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
@@ -155,7 +154,7 @@ export class DiskProvisioner implements Provisioner {
 
 /** Open, and known by its label of this moment to be what is to be destroyed. */
 async function openTrashed(own: OwnDisk, ref: TrashRef): Promise<Descriptor> {
-  const device = await own.open(constants.O_RDWR);
+  const device = await own.openToWrite();
   if (own.use.state === 'trash' && own.use.ref === ref && own.use.deletion === undefined) return device;
   await device[Symbol.asyncDispose]();
   throw new FailedPrecondition(`${ref.split('.')[0]} on ${own.disk.devicePath} is not to be wiped any more.`);

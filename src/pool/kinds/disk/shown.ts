@@ -20,7 +20,7 @@ import { type OwnDisk, openDisk } from './own-disk.ts';
 
 /*
  * The data of a volume is a partition that the kernel shows while the volume is attached, and only then: nobody looks
- * into what no pod has. A kernel that starts shows them all, and a udev that hears of a write to the disk.
+ * into what no pod has. A kernel that starts shows them all, and so does a udev that hears of somebody's write to the disk.
  */
 
 /** The partition of a disk that is a volume's, if the kernel shows it as it is to be. */
@@ -34,7 +34,7 @@ export async function shownData(own: OwnDisk): Promise<Partition | undefined> {
 export async function showData(own: OwnDisk): Promise<Partition> {
   const before = await shownData(own);
   if (before !== undefined) return before;
-  await using device = await own.open(constants.O_RDWR);
+  await using device = await own.open();
   await step('attach/device', async () => {
     try {
       await addPartition(own.queue, device, own.data);
@@ -72,7 +72,7 @@ export function nodeOf(name: string): string {
 /** Has the kernel show it no more. @returns false if somebody has it open */
 export async function hideData(own: OwnDisk): Promise<boolean> {
   if ((await shownData(own)) === undefined) return true;
-  await using device = await openDisk(own.queue, own.disk, constants.O_RDONLY);
+  await using device = await openDisk(own.queue, own.disk);
   try {
     await step('detach/device', () => ignoreAbsent(deletePartition(own.queue, device, dataNumber)));
     return true;

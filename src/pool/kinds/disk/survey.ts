@@ -51,7 +51,7 @@ export async function surveyDisk(queue: DiskQueue, disk: Disk, isWanted = true):
 }
 
 async function examine(queue: DiskQueue, disk: Disk, isWanted: boolean): Promise<SurveyedDisk> {
-  await using device = await openDisk(queue, disk, constants.O_RDONLY);
+  await using device = await openDisk(queue, disk);
   const read = await readTable(queue, device, disk);
   if ('label' in read) {
     const { diskId, sizeBytes } = read.table;
