@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type Mount, parseMountTable } from './mount-table.ts';
+import { isNodeOf, type Mount, parseMountTable } from './mount-table.ts';
 
 /** What seq_file's mangle does to a path in mountinfo (fs/proc_namespace.c): ` \t\n\\`, and `#` in a source. */
 function mangle(text: string): string {
@@ -99,3 +99,8 @@ describe('parseMountTable', () => {
 function toWellFormed(text: string): string {
   return Buffer.from(text).toString();
 }
+
+test('the node of a device on a file is known by its name, also once that is gone from /dev', () => {
+  for (const root of ['/sda2', '/dev/sda2', '/sda2//deleted']) assert.ok(isNodeOf({ root }, '/dev/sda2'), root);
+  for (const root of ['/', '/sda', '/sda21', '/sda2/deleted']) assert.ok(!isNodeOf({ root }, '/dev/sda2'), root);
+});

@@ -30,10 +30,10 @@ export interface Mount {
 
 /**
  * Whether this is a device's node, mounted on a file. Its root is the node: `/loop3` where /dev is a filesystem of its
- * own, `/dev/loop3` where /dev is a directory of another one.
+ * own, `/dev/loop3` where /dev is a directory of another one; with `//deleted` behind it if the node in /dev was made anew.
  */
 export function isNodeOf({ root }: Pick<Mount, 'root'>, devicePath: string): boolean {
-  return root !== '/' && basename(root) === basename(devicePath);
+  return root !== '/' && basename(root.replace(/\/\/deleted$/, '')) === basename(devicePath);
 }
 
 const path = '/proc/self/mountinfo';
