@@ -35,7 +35,7 @@ describe('which disks are taken', () => {
     const before = readFileSync(fileOf(scratch, 'unknown'));
 
     const own = { match: matchOf(Object.values(paths)), wipe: 'zero' } as const;
-    const settings = { ...testSettings(scratch), sickAfterMs: 1000, keyFile: undefined, own };
+    const settings = { ...testSettings(scratch), sickAfterMs: 1000, keyFile: undefined, labels: {}, own };
     const sights = await listForPools([settings], new DiskQueue('disks', 4));
     const uses = new Map(sights.map(({ devicePath, use }) => [devicePath, use]));
     const said = Object.fromEntries(names.map((name) => [name, uses.get(paths[name] ?? '')]));

@@ -66,7 +66,7 @@ function raidSuperblock(): Buffer {
 /** Why each disk may not be taken. */
 async function usesOf(scratch: Scratch, paths: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const own = { match: matchOf(paths), wipe: 'zero' } as const;
-  const settings = { ...testSettings(scratch), sickAfterMs: 1000, keyFile: undefined, own };
+  const settings = { ...testSettings(scratch), sickAfterMs: 1000, keyFile: undefined, labels: {}, own };
   const sights = await listForPools([settings], new DiskQueue('disks', 4));
   return new Map(sights.map(({ devicePath, use }) => [devicePath, use]));
 }
