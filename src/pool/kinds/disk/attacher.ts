@@ -94,7 +94,7 @@ export class DiskAttacher implements Attacher {
     const id = own && volumeOf(own.use);
     if (own === undefined || id === undefined) return;
     await this.#parts.partitions.release(id);
-    for (const pauseMs of [0, 1, 4, 16, 64, 256]) {
+    for (const pauseMs of [0, ...settlePausesMs]) {
       await delay(pauseMs);
       if (await hideData(own)) return this.forget(id);
     }
