@@ -70,7 +70,10 @@ describe('deploy/examples, as they stand there', () => {
 
     await apply(namespace, 'expand.yaml');
     if (!hasSysResource()) {
-      // The kernel does not let the driver grow a mounted ext4 here: it grows with the next pod.
+      // The kernel does not let the driver grow a mounted ext4 here: it grows with the next pod, after that was told.
+      await waitFor('the refusal to be told', async () => {
+        assert.match(await namespace.field('pvc/notes', '.status.conditions[*].message'), /CAP_SYS_RESOURCE/);
+      });
       await namespace.remove('pod/notes');
       await namespace.apply(...podsOf('claim-and-pod.yaml').map((each) => ({ ...each })));
       await namespace.running('notes');
