@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { DataLoss } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
+import { parseJsonInput } from '../../../volume/parse-input.ts';
 import { parseRecord, serializeRecord, type VolumeRecord } from '../../../volume/record.ts';
 import { parseStored } from '../../../volume/stored-json.ts';
 import type { Deletion } from '../../catalog/trash-entry.ts';
@@ -149,21 +150,14 @@ function isFirstLabelBegun(bytes: Buffer, sectorBytes: number): boolean {
     .subarray(at, at + sectorBytes)
     .toString('utf8')
     .replace(/\0+$/, '');
-  const { data: stored } = storedLabel.safeParse(parsedJson(text));
+  const parsed = parseJsonInput(storedLabel, text);
+  const stored = 'data' in parsed ? parsed.data : undefined;
   if (stored?.state !== 'free') return false;
   const { diskId, pool } = stored;
   const label = encodeLabel({ diskId, pool, use: { state: 'free' } }, 1n, sectorBytes);
   const expected = Buffer.alloc(bytes.length);
   for (const piece of [label.text, label.header]) piece.bytes.copy(expected, piece.offset);
   return isPartOf(bytes, expected, sectorBytes);
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const labelFormat = 1;
