@@ -323,10 +323,10 @@ describe('the file', () => {
   });
 
   test('a mistake in what is for other nodes only stops no node; one that it has is placed', async () => {
-    const text = 'nodes:\n  a: { pools: { x: { size: 1 } } }\n  b: {}\n  "-": {}\n';
-    valid(await onNode('b', text));
+    const text = 'nodes:\n  a*: { pools: { x: { size: 1 } } }\n  a-own: {}\n  b: {}\n';
+    for (const nodeId of ['b', 'c', 'a-own']) valid(await onNode(nodeId, text));
     assert.deepEqual(problems(await onNode('a', text)), [
-      "/etc/holdfast.yaml:2:22: nodes.a.pools.x.size: must be at least 300Mi, not '1': write a number with a unit, such as 10Gi",
+      "/etc/holdfast.yaml:2:23: nodes.a*.pools.x.size: must be at least 300Mi, not '1': write a number with a unit, such as 10Gi",
     ]);
   });
 

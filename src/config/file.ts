@@ -46,20 +46,24 @@ export type ParsedFile<T> = { readonly file: T } | { readonly problems: readonly
 
 /** All that the file says, or every mistake in it at once, in its order. */
 export function parseConfigFile(source: string, places: HostPlaces): ParsedFile<ConfigFile> {
-  return parse(source, (reader, mistakes) => readFile(reader, places, mistakes, () => true));
+  return parse(source, (reader, mistakes) => {
+    const { common, names, section } = readFile(reader, places, mistakes);
+    return { common, sections: new Map(names.map((each) => [each, section(each)])) };
+  });
 }
 
 /** What the file says to one node. A mistake in what is for others only is no mistake to it. */
 export function parseSettings(source: string, places: HostPlaces, nodeId: string): ParsedFile<Settings> {
   return parse(source, (reader, mistakes) => {
-    const { common, sections } = readFile(reader, places, mistakes, (names) => isFor(names, nodeId));
-    const chosen = chooseSection([...sections.keys()], nodeId);
-    if ('undecided' in chosen) {
-      const [one, other] = chosen.undecided;
-      reader.mistake(['nodes', other], `is for node ${nodeId}, and so is ${one}: name the node, or change one of them`);
-      return common;
-    }
-    return sections.get(chosen.names ?? '') ?? common;
+    const { common, names, section } = readFile(reader, places, mistakes);
+    const chosen = chooseSection(
+      names.filter((each) => isFor(each, nodeId)),
+      nodeId,
+    );
+    if ('names' in chosen) return chosen.names === undefined ? common : section(chosen.names);
+    const [one, other] = chosen.undecided;
+    reader.mistake(['nodes', other], `is for node ${nodeId}, and so is ${one}: name the node, or change one of them`);
+    return common;
   });
 }
 
@@ -74,25 +78,33 @@ function parse<T>(source: string, read: (reader: SectionReader, mistakes: Mistak
   return { problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
 }
 
-function readFile(
-  reader: SectionReader,
-  places: HostPlaces,
-  mistakes: Mistake[],
-  isWanted: (names: string) => boolean,
-): ConfigFile {
+/** What the file says to all nodes, the names that it has sections for, and how to read each. */
+interface ReadFile {
+  readonly common: Settings;
+  readonly names: readonly string[];
+  section(names: string): Settings;
+}
+
+function readFile(reader: SectionReader, places: HostPlaces, mistakes: Mistake[]): ReadFile {
   reader.refuseOthers(fileKeys);
   const common = readSettings(reader, { places, mistakes, path: [] });
-  const sections = new Map<string, Settings>();
-  for (const [names, content] of reader.sections('nodes') ?? []) {
-    if (!isWanted(names)) continue;
-    const path = ['nodes', names];
-    const section = new SectionReader(content, path, mistakes);
-    const unfit = unfitNames(names);
-    if (unfit !== undefined) section.mistake([], unfit);
-    section.refuseOthers(nodeKeys, (key) => (fileKeys.includes(key) ? 'it is the same for all nodes' : undefined));
-    sections.set(names, readSettings(section, { places, mistakes, path, common }));
+  const contents = reader.sections('nodes') ?? new Map<string, unknown>();
+  const names = [...contents.keys()];
+  for (const each of names) {
+    const unfit = unfitNames(each);
+    // It may have been meant for any node.
+    if (unfit !== undefined) reader.mistake(['nodes', each], unfit);
   }
-  return { common, sections };
+  return {
+    common,
+    names,
+    section(each) {
+      const path = ['nodes', each];
+      const section = new SectionReader(contents.get(each), path, mistakes);
+      section.refuseOthers(nodeKeys, (key) => (fileKeys.includes(key) ? 'it is the same for all nodes' : undefined));
+      return readSettings(section, { places, mistakes, path, common });
+    },
+  };
 }
 
 interface Surroundings {

@@ -199,9 +199,14 @@ export class Pools {
 
   async #searchMade<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
     const found = await this.#searchKnown(what, lookUp);
-    const opening = this.names().find((name) => !this.#supervisor(name).isSettled);
-    if (found === undefined && opening !== undefined) this.get(opening);
+    if (found === undefined) this.requireSettled(this.names());
     return found;
+  }
+
+  /** @throws Unavailable while one of these is being opened: it may have what nobody else has */
+  requireSettled(names: readonly string[]): void {
+    const opening = names.find((name) => !this.#supervisor(name).isSettled);
+    if (opening !== undefined) this.get(opening);
   }
 
   /** @throws FailedPrecondition if two pools have it: whatever is done could be done to the wrong one */

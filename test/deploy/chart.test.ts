@@ -196,7 +196,9 @@ describe('Helm chart', () => {
   test('gives each group of nodes its drivers and its configuration, and no node two drivers', async () => {
     const values: Values = {
       nodeGroupLabel: 'node.kubernetes.io/instance-type',
+      podLabels: { 'app.kubernetes.io/component': 'mine', tier: 'storage' },
       nodeGroups: {
+        on: {},
         nvme: { values: ['i4i.large', 'i4i.xlarge'], config: { pools: { fast: { directory: '/srv/fast' } } } },
         plain: {},
       },
@@ -221,7 +223,8 @@ describe('Helm chart', () => {
     const key = 'node.kubernetes.io/instance-type';
     const selectors: string[] = [];
     for (const [name, operator, labelValues, config] of [
-      ['holdfast', 'NotIn', ['i4i.large', 'i4i.xlarge', 'plain'], 'systemDisk: refuse'],
+      ['holdfast', 'NotIn', ['i4i.large', 'i4i.xlarge', 'on', 'plain'], 'systemDisk: refuse'],
+      ['holdfast-on', 'In', ['on'], '{}'],
       ['holdfast-nvme', 'In', ['i4i.large', 'i4i.xlarge'], 'directory: /srv/fast'],
       ['holdfast-plain', 'In', ['plain'], '{}'],
     ] as const) {
@@ -229,17 +232,23 @@ describe('Helm chart', () => {
       assert.ok(
         JSON.stringify(template.spec.affinity).includes(JSON.stringify({ key, operator, values: labelValues })),
       );
-      assert.deepEqual(template.metadata.labels, selector.matchLabels);
+      assert.partialDeepStrictEqual(template.metadata.labels, selector.matchLabels);
+      assert.equal(template.metadata.labels['tier'], 'storage');
       selectors.push(JSON.stringify(selector.matchLabels));
       const configMap = template.spec.volumes.find((volume) => volume.name === 'config')?.configMap;
       assert.deepEqual(configMap, { name });
       const text = JSON.stringify(objects.get(`ConfigMap ${name}`));
       assert.ok(text.includes(config), text);
     }
-    assert.equal(new Set(selectors).size, 3);
+    assert.equal(new Set(selectors).size, 4);
     for (const name of ['NetworkPolicy holdfast', 'PodMonitor holdfast']) {
       assert.match(JSON.stringify(objects.get(name)), /"values":\["holdfast","holdfast-group"\]/, name);
     }
+  });
+
+  test('is content without an affinity of its own, and without groups', async () => {
+    const text = await helm.template({ affinity: null, nodeGroups: null });
+    assert.doesNotMatch(JSON.stringify(objectsOf(text).get('DaemonSet holdfast')), /affinity/);
   });
 
   test('promises a superblock of its own for each volume only where no pool has directories', async () => {
@@ -347,6 +356,7 @@ describe('Helm chart', () => {
     ['groups that would wait forever', { snapshotClasses: { groups: true } }, /oneNode/],
     // Without external-attacher, which the chart does not have, no pod would get its volume.
     ['two groups of one label value', { nodeGroups: { a: { values: ['x'] }, b: { values: ['x'] } } }, /another group/],
+    ['a group of a name that is taken', { nodeGroups: { dashboard: {} } }, /nodeGroups/],
     ['groups of one node', { oneNode: true, nodeGroups: { a: {} } }, /one node only/],
     ['a default that a group lacks', { nodeGroups: { a: { config: { defaultPool: 'q' } } } }, /nodeGroups\.a\.config/],
     ['an attach that nobody does', { config: { attach: 'required' } }, /attach/],

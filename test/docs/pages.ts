@@ -58,7 +58,7 @@ export const cannotRun: Readonly<Record<string, 'all' | readonly string[]>> = {
   'docs/guides/backup.md': [],
   // Wants the other driver.
   'docs/guides/copy-claim.md': [
-    `kubectl patch $(kubectl get pv -l wiki=old -o name) -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`,
+    `kubectl patch $(kubectl get pv -l copy=default.data-wiki-0.old -o name) -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`,
   ],
   // Wants Velero, and somewhere to keep backups.
   'docs/guides/velero.md': [

@@ -56,7 +56,7 @@ export class Peer {
     await this.#kubectl.run(['delete', 'statefulset/wiki', '--timeout=120s']);
     await this.#kubectl.run(['delete', 'pvc/data-wiki-0', '--timeout=120s']);
     await this.#kubectl.run(['delete', 'pv/peer', 'storageclass/peer', '--timeout=120s']);
-    await this.#kubectl.run(['wait', '--for=delete', 'pv', '-l', 'wiki=new', '--timeout=120s']);
+    await this.#kubectl.run(['wait', '--for=delete', 'pv', '-l', 'copy=default.data-wiki-0.new', '--timeout=120s']);
   }
 
   async #fill(): Promise<void> {

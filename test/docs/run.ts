@@ -94,10 +94,13 @@ await cluster.runtime.importImage(
 const peer = new Peer(cluster.directory.makeDirectory('peer'), cluster.kubectl);
 const volumeOfWiki = "$(kubectl get pvc data-wiki-0 -o jsonpath='{.spec.volumeName}')";
 const deletedWithItsClaim = `'{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`;
-const deedsBefore = new Map([[`kubectl label pv ${volumeOfWiki} wiki=old`, () => peer.make()]]);
+const deedsBefore = new Map([[`kubectl label pv ${volumeOfWiki} copy=default.data-wiki-0.old`, () => peer.make()]]);
 const deedsAfter = new Map([
-  ['kubectl get pv -L wiki', () => peer.compare()],
-  [`kubectl patch $(kubectl get pv -l wiki=new -o name) -p ${deletedWithItsClaim}`, () => peer.remove()],
+  ['kubectl get pv -L copy', () => peer.compare()],
+  [
+    `kubectl patch $(kubectl get pv -l copy=default.data-wiki-0.new -o name) -p ${deletedWithItsClaim}`,
+    () => peer.remove(),
+  ],
 ]);
 
 /** What takes minutes and makes the same again, on whichever page it stands. */

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseVolumeId } from '../../src/volume/id.ts';
+import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import {
   create,
   fails,
   fromSnapshot,
+  gate,
   gibibyte,
   makeSnapshot,
   makeVolume,
@@ -106,5 +108,31 @@ describe('a class that says what its pool must be like', () => {
     assert.equal(await poolOf(driver, await makeVolume(driver, create('a', where('media=nvme')))), 'large');
     const gold = driver.controller.CreateVolume(create('b', where('tier=gold')));
     await fails(gold, 'UNAVAILABLE', /small/);
+  });
+
+  test('CV14: waits for a pool that is being opened: a first try may have made the volume there', async () => {
+    const before = await start();
+    const id = await makeVolume(before, create('a', where('media=nvme')));
+    const scratch = await before.stop();
+    const { opened, open } = gate();
+    await using driver = await TestDriver.start({ ...twoDisks(scratch), slow: { large: opened } }, scratch);
+    try {
+      await eventually(() => assert.equal(driver.pools.all().length, 2));
+      await fails(driver.controller.CreateVolume(create('a', where('media=nvme'))), 'UNAVAILABLE', /large/);
+      await fails(driver.controller.GetCapacity(where('media=nvme')), 'UNAVAILABLE', /large/);
+    } finally {
+      open();
+    }
+    await eventually(() => assert.equal(driver.pools.all().length, 3));
+    assert.equal(await makeVolume(driver, create('a', where('media=nvme'))), id);
+  });
+
+  test('takes no pool that cannot encrypt, where that is wanted', async () => {
+    const scratch = new Scratch('controller');
+    const { labels, pools } = twoDisks(scratch);
+    await using driver = await TestDriver.start({ labels: labels ?? {}, pools: pools ?? {} }, scratch);
+    const parameters = { poolSelector: 'media=nvme', encryption: 'luks2' };
+    // These pools have no layer that encrypts.
+    assert.equal((await driver.controller.GetCapacity({ parameters })).available_capacity, 0n);
   });
 });

@@ -64,7 +64,10 @@ export interface Room {
   readonly capacity: Draft<wire.GetCapacityResponse>;
 }
 
-/** The open pools with these labels, the roomiest first. A volume lies in one of them: their capacities are no sum. */
+/**
+ * The open pools with these labels, the roomiest first. A volume lies in one of them: their capacities are no sum.
+ * @throws Unavailable while one of them is being opened: a first try may have made the volume there
+ */
 export async function roomFor(
   pools: Pools,
   selector: LabelSelector,
@@ -72,6 +75,7 @@ export async function roomFor(
   demand: Demand | undefined,
 ): Promise<Room[]> {
   const names = pools.selected(selector);
+  pools.requireSettled(names);
   const rooms = pools
     .all()
     .filter(({ name }) => names.includes(name))
@@ -93,6 +97,7 @@ async function capacityIn(
 ): Promise<Draft<wire.GetCapacityResponse>> {
   const minimum = demand === undefined ? granularityBytes : minimumBytes(contentIn(pool, demand, onUnsupported));
   if (!pool.traits.provisioning.includes(provisioning)) return nothing;
+  if (encryption !== undefined && !pool.traits.encryption?.includes(encryption)) return nothing;
   const { availableBytes, thickAvailableBytes } = await pool.capacity();
   const free = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
   // Encryption takes its own beside what the volume has.

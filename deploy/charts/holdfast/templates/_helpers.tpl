@@ -10,7 +10,7 @@ app.kubernetes.io/name: holdfast
 {{- define "holdfast.nodeLabels" -}}
 {{- if .group -}}
 app.kubernetes.io/name: holdfast-group
-app.kubernetes.io/component: {{ .group }}
+app.kubernetes.io/component: {{ .group | quote }}
 {{- else -}}
 {{- include "holdfast.labels" . }}
 {{- end }}
@@ -35,7 +35,7 @@ matchLabels:
 
 {{/* Where the drivers of a group run, and those of none: never two on one node. */}}
 {{- define "holdfast.affinity" -}}
-{{- $affinity := deepCopy .Values.affinity }}
+{{- $affinity := deepCopy (.Values.affinity | default dict) }}
 {{- if .Values.nodeGroups }}
 {{- if .Values.oneNode }}
 {{- fail "nodeGroups: there is one node only (oneNode): leave one of them out" }}
@@ -43,7 +43,7 @@ matchLabels:
 {{- $values := list }}
 {{- $all := list }}
 {{- range $name, $group := .Values.nodeGroups }}
-{{- range $value := ($group.values | default (list $name)) }}
+{{- range $value := ($group.values | default (list $name) | uniq) }}
 {{- if has $value $all }}
 {{- fail (printf "nodeGroups.%s.values: %s belongs to another group, too: a node has one driver" $name $value) }}
 {{- end }}
@@ -55,7 +55,7 @@ matchLabels:
 {{- $node := dig "nodeAffinity" dict $affinity }}
 {{- $required := dig "requiredDuringSchedulingIgnoredDuringExecution" dict $node }}
 {{- $terms := list }}
-{{- range $term := (dig "nodeSelectorTerms" (list dict) $required) }}
+{{- range $term := (dig "nodeSelectorTerms" list $required | default (list dict)) }}
 {{- $terms = append $terms (set $term "matchExpressions" (append (dig "matchExpressions" list $term) $rule)) }}
 {{- end }}
 {{- $_ := set $required "nodeSelectorTerms" $terms }}
@@ -70,7 +70,7 @@ matchLabels:
 {{/* The driver's configuration file. On one node the resizer beside its driver reaches every volume. */}}
 {{- define "holdfast.config" -}}
 {{- $forOneNode := ternary (dict "expansion" "controller") (dict) .Values.oneNode -}}
-{{- $group := ternary (get .Values.nodeGroups (.group | default "")) dict (not (empty .group)) }}
+{{- $group := ternary (get (.Values.nodeGroups | default dict) (.group | default "")) dict (not (empty .group)) }}
 {{- $key := ternary (printf "nodeGroups.%s.config" .group) "config" (not (empty .group)) }}
 {{- $config := merge (deepCopy (ternary ($group.config | default dict) .Values.config (not (empty .group)))) $forOneNode -}}
 {{- $pools := $config.pools | default (dict "default" dict) }}

@@ -42,7 +42,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
     // A driver that had the lock until now may have changed it.
     const { differ, differed } = await group.settle();
     if (differed) {
-      const became = differ ? 'and still do: see vgck --updatemetadata' : 'as after a power cut, and agree again';
+      const became = differ ? 'and still do: see vgck(8), --updatemetadata' : 'as after a power cut, and agree again';
       log.warn(
         { pool: name, volume_group: volumeGroup },
         `the disks of the volume group differed in what they say of it, ${became}`,

@@ -98,18 +98,20 @@ export class VolumeGroup {
 
   /**
    * What a driver or a machine that died has left becomes durable, and the same on all disks, before anybody is told of it.
-   * @returns whether the disks differed, and whether they still do
+   * @returns whether the disks differed, and whether they still do; false of a group with a disk missing
    */
   async settle(): Promise<{ readonly differed: boolean; readonly differ: boolean }> {
     await this.refresh();
-    const { isDifferent: differed, name, physicalVolumes } = this.#state;
-    // LVM would note which are missing, for good, and refuse them when they are back.
-    if (differed && !physicalVolumes.some(({ isMissing }) => isMissing)) {
+    const { isDifferent, name, physicalVolumes } = this.#state;
+    // With a disk missing all others were looked at, of other groups too. And LVM would note which are missing, for good, and
+    // refuse them when they are back.
+    const differed = isDifferent && !physicalVolumes.some(({ isMissing }) => isMissing);
+    if (differed) {
       await this.#lvm.change(arguments_.repairArguments(name)).catch(passOverLvmError);
       await this.refresh();
     }
     await this.flush();
-    return { differed, differ: this.#state.isDifferent };
+    return { differed, differ: differed && this.#state.isDifferent };
   }
 
   /** Makes durable what LVM has told. */
