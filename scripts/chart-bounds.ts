@@ -18,7 +18,6 @@ const schemaShape = z.looseObject({ definitions: z.record(z.string(), z.unknown(
 /** Definitions of the schema that are bounds of the driver's. */
 export const boundedDefinitions: Readonly<Record<string, unknown>> = {
   fileSize: size(smallestFileBytes),
-  diskSize: size(1n),
   reserve: size(smallestReserveBytes),
   inlineSize: size(smallestInlineBytes),
   sickAfter: { type: 'string', pattern: durationPattern(sickAfterBounds) },

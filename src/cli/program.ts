@@ -108,15 +108,6 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       }),
     );
 
-  forPrograms(program.command('disks'))
-    .description('show every disk of this node, and why a pool of disks may take it or not')
-    .action((options: Flags) =>
-      look(async (config) => {
-        const { disksCommand } = await import('./disks.ts');
-        return disksCommand(config, output, { json: options.json === true });
-      }),
-    );
-
   addChanges(program, { look, output });
 
   forPrograms(program.command('who'))

@@ -166,23 +166,11 @@ const configured = z.object({
   pools: z.array(z.object({ name: z.string(), kind: z.string() })),
 });
 
-const disk = z.object({
-  devicePath: z.string(),
-  sizeBytes: bytes,
-  bus: z.string().describe('nvme, scsi, virtio, …'),
-  model: z.string().optional(),
-  ids: z.array(z.string()).describe('what patterns of `id` are compared with'),
-  pool: z.string().optional().describe('whose it is, or who may take it'),
-  use: z.string().describe('in words: what is on it, or why it is not taken'),
-  isCandidate: z.boolean().describe('a pool may take it as it is'),
-});
-
 /** By command. */
 export const shapes = {
   pools: z.object({ pools: z.array(pool) }),
   volumes: z.object({ volumes: z.array(volume), problems }),
   snapshots: z.object({ snapshots: z.array(snapshot.extend({ pool: z.string() })), problems }),
-  disks: z.object({ disks: z.array(disk) }),
   trash: trashList,
   'trash restore': restored,
   'trash purge': purged,

@@ -90,8 +90,6 @@ export interface RecordStore {
   removeGroup(id: GroupId): Promise<void>;
   /** Makes durable what is seen of an object now, here and in the trash. */
   sync(id: VolumeId | SnapshotId | GroupId): Promise<void>;
-  /** Hears of volumes whose records came or changed by themselves, as a disk was put in. The catalog sets it. */
-  onChange?: ((ids: readonly VolumeId[]) => void) | undefined;
   /** How old the pool was when that was noted last, and by what clock (`catalog/pool-age.ts`). */
   readAge(): Promise<string | undefined>;
   writeAge(note: string): Promise<void>;
@@ -120,16 +118,6 @@ export interface Draft {
   discard(): Promise<TrashRef | undefined>;
 }
 
-/** Of a volume that is as large as its place: what its record says. A layer takes off what it has of its own. */
-export type Placed = Pick<VolumeRecord, 'blockSizeBytes' | 'sizeBytes'>;
-
-/** How much a volume may have of what has to be taken as it is. */
-export interface SizeRange {
-  readonly sizeBytes: bigint;
-  /** undefined: any size will do. */
-  readonly limitBytes: bigint | undefined;
-}
-
 /** What a volume's data is to be: as its record says, unless a layer has something of its own in it. */
 export interface NewData extends Pick<VolumeRecord, 'blockSizeBytes' | 'content' | 'provisioning' | 'sizeBytes'> {
   /** Checked against the list of harmless ones. */
@@ -140,8 +128,6 @@ export interface NewData extends Pick<VolumeRecord, 'blockSizeBytes' | 'content'
 
 export interface VolumeDraft extends Draft {
   readonly id: VolumeId;
-  /** Once it has begun: what follows from where it is to lie, and not from what was asked for. */
-  readonly placed?: Placed | undefined;
   /** Its data, blank or formatted, and its record. */
   make(record: VolumeRecord, data: NewData): Promise<void>;
   /** Makes a volume of what was cloned into it: its size, an identity of its own, its record. */
@@ -161,11 +147,8 @@ export type Recorded =
   | { readonly kind: 'snapshot'; readonly record: SnapshotRecord };
 
 export interface Provisioner {
-  /**
-   * @param isResumable it takes long, and a later try is to go on with it
-   * @param size for kinds that have sizes of their own to choose from
-   */
-  draft(id: VolumeId, options: { readonly isResumable: boolean; readonly size: SizeRange }): VolumeDraft;
+  /** @param isResumable it takes long, and a later try is to go on with it */
+  draft(id: VolumeId, options: { readonly isResumable: boolean }): VolumeDraft;
   /** Drafts that nobody goes on with: what is to be destroyed. */
   discardDrafts(ids: ReadonlySet<VolumeId | SnapshotId>): Promise<TrashRef[]>;
   /** The same for all that a killed driver left, but for what can be gone on with. */
@@ -302,18 +285,6 @@ export interface SpaceSource {
   /** Where its blocks lie. */
   places(data: DataRef): AsyncIterable<readonly Place[]>;
   readonly templates?: TemplateSpace | undefined;
-  /** Set for kinds whose volumes have one piece each, all of it: then nothing else here is asked but `allocatedBytes`. */
-  readonly pieces?: (() => Promise<readonly Piece[]>) | undefined;
-}
-
-/** A part of the storage that can be one volume: a disk. */
-export interface Piece {
-  /** Of the volume that it is, or could be. */
-  readonly sizeBytes: bigint;
-  /** away: nothing can be made of it now. */
-  readonly use: 'free' | 'used' | 'away';
-  /** What of the trash lies on it. */
-  readonly ref: TrashRef | undefined;
 }
 
 /** Filesystems that new volumes are cloned or copied from. They can go at any time. */

@@ -4,8 +4,6 @@ import type { Backend } from './backend.ts';
 import type { Claim, Configured, LookRequest, OpenContext, PoolKind } from './kind.ts';
 import type { DirectoryOptions } from './kinds/directory/config.ts';
 import { directoryKind } from './kinds/directory/kind.ts';
-import type { DiskOptions } from './kinds/disk/config.ts';
-import { diskKind } from './kinds/disk/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import type { LvmOptions } from './kinds/lvm/config.ts';
@@ -13,16 +11,13 @@ import { lvmKind } from './kinds/lvm/kind.ts';
 import { encryptedByName } from './layers/luks/by-name.ts';
 import type { Pool, Seen, SeenVolume } from './pool.ts';
 import { readSettings } from './settings.ts';
-import type { DiskSight, Finding, PoolPlace, PoolSight } from './sight.ts';
-
-export type { DiskSight } from './sight.ts';
+import type { Finding, PoolPlace, PoolSight } from './sight.ts';
 
 /** What only pools of one kind are configured by, for each kind. */
 interface OwnOptions {
   readonly image: ImageOptions;
   readonly directory: DirectoryOptions;
   readonly lvm: LvmOptions;
-  readonly disk: DiskOptions;
 }
 
 export type KindName = keyof OwnOptions;
@@ -32,11 +27,10 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   image: imageKind,
   directory: directoryKind,
   lvm: lvmKind,
-  disk: diskKind,
 };
 
 /** In the order in which messages list them. */
-export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk'];
+export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm'];
 
 /** What a pool is of whose section says nothing of it, as before there were several kinds. */
 export const defaultKind: KindName = 'image';
@@ -95,13 +89,4 @@ export function lookAt<Kind extends KindName>(pool: PoolConfig<Kind>, request: L
 /** Whether this node has what pools of this kind need. */
 export function checkNode(kind: KindName, queue: DiskQueue): Promise<Finding[]> {
   return kinds[kind].checkNode(queue);
-}
-
-/** The disks of this node, and what they are to the pools of disks. */
-export async function lookAtDisks(pools: readonly PoolConfig[], queue: DiskQueue): Promise<DiskSight[]> {
-  const { listForPools } = await import('./kinds/disk/list.ts');
-  return listForPools(
-    pools.flatMap((pool) => (pool.kind === 'disk' ? [pool] : [])),
-    queue,
-  );
 }

@@ -47,9 +47,7 @@ export function defaultProvisioning({ provisioning: [first] }: Pick<Traits, 'pro
 export interface VolumeSpec {
   readonly id: VolumeId;
   readonly name: string;
-  /** Volumes that are pieces of their own size, whole disks, may be larger, up to the limit. */
   readonly sizeBytes: bigint;
-  readonly limitBytes?: bigint | undefined;
   readonly content: VolumeContent;
   readonly accessModes: readonly AccessMode[];
   readonly provisioning: Provisioning;

@@ -87,22 +87,6 @@ export function fail(check: string, detail: string, remedy: string): Finding {
   return { check, status: 'fail', detail, remedy };
 }
 
-/** A disk of the node, whatever it is to its pools. */
-export interface DiskSight {
-  readonly devicePath: string;
-  readonly sizeBytes: bigint;
-  readonly bus: string;
-  readonly model: string | undefined;
-  /** What patterns of `id` are compared with. */
-  readonly ids: readonly string[];
-  /** Whose it is, or who may take it. */
-  readonly pool: string | undefined;
-  /** In words. */
-  readonly use: string;
-  /** Whether a pool may take it as it is. */
-  readonly isCandidate: boolean;
-}
-
 /** What takes time to find out, beside the records: how full the pool is, or where its volumes are in use. */
 export type Wanted = 'records' | 'capacity' | 'attachments';
 

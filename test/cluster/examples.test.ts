@@ -23,7 +23,6 @@ const named = {
 const notHere: Readonly<Record<string, string>> = {
   'inline/git.yaml': 'its repository is on the internet: test/grpc has the same with one of this machine',
   'lvm.yaml': 'wants LVM and a volume group: test/vm',
-  'whole-disks.yaml': 'wants a blank disk for each volume: test/vm',
 };
 
 const applied = new Set<string>();

@@ -22,8 +22,6 @@ export interface PoolUnderTest {
   readonly content?: VolumeContent;
   /** What each volume takes beside what its user has; unset: nothing. */
   readonly headerBytes?: bigint;
-  /** Its volumes are whole disks: they share no space, and have sizes of their own. */
-  readonly hasPieces?: true;
 }
 
 /** All that volumes of the pool can be mounted as. */
@@ -33,9 +31,7 @@ export function mountableContents({ directories, filesystems }: Traits): VolumeC
 }
 
 /** What every kind of pool must do, whatever it is made of. */
-export function describePool(kind: string, poolUnderTest: PoolUnderTest): void {
-  const { content, open } = poolUnderTest;
-  if (poolUnderTest.hasPieces !== true) describeSharedSpace(kind, poolUnderTest);
+export function describePool(kind: string, { content, open }: PoolUnderTest): void {
   const specOf = specsOf(content);
   /** What takes no time to make. */
   const plain = { content: content ?? { type: 'block' } } as const;
@@ -104,25 +100,6 @@ export function describePool(kind: string, poolUnderTest: PoolUnderTest): void {
       await again.close();
     });
 
-    test('unknown volumes: grow and attach say NOT_FOUND, remove and detach are fine', async () => {
-      using scratch = new Scratch('contract');
-      const pool = await open(scratch);
-      const id = volumeIdFor('node', 'test', 'never');
-      await assert.rejects(pool.grow(id, 1n << 30n), NotFound);
-      await assert.rejects(pool.attach(id, { persistent: true }), NotFound);
-      await pool.remove(id);
-      const device = { major: 7, minor: 1_000_000 };
-      await pool.detach({ kind: 'device', device, devicePath: '/dev/loop1000000', readonly: false });
-      assert.deepEqual(await pool.attached(id), []);
-      await pool.close();
-    });
-  });
-}
-
-/** Kinds whose volumes take their space from one storage. */
-function describeSharedSpace(kind: string, { content, open }: PoolUnderTest): void {
-  const plain = { content: content ?? { type: 'block' } } as const;
-  describe(`${kind}: space that volumes share`, () => {
     test('CV20 GC03 GC04: more than is available is refused and changes nothing; all of it is granted', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
@@ -152,6 +129,19 @@ function describeSharedSpace(kind: string, { content, open }: PoolUnderTest): vo
       assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
       await pool.close();
     });
+
+    test('unknown volumes: grow and attach say NOT_FOUND, remove and detach are fine', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const id = volumeIdFor('node', 'test', 'never');
+      await assert.rejects(pool.grow(id, 1n << 30n), NotFound);
+      await assert.rejects(pool.attach(id, { persistent: true }), NotFound);
+      await pool.remove(id);
+      const device = { major: 7, minor: 1_000_000 };
+      await pool.detach({ kind: 'device', device, devicePath: '/dev/loop1000000', readonly: false });
+      assert.deepEqual(await pool.attached(id), []);
+      await pool.close();
+    });
   });
 }
 
@@ -160,9 +150,9 @@ export function specsOf(content: VolumeContent | undefined): typeof volumeSpec {
   return (name, changes) => volumeSpec(name, content === undefined ? changes : { content, ...changes });
 }
 
-/** Devices that are as large as was asked for. */
-function describeSizes(kind: string, { headerBytes = 0n, open }: PoolUnderTest): void {
-  describe(`${kind}: the sizes of devices`, () => {
+/** What kinds of pool must do whose volumes are devices. */
+export function describeDevices(kind: string, { headerBytes = 0n, open }: PoolUnderTest): void {
+  describe(`${kind}: the contract of devices`, () => {
     test('DV05: what a removed volume took is free again', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
@@ -178,29 +168,6 @@ function describeSizes(kind: string, { headerBytes = 0n, open }: PoolUnderTest):
       await again.close();
     });
 
-    test('CE03 CE04: grow grows the volume and its device, keeps the data, and never shrinks', async () => {
-      using scratch = new Scratch('contract');
-      const pool = await open(scratch);
-      const { id } = await pool.create(volumeSpec('grow', { content: { type: 'block' } }));
-      const attachment = await attachDevice(pool, id, { persistent: true });
-      await attachment.release();
-      writeFileSync(attachment.devicePath, Buffer.alloc(4096, 7));
-      assert.equal((await pool.grow(id, 128n * mebibyte)).sizeBytes, 128n * mebibyte);
-      assert.equal((await pool.grow(id, 96n * mebibyte)).sizeBytes, 128n * mebibyte);
-      const sectors = readFileSync(`/sys/dev/block/${attachment.device.major}:${attachment.device.minor}/size`, 'utf8');
-      assert.equal(BigInt(sectors.trim()) * 512n, 128n * mebibyte);
-      assert.equal(readFileSync(attachment.devicePath)[4095], 7);
-      await pool.detach(attachment);
-      await pool.close();
-    });
-  });
-}
-
-/** What kinds of pool must do whose volumes are devices. */
-export function describeDevices(kind: string, poolUnderTest: PoolUnderTest): void {
-  const { open } = poolUnderTest;
-  if (poolUnderTest.hasPieces !== true) describeSizes(kind, poolUnderTest);
-  describe(`${kind}: the contract of devices`, () => {
     test('DV06: an attached volume is neither removed nor repaired, and its data stays', async () => {
       using scratch = new Scratch('contract');
       const pool = await open(scratch);
@@ -246,6 +213,22 @@ export function describeDevices(kind: string, poolUnderTest: PoolUnderTest): voi
       const again = await open(scratch);
       await eventually(async () => assert.deepEqual(await again.attached(id), []));
       await again.close();
+    });
+
+    test('CE03 CE04: grow grows the volume and its device, keeps the data, and never shrinks', async () => {
+      using scratch = new Scratch('contract');
+      const pool = await open(scratch);
+      const { id } = await pool.create(volumeSpec('grow', { content: { type: 'block' } }));
+      const attachment = await attachDevice(pool, id, { persistent: true });
+      await attachment.release();
+      writeFileSync(attachment.devicePath, Buffer.alloc(4096, 7));
+      assert.equal((await pool.grow(id, 128n * mebibyte)).sizeBytes, 128n * mebibyte);
+      assert.equal((await pool.grow(id, 96n * mebibyte)).sizeBytes, 128n * mebibyte);
+      const sectors = readFileSync(`/sys/dev/block/${attachment.device.major}:${attachment.device.minor}/size`, 'utf8');
+      assert.equal(BigInt(sectors.trim()) * 512n, 128n * mebibyte);
+      assert.equal(readFileSync(attachment.devicePath)[4095], 7);
+      await pool.detach(attachment);
+      await pool.close();
     });
   });
 }

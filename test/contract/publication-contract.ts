@@ -20,11 +20,9 @@ export function describePublication(kind: string, { content, open }: PoolUnderTe
       for (const _try of [1, 2]) {
         assert.deepEqual(await pool.setPublication(volume.id, publication), { ...volume, publication });
       }
-      if (pool.traits.snapshots !== 'none') {
-        const clone = await pool.create(specOf('clone'), { type: 'volume', id: volume.id });
-        assert.equal(clone.publication, undefined);
-      }
-      if (pool.traits.expansion.offline) await pool.grow(volume.id, volume.sizeBytes * 2n);
+      const clone = await pool.create(specOf('clone'), { type: 'volume', id: volume.id });
+      assert.equal(clone.publication, undefined);
+      await pool.grow(volume.id, volume.sizeBytes * 2n);
       await pool.modify(volume.id, { undeleteSeconds: 60 });
       await pool.close();
       const again = await open(scratch);

@@ -4,12 +4,9 @@ import type { Scratch } from '../support/scratch.ts';
 
 /**
  * A file with XFS in it, where snapshots share blocks; a directory on ext4, where they are copied; a whole disk, as far as
- * a loop device is one. Or, of other kinds, volumes that are directories of an XFS, or disks.
+ * a loop device is one. Or, of another kind, volumes that are directories of an XFS.
  */
-export type PoolLocation = 'file' | 'directory' | 'disk' | 'directories' | 'disks';
-
-/** Of a pool of disks. */
-export const crashDiskBytes = 64 << 20;
+export type PoolLocation = 'file' | 'directory' | 'disk' | 'directories';
 
 /** A pool of a node, named after its location. 16 GiB unless told otherwise, all of it sparse. */
 export interface CrashPool {
@@ -20,8 +17,6 @@ export interface CrashPool {
   readonly location: string;
   /** As the driver is told. */
   readonly config: string;
-  /** Of a pool of disks: their devices. */
-  readonly disks: readonly string[];
 }
 
 /** Prepares what a pool is made from; it has its disk for itself, so that nobody else's files take room there. */
@@ -29,17 +24,11 @@ export function makePool(scratch: Scratch, name: PoolLocation, size = '16Gi'): C
   switch (name) {
     case 'file': {
       const location = scratch.join('pool.img');
-      return {
-        name,
-        location,
-        root: scratch.join('data', 'pools', name),
-        config: fileConfig(location, size),
-        disks: [],
-      };
+      return { name, location, root: scratch.join('data', 'pools', name), config: fileConfig(location, size) };
     }
     case 'disk': {
       const location = run('losetup', '--find', '--show', sparseFile(scratch.join('whole-disk.img')));
-      return { name, location, root: scratch.join('data', 'pools', name), config: `device: ${location}`, disks: [] };
+      return { name, location, root: scratch.join('data', 'pools', name), config: `device: ${location}` };
     }
     case 'directory': {
       const image = sparseFile(scratch.join('ext4.img'));
@@ -47,18 +36,7 @@ export function makePool(scratch: Scratch, name: PoolLocation, size = '16Gi'): C
       mkdirSync(scratch.join('ext4'));
       run('mount', '-o', 'loop', image, scratch.join('ext4'));
       const root = scratch.join('ext4', 'pool');
-      return { name, root, location: root, config: `directory: ${root}`, disks: [] };
-    }
-    case 'disks': {
-      const memory = inMemory(scratch.join('memory'));
-      const disks = ['one', 'two'].map((each) => {
-        const file = `${memory}/${each}.img`;
-        run('truncate', `--size=${crashDiskBytes}`, file);
-        // Else the kernel keeps its partitions for whoever has the number next.
-        return run('losetup', '--partscan', '--find', '--show', file);
-      });
-      const root = scratch.join('data', 'pools', name);
-      return { name, root, location: root, config: `kind: disk, path: [${disks.join(', ')}]`, disks };
+      return { name, root, location: root, config: `directory: ${root}` };
     }
     case 'directories': {
       const image = sparseFile(scratch.join('xfs.img'));
@@ -66,7 +44,7 @@ export function makePool(scratch: Scratch, name: PoolLocation, size = '16Gi'): C
       mkdirSync(scratch.join('xfs'));
       run('mount', '-o', 'loop', image, scratch.join('xfs'));
       const root = scratch.join('xfs', 'pool');
-      return { name, root, location: root, config: `kind: directory, path: ${root}`, disks: [] };
+      return { name, root, location: root, config: `kind: directory, path: ${root}` };
     }
   }
 }
@@ -74,13 +52,6 @@ export function makePool(scratch: Scratch, name: PoolLocation, size = '16Gi'): C
 /** How a driver is told of a pool in a file. */
 export function fileConfig(path: string, size: string): string {
   return `file: ${path}, size: ${size}`;
-}
-
-/** Disks that are flushed at every step of a label: what a kill leaves does not depend on how long that takes. */
-function inMemory(directory: string): string {
-  mkdirSync(directory);
-  run('mount', '-t', 'tmpfs', 'disks', directory);
-  return directory;
 }
 
 function sparseFile(path: string): string {

@@ -5,7 +5,6 @@ import { parseRecord, type VolumeRecord } from '../../src/volume/record.ts';
 import { eventually } from '../support/eventually.ts';
 import type { CrashNode } from './crash-node.ts';
 import type { CrashPool } from './crash-pool.ts';
-import { dataName, isDataShown, usesOf } from './disk-sight.ts';
 import { holdersOf, isShown, type Loop, lockHolders, loopsOver, type MountLine, mountsBelow } from './kernel-sight.ts';
 
 /*
@@ -28,10 +27,7 @@ export async function checkConsistent(node: CrashNode): Promise<void> {
 }
 
 /** Asserts that nothing is half made, half removed or waiting to be. */
-function checkTidy({ disks, name, root }: CrashPool): void {
-  const states = usesOf(disks).map(({ state }) => state);
-  assert.ok(!states.includes('draft'), `${name}: a disk is half made`);
-  assert.ok(!states.includes('trash'), `${name}: a disk is on its way out`);
+function checkTidy({ name, root }: CrashPool): void {
   const unlinked = namesIn(root, 'trash').filter((entry) => !isKept(join(root, 'trash', entry)));
   assert.deepEqual(unlinked, [], `${name}: trash/ has something in it that nobody keeps`);
   // The draft of a copy waits for the call that goes on with it, or takes it back.
@@ -133,7 +129,6 @@ function isKept(path: string): boolean {
 function checkVolume(pool: CrashPool, id: string): void {
   const record = readRecord(pool, id);
   assert.equal(record.id, id);
-  if (pool.disks.length > 0) return;
   const data = statSync(dataOf(pool, id), { bigint: true });
   assert.equal(data.isDirectory(), record.content.type === 'directory');
   if (data.isDirectory()) return;
@@ -147,9 +142,7 @@ function isEphemeral(pool: CrashPool, id: string): boolean {
   return readRecord(pool, id).ephemeral !== undefined;
 }
 
-function readRecord({ disks, root }: CrashPool, id: string): VolumeRecord {
-  const onDisk = recordsOn(disks).find((record) => record.id === id);
-  if (onDisk !== undefined) return onDisk;
+function readRecord({ root }: CrashPool, id: string): VolumeRecord {
   const path = join(root, 'volumes', id, 'volume.json');
   return parseRecord(readFileSync(path, 'utf8'), path);
 }
@@ -171,27 +164,12 @@ function checkDevices(node: CrashNode): void {
     assert.ok(loop.readonly || !writable.has(loop.backingFile), `${about} is a second device that takes writes`);
     if (!loop.readonly) writable.add(loop.backingFile);
   }
-  const disks = node.pools.flatMap((pool) => pool.disks).filter(isDataShown);
-  for (const disk of disks) {
-    assert.ok(
-      mounts.some((mount) => showsData(disk, mount)),
-      `${disk} is attached, and can be seen nowhere`,
-    );
-  }
   for (const mount of mounts) {
     assert.ok(
-      loops.some((loop) => isShown(loop, [mount])) ||
-        isOfDirectory(node, mount) ||
-        disks.some((disk) => showsData(disk, mount)),
+      loops.some((loop) => isShown(loop, [mount])) || isOfDirectory(node, mount),
       `${mount.target} shows the device of no volume`,
     );
   }
-}
-
-/** Whether the mount shows the data of a disk: its filesystem, or its node on a file. */
-function showsData(disk: string, { root, source }: MountLine): boolean {
-  const name = dataName(disk);
-  return source === `/dev/${name}` || root === `/${name}`;
 }
 
 /** Whether the mount shows a volume that is a directory: its path from the root of its filesystem is the end of its own. */
@@ -208,12 +186,8 @@ function volumeLoops({ root }: CrashPool): Loop[] {
   return loopsOver(root);
 }
 
-function volumesIn({ disks, root }: CrashPool): string[] {
-  return [...namesIn(root, 'volumes'), ...recordsOn(disks).map(({ id }) => id)];
-}
-
-function recordsOn(disks: CrashPool['disks']): VolumeRecord[] {
-  return usesOf(disks).flatMap((use) => (use.state === 'volume' ? [use.record] : []));
+function volumesIn({ root }: CrashPool): string[] {
+  return namesIn(root, 'volumes');
 }
 
 /** In order. */
@@ -223,19 +197,7 @@ function inAllPools({ pools }: CrashNode, names: (pool: CrashPool) => string[]):
 
 /** All that lies in the pool besides its own directories. */
 function leftInPool({ root }: CrashPool): string[] {
-  const own = [
-    'age',
-    'ballast',
-    'disks',
-    'groups',
-    'health',
-    'pool.json',
-    'snapshots',
-    'spares',
-    'tmp',
-    'trash',
-    'volumes',
-  ];
+  const own = ['age', 'ballast', 'groups', 'health', 'pool.json', 'snapshots', 'spares', 'tmp', 'trash', 'volumes'];
   const names = readdirSync(root, { recursive: true }) as string[];
   return names.filter((name) => !own.includes(name) && !/^(spares\/\d+|templates(\/.*)?|handovers)$/.test(name));
 }

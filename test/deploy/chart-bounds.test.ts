@@ -83,18 +83,6 @@ const sections: readonly Section[] = [
   { kind: 'lvm', volumeGroup: 'vg2', wipe: 'shred' },
   { kind: 'lvm', volumeGroup: 'vg3', overcommit: 2 },
   { kind: 'image', volumeGroup: 'vg4' },
-  { kind: 'disk' },
-  { kind: 'disk', removable: true },
-  { kind: 'disk', bus: 'nvme', minSize: '1Ti', maxSize: '2Ti', wipe: 'zero' },
-  { kind: 'disk', id: ['nvme-*', 'wwn-*'], rotational: false, defaultFilesystem: 'xfs', undelete: '1h' },
-  { kind: 'disk', id: [] },
-  { kind: 'disk', id: '' },
-  { kind: 'disk', minSize: '0' },
-  { kind: 'disk', maxSize: '1025Pi' },
-  { kind: 'disk', model: 'X*', wipe: 'shred' },
-  { kind: 'disk', model: 'X*', rotational: 'yes' },
-  { kind: 'disk', model: 'X*', reserve: '1Gi' },
-  { kind: 'disk', model: 'X*', trim: 'daily' },
 ];
 
 describe('The chart takes a configuration if, and only if, the driver does', () => {

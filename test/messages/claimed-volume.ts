@@ -9,12 +9,10 @@ import type { Scratch } from '../support/scratch.ts';
 /** Where it all happens. */
 export interface Stage {
   readonly scratch: Scratch;
-  /** Of a driver with the pools `default`, which shares blocks, `plain`, which cannot, `small`, on a disk of its own, and `disks`. */
+  /** Of a driver with the pools `default`, which shares blocks, `plain`, which cannot, and `small`, on a disk of its own. */
   readonly client: DriverClient;
   /** Of a driver with the pools `default` and `broken`, whose disk is missing. */
   readonly half: DriverClient;
-  /** The one of the pool `disks`. */
-  readonly disk: string;
 }
 
 /** A pod's, or a claim's. */

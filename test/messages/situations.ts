@@ -27,23 +27,6 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
       rmSync(directory, { recursive: true });
     }
   },
-  'no disk is large enough': (stage) =>
-    new ClaimedVolume(stage, { pool: 'disks' }).create({ capacity_range: { required_bytes: 1n << 40n } }),
-  'a volume that is a whole disk is to grow': async (stage) => {
-    const volume = await new ClaimedVolume(stage, { pool: 'disks' }).create();
-    await (await volume.stage()).publish();
-    const capacity_range = { required_bytes: 1n << 30n };
-    const request = { volume_id: volume.id, volume_path: volume.target(), capacity_range };
-    await always(stage.client.node.NodeExpandVolume(request), () => volume.down());
-  },
-  'the disk of a volume was pulled': async (stage) => {
-    const volume = new ClaimedVolume(stage, { pool: 'disks' });
-    // That of the volume before is being wiped.
-    await eventually(async () => void (await volume.create()));
-    execFileSync('losetup', ['--detach', stage.disk]);
-    await eventually(() => assert.rejects(volume.stage(), /is not here/));
-    await always(volume.stage(), () => volume.remove());
-  },
   'the disk of the pool is sick': async (stage) => {
     const remount = (option: string) => execFileSync('mount', ['-o', `remount,${option}`, stage.scratch.join('small')]);
     const volume = new ClaimedVolume(stage, { pool: 'small' });
@@ -58,10 +41,10 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
     }
   },
   'the class names a pool that is not there': (stage) => new ClaimedVolume(stage, { pool: 'fast' }).create(),
-  'the pool could not be opened': (stage) =>
-    new ClaimedVolume({ ...stage, client: stage.half }, { pool: 'broken' }).create(),
-  'the volume may be in a pool that is not open': async (stage) => {
-    const volume = new ClaimedVolume({ ...stage, client: stage.half });
+  'the pool could not be opened': ({ half, scratch }) =>
+    new ClaimedVolume({ half, scratch, client: half }, { pool: 'broken' }).create(),
+  'the volume may be in a pool that is not open': async ({ half, scratch }) => {
+    const volume = new ClaimedVolume({ half, scratch, client: half });
     volume.id = `vol-${'a'.repeat(26)}`;
     await volume.stage();
   },

@@ -19,24 +19,15 @@ function mountSmallDisk(scratch: Scratch): void {
   execFileSync('mount', ['-o', 'loop', image, scratch.join('small')]);
 }
 
-/** Blank, and nobody's yet. */
-function attachDisk(scratch: Scratch): string {
-  const image = scratch.join('whole-disk.img');
-  execFileSync('truncate', ['--size=128M', image]);
-  return execFileSync('losetup', ['--find', '--show', '--partscan', image], { encoding: 'utf8' }).trim();
-}
-
 describe('docs/troubleshooting.md', () => {
   const scratch = new Scratch('messages');
   const produced: string[] = [];
   const halfScratch = new Scratch('messages-half');
   const drivers: DriverProcess[] = [];
   const clients: DriverClient[] = [];
-  let disk = '';
 
   before(async () => {
     mountSmallDisk(scratch);
-    disk = attachDisk(scratch);
     const start = async (where: Scratch, ...pools: string[]) => {
       const config = `defaultPool: default\npools:\n  default: {}\n  ${pools.join('\n  ')}\n`;
       const driver = await DriverProcess.start(where, {
@@ -49,8 +40,7 @@ describe('docs/troubleshooting.md', () => {
     const small = `small: { directory: ${scratch.join('small/pool')}, sickAfter: 2s }`;
     const directories = `directories: { kind: directory, path: ${scratch.join('directories')} }`;
     const keyed = `keyed: { directory: ${scratch.join('keyed')}, encryption: { keyFile: ${scratch.join('no.key')} } }`;
-    const disks = `disks: { kind: disk, path: ${disk} }`;
-    await start(scratch, `plain: { directory: ${scratch.join('plain')} }`, small, directories, keyed, disks);
+    await start(scratch, `plain: { directory: ${scratch.join('plain')} }`, small, directories, keyed);
     await start(halfScratch, 'broken: { directory: /srv/no-such-disk/pool }');
   });
   after(async () => {
@@ -68,7 +58,7 @@ describe('docs/troubleshooting.md', () => {
     test(`${name}: a short message, and the page has it`, async () => {
       const [client, half] = clients;
       assert.ok(client !== undefined && half !== undefined);
-      const message = await provoke({ scratch, client, half, disk }).then(
+      const message = await provoke({ scratch, client, half }).then(
         () => assert.fail('nothing was refused'),
         (error: unknown) => (error instanceof Error ? error.message : assert.fail('no Error')),
       );

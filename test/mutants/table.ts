@@ -20,7 +20,6 @@ import { replayMutants } from './table/replays.ts';
 import { requestMutants } from './table/requests.ts';
 import { sicknessMutants } from './table/sickness.ts';
 import { spaceMutants } from './table/space.ts';
-import { wholeDiskMutants } from './table/whole-disks.ts';
 
 export const mutants: readonly Mutant[] = [
   ...durabilityMutants,
@@ -44,5 +43,4 @@ export const mutants: readonly Mutant[] = [
   ...programMutants,
   ...adoptionMutants,
   ...fleetMutants,
-  ...wholeDiskMutants,
 ];

@@ -30,7 +30,6 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
       from === undefined
         ? chooseSize(request.range, minimumBytes(content), multipleBytes)
         : sizeFrom(from, request.range, multipleBytes),
-    limitBytes: request.range?.limitBytes,
     content,
     accessModes: demand.modes,
     provisioning,

@@ -59,14 +59,10 @@ export function limitsOfDevice(device: Descriptor): DeviceLimits {
  * device up a moment later.
  * @returns undefined if somebody has it exclusively
  */
-export async function openDeviceAlone(
-  queue: DiskQueue,
-  device: Openable,
-  access: number = constants.O_RDWR,
-): Promise<Descriptor | undefined> {
+export async function openDeviceAlone(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
   for (const pauseMs of [1, 10, 100, 1000, 0]) {
     try {
-      return await openFile(queue, device, access | constants.O_EXCL);
+      return await openFile(queue, path, constants.O_RDWR | constants.O_EXCL);
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
     }

@@ -39,8 +39,7 @@ async function nameOf(queue: DiskQueue, number: DeviceNumber): Promise<string> {
   return `${disk}, partition ${partition} from sector ${start}`;
 }
 
-/** The surest name that sysfs has for a disk; undefined: none that lasts. */
-export async function nameInSysfs(queue: DiskQueue, directory: string): Promise<string | undefined> {
+async function nameInSysfs(queue: DiskQueue, directory: string): Promise<string | undefined> {
   for (const attribute of persistentNames) {
     const value = await readName(queue, `${directory}/${attribute}`);
     if (value !== undefined) return `${attribute} ${value}`;

@@ -117,8 +117,8 @@ export function invokeToOpen<A extends readonly Argument[]>(
   });
 }
 
-/** What is to be opened: a path, or an open file that is opened anew. `path` is for messages. */
-export type Openable = string | Pick<Descriptor, 'asPath' | 'path'>;
+/** What is to be opened: a path, or an open file that is opened anew. */
+export type Openable = string | Descriptor;
 
 /** open(2), always with O_CLOEXEC. */
 export async function openFile(queue: DiskQueue, file: Openable, flags: number, mode = 0): Promise<Descriptor> {

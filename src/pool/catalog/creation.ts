@@ -5,7 +5,7 @@ import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
-import type { Placed, Recorded, SizeRange, VolumeDraft } from '../backend.ts';
+import type { Recorded, VolumeDraft } from '../backend.ts';
 import { freezeTarget, isAtRest } from '../freeze/freeze-target.ts';
 import type { VolumeSpec } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
@@ -31,25 +31,23 @@ export class Creation {
     const { backend, index, name, space } = this.#parts;
     if (index.get(spec.id) !== undefined) throw new AlreadyExists(`volume ${spec.id} exists already.`);
     const cloned = source === undefined ? undefined : await this.#find(source);
-    const planned = recordOf(spec, source, {
+    const record = recordOf(spec, source, {
       blockSizeBytes: cloned?.from.record.blockSizeBytes ?? backend.blockSizeOf(spec),
       encryption: encryptionOf(spec, cloned),
     });
     const isCopy = cloned !== undefined && backend.traits.snapshots === 'copy';
     if (isCopy && cloned.volumeId !== undefined) await refuseCopyInUse(this.#parts, cloned.volumeId);
-    const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy, size: sizeRangeOf(spec, planned) });
+    const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy });
     // What a try that was cut short has copied it need not ask for again.
     const copiedBytes = isCopy ? await draft.takenBytes() : 0n;
     using held = await space.hold({
-      newBytes: larger(0n, storedBytes(planned) - copiedBytes),
+      newBytes: larger(0n, storedBytes(record) - copiedBytes),
       provisioning: spec.provisioning,
       taken: async () => (await draft.takenBytes()) - copiedBytes,
       sourceIds: cloned?.volumeId !== undefined && backend.space.sharesBlocks ? [cloned.volumeId] : [],
     });
-    let record = planned;
     try {
       await step('create/directory', () => draft.begin());
-      record = placedAt(planned, draft.placed);
       const { mkfsArguments, secrets } = spec;
       if (cloned === undefined) await draft.make(record, { ...record, mkfsArguments, secrets });
       else await this.#clone(cloned, draft, { record, secrets }, backend.space.sharesBlocks ? held : undefined);
@@ -98,19 +96,6 @@ export class Creation {
     await backend.provisioner.verify(from);
     return { from, volumeId: source.type === 'volume' ? source.id : undefined };
   }
-}
-
-/** With what an encryption adds. */
-function sizeRangeOf({ limitBytes }: VolumeSpec, planned: VolumeRecord): SizeRange {
-  const sizeBytes = storedBytes(planned);
-  return { sizeBytes, limitBytes: limitBytes && limitBytes + sizeBytes - planned.sizeBytes };
-}
-
-/** As large as its place, but for what an encryption adds. */
-function placedAt(planned: VolumeRecord, placed: Placed | undefined): VolumeRecord {
-  if (placed === undefined) return planned;
-  const addedBytes = storedBytes(planned) - planned.sizeBytes;
-  return { ...planned, ...placed, sizeBytes: placed.sizeBytes - addedBytes };
 }
 
 /** What is cloned is encrypted as its source is, and with the same key. */

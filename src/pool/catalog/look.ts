@@ -5,7 +5,7 @@ import { withTimeout } from '../../volume/with-timeout.ts';
 import type { RecordReader, SpaceSource } from '../backend.ts';
 import type { PoolSettings } from '../settings.ts';
 import type { PoolContents, Wanted } from '../sight.ts';
-import { openLedger } from '../space/ledger.ts';
+import { SpaceLedger } from '../space/space-ledger.ts';
 import { RecordIndex } from './record-index.ts';
 import { SnapshotIndex } from './snapshot-index.ts';
 import { isOriginal } from './trash-entry.ts';
@@ -26,7 +26,7 @@ export async function lookAtRecords(
   const groups = await reader.readGroups();
   const snapshotIndex = new SnapshotIndex(snapshots, groups);
   const trash = await reader.readTrash();
-  const space = openLedger({
+  const space = new SpaceLedger({
     ...pool,
     poolName: pool.name,
     source,

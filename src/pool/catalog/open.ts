@@ -2,7 +2,7 @@ import type { Backend } from '../backend.ts';
 import { type Leftover, reconciled } from '../events.ts';
 import { Freezer } from '../freeze/freezer.ts';
 import type { PoolLog } from '../log.ts';
-import { openLedger } from '../space/ledger.ts';
+import { SpaceLedger } from '../space/space-ledger.ts';
 import { Catalog, type CatalogSettings } from './catalog.ts';
 import { Deletion } from './deletion.ts';
 import type { CatalogParts } from './parts.ts';
@@ -41,7 +41,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
     log.error({ pool: name, path: ref, err: error }, 'cannot unlink; the next start tries again');
   const trash = new Trash({ backend, queue, onError });
   const counts = () => backend.attacher.counts();
-  const space = openLedger({
+  const space = new SpaceLedger({
     ...options,
     poolName: name,
     source: backend.space,
@@ -58,7 +58,6 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
     freezer: new Freezer({ queue, log, name }),
     unsettled: new Unsettled({ backend, index, snapshotIndex, trash }),
   };
-  backend.records.onChange = (ids) => void parts.unsettled.recheck(ids);
   try {
     await reconcile(parts);
   } catch (error) {

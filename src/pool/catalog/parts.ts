@@ -3,7 +3,7 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import type { Backend } from '../backend.ts';
 import type { Freezer } from '../freeze/freezer.ts';
 import type { PoolLog } from '../log.ts';
-import type { Ledger } from '../space/piece-ledger.ts';
+import type { SpaceLedger } from '../space/space-ledger.ts';
 import type { RecordIndex } from './record-index.ts';
 import type { SnapshotIndex } from './snapshot-index.ts';
 import type { Trash } from './trash.ts';
@@ -18,7 +18,7 @@ export interface CatalogParts {
   readonly undeleteSeconds: number;
   readonly index: RecordIndex<VolumeId, VolumeRecord>;
   readonly snapshotIndex: SnapshotIndex;
-  readonly space: Ledger;
+  readonly space: SpaceLedger;
   readonly freezer: Freezer;
   readonly trash: Trash;
   readonly unsettled: Unsettled;

@@ -1,9 +1,9 @@
 import { storedBytes } from '../../volume/encryption.ts';
-import { NotFound, OutOfRange } from '../../volume/errors.ts';
+import { NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Publication, VolumeRecord } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
-import { formatBytes, granularityBytes, larger } from '../../volume/size.ts';
+import { granularityBytes, larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { Thickness } from '../backend.ts';
 import type { VolumeChanges } from '../pool.ts';
@@ -47,10 +47,6 @@ export class Volumes {
     const grown = { ...record, sizeBytes };
     await backend.provisioner.verify({ kind: 'volume', record });
     if (sizeBytes > record.sizeBytes) {
-      // Before anything in the trash gives way to it.
-      if (backend.space.pieces !== undefined) {
-        throw new OutOfRange(`volume ${id} has all of its disk (${formatBytes(record.sizeBytes)}), and cannot grow.`);
-      }
       const newBytes = sizeBytes - record.sizeBytes;
       using _space = await space.hold({ newBytes, provisioning: record.provisioning });
       try {

@@ -1,7 +1,6 @@
 import type { Operation } from '../operation.ts';
 import { controllerOperations } from './controller.ts';
 import { directoryOperations } from './directories.ts';
-import { diskOperations } from './disks.ts';
 import { ephemeralOperations } from './ephemeral.ts';
 import { nodeOperations } from './node.ts';
 import { snapshotOperations } from './snapshots.ts';
@@ -13,5 +12,4 @@ export const operations: readonly Operation[] = [
   ...nodeOperations,
   ...ephemeralOperations,
   ...directoryOperations,
-  ...diskOperations,
 ];
