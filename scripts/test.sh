@@ -71,10 +71,17 @@ tap_count() { # what, report
   echo "${count:-0}"
 }
 
-# What failed, and with which seeds of fast-check.
+# Each test that failed, where it is, and the first lines of its error, with fast-check's seed among them: often the end of
+# the output is all that is left of a run.
 failed_tests() {
-  awk '/^ *ok /{bad=0} /^ *not ok /{bad=1; print} bad && match($0, /seed: -?[0-9]+, path: "[^"]*"/) {
-    print "    { " substr($0, RSTART, RLENGTH) " }" }' "$results"/*.tap 2>/dev/null
+  awk '
+    /^ *not ok / { name = $0; sub(/^ */, "", name); next }
+    /^ *location: / { location = $2; next }
+    /^ *failureType: .subtestsFailed/ { name = ""; next }
+    /^ *(code|name|stack|expected): / { lines = 0 }
+    lines > 0 && NF > 0 { print "  " $0; lines-- }
+    /^ *error: / && name != "" { print name "  " location; print "  " $0; name = ""; lines = 8 }
+  ' "$results"/*.tap 2>/dev/null
 }
 
 # By themselves, one after the other: they measure memory or the share of a processor that a writer gets, or run a driver
