@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { defaultKind, type PoolConfig, readPool } from '../pool/kinds.ts';
 import { SectionReader } from '../settings/section.ts';
+import { isLabel } from '../volume/labels.ts';
 import type { CrashPoint } from '../volume/step.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
 import type { Settings } from './file.ts';
@@ -105,8 +106,6 @@ export async function parseServeConfig(source: ConfigSource): Promise<Parsed<Ser
 }
 
 const defaultSearchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** A Kubernetes label value, for it is this node's topology segment (Y01). */
-const nodeIdPattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 /** I01, I02, and the name of a CSIDriver object, which must be lower case. */
 export const driverNamePattern = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
@@ -114,8 +113,9 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
   reader.refuseMisspelled();
   const configFile = reader.path('HOLDFAST_CONFIG', undefined);
   const { dataDirectory, kubeletDirectory } = readPlaces(reader);
+  // It is this node's topology segment (Y01).
   const nodeId = reader.matching('HOLDFAST_NODE_ID', source.hostName, {
-    fits: (id) => nodeIdPattern.test(id),
+    fits: isLabel,
     wants: "1 to 63 letters, digits, and inner '-', '_' or '.', for it becomes a label's value",
   });
   const file = await readConfigFile(configFile, { dataDirectory, kubeletDirectory }, source, reader, nodeId);

@@ -55,10 +55,11 @@ export interface Driver {
 /** Starts the driver. It answers Probe as soon as this resolves; the pools open after that. */
 export async function startDriver(config: ServeConfig, log: Logger): Promise<Driver> {
   const sizes = queueSizes(workerThreads, config.pools.length);
+  const configured = (name: string) => config.pools.find((pool) => pool.name === name);
   const pools = new Pools(poolOpeners(config, log), config.defaultPool, {
     threadsEach: sizes.pool,
-    sickAfterMs: (name) => config.pools.find((pool) => pool.name === name)?.sickAfterMs ?? 0,
-    labels: (name) => config.pools.find((pool) => pool.name === name)?.labels ?? {},
+    sickAfterMs: (name) => configured(name)?.sickAfterMs ?? 0,
+    labels: (name) => configured(name)?.labels ?? {},
     log,
   });
   const inFlight = new InFlightCalls();

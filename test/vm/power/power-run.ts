@@ -4,6 +4,7 @@ import type { SeededRandom } from '../../crash/seeded-random.ts';
 import { type GuestNode, nodeId } from '../node/guest-node.ts';
 import { GuestVolume } from '../node/guest-volume.ts';
 import { holds, keeps, type Sight, type SnapshotFact } from './facts.ts';
+import { insist } from './insist.ts';
 import type { PowerScene } from './scene.ts';
 import { checkFiles, User } from './user.ts';
 
@@ -98,7 +99,9 @@ export class PowerRun {
 
   /** Everything out of use. */
   async leave(): Promise<void> {
-    for (const { volume } of this.#users) await volume?.leave();
+    for (const { volume } of this.#users) {
+      if (volume !== undefined) await insist(`${volume.name}: leave`, () => volume.leave());
+    }
   }
 
   async #workUntilCut(): Promise<number> {
@@ -159,11 +162,11 @@ export class PowerRun {
     const { content, files, id, name, pool, sizeBytes } = snapshot;
     const copyName = `${name}-copy`;
     const copy = new GuestVolume(this.#node, volumeIdFor(nodeId, pool, copyName), { name: copyName, content, pool });
-    await copy.create(sizeBytes, id);
-    await copy.use();
+    await insist(`${copyName}: create`, () => copy.create(sizeBytes, id));
+    await insist(`${copyName}: use`, () => copy.use());
     const read = await checkFiles(this.#node, files, copy.targetPath, name);
-    await copy.leave();
-    await copy.delete();
+    await insist(`${copyName}: leave`, () => copy.leave());
+    await insist(`${copyName}: delete`, () => copy.delete());
     return read;
   }
 }

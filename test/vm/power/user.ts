@@ -11,6 +11,7 @@ import {
   type SnapshotFact,
   stretchesOf,
 } from './facts.ts';
+import { insist } from './insist.ts';
 
 /** Something that a user does, and what is known from the moment that it has an answer. */
 interface Deed {
@@ -74,7 +75,7 @@ export class User {
       const deed = this.#choose();
       this.#under = deed;
       try {
-        await deed.call();
+        await insist(`${this.#name}: ${deed.what}`, deed.call, signal);
       } catch (cause) {
         if (signal.aborted) return;
         throw new Error(`${this.#name}: ${deed.what}: ${cause instanceof Error ? cause.message : cause}`, { cause });
@@ -106,7 +107,7 @@ export class User {
   async resume(): Promise<{ readonly files: number; readonly bytes: number }> {
     const { volume } = this;
     if (volume === undefined) return { files: 0, bytes: 0 };
-    await volume.use();
+    await insist(`${volume.name}: use`, () => volume.use());
     this.#isUsed = true;
     const deed = this.#under;
     this.#under = undefined;
