@@ -38,7 +38,8 @@ export type SearchScope = 'mounts' | 'all';
  * search.
  */
 const queue = new DiskQueue('holders', 1);
-const patienceMs = 1_000;
+/** For what a failed call says. On a busy node a search takes seconds, and an error without the holder's name helps nobody. */
+const patienceMs = 5_000;
 
 /**
  * Finds who keeps a volume in use on this node, as far as this process can see: in a container it needs the host's
