@@ -322,6 +322,20 @@ describe('the file', () => {
     ]);
   });
 
+  for (const nodeId of ['7', '010', '0x1f', '1e3', '1.50', 'true', 'null']) {
+    test(`a node can be called ${nodeId}, which YAML reads as something else`, async () => {
+      const text = `pools: { 010: {} }\nnodes:\n  ${nodeId}: { maxVolumesPerNode: 5 }\n`;
+      const config = valid(await onNode(nodeId, text));
+      assert.equal(config.maxVolumesPerNode, 5);
+      // As such a pool was called before there were sections for nodes.
+      assert.deepEqual(
+        config.pools.map(({ name }) => name),
+        ['10'],
+      );
+      assert.match(problems(await onNode(nodeId, `${text}  "${nodeId}": {}\n`)).join('\n'), /:4:3: .* given twice/);
+    });
+  }
+
   test('a mistake in what is for other nodes only stops no node; one that it has is placed', async () => {
     const text = 'nodes:\n  a*: { pools: { x: { size: 1 } } }\n  a-own: {}\n  b: {}\n';
     for (const nodeId of ['b', 'c', 'a-own']) valid(await onNode(nodeId, text));

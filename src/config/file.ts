@@ -68,7 +68,7 @@ export function parseSettings(source: string, places: HostPlaces, nodeId: string
 }
 
 function parse<T>(source: string, read: (reader: SectionReader, mistakes: Mistake[]) => T): ParsedFile<T> {
-  const document = new YamlDocument(source);
+  const document = new YamlDocument(source, ['nodes']);
   const mistakes: Mistake[] = [];
   const file = read(new SectionReader(document.content, [], mistakes), mistakes);
   // Nothing follows from what could not be read.

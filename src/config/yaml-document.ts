@@ -3,6 +3,7 @@ import {
   type ErrorCode,
   isAlias,
   isMap,
+  isPair,
   isScalar,
   LineCounter,
   type ParsedNode,
@@ -26,15 +27,18 @@ export class YamlDocument {
   readonly #document: Document.Parsed<ParsedNode>;
   readonly #lines = new LineCounter();
 
-  constructor(text: string) {
+  /** @param wordsBelow keys of the top: the keys below them are words, also those that look like numbers */
+  constructor(text: string, wordsBelow: readonly string[] = []) {
     this.#document = parseDocument(text, {
       lineCounter: this.#lines,
       // Sizes above 2^53 stay exact.
       intAsBigInt: true,
       // `<<`, which YAML 1.2 has dropped and everybody uses.
       merge: true,
+      uniqueKeys: isSameKey,
       prettyErrors: false,
     });
+    takeAsWritten(this.#document, wordsBelow);
     const { errors, warnings } = this.#document;
     const found = onePerPlace([...errors, ...warnings]).map(({ code, pos }) => this.#at(pos[0], sentences[code]));
     const isReadable = errors.every(({ code }) => code === 'DUPLICATE_KEY');
@@ -89,6 +93,22 @@ export class YamlDocument {
     // An empty text has no first line.
     return { line: Math.max(line, 1), column: Math.max(col, 1), message };
   }
+}
+
+/** 5 and "5", too. */
+function isSameKey(a: ParsedNode, b: ParsedNode): boolean {
+  return isScalar(a) && isScalar(b) && (a.value === b.value || a.source === b.source);
+}
+
+/** YAML reads 010, 0x1f and 1e3 as numbers, and would write them in another way. */
+function takeAsWritten(document: Document.Parsed<ParsedNode>, below: readonly string[]): void {
+  visit(document, {
+    Pair(_key, { key }, [, , above, , ...deeper]) {
+      if (deeper.length > 0 || !isPair(above) || !isScalar(above.key) || !isScalar(key)) return;
+      if (!below.includes(String(above.key.value)) || isMergeKey(key.value)) return;
+      key.value = key.source ?? key.value;
+    },
+  });
 }
 
 /** Of several at one place, all but the first follow from it. */

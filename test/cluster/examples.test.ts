@@ -146,14 +146,27 @@ describe('deploy/examples, as they stand there', () => {
     assert.equal(await namespace.run(['get', 'pvc', '-o', 'name']), '');
   });
 
-  clusterTest('a claim for an encrypted volume, which waits for its pod', async (namespace) => {
+  clusterTest('an encrypted volume, of a key that the provisioner may read', async (namespace) => {
     const { kubectl } = cluster();
-    // The kernel of this machine may lack dm-crypt, so no pod uses it here: test/vm/long has one that does.
-    await apply(namespace, 'encrypted.yaml');
+    const system = ['--namespace', 'holdfast-system'];
+    const key = `--from-literal=key=${randomBytes(32).toString('base64')}`;
+    const file = join(exampleDirectory, 'encrypted.yaml');
+    // As its comment says.
+    await kubectl.run([...system, 'create', 'secret', 'generic', 'volume-key', key]);
     try {
-      assert.equal(await namespace.field('pvc/secrets', '.spec.storageClassName'), 'holdfast-encrypted');
+      await kubectl.run(['apply', '--validate=strict', '-f', file]);
+      applied.add('encrypted.yaml');
+      // The kernel of this machine may lack dm-crypt. Without it a raw block volume is made, which no pod can use:
+      // test/vm/long has pods that do.
+      await namespace.apply(
+        claim('raw', { storageClass: 'holdfast-encrypted', volumeMode: 'Block' }),
+        pod('raw', { volumes: { raw: { source: 'raw', block: true } } }),
+      );
+      await namespace.bound('raw');
+      await namespace.remove('pod/raw', 'pvc/raw');
     } finally {
-      await kubectl.run(['delete', 'storageclass', 'holdfast-encrypted']);
+      await kubectl.run(['delete', '--timeout=60s', '-f', file]);
+      await kubectl.run([...system, 'delete', 'secret', 'volume-key']);
     }
   });
 

@@ -53,6 +53,8 @@ const everything: Values = {
 
 const withController: Values = { controller: { enabled: true } };
 
+const configMap = z.looseObject({ data: z.record(z.string(), z.string()) });
+
 const podTemplate = z.looseObject({
   spec: z.looseObject({
     template: z.looseObject({ metadata: z.looseObject({ annotations: z.record(z.string(), z.string()) }) }),
@@ -172,6 +174,23 @@ describe('Helm chart', () => {
     }
   });
 
+  test('limits inline volumes where they are offered, on nodes of every group', async () => {
+    const own = { maxInlineSize: '50Gi' };
+    for (const [values, expected] of [
+      [{}, [undefined, undefined]],
+      [{ inlineVolumes: true }, [10n << 30n, 10n << 30n]],
+      [{ inlineVolumes: true, config: own }, [50n << 30n, 10n << 30n]],
+    ] as const) {
+      const objects = objectsOf(await helm.template({ ...values, nodeGroups: { nvme: {} } }));
+      const limits = ['holdfast', 'holdfast-nvme'].map((name) => {
+        const { data } = configMap.parse(objects.get(`ConfigMap ${name}`));
+        const parsed = parseConfigFile(data['holdfast.yaml'] ?? '', places);
+        return 'file' in parsed ? parsed.file.common.maxInlineSizeBytes : parsed.problems;
+      });
+      assert.deepEqual(limits, expected);
+    }
+  });
+
   test('puts the kubelet directory where replacing it in the manifests puts it', async () => {
     const kubeletDir = '/var/lib/k0s/kubelet';
     const replaced = (await runToEnd(kubectl, ['kustomize', deploy])).replaceAll('/var/lib/kubelet', kubeletDir);
@@ -185,8 +204,7 @@ describe('Helm chart', () => {
       [{}, []],
       [everything, ['disk', 'fast', 'plain', 'raw']],
     ] as const) {
-      const configMap = objectsOf(await helm.template(values)).get('ConfigMap holdfast');
-      const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(configMap);
+      const { data } = configMap.parse(objectsOf(await helm.template(values)).get('ConfigMap holdfast'));
       const parsed = parseConfigFile(data['holdfast.yaml'] ?? '', places);
       assert.ok('file' in parsed, data['holdfast.yaml'] ?? 'there is no holdfast.yaml');
       assert.deepEqual((parsed.file.common.pools ?? []).map(({ name }) => name).sort(), pools);
@@ -285,7 +303,7 @@ describe('Helm chart', () => {
       default: null,
     };
     const objects = objectsOf(await helm.template({ config: { pools }, poolDirectories: ['/srv/fast'] }));
-    const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(objects.get('ConfigMap holdfast'));
+    const { data } = configMap.parse(objects.get('ConfigMap holdfast'));
     const text = data['holdfast.yaml'] ?? '';
     assert.ok('file' in parseConfigFile(text, places), text);
     assert.deepEqual(parse(text), {

@@ -36,7 +36,7 @@ export const cannotRun: Readonly<Record<string, 'all' | readonly string[]>> = {
     'kustomize edit set image localhost/holdfast=registry.example.org/holdfast:$VERSION',
     'helm install … --set kubeletDir=/var/lib/k0s/kubelet',
     "kubectl kustomize deploy | sed 's#/var/lib/kubelet#/var/lib/k0s/kubelet#g' | kubectl apply -f -",
-    'helm install … --set inlineVolumes=true --set config.maxInlineSize=10Gi',
+    'helm install … --set inlineVolumes=true --set config.maxInlineSize=50Gi',
     'helm upgrade holdfast deploy/charts/holdfast --namespace holdfast-system --rollback-on-failure',
     'helm rollback holdfast --namespace holdfast-system',
   ],

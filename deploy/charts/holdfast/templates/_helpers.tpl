@@ -67,12 +67,14 @@ matchLabels:
 {{- end }}
 {{- end }}
 
-{{/* The driver's configuration file. On one node the resizer beside its driver reaches every volume. */}}
+{{/* The driver's configuration file. On one node the resizer beside its driver reaches every volume. Whoever may make a pod
+     may ask for an inline volume: there is a limit, unless another one is set. */}}
 {{- define "holdfast.config" -}}
 {{- $forOneNode := ternary (dict "expansion" "controller") (dict) .Values.oneNode -}}
+{{- $forInline := ternary (dict "maxInlineSize" "10Gi") (dict) .Values.inlineVolumes -}}
 {{- $group := ternary (get (.Values.nodeGroups | default dict) (.group | default "")) dict (not (empty .group)) }}
 {{- $key := ternary (printf "nodeGroups.%s.config" .group) "config" (not (empty .group)) }}
-{{- $config := merge (deepCopy (ternary ($group.config | default dict) .Values.config (not (empty .group)))) $forOneNode -}}
+{{- $config := merge (deepCopy (ternary ($group.config | default dict) .Values.config (not (empty .group)))) $forOneNode $forInline -}}
 {{- $pools := $config.pools | default (dict "default" dict) }}
 {{- include "holdfast.poolSettings" (dict "Values" .Values "settings" $config "pools" $pools "key" $key) }}
 {{- range $names, $settings := ($config.nodes | default dict) }}
