@@ -12,7 +12,7 @@ export const pagePath = fileURLToPath(new URL('../docs/json.md', import.meta.url
 
 const introduction = `# JSON of the commands
 
-Every command but \`serve\` and \`completion\` prints JSON with \`--json\`, for programs. This page is made from the schemas in
+Every command but \`serve\`, \`controller\` and \`completion\` prints JSON with \`--json\`, for programs. This page is made from the schemas in
 \`src/cli/shapes.ts\` (\`node scripts/document-json.ts\`), and a test holds what the commands print to them. Fields may be
 added; none changes its meaning.
 

@@ -5,7 +5,8 @@ import { changeForgotten } from '../fleet/kubernetes/forgotten.ts';
 import { type RecordedVolume, volumesOn } from '../fleet/kubernetes/persistent-volumes.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
-import { exitCodes, type Output } from './output.ts';
+import { exitCodes, type Output, toJson } from './output.ts';
+import type { Shape } from './shapes.ts';
 import { tableLines } from './table.ts';
 import { printable } from './text.ts';
 
@@ -15,7 +16,10 @@ export interface ForgetWishes {
   readonly evenSo: boolean;
   readonly dryRun: boolean;
   readonly undo: boolean;
+  readonly json: boolean;
 }
+
+type Lost = Shape<'forget-node'>['volumes'][number];
 
 const columns = [
   { title: 'PERSISTENTVOLUME' },
@@ -31,21 +35,28 @@ export async function forgetNodeCommand(
   output: Output,
   wishes: ForgetWishes,
 ): Promise<number> {
-  const { dryRun, node, undo } = wishes;
+  const { dryRun, json, node, undo } = wishes;
   const api = new KubernetesApi(config.api);
   const place = { namespace: config.namespace, name: config.secretName };
   try {
     if (undo) {
       await changeForgotten(api, place, (nodes) => void nodes.delete(node));
-      output.line(`Node ${node} may link again. Volumes that Kubernetes has dropped meanwhile are still on it.`);
+      if (json) output.line(toJson<'forget-node'>({ node, done: 'undone', volumes: [] }));
+      else output.line(`Node ${node} may link again. Volumes that Kubernetes has dropped meanwhile are still on it.`);
       return exitCodes.ok;
     }
     await requireGone(config, api, wishes);
     const volumes = await volumesOn(api, config.driverName, node);
-    for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
-    if (dryRun) return exitCodes.ok;
-    await changeForgotten(api, place, (nodes) => void nodes.set(node, nodes.get(node) ?? new Date().toISOString()));
-    output.line(`Node ${node} is forgotten. What is Released goes by itself; delete the claims of what is Bound.`);
+    if (!json) for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
+    if (!dryRun) {
+      await changeForgotten(api, place, (nodes) => void nodes.set(node, nodes.get(node) ?? new Date().toISOString()));
+      if (!json)
+        output.line(`Node ${node} is forgotten. What is Released goes by itself; delete the claims of what is Bound.`);
+    }
+    if (json) {
+      const done = dryRun ? 'nothing' : 'forgotten';
+      output.line(toJson<'forget-node'>({ node, done, volumes: volumes.map(lostOf) }));
+    }
     return exitCodes.ok;
   } finally {
     api.close();
@@ -54,6 +65,10 @@ export async function forgetNodeCommand(
 
 function rowOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): string[] {
   return [name, claim === undefined ? '' : `${claim.namespace}/${claim.name}`, phase, reclaimPolicy, printable(handle)];
+}
+
+function lostOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): Lost {
+  return { persistentVolume: name, ...(claim !== undefined && { claim }), phase, reclaimPolicy, id: handle };
 }
 
 /** @throws FailedPrecondition, Unavailable */

@@ -33,6 +33,12 @@ interface ExportFlags extends Flags {
   readonly storageClass?: string;
 }
 
+interface ForgetFlags extends Flags {
+  readonly dryRun?: true;
+  readonly evenSo?: true;
+  readonly undo?: true;
+}
+
 export function makeProgram({ control, inspect, look, output, refuse, serve }: Runner): Command {
   const program = new Command('holdfast')
     .description('A CSI driver: durable Kubernetes volumes on the disks of this node.')
@@ -61,14 +67,13 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       }),
     );
 
-  program
-    .command('forget-node')
+  forPrograms(program.command('forget-node'))
     .description('have the controller wait no more for a node that is gone for good, and list what was on it')
     .argument('<NODE>', 'the name of its Node')
     .option('--dry-run', 'only list')
     .option('--even-so', 'although its Node is still there')
     .option('--undo', 'let it link again, with what it has')
-    .action((node: string, flags: { dryRun?: true; evenSo?: true; undo?: true }) =>
+    .action((node: string, flags: ForgetFlags) =>
       control(async (config) => {
         const { forgetNodeCommand } = await import('./forget-node.ts');
         return forgetNodeCommand(config, output, {
@@ -76,6 +81,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
           dryRun: flags.dryRun === true,
           evenSo: flags.evenSo === true,
           undo: flags.undo === true,
+          json: flags.json === true,
         });
       }),
     );

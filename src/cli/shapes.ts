@@ -167,6 +167,14 @@ const configured = z.object({
 });
 
 /** By command. */
+const lost = z.object({
+  persistentVolume: z.string(),
+  claim: claim.describe('the claim that it is bound to, or was').optional(),
+  phase: z.string().describe('Bound, Released, …, as Kubernetes says'),
+  reclaimPolicy: z.string(),
+  id: z.string(),
+});
+
 export const shapes = {
   pools: z.object({ pools: z.array(pool) }),
   volumes: z.object({ volumes: z.array(volume), problems }),
@@ -183,6 +191,11 @@ export const shapes = {
     findings: z.array(finding),
   }),
   'config check': z.object({ sections: z.array(configured) }),
+  'forget-node': z.object({
+    node: z.string(),
+    done: z.enum(['nothing', 'forgotten', 'undone']).describe('nothing: it was only to list (--dry-run)'),
+    volumes: z.array(lost).describe('what was on it; with --undo nothing is listed'),
+  }),
 } as const;
 
 export type Shapes = typeof shapes;

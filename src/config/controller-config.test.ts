@@ -38,6 +38,16 @@ test('every mistake is told at once', async () => {
   ]);
 });
 
+test('who runs it in no pod is told which file is not there', async () => {
+  const readFile = (path: string) => {
+    throw Object.assign(new Error(`ENOENT: no such file or directory, open '${path}'`), { code: 'ENOENT' });
+  };
+  const parsed = await parseControllerConfig({ ...source({ CSI_ENDPOINT: 'unix:///csi/csi.sock' }), readFile });
+  assert.ok('problems' in parsed);
+  const file = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+  assert.ok(parsed.problems.includes(`HOLDFAST_SERVICE_ACCOUNT_DIR: name a file that is there: there is no ${file}`));
+});
+
 test('a node is told where the controllers are', async () => {
   const told = await parseConfig(
     source({ HOLDFAST_CONTROLLER: 'holdfast-controller.ns.svc:9443, 10.0.0.1:1,[fd00::1]:2' }),

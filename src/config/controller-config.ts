@@ -1,5 +1,12 @@
 import { join } from 'node:path';
-import { type ConfigSource, driverNamePattern, type LogLevel, logLevels, type Parsed } from './config.ts';
+import {
+  type ConfigSource,
+  driverNamePattern,
+  type LogLevel,
+  logLevels,
+  type Parsed,
+  whyUnreadable,
+} from './config.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
 
 /** What `holdfast controller` is told. */
@@ -77,7 +84,7 @@ function readNamespace(source: ConfigSource, path: string, reader: EnvironmentRe
   try {
     return source.readFile(path).trim();
   } catch (error) {
-    reader.problems.push(`HOLDFAST_SERVICE_ACCOUNT_DIR: ${error instanceof Error ? error.message : String(error)}`);
+    reader.problems.push(`HOLDFAST_SERVICE_ACCOUNT_DIR: ${whyUnreadable(path, error)}`);
     return '';
   }
 }

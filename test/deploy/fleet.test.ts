@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { shapes } from '../../src/cli/shapes.ts';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { audience } from '../fleet/support/api-double.ts';
@@ -113,6 +114,9 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     await eventually(async () => {
       await assert.rejects(other.controller.DeleteVolume({ volume_id: handle }), isUnavailable(/is on node-a by its/));
     }, 60_000);
+    const listed = JSON.parse(await runForget(['--dry-run', '--json', 'node-a']));
+    assert.deepEqual(shapes['forget-node'].strict().parse(listed), listed);
+    assert.deepEqual([listed.done, listed.volumes[0].id], ['nothing', handle]);
     assert.match(await forget(['node-a']), /Node node-a is forgotten/);
     for (const client of [one, other]) {
       await eventually(async () => void (await client.controller.DeleteVolume({ volume_id: handle })), 60_000);
@@ -137,6 +141,10 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     documented(
       `kubectl -n holdfast-system exec deployment/holdfast-controller -c holdfast -- holdfast forget-node ${flag} NAME`,
     );
+    return runForget(parameters);
+  }
+
+  async function runForget(parameters: readonly string[]): Promise<string> {
     const { port } = (await first?.logged('listening for monitoring')) ?? {};
     const [program = '', ...own] = fromSource;
     return runToEnd(program, [...own, 'forget-node', ...parameters], {
