@@ -197,7 +197,7 @@ export const configurationMutants: readonly Mutant[] = [
   {
     name: 'a node id that is no label value is refused',
     ...config,
-    text: 'fits: (id) => nodeIdPattern.test(id),',
+    text: 'fits: isLabel,',
     replacement: 'fits: (id) => id.length > 0,',
   },
   {
