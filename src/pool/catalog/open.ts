@@ -38,7 +38,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
   const index = await readIndex(backend, options);
   const snapshotIndex = await readSnapshotIndex(backend, options);
   const onError = (ref: string, error: unknown) =>
-    log.error({ pool: name, path: ref, err: error }, 'cannot unlink; the next start tries again');
+    log.error({ pool: name, path: ref, err: error }, 'cannot destroy what was deleted; it is tried again');
   const trash = new Trash({ backend, queue, onError });
   const counts = () => backend.attacher.counts();
   const space = new SpaceLedger({

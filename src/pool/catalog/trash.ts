@@ -4,6 +4,7 @@ import type { SnapshotId, VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import type { Backend } from '../backend.ts';
 import { PoolAge } from './pool-age.ts';
+import { Retries } from './retries.ts';
 import { byDeletion, isOriginal, type TrashEntry, type TrashRef, timeLeftMs } from './trash-entry.ts';
 
 /** How often the trash is looked through for what has had its time. */
@@ -15,7 +16,7 @@ const notingIntervalMs = 600_000;
 export interface TrashOptions {
   readonly backend: Pick<Backend, 'provisioner' | 'records'>;
   readonly queue: DiskQueue;
-  /** Hears what could not be destroyed; the next start tries again. */
+  /** Hears what could not be destroyed; it is tried again. */
   readonly onError: (ref: TrashRef, error: unknown) => void;
 }
 
@@ -29,9 +30,10 @@ export class Trash {
   readonly #kept = new Map<TrashRef, TrashEntry>();
   /** Whose time has ended, and that are not gone yet: nobody keeps them again, whatever mark they still have. */
   readonly #ending = new Set<TrashRef>();
+  readonly #retries = new Retries();
   readonly #expiry: NodeJS.Timeout;
-  /** What takes long to destroy, under way: it is not in the line that others wait in. */
-  readonly #slow = new Set<Promise<void>>();
+  /** What takes long to destroy, under way: it is not in the line that others wait in. Each is destroyed by one alone. */
+  readonly #slow = new Map<TrashRef, Promise<void>>();
   readonly #closing = new AbortController();
   readonly #age: PoolAge;
   #notedMs = Number.NEGATIVE_INFINITY;
@@ -126,7 +128,7 @@ export class Trash {
     await this.drained();
   }
 
-  /** Queues what nobody keeps, if there is anything. Never throws: what cannot be destroyed now is tried again at the next start. */
+  /** Queues what nobody keeps, if there is anything. Never throws: what cannot be destroyed now is tried again, and at the next start. */
   destroy(ref: TrashRef | undefined): void {
     if (ref !== undefined) this.#enqueueDestruction(ref);
   }
@@ -147,7 +149,7 @@ export class Trash {
     if (this.#kept.size > 0) await this.#noteAge();
     await this.drained();
     this.#closing.abort();
-    await Promise.all(this.#slow);
+    await Promise.all(this.#slow.values());
   }
 
   #enqueue(ref: TrashRef, work: () => Promise<void>): void {
@@ -156,11 +158,13 @@ export class Trash {
 
   #enqueueDestruction(ref: TrashRef, isNeeded = false): void {
     const work = () => this.#destroy(ref, isNeeded);
-    if (this.#options.backend.provisioner.destroysSlowly === true) {
-      const destruction = this.#try(ref, work).finally(() => this.#slow.delete(destruction));
-      this.#slow.add(destruction);
-    } else {
-      this.#enqueue(ref, work);
+    if (this.#options.backend.provisioner.destroysSlowly !== true) this.#enqueue(ref, work);
+    // A second one would go on when the first has given the place of it to another volume.
+    else if (!this.#slow.has(ref)) {
+      this.#slow.set(
+        ref,
+        this.#try(ref, work).finally(() => this.#slow.delete(ref)),
+      );
     }
   }
 
@@ -201,8 +205,9 @@ export class Trash {
     try {
       await step('remove/unmark', () => provisioner.unmark(entry.ref));
     } catch (error) {
-      // If it still has its mark nothing has changed. Otherwise it goes at the next start.
-      if (await provisioner.isMarked(entry.ref)) {
+      // If it still has its mark nothing has changed, and nothing has as far as anybody knows if the disk does not tell.
+      // Otherwise it goes at the next start.
+      if (await provisioner.isMarked(entry.ref).catch(() => true)) {
         this.#ending.delete(entry.ref);
         this.keep(entry);
       }
@@ -213,12 +218,19 @@ export class Trash {
   /** @param isNeeded somebody waits for its space */
   async #destroy(ref: TrashRef, isNeeded = false): Promise<void> {
     const how = { isNeeded, isShared: this.isShared(ref), signal: this.#closing.signal };
-    await step('remove/purge', () => this.#options.backend.provisioner.destroy(ref, how));
+    try {
+      await step('remove/purge', () => this.#options.backend.provisioner.destroy(ref, how));
+    } catch (error) {
+      this.#retries.failed(ref);
+      throw error;
+    }
+    this.#retries.succeeded(ref);
     this.#ending.delete(ref);
     this.onGone?.(ref);
   }
 
   #expire(): void {
+    for (const ref of this.#retries.due()) this.destroy(ref);
     if (this.#kept.size > 0 && performance.now() - this.#notedMs > notingIntervalMs) {
       this.#enqueue('age', () => this.#noteAge());
     }

@@ -32,10 +32,26 @@ export const removalMutants: readonly Mutant[] = [
     name: 'a pool that is closed ends what it destroys slowly',
     ...trash,
     text: `    this.#closing.abort();
-    await Promise.all(this.#slow);`,
+    await Promise.all(this.#slow.values());`,
     replacement: '',
     killer: 'test/pool/wipe.test.ts',
     only: 'nobody waits for it',
+  },
+  {
+    name: 'what is destroyed slowly is destroyed by one at a time',
+    ...trash,
+    text: 'else if (!this.#slow.has(ref)) {',
+    replacement: 'else {',
+    killer: 'src/pool/catalog/trash.test.ts',
+    only: 'by one at a time',
+  },
+  {
+    name: 'what could not be destroyed is tried again',
+    ...trash,
+    text: 'for (const ref of this.#retries.due()) this.destroy(ref);',
+    replacement: '',
+    killer: 'src/pool/catalog/trash.test.ts',
+    only: 'tried again',
   },
   {
     name: 'a clock that is ahead ends no time in the trash',

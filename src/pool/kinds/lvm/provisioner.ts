@@ -146,7 +146,7 @@ export class LvmProvisioner implements Provisioner {
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
       throw new FailedPrecondition(
-        `logical volume ${group.name}/${lvName} was deleted and is in use all the same (see lsblk): it goes when the pool is opened next.`,
+        `logical volume ${group.name}/${lvName} was deleted and is in use all the same (see lsblk): it goes once nobody has it open.`,
       );
     }
   }
