@@ -5,9 +5,10 @@ export const pages: readonly Page[] = [
   readPage('README.md', 'docs/guides/README.md'),
   readPage('docs/install.md'),
   ...[
-    ...['monitoring', 'upgrade', 'backup', 'copy-claim', 'velero', 'air-gapped', 'uninstall'],
-    ...['kind', 'minikube', 'k3s', 'microk8s', 'talos', 'openshift'],
-  ].map((name) => readPage(`docs/guides/${name}.md`)),
+    ...['guides/monitoring', 'guides/upgrade', 'guides/backup', 'guides/copy-claim', 'migrate'],
+    ...['guides/velero', 'guides/air-gapped', 'guides/uninstall'],
+    ...['kind', 'minikube', 'k3s', 'microk8s', 'talos', 'openshift'].map((name) => `guides/${name}`),
+  ].map((name) => readPage(`docs/${name}.md`)),
 ];
 
 const skopeo = 'skopeo copy --all docker://registry.k8s.io/sig-storage/';
@@ -59,6 +60,10 @@ export const cannotRun: Readonly<Record<string, 'all' | readonly string[]>> = {
   // Wants the other driver.
   'docs/guides/copy-claim.md': [
     `kubectl patch $(kubectl get pv -l copy=default.data-wiki-0.old -o name) -p '{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`,
+  ],
+  // In the driver's container, of a path that the reader chooses.
+  'docs/migrate.md': [
+    'holdfast adopt /srv/legacy/db --pool plain --claim shop/db --class plain --retain | kubectl apply -f -',
   ],
   // Wants Velero, and somewhere to keep backups.
   'docs/guides/velero.md': [

@@ -13,6 +13,7 @@ import { buildPrograms, clusterPrograms } from '../cluster/harness/programs.ts';
 import { waitFor } from '../cluster/harness/waiting.ts';
 import { Helm } from '../deploy/helm.ts';
 import { adaptTo } from './adapt.ts';
+import { LocalPath } from './local-path.ts';
 import { pages, runnable } from './pages.ts';
 import { Peer } from './peer.ts';
 
@@ -27,13 +28,32 @@ const seen: Readonly<Record<string, readonly RegExp[]>> = {
   'kubectl -n holdfast-system get pods': [/4\/4\s+Running/],
   'kubectl get csistoragecapacities -A -o custom-columns=CLASS:.storageClassName,CAPACITY:.capacity,NODE:.nodeTopology.matchLabels':
     [/holdfast-xfs\s+\d+\S*\s+map\[topology\.holdfast\.dev\/node:/],
+  "kubectl get pv -l adopt=shop.data-db-0 -o jsonpath='{.items[0].spec.hostPath.path}{.items[0].spec.local.path}'": [
+    /^\/opt\/local-path-provisioner\/pvc-1_shop_data-db-0$/,
+  ],
   'kubectl logs job/copy-claim': [/^the copy is the same: \d+ names, 4 files$/m],
   "kubectl get pvc data-wiki-0 -o jsonpath='{.spec.volumeName}'": [/^peer$/],
 };
 
+const installed = 'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s';
+const withHelm = [
+  'kubectl create namespace holdfast-system',
+  'kubectl label namespace holdfast-system pod-security.kubernetes.io/enforce=privileged',
+  'helm install holdfast deploy/charts/holdfast --namespace holdfast-system',
+  installed,
+];
+const withKubectlAgain = [
+  'helm uninstall holdfast --namespace holdfast-system',
+  'kubectl delete namespace holdfast-system',
+  'kubectl apply -k deploy',
+  installed,
+];
+const [addPlainPool = ''] = commandsOf('docs/migrate.md');
+
 /** Where a page has two ways of doing a thing, the first one is undone before the second. */
 const before: Readonly<Record<string, readonly string[]>> = {
   'kubectl create namespace holdfast-system': ['kubectl delete pod notes', 'kubectl delete -k deploy'],
+  [addPlainPool]: ['kubectl delete -k deploy', ...withHelm],
   // As for a new installation: what is there of the object cannot be changed.
   'kubectl apply -k deploy/inline-volumes': ['kubectl delete csidriver holdfast.csi.dev --ignore-not-found'],
   // The guide before it has removed what it made.
@@ -44,7 +64,7 @@ const before: Readonly<Record<string, readonly string[]>> = {
 };
 const after: Readonly<Record<string, readonly string[]>> = {
   'kubectl apply -k deploy/inline-volumes': [
-    'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s',
+    installed,
     'kubectl apply -f deploy/examples/inline/scratch.yaml',
     'kubectl wait --for=condition=Ready pod/scratch --timeout=300s',
     'kubectl delete pod scratch',
@@ -52,15 +72,13 @@ const after: Readonly<Record<string, readonly string[]>> = {
     'kubectl apply -k deploy',
   ],
   'helm install holdfast deploy/charts/holdfast --namespace holdfast-system': [
-    'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s',
+    installed,
     'kubectl apply -f deploy/examples/claim-and-pod.yaml',
     'kubectl wait --for=condition=Ready pod/notes --timeout=300s',
     'kubectl delete pod notes',
-    'helm uninstall holdfast --namespace holdfast-system',
-    'kubectl delete namespace holdfast-system',
-    'kubectl apply -k deploy',
-    'kubectl -n holdfast-system rollout status daemonset/holdfast --timeout=300s',
+    ...withKubectlAgain,
   ],
+  'kubectl delete pv adopted.shop.data-db-0': withKubectlAgain,
 };
 
 const words = process.argv.slice(2);
@@ -90,12 +108,21 @@ await cluster.runtime.importImage(
   await makeDebianImage(cluster.directory.makeDirectory('images'), 'docker.io/library/debian:12'),
 );
 
-/** What the guide that copies a claim finds, and leaves. */
+/** What the guides that copy a claim, and adopt one, find and leave. */
 const peer = new Peer(cluster.directory.makeDirectory('peer'), cluster.kubectl);
 const volumeOfWiki = "$(kubectl get pvc data-wiki-0 -o jsonpath='{.spec.volumeName}')";
 const deletedWithItsClaim = `'{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}'`;
-const deedsBefore = new Map([[`kubectl label pv ${volumeOfWiki} copy=default.data-wiki-0.old`, () => peer.make()]]);
+const localPath = new LocalPath(cluster.kubectl);
+const volumeOfDb = "$(kubectl -n shop get pvc data-db-0 -o jsonpath='{.spec.volumeName}')";
+const inDriver = 'kubectl -n holdfast-system exec daemonset/holdfast -- holdfast';
+const deedsBefore = new Map([
+  [`kubectl label pv ${volumeOfWiki} copy=default.data-wiki-0.old`, () => peer.make()],
+  [`kubectl label pv ${volumeOfDb} adopt=shop.data-db-0`, () => localPath.make()],
+]);
 const deedsAfter = new Map([
+  [`${inDriver} volumes shop/data-db-0`, () => localPath.compareAdopted()],
+  [`${inDriver} release shop/data-db-0`, async () => localPath.compareReleased()],
+  ['kubectl delete pv adopted.shop.data-db-0', () => localPath.removeObjects()],
   ['kubectl get pv -L copy', () => peer.compare()],
   [
     `kubectl patch $(kubectl get pv -l copy=default.data-wiki-0.new -o name) -p ${deletedWithItsClaim}`,
@@ -129,8 +156,13 @@ try {
   console.error(await type('kubectl get pods,pvc,events -A').catch(String));
   process.exitCode = 1;
 } finally {
-  // As the guide to backups names it.
-  rmSync('/tmp/notes.tar', { force: true });
+  // As the pages name them.
+  for (const path of ['/tmp/notes.tar', '/tmp/pv.yaml']) rmSync(path, { force: true });
+  localPath.removeFiles();
+}
+
+function commandsOf(name: string): readonly string[] {
+  return pages.find(({ file }) => file === name)?.commands ?? [];
 }
 
 /** Types it; until what it says is what the page says, if the page says something. */
