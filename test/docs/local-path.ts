@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { runToEnd } from '../cluster/harness/command.ts';
 import type { Kubectl } from '../cluster/harness/kubectl.ts';
 
 /** As docs/migrate.md names them. */
@@ -17,10 +18,17 @@ export class LocalPath {
     this.#kubectl = kubectl;
   }
 
-  async make(): Promise<void> {
+  /** Where it is to lie. On a node systemd has made the mount shared, as the driver's container wants it. */
+  async prepare(): Promise<void> {
     if (existsSync(home)) throw new Error(`${home} is there already, and would be removed`);
+    mkdirSync(home);
     this.#isOurs = true;
-    mkdirSync(directory, { recursive: true });
+    await runToEnd('mount', ['--bind', home, home]);
+    await runToEnd('mount', ['--make-rshared', home]);
+  }
+
+  async make(): Promise<void> {
+    mkdirSync(directory);
     this.#inode = statSync(directory).ino;
     const input = readFileSync(join(import.meta.dirname, 'local-path.yaml'), 'utf8').replace('DIRECTORY', directory);
     await this.#kubectl.run(['apply', '--validate=strict', '-f', '-'], { input });
@@ -46,7 +54,9 @@ export class LocalPath {
   }
 
   /** Of the machine, also after a failure. */
-  removeFiles(): void {
-    if (this.#isOurs) rmSync(home, { recursive: true, force: true });
+  async removeFiles(): Promise<void> {
+    if (!this.#isOurs) return;
+    await runToEnd('umount', [home]);
+    rmSync(home, { recursive: true });
   }
 }

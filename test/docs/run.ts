@@ -117,6 +117,7 @@ const volumeOfDb = "$(kubectl -n shop get pvc data-db-0 -o jsonpath='{.spec.volu
 const inDriver = 'kubectl -n holdfast-system exec daemonset/holdfast -- holdfast';
 const deedsBefore = new Map([
   [`kubectl label pv ${volumeOfWiki} copy=default.data-wiki-0.old`, () => peer.make()],
+  [addPlainPool, () => localPath.prepare()],
   [`kubectl label pv ${volumeOfDb} adopt=shop.data-db-0`, () => localPath.make()],
 ]);
 const deedsAfter = new Map([
@@ -158,7 +159,7 @@ try {
 } finally {
   // As the pages name them.
   for (const path of ['/tmp/notes.tar', '/tmp/pv.yaml']) rmSync(path, { force: true });
-  localPath.removeFiles();
+  await localPath.removeFiles();
 }
 
 function commandsOf(name: string): readonly string[] {
