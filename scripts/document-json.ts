@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { fleetShapes } from '../src/cli/fleet-shapes.ts';
 import { problemShape, shapes } from '../src/cli/shapes.ts';
 
 /*
@@ -24,9 +25,20 @@ added; none changes its meaning.
 - The **exit code** is 0 if all is well, 1 if something is wrong, 2 if the command or the configuration is wrong.
 `;
 
+const fleetIntroduction = `## JSON of kubectl holdfast
+
+The items are those of the commands on a node, with their nodes ([kubectl holdfast](kubectl.md)). A node whose answer is not there is in
+\`missing\`; the exit code is then 1. \`export\` tells of it on standard error.
+`;
+
 export function jsonPage(): string {
   const sections = Object.entries(shapes).map(([command, schema]) => section(`holdfast ${command} --json`, schema));
-  return [introduction, section('Errors, a line each', problemShape), ...sections].join('\n');
+  const fleet = Object.entries(fleetShapes).map(([command, schema]) => {
+    return section(`kubectl holdfast ${command} --json`, schema);
+  });
+  return [introduction, section('Errors, a line each', problemShape), ...sections, fleetIntroduction, ...fleet].join(
+    '\n',
+  );
 }
 
 function section(title: string, schema: z.ZodType): string {

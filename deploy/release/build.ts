@@ -1,7 +1,7 @@
 /*
  * npm run release: all that a release publishes, in dist/release. Nothing is uploaded: .github/workflows/release.yml does that.
  */
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { version } from '../../src/version.ts';
@@ -41,6 +41,8 @@ async function release(directory: string, work: string): Promise<void> {
     epochSeconds,
   });
   writeFileSync(join(directory, 'install.yaml'), installManifest(name));
+  const plugin = 'kubectl-holdfast';
+  copyFileSync(join(projectRoot, 'deploy', 'kubectl', plugin), join(directory, plugin));
   writeFileSync(join(directory, 'NOTES.md'), notesOf(version, { isRequired: options.locked }));
   writeFileSync(join(directory, 'SHA256SUMS'), checksums(directory));
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /** What the driver and the command line say to each other, as JSON. Sizes are strings of bytes, as int64 is there. */
 
-const bytes = z.string().regex(/^[0-9]+$/);
+const bytes = z.string().regex(/^[0-9]{1,20}$/);
 
 const trashedVolume = z.object({
   id: z.string(),

@@ -20,7 +20,8 @@ export async function controllerCommand(config: ControllerConfig): Promise<numbe
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
-  const controller = await startController(config, log);
+  const view = config.viewAddress === undefined ? undefined : (await import('./fleet-view.ts')).show;
+  const controller = await startController(config, log, view);
   log.info({ signal: await stopSignal }, 'stopping');
   await controller.stop();
   await withTimeout(logGraceMs, flush());

@@ -1,4 +1,3 @@
-import { Document, Scalar, visit } from 'yaml';
 import type { Config } from '../config/config.ts';
 import { claimOf } from '../volume/claim.ts';
 import { findVolume } from './find-volume.ts';
@@ -6,6 +5,7 @@ import { lookedIn, problemsOf } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { manifestNames, type PersistentVolume, persistentVolumeOf, type ReclaimPolicy } from './persistent-volume.ts';
+import { toYaml } from './persistent-volume-yaml.ts';
 
 export interface ExportOptions {
   readonly json: boolean;
@@ -46,22 +46,4 @@ export async function exportCommand(config: Config, output: Output, options: Exp
 
 function asItem(manifest: PersistentVolume): Readonly<Record<string, unknown>> {
   return { ...manifest };
-}
-
-/** Readers of YAML differ in what else than text `1e3`, `0o7`, `1:30` or `no` may be: what could be anything is quoted. */
-const plainText = /^[A-Za-z][-A-Za-z0-9_./]*$/;
-
-/** One manifest as YAML, the same to a reader of YAML 1.1, such as kubectl, and of 1.2. */
-export function toYaml(manifest: PersistentVolume): string {
-  const document = new Document(manifest, { version: '1.1' });
-  visit(document, {
-    Scalar(key, scalar) {
-      if (key !== 'key' && typeof scalar.value === 'string' && !plainText.test(scalar.value)) {
-        scalar.type = Scalar.QUOTE_DOUBLE;
-      }
-    },
-  });
-  // 1.1 would be announced at the top, which says nothing to anybody.
-  document.directives = undefined;
-  return document.toString({ lineWidth: 0 });
 }

@@ -39,6 +39,11 @@ export function findVolume<Volume extends Known>(volumes: readonly Volume[], wan
   );
 }
 
+/** Whether a volume may be meant by an id, a name or `namespace/claim`. */
+export function isMeant(volume: Known, wanted: string): boolean {
+  return volume.id === wanted || handlesOf(volume).includes(wanted);
+}
+
 function handlesOf({ claim, name }: Known): string[] {
   return claim === undefined ? [name] : [name, claimText(claim)];
 }

@@ -5,8 +5,8 @@ import { parse } from 'yaml';
 import type { AccessMode } from '../volume/capability.ts';
 import { volumeIdFor } from '../volume/id.ts';
 import type { VolumeRecord } from '../volume/record.ts';
-import { toYaml } from './export.ts';
 import { type ManifestOptions, manifestNames, persistentVolumeOf } from './persistent-volume.ts';
+import { toYaml } from './persistent-volume-yaml.ts';
 
 const options: ManifestOptions = {
   driverName: 'holdfast.csi.dev',

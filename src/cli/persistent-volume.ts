@@ -46,8 +46,11 @@ export interface PersistentVolume {
   };
 }
 
+/** What of a volume its PersistentVolume tells. */
+export type ExportedRecord = Pick<VolumeRecord, 'accessModes' | 'content' | 'id' | 'name' | 'parameters' | 'sizeBytes'>;
+
 /** The volume's PersistentVolume as external-provisioner would have made it. */
-export function persistentVolumeOf(record: VolumeRecord, name: string, options: ManifestOptions): PersistentVolume {
+export function persistentVolumeOf(record: ExportedRecord, name: string, options: ManifestOptions): PersistentVolume {
   const { driverName, nodeId, reclaimPolicy, storageClass } = options;
   const { content, id, sizeBytes } = record;
   const claim = claimRefOf(record);
@@ -78,7 +81,7 @@ export function persistentVolumeOf(record: VolumeRecord, name: string, options: 
 }
 
 /** The names that the volumes' PersistentVolumes had, or could have; no two alike, and always the same. */
-export function manifestNames(records: readonly VolumeRecord[]): string[] {
+export function manifestNames(records: readonly ExportedRecord[]): string[] {
   const taken = new Set<string>();
   return records.map((record) => {
     const wishes = [persistentVolumeNameOf(record), record.name, record.id];
@@ -103,7 +106,7 @@ function kubernetesModes(accessModes: readonly AccessMode[]): string[] {
 }
 
 /** Without the uid, which the claim of a rebuilt cluster does not have. */
-function claimRefOf(record: VolumeRecord): PersistentVolume['spec']['claimRef'] {
+function claimRefOf(record: ExportedRecord): PersistentVolume['spec']['claimRef'] {
   const claim = claimOf(record);
   if (claim === undefined || !isClaim(claim)) return undefined;
   return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', ...claim };

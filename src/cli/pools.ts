@@ -1,22 +1,21 @@
 import type { Config } from '../config/config.ts';
 import type { Traits } from '../pool/pool.ts';
 import { isUsable } from '../pool/sight.ts';
-import { formatBytes } from '../volume/size.ts';
 import type { SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
-import type { Shape } from './shapes.ts';
 import { tableLines } from './table.ts';
+import { type PoolItem, poolColumns, poolRow } from './tables/pools.ts';
 
 /** `holdfast pools`: what the pools are, where, and how full. */
 export async function poolsCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
   const pools = await lookAtPools(config, 'capacity');
   if (options.json) {
-    output.line(toJson<'pools'>({ pools: pools.map((pool) => forPrograms(pool, config.defaultPool)) }));
+    output.line(toJson<'pools'>({ pools: pools.map((pool) => poolOf(pool, config)) }));
   } else {
     for (const line of tableLines(
-      columns,
-      pools.map((pool) => forPeople(pool, config.defaultPool)),
+      poolColumns,
+      pools.map((pool) => poolRow(poolOf(pool, config))),
     ))
       output.line(line);
     for (const { config: pool, location } of pools) {
@@ -27,39 +26,8 @@ export async function poolsCommand(config: Config, output: Output, options: { js
   return pools.every(({ location }) => isUsable(location.state)) ? exitCodes.ok : exitCodes.failed;
 }
 
-const columns = [
-  { title: 'NAME' },
-  { title: 'KIND' },
-  { title: 'CLONES' },
-  { title: 'STATE' },
-  { title: 'VOLUMES', align: 'right' },
-  { title: 'SIZE', align: 'right' },
-  { title: 'PROVISIONED', align: 'right' },
-  { title: 'USED', align: 'right' },
-  { title: 'SNAPSHOTS', align: 'right' },
-  { title: 'AVAILABLE', align: 'right' },
-  { title: 'FREE', align: 'right' },
-  { title: 'DRIVER' },
-  { title: 'LOCATION' },
-] as const;
-
-function forPeople({ config, location, contents }: SeenPool, defaultPool: string): string[] {
-  const { totalBytes, provisionedBytes, usedBytes, availableBytes } = contents?.capacity ?? {};
-  const { freeBytes, snapshotBytes } = contents?.disk ?? {};
-  const sizes = [totalBytes, provisionedBytes, usedBytes, snapshotBytes, availableBytes, freeBytes];
-  return [
-    config.name === defaultPool ? `${config.name} (default)` : config.name,
-    config.kind,
-    contents?.traits.snapshots ?? '-',
-    location.state,
-    contents === undefined ? '-' : String(contents.records.length),
-    ...sizes.map((bytes) => (bytes === undefined ? '-' : formatBytes(bytes))),
-    location.holders.map(({ pid }) => `pid ${pid}`).join(', ') || '-',
-    `${location.type} ${location.path}`,
-  ];
-}
-
-function forPrograms({ config, location, contents }: SeenPool, defaultPool: string): Shape<'pools'>['pools'][number] {
+/** A pool that was looked at with its capacity. */
+export function poolOf({ config, location, contents }: SeenPool, { defaultPool }: Config): PoolItem {
   return {
     name: config.name,
     kind: config.kind,
@@ -78,7 +46,7 @@ function forPrograms({ config, location, contents }: SeenPool, defaultPool: stri
 }
 
 /** What is of use to others: some traits are between a kind and the services. */
-function shownTraits(traits: Partial<Traits>): Shape<'pools'>['pools'][number]['traits'] {
+function shownTraits(traits: Partial<Traits>): PoolItem['traits'] {
   const { block, changedBlocks, directories, expansion, filesystems, provisioning, snapshots } = traits;
   return { block, directories, filesystems, provisioning, snapshots, changedBlocks, expansion };
 }

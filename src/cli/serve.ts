@@ -42,7 +42,10 @@ export async function serveCommand(config: ServeConfig, output: Output): Promise
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
-  const driver = await startDriver(config, log);
+  const driver = await startDriver(config, log, async (question) => {
+    const { lookFor } = await import('./fleet-look.ts');
+    return lookFor(config)(question);
+  });
   whenIdle(driver.calls, restMs, () => {
     collectGarbage();
     returnFreeMemory();

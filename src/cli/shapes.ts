@@ -11,7 +11,8 @@ import { provisionings } from '../volume/record.ts';
  */
 
 /** Bytes are decimal digits in a string: numbers of JSON lose digits above 2^53 in many programs. */
-const bytes = z.string().regex(/^[0-9]+$/);
+const bytes = z.string().regex(/^[0-9]{1,20}$/) as z.ZodType<Digits, Digits>;
+type Digits = `${bigint}`;
 const time = z.string().describe('RFC 3339, UTC');
 const parameters = z.record(z.string(), z.string());
 
@@ -204,10 +205,8 @@ export type Shapes = typeof shapes;
 export type Shape<Command extends keyof Shapes> = Loose<z.input<Shapes[Command]>>;
 
 /** A string of digits is made of a bigint where the result is printed (`toJson`). */
-type Loose<T> = T extends string
-  ? string extends T
-    ? string | bigint
-    : T
+type Loose<T> = T extends Digits
+  ? T | bigint
   : T extends readonly (infer Item)[]
     ? readonly Loose<Item>[]
     : T extends object

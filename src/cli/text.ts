@@ -12,8 +12,12 @@ const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const wide =
   /\p{Emoji_Presentation}|\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}|[\uff01-\uff60]/u;
 
+/** Nearly all there is, and much faster told. */
+const plain = /^[\x20-\x7e]*$/;
+
 /** How many columns of a terminal the text takes. */
 export function columnsOf(text: string): number {
+  if (plain.test(text)) return text.length;
   let columns = 0;
   for (const { segment } of segmenter.segment(text)) columns += wide.test(segment) ? 2 : 1;
   return columns;

@@ -4,45 +4,24 @@ import type { Config } from '../config/config.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { formatBytes } from '../volume/size.ts';
 import { confirm } from './confirm.ts';
-import { claimText, findVolume } from './find-volume.ts';
+import { findVolume } from './find-volume.ts';
 import { exitCodes, type Output, type ProblemCode, toJson } from './output.ts';
 import { tableLines } from './table.ts';
-import { age, printable, shortened } from './text.ts';
-
-const columns = [
-  { title: 'ID' },
-  { title: 'CLAIM' },
-  { title: 'POOL' },
-  { title: 'SIZE', align: 'right' },
-  { title: 'USED', align: 'right' },
-  { title: 'DELETED', align: 'right' },
-  { title: 'PURGED IN', align: 'right' },
-] as const;
+import { trashColumns, trashRow } from './tables/trash.ts';
+import { printable } from './text.ts';
 
 /** `holdfast trash`: the deleted volumes that can be brought back. */
 export async function trashCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
   const list = await new AdminClient(config.adminSocketPath).listTrash();
   if (options.json) output.line(toJson<'trash'>(list));
-  else for (const line of tableLines(columns, rowsOf(list, new Date()))) output.line(line);
+  else for (const line of tableLines(trashColumns, rowsOf(list))) output.line(line);
   if (!options.json) for (const problem of list.problems) output.problem('UNAVAILABLE', problem);
   return list.problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 
-function rowsOf({ volumes }: TrashList, now: Date): string[][] {
-  return volumes.map((volume) => [
-    volume.id,
-    shortened(printable(titleOf(volume)), 44),
-    volume.pool,
-    formatBytes(BigInt(volume.sizeBytes)),
-    formatBytes(BigInt(volume.usedBytes)),
-    `${age(volume.deletedAt, now)} ago`,
-    age(now.toISOString(), new Date(volume.purgeAt)),
-  ]);
-}
-
-/** What people know it by. */
-function titleOf({ claim, name }: TrashedVolumeSight): string {
-  return claim === undefined ? name : claimText(claim);
+function rowsOf({ volumes }: TrashList): string[][] {
+  const now = new Date();
+  return volumes.map((volume) => trashRow(volume, now));
 }
 
 /** `holdfast trash restore VOLUME`: brings a deleted volume back, as it was. */

@@ -18,6 +18,8 @@ export interface ControllerConfig {
   readonly linkAddress: HttpAddress;
   /** Where metrics and health are served; undefined: nowhere. */
   readonly httpAddress: HttpAddress | undefined;
+  /** Where whoever looks at the fleet asks; undefined: nowhere. */
+  readonly viewAddress: HttpAddress | undefined;
   readonly logLevel: LogLevel;
   readonly api: { readonly url: URL; readonly authorityPath: string; readonly tokenPath: string };
   readonly namespace: string;
@@ -48,6 +50,7 @@ export async function parseControllerConfig(source: ConfigSource): Promise<Parse
   const namespace = readNamespace(source, join(account, 'namespace'), reader);
   const linkAddress = reader.httpAddress('HOLDFAST_LINK_ADDRESS') ?? { host: undefined, port: 9443 };
   const httpAddress = reader.httpAddress('HOLDFAST_HTTP_ADDRESS');
+  const viewAddress = reader.httpAddress('HOLDFAST_VIEW_ADDRESS');
   const driverName = reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
     fits: (name) => name.length <= 63 && driverNamePattern.test(name),
     wants: 'a lower-case domain name of at most 63 characters, such as holdfast.csi.dev',
@@ -64,6 +67,7 @@ export async function parseControllerConfig(source: ConfigSource): Promise<Parse
       socketPath,
       linkAddress,
       httpAddress,
+      viewAddress,
       logLevel,
       api: { url, authorityPath: join(account, 'ca.crt'), tokenPath: join(account, 'token') },
       namespace,

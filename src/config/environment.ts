@@ -25,6 +25,7 @@ const variableNames = [
   'HOLDFAST_SERVICE_ACCOUNT_DIR',
   'HOLDFAST_TARGET_ROOTS',
   'HOLDFAST_TEST_CRASH_AT',
+  'HOLDFAST_VIEW_ADDRESS',
 ] as const;
 
 export type VariableName =

@@ -9,6 +9,7 @@ import { groupControllerService } from '../controller/snapshots/group-service.ts
 import { addServices, type CallOptions, callsOf, type ServiceHandlers } from '../csi/call.ts';
 import { type Listener, listen, newServer } from '../csi/listener.ts';
 import { serveRegistration } from '../csi/registration.ts';
+import type { Look } from '../fleet/node/look.ts';
 import type { Links } from '../fleet/node/start.ts';
 import { identityService } from '../identity/service.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
@@ -52,8 +53,11 @@ export interface Driver {
   stop(): Promise<void>;
 }
 
-/** Starts the driver. It answers Probe as soon as this resolves; the pools open after that. */
-export async function startDriver(config: ServeConfig, log: Logger): Promise<Driver> {
+/**
+ * Starts the driver. It answers Probe as soon as this resolves; the pools open after that.
+ * @param look how the controller of many nodes looks at this one
+ */
+export async function startDriver(config: ServeConfig, log: Logger, look: Look): Promise<Driver> {
   const sizes = queueSizes(workerThreads, config.pools.length);
   const configured = (name: string) => config.pools.find((pool) => pool.name === name);
   const pools = new Pools(poolOpeners(config, log), config.defaultPool, {
@@ -84,7 +88,7 @@ export async function startDriver(config: ServeConfig, log: Logger): Promise<Dri
   // Before the pools open: what they find half done is counted too.
   const monitoring = await monitor(config, { pools, kubeletQueue, isStopping, log });
   const opened = openPools(pools, isStopping, log);
-  const links = startLinks(config, { linked, pools, opened, callOptions, isStopping });
+  const links = startLinks(config, { linked, look, pools, opened, callOptions, isStopping });
   const trimTimer = new TrimTimer({ pools, objects, log });
   const registered = register(config, { opened, stopping: stopping.signal, log });
   const administered = import('../admin/administer.ts').then(({ administer }) => {
@@ -179,6 +183,7 @@ function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight,
 }
 
 interface LinkParts {
+  readonly look: Look;
   readonly linked: () => Omit<ServiceHandlers, 'identity' | 'node'>;
   readonly pools: Pools;
   readonly opened: Promise<void>;
@@ -190,7 +195,7 @@ interface LinkParts {
 async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links | undefined> {
   const { driverName, link, nodeId } = config;
   if (link === undefined) return undefined;
-  const { callOptions, isStopping, linked, opened, pools } = parts;
+  const { callOptions, isStopping, linked, look, opened, pools } = parts;
   const { startLinks: start } = await import('../fleet/node/start.ts');
   if (isStopping()) return undefined;
   const links = start({
@@ -198,6 +203,7 @@ async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links 
     nodeId,
     driverName,
     calls: callsOf(linked(), callOptions),
+    look,
     pools,
     log: callOptions.log,
   });

@@ -26,6 +26,7 @@ import {
   tokenOf,
   writeAuthority,
 } from './fleet-cluster.ts';
+import { ownAddress, seeByPlugin } from './kubectl-plugin.ts';
 
 const fleet = fileURLToPath(new URL('../../deploy/fleet', import.meta.url));
 
@@ -41,7 +42,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   for (const node of ['node-a', 'node-b', 'node-c']) await addNode(server, node);
 
   const account = await makeAccount(server, scratch);
-  const environment = { ...controllerEnvironment(account), ...monitored };
+  const environment = { ...controllerEnvironment(account), ...monitored, HOLDFAST_VIEW_ADDRESS: `${ownAddress()}:0` };
   // Both at once: one of them makes the Secret.
   const [first, second] = await Promise.all(
     ['first', 'second'].map((name) => ControllerProcess.startWith(scratch, name, environment)),
@@ -67,6 +68,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     assert.equal((await other.controller.ControllerGetVolume({ volume_id })).volume?.volume_id, volume_id);
   });
   await provision(server, scratch, account, first.socketPath);
+  await seeByPlugin({ server, scratch, controller: first, account });
   // node-c has the driver, and has not come; then its Node is no more.
   const never = { volume_id: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa' };
   await assert.rejects(one.controller.DeleteVolume(never), isUnavailable(/node-c is away since/));

@@ -72,6 +72,11 @@ const published = [
   'field CapacityTold.question = 1 uint64',
   'field CapacityTold.response = 2 bytes',
   'field TokenRenewal.token = 1 string',
+  'rpc View.Look LookRequest stream LookPart',
+  'field LookRequest.list = 1 string',
+  'field LookRequest.volume = 2 string',
+  'field LookPart.items = 1 repeated string',
+  'field LookPart.problems = 2 repeated string',
 ];
 
 function facts(namespace: protobuf.NamespaceBase): string[] {

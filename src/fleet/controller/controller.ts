@@ -15,6 +15,8 @@ import { recordedNode, recordedVolumes } from '../kubernetes/persistent-volumes.
 import { keepMaterial } from '../kubernetes/secret.ts';
 import { Tokens } from '../kubernetes/tokens.ts';
 import { isSame, type Material } from '../tls/material.ts';
+import type { Show } from '../view/start.ts';
+import type { ViewServer } from '../view/view-server.ts';
 import { fleetCalls } from './calls.ts';
 import { FleetCapacity } from './capacity.ts';
 import { FleetServer } from './fleet-server.ts';
@@ -38,8 +40,8 @@ export interface Controller {
   stop(): Promise<void>;
 }
 
-/** Starts a replica: CSI's socket for the sidecars beside it, and the port where nodes link. */
-export async function startController(config: ControllerConfig, log: Logger): Promise<Controller> {
+/** Starts a replica: CSI's socket for the sidecars beside it, the port where nodes link, and that of who looks at them. */
+export async function startController(config: ControllerConfig, log: Logger, show?: Show): Promise<Controller> {
   const { driverName, name } = config;
   const place = { namespace: config.namespace, name: config.secretName };
   const stopping = new AbortController();
@@ -66,6 +68,7 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
   const strays = new StrayKeeper({ view: state, sessions, log, recorded: () => recordedVolumes(api, driverName) });
   void lookingForStrays();
   let links: FleetServer | undefined;
+  let view: ViewServer | undefined;
   const port = openLinks();
   port.catch(() => undefined);
 
@@ -76,6 +79,7 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
       await listener.hide();
       await listener.close(callGraceMs);
       await port.catch(() => undefined);
+      await view?.close();
       await links?.close();
       await watched;
       api.close();
@@ -103,8 +107,17 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
     });
     await links.listen();
     log.info({ port: links.port }, 'nodes can link');
-    void renewing(links, material);
+    view = await openView(material);
+    void renewing([links, ...(view === undefined ? [] : [view])], material);
     return links.port;
+  }
+
+  /** Without an address none of its code is loaded. */
+  async function openView(material: Material): Promise<ViewServer | undefined> {
+    const { viewAddress: address } = config;
+    if (address === undefined || show === undefined) return undefined;
+    const { startView } = await import('../view/start.ts');
+    return startView({ address, material, api, state, sessions, driverName, log, show });
   }
 
   async function currentMaterial(): Promise<Material> {
@@ -132,14 +145,14 @@ export async function startController(config: ControllerConfig, log: Logger): Pr
   }
 
   /** A certificate that is due, or that another replica has renewed, is taken into use; links that are there go on. */
-  async function renewing(server: FleetServer, first: Material): Promise<void> {
+  async function renewing(servers: readonly Pick<FleetServer, 'renew'>[], first: Material): Promise<void> {
     let material = first;
     for (;;) {
       await delay(lookMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       const next = await currentMaterial().catch(() => material);
       if (isSame(material, next)) continue;
-      server.renew(next);
+      for (const server of servers) server.renew(next);
       material = next;
       log.info('a new certificate is in use');
     }

@@ -1,7 +1,8 @@
 import * as grpc from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import { HoldfastError } from '../../volume/errors.ts';
-import { BadToken, type Bearer } from '../kubernetes/tokens.ts';
+import { BadToken } from '../kubernetes/token-review.ts';
+import type { Bearer } from '../kubernetes/tokens.ts';
 import { type ControllerStream, controllerPipe, linkMethod, longestMessageBytes } from '../link/grpc-pipe.ts';
 import type { Material } from '../tls/material.ts';
 import { Door } from './door.ts';

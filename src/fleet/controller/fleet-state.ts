@@ -108,6 +108,11 @@ export class FleetState implements FleetView, StrayView {
     return this.#named('GROUP', name);
   }
 
+  /** What the node told last that it has, though it may be away. */
+  has(name: string): Pick<NodeInventory, 'entries' | 'pools'> | undefined {
+    return this.#states.get(name)?.inventory;
+  }
+
   /** What each node has, of one kind, and that `isWanted` lets through. */
   ids(kind: Entry['kind'], isWanted: (entry: Entry) => boolean = () => true): Map<string, string[]> {
     const found = new Map<string, string[]>();

@@ -10,6 +10,8 @@ export interface Forward {
   readonly method: string;
   readonly request: Buffer;
   readonly deadline: Date | undefined;
+  /** Of a stream: so many messages may be on their way at a time; creditParts unless given. */
+  readonly credit?: number;
 }
 
 /**
@@ -77,6 +79,7 @@ export class ForwardedCalls {
   async *stream(forward: Forward, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
     const outcome = this.#outcome();
     const parts: Buffer[] = [];
+    let { credit = creditParts } = forward;
     let end: { readonly error?: Error } | undefined;
     let wake = (): void => undefined;
     const finish = (error?: Error) => {
@@ -86,6 +89,8 @@ export class ForwardedCalls {
     const id = this.#begin(forward, {
       answered: ({ code, message }) => finish(code === 0 ? undefined : new PassedOn(code, message)),
       part: (response) => {
+        // A node that keeps to no limit is not to fill the memory.
+        if (credit-- <= 0) return finish(new Unavailable(`Node ${this.#node} sent more than it was asked for.`));
         parts.push(response);
         wake();
       },
@@ -99,6 +104,7 @@ export class ForwardedCalls {
       for (;;) {
         for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
           yield part;
+          credit++;
           this.#send({ credit: { call: id, parts: 1 } });
         }
         if (end !== undefined) break;
@@ -142,7 +148,7 @@ export class ForwardedCalls {
     }
   }
 
-  #begin({ deadline, method, request }: Forward, waiting: Waiting): bigint {
+  #begin({ credit = creditParts, deadline, method, request }: Forward, waiting: Waiting): bigint {
     const refusal = this.#refusalNow();
     if (refusal !== undefined) {
       forwarded.publish({ node: this.#node, outcome: 'REFUSED' });
@@ -156,7 +162,7 @@ export class ForwardedCalls {
       method,
       request,
       timeout_milliseconds: Math.min(leftMs, 2 ** 31),
-      credit: creditParts,
+      credit,
     };
     this.#send({ call });
     return this.#last;

@@ -33,6 +33,8 @@ export class NodeSession {
   readonly #pipe: ControllerPipe;
   readonly #options: SessionOptions;
   readonly #pulse: Pulse;
+  /** By its own word. */
+  driverVersion = '';
   readonly #asked = new Set<bigint>();
   readonly #capacityWaits = new Map<bigint, (() => void)[]>();
   #inventory: NodeInventory | undefined;
@@ -103,9 +105,11 @@ export class NodeSession {
       return;
     }
     this.#inventory = state.linked(node);
-    const { driver_version: version, instance } = hello;
+    const { instance } = hello;
+    const version = hello.driver_version.slice(0, 64);
+    this.driverVersion = version;
     const protocol = Math.min(hello.protocol, protocolVersion);
-    log.info({ node, version: version.slice(0, 64), instance: instance.slice(0, 64), protocol }, 'linked');
+    log.info({ node, version, instance: instance.slice(0, 64), protocol }, 'linked');
     this.#pipe.send({ welcome: { protocol, controller, beat_milliseconds: beatMs } });
     onReady(this);
   }

@@ -5,6 +5,7 @@ import { callEnded } from '../../csi/call-events.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { version } from '../../version.ts';
 import { Dialer } from './dialer.ts';
+import { type Look, viewStreams } from './look.ts';
 
 /** The links of a node to its controllers. */
 export interface Links {
@@ -19,6 +20,7 @@ export interface LinksOptions extends LinkConfig {
   readonly nodeId: string;
   readonly driverName: string;
   readonly calls: Calls;
+  readonly look: Look;
   readonly pools: Pools;
   readonly log: Logger;
 }
@@ -44,8 +46,9 @@ const restMs = 200;
 /** For what no call changes: a disk that others fill, a volume that an operator brings back, a pool that falls sick. */
 const lookMs = 5_000;
 
-export function startLinks({ calls, driverName, log, nodeId, pools, ...place }: LinksOptions): Links {
-  const link = { calls, pools, log };
+export function startLinks({ calls, driverName, log, look, nodeId, pools, ...place }: LinksOptions): Links {
+  const all = { unary: calls.unary, streams: new Map([...calls.streams, ...viewStreams(look, { log })]) };
+  const link = { calls: all, pools, log };
   const dialer = new Dialer({ ...place, nodeId, driverName, driverVersion: version, link });
   const running = dialer.run();
   let timer: NodeJS.Timeout | undefined;
@@ -53,15 +56,15 @@ export function startLinks({ calls, driverName, log, nodeId, pools, ...place }: 
     timer = undefined;
     dialer.look().catch((error: unknown) => log.error({ err: error }, 'what the node has cannot be told'));
   };
-  const look = () => {
+  const lookSoon = () => {
     timer ??= setTimeout(lookNow, restMs).unref();
   };
   callEnded.subscribe(({ rpc }) => {
-    if (changing.has(rpc)) look();
+    if (changing.has(rpc)) lookSoon();
   });
-  const regularly = setInterval(look, lookMs).unref();
+  const regularly = setInterval(lookSoon, lookMs).unref();
   return {
-    look,
+    look: lookSoon,
     leave: () => dialer.leave(),
     async stop() {
       clearInterval(regularly);

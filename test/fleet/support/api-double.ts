@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
+import { z } from 'zod';
 import { makeAuthority, makeServer } from '../../../src/fleet/tls/certificate.ts';
 
 /** What the double knows; a test changes it. */
@@ -10,11 +11,14 @@ export interface Known {
   /** PersistentVolumes: handle to node. */
   readonly volumes: Map<string, string>;
   readonly secrets: Map<string, Record<string, unknown>>;
+  /** `USER LIST` of who may look at what. */
+  readonly viewers: Set<string>;
   /** Ends of paths that are answered with 503. */
   readonly refused: Set<string>;
 }
 
 export const audience = 'holdfast.csi.dev/controller';
+export const viewAudience = 'holdfast.csi.dev/view';
 export const nodeUser = 'system:serviceaccount:holdfast:holdfast-node';
 
 export interface TokenFacts {
@@ -34,6 +38,7 @@ export class ApiDouble implements AsyncDisposable {
     labelled: new Set(),
     volumes: new Map(),
     secrets: new Map(),
+    viewers: new Set(),
     refused: new Set(),
   };
   readonly authority: string;
@@ -107,6 +112,7 @@ export class ApiDouble implements AsyncDisposable {
     const list = (items: unknown[]) => [200, { metadata: { resourceVersion: '1' }, items }] as const;
     if ([...this.known.refused].some((end) => path.endsWith(end))) return [503, { message: 'not now' }];
     if (path.endsWith('/tokenreviews')) return [201, this.#review(body['spec'])];
+    if (path.endsWith('/subjectaccessreviews')) return [201, this.#accessReview(body['spec'])];
     if (path.endsWith('/csinodes')) {
       const drivers = [{ name: 'holdfast.csi.dev' }];
       return list([...csiNodes].map((name) => ({ metadata: { name }, spec: { drivers } })));
@@ -130,6 +136,11 @@ export class ApiDouble implements AsyncDisposable {
     return [200, secrets.get(name)];
   }
 
+  #accessReview(spec: unknown): object {
+    const { resourceAttributes, user } = access.parse(spec);
+    return { status: { allowed: this.known.viewers.has(`${user} ${resourceAttributes.resource}`) } };
+  }
+
   #review(spec: unknown): object {
     this.reviews++;
     const token = typeof spec === 'object' && spec !== null && 'token' in spec ? String(spec.token) : '';
@@ -140,6 +151,11 @@ export class ApiDouble implements AsyncDisposable {
     return { status: { authenticated: true, audiences: [facts.audience ?? audience], user } };
   }
 }
+
+const access = z.object({
+  user: z.string(),
+  resourceAttributes: z.object({ group: z.literal('holdfast.csi.dev'), verb: z.literal('get'), resource: z.string() }),
+});
 
 function persistentVolume(volumeHandle: string, node: string) {
   const matchExpressions = [{ key: 'topology.holdfast.dev/node', operator: 'In', values: [node] }];

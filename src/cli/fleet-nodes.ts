@@ -1,0 +1,45 @@
+import type { ViewedFleet } from '../fleet/view/start.ts';
+import type { NodeItem } from './fleet-shapes.ts';
+import { age } from './text.ts';
+
+export const nodeColumns = [
+  { title: 'NODE' },
+  { title: 'STATE' },
+  { title: 'SINCE', align: 'right' },
+  { title: 'VERSION' },
+  { title: 'VOLUMES', align: 'right' },
+  { title: 'SNAPSHOTS', align: 'right' },
+  { title: 'POOLS' },
+] as const;
+
+const mostPools = 100;
+const longestText = 300;
+
+/** All nodes with the driver, and what each told last. */
+export function nodeItems({ sessions, state }: Pick<ViewedFleet, 'sessions' | 'state'>): NodeItem[] {
+  return state.nodes.map(({ hasTold, isLinked, name, sinceMs }) => {
+    const entries = [...(state.has(name)?.entries.values() ?? [])];
+    const count = (kind: string) => entries.filter((entry) => entry.kind === kind).length;
+    const version = sessions.find(name)?.driverVersion;
+    return {
+      node: name,
+      state: !isLinked ? 'away' : hasTold ? 'linked' : 'telling',
+      since: new Date(sinceMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+      ...(version === undefined ? {} : { version }),
+      volumes: count('VOLUME'),
+      snapshots: count('SNAPSHOT'),
+      pools: (state.has(name)?.pools ?? []).slice(0, mostPools).map((pool) => ({
+        name: pool.name.slice(0, longestText),
+        kind: pool.kind.slice(0, longestText),
+        state: pool.state.slice(0, longestText),
+        ...(pool.reason === '' ? {} : { reason: pool.reason.slice(0, longestText) }),
+      })),
+    };
+  });
+}
+
+export function nodeRow({ node, pools, since, snapshots, state, version, volumes }: NodeItem, now: Date): string[] {
+  const shown = pools.map((pool) => (pool.state === 'open' ? pool.name : `${pool.name} (${pool.state})`));
+  const told = [version ?? '-', String(volumes), String(snapshots)];
+  return [node, state, age(since, now), ...told, shown.join(', ') || '-'];
+}

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { holderList, trashList } from '../admin/protocol.ts';
+import { shapes } from './shapes.ts';
+
+/*
+ * What `kubectl holdfast …` prints with --json: the items of the commands on a node, each with its node. What a node
+ * answers is held to these, too.
+ */
+
+const pool = shapes.pools.shape.pools.element;
+const volume = shapes.volumes.shape.volumes.element;
+const snapshot = shapes.snapshots.shape.snapshots.element;
+const trashed = trashList.shape.volumes.element;
+
+/** Of one item, as a node answers it. */
+export const itemShapes = {
+  pools: pool,
+  volumes: volume,
+  snapshots: snapshot,
+  trash: trashed,
+  who: holderList,
+} as const;
+
+const node = z.string().describe('the name of its Node, by its link: what the node says of itself does not count');
+const problems = z.array(z.string()).describe('why the list may lack something; then the exit code is 1');
+const missing = z
+  .array(
+    z.object({
+      node: z.string(),
+      reason: z
+        .enum(['away', 'late', 'older', 'failed', 'cut'])
+        .describe(
+          'away: no link; late: a link, and no answer; older: its driver does not know the question; cut: too much for one answer',
+        ),
+      since: z.string().optional().describe('of one that is away: RFC 3339, UTC'),
+      message: z.string(),
+    }),
+  )
+  .describe('nodes whose answer is not there, or not whole; then the exit code is 1');
+
+const nodeSight = z.object({
+  node: z.string(),
+  state: z.enum(['linked', 'telling', 'away']).describe('telling: it has a link, and has not told all that it has yet'),
+  since: z.string().describe('RFC 3339, UTC'),
+  version: z.string().optional().describe("its driver's; absent if it is away"),
+  volumes: z.number().describe('this and what follows is what it told last'),
+  snapshots: z.number(),
+  pools: z.array(z.object({ name: z.string(), kind: z.string(), state: z.string(), reason: z.string().optional() })),
+});
+
+export const fleetShapes = {
+  nodes: z.object({ nodes: z.array(nodeSight), problems }),
+  pools: z.object({ pools: z.array(pool.extend({ node })), problems, missing }),
+  volumes: z.object({ volumes: z.array(volume.extend({ node })), problems, missing }),
+  snapshots: z.object({ snapshots: z.array(snapshot.extend({ node })), problems, missing }),
+  trash: z.object({ volumes: z.array(trashed.extend({ node })), problems, missing }),
+  who: z.object({ volumes: z.array(holderList.extend({ node })), problems, missing }),
+  export: shapes.export,
+} as const;
+
+export type NodeItem = z.infer<typeof nodeSight>;

@@ -1,0 +1,234 @@
+import type { z } from 'zod';
+import { askFleet, type FleetAnswer, type FleetQuestion, requireNode, type Told } from '../fleet/view/ask.ts';
+import type { ViewWishes } from '../fleet/view/request.ts';
+import type { Show, ViewedFleet } from '../fleet/view/start.ts';
+import type { Answer } from '../fleet/view/view-server.ts';
+import { NotFound, Unavailable } from '../volume/errors.ts';
+import { findVolume, type Known } from './find-volume.ts';
+import { exportFleet } from './fleet-export.ts';
+import { nodeColumns, nodeItems, nodeRow } from './fleet-nodes.ts';
+import { type fleetShapes, itemShapes } from './fleet-shapes.ts';
+import { exitCodes, type Output, problemLine } from './output.ts';
+import { codeOf } from './problem-code.ts';
+import { type Column, tableLines } from './table.ts';
+import { holderLines, incompleteHolders } from './tables/holders.ts';
+import { poolColumns, poolRow } from './tables/pools.ts';
+import { snapshotColumns, snapshotRow } from './tables/snapshots.ts';
+import { trashColumns, trashRow } from './tables/trash.ts';
+import { volumeColumns, volumeDetails, volumeRow } from './tables/volumes.ts';
+import { printable, shortened } from './text.ts';
+
+/*
+ * The commands of `kubectl holdfast`, as the controller runs them for whoever may look: the tables and the JSON are those
+ * of the commands on a node, with the node of each item.
+ */
+
+export const show: Show = {
+  async look(fleet, wishes, signal) {
+    const output = new Lines(wishes.json);
+    return output.answer(await new Viewing(fleet, wishes, output, signal).run());
+  },
+  refuse(error, wantsJson) {
+    const output = new Lines(wantsJson);
+    output.problem(codeOf(error), error.message);
+    return output.answer(exitCodes.failed);
+  },
+};
+
+/** What a command would print. */
+class Lines implements Output {
+  readonly colours = false;
+  readonly #json: boolean;
+  readonly #texts: { readonly to: 'result' | 'problem'; readonly text: string }[] = [];
+
+  constructor(json: boolean) {
+    this.#json = json;
+  }
+
+  line(text: string): void {
+    this.#texts.push({ to: 'result', text });
+  }
+
+  problem(code: Parameters<Output['problem']>[0], message: string): void {
+    this.#texts.push({ to: 'problem', text: problemLine(code, printable(message), { json: this.#json }) });
+  }
+
+  answer(exitCode: number): Answer {
+    return { exitCode, lines: linesOf(this.#texts) };
+  }
+}
+
+/** What a node says may have anything in it; JSON and YAML know the same escapes. */
+function* linesOf(texts: readonly { readonly to: 'result' | 'problem'; readonly text: string }[]) {
+  for (const { text, to } of texts) for (const line of text.split('\n')) yield { to, text: printable(line) };
+}
+
+const longestCell = 80;
+
+class Viewing {
+  readonly #fleet: ViewedFleet;
+  readonly #wishes: ViewWishes;
+  readonly #output: Output;
+  readonly #signal: AbortSignal;
+  readonly #now = new Date();
+
+  constructor(fleet: ViewedFleet, wishes: ViewWishes, output: Output, signal: AbortSignal) {
+    this.#fleet = fleet;
+    this.#wishes = wishes;
+    this.#output = output;
+    this.#signal = signal;
+  }
+
+  /** @throws NotFound, Unavailable, FailedPrecondition, InvalidArgument */
+  async run(): Promise<number> {
+    const now = this.#now;
+    switch (this.#wishes.list) {
+      case 'nodes':
+        return this.#nodes();
+      case 'pools':
+        return this.#pools();
+      case 'volumes':
+        return this.#wishes.volume === undefined
+          ? this.#list('volumes', await this.#ask('volumes', itemShapes.volumes), volumeColumns, (volume) =>
+              volumeRow(volume, now),
+            )
+          : this.#volume();
+      case 'snapshots':
+        return this.#list(
+          'snapshots',
+          await this.#ask('snapshots', itemShapes.snapshots),
+          snapshotColumns,
+          (snapshot) => snapshotRow(snapshot, now),
+        );
+      case 'trash':
+        return this.#list('volumes', await this.#ask('trash', itemShapes.trash), trashColumns, (volume) =>
+          trashRow(volume, now),
+        );
+      case 'who':
+        return this.#who();
+      case 'export':
+        return this.#end(
+          exportFleet(this.#output, await this.#ask('volumes', itemShapes.volumes), {
+            ...this.#wishes,
+            driverName: this.#fleet.driverName,
+          }),
+        );
+    }
+  }
+
+  #nodes(): number {
+    const { state } = this.#fleet;
+    const { json, node: wanted } = this.#wishes;
+    if (wanted !== undefined) requireNode(state, wanted);
+    const nodes = nodeItems(this.#fleet).filter(({ node }) => wanted === undefined || node === wanted);
+    const problems = state.areNodesKnown ? [] : ['Kubernetes has not said yet which nodes have the driver; try again'];
+    if (json) this.#json<'nodes'>({ nodes, problems });
+    else
+      this.#table(
+        nodeColumns,
+        nodes.map((item) => nodeRow(item, this.#now)),
+      );
+    if (!json) for (const problem of problems) this.#output.problem('UNAVAILABLE', problem);
+    return problems.length === 0 && nodes.every((item) => item.state === 'linked') ? exitCodes.ok : exitCodes.failed;
+  }
+
+  async #pools(): Promise<number> {
+    const answer = await this.#ask('pools', itemShapes.pools);
+    const code = this.#list('pools', answer, poolColumns, poolRow);
+    const ill = answer.items.filter(({ item }) => ['broken', 'quarantined', 'silent'].includes(item.state));
+    if (!this.#wishes.json) {
+      for (const { item, node } of answer.items) {
+        if (item.advice === undefined) continue;
+        const isIll = ill.some((other) => other.item === item);
+        const advice = `node ${node}: pool ${item.name}: ${shortened(item.advice, 400)}`;
+        this.#output.problem(isIll ? 'UNAVAILABLE' : 'WARNING', advice);
+      }
+    }
+    return ill.length > 0 ? exitCodes.failed : code;
+  }
+
+  async #volume(): Promise<number> {
+    const answer = await this.#ask('volumes', itemShapes.volumes);
+    const { item, node } = this.#one(answer);
+    if (this.#wishes.json) return this.#list('volumes', { ...answer, items: [{ item, node }] }, [], () => []);
+    for (const line of volumeDetails(item, this.#now, node)) this.#output.line(printable(line));
+    return this.#end(answer);
+  }
+
+  async #who(): Promise<number> {
+    const answer = await this.#ask('who', itemShapes.who);
+    if (answer.items.length === 0) throw this.#none(answer);
+    if (this.#wishes.json) return this.#list('volumes', answer, [], () => []);
+    for (const { item, node } of answer.items) {
+      this.#output.line(`On node ${node}:`);
+      for (const line of holderLines(item)) this.#output.line(printable(line));
+      if (!item.isComplete) this.#output.problem('WARNING', `node ${node}: ${incompleteHolders}`);
+    }
+    return this.#end(answer);
+  }
+
+  /** @throws NotFound, Unavailable, FailedPrecondition */
+  #one<Item extends Known>(answer: FleetAnswer<Item>): Told<Item> {
+    if (answer.items.length === 0) throw this.#none(answer);
+    const known = answer.items.map((told) => ({
+      id: told.item.id,
+      name: told.item.name,
+      claim: told.item.claim,
+      pool: `${told.item.pool} of node ${told.node}`,
+      told,
+    }));
+    return findVolume(known, this.#wishes.volume ?? '', 'on the nodes').told;
+  }
+
+  #none({ missing, problems }: FleetAnswer<unknown>): NotFound | Unavailable {
+    const wanted = `there is no volume '${printable(this.#wishes.volume ?? '')}'`;
+    const unsure = [...missing, ...problems].map(({ message, node }) => `node ${node}: ${message}`);
+    if (unsure.length === 0) return new NotFound(`${wanted} on any node, by id, name or namespace/claim`);
+    const left = unsure.length > 3 ? `; and ${unsure.length - 3} more` : '';
+    return new Unavailable(`${wanted} on the nodes that answered; ${unsure.slice(0, 3).join('; ')}${left}`);
+  }
+
+  #ask<Item>(list: string, schema: z.ZodType<Item>): Promise<FleetAnswer<Item>> {
+    const { node, volume, waitMs } = this.#wishes;
+    const question: FleetQuestion = { list, volume, node, waitMs, signal: this.#signal };
+    return askFleet(this.#fleet, question, schema);
+  }
+
+  /** Prints the items, and what is missing. */
+  #list<Item extends object>(
+    key: 'pools' | 'snapshots' | 'volumes',
+    answer: FleetAnswer<Item>,
+    columns: readonly Column[],
+    rowOf: (item: Item) => string[],
+  ): number {
+    const { items, missing, problems } = answer;
+    if (!this.#wishes.json) {
+      this.#table(
+        [{ title: 'NODE' }, ...columns],
+        items.map(({ item, node }) => [node, ...rowOf(item)]),
+      );
+      return this.#end(answer);
+    }
+    const told = problems.map(({ message, node }) => `node ${node}: ${message}`);
+    const list = items.map(({ item, node }) => Object.assign({ node }, item, { node }));
+    this.#output.line(JSON.stringify({ [key]: list, problems: told, missing }, undefined, 2));
+    return missing.length > 0 || problems.length > 0 ? exitCodes.failed : exitCodes.ok;
+  }
+
+  #json<List extends keyof typeof fleetShapes>(result: z.infer<(typeof fleetShapes)[List]>): void {
+    this.#output.line(JSON.stringify(result, undefined, 2));
+  }
+
+  /** Says which nodes' answers lack something, and the exit code that follows. */
+  #end({ missing, problems }: Pick<FleetAnswer<unknown>, 'missing' | 'problems'>): number {
+    for (const { message, node } of [...problems, ...missing]) {
+      this.#output.problem('UNAVAILABLE', `node ${node}: ${message}`);
+    }
+    return problems.length > 0 || missing.length > 0 ? exitCodes.failed : exitCodes.ok;
+  }
+
+  #table(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
+    const short = rows.map((row) => row.map((cell) => shortened(printable(cell), longestCell)));
+    for (const line of tableLines(columns, short)) this.#output.line(line);
+  }
+}

@@ -1,0 +1,31 @@
+import type { TrashedVolumeSight } from '../../admin/protocol.ts';
+import { formatBytes } from '../../volume/size.ts';
+import { claimText } from '../find-volume.ts';
+import { age, printable, shortened } from '../text.ts';
+
+export const trashColumns = [
+  { title: 'ID' },
+  { title: 'CLAIM' },
+  { title: 'POOL' },
+  { title: 'SIZE', align: 'right' },
+  { title: 'USED', align: 'right' },
+  { title: 'DELETED', align: 'right' },
+  { title: 'PURGED IN', align: 'right' },
+] as const;
+
+export function trashRow(volume: TrashedVolumeSight, now: Date): string[] {
+  return [
+    volume.id,
+    shortened(printable(titleOf(volume)), 44),
+    volume.pool,
+    formatBytes(BigInt(volume.sizeBytes)),
+    formatBytes(BigInt(volume.usedBytes)),
+    `${age(volume.deletedAt, now)} ago`,
+    age(now.toISOString(), new Date(volume.purgeAt)),
+  ];
+}
+
+/** What people know it by. */
+function titleOf({ claim, name }: TrashedVolumeSight): string {
+  return claim === undefined ? name : claimText(claim);
+}

@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { InvalidArgument } from '../../volume/errors.ts';
+import { inOneSentence, parseInput } from '../../volume/parse-input.ts';
+
+/** What can be looked at; also the resources whose `get` RBAC gives (docs/fleet.md). */
+export const listNames = ['nodes', 'pools', 'volumes', 'snapshots', 'trash', 'who', 'export'] as const;
+export type ListName = (typeof listNames)[number];
+
+/** What somebody wants to see. */
+export interface ViewWishes {
+  readonly list: ListName;
+  readonly volume: string | undefined;
+  readonly node: string | undefined;
+  readonly json: boolean;
+  /** How long a node may take. */
+  readonly waitMs: number;
+  readonly reclaimPolicy: 'Retain' | 'Delete';
+  readonly storageClass: string | undefined;
+}
+
+const usualWaitSeconds = 15;
+
+const query = z.strictObject({
+  volume: z.string().min(1).max(400).optional(),
+  node: z.string().min(1).max(253).optional(),
+  output: z.enum(['table', 'json']).default('table'),
+  wait: z.coerce.number().int().min(1).max(60).default(usualWaitSeconds),
+  'reclaim-policy': z.enum(['Retain', 'Delete']).default('Retain'),
+  'storage-class': z.string().min(1).max(253).optional(),
+});
+
+/** Which list a path names; undefined: none. */
+export function listIn(path: string): ListName | undefined {
+  const name = /^\/v1\/([a-z]+)$/.exec(path)?.[1];
+  return listNames.find((list) => list === name);
+}
+
+/** @throws InvalidArgument */
+export function wishesOf(list: ListName, search: string): ViewWishes {
+  const given = [...new URLSearchParams(search)];
+  const parsed = parseInput(query, Object.fromEntries(given));
+  if (!('data' in parsed)) throw new InvalidArgument(inOneSentence(parsed.mistakes));
+  const { node, output, volume, wait } = parsed.data;
+  if (list === 'who' && volume === undefined) throw new InvalidArgument('who needs a volume: who VOLUME');
+  if (volume !== undefined && !['volumes', 'who', 'export', 'trash'].includes(list)) {
+    throw new InvalidArgument(`${list} takes no volume`);
+  }
+  return {
+    list,
+    volume,
+    node,
+    json: output === 'json',
+    waitMs: wait * 1000,
+    reclaimPolicy: parsed.data['reclaim-policy'],
+    storageClass: parsed.data['storage-class'],
+  };
+}

@@ -1,0 +1,56 @@
+import type { Logger } from 'pino';
+import type { FleetState } from '../controller/fleet-state.ts';
+import type { Sessions } from '../controller/sessions.ts';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { Viewers } from '../kubernetes/viewers.ts';
+import type { Material } from '../tls/material.ts';
+import type { ViewWishes } from './request.ts';
+import { type Answer, ViewServer, type ViewServerOptions } from './view-server.ts';
+
+/** What a look is made with. */
+export interface ViewedFleet {
+  readonly state: FleetState;
+  readonly sessions: Sessions;
+  readonly driverName: string;
+}
+
+/** How what the nodes answer is shown: as the commands show it. */
+export interface Show {
+  readonly look: (fleet: ViewedFleet, wishes: ViewWishes, signal: AbortSignal) => Promise<Answer>;
+  readonly refuse: ViewServerOptions['refuse'];
+}
+
+export interface ViewOptions extends ViewedFleet {
+  readonly address: { readonly host: string | undefined; readonly port: number };
+  readonly material: Material;
+  readonly api: KubernetesApi;
+  readonly log: Logger;
+  readonly show: Show;
+}
+
+/** What a viewer's token has to be made for. */
+export function viewAudienceOf(driverName: string): string {
+  return `${driverName}/view`;
+}
+
+/** Serves the view. Volumes come and go all the same without it, so a port that is taken stops nothing. */
+export async function startView(options: ViewOptions): Promise<ViewServer | undefined> {
+  const { address, api, driverName, log, material, sessions, show, state } = options;
+  const viewers = new Viewers(api, { audience: viewAudienceOf(driverName), group: driverName });
+  const server = new ViewServer({
+    ...address,
+    material,
+    log,
+    admit: (token, list) => viewers.admit(token, list),
+    look: (wishes, signal) => show.look({ state, sessions, driverName }, wishes, signal),
+    refuse: show.refuse,
+  });
+  try {
+    await server.listen();
+    log.info({ port: server.port }, 'listening for who looks at the fleet');
+    return server;
+  } catch (error) {
+    log.error({ reason: error instanceof Error ? error.message : error }, 'the view of the fleet cannot be served');
+    return undefined;
+  }
+}

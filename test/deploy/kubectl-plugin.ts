@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { delimiter } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { fleetShapes } from '../../src/cli/fleet-shapes.ts';
+import type { StandaloneApiServer } from '../cluster/api-server.ts';
+import { buildPrograms } from '../cluster/harness/programs.ts';
+import type { ControllerProcess } from '../fleet/support/controller-process.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Scratch } from '../support/scratch.ts';
+import { type Account, namespace } from './fleet-cluster.ts';
+
+const plugins = fileURLToPath(new URL('../../deploy/kubectl', import.meta.url));
+const page = readFileSync(fileURLToPath(new URL('../../docs/kubectl.md', import.meta.url)), 'utf8');
+
+/** An address of this machine that the API server lets its proxy go to: it has none for loopback. */
+export function ownAddress(): string {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  const address = all.find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+  assert.ok(address, 'this machine has no address but loopback');
+  return address;
+}
+
+export interface PluginScene {
+  readonly server: StandaloneApiServer;
+  readonly scratch: Scratch;
+  readonly controller: ControllerProcess;
+  readonly account: Account;
+}
+
+interface Ran {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly status: number | null;
+}
+
+/**
+ * `kubectl holdfast …`, with the real kubectl, through the API server's proxy: a user with the Role of deploy/fleet, one
+ * without, and an account that may not look. node-a and node-b are there with a volume each, and node-c is away.
+ */
+export async function seeByPlugin(scene: PluginScene): Promise<void> {
+  const { controller, server } = scene;
+  const { kubectl } = server;
+  await serveView(scene);
+  const alice = await userWith(scene, 'alice');
+  const mallory = await userWith(scene, 'mallory');
+  const bind = documented(
+    'kubectl -n holdfast-system create rolebinding alice-looks --role=holdfast-viewer --user=alice',
+  );
+  // A user of this server is a ServiceAccount: its tokens are those that it can be given.
+  await kubectl.run(bind.map((word) => word.replace('--user=alice', '--serviceaccount=default:alice')));
+
+  for (const command of ['nodes', 'pools', 'volumes', 'snapshots', 'trash', 'export --storage-class holdfast']) {
+    const { status, stderr, stdout } = await alice(documented(`kubectl holdfast ${command}`));
+    assert.equal(status, 1, stderr);
+    if (command.startsWith('export')) assert.match(stdout, /^kind: PersistentVolume$/m);
+    else assert.match(stdout, /^NODE +/, stderr);
+    if (command !== 'nodes') assert.match(stderr, /^holdfast: node node-c: it is away since \d/m);
+  }
+  const { stdout } = await alice(documented('kubectl holdfast volumes --json'));
+  const { missing, volumes } = fleetShapes.volumes.parse(JSON.parse(stdout));
+  assert.deepEqual([...new Set(volumes.map(({ node }) => node))].sort(), ['node-a', 'node-b']);
+  assert.deepEqual(
+    missing.map(({ node, reason }) => `${node} ${reason}`),
+    ['node-c away'],
+  );
+  const one = await alice([...documented('kubectl holdfast volumes shop/data').slice(0, -1), 'default/data']);
+  assert.match(one.stdout, /^Claim +default\/data\n.*node-a$/m, one.stderr);
+  const [first] = volumes;
+  const who = await alice(['holdfast', 'who', first?.id ?? '']);
+  assert.equal(who.stdout, `On node ${first?.node}:\nNobody holds ${first?.id}.\n`, who.stderr);
+  assert.equal(who.status, 0);
+  const alone = await alice(documented('kubectl holdfast pools --node node-a'));
+  assert.equal(alone.status, 0, alone.stderr);
+  assert.match(
+    (await alice(['holdfast', 'volumes', 'shop/none'])).stderr,
+    /^holdfast: there is no volume 'shop\/none' /,
+  );
+  assert.equal((await alice(['holdfast', 'purge'])).status, 2);
+
+  // Without the Role there is no token to be had.
+  const refused = await mallory(['holdfast', 'volumes']);
+  assert.equal(refused.status, 1);
+  assert.equal(refused.stdout, '');
+  assert.match(
+    refused.stderr,
+    /serviceaccounts "holdfast-view" is forbidden: User "system:serviceaccount:default:mallory"/,
+  );
+  assert.match(refused.stderr, /you need the Role holdfast-viewer in the namespace holdfast-system/);
+
+  // Half of the Role: a token, and no way to the controller.
+  await kubectl.run(['-n', namespace, 'create', 'role', 'half', '--verb=create', '--resource=serviceaccounts/token']);
+  await kubectl.run([
+    '-n',
+    namespace,
+    'create',
+    'rolebinding',
+    'half',
+    '--role=half',
+    '--serviceaccount=default:mallory',
+  ]);
+  const half = await mallory(['holdfast', 'volumes']);
+  assert.equal(half.status, 1);
+  assert.match(half.stderr, /not whole: services "https:holdfast-controller:view" is forbidden: User/);
+
+  // The account itself may look at less, then at nothing.
+  const clusterRole = ['clusterrole', 'holdfast-view', '--type=json', '-p'];
+  const only = '[{"op": "replace", "path": "/rules/0/resources", "value": ["pools"]}]';
+  await kubectl.run(['patch', ...clusterRole, only]);
+  const user = `system:serviceaccount:${namespace}:holdfast-view`;
+  await eventually(async () => {
+    const less = await alice(['holdfast', 'volumes', '--json']);
+    assert.equal(less.status, 1);
+    const message = `${user} may not look at volumes: RBAC lets it no "get" of volumes.holdfast.csi.dev`;
+    assert.deepEqual(JSON.parse(less.stderr), { code: 'FAILED_PRECONDITION', message });
+  });
+  await kubectl.run(['apply', '-k', fileURLToPath(new URL('../../deploy/fleet', import.meta.url))]);
+  assert.match(
+    controller.output(),
+    /"view":"\/v1\/pools","user":"system:serviceaccount:holdfast-system:holdfast-view"/,
+  );
+}
+
+/** What a kubelet and the endpoints controller do: the proxy goes to addresses of pods alone. */
+async function serveView({ controller, server: { kubectl } }: PluginScene): Promise<void> {
+  const { port } = await controller.logged('listening for who looks at the fleet');
+  const [name, ip] = ['holdfast-controller-1', ownAddress()];
+  const containers = [{ name: 'holdfast', image: 'localhost/holdfast' }];
+  await kubectl.apply([
+    { apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec: { nodeName: 'node-a', containers } },
+    {
+      apiVersion: 'v1',
+      kind: 'Endpoints',
+      metadata: { name: 'holdfast-controller', namespace },
+      subsets: [
+        {
+          addresses: [{ ip, targetRef: { kind: 'Pod', name, namespace } }],
+          ports: [{ name: 'view', port: Number(port) }],
+        },
+      ],
+    },
+  ]);
+  const status = JSON.stringify({ status: { podIP: ip, podIPs: [{ ip }] } });
+  await kubectl.run(['-n', namespace, 'patch', 'pod', name, '--subresource=status', '--type=merge', '-p', status]);
+}
+
+/** Runs kubectl, with our plugin in its PATH, as somebody with a kubeconfig of his own. */
+async function userWith({ account, scratch, server: { kubectl } }: PluginScene, name: string) {
+  await kubectl.run(['create', 'namespace', 'default']).catch(() => undefined);
+  await kubectl.run(['-n', 'default', 'create', 'serviceaccount', name]);
+  const token = (await kubectl.run(['-n', 'default', 'create', 'token', name])).trim();
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'cluster',
+    contexts: [{ name: 'cluster', context: { cluster: 'cluster', user: name } }],
+    clusters: [{ name: 'cluster', cluster: { server: account.url, 'certificate-authority': account.authority } }],
+    users: [{ name, user: { token } }],
+  };
+  const kubeconfig = scratch.join(`${name}.kubeconfig`);
+  writeFileSync(kubeconfig, JSON.stringify(config), { mode: 0o600 });
+  const programs = await buildPrograms(['kubectl']);
+  const path = [plugins, programs, process.env['PATH']].join(delimiter);
+  return (args: readonly string[]): Promise<Ran> =>
+    new Promise((resolve, reject) => {
+      const env = { PATH: path, KUBECONFIG: kubeconfig, HOME: scratch.path, TMPDIR: scratch.path };
+      const child = spawn('kubectl', args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
+      let [stdout, stderr] = ['', ''];
+      child.stdout.setEncoding('utf8').on('data', (text) => (stdout += text));
+      child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
+      child.once('error', reject);
+      child.once('close', (status) => resolve({ stdout, stderr, status }));
+    });
+}
+
+/** A command of docs/kubectl.md; what kubectl gets. */
+function documented(command: string): string[] {
+  assert.match(
+    page,
+    new RegExp(`^${command.replaceAll('.', '\\.')}( +#.*)?$`, 'm'),
+    `docs/kubectl.md has no: ${command}`,
+  );
+  return command.split(' ').slice(1);
+}
