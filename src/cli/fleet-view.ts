@@ -4,7 +4,7 @@ import type { ViewWishes } from '../fleet/view/request.ts';
 import type { Show, ViewedFleet } from '../fleet/view/start.ts';
 import type { Answer } from '../fleet/view/view-server.ts';
 import { NotFound, Unavailable } from '../volume/errors.ts';
-import { findVolume, type Known } from './find-volume.ts';
+import { findVolume, isMeant, type Known } from './find-volume.ts';
 import { exportFleet } from './fleet-export.ts';
 import { nodeColumns, nodeItems, nodeRow } from './fleet-nodes.ts';
 import { type fleetShapes, itemShapes } from './fleet-shapes.ts';
@@ -64,6 +64,13 @@ function* linesOf(texts: readonly { readonly to: 'result' | 'problem'; readonly 
 }
 
 const longestCell = 80;
+/** Nobody reads more, and to draw it would take long. */
+const mostHolders = 1000;
+const longestPath = 512;
+
+function short<Holder extends { readonly path: string }>(holder: Holder): Holder {
+  return { ...holder, path: holder.path.slice(0, longestPath) };
+}
 
 class Viewing {
   readonly #fleet: ViewedFleet;
@@ -101,14 +108,14 @@ class Viewing {
           (snapshot) => snapshotRow(snapshot, now),
         );
       case 'trash':
-        return this.#list('volumes', await this.#ask('trash', itemShapes.trash), trashColumns, (volume) =>
+        return this.#list('volumes', await this.#askVolumes('trash', itemShapes.trash), trashColumns, (volume) =>
           trashRow(volume, now),
         );
       case 'who':
         return this.#who();
       case 'export':
         return this.#end(
-          exportFleet(this.#output, await this.#ask('volumes', itemShapes.volumes), {
+          exportFleet(this.#output, await this.#askVolumes('volumes', itemShapes.volumes), {
             ...this.#wishes,
             driverName: this.#fleet.driverName,
           }),
@@ -148,7 +155,7 @@ class Viewing {
   }
 
   async #volume(): Promise<number> {
-    const answer = await this.#ask('volumes', itemShapes.volumes);
+    const answer = await this.#askVolumes('volumes', itemShapes.volumes);
     const { item, node } = this.#one(answer);
     if (this.#wishes.json) return this.#list('volumes', { ...answer, items: [{ item, node }] }, [], () => []);
     for (const line of volumeDetails(item, this.#now, node)) this.#output.line(printable(line));
@@ -161,15 +168,15 @@ class Viewing {
     if (this.#wishes.json) return this.#list('volumes', answer, [], () => []);
     for (const { item, node } of answer.items) {
       this.#output.line(`On node ${node}:`);
-      for (const line of holderLines(item)) this.#output.line(printable(line));
+      for (const line of holderLines({ ...item, holders: item.holders.slice(0, mostHolders).map(short) }))
+        this.#output.line(printable(line));
       if (!item.isComplete) this.#output.problem('WARNING', `node ${node}: ${incompleteHolders}`);
     }
     return this.#end(answer);
   }
 
-  /** @throws NotFound, Unavailable, FailedPrecondition */
+  /** @throws FailedPrecondition if several are meant */
   #one<Item extends Known>(answer: FleetAnswer<Item>): Told<Item> {
-    if (answer.items.length === 0) throw this.#none(answer);
     const known = answer.items.map((told) => ({
       id: told.item.id,
       name: told.item.name,
@@ -192,6 +199,16 @@ class Viewing {
     const { node, volume, waitMs } = this.#wishes;
     const question: FleetQuestion = { list, volume, node, waitMs, signal: this.#signal };
     return askFleet(this.#fleet, question, schema);
+  }
+
+  /** Of volumes only those that are wanted, whatever a node answers. */
+  async #askVolumes<Item extends Known>(list: string, schema: z.ZodType<Item>): Promise<FleetAnswer<Item>> {
+    const { volume } = this.#wishes;
+    const answer = await this.#ask(list, schema);
+    if (volume === undefined) return answer;
+    const items = answer.items.filter(({ item }) => isMeant(item, volume));
+    if (items.length === 0) throw this.#none(answer);
+    return { ...answer, items };
   }
 
   /** Prints the items, and what is missing. */

@@ -23,11 +23,16 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
+/** Of UTF-16: a letter with all its marks, or a family of emoji. */
+const mostUnitsOfColumn = 16;
+
 /** The text, cut to at most this many columns. */
 export function shortened(text: string, maximumColumns: number): string {
-  if (columnsOf(text) <= maximumColumns) return text;
+  // To look at more of a text that may be of any length would take long.
+  const start = text.slice(0, maximumColumns * mostUnitsOfColumn);
+  if (start.length === text.length && columnsOf(text) <= maximumColumns) return text;
   let kept = '';
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of segmenter.segment(start)) {
     if (columnsOf(kept + segment) > maximumColumns - 1) break;
     kept += segment;
   }

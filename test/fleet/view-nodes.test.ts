@@ -144,6 +144,7 @@ describe('what nodes make the view say', () => {
     const manners: Readonly<Record<string, Manner>> = {
       bytes: sends(Buffer.from([0xff, 0xff, 0xff])),
       crowd: tells(Array.from({ length: 10_001 }, () => '{}')),
+      deaf: tells(Array.from({ length: 200 }, () => '{}')),
       digits: tells([volume('digits', 'v', { sizeBytes: '9'.repeat(1000) })]),
       huge: sends(huge),
       long: tells([long]),
@@ -159,7 +160,7 @@ describe('what nodes make the view say', () => {
     const fleet = new Fleet([...Object.keys(manners), 'z']);
     for (const [node, manner] of Object.entries(manners)) fleet.add(node, manner);
     fleet.add('z', tells([volume('z', 'v')]));
-    await fleet.settled(9);
+    await fleet.settled(10);
     const { problems, result } = await fleet.see('volumes');
     assert.equal(result.length, 2);
     const of = (node: string) => problems.filter((line) => line.startsWith(`holdfast: node ${node}: `));
@@ -225,7 +226,8 @@ describe('what nodes make the view say', () => {
     const copy = { ...volume('evil', 'pvc-1'), id };
     fleet.add('evil', tells([copy]), [{ ...entry('evil', 'pvc-1'), id }]);
     fleet.add('good', tells([volume('good', 'pvc-1')]), [entry('good', 'pvc-1')]);
-    fleet.add('idle', tells([]));
+    // What nobody asked for is not shown.
+    fleet.add('idle', tells([volume('idle', 'other')]));
     await fleet.settled(3);
     const ofTwo = /name one by its id: '.*' is 2 volumes, .*pool default of node evil.*pool default of node good/;
     await assert.rejects(fleet.see('volumes', { volume: id }), ofTwo);

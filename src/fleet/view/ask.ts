@@ -57,6 +57,7 @@ const mostBytesEach = 4 * 1024 * 1024;
 /** A driver sends parts of an eighth of a MiB, or one item of at most 1 MiB. */
 const longestPartBytes = 2 * 1024 * 1024;
 const mostItemsInPart = 10_000;
+const mostUnread = 100;
 const mostProblems = 20;
 const longestProblem = 300;
 
@@ -186,6 +187,7 @@ class Gathered<Item> {
       else {
         this.#unread++;
         this.#mistakes = parsed.mistakes;
+        if (this.#unread > mostUnread) throw new BadAnswer('too much of it cannot be read');
       }
     }
     const room = Math.max(0, mostProblems - this.#problems.length);

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { Logger } from 'pino';
@@ -84,6 +84,8 @@ export class ViewServer {
     const { pathname, search } = targetOf(request.url ?? '');
     const fields: Record<string, string | number> = { view: pathname.slice(0, 64) };
     const gone = new AbortController();
+    // Every node that is asked hears of it.
+    setMaxListeners(0, gone.signal);
     response.once('close', () => gone.abort());
     const timer = setTimeout(() => request.socket.destroy(), longestMs);
     try {
