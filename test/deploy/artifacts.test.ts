@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -68,6 +78,12 @@ describe('What a release publishes', { timeout: 900_000 }, () => {
         .filter((name) => name !== 'SHA256SUMS')
         .sort(),
     );
+  });
+
+  test('the plugin of kubectl is in it', () => {
+    const [source, copy] = [join(projectRoot, 'deploy/kubectl/kubectl-holdfast'), releaseFile('kubectl-holdfast')];
+    assert.deepEqual(readFileSync(copy), readFileSync(source));
+    accessSync(copy, constants.X_OK);
   });
 
   test('install.yaml has the objects of kubectl apply -k deploy, with the published image', async () => {
