@@ -2,6 +2,7 @@ import type { Mutant } from '../mutant.ts';
 
 const routes = 'src/fleet/routing/route.test.ts';
 const hostile = 'test/fleet/hostile.test.ts';
+const viewNodes = 'test/fleet/view-nodes.test.ts';
 const strays = 'test/fleet/strays.test.ts';
 
 /** Many nodes: where a call goes, whose word counts, and what may be put away. */
@@ -128,5 +129,29 @@ export const fleetMutants: readonly Mutant[] = [
     text: "await call('ControllerModifyVolume', { volume_id: id, mutable_parameters: { undelete } });",
     replacement: '',
     killer: strays,
+  },
+  {
+    name: 'who may not look sees nothing',
+    file: 'src/fleet/kubernetes/viewers.ts',
+    text: 'if (readAnswer(accessReview, answer, what).status.allowed) return username;',
+    replacement: 'if (readAnswer(accessReview, answer, what).status !== undefined) return username;',
+    killer: 'test/fleet/view-hostile.test.ts',
+    only: 'nobody sees anything',
+  },
+  {
+    name: 'a node that says it has a volume of that name is not asked alone',
+    file: 'src/fleet/view/ask.ts',
+    text: 'owners.some(({ isNative }) => isNative) || untold(state).length === 0',
+    replacement: 'owners.length >= 0',
+    killer: viewNodes,
+    only: 'a volume by its id',
+  },
+  {
+    name: 'a node sends no more than it was asked for',
+    file: 'src/fleet/controller/forwarded-calls.ts',
+    text: 'if (credit-- <= 0) return',
+    replacement: 'if (credit-- <= -1000) return',
+    killer: viewNodes,
+    only: 'garbage',
   },
 ];
