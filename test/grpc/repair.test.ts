@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { VolumeContent } from '../../src/volume/capability.ts';
@@ -68,6 +68,38 @@ describe('a damaged filesystem in a pool that can clone', () => {
     await volume.publish();
     assert.equal(readFileSync(join(volume.target, 'data'), 'utf8'), 'kept');
     await volume.down();
+  });
+
+  // A disk may write one of the two sectors of a superblock and lose the other with its power.
+  for (const mebibytes of [32n, 300n]) {
+    test(`T02: ext4 of ${mebibytes} MiB whose superblock is torn: whole again, with what was fsynced last`, async () => {
+      const volume = await used(`torn-${mebibytes}`, ext4, mebibytes << 20n);
+      await volume.stage();
+      await volume.publish();
+      const file = openSync(join(volume.target, 'late'), 'w');
+      writeSync(file, 'fsynced');
+      fsyncSync(file);
+      closeSync(file);
+      run('sync', imageOf(volume));
+      const atTheCut = readFileSync(imageOf(volume));
+      await volume.down();
+      writeFileSync(imageOf(volume), atTheCut);
+      // s_wtime lies in the first sector, s_checksum in the second.
+      overwrite(imageOf(volume), 1024 + 0x30, Buffer.from([1, 2, 3, 4]));
+
+      await volume.stage();
+      await volume.publish();
+      assert.equal(readFileSync(join(volume.target, 'data'), 'utf8'), 'kept');
+      assert.equal(readFileSync(join(volume.target, 'late'), 'utf8'), 'fsynced');
+      await volume.down();
+    });
+  }
+
+  test('a superblock that its copy contradicts is not taken for torn', async () => {
+    const volume = await used('contradicted', ext4, 32n << 20n);
+    // s_inodes_per_group
+    overwrite(imageOf(volume), 1024 + 0x28, Buffer.from([0, 1]));
+    await leftAsItIs(volume, /could not be repaired on a clone/);
   });
 
   test('xfs that the kernel refuses to mount', async () => {

@@ -63,6 +63,32 @@ export function isSuperblock(block: Buffer, group: number): boolean {
   return !hasChecksum(block) || block.readUInt32LE(at.checksum) === checksumOf(block);
 }
 
+/**
+ * A superblock with the checksum of what it says. The kernel writes it in place, reads it before the journal, and it is
+ * larger than what a disk has to write as a whole: a power cut can leave its first sector of one state and its second, with
+ * the checksum, of another. The second differs in nothing else, unless the filesystem grew just then.
+ * @returns undefined if it is sound, or not of a filesystem as mke2fs makes them
+ */
+export function completedSuperblock(block: Buffer): Buffer | undefined {
+  const isSparse = (block.readUInt32LE(at.roCompat) & RO_COMPAT_SPARSE_SUPER) !== 0;
+  if (!isSparse || !hasChecksum(block) || isSuperblock(block, 0)) return undefined;
+  const completed = Buffer.from(block);
+  completed.writeUInt32LE(checksumOf(block), at.checksum);
+  return isSuperblock(completed, 0) ? completed : undefined;
+}
+
+/** What a filesystem is made with, and keeps when it grows: the sizes of blocks, groups and inodes, and its UUID. */
+const constants: readonly (readonly [number, number])[] = [
+  [20, 44],
+  [88, 90],
+  [at.uuid, at.uuid + uuidBytes],
+];
+
+/** Whether two superblocks are of one filesystem. */
+export function areOfOneFilesystem(a: Buffer, b: Buffer): boolean {
+  return constants.every(([from, to]) => a.subarray(from, to).equals(b.subarray(from, to)));
+}
+
 /** Where a copy lies. */
 export interface SuperblockCopy {
   readonly group: number;

@@ -1,6 +1,8 @@
 import { checkBtrfs, repairExt4, repairXfs } from '../../command/fsck.ts';
+import { CommandError } from '../../command/run.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
+import { completeSuperblock } from './ext4-torn.ts';
 
 /** A filesystem that nobody uses, in a file or on a device. */
 export interface Repairable {
@@ -19,13 +21,25 @@ export const repairCommands: Readonly<Record<FilesystemType, string>> = {
 
 /**
  * Checks a filesystem, mends what it finds, and sees that it can be mounted.
+ * It may change anything: it is for clones.
  * @param programs where programs run that read a disk for long
  * @throws CommandError, KernelError
  */
 export async function repairFilesystem(programs: DiskQueue, filesystem: Repairable): Promise<void> {
   const { fsType, path } = filesystem;
-  if (fsType === 'ext4') await programs.run(() => repairExt4(path));
+  if (fsType === 'ext4') await repairOrComplete(programs, path);
   else if (fsType === 'xfs') await programs.run(() => repairXfs(path, () => filesystem.mount()));
   else await programs.run(() => checkBtrfs(path));
   await filesystem.mount();
+}
+
+/** e2fsck(8) looks for copies of the superblock where filesystems of the usual geometry have them, and small ones have others. */
+async function repairOrComplete(programs: DiskQueue, path: string): Promise<void> {
+  try {
+    await programs.run(() => repairExt4(path));
+  } catch (error) {
+    const isCompleted = error instanceof CommandError && (await programs.run(() => completeSuperblock(path)));
+    if (!isCompleted) throw error;
+    await programs.run(() => repairExt4(path));
+  }
 }

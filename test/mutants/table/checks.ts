@@ -61,6 +61,20 @@ export const checkMutants: readonly Mutant[] = [
     killer: 'test/grpc/repair.test.ts',
   },
   {
+    name: 'a superblock that its copy contradicts is not completed',
+    file: 'src/pool/filesystem/ext4-torn.ts',
+    text: ' && !areOfOneFilesystem(copy, completed)) return false;',
+    replacement: ' && completed.length === 0) return false;',
+    killer: 'test/grpc/repair.test.ts',
+  },
+  {
+    name: 'a superblock that is torn is completed',
+    file: 'src/pool/filesystem/ext4-torn.ts',
+    text: '  await file.write(completed, 0, superblockBytes, Number(firstSuperblockOffset));\n',
+    replacement: '',
+    killer: 'test/grpc/repair.test.ts',
+  },
+  {
     name: 'a note of another staging path is kept',
     file: 'src/node/stage/unstage.ts',
     text: '  if (note !== undefined && note.path !== staging.path) return;\n',

@@ -22,6 +22,8 @@ export interface DiskOptions {
   readonly sizeBytes: number;
   /** `scsi` for a disk that is pulled and put back. */
   readonly bus?: 'virtio' | 'scsi';
+  /** What it writes as a whole, or not at all; a sector unless it says more. */
+  readonly atomicBytes?: number;
 }
 
 /** What became of the cache when the power went. */
@@ -42,13 +44,15 @@ export class VolatileDisk implements Disposable {
   /** A disk that lies: it says that it has flushed, and has not. Tests that pass on one show nothing. */
   ignoresFlushes = false;
   readonly #file: number;
+  readonly #atomicSectors: number;
   readonly #cache = new Map<number, CachedSector>();
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #writes = 0;
 
-  constructor(scratch: Scratch, { bus = 'virtio', name, sizeBytes }: DiskOptions) {
+  constructor(scratch: Scratch, { atomicBytes = sectorBytes, bus = 'virtio', name, sizeBytes }: DiskOptions) {
     this.name = name;
+    this.#atomicSectors = atomicBytes / sectorBytes;
     this.sizeBytes = sizeBytes;
     this.bus = bus;
     this.socketPath = scratch.join(`${name}.nbd`);
@@ -73,8 +77,9 @@ export class VolatileDisk implements Disposable {
     const fates = new Map<number, boolean>();
     let keptSectors = 0;
     for (const [sector, { data, write }] of this.#cache) {
-      const fate = (bySector ? undefined : fates.get(write)) ?? random.chance(survival);
-      fates.set(write, fate);
+      const unit = bySector ? Math.floor(sector / this.#atomicSectors) : write;
+      const fate = fates.get(unit) ?? random.chance(survival);
+      fates.set(unit, fate);
       if (!fate) continue;
       keptSectors++;
       writeSync(this.#file, data, 0, sectorBytes, sector * sectorBytes);

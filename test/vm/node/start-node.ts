@@ -7,6 +7,11 @@ import { GuestNode } from './guest-node.ts';
 
 const gibibyte = 2 ** 30;
 const systemBytes = gibibyte;
+/**
+ * As nearly all disks write today. ext4 has its superblock in two sectors of 512 bytes: torn between them it is repaired
+ * only in a pool that can clone, and this disk has one that cannot (docs/operations.md).
+ */
+const systemAtomicBytes = 4096;
 
 export interface NodeSetup {
   /** The text of the driver's configuration file. */
@@ -14,7 +19,12 @@ export interface NodeSetup {
   /** The pools in it. */
   readonly pools: readonly string[];
   /** Disks beside the node's own, by name and size in GiB: /dev/vdb and so on; /dev/sda and so on for those on scsi. */
-  readonly disks: readonly { readonly name: string; readonly sizeGiB: number; readonly bus?: 'scsi' }[];
+  readonly disks: readonly {
+    readonly name: string;
+    readonly sizeGiB: number;
+    readonly bus?: 'scsi';
+    readonly atomicBytes?: number;
+  }[];
   /** What its driver is told beside that. */
   readonly environment?: Readonly<Record<string, string>>;
   /** A command of the shell after the first boot and before the first driver. */
@@ -36,7 +46,9 @@ export async function startNode(
 ): Promise<StartedNode> {
   await using stack = new AsyncDisposableStack();
   const scratch = stack.use(new Scratch('vm'));
-  const system = stack.use(new VolatileDisk(scratch, { name: 'system', sizeBytes: systemBytes }));
+  const system = stack.use(
+    new VolatileDisk(scratch, { name: 'system', sizeBytes: systemBytes, atomicBytes: systemAtomicBytes }),
+  );
   const others = disks.map(({ sizeGiB, ...disk }) =>
     stack.use(new VolatileDisk(scratch, { ...disk, sizeBytes: sizeGiB * gibibyte })),
   );

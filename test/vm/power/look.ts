@@ -54,7 +54,8 @@ export async function look(node: GuestNode, pools: readonly PoolPlace[]): Promis
     // The draft of a copy waits for the call that goes on with it.
     const drafts = inTmp?.filter((name) => !name.endsWith('.copy')) ?? [];
     holds(drafts.length === 0, `tmp/ has something half made in it: ${drafts}`);
-    holds(inTrash?.length === 0, `trash/ has something half removed in it: ${inTrash}`);
+    const originals = await originalsIn(node, pools);
+    holds(inTrash?.length === originals, `trash/ has something half removed in it: ${inTrash}`);
   }, deadlineMs);
   const texts = await Promise.all(
     pools.map(({ root }) => node.vm.task('readAll', { parent: `${root}/volumes`, name: 'volume.json' })),
@@ -65,6 +66,16 @@ export async function look(node: GuestNode, pools: readonly PoolPlace[]): Promis
     snapshots: new Set(snapshotIds),
     undeletable: undeletableOf(records),
   };
+}
+
+/** How many volumes are kept as they were before they were repaired: the power went as their superblock was written. */
+async function originalsIn(node: GuestNode, pools: readonly PoolPlace[]): Promise<number> {
+  const texts = await Promise.all(
+    pools.map(({ root }) =>
+      node.vm.task('readAll', { parent: `${root}/trash`, name: 'volume.json' }).catch(() => ['half removed']),
+    ),
+  );
+  return texts.flat().filter((text) => text.includes(' before its repair of ')).length;
 }
 
 /** Those that can be brought back for a time once they are deleted. */
