@@ -85,8 +85,9 @@ failed_tests() {
 }
 
 # By themselves, one after the other: they measure memory or the share of a processor that a writer gets, or run a driver
-# in a mount namespace of its own, which keeps alive whatever other tests have mounted. Everything else bears company.
+# or git in a mount namespace of its own, which keeps alive whatever other tests have mounted. Everything else bears company.
 alone=(
+  test/command/git.test.ts
   test/cli/closed-pool.test.ts
   test/grpc/group-cut.test.ts
   test/hostile/frames.test.ts

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
 import type { FleetAnswer } from '../fleet/view/ask.ts';
 import type { ViewWishes } from '../fleet/view/request.ts';
@@ -17,11 +18,11 @@ export interface FleetExportOptions extends Pick<ViewWishes, 'json' | 'reclaimPo
  * Prints the PersistentVolumes of all nodes' volumes. They are made here, of what a node has told: none can name another
  * driver, another node or a path, whatever a node says. Of two that are alike neither is printed.
  */
-export function exportFleet(
+export async function exportFleet(
   output: Output,
   answer: FleetAnswer<Volume>,
   options: FleetExportOptions,
-): Pick<FleetAnswer<Volume>, 'missing' | 'problems'> {
+): Promise<Pick<FleetAnswer<Volume>, 'missing' | 'problems'>> {
   const made = [...Map.groupBy(answer.items, ({ node }) => node)].flatMap(([node, told]) => {
     const records = told.flatMap(({ item }) => recordOf(item) ?? []);
     // As holdfast export on the node names them: its own alone count.
@@ -37,7 +38,7 @@ export function exportFleet(
     (byName.get(metadata.name)?.length ?? 0) > 1 || (byHandle.get(spec.csi.volumeHandle)?.length ?? 0) > 1;
   const doubles = made.filter(({ manifest }) => isDouble(manifest));
   const manifests = made.map(({ manifest }) => manifest).filter((manifest) => !isDouble(manifest));
-  print(output, manifests, options);
+  await print(output, manifests, options);
   const problems = doubles.map(({ manifest, node }) => {
     const { metadata, spec } = manifest;
     const what = `PersistentVolume ${metadata.name} of ${spec.csi.volumeHandle}`;
@@ -46,9 +47,19 @@ export function exportFleet(
   return { missing: answer.missing, problems: [...answer.problems, ...problems] };
 }
 
-function print(output: Output, manifests: readonly PersistentVolume[], options: FleetExportOptions): void {
+async function print(
+  output: Output,
+  manifests: readonly PersistentVolume[],
+  options: FleetExportOptions,
+): Promise<void> {
   if (options.json) output.line(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests }, undefined, 2));
-  else for (const manifest of manifests) output.line(`---\n${toYaml(manifest).trimEnd()}`);
+  else {
+    for (const manifest of manifests) {
+      output.line(`---\n${toYaml(manifest).trimEnd()}`);
+      // YAML takes half a millisecond for each, and a fleet has thousands: the links of its nodes are served meanwhile.
+      await setImmediate();
+    }
+  }
   if (manifests.length > 0 && options.storageClass === undefined) {
     const message = 'no record knows its storage class, and a claim that names one needs it: add --storage-class';
     output.problem('WARNING', message);

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { z } from 'zod';
 import { askFleet, type FleetAnswer, type FleetQuestion, requireNode, type Told } from '../fleet/view/ask.ts';
 import type { ViewWishes } from '../fleet/view/request.ts';
@@ -10,7 +11,7 @@ import { nodeColumns, nodeItems, nodeRow } from './fleet-nodes.ts';
 import { type fleetShapes, itemShapes } from './fleet-shapes.ts';
 import { exitCodes, type Output, problemLine } from './output.ts';
 import { codeOf } from './problem-code.ts';
-import { type Column, tableLines } from './table.ts';
+import { type Column, rowLine, widened } from './table.ts';
 import { holderLines, incompleteHolders } from './tables/holders.ts';
 import { poolColumns, poolRow } from './tables/pools.ts';
 import { snapshotColumns, snapshotRow } from './tables/snapshots.ts';
@@ -60,17 +61,46 @@ class Lines implements Output {
 
 /** What a node says may have anything in it; JSON and YAML know the same escapes. */
 function* linesOf(texts: readonly { readonly to: 'result' | 'problem'; readonly text: string }[]) {
-  for (const { text, to } of texts) for (const line of text.split('\n')) yield { to, text: printable(line) };
+  for (const { text, to } of texts) {
+    let start = 0;
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', start)) {
+      yield { to, text: printable(text.slice(start, end)) };
+      start = end + 1;
+    }
+    yield { to, text: printable(text.slice(start)) };
+  }
 }
 
 const longestCell = 80;
-/** Nobody reads more, and to draw it would take long. */
+/** Nobody reads more, and to draw it would take long: of all nodes together, and of each. */
 const mostHolders = 1000;
+const mostHeld = 20;
 const longestPath = 512;
+/** The kernel keeps 15 characters. */
+const longestCommand = 64;
 
-function short<Holder extends { readonly path: string }>(holder: Holder): Holder {
-  return { ...holder, path: holder.path.slice(0, longestPath) };
+type Held = z.infer<typeof itemShapes.who>;
+
+/** Whatever a node tells, so much of it is drawn. */
+function shortOf(held: Held, mostOfIt: number): Held {
+  const places = (paths: readonly string[]) => paths.slice(0, mostHeld).map((path) => path.slice(0, longestPath));
+  return {
+    ...held,
+    id: shortened(held.id, longestCell),
+    devices: places(held.devices),
+    mountedFrom: places(held.mountedFrom),
+    holders: held.holders.slice(0, mostOfIt).map((holder) => {
+      const path = holder.path.slice(0, longestPath);
+      if (holder.kind === 'process') return { ...holder, path, command: shortened(holder.command, longestCommand) };
+      if (holder.kind !== 'mount' || holder.namespaceOf === undefined) return { ...holder, path };
+      const command = shortened(holder.namespaceOf.command, longestCommand);
+      return { ...holder, path, namespaceOf: { ...holder.namespaceOf, command } };
+    }),
+  };
 }
+
+/** Whatever else the controller has to do goes on after so many rows. */
+const rowsAtATime = 50;
 
 class Viewing {
   readonly #fleet: ViewedFleet;
@@ -115,7 +145,7 @@ class Viewing {
         return this.#who();
       case 'export':
         return this.#end(
-          exportFleet(this.#output, await this.#askVolumes('volumes', itemShapes.volumes), {
+          await exportFleet(this.#output, await this.#askVolumes('volumes', itemShapes.volumes), {
             ...this.#wishes,
             driverName: this.#fleet.driverName,
           }),
@@ -123,7 +153,7 @@ class Viewing {
     }
   }
 
-  #nodes(): number {
+  async #nodes(): Promise<number> {
     const { state } = this.#fleet;
     const { json, node: wanted } = this.#wishes;
     if (wanted !== undefined) requireNode(state, wanted);
@@ -131,7 +161,7 @@ class Viewing {
     const problems = state.areNodesKnown ? [] : ['Kubernetes has not said yet which nodes have the driver; try again'];
     if (json) this.#json<'nodes'>({ nodes, problems });
     else
-      this.#table(
+      await this.#table(
         nodeColumns,
         nodes.map((item) => nodeRow(item, this.#now)),
       );
@@ -141,7 +171,7 @@ class Viewing {
 
   async #pools(): Promise<number> {
     const answer = await this.#ask('pools', itemShapes.pools);
-    const code = this.#list('pools', answer, poolColumns, poolRow);
+    const code = await this.#list('pools', answer, poolColumns, poolRow);
     const ill = answer.items.filter(({ item }) => ['broken', 'quarantined', 'silent'].includes(item.state));
     if (!this.#wishes.json) {
       for (const { item, node } of answer.items) {
@@ -166,10 +196,11 @@ class Viewing {
     const answer = await this.#ask('who', itemShapes.who);
     if (answer.items.length === 0) throw this.#none(answer);
     if (this.#wishes.json) return this.#list('volumes', answer, [], () => []);
-    for (const { item, node } of answer.items) {
+    let left = mostHolders;
+    for (const { item, node } of answer.items.slice(0, mostHeld)) {
       this.#output.line(`On node ${node}:`);
-      for (const line of holderLines({ ...item, holders: item.holders.slice(0, mostHolders).map(short) }))
-        this.#output.line(printable(line));
+      for (const line of holderLines(shortOf(item, left))) this.#output.line(printable(line));
+      left = Math.max(0, left - item.holders.length);
       if (!item.isComplete) this.#output.problem('WARNING', `node ${node}: ${incompleteHolders}`);
     }
     return this.#end(answer);
@@ -212,15 +243,15 @@ class Viewing {
   }
 
   /** Prints the items, and what is missing. */
-  #list<Item extends object>(
+  async #list<Item extends object>(
     key: 'pools' | 'snapshots' | 'volumes',
     answer: FleetAnswer<Item>,
     columns: readonly Column[],
     rowOf: (item: Item) => string[],
-  ): number {
+  ): Promise<number> {
     const { items, missing, problems } = answer;
     if (!this.#wishes.json) {
-      this.#table(
+      await this.#table(
         [{ title: 'NODE' }, ...columns],
         items.map(({ item, node }) => [node, ...rowOf(item)]),
       );
@@ -244,8 +275,18 @@ class Viewing {
     return problems.length > 0 || missing.length > 0 ? exitCodes.failed : exitCodes.ok;
   }
 
-  #table(columns: readonly Column[], rows: readonly (readonly string[])[]): void {
-    const short = rows.map((row) => row.map((cell) => shortened(printable(cell), longestCell)));
-    for (const line of tableLines(columns, short)) this.#output.line(line);
+  async #table(columns: readonly Column[], rows: readonly (readonly string[])[]): Promise<void> {
+    const short: string[][] = [columns.map(({ title }) => title)];
+    let widths = widened([], short[0] ?? []);
+    for (const [index, row] of rows.entries()) {
+      const cells = row.map((cell) => shortened(printable(cell), longestCell));
+      short.push(cells);
+      widths = widened(widths, cells);
+      if (index % rowsAtATime === 0) await setImmediate();
+    }
+    for (const [index, row] of short.entries()) {
+      this.#output.line(rowLine(columns, widths, row));
+      if (index % rowsAtATime === 0) await setImmediate();
+    }
   }
 }

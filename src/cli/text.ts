@@ -32,8 +32,10 @@ export function shortened(text: string, maximumColumns: number): string {
   const start = text.slice(0, maximumColumns * mostUnitsOfColumn);
   if (start.length === text.length && columnsOf(text) <= maximumColumns) return text;
   let kept = '';
+  let columns = 0;
   for (const { segment } of segmenter.segment(start)) {
-    if (columnsOf(kept + segment) > maximumColumns - 1) break;
+    columns += columnsOf(segment);
+    if (columns > maximumColumns - 1) break;
     kept += segment;
   }
   return `${kept}…`;

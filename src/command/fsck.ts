@@ -14,10 +14,27 @@ const patience = {
  */
 const cleanOrRepaired = [0, 1, 2];
 
-/** Checks an unmounted ext4, in a file or on a device, and repairs it. @throws CommandError if it cannot */
-export async function repairExt4(path: string): Promise<void> {
-  await run('e2fsck', ['-f', '-y', path], { ...patience, accept: cleanOrRepaired });
+/** Where a copy of the superblock of an ext4 lies. */
+export interface Ext4Copy {
+  readonly block: bigint;
+  readonly blockBytes: bigint;
+}
+
+/**
+ * Checks an unmounted ext4, in a file or on a device, and repairs it.
+ * @param copy what it is to go by, as the superblock itself cannot be read
+ * @throws CommandError if it cannot
+ */
+export async function repairExt4(path: string, copy?: Ext4Copy): Promise<void> {
+  const from = copy === undefined ? [] : ['-b', `${copy.block}`, '-B', `${copy.blockBytes}`];
+  await run('e2fsck', ['-f', '-y', ...from, path], { ...patience, accept: cleanOrRepaired });
   // A repair may uncover more damage, so it is checked again.
+  await run('e2fsck', ['-f', '-y', path], patience);
+}
+
+/** Finishes what a power cut left of an unmounted ext4; damage that somebody has to decide about is left. @throws CommandError */
+export async function completeExt4(path: string): Promise<void> {
+  await run('e2fsck', ['-f', '-p', path], { ...patience, accept: cleanOrRepaired });
   await run('e2fsck', ['-f', '-y', path], patience);
 }
 

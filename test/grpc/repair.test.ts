@@ -71,7 +71,7 @@ describe('a damaged filesystem in a pool that can clone', () => {
   });
 
   // A disk may write one of the two sectors of a superblock and lose the other with its power.
-  for (const mebibytes of [32n, 300n]) {
+  for (const mebibytes of [16n, 32n, 300n]) {
     test(`T02: ext4 of ${mebibytes} MiB whose superblock is torn: whole again, with what was fsynced last`, async () => {
       const volume = await used(`torn-${mebibytes}`, ext4, mebibytes << 20n);
       await volume.stage();
@@ -95,12 +95,17 @@ describe('a damaged filesystem in a pool that can clone', () => {
     });
   }
 
-  test('a superblock that its copy contradicts is not taken for torn', async () => {
-    const volume = await used('contradicted', ext4, 32n << 20n);
-    // s_inodes_per_group
-    overwrite(imageOf(volume), 1024 + 0x28, Buffer.from([0, 1]));
-    await leftAsItIs(volume, /could not be repaired on a clone/);
-  });
+  for (const [what, mebibytes, offsetBytes] of [
+    ['that its copy contradicts', 32n, 0x28],
+    ['with another seed of checksums, and without a copy', 16n, 0x270],
+    ['with another number of inodes, and without a copy', 16n, 0x01],
+  ] as const) {
+    test(`a superblock ${what}: not taken for torn`, async () => {
+      const volume = await used(`rotten-${mebibytes}-${offsetBytes}`, ext4, mebibytes << 20n);
+      overwrite(imageOf(volume), 1024 + offsetBytes, Buffer.from([1]));
+      await leftAsItIs(volume, /could not be repaired on a clone/);
+    });
+  }
 
   test('xfs that the kernel refuses to mount', async () => {
     const volume = await used('needsrepair', xfs, 320n << 20n);

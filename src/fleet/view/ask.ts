@@ -57,7 +57,8 @@ const mostBytesEach = 4 * 1024 * 1024;
 /** A driver sends parts of an eighth of a MiB, or one item of at most 1 MiB. */
 const longestPartBytes = 2 * 1024 * 1024;
 const mostItemsInPart = 10_000;
-const mostUnread = 100;
+const mostUnread = 20;
+const mistakesKept = 3;
 const mostProblems = 20;
 const longestProblem = 300;
 
@@ -77,6 +78,8 @@ export async function askFleet<Item>(
   const answers: FleetAnswer<Item>[] = [];
   const turns = Array.from({ length: Math.min(mostAtOnce, nodes.length) }, async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      // Nobody waits for it any more.
+      question.signal.throwIfAborted();
       answers[next.index] = await asking.ask(next.node);
     }
   });
@@ -152,9 +155,10 @@ class Asking<Item> {
 
   /** Whether there was room for it. */
   #take(gathered: Gathered<Item>, bytes: Buffer): boolean {
+    if (bytes.length > longestPartBytes) throw new BadAnswer('a part of it is too long');
     const mostEach = this.#question.node === undefined ? mostBytesEach : mostBytes;
+    if (this.#bytesLeft < bytes.length || gathered.bytes + bytes.length > mostEach) return false;
     this.#bytesLeft -= bytes.length;
-    if (this.#bytesLeft < 0 || gathered.bytes + bytes.length > mostEach) return false;
     gathered.add(bytes);
     return true;
   }
@@ -178,15 +182,14 @@ class Gathered<Item> {
   /** @throws PassedOn if it is nothing that a driver of ours sends */
   add(bytes: Buffer): void {
     this.bytes += bytes.length;
-    if (bytes.length > longestPartBytes) throw new BadAnswer('a part of it is too long');
     const { items, problems } = partIn(bytes);
     if (items.length > mostItemsInPart) throw new BadAnswer('a part of it has too many items');
     for (const item of items) {
-      const parsed = hasLongText(item) ? tooLongText : parseJsonInput(this.#schema, item);
+      const parsed = isTooMuch(item) ? tooMuch : parseJsonInput(this.#schema, item);
       if ('data' in parsed) this.#items.push({ node: this.#node, item: parsed.data });
       else {
         this.#unread++;
-        this.#mistakes = parsed.mistakes;
+        this.#mistakes = parsed.mistakes.slice(0, mistakesKept);
         if (this.#unread > mostUnread) throw new BadAnswer('too much of it cannot be read');
       }
     }
@@ -211,10 +214,24 @@ class Gathered<Item> {
 
 /** A name, a parameter or a reason of so many characters is none: to draw a table of it would take for ever. */
 const longestText = 4096;
-const tooLongText = { mistakes: ['it has too long a text'] };
+/** Each value that is wrong would be told of: a node must not make the controller tell of millions. */
+const mostValues = 10_000;
+const tooMuch = { mistakes: ['it has too long a text, or too many values'] };
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 
-function hasLongText(json: string): boolean {
-  return json.split('"').some(({ length }) => length > longestText);
+/** Before it is parsed. */
+function isTooMuch(json: string): boolean {
+  let length = 0;
+  let values = 0;
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === comma) values++;
+    // What is escaped does not end a text.
+    if (code === backslash) at++;
+    length = code === quote ? 0 : length + 1;
+    if (length > longestText || values > mostValues) return true;
+  }
+  return false;
 }
 
 /** No driver of ours answers so. */

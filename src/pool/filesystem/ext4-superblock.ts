@@ -7,6 +7,10 @@ export const firstSuperblockOffset = 1024n;
 
 const magic = 0xef53;
 const uuidBytes = 16;
+/** EXT4_JOURNAL_INO. */
+const journalInode = 8;
+/** Of blocks of 64 KiB. */
+const largestLogBlockSize = 6;
 
 const COMPAT_HAS_JOURNAL = 0x4;
 const COMPAT_SPARSE_SUPER2 = 0x200;
@@ -29,6 +33,7 @@ const at = {
   incompat: 96,
   roCompat: 100,
   uuid: 104,
+  journalInode: 224,
   blocksHigh: 336,
   backupGroups: 588,
   checksumSeed: 624,
@@ -70,11 +75,18 @@ export function isSuperblock(block: Buffer, group: number): boolean {
  * @returns undefined if it is sound, or not of a filesystem as mke2fs makes them
  */
 export function completedSuperblock(block: Buffer): Buffer | undefined {
-  const isSparse = (block.readUInt32LE(at.roCompat) & RO_COMPAT_SPARSE_SUPER) !== 0;
-  if (!isSparse || !hasChecksum(block) || isSuperblock(block, 0)) return undefined;
+  if (!hasChecksum(block) || isSuperblock(block, 0) || !isUsual(block)) return undefined;
   const completed = Buffer.from(block);
   completed.writeUInt32LE(checksumOf(block), at.checksum);
   return isSuperblock(completed, 0) ? completed : undefined;
+}
+
+/** So that what is wrong is not taken for what was made. */
+function isUsual(block: Buffer): boolean {
+  const isSparse = (block.readUInt32LE(at.roCompat) & RO_COMPAT_SPARSE_SUPER) !== 0;
+  const hasJournal = (block.readUInt32LE(at.compat) & COMPAT_HAS_JOURNAL) !== 0;
+  const isJournalUsual = !hasJournal || block.readUInt32LE(at.journalInode) === journalInode;
+  return isSparse && isJournalUsual && block.readUInt32LE(at.logBlockSize) <= largestLogBlockSize;
 }
 
 /** What a filesystem is made with, and keeps when it grows: the sizes of blocks, groups and inodes, and its UUID. */
@@ -104,11 +116,15 @@ export function copiesOf(first: Buffer): SuperblockCopy[] {
   const blocksPerGroup = BigInt(first.readUInt32LE(at.blocksPerGroup));
   if (blocksPerGroup === 0n) return [];
   const groups = Number((blocks - firstDataBlock + blocksPerGroup - 1n) / blocksPerGroup);
-  const blockBytes = 1024n << BigInt(first.readUInt32LE(at.logBlockSize));
+  const blockBytes = blockBytesOf(first);
   return copyGroups(first, groups).map((group) => ({
     group,
     offsetBytes: (firstDataBlock + BigInt(group) * blocksPerGroup) * blockBytes,
   }));
+}
+
+export function blockBytesOf(block: Buffer): bigint {
+  return 1024n << BigInt(block.readUInt32LE(at.logBlockSize));
 }
 
 function copyGroups(first: Buffer, groups: number): number[] {

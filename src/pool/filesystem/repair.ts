@@ -2,7 +2,7 @@ import { checkBtrfs, repairExt4, repairXfs } from '../../command/fsck.ts';
 import { CommandError } from '../../command/run.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
-import { completeSuperblock } from './ext4-torn.ts';
+import { repairTornExt4 } from './ext4-torn.ts';
 
 /** A filesystem that nobody uses, in a file or on a device. */
 export interface Repairable {
@@ -11,6 +11,9 @@ export interface Repairable {
   /** Mounts it for a moment. */
   mount(): Promise<void>;
 }
+
+/** Exit code of fsck(8). */
+const operationalError = 8;
 
 /** For an operator, who has a copy of it. */
 export const repairCommands: Readonly<Record<FilesystemType, string>> = {
@@ -33,13 +36,12 @@ export async function repairFilesystem(programs: DiskQueue, filesystem: Repairab
   await filesystem.mount();
 }
 
-/** e2fsck(8) looks for copies of the superblock where filesystems of the usual geometry have them, and small ones have others. */
 async function repairOrComplete(programs: DiskQueue, path: string): Promise<void> {
   try {
     await programs.run(() => repairExt4(path));
   } catch (error) {
-    const isCompleted = error instanceof CommandError && (await programs.run(() => completeSuperblock(path)));
-    if (!isCompleted) throw error;
-    await programs.run(() => repairExt4(path));
+    // Of a superblock that is torn e2fsck(8) says that it cannot begin.
+    const mayBeTorn = error instanceof CommandError && error.exitCode === operationalError;
+    if (!mayBeTorn || !(await repairTornExt4(programs, path))) throw error;
   }
 }
