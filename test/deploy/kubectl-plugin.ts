@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { delimiter } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -116,11 +116,28 @@ export async function seeByPlugin(scene: PluginScene): Promise<void> {
     const message = `${user} may not look at volumes: RBAC lets it no "get" of volumes.holdfast.csi.dev`;
     assert.deepEqual(JSON.parse(less.stderr), { code: 'FAILED_PRECONDITION', message });
   });
+  // What the plugin started has the caller's credentials: it ends with the plugin.
+  await eventually(() => assert.deepEqual(proxiesIn(scene.scratch), []));
   await kubectl.run(['apply', '-k', fileURLToPath(new URL('../../deploy/fleet', import.meta.url))]);
   assert.match(
     controller.output(),
     /"view":"\/v1\/pools","user":"system:serviceaccount:holdfast-system:holdfast-view"/,
   );
+}
+
+/** The kubectl proxies with a socket in the scratch directory that still run. */
+function proxiesIn(scratch: Scratch): string[] {
+  const commands = readdirSync('/proc')
+    .filter((name) => /^[0-9]+$/.test(name))
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      } catch {
+        // It has ended meanwhile.
+        return '';
+      }
+    });
+  return commands.filter((command) => command.includes(`--unix-socket=${scratch.path}/`));
 }
 
 /** What a kubelet and the endpoints controller do: the proxy goes to addresses of pods alone. */

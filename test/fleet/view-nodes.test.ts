@@ -147,7 +147,9 @@ describe('what nodes make the view say', () => {
       deaf: tells(Array.from({ length: 200 }, () => '{}')),
       digits: tells([volume('digits', 'v', { sizeBytes: '9'.repeat(1000) })]),
       huge: sends(huge),
+      escaped: tells([volume('escaped', 'v', { parameters: { text: '"'.repeat(5000) } })]),
       long: tells([long]),
+      wrong: tells([volume('wrong', 'v', { claim: Array.from({ length: 10_001 }, () => '') })]),
       many: tells(
         [],
         Array.from({ length: 1000 }, () => 'p'.repeat(1000)),
@@ -160,7 +162,7 @@ describe('what nodes make the view say', () => {
     const fleet = new Fleet([...Object.keys(manners), 'z']);
     for (const [node, manner] of Object.entries(manners)) fleet.add(node, manner);
     fleet.add('z', tells([volume('z', 'v')]));
-    await fleet.settled(10);
+    await fleet.settled(12);
     const { problems, result } = await fleet.see('volumes');
     assert.equal(result.length, 2);
     const of = (node: string) => problems.filter((line) => line.startsWith(`holdfast: node ${node}: `));
@@ -171,7 +173,12 @@ describe('what nodes make the view say', () => {
       /1 that it told of cannot be read here \(sizeBytes: must be written in another form/,
     );
     assert.match(of('huge').join(), /its answer cannot be used: a part of it is too long/);
-    assert.match(of('long').join(), /1 that it told of cannot be read here \(it has too long a text\)/);
+    for (const node of ['escaped', 'long', 'wrong']) {
+      assert.match(
+        of(node).join(),
+        /1 that it told of cannot be read here \(it has too long a text, or too many values\)/,
+      );
+    }
     assert.equal(of('many').length, 20);
     assert.ok(of('many').every(({ length }) => length < 400));
     assert.match(of('none').join(), /4 that it told of cannot be read here/);
