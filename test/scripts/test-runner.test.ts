@@ -56,7 +56,7 @@ describe('npm test', () => {
     assert.match(kept('summary'), /1 failed/);
   });
 
-  test('the seeds of what failed are in the summary and are kept', (t) => {
+  test('what failed is in the summary, with its place, its first words and its seeds; they are kept', (t) => {
     const { kept, run } = project(
       t,
       `import fc from 'fast-check';
@@ -65,7 +65,8 @@ describe('npm test', () => {
     );
     const { status, summary } = run();
     assert.equal(status, 1);
-    assert.match(summary, /\{ seed: 4711, path: "[0-9:]+" \}/);
+    assert.match(summary, /^not ok 1 - chance {2}'\S+:3:7'$/m);
+    assert.match(summary, /^ +Property failed after 1 tests\n +\{ seed: 4711, path: "[0-9:]+"/m);
     const seed = /HOLDFAST_TEST_SEED=(\d+) repeats/.exec(summary)?.[1];
     assert.equal(kept('seed'), `${seed}\n`);
     assert.match(kept('unit.tap'), new RegExp(`# seed ${seed}$`, 'm'));
