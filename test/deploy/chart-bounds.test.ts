@@ -124,6 +124,14 @@ describe('The chart takes a configuration if, and only if, the driver does', () 
     { pools: { fast: {}, slow: {} }, defaultPool: 'fast' },
     { pools: { fast: {}, default: {} } },
     { pools: {} },
+    ...[
+      ['1Gi', '1023Mi'],
+      ['1Gi', '1Gi'],
+      ['1G', '1Gi'],
+      ['2Ti', '1999Gi'],
+      ['1Ti', '1100G'],
+    ].map(([size, reserve]) => ({ pools: { default: { size, reserve } } })),
+    { nodes: { a: { pools: { fast: { file: '/srv/x', size: '1Gi', reserve: '2Gi' } } } } },
     ...['db-1', 'db-*', '*-db', '*.*', 'a', '1*', '*', '**', '*-', '', 'a b', '-a'].map((names) => ({
       nodes: { [names]: null },
     })),
