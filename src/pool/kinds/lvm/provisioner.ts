@@ -23,6 +23,8 @@ export class LvmProvisioner implements Provisioner {
   /** They are wiped. */
   readonly destroysSlowly = true;
   readonly #parts: LvmParts;
+  /** What is wiped, and could not be removed: it is not wiped again each time that is tried. */
+  readonly #wiped = new Set<TrashRef>();
 
   constructor(parts: LvmParts) {
     this.#parts = parts;
@@ -119,14 +121,18 @@ export class LvmProvisioner implements Provisioner {
     if (lv.state !== 'draft' && lv.state !== 'removed') {
       throw new InternalError(`logical volume ${group.name}/${ref} is a ${lv.state}: it is not destroyed.`);
     }
-    await wiper.wipe({
-      what: `${group.name}/${ref}`,
-      range: { offsetBytes: 0n, lengthBytes: lv.sizeBytes },
-      policy: wipePolicy,
-      signal,
-      open: (queue) => this.#openAlone(queue, ref),
-    });
+    if (!this.#wiped.has(ref)) {
+      await wiper.wipe({
+        what: `${group.name}/${ref}`,
+        range: { offsetBytes: 0n, lengthBytes: lv.sizeBytes },
+        policy: wipePolicy,
+        signal,
+        open: (queue) => this.#openAlone(queue, ref),
+      });
+      this.#wiped.add(ref);
+    }
     await group.remove(ref);
+    this.#wiped.delete(ref);
     idle.delete(ref);
   }
 
