@@ -54,7 +54,7 @@ describe('T01 T02 T04 T05: kill -9 before and after every step', { concurrency: 
           recoveries.push(...(rehearsal?.recoveries.splice(0) ?? []));
         }
       }
-      for (const [point, inRecovery] of secondCrashes(recoveries)) {
+      for (const [point, inRecovery] of secondCrashes(operation, recoveries)) {
         const way = `killed again ${inRecovery.when} ${inRecovery.step}`;
         await t.test(`killed ${describePoint(point)}, ${way}, then replay`, () =>
           noted(operation.name, point, way, () => onNode((node) => node.crashTwice(point, inRecovery, 'replay'))),
@@ -107,14 +107,16 @@ const metTwice = new Set<string>();
 const everyStart: readonly StepName[] = ['open/grow', 'open/thaw'];
 
 /** A crash, and one at each step of what a start does about it: each pair once among all operations. */
-function secondCrashes(recoveries: readonly Recovery[]): [CrashPoint, CrashPoint][] {
+function secondCrashes({ steps: inOrder }: Operation, recoveries: readonly Recovery[]): [CrashPoint, CrashPoint][] {
+  const purgeAt = inOrder.indexOf('remove/purge');
   return recoveries.flatMap(({ point, steps }) =>
     crashPoints([...steps]).flatMap((inRecovery): [CrashPoint, CrashPoint][] => {
       const { step, when } = inRecovery;
       // Unlinking goes on behind the call: how far that had come by then, and so what is left to a start, is left to chance.
       if (point.step === 'remove/purge' && step !== 'remove/purge') return [];
-      // The same of a late pass of another step: what was put away before it may be unlinked by then, or not.
-      if (point.pass !== undefined && step === 'remove/purge') return [];
+      // The same of a later step, and of a late pass of another: what was put away before it may be unlinked by then, or not.
+      const isAfterPurge = purgeAt >= 0 && inOrder.indexOf(point.step) > purgeAt;
+      if ((isAfterPurge || point.pass !== undefined) && step === 'remove/purge') return [];
       const key = `${everyStart.includes(step) ? 'any' : `${point.when} ${point.step}`}, ${when} ${step}`;
       if (metTwice.has(key)) return [];
       metTwice.add(key);
