@@ -71,16 +71,24 @@ tap_count() { # what, report
   echo "${count:-0}"
 }
 
-# Each test that failed, where it is, and the first lines of its error, with fast-check's seed among them: often the end of
-# the output is all that is left of a run.
+# Each test that failed, where it is, what it is a part of, and the first lines of its error, with fast-check's seed among
+# them: often the end of the output is all that is left of a run.
 failed_tests() {
   awk '
-    /^ *not ok / { name = $0; sub(/^ */, "", name); next }
+    /^ *# Subtest: / { depth = index($0, "#"); name = $0; sub(/^ *# Subtest: /, "", name); suites[depth] = name; name = ""; next }
+    /^ *not ok / { depth = index($0, "n"); name = $0; sub(/^ */, "", name); next }
     /^ *location: / { location = $2; next }
     /^ *failureType: .subtestsFailed/ { name = ""; next }
     /^ *(code|name|stack|expected): / { lines = 0 }
     lines > 0 && NF > 0 { print "  " $0; lines-- }
-    /^ *error: / && name != "" { print name "  " location; print "  " $0; name = ""; lines = 8 }
+    /^ *error: / && name != "" {
+      print name "  " location
+      of = ""
+      for (outer = 1; outer < depth; outer += 4) of = of (of == "" ? "" : " > ") suites[outer]
+      if (of != "") print "  of: " of
+      print "  " $0
+      name = ""; lines = 8
+    }
   ' "$results"/*.tap 2>/dev/null
 }
 

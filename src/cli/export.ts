@@ -4,7 +4,13 @@ import { findVolume } from './find-volume.ts';
 import { lookedIn, problemsOf } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
-import { manifestNames, type PersistentVolume, persistentVolumeOf, type ReclaimPolicy } from './persistent-volume.ts';
+import {
+  classIsUnknown,
+  manifestNames,
+  type PersistentVolume,
+  persistentVolumeOf,
+  type ReclaimPolicy,
+} from './persistent-volume.ts';
 import { toYaml } from './persistent-volume-yaml.ts';
 
 export interface ExportOptions {
@@ -37,10 +43,7 @@ export async function exportCommand(config: Config, output: Output, options: Exp
   );
   if (options.json) output.line(toJson<'export'>({ apiVersion: 'v1', kind: 'List', items: manifests.map(asItem) }));
   else for (const manifest of manifests) output.line(`---\n${toYaml(manifest).trimEnd()}`);
-  if (manifests.length > 0 && options.storageClass === undefined) {
-    const message = 'no record knows its storage class, and a claim that names one needs it: add --storage-class';
-    output.problem('WARNING', message);
-  }
+  if (manifests.length > 0 && options.storageClass === undefined) output.problem('WARNING', classIsUnknown);
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }
 

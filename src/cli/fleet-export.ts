@@ -5,7 +5,13 @@ import type { ViewWishes } from '../fleet/view/request.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import type { itemShapes } from './fleet-shapes.ts';
 import type { Output } from './output.ts';
-import { type ExportedRecord, manifestNames, type PersistentVolume, persistentVolumeOf } from './persistent-volume.ts';
+import {
+  classIsUnknown,
+  type ExportedRecord,
+  manifestNames,
+  type PersistentVolume,
+  persistentVolumeOf,
+} from './persistent-volume.ts';
 import { toYaml } from './persistent-volume-yaml.ts';
 
 type Volume = z.infer<typeof itemShapes.volumes>;
@@ -60,10 +66,7 @@ async function print(
       await setImmediate();
     }
   }
-  if (manifests.length > 0 && options.storageClass === undefined) {
-    const message = 'no record knows its storage class, and a claim that names one needs it: add --storage-class';
-    output.problem('WARNING', message);
-  }
+  if (manifests.length > 0 && options.storageClass === undefined) output.problem('WARNING', classIsUnknown);
 }
 
 /** Of what may have a PersistentVolume at all. */

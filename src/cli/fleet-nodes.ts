@@ -1,3 +1,4 @@
+import { toTheSecond } from '../fleet/routing/since.ts';
 import type { ViewedFleet } from '../fleet/view/start.ts';
 import type { NodeItem } from './fleet-shapes.ts';
 import { age } from './text.ts';
@@ -24,7 +25,7 @@ export function nodeItems({ sessions, state }: Pick<ViewedFleet, 'sessions' | 's
     return {
       node: name,
       state: !isLinked ? 'away' : hasTold ? 'linked' : 'telling',
-      since: new Date(sinceMs).toISOString().replace(/\.\d+Z$/, 'Z'),
+      since: toTheSecond(sinceMs),
       ...(version === undefined ? {} : { version }),
       volumes: count('VOLUME'),
       snapshots: count('SNAPSHOT'),

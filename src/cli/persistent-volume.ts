@@ -14,6 +14,10 @@ export interface ManifestOptions {
 
 export type ReclaimPolicy = 'Retain' | 'Delete';
 
+/** A warning, where nobody has said which class. */
+export const classIsUnknown =
+  'no record knows its storage class, and a claim that names one needs it: add --storage-class';
+
 /** A v1 PersistentVolume, as far as it says anything here. */
 export interface PersistentVolume {
   readonly apiVersion: 'v1';

@@ -11,13 +11,12 @@ const stringBytes = 128;
 
 const pathBytes = 4095; // PATH_MAX counts the final NUL (limits.h)
 
-/** Strings with a limit of their own (L05, L06); a claim's namespace and name are longer than any of CSI. */
+/** Strings with a limit of their own (L05, L06). */
 const stringBytesByField: ReadonlyMap<string, number> = new Map([
   ['node_id', 256],
   ['staging_target_path', pathBytes],
   ['target_path', pathBytes],
   ['volume_path', pathBytes],
-  ['volume', 63 + 1 + 253],
 ]);
 
 /** Keys and values of one map together (L03). */

@@ -60,13 +60,16 @@ describe('npm test', () => {
     const { kept, run } = project(
       t,
       `import fc from 'fast-check';
+      import { describe } from 'node:test';
       test('chance', () => fc.assert(fc.property(fc.nat(), (n) => n < 10), { seed: 4711 }));
+      describe('a suite', () => test('a group', (t) => t.test('a part', () => { throw new Error('lost'); })));
       test('ours', (t) => t.diagnostic(\`seed \${process.env.HOLDFAST_TEST_SEED}\`));`,
     );
     const { status, summary } = run();
     assert.equal(status, 1);
-    assert.match(summary, /^not ok 1 - chance {2}'\S+:3:7'$/m);
+    assert.match(summary, /^not ok 1 - chance {2}'\S+:4:7'$/m);
     assert.match(summary, /^ +Property failed after 1 tests\n +\{ seed: 4711, path: "[0-9:]+"/m);
+    assert.match(summary, /^not ok 1 - a part .*\n {2}of: a suite > a group\n +error: 'lost'$/m);
     const seed = /HOLDFAST_TEST_SEED=(\d+) repeats/.exec(summary)?.[1];
     assert.equal(kept('seed'), `${seed}\n`);
     assert.match(kept('unit.tap'), new RegExp(`# seed ${seed}$`, 'm'));

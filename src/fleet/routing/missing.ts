@@ -1,4 +1,5 @@
 import { Unavailable } from '../../volume/errors.ts';
+import { toTheSecond } from './since.ts';
 import type { FleetView, NodeSight } from './view.ts';
 
 /** So many are named in a message. */
@@ -26,8 +27,7 @@ export function requireLinked(node: NodeSight, what: string): void {
 /** `node-1 is away since …`, of the first few. */
 export function describe(missing: readonly NodeSight[]): string {
   const named = missing.slice(0, mostNames).map(({ isLinked, name, sinceMs }) => {
-    const since = new Date(sinceMs).toISOString().replace(/\.\d+Z$/, 'Z');
-    return isLinked ? `${name} has not told all yet` : `${name} is away since ${since}`;
+    return isLinked ? `${name} has not told all yet` : `${name} is away since ${toTheSecond(sinceMs)}`;
   });
   const others = missing.length - named.length;
   return [...named, ...(others > 0 ? [`so are ${others} more`] : [])].join(', ');

@@ -7,6 +7,7 @@ import type { FleetState } from '../controller/fleet-state.ts';
 import { LinkLost, PassedOn, TooLate } from '../controller/passed-on.ts';
 import type { Sessions } from '../controller/sessions.ts';
 import { untold } from '../routing/missing.ts';
+import { toTheSecond } from '../routing/since.ts';
 import type { NodeSight } from '../routing/view.ts';
 
 const requestType = contract.lookupType('holdfast.fleet.v1.LookRequest');
@@ -131,7 +132,7 @@ class Asking<Item> {
     const { list, signal, volume = '', waitMs } = this.#question;
     const leftMs = Math.min(waitMs, this.#endsAt - Date.now());
     if (session === undefined) {
-      const since = new Date(isLinked ? Date.now() : sinceMs).toISOString().replace(/\.\d+Z$/, 'Z');
+      const since = toTheSecond(isLinked ? Date.now() : sinceMs);
       return gathered.without({ node, reason: 'away', since, message: `it is away since ${since}` });
     }
     if (leftMs <= 0) {
@@ -254,7 +255,7 @@ function missingFor(node: string, error: unknown, waitedMs: number): Missing {
     return { node, reason: 'older', message: 'its driver is older and does not answer this: look on the node' };
   }
   const reason = error instanceof Error ? error.message.slice(0, longestProblem) : 'unknown';
-  if (error instanceof LinkLost) return { node, reason: 'away', since: new Date().toISOString(), message: reason };
+  if (error instanceof LinkLost) return { node, reason: 'away', since: toTheSecond(Date.now()), message: reason };
   const message = error instanceof BadAnswer ? `its answer cannot be used: ${reason}` : reason;
   return { node, reason: 'failed', message };
 }

@@ -36,11 +36,11 @@ export async function repairFilesystem(programs: DiskQueue, filesystem: Repairab
   await filesystem.mount();
 }
 
+/** Also where e2fsck(8) cannot begin: a power cut tears a superblock. */
 async function repairOrComplete(programs: DiskQueue, path: string): Promise<void> {
   try {
     await programs.run(() => repairExt4(path));
   } catch (error) {
-    // Of a superblock that is torn e2fsck(8) says that it cannot begin.
     const mayBeTorn = error instanceof CommandError && error.exitCode === operationalError;
     if (!mayBeTorn || !(await repairTornExt4(programs, path))) throw error;
   }
