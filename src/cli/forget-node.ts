@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ControllerConfig } from '../config/controller-config.ts';
 import { ApiRefusal, KubernetesApi } from '../fleet/kubernetes/api.ts';
-import { changeForgotten } from '../fleet/kubernetes/forgotten.ts';
+import { forgetNode, rememberNode } from '../fleet/kubernetes/forgotten.ts';
 import { type RecordedVolume, volumesOn } from '../fleet/kubernetes/persistent-volumes.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
@@ -40,7 +40,7 @@ export async function forgetNodeCommand(
   const place = { namespace: config.namespace, name: config.secretName };
   try {
     if (undo) {
-      await changeForgotten(api, place, (nodes) => void nodes.delete(node));
+      await rememberNode(api, place, node);
       if (json) output.line(toJson<'forget-node'>({ node, done: 'undone', volumes: [] }));
       else output.line(`Node ${node} may link again. Volumes that Kubernetes has dropped meanwhile are still on it.`);
       return exitCodes.ok;
@@ -49,7 +49,7 @@ export async function forgetNodeCommand(
     const volumes = await volumesOn(api, config.driverName, node);
     if (!json) for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
     if (!dryRun) {
-      await changeForgotten(api, place, (nodes) => void nodes.set(node, nodes.get(node) ?? new Date().toISOString()));
+      await forgetNode(api, place, node);
       if (!json)
         output.line(`Node ${node} is forgotten. What is Released goes by itself; delete the claims of what is Bound.`);
     }
@@ -68,7 +68,9 @@ function rowOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): s
 }
 
 function lostOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): Lost {
-  return { persistentVolume: name, ...(claim !== undefined && { claim }), phase, reclaimPolicy, id: handle };
+  const { namespace = '', name: claimName = '' } = claim ?? {};
+  const shown = claim === undefined ? {} : { claim: { namespace, name: claimName } };
+  return { persistentVolume: name, ...shown, phase, reclaimPolicy, id: handle };
 }
 
 /** @throws FailedPrecondition, Unavailable */

@@ -18,7 +18,8 @@ test('in a pod a controller needs nothing but its socket', async () => {
     }),
   );
   assert.ok('config' in parsed);
-  const { api, linkAddress, namespace, nodeUser } = parsed.config;
+  const { api, eventsAfterMs, linkAddress, namespace, nodeUser, taintQuarantine } = parsed.config;
+  assert.deepEqual([eventsAfterMs, taintQuarantine], [undefined, undefined], 'it needs rights, so it is off');
   assert.equal(api.url.href, 'https://[fd00::1]/');
   assert.deepEqual(linkAddress, { host: undefined, port: 9443 });
   assert.deepEqual([namespace, nodeUser], ['storage', 'system:serviceaccount:storage:holdfast-node']);
@@ -26,15 +27,23 @@ test('in a pod a controller needs nothing but its socket', async () => {
 
 test('every mistake is told at once', async () => {
   const parsed = await parseControllerConfig(
-    source({ HOLDFAST_API_SERVER: 'http://api', HOLDFAST_LINK_ADDRESS: 'here', HOLDFAST_NODE_ACCOUNT: 'A B' }),
+    source({
+      HOLDFAST_API_SERVER: 'http://api',
+      HOLDFAST_LINK_ADDRESS: 'here',
+      HOLDFAST_NODE_ACCOUNT: 'A B',
+      HOLDFAST_EVENTS_AFTER: '0',
+      HOLDFAST_TAINT_QUARANTINE: 'NoExecute',
+    }),
   );
   assert.ok('problems' in parsed);
   const names = parsed.problems.map((problem) => problem.split(/[: ]/)[0]);
   assert.deepEqual(names.sort(), [
     'CSI_ENDPOINT',
     'HOLDFAST_API_SERVER',
+    'HOLDFAST_EVENTS_AFTER',
     'HOLDFAST_LINK_ADDRESS',
     'HOLDFAST_NODE_ACCOUNT',
+    'HOLDFAST_TAINT_QUARANTINE',
   ]);
 });
 

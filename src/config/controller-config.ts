@@ -20,6 +20,10 @@ export interface ControllerConfig {
   readonly httpAddress: HttpAddress | undefined;
   /** Where whoever looks at the fleet asks; undefined: nowhere. */
   readonly viewAddress: HttpAddress | undefined;
+  /** How long a node may be away before its claims are told by events; undefined: they are told nothing. */
+  readonly eventsAfterMs: number | undefined;
+  /** How nodes with a pool in quarantine are tainted; undefined: they are not. */
+  readonly taintQuarantine: (typeof taintEffects)[number] | undefined;
   readonly logLevel: LogLevel;
   readonly api: { readonly url: URL; readonly authorityPath: string; readonly tokenPath: string };
   readonly namespace: string;
@@ -27,6 +31,9 @@ export interface ControllerConfig {
   /** Whose tokens nodes come with: `system:serviceaccount:NAMESPACE:NAME`. */
   readonly nodeUser: string;
 }
+
+/** NoExecute is not among them: it would end pods whose volumes are well. */
+const taintEffects = ['NoSchedule', 'PreferNoSchedule'] as const;
 
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** A DNS label or subdomain, as objects of Kubernetes have for names. */
@@ -51,6 +58,8 @@ export async function parseControllerConfig(source: ConfigSource): Promise<Parse
   const linkAddress = reader.httpAddress('HOLDFAST_LINK_ADDRESS') ?? { host: undefined, port: 9443 };
   const httpAddress = reader.httpAddress('HOLDFAST_HTTP_ADDRESS');
   const viewAddress = reader.httpAddress('HOLDFAST_VIEW_ADDRESS');
+  const eventsAfterMs = reader.durationMs('HOLDFAST_EVENTS_AFTER');
+  const taint = reader.oneOf('HOLDFAST_TAINT_QUARANTINE', [...taintEffects, 'none'], 'none');
   const driverName = reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
     fits: (name) => name.length <= 63 && driverNamePattern.test(name),
     wants: 'a lower-case domain name of at most 63 characters, such as holdfast.csi.dev',
@@ -68,6 +77,8 @@ export async function parseControllerConfig(source: ConfigSource): Promise<Parse
       linkAddress,
       httpAddress,
       viewAddress,
+      eventsAfterMs,
+      taintQuarantine: taint === 'none' ? undefined : taint,
       logLevel,
       api: { url, authorityPath: join(account, 'ca.crt'), tokenPath: join(account, 'token') },
       namespace,

@@ -1,6 +1,8 @@
 import { isIP } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
 import { didYouMean, nearest } from '../settings/nearest.ts';
+import { parseDuration } from '../volume/duration.ts';
+import { InvalidArgument } from '../volume/errors.ts';
 import { type CrashPoint, stepNames } from '../volume/step.ts';
 
 /** Every variable that configures the driver; none of ours begins with CSI_, which is reserved (O03). */
@@ -15,6 +17,7 @@ const variableNames = [
   'HOLDFAST_CONTROLLER_TOKEN',
   'HOLDFAST_DATA',
   'HOLDFAST_DRIVER_NAME',
+  'HOLDFAST_EVENTS_AFTER',
   'HOLDFAST_HTTP_ADDRESS',
   'HOLDFAST_KUBELET_DIR',
   'HOLDFAST_LINK_ADDRESS',
@@ -23,6 +26,7 @@ const variableNames = [
   'HOLDFAST_NODE_ID',
   'HOLDFAST_REGISTRATION_SOCKET',
   'HOLDFAST_SERVICE_ACCOUNT_DIR',
+  'HOLDFAST_TAINT_QUARANTINE',
   'HOLDFAST_TARGET_ROOTS',
   'HOLDFAST_TEST_CRASH_AT',
   'HOLDFAST_VIEW_ADDRESS',
@@ -122,6 +126,20 @@ export class EnvironmentReader {
       return undefined;
     }
     return this.#socket(name, value.slice('unix://'.length));
+  }
+
+  /** `5m`: more than nothing. */
+  durationMs(name: VariableName): number | undefined {
+    const value = this.text(name);
+    if (value === undefined) return undefined;
+    try {
+      const seconds = parseDuration(value);
+      if (seconds > 0) return seconds * 1000;
+    } catch (error) {
+      if (!(error instanceof InvalidArgument)) throw error;
+    }
+    this.problems.push(`${name}: '${value}' must be a duration, such as 5m`);
+    return undefined;
   }
 
   httpAddress(name: VariableName): HttpAddress | undefined {

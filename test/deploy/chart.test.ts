@@ -114,6 +114,35 @@ describe('Helm chart', () => {
     assert.deepEqual(inOneLine(objects.get(rules)), inOneLine(expected));
   });
 
+  test('lets the controller make events only where it is to tell claims of their nodes', async () => {
+    const [on, off] = await Promise.all(
+      [true, false].map(async (events) => objectsOf(await helm.template({ controller: { enabled: true, events } }))),
+    );
+    for (const [objects, isThere] of [
+      [on, true],
+      [off, false],
+    ] as const) {
+      const role = JSON.stringify(objects?.get('ClusterRole holdfast-controller'));
+      const deployment = JSON.stringify(objects?.get('Deployment holdfast-controller'));
+      assert.equal(role.includes('{"apiGroups":[""],"resources":["events"],"verbs":["create"]}'), isThere);
+      assert.equal(deployment.includes('{"name":"HOLDFAST_EVENTS_AFTER","value":"5m"}'), isThere);
+    }
+  });
+
+  test('lets the controller taint nodes only where it is to, by the roles of deploy/fleet/taint-quarantine.yaml', async () => {
+    const controller = { enabled: true, taintQuarantine: 'PreferNoSchedule' };
+    const [on, off] = await Promise.all([helm.template({ controller }), helm.template(withController)]);
+    const manifests = objectsOf(readFileSync(join(deploy, 'fleet/taint-quarantine.yaml'), 'utf8'));
+    assert.equal(manifests.size, 2);
+    for (const [name, object] of manifests) {
+      assert.deepEqual(objectsOf(on).get(name), object);
+      assert.ok(!objectsOf(off).has(name), name);
+    }
+    const deployment = JSON.stringify(objectsOf(on).get('Deployment holdfast-controller'));
+    assert.ok(deployment.includes('{"name":"HOLDFAST_TAINT_QUARANTINE","value":"PreferNoSchedule"}'));
+    assert.doesNotMatch(off, /HOLDFAST_TAINT_QUARANTINE/);
+  });
+
   test('makes the same disruption budget as deploy/fleet/disruption-budget.yaml', async () => {
     const name = 'PodDisruptionBudget holdfast-controller';
     const original = objectsOf(readFileSync(join(deploy, 'fleet/disruption-budget.yaml'), 'utf8'));
@@ -371,6 +400,7 @@ describe('Helm chart', () => {
     ['a tolerations map', { tolerations: { operator: 'Exists' } }, /tolerations/],
     ['a controller for one node', { oneNode: true, ...withController }, /not|oneNode/],
     ['a controller without replicas', { controller: { enabled: true, replicas: 0 } }, /replicas/],
+    ['a taint that ends pods', { controller: { enabled: true, taintQuarantine: 'NoExecute' } }, /taintQuarantine/],
     ['groups that would wait forever', { snapshotClasses: { groups: true } }, /oneNode/],
     // Without external-attacher, which the chart does not have, no pod would get its volume.
     ['two groups of one label value', { nodeGroups: { a: { values: ['x'] }, b: { values: ['x'] } } }, /another group/],

@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { shapes } from '../../src/cli/shapes.ts';
+import { taintKeyOf } from '../../src/fleet/controller/quarantine-keeper.ts';
+import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import { setTaint } from '../../src/fleet/kubernetes/taints.ts';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { audience } from '../fleet/support/api-double.ts';
@@ -42,7 +45,12 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   for (const node of ['node-a', 'node-b', 'node-c']) await addNode(server, node);
 
   const account = await makeAccount(server, scratch);
-  const environment = { ...controllerEnvironment(account), ...monitored, HOLDFAST_VIEW_ADDRESS: `${ownAddress()}:0` };
+  const environment = {
+    ...controllerEnvironment(account),
+    ...monitored,
+    HOLDFAST_VIEW_ADDRESS: `${ownAddress()}:0`,
+    HOLDFAST_EVENTS_AFTER: '1s',
+  };
   // Both at once: one of them makes the Secret.
   const [first, second] = await Promise.all(
     ['first', 'second'].map((name) => ControllerProcess.startWith(scratch, name, environment)),
@@ -69,6 +77,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   });
   await provision(server, scratch, account, first.socketPath);
   await seeByPlugin({ server, scratch, controller: first, account });
+  await taint();
   // node-c has the driver, and has not come; then its Node is no more.
   const never = { volume_id: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa' };
   await assert.rejects(one.controller.DeleteVolume(never), isUnavailable(/node-c is away since/));
@@ -108,10 +117,14 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     assert.match(handle, /^vol-/);
     assert.match(await forget(['--dry-run', 'node-a']), new RegExp(`default/data .*Delete +${handle}`));
     await assert.rejects(forget(['node-a']), /Node node-a has a link/);
+    // The controller manager would do that.
+    const pv = await kubectl.run(['get', 'pv', '-o', 'jsonpath={.items[0].metadata.name}']);
+    await kubectl.run(['patch', 'pv', pv, '--subresource=status', '-p', '{"status": {"phase": "Bound"}}']);
     await a.stop();
     await eventually(async () => {
       await assert.rejects(forget(['node-a']), /Node node-a is still there: kubectl delete node/);
     }, 60_000);
+    await claimIsTold(/Warning +NodeAway .*The volume is on node node-a, which is away since 2/);
     await kubectl.run([...documented('kubectl delete node NAME'), 'csinode/node-a']);
     await eventually(async () => {
       await assert.rejects(other.controller.DeleteVolume({ volume_id: handle }), isUnavailable(/is on node-a by its/));
@@ -135,6 +148,45 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
       const { entries } = await one.controller.ListVolumes({});
       assert.ok(entries.some((entry) => entry.volume?.volume_id === handle));
     }, 60_000);
+  }
+
+  /** As whoever uses the claim sees it; once, though there are two controllers. */
+  async function claimIsTold(line: RegExp): Promise<void> {
+    await eventually(async () => {
+      const lines = (await kubectl.run(['-n', 'default', 'describe', 'pvc', 'data'])).split('\n');
+      assert.equal(lines.filter((one) => line.test(one)).length, 1, lines.join('\n'));
+    }, 120_000);
+  }
+
+  /** By docs/node-loss.md: the right to taint nodes, and what else is on them stays. */
+  async function taint(): Promise<void> {
+    const at = (name: string) => join(account.directory, name);
+    const api = new KubernetesApi({ url: new URL(account.url), authorityPath: at('ca.crt'), tokenPath: at('token') });
+    const key = taintKeyOf('holdfast.csi.dev');
+    const give = (effect: 'NoSchedule' | undefined) => setTaint(api, 'node-b', { key, effect });
+    const taints = async () => kubectl.run(['get', 'node', 'node-b', '-o', 'jsonpath={.spec.taints[*].key}']);
+    try {
+      await kubectl.run(['taint', 'node', 'node-b', 'example.org/x:NoSchedule', 'example.org/x:NoExecute']);
+      await assert.rejects(give('NoSchedule'), /forbidden/);
+      await kubectl.run(['apply', '-f', written('kubectl apply -f deploy/fleet/taint-quarantine.yaml', 'deploy')]);
+      // The API server hears of rights a moment later.
+      await eventually(async () => void (await give('NoSchedule')));
+      assert.match(await taints(), /^(?=.*example.org\/x.*example.org\/x)(?=.*holdfast.csi.dev\/quarantine)/);
+      assert.equal(await give('NoSchedule'), 'was so');
+      // Others change the node at the same time.
+      const labels = Array.from({ length: 5 }, (_, index) => ['label', 'node', 'node-b', `example.org/${index}=x`]);
+      await Promise.all([give(undefined), ...labels.map((label) => kubectl.run(label))]);
+      assert.equal(await taints(), 'example.org/x example.org/x');
+      await kubectl.run(['taint', 'node', 'node-b', 'example.org/x-']);
+      assert.equal(await give(undefined), 'was so');
+    } finally {
+      api.close();
+    }
+    const setEnv = 'kubectl -n holdfast-system set env deployment/holdfast-controller -c holdfast';
+    for (const variable of ['HOLDFAST_EVENTS_AFTER=5m', 'HOLDFAST_TAINT_QUARANTINE=NoSchedule']) {
+      written(`${setEnv} ${variable}`, '');
+      await kubectl.run([...setEnv.split(' ').slice(1), variable]);
+    }
   }
 
   /** `holdfast forget-node`, as it is run in the first controller's container. */
@@ -198,6 +250,13 @@ async function provision(
 }
 
 const runbook = readFileSync(fileURLToPath(new URL('../../docs/node-loss.md', import.meta.url)), 'utf8');
+
+/** A command of the runbook is as it stands there; the file of the project that it names. */
+function written(command: string, directory: string): string {
+  assert.ok(runbook.includes(`${command}\n`), `docs/node-loss.md has no: ${command}`);
+  const path = command.split(' ').find((word) => directory !== '' && word.startsWith(directory)) ?? '';
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url));
+}
 
 /** A command of the runbook, for node-a; what kubectl gets. */
 function documented(command: string): string[] {

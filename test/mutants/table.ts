@@ -1,4 +1,5 @@
 import type { Mutant } from './mutant.ts';
+import { absenceMutants } from './table/absences.ts';
 import { adoptionMutants } from './table/adoption.ts';
 import { checkMutants } from './table/checks.ts';
 import { configurationMutants } from './table/configuration.ts';
@@ -43,4 +44,5 @@ export const mutants: readonly Mutant[] = [
   ...programMutants,
   ...adoptionMutants,
   ...fleetMutants,
+  ...absenceMutants,
 ];

@@ -12,7 +12,7 @@ import { version } from '../../version.ts';
 import { KubernetesApi } from '../kubernetes/api.ts';
 import { watchNodes } from '../kubernetes/nodes.ts';
 import { recordedNode, recordedVolumes } from '../kubernetes/persistent-volumes.ts';
-import { keepMaterial } from '../kubernetes/secret.ts';
+import { keepMaterial, type SecretPlace } from '../kubernetes/secret.ts';
 import { Tokens } from '../kubernetes/tokens.ts';
 import { isSame, type Material } from '../tls/material.ts';
 import type { Show } from '../view/start.ts';
@@ -67,6 +67,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const watched = watchNodes({ api, driverName, log, signal, expect: (names) => state.expect(names) });
   const strays = new StrayKeeper({ view: state, sessions, log, recorded: () => recordedVolumes(api, driverName) });
   void lookingForStrays();
+  void startOptions(config, { api, place, state, log, signal });
   let links: FleetServer | undefined;
   let view: ViewServer | undefined;
   const port = openLinks();
@@ -163,6 +164,27 @@ interface Monitored {
   readonly state: FleetState;
   readonly log: Logger;
   readonly isStopping: () => boolean;
+}
+
+interface OptionParts {
+  readonly api: KubernetesApi;
+  readonly place: SecretPlace;
+  readonly state: FleetState;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** What needs more rights is off unless it is wanted, and then none of its code is loaded. */
+async function startOptions(config: ControllerConfig, parts: OptionParts): Promise<void> {
+  const { driverName, eventsAfterMs: afterMs, name: controller, taintQuarantine: effect } = config;
+  if (afterMs !== undefined) {
+    const { startTelling } = await import('./telling.ts');
+    startTelling({ ...parts, driverName, controller, afterMs });
+  }
+  if (effect !== undefined) {
+    const { QuarantineKeeper } = await import('./quarantine-keeper.ts');
+    void new QuarantineKeeper({ ...parts, driverName, effect }).run(parts.signal);
+  }
 }
 
 /** Without an address none of its code is loaded. */

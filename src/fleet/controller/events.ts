@@ -16,5 +16,8 @@ export type Refusal = 'token' | 'review' | 'hello' | 'forgotten';
 /** A volume that a first try left on the wrong node has been put into the trash. */
 export const strayTrashed = new TypedChannel<{ readonly node: string }>('holdfast:stray-trashed');
 
+/** A claim was told that its node is away, or back. */
+export const claimTold = new TypedChannel<{ readonly kind: 'away' | 'back' | 'missing' }>('holdfast:claim-told');
+
 /** Somebody wanted to link, and may not. */
 export const linkRefused = new TypedChannel<{ readonly reason: Refusal }>('holdfast:link-refused');

@@ -3,7 +3,7 @@ import type { Page } from '../../metrics/listener.ts';
 import { addProcessMetrics } from '../../metrics/process-metrics.ts';
 import { untold } from '../routing/missing.ts';
 import type { FleetView } from '../routing/view.ts';
-import { forwarded, linkRefused, strayTrashed } from './events.ts';
+import { claimTold, forwarded, linkRefused, strayTrashed } from './events.ts';
 
 export interface FleetMetricsOptions {
   readonly view: FleetView;
@@ -68,6 +68,14 @@ export class FleetMetrics {
       help: 'Volumes that a first try left on a node which its claim has left since, put into the trash.',
       registers,
     });
+    const told = new Counter({
+      name: 'holdfast_fleet_claims_told_total',
+      help: 'Claims that were told by an event that their node is away, is back, or is back and their volume is missing.',
+      labelNames: ['kind'],
+      registers,
+    });
+    for (const kind of ['away', 'back', 'missing']) told.inc({ kind }, 0);
+    claimTold.subscribe((labels) => told.inc({ ...labels }));
     strayTrashed.subscribe(() => strays.inc());
     forwarded.subscribe((labels) => this.#calls.inc({ ...labels }));
     linkRefused.subscribe((labels) => refused.inc({ ...labels }));

@@ -27,10 +27,12 @@ const timeoutMs = 15_000;
 const longestBodyBytes = 64 * 1024 * 1024;
 
 export interface ApiCall {
-  readonly method?: 'GET' | 'POST' | 'PUT';
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH';
   readonly path: string;
   readonly body?: object;
   readonly accept?: string;
+  /** Of the body. */
+  readonly contentType?: string;
   /** For the message when it fails: `review the token`. */
   readonly what: string;
 }
@@ -76,7 +78,7 @@ export class KubernetesApi {
   }
 
   async #send(call: ApiCall, limitMs: number | undefined, signal?: AbortSignal): Promise<IncomingMessage> {
-    const { accept = 'application/json', body, method = 'GET', path, what } = call;
+    const { accept = 'application/json', body, contentType = 'application/json', method = 'GET', path, what } = call;
     const [ca, token] = await Promise.all([
       readFile(this.#place.authorityPath),
       readFile(this.#place.tokenPath, 'utf8'),
@@ -96,9 +98,7 @@ export class KubernetesApi {
           headers: {
             accept,
             authorization: `Bearer ${token.trim()}`,
-            ...(text === undefined
-              ? {}
-              : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+            ...(text === undefined ? {} : { 'content-type': contentType, 'content-length': Buffer.byteLength(text) }),
           },
         },
         resolve,

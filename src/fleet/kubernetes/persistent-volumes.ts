@@ -18,7 +18,10 @@ const volumes = z.object({
       spec: z.object({
         csi: z.object({ driver: z.string(), volumeHandle: z.string() }).nullish(),
         nodeAffinity: affinity.nullish().catch(undefined),
-        claimRef: z.object({ namespace: z.string(), name: z.string() }).nullish().catch(undefined),
+        claimRef: z
+          .object({ namespace: z.string(), name: z.string(), uid: z.string().default('') })
+          .nullish()
+          .catch(undefined),
         persistentVolumeReclaimPolicy: z.string().default('Retain'),
       }),
       status: z.object({ phase: z.string().default('') }).default({ phase: '' }),
@@ -36,13 +39,16 @@ export interface RecordedVolume {
   readonly handle: string;
   /** undefined: none, or not one node. */
   readonly node: string | undefined;
-  readonly claim: { readonly namespace: string; readonly name: string } | undefined;
+  readonly claim: { readonly namespace: string; readonly name: string; readonly uid: string } | undefined;
   readonly phase: string;
   readonly reclaimPolicy: string;
 }
 
-/** The PersistentVolumes of this driver. */
-async function* persistentVolumes(api: KubernetesApi, driverName: string): AsyncGenerator<RecordedVolume, void, void> {
+/** The PersistentVolumes of this driver. @throws Unavailable */
+export async function* persistentVolumes(
+  api: KubernetesApi,
+  driverName: string,
+): AsyncGenerator<RecordedVolume, void, void> {
   const what = 'list PersistentVolumes';
   let next = '';
   do {

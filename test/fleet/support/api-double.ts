@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -11,6 +12,10 @@ export interface Known {
   /** PersistentVolumes: handle to node. */
   readonly volumes: Map<string, string>;
   readonly secrets: Map<string, Record<string, unknown>>;
+  /** By namespace and name. */
+  readonly events: Map<string, Record<string, unknown>>;
+  /** The taints of nodes, by their names. */
+  readonly taints: Map<string, unknown[]>;
   /** `USER LIST` of who may look at what. */
   readonly viewers: Set<string>;
   /** Ends of paths that are answered with 503. */
@@ -38,12 +43,16 @@ export class ApiDouble implements AsyncDisposable {
     labelled: new Set(),
     volumes: new Map(),
     secrets: new Map(),
+    events: new Map(),
+    taints: new Map(),
     viewers: new Set(),
     refused: new Set(),
   };
   readonly authority: string;
   readonly url: string;
   reviews = 0;
+  patches = 0;
+  #nodeVersion = 1;
   readonly #server: Server;
   readonly #tokens = new Map<string, TokenFacts>();
   readonly #watches = new Set<ServerResponse>();
@@ -121,6 +130,8 @@ export class ApiDouble implements AsyncDisposable {
     if (path.endsWith('/persistentvolumes')) {
       return list([...volumes].map(([volumeHandle, node]) => persistentVolume(volumeHandle, node)));
     }
+    if (path.startsWith('/api/v1/nodes/')) return this.#node(path.slice('/api/v1/nodes/'.length), method, body);
+    if (path.endsWith('/events')) return this.#event(path, body);
     const name = 'holdfast-controller';
     if (method === 'GET') return secrets.has(name) ? [200, secrets.get(name)] : [404, { message: 'not found' }];
     const metadata = body['metadata'];
@@ -134,6 +145,31 @@ export class ApiDouble implements AsyncDisposable {
     if (version !== currentVersion) return [409, { message: 'somebody else was first' }];
     secrets.set(name, { ...body, metadata: { name, resourceVersion: `${Number(currentVersion) + 1}` } });
     return [200, secrets.get(name)];
+  }
+
+  #node(name: string, method: string, body: unknown): readonly [number, unknown] {
+    const taints = this.known.taints.get(name);
+    if (taints === undefined) return [404, { message: 'not found' }];
+    const resourceVersion = `${this.#nodeVersion}`;
+    if (method === 'PATCH') {
+      const [test, add] = nodePatch.parse(body);
+      this.patches++;
+      // Somebody changes the node all the time.
+      if (this.patches % 2 === 1) this.#nodeVersion++;
+      if (test.value !== `${this.#nodeVersion}`) return [422, { message: 'the test failed' }];
+      this.#nodeVersion++;
+      this.known.taints.set(name, add.value);
+    }
+    return [200, { metadata: { resourceVersion }, spec: taints.length === 0 ? {} : { taints } }];
+  }
+
+  #event(path: string, body: Record<string, unknown>): readonly [number, unknown] {
+    const { metadata } = named.parse(body);
+    assert.equal(path, `/api/v1/namespaces/${metadata.namespace}/events`);
+    const key = `${metadata.namespace}/${metadata.name}`;
+    if (this.known.events.has(key)) return [409, { message: 'it is there already' }];
+    this.known.events.set(key, body);
+    return [201, body];
   }
 
   #accessReview(spec: unknown): object {
@@ -157,6 +193,13 @@ const access = z.object({
   resourceAttributes: z.object({ group: z.literal('holdfast.csi.dev'), verb: z.literal('get'), resource: z.string() }),
 });
 
+const nodePatch = z.tuple([
+  z.object({ op: z.literal('test'), path: z.literal('/metadata/resourceVersion'), value: z.string() }),
+  z.object({ op: z.literal('add'), path: z.literal('/spec/taints'), value: z.array(z.unknown()) }),
+]);
+
+const named = z.object({ metadata: z.object({ namespace: z.string(), name: z.string() }) });
+
 function persistentVolume(volumeHandle: string, node: string) {
   const matchExpressions = [{ key: 'topology.holdfast.dev/node', operator: 'In', values: [node] }];
   return {
@@ -164,6 +207,8 @@ function persistentVolume(volumeHandle: string, node: string) {
     spec: {
       csi: { driver: 'holdfast.csi.dev', volumeHandle },
       nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions }] } },
+      claimRef: { namespace: 'default', name: `claim-of-${volumeHandle}`, uid: `uid-of-${volumeHandle}` },
     },
+    status: { phase: 'Bound' },
   };
 }

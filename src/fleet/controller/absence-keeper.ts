@@ -1,0 +1,170 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Claim, Notice } from '../kubernetes/claim-events.ts';
+import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
+import type { SecretNotes } from '../kubernetes/secret-notes.ts';
+import { type Absence, settleAbsences } from '../routing/absences.ts';
+import type { ClaimTeller } from './claim-teller.ts';
+import type { FleetState } from './fleet-state.ts';
+
+export interface AbsenceKeeperOptions {
+  readonly state: FleetState;
+  readonly notes: Pick<SecretNotes<Absence>, 'change'>;
+  readonly teller: Pick<ClaimTeller, 'want' | 'hasTold'>;
+  readonly volumes: () => AsyncIterable<RecordedVolume>;
+  readonly log: Logger;
+  /** How long a node may be away before its claims are told. */
+  readonly afterMs: number;
+  readonly now?: () => number;
+}
+
+const lookMs = 10_000;
+/** An absence is noted before claims are told, and a replica to which the node has a link takes it back in this time. */
+const longestDoubtMs = 60_000;
+/** What another replica knew better is not said again for so long. */
+export const deniedMs = 10 * 60_000;
+/** PersistentVolumes are listed so often: they also name nodes that Kubernetes knows no more. */
+const listMs = 5 * 60_000;
+/** And not more often than so, whatever nodes do. */
+const shortestListMs = 30_000;
+
+/** Has claims told when their node is away, and when it is back. */
+export class AbsenceKeeper {
+  readonly #options: AbsenceKeeperOptions;
+  readonly #now: () => number;
+  readonly #doubtMs: number;
+  /** Since when this replica has seen an absence noted. */
+  #standing = new Map<string, number>();
+  readonly #deniedUntilMs = new Map<string, number>();
+  /** Nodes of PersistentVolumes that are unknown here: since when. */
+  #unknown = new Map<string, number>();
+  /** Of nodes that were away when PersistentVolumes were listed. */
+  #claims = new Map<string, Claim[]>();
+  #listedAtMs = Number.NEGATIVE_INFINITY;
+  #noted: readonly string[] = [];
+  /** Ends of absences that this replica has claims told of. */
+  #ending = new Set<string>();
+
+  constructor(options: AbsenceKeeperOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#doubtMs = Math.min(longestDoubtMs, options.afterMs);
+  }
+
+  /** Until the signal ends it. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await this.look().catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : 'unknown';
+        this.#options.log.warn({ reason }, 'nodes that are away cannot be noted');
+      });
+    }
+  }
+
+  /** Looks once. What cannot be done now, the next look does. @throws Unavailable */
+  async look(): Promise<void> {
+    const { notes, state, teller } = this.#options;
+    if (!state.areNodesKnown) return;
+    const nowMs = this.#now();
+    if (nowMs - this.#listedAtMs >= listMs) await this.#list();
+    const away = this.#away(nowMs);
+    const there = new Set(state.nodes.filter((node) => node.isLinked && node.hasTold).map(({ name }) => name));
+    const noted = await notes.change((absences) =>
+      settleAbsences(absences, {
+        away,
+        there,
+        isCertain: (node, { since }) =>
+          nowMs - (this.#standing.get(keyOf(node, since)) ?? Number.POSITIVE_INFINITY) >= this.#doubtMs,
+        isAllTold: (node, { since }) => this.#ending.has(keyOf(node, since)) && teller.hasTold(node),
+        isNobodys: (node) => state.isForgotten(node) || (state.node(node) === undefined && !this.#unknown.has(node)),
+        nowMs,
+      }),
+    );
+    this.#noted = [...noted.keys()];
+    this.#keepStanding(noted, nowMs);
+    const wanted = [...noted].filter(([, { told }]) => told === true);
+    const isUnlisted = wanted.some(([node]) => !this.#claims.has(node));
+    if (isUnlisted && nowMs - this.#listedAtMs >= shortestListMs) await this.#list();
+    const notices = wanted.flatMap(([node, absence]) => this.#notices(node, absence, there));
+    const ends = wanted.filter(([node, { back }]) => back !== undefined && this.#claims.has(node));
+    this.#ending = new Set(ends.map(([node, { since }]) => keyOf(node, since)));
+    teller.want(notices);
+  }
+
+  /** Nodes that have been away for long enough, but for what another replica knew better. */
+  #away(nowMs: number): Map<string, number> {
+    const { afterMs, state } = this.#options;
+    const since = new Map(this.#unknown);
+    for (const { isLinked, name, sinceMs } of state.nodes) if (!isLinked) since.set(name, sinceMs);
+    for (const [node, sinceMs] of since) {
+      const isLong = nowMs - sinceMs >= afterMs - this.#doubtMs;
+      const isDenied = nowMs < (this.#deniedUntilMs.get(node) ?? 0);
+      if (!isLong || isDenied || state.node(node)?.isLinked === true) since.delete(node);
+    }
+    return since;
+  }
+
+  #keepStanding(noted: ReadonlyMap<string, Absence>, nowMs: number): void {
+    const before = this.#standing;
+    const standing = [...noted].filter(([, { back }]) => back === undefined);
+    this.#standing = new Map(
+      standing.map(([node, { since }]) => {
+        const key = keyOf(node, since);
+        return [key, before.get(key) ?? nowMs];
+      }),
+    );
+    for (const [node, untilMs] of this.#deniedUntilMs) if (untilMs <= nowMs) this.#deniedUntilMs.delete(node);
+    for (const key of before.keys()) {
+      const [node = ''] = key.split(' ');
+      // Another replica has a link.
+      if (!this.#standing.has(key) && this.#options.state.node(node)?.isLinked !== true) {
+        this.#deniedUntilMs.set(node, nowMs + deniedMs);
+      }
+    }
+  }
+
+  /** What is told at a node's end of the link is only told by a replica that has one. */
+  #notices(node: string, { back, since }: Absence, there: ReadonlySet<string>): Notice[] {
+    const claims = this.#claims.get(node) ?? [];
+    if (back === undefined) {
+      if (this.#options.state.node(node)?.isLinked === true) return [];
+      return claims.map((claim) => ({ kind: 'away', claim, node, since }));
+    }
+    if (!there.has(node)) return [];
+    const entries = this.#options.state.has(node)?.entries;
+    return claims.map((claim) => ({
+      kind: entries?.has(claim.volumeId) === true ? 'back' : 'missing',
+      claim,
+      node,
+      since,
+    }));
+  }
+
+  /** The claims of nodes that have no link, and of those that are noted. */
+  async #list(): Promise<void> {
+    const { state, volumes } = this.#options;
+    const nowMs = this.#now();
+    this.#listedAtMs = nowMs;
+    const claims = new Map<string, Claim[]>(this.#noted.map((node) => [node, []]));
+    for (const { isLinked, name } of state.nodes) if (!isLinked) claims.set(name, []);
+    const unknown = new Map<string, number>();
+    for await (const { claim, handle, node, phase } of volumes()) {
+      if (node === undefined || claim === undefined || phase !== 'Bound') continue;
+      if (state.node(node) === undefined) unknown.set(node, this.#unknown.get(node) ?? nowMs);
+      else if (!claims.has(node)) continue;
+      const { name, namespace, uid } = claim;
+      const known = claims.get(node) ?? [];
+      known.push({ name, namespace, uid, volumeId: handle });
+      claims.set(node, known);
+    }
+    this.#unknown = unknown;
+    this.#claims = claims;
+  }
+}
+
+/** A node's name has no spaces. */
+function keyOf(node: string, since: string): string {
+  return `${node} ${since}`;
+}

@@ -1,0 +1,111 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import type { SecretPlace } from '../kubernetes/secret.ts';
+import { SecretNotes } from '../kubernetes/secret-notes.ts';
+import { setTaint, type TaintEffect } from '../kubernetes/taints.ts';
+import type { FleetState } from './fleet-state.ts';
+
+export interface QuarantineKeeperOptions {
+  readonly api: KubernetesApi;
+  readonly place: SecretPlace;
+  readonly state: FleetState;
+  readonly log: Logger;
+  readonly driverName: string;
+  readonly effect: TaintEffect;
+  readonly now?: () => number;
+}
+
+const lookMs = 10_000;
+/** A disk that answers for a moment is not well: so long no pool of the node may be in quarantine. */
+export const wellMs = 2 * 60_000;
+
+/** When it was given. A newer version may note more. */
+const schema = z.looseObject({ at: z.string() });
+
+/**
+ * Gives nodes with a pool in quarantine a taint of our own, and takes it away. Which nodes have it is noted before they get
+ * it, so that a replica that is started anew takes it away, too, and looks at no other node. Of a node without a link
+ * nothing is known, and nothing is changed.
+ */
+export class QuarantineKeeper {
+  readonly #options: QuarantineKeeperOptions;
+  readonly #notes: SecretNotes<z.infer<typeof schema>>;
+  readonly #key: string;
+  readonly #now: () => number;
+  /** When this replica has seen to it, by what is noted: who takes the taint away by hand is not contradicted. */
+  readonly #given = new Map<string, string>();
+  /** Since when nothing is wrong. */
+  #wellSince = new Map<string, number>();
+
+  constructor(options: QuarantineKeeperOptions) {
+    this.#options = options;
+    this.#notes = new SecretNotes({ ...options, key: 'tainted-nodes', schema });
+    this.#key = taintKeyOf(options.driverName);
+    this.#now = options.now ?? Date.now;
+  }
+
+  /** Until the signal ends it. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await this.look().catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : 'unknown';
+        this.#options.log.warn({ reason }, 'taints of nodes with a pool in quarantine cannot be kept');
+      });
+    }
+  }
+
+  /** Looks once. What cannot be done now, the next look does. @throws Unavailable */
+  async look(): Promise<void> {
+    const { state } = this.#options;
+    // Before that none is known.
+    if (!state.areNodesKnown) return;
+    const nowMs = this.#now();
+    const there = state.nodes.filter(({ hasTold, isLinked }) => isLinked && hasTold).map(({ name }) => name);
+    const sick = new Set(there.filter((name) => isInQuarantine(state, name)));
+    const well = there.filter((name) => !sick.has(name));
+    this.#wellSince = new Map(well.map((name) => [name, this.#wellSince.get(name) ?? nowMs]));
+    const noted = await this.#notes.change((notes) => {
+      const isNew = [...sick].filter((name) => !notes.has(name));
+      for (const name of isNew) notes.set(name, { at: new Date(nowMs).toISOString() });
+      return isNew.length > 0;
+    });
+    for (const [name, at] of new Map([...this.#given, ...[...noted].map(([node, note]) => [node, note.at] as const)])) {
+      const wellForMs = nowMs - (this.#wellSince.get(name) ?? nowMs);
+      if (sick.has(name)) await this.#give(name, at);
+      else if (wellForMs >= wellMs || state.node(name) === undefined) await this.#take(name, at);
+    }
+  }
+
+  async #give(name: string, at: string): Promise<void> {
+    const { api, effect, log } = this.#options;
+    if (this.#given.get(name) === at) return;
+    const outcome = await setTaint(api, name, { key: this.#key, effect });
+    this.#given.set(name, at);
+    if (outcome === 'set')
+      log.warn({ node: name, taint: this.#key, effect }, 'a node with a pool in quarantine is tainted');
+  }
+
+  /** A node that is no more known has no driver that could be waited for, or is gone. */
+  async #take(name: string, at: string): Promise<void> {
+    const { api, log } = this.#options;
+    const outcome = await setTaint(api, name, { key: this.#key, effect: undefined });
+    // Meanwhile the other replica may have given it anew.
+    await this.#notes.change((notes) => notes.get(name)?.at === at && notes.delete(name));
+    this.#given.delete(name);
+    if (outcome === 'set')
+      log.info({ node: name, taint: this.#key }, 'a node is no longer tainted: its pools are well');
+  }
+}
+
+/** No other driver has it. */
+export function taintKeyOf(driverName: string): string {
+  return `${driverName}/quarantine`;
+}
+
+function isInQuarantine(state: FleetState, name: string): boolean {
+  return state.has(name)?.pools.some((pool) => pool.state === 'quarantined') === true;
+}

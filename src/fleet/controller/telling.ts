@@ -1,0 +1,44 @@
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { persistentVolumes } from '../kubernetes/persistent-volumes.ts';
+import type { SecretPlace } from '../kubernetes/secret.ts';
+import { SecretNotes } from '../kubernetes/secret-notes.ts';
+import type { Absence } from '../routing/absences.ts';
+import { AbsenceKeeper } from './absence-keeper.ts';
+import { ClaimTeller } from './claim-teller.ts';
+import type { FleetState } from './fleet-state.ts';
+
+export interface TellingOptions {
+  readonly api: KubernetesApi;
+  readonly place: SecretPlace;
+  readonly state: FleetState;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  readonly driverName: string;
+  /** The replica. */
+  readonly controller: string;
+  /** How long a node may be away before its claims are told. */
+  readonly afterMs: number;
+}
+
+/** A newer version may note more, and keeps it. */
+const schema = z.looseObject({
+  since: z.string(),
+  told: z.literal(true).optional(),
+  back: z.string().optional(),
+});
+
+export function absenceNotes(api: KubernetesApi, place: SecretPlace): SecretNotes<Absence> {
+  return new SecretNotes({ api, place, key: 'absent-nodes', schema });
+}
+
+/** Has claims told, by events, when their node is away, and when it is back. Until the signal ends it. */
+export function startTelling(options: TellingOptions): void {
+  const { api, driverName, place, signal } = options;
+  const teller = new ClaimTeller(options);
+  const notes = absenceNotes(api, place);
+  const volumes = () => persistentVolumes(api, driverName);
+  void teller.run(signal);
+  void new AbsenceKeeper({ ...options, notes, teller, volumes }).run(signal);
+}

@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import type { ControllerConfig } from '../../config/controller-config.ts';
+import { readAnswer } from './answer.ts';
+import { ApiRefusal, type KubernetesApi } from './api.ts';
+
+export type TaintEffect = NonNullable<ControllerConfig['taintQuarantine']>;
+
+/** As Kubernetes has it, with whatever else is in it. */
+const taint = z.looseObject({ key: z.string(), effect: z.string() });
+export type Taint = z.infer<typeof taint>;
+
+const node = z.object({
+  metadata: z.object({ resourceVersion: z.string() }),
+  spec: z.object({ taints: z.array(taint).nullish() }),
+});
+
+const [notFound, conflict, invalid] = [404, 409, 422];
+/** A node's own status changes all the time, and others have taints on it, too. */
+const mostTurns = 10;
+
+/** The taints that a node should have: all that are not ours as they are; undefined: it has them. */
+export function taintsWith(
+  taints: readonly Taint[],
+  key: string,
+  effect: TaintEffect | undefined,
+): readonly Taint[] | undefined {
+  const own = taints.filter((one) => one.key === key);
+  const isRight = effect === undefined ? own.length === 0 : own.length === 1 && own[0]?.effect === effect;
+  if (isRight) return undefined;
+  const others = taints.filter((one) => one.key !== key);
+  return effect === undefined ? others : [...others, { key, effect }];
+}
+
+/**
+ * Gives a node the taint of this key, or takes it away. What anybody else changes meanwhile is not lost: the API server
+ * changes the node only if it is as it was read.
+ * @throws Unavailable
+ */
+export async function setTaint(
+  api: KubernetesApi,
+  name: string,
+  { effect, key }: { readonly key: string; readonly effect: TaintEffect | undefined },
+): Promise<'set' | 'was so' | 'no node'> {
+  const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
+  for (let turn = 1; ; turn++) {
+    try {
+      const what = 'show a node';
+      const { metadata, spec } = readAnswer(node, await api.call({ path, what }), what);
+      const taints = taintsWith(spec.taints ?? [], key, effect);
+      if (taints === undefined) return 'was so';
+      const body = [
+        { op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion },
+        { op: 'add', path: '/spec/taints', value: taints },
+      ];
+      const contentType = 'application/json-patch+json';
+      await api.call({ method: 'PATCH', path, body, contentType, what: `change the taints of ${name}` });
+      return 'set';
+    } catch (error) {
+      if (!(error instanceof ApiRefusal)) throw error;
+      if (error.status === notFound) return 'no node';
+      if (![conflict, invalid].includes(error.status) || turn >= mostTurns) throw error;
+    }
+  }
+}
