@@ -23,8 +23,8 @@ export interface AbsenceSight {
   readonly nowMs: number;
 }
 
-/** A Secret has 1 MiB at most, for all that is in it. More nodes than that are away when it is not they that are. */
-const mostAbsences = 2_000;
+/** Each kubelet hears of each change of the Secret. When more nodes than that are away, it is not they that are. */
+const mostAbsences = 500;
 
 /** So long after its end nobody is told of it any more, whatever happened. */
 const endedMs = 60 * 60_000;
