@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const directoryPool = (scratch: Scratch) => ({
@@ -77,15 +78,18 @@ describe('holdfast adopt and release', () => {
       stderr: '',
     });
     assert.deepEqual([statSync(path).ino, readFileSync(join(path, 'table'), 'utf8')], [ino, 'rows']);
-    const lines = driver.log().filter(({ admin }) => admin === 'adopt' || admin === 'release');
-    assert.deepEqual(
-      lines.map(({ admin, code, pool, volume_id }) => [admin, code, pool, volume_id]),
-      [
-        ['adopt', 'OK', 'plain', id],
-        ['adopt', 'OK', 'plain', id],
-        ['release', 'OK', 'plain', id],
-      ],
-    );
+    // Lines are gathered before they are written.
+    await eventually(() => {
+      const lines = driver.log().filter(({ admin }) => admin === 'adopt' || admin === 'release');
+      assert.deepEqual(
+        lines.map(({ admin, code, pool, volume_id }) => [admin, code, pool, volume_id]),
+        [
+          ['adopt', 'OK', 'plain', id],
+          ['adopt', 'OK', 'plain', id],
+          ['release', 'OK', 'plain', id],
+        ],
+      );
+    });
   });
 
   test('without --retain the volume goes with its claim; --json prints a list; --to releases elsewhere', async () => {

@@ -5,6 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
 import { DriverProcess, environmentFor, fromSource } from '../support/driver.ts';
+import { eventually } from '../support/eventually.ts';
 import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -75,11 +76,14 @@ describe('holdfast trash', () => {
     assert.equal(readFileSync(volume.file('x'), 'utf8'), 'kept');
     await volume.tearDown(client, id);
 
-    const calls = driver.log().filter(({ admin }) => admin === 'restore');
-    assert.deepEqual(
-      calls.map(({ code, pool, volume_id }) => ({ code, pool, volume_id })),
-      [{ code: 'OK', pool: 'default', volume_id: id }],
-    );
+    // Lines are gathered before they are written.
+    await eventually(() => {
+      const calls = driver.log().filter(({ admin }) => admin === 'restore');
+      assert.deepEqual(
+        calls.map(({ code, pool, volume_id }) => ({ code, pool, volume_id })),
+        [{ code: 'OK', pool: 'default', volume_id: id }],
+      );
+    });
   });
 
   test('restore says why not', async () => {
