@@ -85,6 +85,8 @@ export interface ProvisionerOptions {
   readonly args: readonly string[];
   /** Of the pod. */
   readonly environment: Readonly<Record<string, string>>;
+  /** How often it asks for capacities; more often than in the manifests unless given. */
+  readonly capacityInterval?: string;
 }
 
 /** The stock provisioner at work. */
@@ -100,7 +102,7 @@ export class Provisioner implements AsyncDisposable {
   }
 
   static async start(scratch: Scratch, name: string, options: ProvisionerOptions): Promise<Provisioner> {
-    const { account, environment, socketPath } = options;
+    const { account, capacityInterval = '2s', environment, socketPath } = options;
     const [kubeconfigPath, logPath] = [scratch.join(`${name}.kubeconfig`), scratch.join(`${name}.log`)];
     const config = {
       apiVersion: 'v1',
@@ -117,7 +119,7 @@ export class Provisioner implements AsyncDisposable {
       argument
         .replace('/csi/csi.sock', socketPath)
         .replace(/ownerref-level=\d/, 'ownerref-level=-1')
-        .replace('interval=30s', 'interval=2s'),
+        .replace('interval=30s', `interval=${capacityInterval}`),
     );
     // In a pod it is that of the account.
     if (args.includes('--leader-election')) args.push(`--leader-election-namespace=${namespace}`);
@@ -128,6 +130,10 @@ export class Provisioner implements AsyncDisposable {
     });
     closeSync(log);
     return new Provisioner(child, logPath);
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
   }
 
   log(): string {

@@ -43,8 +43,13 @@ export class MemoryNode {
     const link = new MemoryLink(faults);
     replica.accept(this.name, link);
     const hello = { node_id: this.name, driver_name: 'test', driver_version: '1', instance: 'x' };
-    new NodeLink(link.node, { hello, calls: this.#calls(), pools: this.#pools(), log });
+    new NodeLink(link.node, { hello, ...this.served, log });
     return link;
+  }
+
+  /** What it answers over a link, of whatever kind. */
+  get served() {
+    return { calls: this.#calls(), pools: this.#pools() };
   }
 
   #calls() {
@@ -53,6 +58,7 @@ export class MemoryNode {
     return callsOf(
       {
         controller: {
+          GetCapacity: async () => ({ available_capacity: 1n << 40n }),
           CreateVolume: async ({ name }) => {
             if (this.hangs) await new Promise(() => undefined);
             const id = volumeIdFor(this.name, 'default', name);
