@@ -2,9 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** Mounts at or below a directory, the newest first. */
-export function mountsBelow(directory: string): string[] {
-  return readFileSync('/proc/self/mountinfo', 'utf8')
+/** Mounts at or below a directory, the newest first, as a process sees them. */
+export function mountsBelow(directory: string, pid: number | 'self' = 'self'): string[] {
+  return readFileSync(`/proc/${pid}/mountinfo`, 'utf8')
     .split('\n')
     .map((line) => decodeOctal(line.split(' ')[4] ?? ''))
     .filter((target) => target === directory || target.startsWith(`${directory}/`))

@@ -6,14 +6,13 @@ import { Daemon } from './daemon.ts';
 import type { ClusterDirectory } from './directory.ts';
 import { Kubectl } from './kubectl.ts';
 
-/** Whom the API server knows; each has a kubeconfig. */
+/** Whom the API server knows besides the kubelets; each has a kubeconfig. */
 const users = {
   admin: ['system:masters'],
   'system:kube-controller-manager': [],
   'system:kube-scheduler': [],
-  'system:node:127.0.0.1': ['system:nodes'],
 } as const satisfies Record<string, readonly string[]>;
-export type User = keyof typeof users;
+export type User = keyof typeof users | `system:node:${string}`;
 
 /** Where an API server is to be reached, and what it asks of pods. */
 export interface ApiServerPlan {
@@ -24,6 +23,8 @@ export interface ApiServerPlan {
   readonly serviceRange: string;
   /** A pod needs its service account's token, which the controller manager makes; off where there is none. */
   readonly hasControllers: boolean;
+  /** The names of the nodes whose kubelets talk to it. */
+  readonly nodes?: readonly string[];
 }
 
 /** etcd and an API server, with nothing else of a cluster. */
@@ -39,7 +40,8 @@ export class ApiServer implements AsyncDisposable {
     this.#plan = plan;
     this.#directory = directory;
     this.url = `https://${plan.address}:${plan.port}`;
-    this.#tokens = new Map(userNames().map((user) => [user, randomBytes(16).toString('hex')]));
+    const names = [...userNames(), ...(plan.nodes ?? []).map((node) => `system:node:${node}` as const)];
+    this.#tokens = new Map(names.map((user) => [user, randomBytes(16).toString('hex')]));
     this.kubectl = new Kubectl(join(plan.programs, 'kubectl'), this.kubeconfig('admin'));
   }
 
@@ -68,7 +70,7 @@ export class ApiServer implements AsyncDisposable {
     this.#daemons = [server, etcd];
     await server.ready(async () => {
       if (!existsSync(this.certificate)) throw new Error('it has not made its certificate yet');
-      for (const user of userNames()) this.#writeKubeconfig(user);
+      for (const user of this.#tokens.keys()) this.#writeKubeconfig(user);
       await this.kubectl.run(['get', '--raw', '/readyz'], { timeoutMs: 5000 });
     });
   }
@@ -116,6 +118,8 @@ export class ApiServer implements AsyncDisposable {
       `--secure-port=${port}`,
       `--service-cluster-ip-range=${serviceRange}`,
       '--endpoint-reconciler-type=none',
+      // Nobody knows the names of nodes.
+      '--kubelet-preferred-address-types=InternalIP',
       // It makes a certificate for itself here, with its addresses in it.
       `--cert-dir=${this.#directory.makeDirectory('certificates')}`,
       `--token-auth-file=${this.#tokenFile}`,
@@ -137,7 +141,10 @@ export class ApiServer implements AsyncDisposable {
   #writeKeys(): void {
     const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     writeFileSync(this.serviceAccountKey, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
-    const lines = userNames().map((user) => `${this.#tokens.get(user)},${user},${user},"${users[user].join(',')}"\n`);
+    const lines = Array.from(
+      this.#tokens,
+      ([user, token]) => `${token},${user},${user},"${groupsOf(user).join(',')}"\n`,
+    );
     writeFileSync(this.#tokenFile, lines.join(''), { mode: 0o600 });
   }
 
@@ -169,6 +176,11 @@ export function freePort(): Promise<number> {
   });
 }
 
-function userNames(): User[] {
-  return Object.keys(users).filter((name): name is User => name in users);
+function userNames(): (keyof typeof users)[] {
+  return Object.keys(users).filter((name): name is keyof typeof users => name in users);
+}
+
+function groupsOf(user: User): readonly string[] {
+  const groups: Readonly<Record<string, readonly string[]>> = users;
+  return groups[user] ?? ['system:nodes'];
 }

@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const root = '/sys/fs/cgroup';
 
-/** Makes a cgroup of that name at the top: of the one hierarchy (v2), or of each controller's (v1). */
+/** Makes a cgroup of that name, at the top or below another one: of the one hierarchy (v2), or of each controller's (v1). */
 export function makeCgroup(name: string): void {
+  if (name.includes('/')) makeCgroup(dirname(name));
   for (const hierarchy of hierarchies()) {
     const path = join(root, hierarchy, name);
     mkdirSync(path, { recursive: true });

@@ -7,7 +7,7 @@ import { ClusterDirectory } from './directory.ts';
 import { Driver } from './driver.ts';
 import { makeDriverImage, makeImages } from './images.ts';
 import type { Kubectl } from './kubectl.ts';
-import { Kubelet, nodeName } from './kubelet.ts';
+import { Kubelet } from './kubelet.ts';
 import { buildPrograms, clusterPrograms } from './programs.ts';
 import { applySnapshotCrds } from './snapshot-crds.ts';
 
@@ -17,6 +17,8 @@ import { applySnapshotCrds } from './snapshot-crds.ts';
  */
 const address = '127.96.0.1';
 const serviceRange = '127.96.0.0/16';
+/** The one node's name and address. */
+const nodeName = '127.0.0.1';
 
 /** A whole Kubernetes of one node, on this machine. */
 export class Cluster implements AsyncDisposable {
@@ -55,15 +57,22 @@ export class Cluster implements AsyncDisposable {
     const programs = await buildPrograms(clusterPrograms);
     await using starting = new AsyncDisposableStack();
     const directory = starting.use(await ClusterDirectory.make());
-    const plan = { programs, address, port: 443, serviceRange, hasControllers: true };
+    const plan = { programs, address, port: 443, serviceRange, hasControllers: true, nodes: [nodeName] };
     const server = starting.use(await ApiServer.start(directory, plan));
-    const runtime = starting.use(await ContainerRuntime.start(programs, directory));
+    const runtime = starting.use(await ContainerRuntime.start({ programs, place: directory }));
     directory.makeSharedDirectory('holdfast');
     await importImages(runtime, programs, directory.makeDirectory('images'));
     if (withDriver) await runtime.importImage(await makeDriverImage());
-    const kubeconfig = server.kubeconfig('system:node:127.0.0.1');
     const kubelet = starting.use(
-      await Kubelet.start(directory, { programs, kubeconfig, runtimeSocket: runtime.socket }),
+      await Kubelet.start({
+        programs,
+        place: directory,
+        kubeconfig: server.kubeconfig(`system:node:${nodeName}`),
+        runtimeSocket: runtime.socket,
+        rootDirectory: directory.makeKubeletDirectory(),
+        nodeName,
+        address: nodeName,
+      }),
     );
     await applySnapshotCrds(server.kubectl);
     const controllers = starting.use(await Controllers.start(programs, directory, server));

@@ -1,33 +1,45 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { programPath, runToEnd } from './command.ts';
 import { Daemon } from './daemon.ts';
-import type { ClusterDirectory } from './directory.ts';
+import type { NodePlace } from './directory.ts';
+import type { Namespaces } from './fleet/namespaces.ts';
+import { type Addresses, writeNoNetwork, writePodNetwork } from './fleet/network.ts';
 import { images } from './images.ts';
 
-/** containerd with Debian's runc. Pods have a loopback device for a network, and images come from nowhere. */
+interface RuntimePlan {
+  readonly programs: string;
+  readonly place: NodePlace;
+  /** Where it runs, of one of several nodes. Its pods have addresses there; else they have a loopback device alone. */
+  readonly node?: { readonly namespaces: Namespaces; readonly addresses: Addresses };
+}
+
+/** containerd with Debian's runc. Images come from nowhere. */
 export class ContainerRuntime implements AsyncDisposable {
   readonly socket: string;
   readonly #programs: string;
   readonly #daemon: Daemon;
 
-  private constructor(programs: string, directory: ClusterDirectory, configFile: string) {
+  private constructor({ programs, place, node }: RuntimePlan, configFile: string) {
+    const command = [join(programs, 'containerd'), '--config', configFile] as const;
     this.#programs = programs;
-    this.socket = socketIn(directory);
+    this.socket = socketIn(place);
     this.#daemon = new Daemon({
       name: 'containerd',
-      command: [join(programs, 'containerd'), '--config', configFile],
-      logFile: join(directory.makeDirectory('logs'), 'containerd.log'),
+      command: node === undefined ? command : node.namespaces.command(command),
+      logFile: join(place.makeDirectory('logs'), 'containerd.log'),
       // It finds its shim there.
       env: { PATH: `${programs}:${process.env['PATH']}` },
     });
   }
 
-  static async start(programs: string, directory: ClusterDirectory): Promise<ContainerRuntime> {
-    const configFile = directory.join('containerd.toml');
-    writeFileSync(configFile, configuration(directory, await programPath('runc')));
-    writeNetwork(directory);
-    const runtime = new ContainerRuntime(programs, directory, configFile);
+  static async start(plan: RuntimePlan): Promise<ContainerRuntime> {
+    const { node, place } = plan;
+    const configFile = place.join('containerd.toml');
+    writeFileSync(configFile, configuration(place, await programPath('runc')));
+    if (node === undefined) writeNoNetwork(place);
+    else writePodNetwork(place, node.addresses);
+    const runtime = new ContainerRuntime(plan, configFile);
     await runtime.#daemon.ready(() => runtime.ctr(['version']));
     return runtime;
   }
@@ -49,28 +61,28 @@ export class ContainerRuntime implements AsyncDisposable {
   }
 }
 
-function socketIn(directory: ClusterDirectory): string {
-  return directory.join('containerd.sock');
+function socketIn(place: NodePlace): string {
+  return place.join('containerd.sock');
 }
 
 /** https://github.com/containerd/containerd/blob/main/docs/cri/config.md, version 3 */
-function configuration(directory: ClusterDirectory, runc: string): string {
+function configuration(place: NodePlace, runc: string): string {
   const text = JSON.stringify;
   const runtime = 'plugins."io.containerd.cri.v1.runtime"';
   return `
 version = 3
-root = ${text(directory.join('containerd', 'root'))}
-state = ${text(directory.join('containerd', 'state'))}
+root = ${text(place.join('containerd', 'root'))}
+state = ${text(place.join('containerd', 'state'))}
 disabled_plugins = ["io.containerd.nri.v1.nri"]
 
 [grpc]
-address = ${text(socketIn(directory))}
+address = ${text(socketIn(place))}
 
 [plugins."io.containerd.cri.v1.images".pinned_images]
 sandbox = ${text(images.pause)}
 
 [plugins."io.containerd.cri.v1.images".registry]
-config_path = ${text(writeRegistries(directory))}
+config_path = ${text(writeRegistries(place))}
 
 [${runtime}]
 # Without CAP_SYS_RESOURCE a score cannot be lowered, and every sandbox would fail for trying.
@@ -78,8 +90,8 @@ restrict_oom_score_adj = true
 netns_mounts_under_state_dir = true
 
 [${runtime}.cni]
-bin_dirs = [${text(directory.join('cni', 'bin'))}]
-conf_dir = ${text(directory.join('cni', 'conf'))}
+bin_dirs = [${text(place.join('cni', 'bin'))}]
+conf_dir = ${text(place.join('cni', 'conf'))}
 use_internal_loopback = true
 
 [${runtime}.containerd.runtimes.runc]
@@ -87,34 +99,14 @@ runtime_type = "io.containerd.runc.v2"
 
 [${runtime}.containerd.runtimes.runc.options]
 BinaryName = ${text(runc)}
-Root = ${text(directory.join('runc'))}
+Root = ${text(place.join('runc'))}
 SystemdCgroup = false
 `;
 }
 
 /** Whatever registry is asked for, it is a port of this machine on which nobody listens. */
-function writeRegistries(directory: ClusterDirectory): string {
-  const hosts = directory.makeDirectory('registries', '_default');
+function writeRegistries(place: NodePlace): string {
+  const hosts = place.makeDirectory('registries', '_default');
   writeFileSync(join(hosts, 'hosts.toml'), '[host."http://127.0.0.1:1"]\n');
-  return directory.join('registries');
-}
-
-/** A network plugin that says yes and does nothing (https://www.cni.dev/docs/spec/). */
-function writeNetwork(directory: ClusterDirectory): void {
-  const plugin = join(directory.makeDirectory('cni', 'bin'), 'no-network');
-  const result = { cniVersion: '1.0.0', interfaces: [], ips: [{ address: '127.0.0.2/32' }] };
-  const versions = { cniVersion: '1.0.0', supportedVersions: ['1.0.0'] };
-  writeFileSync(
-    plugin,
-    `#!/bin/sh
-cat >/dev/null
-case "$CNI_COMMAND" in
-  ADD) echo '${JSON.stringify(result)}' ;;
-  VERSION) echo '${JSON.stringify(versions)}' ;;
-esac
-`,
-  );
-  chmodSync(plugin, 0o755);
-  const network = { cniVersion: '1.0.0', name: 'no-network', plugins: [{ type: 'no-network' }] };
-  writeFileSync(join(directory.makeDirectory('cni', 'conf'), '10-no-network.conflist'), JSON.stringify(network));
+  return place.join('registries');
 }

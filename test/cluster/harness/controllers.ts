@@ -12,7 +12,13 @@ export class Controllers implements AsyncDisposable {
     this.#daemons = daemons;
   }
 
-  static async start(programs: string, directory: ClusterDirectory, server: ApiServer): Promise<Controllers> {
+  /** @param options.hasDistributedSnapshots what a snapshotter on each node wants of the snapshot controller */
+  static async start(
+    programs: string,
+    directory: ClusterDirectory,
+    server: ApiServer,
+    { hasDistributedSnapshots = true }: { readonly hasDistributedSnapshots?: boolean } = {},
+  ): Promise<Controllers> {
     const start = (name: string, user: User, parameters: readonly string[]) =>
       new Daemon({
         name,
@@ -34,7 +40,7 @@ export class Controllers implements AsyncDisposable {
         `--flex-volume-plugin-dir=${directory.makeDirectory('volume-plugins')}`,
       ]),
       start('kube-scheduler', 'system:kube-scheduler', await listening()),
-      start('snapshot-controller', 'admin', ['--enable-distributed-snapshotting']),
+      start('snapshot-controller', 'admin', hasDistributedSnapshots ? ['--enable-distributed-snapshotting'] : []),
     ]);
   }
 

@@ -13,17 +13,31 @@ import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { mountedDirectory, undoMounts } from '../../support/left-behind.ts';
 import { removeCgroup } from './cgroup.ts';
+import { runToEnd } from './command.ts';
+import { removeNetwork } from './fleet/network.ts';
+import { loopsInto } from './loops.ts';
 import { killProcess, processes, processFile } from './processes.ts';
+import { waitFor } from './waiting.ts';
 
 const parent = '/var/tmp';
 const prefix = 'holdfast-cluster-';
-const kubeletDirectory = '/var/lib/kubelet';
+
+/** The kubelet's directory, which has to be this one: Kubernetes' own suite has it built in. */
+export const kubeletDirectory = '/var/lib/kubelet';
+
+/** Where one node has its files, and below which cgroup its processes are. */
+export interface NodePlace {
+  readonly cgroup: string;
+  join(...parts: string[]): string;
+  /** A directory in it. */
+  makeDirectory(...parts: string[]): string;
+}
 
 /**
  * Where one cluster has all its files. What carries its name belongs to it: processes with the directory in their
  * command line, and those in a cgroup with its name; that is how a later run finds what a killed one has left.
  */
-export class ClusterDirectory implements AsyncDisposable {
+export class ClusterDirectory implements AsyncDisposable, NodePlace {
   readonly path: string;
 
   private constructor(path: string) {
@@ -43,15 +57,24 @@ export class ClusterDirectory implements AsyncDisposable {
     return directory;
   }
 
-  /** The name of its cgroup, too. */
   get name(): string {
     return basename(this.path);
   }
 
-  /**
-   * The kubelet's directory, which has to be this one: Kubernetes' own suite has it built in. It is a mount of a directory
-   * in ours, shared, so that mounts made in it by containers are seen by all.
-   */
+  get cgroup(): string {
+    return this.name;
+  }
+
+  /** The place of one of several nodes. */
+  ofNode(node: string): NodePlace {
+    return {
+      cgroup: `${this.name}/${node}`,
+      join: (...parts) => this.join(node, ...parts),
+      makeDirectory: (...parts) => this.makeDirectory(node, ...parts),
+    };
+  }
+
+  /** As a mount of a directory in ours, shared, so that mounts made in it by containers are seen by all. */
   makeKubeletDirectory(): string {
     mkdirSync(kubeletDirectory, { recursive: true });
     if (readdirSync(kubeletDirectory).length > 0) {
@@ -86,10 +109,13 @@ export class ClusterDirectory implements AsyncDisposable {
 
   /** Ends every process of the cluster, undoes its mounts and removes its files. */
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#detachLoops();
     await this.#endProcesses();
+    removeNetwork(this.name);
     if (mountedDirectory(kubeletDirectory)?.endsWith(`/${this.name}/kubelet`) === true) undoMounts(kubeletDirectory);
     undoMounts(this.path);
-    removeCgroup(this.name);
+    // A process that was killed leaves its cgroup a moment after its command line is gone.
+    await waitFor('its cgroups to be empty', () => removeCgroup(this.name));
     rmSync(this.path, { recursive: true, force: true });
   }
 
@@ -103,6 +129,18 @@ export class ClusterDirectory implements AsyncDisposable {
     if (!existsSync(this.#ownerFile)) return Date.now() - madeMs < 60_000;
     const [pid, start] = readFileSync(this.#ownerFile, 'utf8').split(' ');
     return startOf(Number(pid)) === start;
+  }
+
+  /**
+   * Nodes with mounts of their own take them along when their processes end, and nobody could tell any more whose the
+   * devices over files of their pools are. One that is in use goes with its last user.
+   */
+  async #detachLoops(): Promise<void> {
+    const pool = join(this.path, 'holdfast', 'pools', 'default');
+    const pools = this.#processes().map((pid) => `/proc/${pid}/root${pool}`);
+    const devices = await Promise.all(pools.filter((path) => existsSync(path)).map(loopsInto));
+    for (const device of new Set(devices.flat()))
+      await runToEnd('losetup', ['--detach', device]).catch(() => undefined);
   }
 
   async #endProcesses(): Promise<void> {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ClusterDirectory } from './directory.ts';
-import { images, sidecarImage, sidecars } from './images.ts';
+import { machineImages } from './images.ts';
 import type { Kubectl } from './kubectl.ts';
 import { killProcess, type ProcessView, processes, processFile } from './processes.ts';
 import { waitFor } from './waiting.ts';
@@ -107,19 +107,12 @@ export class Driver {
   }
 
   #overlay(nodes: Nodes): object {
-    const renamed = (name: string, image: string) => {
-      const [newName, newTag] = image.split(':');
-      return { name, newName, newTag };
-    };
     // Relative, because kustomize takes no other.
     const fromOverlay = (path: string) => relative(this.#directory.join('overlay'), join(projectRoot, path));
     return {
       resources: manifests[nodes].map(fromOverlay),
       components: [fromOverlay('deploy/inline-volumes/component')],
-      images: [
-        renamed('localhost/holdfast', images.driver),
-        ...sidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
-      ],
+      images: machineImages(),
       patches: [
         {
           target: { kind: 'DaemonSet' },

@@ -20,6 +20,18 @@ export function sidecarImage(sidecar: Sidecar): string {
   return `localhost/${sidecar}:test`;
 }
 
+/** What kustomize puts in the place of the images that our manifests name. */
+export function machineImages(): object[] {
+  const renamed = (name: string, image: string) => {
+    const [newName, newTag] = image.split(':');
+    return { name, newName, newTag };
+  };
+  return [
+    renamed('localhost/holdfast', images.driver),
+    ...sidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
+  ];
+}
+
 const projectRoot = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Makes the images of our pods as OCI archives in `directory`; their files. */

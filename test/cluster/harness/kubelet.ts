@@ -2,49 +2,62 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeCgroup } from './cgroup.ts';
 import { Daemon } from './daemon.ts';
-import type { ClusterDirectory } from './directory.ts';
-
-/** The one node's name and address. */
-export const nodeName = '127.0.0.1';
+import type { NodePlace } from './directory.ts';
+import type { Namespaces } from './fleet/namespaces.ts';
 
 interface KubeletPlan {
   readonly programs: string;
+  readonly place: NodePlace;
   readonly kubeconfig: string;
   readonly runtimeSocket: string;
+  readonly rootDirectory: string;
+  readonly nodeName: string;
+  readonly address: string;
+  /** Where it runs, of one of several nodes. */
+  readonly namespaces?: Namespaces;
+  /** Who knows the names of services; none if nobody does. */
+  readonly nameServer?: string;
 }
 
 /** The kubelet, which a test may restart. */
 export class Kubelet implements AsyncDisposable {
-  readonly #directory: ClusterDirectory;
+  readonly #plan: KubeletPlan;
   readonly #command: readonly [string, ...string[]];
   #daemon: Daemon;
 
-  private constructor(directory: ClusterDirectory, command: readonly [string, ...string[]]) {
-    this.#directory = directory;
+  private constructor(plan: KubeletPlan, command: readonly [string, ...string[]]) {
+    this.#plan = plan;
     this.#command = command;
     this.#daemon = this.#spawn();
   }
 
-  static async start(directory: ClusterDirectory, plan: KubeletPlan): Promise<Kubelet> {
-    makeCgroup(directory.name);
-    const configFile = directory.join('kubelet.json');
-    writeFileSync(configFile, JSON.stringify(configuration(directory, plan)));
-    const kubelet = new Kubelet(directory, [
+  static async start(plan: KubeletPlan): Promise<Kubelet> {
+    const { namespaces, place } = plan;
+    makeCgroup(place.cgroup);
+    const configFile = place.join('kubelet.json');
+    writeFileSync(configFile, JSON.stringify(configuration(plan)));
+    const command = [
       join(plan.programs, 'kubelet'),
       `--config=${configFile}`,
       `--kubeconfig=${plan.kubeconfig}`,
-      `--root-dir=${directory.makeKubeletDirectory()}`,
-      `--cert-dir=${directory.makeDirectory('kubelet-certificates')}`,
-      `--hostname-override=${nodeName}`,
-    ]);
+      `--root-dir=${plan.rootDirectory}`,
+      `--cert-dir=${place.makeDirectory('kubelet-certificates')}`,
+      `--hostname-override=${plan.nodeName}`,
+      ...(namespaces === undefined ? [] : [`--node-ip=${plan.address}`]),
+    ] as const;
+    const kubelet = new Kubelet(plan, namespaces === undefined ? command : namespaces.command(command));
     await kubelet.#ready();
     return kubelet;
   }
 
   /** Its process dies, and another one takes over the pods that it finds. */
   async restart(): Promise<void> {
-    await this.#daemon.kill();
+    await this.kill();
     await this.resume();
+  }
+
+  async kill(): Promise<void> {
+    await this.#daemon.kill();
   }
 
   async stop(): Promise<void> {
@@ -61,13 +74,13 @@ export class Kubelet implements AsyncDisposable {
   }
 
   #spawn(): Daemon {
-    const logFile = join(this.#directory.makeDirectory('logs'), 'kubelet.log');
+    const logFile = join(this.#plan.place.makeDirectory('logs'), 'kubelet.log');
     return new Daemon({ name: 'kubelet', command: this.#command, logFile });
   }
 
   async #ready(): Promise<void> {
     await this.#daemon.ready(async () => {
-      const answer = await fetch(`http://127.0.0.1:${healthPort}/healthz`);
+      const answer = await fetch(`http://${this.#plan.address}:${healthPort}/healthz`);
       if (!answer.ok) throw new Error(await answer.text());
     });
   }
@@ -76,21 +89,21 @@ export class Kubelet implements AsyncDisposable {
 const healthPort = 10248;
 
 /** https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/ */
-function configuration(directory: ClusterDirectory, plan: KubeletPlan): object {
+function configuration({ address, nameServer, place, runtimeSocket }: KubeletPlan): object {
   return {
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
-    address: '127.0.0.1',
-    healthzBindAddress: '127.0.0.1',
+    address,
+    healthzBindAddress: address,
     healthzPort: healthPort,
     // It can be reached from this machine only.
     authentication: { anonymous: { enabled: true }, webhook: { enabled: false } },
     authorization: { mode: 'AlwaysAllow' },
-    containerRuntimeEndpoint: `unix://${plan.runtimeSocket}`,
-    podLogsDir: directory.makeDirectory('pod-logs'),
-    volumePluginDir: directory.makeDirectory('volume-plugins'),
+    containerRuntimeEndpoint: `unix://${runtimeSocket}`,
+    podLogsDir: place.makeDirectory('pod-logs'),
+    volumePluginDir: place.makeDirectory('volume-plugins'),
     cgroupDriver: 'cgroupfs',
-    cgroupRoot: `/${directory.name}`,
+    cgroupRoot: `/${place.cgroup}`,
     failCgroupV1: false,
     failSwapOn: false,
     makeIPTablesUtilChains: false,
@@ -103,6 +116,7 @@ function configuration(directory: ClusterDirectory, plan: KubeletPlan): object {
     localStorageCapacityIsolation: false,
     // How soon it looks at what has changed about a running pod, such as the size of its claim.
     syncFrequency: '5s',
+    ...(nameServer !== undefined && { clusterDomain: 'cluster.local', clusterDNS: [nameServer] }),
     kubeAPIQPS: 100,
     kubeAPIBurst: 200,
     registryPullQPS: 0,

@@ -1,31 +1,34 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mountsBelow } from '../../support/left-behind.ts';
-import { runToEnd } from './command.ts';
-import type { Driver } from './driver.ts';
+import { kubeletDirectory } from './directory.ts';
 import type { Kubectl } from './kubectl.ts';
+import { loopsInto } from './loops.ts';
+
+/** Where a driver has its volumes. */
+interface Keeper {
+  /** As it is to be opened from here. */
+  readonly dataDirectory: string;
+  /** Of a process that sees the kubelet's mounts, where this one does not. */
+  readonly pid?: number;
+}
 
 /** Whatever is still there of volumes and snapshots, a line each: nothing, once everybody has deleted what was theirs. */
-export async function leftovers(kubectl: Kubectl, driver: Driver): Promise<string[]> {
-  const pool = join(driver.dataDirectory, 'pools', 'default');
+export async function leftovers(kubectl: Kubectl, ...keepers: readonly Keeper[]): Promise<string[]> {
+  const ofNodes = await Promise.all(keepers.map(ofNode));
+  return [...ofNodes.flat(), ...(await objects(kubectl))];
+}
+
+async function ofNode({ dataDirectory, pid }: Keeper): Promise<string[]> {
+  const pool = join(dataDirectory, 'pools', 'default');
   return [
-    ...mountsBelow('/var/lib/kubelet')
+    ...mountsBelow(kubeletDirectory, pid)
       .filter((target) => /\/kubernetes\.io[~/]csi\//.test(target))
       .map((target) => `mount ${target}`),
     ...(await loopsInto(pool)).map((device) => `loop device ${device}`),
     ...filesIn(pool).map((file) => `file ${file}`),
-    ...notesIn(driver.dataDirectory).map((file) => `file ${file}`),
-    ...(await objects(kubectl)),
+    ...notesIn(dataDirectory).map((file) => `file ${file}`),
   ];
-}
-
-/** Devices over files of the pool: those that lie on its filesystem, under whatever path they were opened. */
-async function loopsInto(pool: string): Promise<string[]> {
-  const { dev } = statSync(pool);
-  const major = Math.floor(dev / 256) % 4096;
-  const device = `${major}:${dev % 256}`;
-  const lines = (await runToEnd('losetup', ['--list', '--noheadings', '--raw', '-O', 'NAME,BACK-MAJ:MIN'])).split('\n');
-  return lines.map((line) => line.split(' ')).flatMap(([name, backing]) => (name && backing === device ? [name] : []));
 }
 
 function filesIn(pool: string): string[] {

@@ -53,6 +53,8 @@ export interface PodPlan {
   readonly script?: string;
   readonly securityContext?: Readonly<Record<string, unknown>>;
   readonly labels?: Readonly<Record<string, string>>;
+  /** The node that it is to run on; any if it has none. */
+  readonly node?: string;
 }
 
 /** A pod of one container `main`, with its volumes at /<name>, which ends when it is told to. */
@@ -66,6 +68,7 @@ export function podSpec({
   volumes = {},
   script = '',
   securityContext = {},
+  node,
 }: PodPlan): Readonly<Record<string, unknown>> {
   const mounts = Object.entries(volumes).map(([name, value]) => ({ name, ...asVolume(value) }));
   return {
@@ -73,6 +76,7 @@ export function podSpec({
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     securityContext,
+    ...(node !== undefined && { nodeSelector: { 'kubernetes.io/hostname': node } }),
     containers: [
       {
         name: 'main',
