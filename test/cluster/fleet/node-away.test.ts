@@ -26,11 +26,12 @@ fleetTest('a node is cut off: others work, lists name it, and it goes on when it
   try {
     const away = new RegExp(`^holdfast: node ${node.name}: it is away since \\d`, 'm');
     await waitFor('the view to say who is missing', async () => {
-      const { status, stderr } = await type('kubectl holdfast volumes');
+      const { status, stderr } = await type('kubectl holdfast volumes --wait 60');
       assert.match(stderr, away);
       assert.equal(status, 1);
     });
-    for (let again = 0; again < 5; again += 1) assert.match((await type('kubectl holdfast pools')).stderr, away);
+    for (let again = 0; again < 3; again += 1)
+      assert.match((await type('kubectl holdfast pools --wait 60')).stderr, away);
     await namespace.remove('pvc/deleted');
     await namespace.apply(
       claim('other'),

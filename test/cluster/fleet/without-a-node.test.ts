@@ -66,11 +66,14 @@ fleetTest(
     await typeOfPage(/--undo/, node.name);
     await driver.ready();
     await driver.linked();
-    assert.match((await type('kubectl holdfast volumes')).stdout, new RegExp(`^${node.name} .*${bound.handle}`, 'm'));
+    assert.match(
+      (await type('kubectl holdfast volumes --wait 60')).stdout,
+      new RegExp(`^${node.name} .*${bound.handle}`, 'm'),
+    );
 
     for (const name of ['bound', 'released']) {
       const claimed = `${namespace.name}/${name}`;
-      const exporting = `kubectl holdfast export ${claimed} --storage-class holdfast --reclaim-policy Delete`;
+      const exporting = `kubectl holdfast export ${claimed} --storage-class holdfast --reclaim-policy Delete --wait 60`;
       const { status, stderr } = await type(`${exporting} | kubectl create --validate=strict -f -`);
       assert.equal(status, 0, stderr);
     }
