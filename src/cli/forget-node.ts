@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ControllerConfig } from '../config/controller-config.ts';
-import { ApiRefusal, KubernetesApi } from '../fleet/kubernetes/api.ts';
+import { KubernetesApi } from '../fleet/kubernetes/api.ts';
+import { isNodeThere } from '../fleet/kubernetes/classes.ts';
 import { forgetNode, rememberNode } from '../fleet/kubernetes/forgotten.ts';
 import { type RecordedVolume, volumesOn } from '../fleet/kubernetes/persistent-volumes.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
@@ -85,7 +86,7 @@ async function requireGone(
       `Node ${node} has a link to the controller, so it is not gone: stop its driver first.`,
     );
   }
-  if (!evenSo && (await isThere(api, node))) {
+  if (!evenSo && (await isNodeThere(api, node))) {
     throw new FailedPrecondition(
       `Node ${node} is still there: kubectl delete node ${node}, if it never comes back; or add --even-so.`,
     );
@@ -107,14 +108,4 @@ async function hasLink(port: number | undefined, node: string): Promise<boolean>
     throw new Unavailable('No controller answers here: run this in a container of the Deployment holdfast-controller.');
   }
   return parsed.data.nodes.some(({ isLinked, name }) => name === node && isLinked);
-}
-
-async function isThere(api: KubernetesApi, node: string): Promise<boolean> {
-  try {
-    await api.call({ path: `/api/v1/nodes/${encodeURIComponent(node)}`, what: 'show a node' });
-    return true;
-  } catch (error) {
-    if (error instanceof ApiRefusal && error.status === 404) return false;
-    throw error;
-  }
 }

@@ -38,7 +38,15 @@ const everything: Values = {
   podAnnotations: { 'example.org/team': 'storage' },
   podLabels: { tier: 'storage' },
   affinity: { nodeAffinity: {} },
-  storageClasses: [{ name: 'fast', default: true, reclaimPolicy: 'Retain', mountOptions: ['noatime'] }],
+  storageClasses: [
+    {
+      name: 'fast',
+      default: true,
+      reclaimPolicy: 'Retain',
+      mountOptions: ['noatime'],
+      parameters: { forgetNodeAfter: '7d' },
+    },
+  ],
   oneNode: true,
   snapshotClasses: { enabled: true, deletionPolicy: 'Retain', groups: true },
   volumeAttributesClasses: [{ name: 'thick', parameters: { provisioning: 'thick' } }],

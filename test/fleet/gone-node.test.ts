@@ -21,6 +21,9 @@ test('a volume that no node has, whose PersistentVolume names a node that is not
   // Its Node is no more, so nobody waits for it.
   replica.recorded.set(never.volume_id, 'gone');
   assert.equal(await replica.call('DeleteVolume', never), 'UNAVAILABLE');
+  // Unless its class has waited for long enough.
+  replica.isForgottenByClass = true;
+  assert.deepEqual(await replica.call('DeleteVolume', never), {});
 });
 
 test('of a node that was forgotten nothing is waited for, unless it has a link', async () => {

@@ -9,6 +9,7 @@ import { diskMutants } from './table/disks.ts';
 import { durabilityMutants } from './table/durability.ts';
 import { fleetMutants } from './table/fleet.ts';
 import { freezeMutants } from './table/freeze.ts';
+import { goneNodeMutants } from './table/gone-nodes.ts';
 import { locationMutants } from './table/homes.ts';
 import { ledgerMutants } from './table/ledger.ts';
 import { lockMutants } from './table/locks.ts';
@@ -45,4 +46,5 @@ export const mutants: readonly Mutant[] = [
   ...adoptionMutants,
   ...fleetMutants,
   ...absenceMutants,
+  ...goneNodeMutants,
 ];

@@ -8,6 +8,7 @@ describe('parameters', () => {
     assert.deepEqual(parseParameters({}), {
       poolName: undefined,
       poolSelector: undefined,
+      forgetNodeSeconds: undefined,
       provisioning: undefined,
       mkfsOptions: '',
       encryption: undefined,
@@ -26,6 +27,7 @@ describe('parameters', () => {
     assert.deepEqual(parseParameters(parameters), {
       poolName: 'fast',
       poolSelector: undefined,
+      forgetNodeSeconds: undefined,
       provisioning: 'thick',
       mkfsOptions: '-m 1',
       encryption: 'luks2',
@@ -47,7 +49,7 @@ describe('parameters', () => {
       const parameters: Record<string, string> = Object.fromEntries([[key, 'x']]);
       assert.throws(() => parseParameters(parameters), {
         name: InvalidArgument.name,
-        message: `Unknown parameter ${JSON.stringify(key)}; known are encryption, mkfsOptions, pool, poolSelector, provisioning, undelete${hint}.`,
+        message: `Unknown parameter ${JSON.stringify(key)}; known are encryption, forgetNodeAfter, mkfsOptions, pool, poolSelector, provisioning, undelete${hint}.`,
       });
     });
   }

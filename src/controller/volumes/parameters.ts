@@ -23,12 +23,14 @@ export interface VolumeParameters extends MutableParameters {
   readonly poolSelector: LabelSelector | undefined;
   /** Not parsed yet: what is allowed depends on the filesystem. */
   readonly mkfsOptions: string;
+  /** For the controller of many nodes, which reads it in the class; a volume is made the same with any. */
+  readonly forgetNodeSeconds: number | undefined;
   /** undefined: none. */
   readonly encryption: EncryptionType | undefined;
 }
 
 const mutableKeys = ['provisioning', 'undelete'] as const;
-const knownKeys = ['encryption', 'mkfsOptions', 'pool', 'poolSelector', ...mutableKeys] as const;
+const knownKeys = ['encryption', 'forgetNodeAfter', 'mkfsOptions', 'pool', 'poolSelector', ...mutableKeys] as const;
 
 /** Kubernetes' sidecars add keys with this prefix (the claim's name, say): kept in the record, never acted upon. */
 const kubernetesPrefix = 'csi.storage.k8s.io/';
@@ -46,6 +48,7 @@ export function parseParameters(parameters: Parameters): VolumeParameters {
     poolName,
     poolSelector: parseNamed('poolSelector', poolSelector, parseSelector),
     mkfsOptions: parameters['mkfsOptions'] ?? '',
+    forgetNodeSeconds: parseForgetting(parameters),
     encryption: parseEncryption(parameters['encryption']),
     ...parseMutable(parameters),
   };
@@ -65,6 +68,21 @@ export function parsePlacement(
     provisioning: knownProvisioning(parameters['provisioning']),
     encryption: encryptionTypes.find((type) => type === parameters['encryption']),
   };
+}
+
+/** In less, a node is repaired, or made anew under its name. */
+const leastForgetSeconds = 86_400;
+
+/**
+ * After how long the deletion of a volume is answered although its node is gone; undefined: never by itself.
+ * @throws InvalidArgument
+ */
+export function parseForgetting(parameters: Parameters): number | undefined {
+  const seconds = parseNamed('forgetNodeAfter', parameters['forgetNodeAfter'], parseDuration);
+  if (seconds === undefined || seconds >= leastForgetSeconds) return seconds;
+  throw new InvalidArgument(
+    `Parameter forgetNodeAfter is ${JSON.stringify(parameters['forgetNodeAfter'])}; it can be 1d or more.`,
+  );
 }
 
 /** What the mutable ones among these parameters ask for; the others are not looked at. @throws InvalidArgument */

@@ -74,6 +74,9 @@ function whyNotParameters(
     if (asked.poolSelector !== undefined && asked.poolSelector.text !== record.parameters['poolSelector']) {
       return 'the volume was made with another poolSelector';
     }
+    if ('forgetNodeAfter' in parameters && parameters['forgetNodeAfter'] !== record.parameters['forgetNodeAfter']) {
+      return 'the volume was made with another forgetNodeAfter';
+    }
     if ('mkfsOptions' in parameters && asked.mkfsOptions !== (record.parameters['mkfsOptions'] ?? '')) {
       return 'the volume was made with other mkfsOptions';
     }

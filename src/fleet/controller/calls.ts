@@ -7,6 +7,7 @@ import type { CallContext } from '../../csi/handler.ts';
 import { parseTopologyRequirement } from '../../csi/parse.ts';
 import { type CallOptions, streamCall, unaryCall, type Work } from '../../csi/pipeline.ts';
 import { Unavailable } from '../../volume/errors.ts';
+import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import { type Route, routeById } from '../routing/by-id.ts';
 import { routeCreation } from '../routing/create-volume.ts';
 import { routeGroup, routeGroupById, routeSnapshot } from '../routing/snapshots.ts';
@@ -21,8 +22,10 @@ export interface FleetParts {
   readonly sessions: Sessions;
   readonly capacity: FleetCapacity;
   readonly log: Logger;
-  /** The node that Kubernetes has recorded for a volume; undefined: none. */
-  readonly recordedNode: (volumeId: string) => Promise<string | undefined>;
+  /** The PersistentVolumes of a volume. */
+  readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
+  /** Whether the volume's class does not wait for its node any longer. */
+  readonly isForgottenByClass: (records: readonly RecordedVolume[]) => Promise<boolean>;
 }
 
 /** A message of any request: its fields are those that its method's contract says. */
@@ -88,10 +91,18 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
  * controller does not know of.
  * @throws Unavailable
  */
-async function requireNowhere({ recordedNode, state }: FleetParts, request: { volume_id: string }): Promise<void> {
-  const node = await recordedNode(request.volume_id);
-  const sight = node === undefined ? undefined : state.node(node);
-  if (node === undefined || state.isForgotten(node) || (sight?.isLinked === true && sight.hasTold)) return;
+async function requireNowhere(
+  { isForgottenByClass, records: recordsOf, state }: FleetParts,
+  request: { volume_id: string },
+): Promise<void> {
+  const records = await recordsOf(request.volume_id);
+  const isMissing = ({ node }: RecordedVolume) => {
+    const sight = node === undefined ? undefined : state.node(node);
+    return !(node === undefined || state.isForgotten(node) || (sight?.isLinked === true && sight.hasTold));
+  };
+  const missing = records.find(isMissing);
+  if (missing === undefined || (await isForgottenByClass(records))) return;
+  const { node } = missing;
   throw new Unavailable(`${request.volume_id} is on ${node} by its PersistentVolume, and ${node} has no link.`);
 }
 

@@ -11,7 +11,7 @@ import type { Monitoring } from '../../metrics/serving.ts';
 import { version } from '../../version.ts';
 import { KubernetesApi } from '../kubernetes/api.ts';
 import { watchNodes } from '../kubernetes/nodes.ts';
-import { recordedNode, recordedVolumes } from '../kubernetes/persistent-volumes.ts';
+import { recordedVolumes, recordsOf } from '../kubernetes/persistent-volumes.ts';
 import { keepMaterial, type SecretPlace } from '../kubernetes/secret.ts';
 import { Tokens } from '../kubernetes/tokens.ts';
 import { isSame, type Material } from '../tls/material.ts';
@@ -22,6 +22,7 @@ import { FleetCapacity } from './capacity.ts';
 import { FleetServer } from './fleet-server.ts';
 import { FleetState } from './fleet-state.ts';
 import { keepForgotten } from './forgotten-keeper.ts';
+import { GoneNodes } from './gone-nodes.ts';
 import { Sessions } from './sessions.ts';
 import { StrayKeeper } from './stray-keeper.ts';
 
@@ -51,8 +52,16 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const state = new FleetState();
   const sessions = new Sessions(state);
   const capacity = new FleetCapacity(sessions);
+  const gone = new GoneNodes({ api, place, state, log, driverName });
   const calls = fleetCalls(
-    { state, sessions, capacity, log, recordedNode: (id) => recordedNode(api, driverName, id) },
+    {
+      state,
+      sessions,
+      capacity,
+      log,
+      records: (id) => recordsOf(api, driverName, id),
+      isForgottenByClass: (records) => gone.mayForget(records),
+    },
     { log, ready: () => !signal.aborted, stopping: signal },
   );
   const monitoring = await monitor(config, { state, log, isStopping: () => signal.aborted });
@@ -67,6 +76,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const watched = watchNodes({ api, driverName, log, signal, expect: (names) => state.expect(names) });
   const strays = new StrayKeeper({ view: state, sessions, log, recorded: () => recordedVolumes(api, driverName) });
   void lookingForStrays();
+  void gone.run(signal);
   void startOptions(config, { api, place, state, log, signal });
   let links: FleetServer | undefined;
   let view: ViewServer | undefined;

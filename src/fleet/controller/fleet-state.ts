@@ -21,9 +21,15 @@ export class FleetState implements FleetView, StrayView {
   /** Without those that are forgotten. */
   #expected: ReadonlySet<string> | undefined;
   #forgotten: ReadonlySet<string> = new Set();
+  #appeared: (name: string) => void = () => undefined;
 
   constructor(now: () => number = Date.now) {
     this.#now = now;
+  }
+
+  /** Is told each time that a node that was unknown is known, though it may be unknown again at once. */
+  onAppearance(listener: (name: string) => void): void {
+    this.#appeared = listener;
   }
 
   /** Which nodes have the driver, by Kubernetes (CSINode). One that is no more there, and has no link, is forgotten. */
@@ -165,6 +171,7 @@ export class FleetState implements FleetView, StrayView {
       sinceMs: this.#now(),
     };
     this.#states.set(name, state);
+    this.#appeared(name);
     return state;
   }
 }

@@ -23,6 +23,7 @@ const volumes = z.object({
           .nullish()
           .catch(undefined),
         persistentVolumeReclaimPolicy: z.string().default('Retain'),
+        storageClassName: z.string().default(''),
       }),
       status: z.object({ phase: z.string().default('') }).default({ phase: '' }),
     }),
@@ -42,6 +43,8 @@ export interface RecordedVolume {
   readonly claim: { readonly namespace: string; readonly name: string; readonly uid: string } | undefined;
   readonly phase: string;
   readonly reclaimPolicy: string;
+  /** Empty: none. */
+  readonly className: string;
 }
 
 /** The PersistentVolumes of this driver. @throws Unavailable */
@@ -64,6 +67,7 @@ export async function* persistentVolumes(
         claim: spec.claimRef ?? undefined,
         phase: status.phase,
         reclaimPolicy: spec.persistentVolumeReclaimPolicy,
+        className: spec.storageClassName,
       };
     }
     next = metadata.continue ?? '';
@@ -78,16 +82,17 @@ function nodeIn(nodeAffinity: z.infer<typeof affinity> | null | undefined): stri
 }
 
 /**
- * The node that a PersistentVolume says its volume is on; undefined: no PersistentVolume names it, or none of one node. It is
- * asked for what no node has: Kubernetes may know of a node that the controller has never met.
+ * The PersistentVolumes that stand for a volume: one, usually. They are asked for when no node has it: Kubernetes may know
+ * of a node that the controller has never met.
  */
-export async function recordedNode(
+export async function recordsOf(
   api: KubernetesApi,
   driverName: string,
   volumeId: string,
-): Promise<string | undefined> {
-  for await (const { handle, node } of persistentVolumes(api, driverName)) if (handle === volumeId) return node;
-  return undefined;
+): Promise<readonly RecordedVolume[]> {
+  const found: RecordedVolume[] = [];
+  for await (const volume of persistentVolumes(api, driverName)) if (volume.handle === volumeId) found.push(volume);
+  return found;
 }
 
 /** Those that a node has, or had. */

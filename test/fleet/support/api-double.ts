@@ -14,6 +14,8 @@ export interface Known {
   readonly secrets: Map<string, Record<string, unknown>>;
   /** By namespace and name. */
   readonly events: Map<string, Record<string, unknown>>;
+  /** The parameters of our StorageClasses, by their names. */
+  readonly classes: Map<string, Record<string, string>>;
   /** The taints of nodes, by their names. */
   readonly taints: Map<string, unknown[]>;
   /** `USER LIST` of who may look at what. */
@@ -45,6 +47,7 @@ export class ApiDouble implements AsyncDisposable {
     secrets: new Map(),
     events: new Map(),
     taints: new Map(),
+    classes: new Map(),
     viewers: new Set(),
     refused: new Set(),
   };
@@ -131,6 +134,11 @@ export class ApiDouble implements AsyncDisposable {
       return list([...volumes].map(([volumeHandle, node]) => persistentVolume(volumeHandle, node)));
     }
     if (path.startsWith('/api/v1/nodes/')) return this.#node(path.slice('/api/v1/nodes/'.length), method, body);
+    const className = /\/storageclasses\/(.+)$/.exec(path)?.[1];
+    if (className !== undefined) {
+      const parameters = this.known.classes.get(className);
+      return parameters === undefined ? [404, {}] : [200, { provisioner: 'holdfast.csi.dev', parameters }];
+    }
     if (path.endsWith('/events')) return this.#event(path, body);
     const name = 'holdfast-controller';
     if (method === 'GET') return secrets.has(name) ? [200, secrets.get(name)] : [404, { message: 'not found' }];

@@ -7,6 +7,7 @@ import { FleetCapacity } from '../../../src/fleet/controller/capacity.ts';
 import { FleetState } from '../../../src/fleet/controller/fleet-state.ts';
 import { NodeSession } from '../../../src/fleet/controller/node-session.ts';
 import { Sessions } from '../../../src/fleet/controller/sessions.ts';
+import type { RecordedVolume } from '../../../src/fleet/kubernetes/persistent-volumes.ts';
 import { NodeLink } from '../../../src/fleet/node/node-link.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { NotFound } from '../../../src/volume/errors.ts';
@@ -110,10 +111,17 @@ export class MemoryNode {
   }
 }
 
+function recordOf(handle: string, node: string): RecordedVolume {
+  const claim = { namespace: 'default', name: 'claim', uid: 'uid' };
+  return { name: handle, handle, node, claim, phase: 'Released', reclaimPolicy: 'Delete', className: 'class' };
+}
+
 /** A replica of the controller. */
 export class MemoryReplica {
   readonly state = new FleetState();
   readonly sessions = new Sessions(this.state);
+  /** Whether the classes of volumes wait no longer for nodes that are gone. */
+  isForgottenByClass = false;
   /** By PersistentVolumes: a volume's node. */
   readonly recorded = new Map<string, string>();
   readonly #calls = fleetCalls(
@@ -122,7 +130,11 @@ export class MemoryReplica {
       sessions: this.sessions,
       capacity: new FleetCapacity(this.sessions),
       log,
-      recordedNode: async (id) => this.recorded.get(id),
+      records: async (id) => {
+        const node = this.recorded.get(id);
+        return node === undefined ? [] : [recordOf(id, node)];
+      },
+      isForgottenByClass: async () => this.isForgottenByClass,
     },
     { log },
   );

@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import type { KubernetesApi } from '../kubernetes/api.ts';
+import { forgetSecondsOf, isNodeThere } from '../kubernetes/classes.ts';
+import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
+import type { SecretPlace } from '../kubernetes/secret.ts';
+import { SecretNotes } from '../kubernetes/secret-notes.ts';
+import { countGone, forgettable, type Gone, type Seen, seenNow } from '../routing/gone.ts';
+import type { FleetState } from './fleet-state.ts';
+
+export interface GoneNodesOptions {
+  readonly api: KubernetesApi;
+  readonly place: SecretPlace;
+  readonly state: FleetState;
+  readonly log: Logger;
+  readonly driverName: string;
+  /** By a clock that is never set. */
+  readonly now?: () => number;
+}
+
+/** Each look writes to the Secret, which each kubelet hears of, while any deletion waits for a node that is gone. */
+const lookMs = 10 * 60_000;
+
+/** A newer version may note more. */
+const schema = z.looseObject({ id: z.string(), seconds: z.int().min(0), asked: z.int().min(0) });
+
+/**
+ * How long nodes are gone for which deletions wait. It is counted from the first deletion that waits, and only while a
+ * controller runs; a node that comes back begins anew.
+ */
+export class GoneNodes {
+  readonly #options: GoneNodesOptions;
+  readonly #notes: SecretNotes<Gone>;
+  readonly #now: () => number;
+  #seen = new Map<string, Seen>();
+  readonly #asked = new Set<string>();
+  /** Nodes that were here since the last look, if only for a moment. */
+  readonly #returned = new Set<string>();
+
+  constructor(options: GoneNodesOptions) {
+    this.#options = options;
+    this.#notes = new SecretNotes<Gone>({ ...options, key: 'gone-nodes', schema });
+    this.#now = options.now ?? (() => performance.now());
+    options.state.onAppearance((name) => {
+      if (this.#seen.has(name) || this.#asked.has(name)) this.#returned.add(name);
+    });
+  }
+
+  /** Until the signal ends it. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      await this.look().catch((error: unknown) => {
+        const reason = error instanceof Error ? error.message : 'unknown';
+        this.#options.log.warn({ reason }, 'it cannot be counted how long nodes are gone');
+      });
+    }
+  }
+
+  /** Looks once. @throws Unavailable */
+  async look(): Promise<void> {
+    const { api, state } = this.#options;
+    if (!state.areNodesKnown) return;
+    const noted = await this.#notes.read();
+    const asked = new Set(this.#asked);
+    const isThere = new Map<string, boolean>();
+    for (const node of new Set([...noted.keys(), ...asked])) isThere.set(node, await isNodeThere(api, node));
+    let returned = new Set<string>();
+    const nowMs = this.#now();
+    const notes = await this.#notes.change((current) => {
+      returned = new Set(this.#returned);
+      const isGone = (node: string) => {
+        if (state.node(node) !== undefined || returned.has(node)) return false;
+        const there = isThere.get(node);
+        return there === undefined ? undefined : !there;
+      };
+      return countGone(current, { asked, isGone, nowMs, seen: this.#seen, newId: randomUUID });
+    });
+    this.#seen = seenNow(notes, this.#seen, this.#now());
+    for (const node of asked) this.#asked.delete(node);
+    for (const node of returned) this.#returned.delete(node);
+  }
+
+  /**
+   * Whether a volume that no node has may be called deleted: its class says that it waits no longer for a node that is
+   * gone for so long.
+   * @throws Unavailable
+   */
+  async mayForget(records: readonly RecordedVolume[]): Promise<boolean> {
+    const { api, driverName, log } = this.#options;
+    const found = forgettable(records);
+    if (found === undefined || this.#isKnown(found.node)) return false;
+    const { className, node } = found;
+    const limit = await forgetSecondsOf(api, driverName, className);
+    if (limit === undefined) return false;
+    this.#asked.add(node);
+    const gone = (await this.#notes.read()).get(node);
+    if (gone === undefined || gone.seconds < limit) return false;
+    // What was noted minutes ago may be so no more.
+    if ((await isNodeThere(api, node)) || this.#isKnown(node)) return false;
+    const [volume] = records;
+    log.warn({ volume_id: volume?.handle, node, class: className }, 'a volume of a node that is gone is forgotten');
+    return true;
+  }
+
+  #isKnown(node: string): boolean {
+    const { state } = this.#options;
+    return !state.areNodesKnown || state.node(node) !== undefined || this.#returned.has(node);
+  }
+}
