@@ -86,7 +86,8 @@ export class AbsenceKeeper {
     this.#keepStanding(noted, nowMs);
     const wanted = [...noted].filter(([, { told }]) => told === true);
     const isUnlisted = wanted.some(([node]) => !this.#claims.has(node));
-    if (isUnlisted && nowMs - this.#listedAtMs >= shortestListMs) await this.#list();
+    const pauseMs = Math.min(shortestListMs, this.#options.afterMs);
+    if (isUnlisted && nowMs - this.#listedAtMs >= pauseMs) await this.#list();
     const notices = wanted.flatMap(([node, absence]) => this.#notices(node, absence, there));
     const ends = wanted.filter(([node, { back }]) => back !== undefined && this.#claims.has(node));
     this.#ending = new Set(ends.map(([node, { since }]) => keyOf(node, since)));
