@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { fileKeys, parseConfigFile } from '../../src/config/file.ts';
+import { parameterKeys } from '../../src/controller/volumes/parameters.ts';
 import { keysOf, kindNames } from '../../src/pool/kinds.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { buildPrograms } from '../cluster/harness/programs.ts';
@@ -45,6 +46,17 @@ const everything: Values = {
       reclaimPolicy: 'Retain',
       mountOptions: ['noatime'],
       parameters: { forgetNodeAfter: '7d' },
+    },
+    {
+      name: 'encrypted',
+      parameters: {
+        poolSelector: 'media in (ssd)',
+        encryption: 'luks2',
+        'csi.storage.k8s.io/provisioner-secret-name': 'volumes',
+        'csi.storage.k8s.io/provisioner-secret-namespace': 'holdfast-system',
+        'csi.storage.k8s.io/node-stage-secret-name': 'volumes',
+        'csi.storage.k8s.io/node-stage-secret-namespace': 'holdfast-system',
+      },
     },
   ],
   oneNode: true,
@@ -431,9 +443,22 @@ describe('Helm chart', () => {
       assert.deepEqual(Object.keys(pool.properties).sort(), [...keysOf(kind)].sort(), kind);
     }
   });
+
+  test('knows every parameter of classes that the driver knows', () => {
+    const { properties } = withClasses.parse(
+      JSON.parse(readFileSync(join(deploy, 'charts/holdfast/values.schema.json'), 'utf8')),
+    );
+    const own = Object.keys(properties.storageClasses.items.properties.parameters.properties);
+    assert.deepEqual(own.filter((key) => !key.includes('/')).sort(), [...parameterKeys].sort());
+  });
 });
 
 const withKeys = z.object({ properties: z.record(z.string(), z.unknown()) });
+const withClasses = z.object({
+  properties: z.object({
+    storageClasses: z.object({ items: z.object({ properties: z.object({ parameters: withKeys }) }) }),
+  }),
+});
 
 /** Without the one thing that only the chart can have: a sum that changes with the configuration. */
 function comparable(object: KubernetesObject | undefined): KubernetesObject | undefined {

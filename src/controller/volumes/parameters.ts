@@ -30,14 +30,21 @@ export interface VolumeParameters extends MutableParameters {
 }
 
 const mutableKeys = ['provisioning', 'undelete'] as const;
-const knownKeys = ['encryption', 'forgetNodeAfter', 'mkfsOptions', 'pool', 'poolSelector', ...mutableKeys] as const;
+export const parameterKeys = [
+  'encryption',
+  'forgetNodeAfter',
+  'mkfsOptions',
+  'pool',
+  'poolSelector',
+  ...mutableKeys,
+] as const;
 
 /** Kubernetes' sidecars add keys with this prefix (the claim's name, say): kept in the record, never acted upon. */
 const kubernetesPrefix = 'csi.storage.k8s.io/';
 
 /** @throws InvalidArgument for an unknown parameter or a value that cannot be (CV10) */
 export function parseParameters(parameters: Parameters): VolumeParameters {
-  refuseUnknown(parameters, 'parameter', knownKeys);
+  refuseUnknown(parameters, 'parameter', parameterKeys);
   const { pool: poolName, poolSelector } = parameters;
   if (poolName !== undefined && poolSelector !== undefined) {
     throw new InvalidArgument(

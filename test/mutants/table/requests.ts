@@ -32,7 +32,7 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'an unknown parameter is refused',
     ...parameters,
-    text: "  refuseUnknown(parameters, 'parameter', knownKeys);\n",
+    text: "  refuseUnknown(parameters, 'parameter', parameterKeys);\n",
     replacement: '',
   },
   {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { delimiter } from 'node:path';
+import { delimiter, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fleet } from './current.ts';
 
@@ -19,7 +19,8 @@ export function type(command: string): Promise<Typed> {
   return new Promise((resolve, reject) => {
     const child = spawn('sh', ['-c', command], {
       cwd: root,
-      env: { PATH: path, KUBECONFIG: kubeconfig, HOME: '/nonexistent' },
+      // kubectl keeps a cache at home.
+      env: { PATH: path, KUBECONFIG: kubeconfig, HOME: dirname(kubeconfig) },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let [stdout, stderr] = ['', ''];
