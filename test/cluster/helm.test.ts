@@ -22,7 +22,12 @@ clusterTest(
   async (namespace) => {
     const { directory, driver, kubectl, runtime, server } = cluster();
     const kubeconfig = server.kubeconfig('admin');
-    const release = new Release({ helm: await Helm.build(), kubeconfig, chart: makeChart(directory, driver) });
+    const chart = makeChart({
+      makeDirectory: (...parts) => directory.makeDirectory(...parts),
+      dataDirectory: driver.dataDirectory,
+      hasPodNetwork: false,
+    });
+    const release = new Release({ helm: await Helm.build(), kubeconfig, chart });
     const next = images.driver.replace(':test', ':next');
     await runtime.ctr(['images', 'tag', images.driver, next]);
     await driver.uninstall();

@@ -1,23 +1,11 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { fleet } from '../harness/fleet/current.ts';
 import { fleetTest } from '../harness/fleet/fleet-test.ts';
-import { type } from '../harness/fleet/terminal.ts';
+import { type, typeOfPage } from '../harness/fleet/terminal.ts';
 import { claim, pod } from '../harness/objects.ts';
 import { waitFor } from '../harness/waiting.ts';
 
-const page = readFileSync(fileURLToPath(new URL('../../../docs/node-loss.md', import.meta.url)), 'utf8');
-const commands = [...page.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, block = '']) => block.trim().split('\n'));
-
-/** Types the command of the page that has these words, for a node of that name; what it printed. */
-async function typeOfPage(words: RegExp, node: string): Promise<string> {
-  const [command, ...others] = commands.filter((line) => words.test(line));
-  assert.ok(command !== undefined && others.length === 0, `docs/node-loss.md has no one command ${words}`);
-  const { status, stderr, stdout } = await type(command.replace('NAME', node));
-  assert.equal(status, 0, `${command}: ${stderr}`);
-  return stdout;
-}
+const page = 'docs/node-loss.md';
 
 fleetTest(
   'a node is gone for good: the runbook ends what waits for it; back after all, it has its data',
@@ -45,11 +33,11 @@ fleetTest(
     await namespace.remove('pvc/released');
     await namespace.wait('--for=jsonpath={.status.phase}=Released', `pv/${released.name}`);
 
-    await typeOfPage(/delete node/, node.name);
-    const shown = await typeOfPage(/--dry-run/, node.name);
+    await typeOfPage(page, /delete node/, { NAME: node.name });
+    const shown = await typeOfPage(page, /--dry-run/, { NAME: node.name });
     assert.match(shown, new RegExp(`^${bound.name} +${namespace.name}/bound +Bound +Delete `, 'm'));
     assert.match(shown, new RegExp(`^${released.name} +${namespace.name}/released +Released +Delete `, 'm'));
-    const forgotten = await typeOfPage(/forget-node NAME/, node.name);
+    const forgotten = await typeOfPage(page, /forget-node NAME/, { NAME: node.name });
     assert.match(forgotten, /is forgotten/);
     await namespace.wait('--for=delete', `pv/${released.name}`);
     await namespace.wait('--for=jsonpath={.status.phase}=Bound', `pv/${bound.name}`);
@@ -63,7 +51,7 @@ fleetTest(
       assert.match(await driver.log(node.name), /was forgotten/);
     });
     assert.deepEqual(node.volumes().sort(), [bound.handle, released.handle].sort());
-    await typeOfPage(/--undo/, node.name);
+    await typeOfPage(page, /--undo/, { NAME: node.name });
     await driver.ready();
     await driver.linked();
     assert.match(

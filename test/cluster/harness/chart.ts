@@ -1,21 +1,28 @@
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chart, type Values } from '../../deploy/helm.ts';
-import type { ClusterDirectory } from './directory.ts';
-import type { Driver } from './driver.ts';
 import { images, type Sidecar, sidecarImage } from './images.ts';
 
-/**
- * A copy of our chart for this cluster, as `Driver` makes one of our manifests: on the machine's network, as pods have none
- * of their own here, and with the data directory of this cluster.
- */
-export function makeChart(directory: ClusterDirectory, driver: Driver): string {
-  const copy = directory.makeDirectory('chart', 'holdfast');
+/** The cluster that a copy of our chart is for. */
+interface ChartPlace {
+  /** A directory of the cluster. */
+  makeDirectory(...parts: string[]): string;
+  /** Where its drivers have their volumes. */
+  readonly dataDirectory: string;
+  /** Whether pods have addresses; else the driver is on the machine's network, to reach the API server. */
+  readonly hasPodNetwork: boolean;
+}
+
+/** A copy of our chart, made for a cluster as `Driver` and `FleetDriver` make our manifests. */
+export function makeChart({ dataDirectory, hasPodNetwork, makeDirectory }: ChartPlace): string {
+  const copy = makeDirectory('chart', 'holdfast');
   cpSync(chart, copy, { recursive: true });
   const file = join(copy, 'templates', 'daemon-set.yaml');
   const changes: [string, string][] = [
-    ['      hostPID:', '      hostNetwork: true\n      hostPID:'],
-    ['path: {{ .Values.dataDir }}\n            type: DirectoryOrCreate', `path: ${driver.dataDirectory}`],
+    ['path: {{ .Values.dataDir }}\n            type: DirectoryOrCreate', `path: ${dataDirectory}`],
+    ...(hasPodNetwork
+      ? []
+      : [['      hostPID:', '      hostNetwork: true\n      hostPID:'] satisfies [string, string]]),
   ];
   const text = changes.reduce(
     (before, [from, to]) => {

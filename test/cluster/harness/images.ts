@@ -21,13 +21,13 @@ export function sidecarImage(sidecar: Sidecar): string {
 }
 
 /** What kustomize puts in the place of the images that our manifests name. */
-export function machineImages(): object[] {
+export function machineImages(driver: string = images.driver): object[] {
   const renamed = (name: string, image: string) => {
     const [newName, newTag] = image.split(':');
     return { name, newName, newTag };
   };
   return [
-    renamed('localhost/holdfast', images.driver),
+    renamed('localhost/holdfast', driver),
     ...sidecars.map((name) => renamed(`registry.k8s.io/sig-storage/${name}`, sidecarImage(name))),
   ];
 }

@@ -6,6 +6,9 @@ interface KubectlOptions {
   readonly timeoutMs?: number;
 }
 
+/** Longer than anything that kubectl itself is told to wait for. */
+const longestMs = 300_000;
+
 /** kubectl, as the administrator of one cluster. */
 export class Kubectl {
   readonly #program: string;
@@ -19,7 +22,7 @@ export class Kubectl {
   /** Runs `kubectl …`; what it printed. */
   run(parameters: readonly string[], options: KubectlOptions = {}): Promise<string> {
     const all = ['--kubeconfig', this.#kubeconfig, ...parameters];
-    return runToEnd(this.#program, all, { timeoutMs: 150_000, ...options });
+    return runToEnd(this.#program, all, { timeoutMs: longestMs, ...options });
   }
 
   /** Creates or changes objects; a field that Kubernetes does not know is an error. */

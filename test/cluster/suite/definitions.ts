@@ -1,5 +1,8 @@
-/** What the suite is told of the driver: https://github.com/kubernetes/kubernetes/tree/master/test/e2e/storage/external */
-export function driverDefinition(storageClass: string, filesystem: string): object {
+/**
+ * What the suite is told of the driver: https://github.com/kubernetes/kubernetes/tree/master/test/e2e/storage/external
+ * @param hasOneNode whether all volumes are on the same node
+ */
+export function driverDefinition(storageClass: string, filesystem: string, hasOneNode: boolean): object {
   return {
     StorageClass: { FromExistingClassName: storageClass },
     SnapshotClass: { FromExistingClassName: 'holdfast' },
@@ -30,7 +33,8 @@ export function driverDefinition(storageClass: string, filesystem: string): obje
         capacity: true,
         snapshotDataSource: true,
         pvcDataSource: true,
-        groupSnapshot: true,
+        // Its group is a StatefulSet of three pods, which the scheduler spreads: volumes of several nodes have no one instant.
+        groupSnapshot: hasOneNode,
         controllerExpansion: true,
         nodeExpansion: true,
         onlineExpansion: true,

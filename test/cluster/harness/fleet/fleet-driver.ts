@@ -1,26 +1,31 @@
-import { writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { ClusterDirectory } from '../directory.ts';
-import { machineImages } from '../images.ts';
 import type { Kubectl } from '../kubectl.ts';
 import type { ProcessView } from '../processes.ts';
 import { waitFor } from '../waiting.ts';
+import { type ManifestPlan, manifestsFor } from './manifests.ts';
 import type { FleetNode } from './node.ts';
 
 const manifests = ['deploy/fleet', 'deploy/snapshots', 'deploy/group-snapshots', 'deploy/attributes'] as const;
-const projectRoot = fileURLToPath(new URL('../../../..', import.meta.url));
 const namespace = 'holdfast-system';
 const nodeList = z.object({ nodes: z.array(z.object({ name: z.string(), hasTold: z.boolean() })) });
 const podList = z.object({
   items: z.array(
-    z.object({ metadata: z.object({ name: z.string() }), spec: z.object({ nodeName: z.string().optional() }) }),
+    z.object({
+      metadata: z.object({
+        name: z.string(),
+        labels: z.record(z.string(), z.string()),
+        deletionTimestamp: z.string().optional(),
+      }),
+      spec: z.object({ nodeName: z.string().optional() }),
+    }),
   ),
 });
 
+type Pod = z.infer<typeof podList>['items'][number];
+
 /** A container with our program, on one of the nodes. */
-interface Replica {
+export interface Replica {
   readonly pod: string;
   readonly node: FleetNode;
 }
@@ -39,13 +44,23 @@ export class FleetDriver {
     this.#nodes = nodes;
   }
 
-  /** `kubectl apply -k deploy/fleet`, with images of this machine and a data directory of the cluster's own. */
+  /** `kubectl apply -k deploy/fleet`. */
   async install(): Promise<void> {
-    const overlay = this.#directory.makeDirectory('overlay');
-    writeFileSync(join(overlay, 'kustomization.yaml'), JSON.stringify(this.#overlay(overlay)));
-    const input = await this.#kubectl.run(['kustomize', '--load-restrictor=LoadRestrictionsNone', overlay]);
+    const input = await this.manifests({ parts: manifests });
     await this.#kubectl.run(['apply', '--server-side', '--validate=strict', '-f', '-'], { input });
     await this.ready();
+  }
+
+  /** `kubectl delete -k deploy/fleet`, of whatever is there of it: the volumes stay. */
+  async uninstall(): Promise<void> {
+    const input = await this.manifests({ parts: manifests });
+    await this.#kubectl.run(['delete', '--ignore-not-found', '--timeout=140s', '-f', '-'], { input });
+  }
+
+  /** Manifests, as they are applied to this cluster. */
+  manifests(plan: ManifestPlan): Promise<string> {
+    const makeDirectory = (name: string) => this.#directory.makeDirectory(name);
+    return manifestsFor({ kubectl: this.#kubectl, dataDirectory: this.#dataDirectory, makeDirectory }, plan);
   }
 
   /** The driver on each node, and both replicas of the controller. */
@@ -95,6 +110,24 @@ export class FleetDriver {
     return this.run(['logs', pod, '-c', container, '--tail=-1']);
   }
 
+  /** The process of a replica, as soon as there is one. */
+  async controllerProcess({ node, pod }: Replica): Promise<ProcessView> {
+    const uid = await this.run(['get', `pod/${pod}`, '-o=jsonpath={.metadata.uid}']);
+    return waitFor(`the controller in ${pod}`, () => {
+      const isIt = ({ cgroups, commandLine }: ProcessView) =>
+        cgroups.includes(uid) && commandLine.includes('holdfast.mjs controller');
+      const found = node.processes().find(isIt);
+      if (found === undefined) throw new Error('there is no such process');
+      return found;
+    });
+  }
+
+  /** The socket that a replica serves its sidecars on, as it is to be opened from here. */
+  async controllerSocket(replica: Replica): Promise<string> {
+    const { pid } = await this.controllerProcess(replica);
+    return `/proc/${pid}/root/csi/csi.sock`;
+  }
+
   /** The process of the driver, or of the controller, on a node: as soon as there is one. */
   process(node: FleetNode, command: 'serve' | 'controller'): Promise<ProcessView> {
     return waitFor(`holdfast ${command} on ${node.name}`, () => {
@@ -104,32 +137,33 @@ export class FleetDriver {
     });
   }
 
+  /** Each node that has a driver, and of which of the chart's groups that is: empty, if of none. */
+  async groups(): Promise<[node: string, group: string][]> {
+    const pods = await this.#driverPods();
+    return pods
+      .map(({ metadata, spec }): [string, string] => [
+        spec.nodeName ?? '',
+        metadata.labels['app.kubernetes.io/component'] ?? '',
+      ])
+      .sort();
+  }
+
+  /** Those that are to stay. */
+  async #driverPods(): Promise<Pod[]> {
+    const { items } = await this.#pods('holdfast', 'holdfast-group');
+    return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  }
+
   async #podOn(node: string): Promise<string> {
-    const { items } = await this.#pods('holdfast');
-    const pod = items.find(({ spec }) => spec.nodeName === node);
+    const pods = await this.#driverPods();
+    const pod = pods.find(({ spec }) => spec.nodeName === node);
     if (pod === undefined) throw new Error(`there is no driver on ${node}`);
     return pod.metadata.name;
   }
 
-  async #pods(name: string): Promise<z.infer<typeof podList>> {
-    const text = await this.run(['get', 'pods', '-l', `app.kubernetes.io/name=${name}`, '-o', 'json']);
+  async #pods(...names: readonly string[]): Promise<z.infer<typeof podList>> {
+    const selector = `app.kubernetes.io/name in (${names.join(',')})`;
+    const text = await this.run(['get', 'pods', '-l', selector, '-o', 'json']);
     return podList.parse(JSON.parse(text));
-  }
-
-  #overlay(overlay: string): object {
-    // Relative, because kustomize takes no other.
-    const fromOverlay = (path: string) => relative(overlay, join(projectRoot, path));
-    const data = { name: 'data', hostPath: { path: this.#dataDirectory, type: 'Directory' } };
-    const patch = {
-      apiVersion: 'apps/v1',
-      kind: 'DaemonSet',
-      metadata: { name: 'holdfast' },
-      spec: { template: { spec: { volumes: [data] } } },
-    };
-    return {
-      resources: manifests.map(fromOverlay),
-      images: machineImages(),
-      patches: [{ target: { kind: 'DaemonSet' }, patch: JSON.stringify(patch) }],
-    };
   }
 }

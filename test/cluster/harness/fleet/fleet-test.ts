@@ -11,8 +11,12 @@ let count = 0;
  * A test in a namespace of its own, on three nodes. Afterwards the namespace goes, and nothing of its volumes may be left on
  * any node. If it fails, it tells what Kubernetes, the drivers and the controllers have to say.
  */
-export function fleetTest(name: string, body: (namespace: Namespace) => Promise<void>): void {
-  test(name, { timeout: 600_000 }, async (context) => {
+export function fleetTest(
+  name: string,
+  body: (namespace: Namespace) => Promise<void>,
+  { timeoutMs = 600_000 }: { readonly timeoutMs?: number } = {},
+): void {
+  test(name, { timeout: timeoutMs }, async (context) => {
     const { kubectl, nodes } = fleet();
     count += 1;
     const namespace = await Namespace.make(kubectl, `fleet-${count}`);

@@ -29,10 +29,13 @@ export class Fleet implements AsyncDisposable {
   readonly driver: FleetDriver;
   readonly nodes: readonly FleetNode[];
   readonly programs: string;
+  /** Where drivers keep their volumes, as each node has it. */
+  readonly dataDirectory: string;
   readonly #parts: Parts;
 
   private constructor(parts: Parts, dataDirectory: string) {
     this.#parts = parts;
+    this.dataDirectory = dataDirectory;
     this.nodes = parts.nodes;
     this.programs = parts.programs;
     this.driver = new FleetDriver(this.kubectl, parts.directory, dataDirectory, this.nodes);
@@ -78,6 +81,16 @@ export class Fleet implements AsyncDisposable {
 
   get kubectl(): Kubectl {
     return this.#parts.server.kubectl;
+  }
+
+  /** A directory of the cluster, which goes with it. */
+  makeDirectory(...parts: string[]): string {
+    return this.#parts.directory.makeDirectory(...parts);
+  }
+
+  /** On each node. */
+  async importImage(archive: string): Promise<void> {
+    for (const { runtime } of this.nodes) await runtime.importImage(archive);
   }
 
   /** With which an administrator talks to it. */

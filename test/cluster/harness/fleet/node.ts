@@ -77,6 +77,11 @@ export class FleetNode implements AsyncDisposable {
     return new FleetNode(plan, namespaces, uplink, runtime, kubelet);
   }
 
+  /** The socket that its driver serves the kubelet on, as it is to be opened from here. */
+  get driverSocket(): string {
+    return this.#namespaces.seen(join(kubeletDirectory, 'plugins', 'holdfast.csi.dev', 'csi.sock'));
+  }
+
   /** The handles of the volumes in its pool, by what is on its disk. */
   volumes(): string[] {
     return readdirSync(join(this.dataDirectory, 'pools', 'default', 'volumes'));

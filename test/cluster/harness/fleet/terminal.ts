@@ -1,5 +1,7 @@
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { delimiter, dirname } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { fleet } from './current.ts';
 
@@ -29,4 +31,24 @@ export function type(command: string): Promise<Typed> {
     child.once('error', reject);
     child.once('close', (status) => resolve({ stdout, stderr, status }));
   });
+}
+
+/** What a page has in the place of names, such as NODE. */
+type Names = Readonly<Record<string, string>>;
+
+/** The one command of a page that has these words, with names in their places. */
+export function commandOfPage(page: string, words: RegExp, names: Names): string {
+  const blocks = readFileSync(join(root, page), 'utf8').matchAll(/```sh\n(.*?)```/gs);
+  const commands = [...blocks].flatMap(([, block = '']) => block.trim().split('\n'));
+  const [command, ...others] = commands.filter((line) => words.test(line));
+  assert.ok(command !== undefined && others.length === 0, `${page} has no one command ${words}`);
+  return Object.entries(names).reduce((text, [word, name]) => text.replace(word, name), command);
+}
+
+/** Types it; what it printed. */
+export async function typeOfPage(page: string, words: RegExp, names: Names): Promise<string> {
+  const command = commandOfPage(page, words, names);
+  const { status, stderr, stdout } = await type(command);
+  assert.equal(status, 0, `${command}: ${stderr}`);
+  return stdout;
 }
