@@ -136,6 +136,11 @@ export class Provisioner implements AsyncDisposable {
     return this.#child.pid ?? 0;
   }
 
+  /** It ends when it has lost its lease, say. In a pod it would be started again. */
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
   log(): string {
     return readFileSync(this.#logPath, 'utf8').slice(-3000);
   }

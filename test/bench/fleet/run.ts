@@ -206,7 +206,12 @@ async function bench({ claims: claimCount, drivers: driverCount, nodes: nodeCoun
   async function made(what: string, some: typeof planned, perSecond?: number): Promise<Row> {
     let measured: ClaimTimes | undefined;
     const cost = await loadOf(kubernetes, parts(), async () => {
-      measured = await claims.make(some, perSecond);
+      measured = await claims.make(some, perSecond).catch((error: unknown) => {
+        for (const each of provisioners) {
+          console.error(`provisioner ${each.hasEnded ? 'that has ended' : 'at work'}:\n${each.log()}`);
+        }
+        throw error;
+      });
     });
     say(`${what}: bound`);
     return { what, load: cost, ...(measured && { times: measured }) };
