@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { pino } from 'pino';
+import { z } from 'zod';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { GoneNodes } from '../../src/fleet/controller/gone-nodes.ts';
 import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
@@ -9,6 +10,7 @@ import type { RecordedVolume } from '../../src/fleet/kubernetes/persistent-volum
 import { keepMaterial } from '../../src/fleet/kubernetes/secret.ts';
 import { countGone, type Gone, type Seen, seenNow } from '../../src/fleet/routing/gone.ts';
 import { repeatable } from '../crash/seeded-random.ts';
+import { eventually } from '../support/eventually.ts';
 import { Random, testSeed } from '../support/random.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
@@ -79,79 +81,171 @@ test('whatever replicas do, a node is never counted longer than it was gone; and
   });
 });
 
-test('a released volume of a node that is gone is forgotten when its class says so, and not before', async () => {
-  using scratch = new Scratch('forget-by-class');
-  await using double = await ApiDouble.start();
-  const [authorityPath, tokenPath] = [scratch.join('ca.crt'), scratch.join('token')];
-  writeFileSync(authorityPath, double.authority);
-  writeFileSync(tokenPath, 'controller');
-  const api = new KubernetesApi({ url: new URL(double.url), authorityPath, tokenPath });
-  const place = { namespace: 'holdfast', name: 'holdfast-controller' };
-  await keepMaterial(api, place);
-  double.known.classes.set('day', { forgetNodeAfter: '1d' }).set('never', {}).set('soon', { forgetNodeAfter: '1h' });
-  let nowMs = 0;
-  const replica = () => {
+const place = { namespace: 'holdfast', name: 'holdfast-controller' };
+
+/** Two replicas, their API server, and a clock. */
+class Fleet implements AsyncDisposable {
+  readonly double: ApiDouble;
+  nowMs = 0;
+  replicas: ReturnType<Fleet['replica']>[] = [];
+  readonly #scratch: Scratch;
+  readonly #api: KubernetesApi;
+
+  private constructor(scratch: Scratch, double: ApiDouble) {
+    const [authorityPath, tokenPath] = [scratch.join('ca.crt'), scratch.join('token')];
+    writeFileSync(authorityPath, double.authority);
+    writeFileSync(tokenPath, 'controller');
+    this.#scratch = scratch;
+    this.double = double;
+    this.#api = new KubernetesApi({ url: new URL(double.url), authorityPath, tokenPath });
+  }
+
+  static async start(): Promise<Fleet> {
+    const fleet = new Fleet(new Scratch('forget-by-class'), await ApiDouble.start());
+    await keepMaterial(fleet.#api, place);
+    fleet.double.known.classes.set('day', { forgetNodeAfter: '1d' });
+    fleet.startAnew();
+    return fleet;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    using _scratch = this.#scratch;
+    this.#api.close();
+    await this.double[Symbol.asyncDispose]();
+  }
+
+  replica() {
     const state = new FleetState();
     const log = pino({ level: 'silent' });
-    const gone = new GoneNodes({ api, place, state, log, driverName: 'holdfast.csi.dev', now: () => nowMs });
-    state.expect(['a']);
-    return { state, gone };
-  };
-  let replicas = [replica(), replica()];
-  const record = (className: string): RecordedVolume[] => [
-    { name: 'pvc', handle: 'vol', node: 'n', claim: undefined, phase: 'Released', reclaimPolicy: 'Delete', className },
-  ];
-  const ask = (className = 'day') => Promise.all(replicas.map(({ gone }) => gone.mayForget(record(className))));
-  const pass = async (ms: number) => {
-    for (const end = nowMs + ms; nowMs < end; ) {
-      nowMs += 15 * minute;
-      await replicas[0]?.gone.mayForget(record('day'));
-      for (const { gone } of replicas) await gone.look();
+    const options = { api: this.#api, place, state, log, driverName: 'holdfast.csi.dev', now: () => this.nowMs };
+    return { state, gone: new GoneNodes(options) };
+  }
+
+  startAnew(): void {
+    this.replicas = [this.replica(), this.replica()];
+    for (const { state } of this.replicas) state.expect(['a']);
+  }
+
+  /** What each replica says. */
+  ask(className = 'day'): Promise<boolean[]> {
+    return Promise.all(this.replicas.map(({ gone }) => gone.mayForget(record(className))));
+  }
+
+  /** A deletion waits at the first one, and both look. */
+  async pass(ms: number): Promise<void> {
+    for (const end = this.nowMs + ms; this.nowMs < end; ) {
+      this.nowMs += 15 * minute;
+      await this.replicas[0]?.gone.mayForget(record('day'));
+      for (const { gone } of this.replicas) await gone.look();
     }
-  };
-  const never = [false, false];
-  const both = [true, true];
+  }
+
+  noted(): Record<string, Gone> {
+    const { data } = secret.parse(this.double.known.secrets.get('holdfast-controller'));
+    return JSON.parse(Buffer.from(data['gone-nodes'] ?? 'e30=', 'base64').toString());
+  }
+}
+
+const secret = z.object({ data: z.record(z.string(), z.string()) });
+
+function record(className: string): RecordedVolume[] {
+  const facts = { claim: undefined, phase: 'Released', reclaimPolicy: 'Delete' };
+  return [{ ...facts, name: 'pvc', handle: 'vol', node: 'n', className }];
+}
+
+const never = [false, false];
+const both = [true, true];
+
+test('a released volume of a node that is gone is forgotten when its class says so, and not before', async () => {
+  await using fleet = await Fleet.start();
+  const { known } = fleet.double;
+  known.classes.set('never', {}).set('soon', { forgetNodeAfter: '1h' });
+  await fleet.ask();
+  await fleet.pass(8 * hour);
+  assert.deepEqual(await fleet.ask(), never);
+  // The controller is started anew, a month later.
+  fleet.nowMs += 30 * day;
+  fleet.startAnew();
+  await fleet.pass(15 * hour);
+  assert.deepEqual(await fleet.ask(), never, 'time without a controller does not count');
+  await fleet.pass(3 * hour);
+  assert.deepEqual(await fleet.ask(), both);
+  for (const name of ['never', 'soon', 'none']) assert.deepEqual(await fleet.ask(name), never, name);
+  const bound = record('day').map((one) => ({ ...one, phase: 'Bound' }));
+  assert.equal(await fleet.replicas[0]?.gone.mayForget(bound), false);
+
+  // Kubernetes has its Node again, of which the replicas have not heard yet.
+  known.taints.set('n', []);
+  assert.deepEqual(await fleet.ask(), never);
+  known.taints.delete('n');
+  assert.deepEqual(await fleet.ask(), both);
+  // It is not Kubernetes that says there is none.
+  known.answers.set('/nodes/n', [404, { message: 'default backend' }]);
+  await assert.rejects(fleet.ask(), /404 default backend/);
+  known.answers.clear();
+
+  // It has a link to one of them, for a moment: all begins anew.
+  fleet.replicas[1]?.state.linked('n');
+  assert.deepEqual(await fleet.ask(), [true, false]);
+  fleet.replicas[1]?.state.away('n');
+  assert.deepEqual(await fleet.ask(), [true, false]);
+  await fleet.pass(15 * minute);
+  assert.deepEqual(await fleet.ask(), never);
+  await fleet.pass(22 * hour);
+  assert.deepEqual(await fleet.ask(), never);
+  await fleet.pass(4 * hour);
+  assert.deepEqual(await fleet.ask(), both);
+
+  // Before a replica has heard of the nodes it says nothing, and changes nothing.
+  const early = fleet.replica();
+  await early.gone.look();
+  assert.equal(await early.gone.mayForget(record('day')), false);
+  assert.deepEqual(await fleet.ask(), both);
+});
+
+test('a node that only the other replica has seen, and for a moment, is counted from then on', async () => {
+  await using fleet = await Fleet.start();
+  const [one, other] = fleet.replicas;
+  assert.ok(one && other);
+  for (const { gone } of fleet.replicas) await gone.look();
+  // It links after one replica has noted it, and is away again before the other one looks.
+  await one.gone.mayForget(record('day'));
+  await one.gone.look();
+  other.state.linked('n');
+  other.state.away('n');
+  fleet.nowMs += 10 * minute;
+  await other.gone.look();
+  assert.deepEqual(fleet.noted(), {});
+
+  // It had its link before, and loses it.
+  other.state.linked('n');
+  await other.gone.look();
+  await one.gone.mayForget(record('day'));
+  await one.gone.look();
+  assert.deepEqual(Object.keys(fleet.noted()), ['n']);
+  other.state.away('n');
+  fleet.nowMs += 10 * minute;
+  await other.gone.look();
+  assert.deepEqual(fleet.noted(), {});
+  await one.gone.mayForget(record('day'));
+  await one.gone.look();
+  await other.gone.look();
+  assert.deepEqual(Object.keys(fleet.noted()), ['n']);
+});
+
+test('a node that is back is noted at once, for the other replica may have no link to it', async () => {
+  await using fleet = await Fleet.start();
+  await fleet.pass(26 * hour);
+  assert.deepEqual(await fleet.ask(), both);
+  const stopping = new AbortController();
+  const other = fleet.replicas[1];
+  const running = other?.gone.run(stopping.signal);
   try {
-    await ask();
-    await pass(8 * hour);
-    assert.deepEqual(await ask(), never);
-    // The controller is started anew, a month later.
-    nowMs += 30 * day;
-    replicas = [replica(), replica()];
-    await pass(15 * hour);
-    assert.deepEqual(await ask(), never, 'time without a controller does not count');
-    await pass(3 * hour);
-    assert.deepEqual(await ask(), both);
-    for (const name of ['never', 'soon', 'none']) assert.deepEqual(await ask(name), never, name);
-    const bound = record('day').map((one) => ({ ...one, phase: 'Bound' }));
-    assert.equal(await replicas[0]?.gone.mayForget(bound), false);
-
-    // Kubernetes has its Node again, of which the replicas have not heard yet.
-    double.known.taints.set('n', []);
-    assert.deepEqual(await ask(), never);
-    double.known.taints.delete('n');
-    assert.deepEqual(await ask(), both);
-
-    // It has a link to one of them, for a moment: all begins anew.
-    replicas[1]?.state.linked('n');
-    assert.deepEqual(await ask(), [true, false]);
-    replicas[1]?.state.away('n');
-    assert.deepEqual(await ask(), [true, false]);
-    await pass(15 * minute);
-    assert.deepEqual(await ask(), never);
-    await pass(22 * hour);
-    assert.deepEqual(await ask(), never);
-    await pass(4 * hour);
-    assert.deepEqual(await ask(), both);
-
-    // Before a replica has heard of the nodes it says nothing, and changes nothing.
-    const state = new FleetState();
-    const log = pino({ level: 'silent' });
-    const early = new GoneNodes({ api, place, state, log, driverName: 'holdfast.csi.dev', now: () => nowMs });
-    await early.look();
-    assert.equal(await early.mayForget(record('day')), false);
-    assert.deepEqual(await ask(), both);
+    other?.state.linked('n');
+    await eventually(() => assert.deepEqual(fleet.noted(), {}));
+    assert.deepEqual(await fleet.ask(), never);
   } finally {
-    api.close();
+    stopping.abort();
+    await running;
   }
 });

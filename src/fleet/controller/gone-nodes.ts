@@ -36,22 +36,28 @@ export class GoneNodes {
   readonly #now: () => number;
   #seen = new Map<string, Seen>();
   readonly #asked = new Set<string>();
-  /** Nodes that were here since the last look, if only for a moment. */
-  readonly #returned = new Set<string>();
+  /** Nodes that were known at the last look, or since, if only for a moment: their last sightings, counted. */
+  readonly #sighted = new Map<string, number>();
+  #sightings = 0;
+  #wake = new AbortController();
 
   constructor(options: GoneNodesOptions) {
     this.#options = options;
     this.#notes = new SecretNotes<Gone>({ ...options, key: 'gone-nodes', schema });
     this.#now = options.now ?? (() => performance.now());
     options.state.onAppearance((name) => {
-      if (this.#seen.has(name) || this.#asked.has(name)) this.#returned.add(name);
+      this.#sight(name);
+      // The other replica goes by what is noted, and may have no link.
+      if (this.#seen.has(name)) this.#wake.abort();
     });
   }
 
   /** Until the signal ends it. */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
-      await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+      const ends = AbortSignal.any([signal, this.#wake.signal]);
+      await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal: ends }).catch(() => undefined);
+      this.#wake = new AbortController();
       if (signal.aborted) return;
       await this.look().catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : 'unknown';
@@ -68,20 +74,22 @@ export class GoneNodes {
     const asked = new Set(this.#asked);
     const isThere = new Map<string, boolean>();
     for (const node of new Set([...noted.keys(), ...asked])) isThere.set(node, await isNodeThere(api, node));
-    let returned = new Set<string>();
+    let sightings = 0;
     const nowMs = this.#now();
     const notes = await this.#notes.change((current) => {
-      returned = new Set(this.#returned);
+      sightings = this.#sightings;
       const isGone = (node: string) => {
-        if (state.node(node) !== undefined || returned.has(node)) return false;
+        if (state.node(node) !== undefined || this.#sighted.has(node)) return false;
         const there = isThere.get(node);
         return there === undefined ? undefined : !there;
       };
-      return countGone(current, { asked, isGone, nowMs, seen: this.#seen, newId: randomUUID });
+      const hasChanged = countGone(current, { asked, isGone, nowMs, seen: this.#seen, newId: randomUUID });
+      for (const { name } of state.nodes) this.#sight(name);
+      return hasChanged;
     });
     this.#seen = seenNow(notes, this.#seen, this.#now());
     for (const node of asked) this.#asked.delete(node);
-    for (const node of returned) this.#returned.delete(node);
+    for (const [node, at] of this.#sighted) if (at <= sightings) this.#sighted.delete(node);
   }
 
   /**
@@ -106,8 +114,12 @@ export class GoneNodes {
     return true;
   }
 
+  #sight(node: string): void {
+    this.#sighted.set(node, ++this.#sightings);
+  }
+
   #isKnown(node: string): boolean {
     const { state } = this.#options;
-    return !state.areNodesKnown || state.node(node) !== undefined || this.#returned.has(node);
+    return !state.areNodesKnown || state.node(node) !== undefined || this.#sighted.has(node);
   }
 }

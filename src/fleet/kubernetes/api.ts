@@ -15,10 +15,13 @@ export interface ApiPlace {
 /** The API server answered, and not with what was wanted. */
 export class ApiRefusal extends Unavailable {
   readonly status: number;
+  /** Kubernetes' own word, such as NotFound; empty: it was not Kubernetes that answered, but what stands before it, say. */
+  readonly reason: string;
 
-  constructor(what: string, status: number, reason: string) {
-    super(`Kubernetes did not ${what}: ${status} ${reason}`);
+  constructor(what: string, status: number, body: unknown) {
+    super(`Kubernetes did not ${what}: ${status} ${textIn(body, 'message') ?? 'without a reason'}`);
     this.status = status;
+    this.reason = textIn(body, 'kind') === 'Status' ? (textIn(body, 'reason') ?? '') : '';
   }
 }
 
@@ -56,7 +59,7 @@ export class KubernetesApi {
     const body = parse(text);
     const status = response.statusCode ?? 0;
     if (status >= 200 && status < 300) return body;
-    throw new ApiRefusal(call.what, status, reasonIn(body));
+    throw new ApiRefusal(call.what, status, body);
   }
 
   /** The lines of a watch, each an event; ends when the server or the signal ends it. */
@@ -64,7 +67,7 @@ export class KubernetesApi {
     const response = await this.#send(call, undefined, signal);
     try {
       const status = response.statusCode ?? 0;
-      if (status !== 200) throw new ApiRefusal(call.what, status, reasonIn(parse(await bodyOf(response))));
+      if (status !== 200) throw new ApiRefusal(call.what, status, parse(await bodyOf(response)));
       for await (const line of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
         yield parse(line);
       }
@@ -131,10 +134,11 @@ function parse(text: string): unknown {
   }
 }
 
-/** A Status object has a message; what else comes is none of our words. */
-function reasonIn(body: unknown): string {
-  if (typeof body === 'object' && body !== null && 'message' in body) return String(body.message).slice(0, 200);
-  return 'without a reason';
+/** A field of a Status object; what else comes is none of our words. */
+function textIn(body: unknown, field: string): string | undefined {
+  if (typeof body !== 'object' || body === null) return undefined;
+  const value: unknown = Reflect.get(body, field);
+  return value === undefined ? undefined : String(value).slice(0, 200);
 }
 
 function reasonOf(error: unknown): string {

@@ -33,13 +33,13 @@ export async function forgetSecondsOf(
   }
 }
 
-/** Whether a Node of this name is there. @throws Unavailable */
+/** Whether a Node of this name is there. That it is not only Kubernetes itself can say. @throws Unavailable */
 export async function isNodeThere(api: KubernetesApi, name: string): Promise<boolean> {
   try {
     await api.call({ path: `/api/v1/nodes/${encodeURIComponent(name)}`, what: 'show a node' });
     return true;
   } catch (error) {
-    if (error instanceof ApiRefusal && error.status === notFound) return false;
+    if (error instanceof ApiRefusal && error.status === notFound && error.reason === 'NotFound') return false;
     throw error;
   }
 }

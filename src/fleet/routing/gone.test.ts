@@ -19,6 +19,7 @@ const table: [string, Gone | undefined, Partial<GoneSight>, Gone | undefined][] 
   ['that a deletion waits is noted', gone, { asked }, { ...gone, seconds: 160, asked: 160 }],
   ['what this replica has not seen before is not counted', gone, { seen: new Map() }, gone],
   ['nor is it when another one has counted', { ...gone, seconds: 130 }, {}, { ...gone, seconds: 130 }],
+  ['but that a deletion waits is', { ...gone, seconds: 130 }, { asked }, { ...gone, seconds: 130, asked: 130 }],
   ['nor is it of an earlier time that the node was gone', { ...gone, id: 'b' }, {}, { ...gone, id: 'b' }],
   ['a long pause counts for little', gone, { nowMs: 999 * minute }, { ...gone, seconds: 100 + longestStepMs / 1000 }],
   ['a clock that goes back counts for nothing', gone, { nowMs: -minute }, gone],

@@ -52,11 +52,11 @@ export function countGone(notes: Map<string, Gone>, { asked, isGone, newId, nowM
       hasChanged = true;
       continue;
     }
-    const before = seen.get(node);
-    if (before === undefined || !isSame(before.gone, gone)) continue;
-    const stepMs = Math.min(nowMs - before.sinceMs, longestStepMs);
-    const seconds = gone.seconds + Math.max(0, Math.floor(stepMs / 1000));
-    notes.set(node, { ...gone, seconds, asked: asked.has(node) ? seconds : gone.asked });
+    const seconds = gone.seconds + unnotedSeconds(gone, seen.get(node), nowMs);
+    // Deletions wait at one replica, and maybe the other one counts.
+    const after = { ...gone, seconds, asked: asked.has(node) ? seconds : gone.asked };
+    if (after.seconds === gone.seconds && after.asked === gone.asked) continue;
+    notes.set(node, after);
     hasChanged = true;
   }
   for (const node of asked) {
@@ -65,6 +65,13 @@ export function countGone(notes: Map<string, Gone>, { asked, isGone, newId, nowM
     hasChanged = true;
   }
   return hasChanged;
+}
+
+/** For how long this replica has seen the note as it is. */
+function unnotedSeconds(gone: Gone, before: Seen | undefined, nowMs: number): number {
+  if (before === undefined || !isSame(before.gone, gone)) return 0;
+  const stepMs = Math.min(nowMs - before.sinceMs, longestStepMs);
+  return Math.max(0, Math.floor(stepMs / 1000));
 }
 
 /** Since when each note stands as it is now; read after it was written, and never before. */

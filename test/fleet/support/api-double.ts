@@ -22,6 +22,8 @@ export interface Known {
   readonly viewers: Set<string>;
   /** Ends of paths that are answered with 503. */
   readonly refused: Set<string>;
+  /** Those that are answered otherwise than they should be: status and body. */
+  readonly answers: Map<string, readonly [number, unknown]>;
 }
 
 export const audience = 'holdfast.csi.dev/controller';
@@ -50,7 +52,10 @@ export class ApiDouble implements AsyncDisposable {
     classes: new Map(),
     viewers: new Set(),
     refused: new Set(),
+    answers: new Map(),
   };
+  /** How often was asked for what, by path. */
+  readonly asked = new Map<string, number>();
   readonly authority: string;
   readonly url: string;
   reviews = 0;
@@ -122,6 +127,8 @@ export class ApiDouble implements AsyncDisposable {
   #reply(method: string, path: string, body: Record<string, unknown>): readonly [number, unknown] {
     const { csiNodes, labelled, secrets, volumes } = this.known;
     const list = (items: unknown[]) => [200, { metadata: { resourceVersion: '1' }, items }] as const;
+    this.asked.set(path, (this.asked.get(path) ?? 0) + 1);
+    for (const [end, answer] of this.known.answers) if (path.endsWith(end)) return answer;
     if ([...this.known.refused].some((end) => path.endsWith(end))) return [503, { message: 'not now' }];
     if (path.endsWith('/tokenreviews')) return [201, this.#review(body['spec'])];
     if (path.endsWith('/subjectaccessreviews')) return [201, this.#accessReview(body['spec'])];
@@ -157,7 +164,7 @@ export class ApiDouble implements AsyncDisposable {
 
   #node(name: string, method: string, body: unknown): readonly [number, unknown] {
     const taints = this.known.taints.get(name);
-    if (taints === undefined) return [404, { message: 'not found' }];
+    if (taints === undefined) return [404, { kind: 'Status', reason: 'NotFound', message: 'not found' }];
     const resourceVersion = `${this.#nodeVersion}`;
     if (method === 'PATCH') {
       const [test, add] = nodePatch.parse(body);

@@ -8,8 +8,8 @@ export const goneNodeMutants: readonly Mutant[] = [
   {
     name: 'time that another replica has counted is not counted again',
     file: 'src/fleet/routing/gone.ts',
-    text: 'if (before === undefined || !isSame(before.gone, gone)) continue;',
-    replacement: 'if (before === undefined) continue;',
+    text: 'if (before === undefined || !isSame(before.gone, gone)) return 0;',
+    replacement: 'if (before === undefined) return 0;',
     killer: counting,
   },
   {
@@ -57,8 +57,22 @@ export const goneNodeMutants: readonly Mutant[] = [
   {
     name: 'a node that was there for a moment is counted anew',
     file: 'src/fleet/controller/gone-nodes.ts',
-    text: 'state.node(node) !== undefined || returned.has(node)',
+    text: 'state.node(node) !== undefined || this.#sighted.has(node)',
     replacement: 'state.node(node) !== undefined',
+    killer: forgetting,
+  },
+  {
+    name: 'a node that one replica knew at its last look is counted by none of them yet',
+    file: 'src/fleet/controller/gone-nodes.ts',
+    text: 'for (const { name } of state.nodes) this.#sight(name);',
+    replacement: '',
+    killer: forgetting,
+  },
+  {
+    name: 'only Kubernetes says that there is no Node',
+    file: 'src/fleet/kubernetes/classes.ts',
+    text: "error.status === notFound && error.reason === 'NotFound'",
+    replacement: 'error.status === notFound',
     killer: forgetting,
   },
   {
