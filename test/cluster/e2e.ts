@@ -61,7 +61,7 @@ const name = where === 'fleet' ? 'e2e fleet' : 'e2e';
       processes: options.processes,
       logFile,
     });
-    const { passed, failed, machine, lines } = await outcomeOf(log, filesystem);
+    const { passed, failed, machine, lines } = await outcomeOf(log, { filesystem, hasOneNode: place.hasOneNode });
     for (const line of lines) console.log(line);
     console.log(
       `${name} ${filesystem}: ${passed} passed, ${failed} failed, ${machine} not on this machine; ${logFile}`,

@@ -65,10 +65,10 @@ fleetTest(
       const { status, stderr } = await type(`${exporting} | kubectl create --validate=strict -f -`);
       assert.equal(status, 0, stderr);
     }
-    await namespace.apply(
-      ...['bound', 'released'].map((name) => claim(name)),
-      ...['bound', 'released'].map((name) => pod(name, { volumes: { data: name } })),
-    );
+    await namespace.apply(...['bound', 'released'].map((name) => claim(name)));
+    // The scheduler is not to decide before it knows where they are.
+    await namespace.bound('bound', 'released');
+    await namespace.apply(...['bound', 'released'].map((name) => pod(name, { volumes: { data: name } })));
     await namespace.running('bound', 'released');
     for (const name of ['bound', 'released']) {
       assert.equal(await namespace.field(`pod/${name}`, '.spec.nodeName'), node.name);
