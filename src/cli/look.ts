@@ -4,12 +4,14 @@ import type { Wanted } from '../pool/sight.ts';
 import { placesForPool, type SeenPool } from './inventory.ts';
 import { silentSight } from './silence.ts';
 
-/** What the process that looks says to the one that was typed. */
-export type LookerMessage =
-  | { readonly kind: 'pool'; readonly index: number; readonly sight: SeenPool }
+/** What each process that looks says to the one that was typed. */
+export type Common =
   | { readonly kind: 'failed'; readonly message: string }
   /** Now and then. */
   | { readonly kind: 'alive' };
+
+/** What one that looks at pools says. */
+export type LookerMessage = { readonly kind: 'pool'; readonly index: number; readonly sight: SeenPool } | Common;
 
 export const aliveEveryMs = 1_000;
 /** It says nothing for so long only if it hangs as a whole. */
@@ -21,11 +23,37 @@ const startWithinMs = 60_000;
  * Looks at all pools of the configuration. The kernel ends no process while one of its threads waits for a disk, so it
  * is done in a process of its own, which may be left behind: this one touches no pool's disk, and ends in any case.
  */
-export function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]> {
-  const threads = config.pools.length * placesForPool + spareThreads;
-  const environment = { ...processSource().environment, UV_THREADPOOL_SIZE: String(Math.min(threads, 1024)) };
-  const looker = startAgain(['look-at-pools', wanted], environment);
+export async function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]> {
   const sights = new Map<number, SeenPool>();
+  await hearLooker<LookerMessage>({
+    what: 'the pools',
+    args: ['look-at-pools', wanted],
+    threads: config.pools.length * placesForPool,
+    hear: (message) => {
+      if (message.kind === 'pool') sights.set(message.index, message.sight);
+      return sights.size === config.pools.length;
+    },
+  });
+  return config.pools.map((pool, index) => sights.get(index) ?? silentSight(pool, config, goneAfterMs));
+}
+
+/** @typeParam Message `Common` among others */
+interface Looker<Message> {
+  /** For messages: what it looks at. */
+  readonly what: string;
+  /** What its process is started with. */
+  readonly args: readonly string[];
+  /** How many worker threads its disks may take. */
+  readonly threads: number;
+  /** @returns whether all is said */
+  hear(message: Message): boolean;
+}
+
+/** Hears what a process says that looks at disks, until all is said or it hangs. @throws if it fails */
+export function hearLooker<Message>({ args, hear, threads, what }: Looker<Message>): Promise<void> {
+  const threadPool = String(Math.min(threads + spareThreads, 1024));
+  const environment = { ...processSource().environment, UV_THREADPOOL_SIZE: threadPool };
+  const looker = startAgain(args, environment);
   return new Promise((resolve, reject) => {
     const leave = () => {
       clearTimeout(timer);
@@ -37,25 +65,28 @@ export function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]>
     };
     const finish = () => {
       leave();
-      resolve(config.pools.map((pool, index) => sights.get(index) ?? silentSight(pool, config, goneAfterMs)));
+      resolve();
     };
     const fail = (reason: string) => {
       leave();
-      reject(new Error(`the pools cannot be looked at: ${reason}`));
+      reject(new Error(`${what} cannot be looked at: ${reason}`));
     };
     const notStarted = () => fail(`the process for it did not start within ${startWithinMs / 1000} s`);
     let timer = setTimeout(notStarted, startWithinMs);
-    looker.on('message', (message: LookerMessage) => {
+    looker.on('message', (message: Message) => {
       clearTimeout(timer);
       timer = setTimeout(finish, goneAfterMs);
-      if (message.kind === 'failed') fail(message.message);
-      if (message.kind === 'pool') sights.set(message.index, message.sight);
-      if (sights.size === config.pools.length) finish();
+      if (isFailure(message)) fail(message.message);
+      else if (hear(message)) finish();
     });
     looker.once('error', (error) => fail(error.message));
     looker.once('exit', (code, signal) => fail(`the process for it ended early (${signal ?? `exit code ${code}`})`));
   });
 }
 
-/** Beside the pools': for the kernel's lists, and files of no pool. */
+function isFailure(message: unknown): message is Extract<Common, { kind: 'failed' }> {
+  return typeof message === 'object' && message !== null && 'kind' in message && message.kind === 'failed';
+}
+
+/** Beside the disks': for the kernel's lists, and files of no pool. */
 const spareThreads = 4;

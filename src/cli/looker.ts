@@ -8,10 +8,8 @@ import { aliveEveryMs, type LookerMessage } from './look.ts';
 import { exitCodes } from './output.ts';
 
 /** Of the process that looks at the pools for another one (`lookAtPools`): tells it what it sees, and ends. */
-export async function lookerCommand(config: Config, wanted: Wanted): Promise<never> {
-  process.once('disconnect', () => exitAtOnce(exitCodes.failed));
-  setInterval(() => void tell({ kind: 'alive' }), aliveEveryMs);
-  try {
+export function lookerCommand(config: Config, wanted: Wanted): Promise<never> {
+  return tellAll<LookerMessage>(async (tell) => {
     const words = await driverWords(config);
     await Promise.all(
       config.pools.map(async (pool, index) => {
@@ -19,6 +17,15 @@ export async function lookerCommand(config: Config, wanted: Wanted): Promise<nev
         await tell({ kind: 'pool', index, sight });
       }),
     );
+  });
+}
+
+/** Does what another process hears of (`hearLooker`), and ends this one. */
+export async function tellAll<Message>(look: (tell: (message: Message) => Promise<void>) => Promise<void>) {
+  process.once('disconnect', () => exitAtOnce(exitCodes.failed));
+  setInterval(() => void tell({ kind: 'alive' }), aliveEveryMs);
+  try {
+    await look(tell);
   } catch (error) {
     await tell({ kind: 'failed', message: explain(error) });
   }
@@ -27,7 +34,7 @@ export async function lookerCommand(config: Config, wanted: Wanted): Promise<nev
 }
 
 /** Resolves when it is on its way, and also if nobody is there to hear it. */
-function tell(message: LookerMessage): Promise<void> {
+function tell(message: unknown): Promise<void> {
   return new Promise((resolve) => {
     if (process.send === undefined) resolve();
     else process.send(message, undefined, undefined, () => resolve());

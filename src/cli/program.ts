@@ -114,6 +114,15 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       }),
     );
 
+  forPrograms(program.command('disks'))
+    .description('show the disks of this node, and why each is, or is not, free to be given to a pool')
+    .action((options: Flags) =>
+      look(async () => {
+        const { disksCommand } = await import('./disks.ts');
+        return disksCommand(output, { json: options.json === true });
+      }),
+    );
+
   addChanges(program, { look, output });
 
   forPrograms(program.command('who'))
@@ -176,6 +185,13 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
         return lookerCommand(config, wanted);
       }),
     );
+
+  program.command('look-at-disks', { hidden: true }).action(() =>
+    look(async (config) => {
+      const { lookAtDisks } = await import('./disks.ts');
+      return lookAtDisks(config);
+    }),
+  );
 
   return program;
 }

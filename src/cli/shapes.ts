@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { holderList, purged, released, restored, trashList } from '../admin/protocol.ts';
+import { buses } from '../kernel/block/bus.ts';
 import { accessModes } from '../volume/capability.ts';
 import { encryptionTypes } from '../volume/encryption.ts';
 import { filesystemTypes } from '../volume/filesystem.ts';
@@ -140,6 +141,21 @@ const pool = z.object({
     .optional(),
 });
 
+const disk = z.object({
+  name: z.string().describe('as the kernel has it now; another disk may have it after the next boot'),
+  path: z.string(),
+  links: z.array(z.string()).describe('what udev has for it in /dev/disk/by-id'),
+  sizeBytes: bytes,
+  bus: z.enum(buses),
+  rotational: z.boolean(),
+  removable: z.boolean(),
+  model: z.string().optional(),
+  serial: z.string().optional(),
+  identity: z.string().optional().describe("what names it permanently, in the kernel's words"),
+  free: z.boolean().describe("blank, in nobody's use, and known by a name of its own: it can be given to a pool"),
+  reasons: z.array(z.string()).describe('why it is not free'),
+});
+
 const finding = z.object({
   check: z.string(),
   status: z.enum(['ok', 'warn', 'fail']),
@@ -179,6 +195,7 @@ const lost = z.object({
 export const shapes = {
   pools: z.object({ pools: z.array(pool) }),
   volumes: z.object({ volumes: z.array(volume), problems }),
+  disks: z.object({ disks: z.array(disk) }),
   snapshots: z.object({ snapshots: z.array(snapshot.extend({ pool: z.string() })), problems }),
   trash: trashList,
   'trash restore': restored,

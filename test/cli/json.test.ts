@@ -14,6 +14,11 @@ function assertShape(command: keyof typeof shapes, stdout: string): void {
   assert.deepEqual(shapes[command].parse(printed), printed, command);
 }
 
+interface Free {
+  readonly free: boolean;
+  readonly reasons: readonly string[];
+}
+
 describe('--json', () => {
   test('docs/json.md is what the schemas say', () => {
     assert.equal(readFileSync(pagePath, 'utf8'), jsonPage(), 'make it anew: node scripts/document-json.ts');
@@ -75,6 +80,8 @@ describe('--json', () => {
     assert.ok(volumes.every(({ usedBytes }: { usedBytes?: string }) => usedBytes !== undefined));
     assert.deepEqual(volumes[0].claim, { namespace: 'shop', name: 'data' });
     assert.equal((await run('snapshots')).snapshots.length, 1);
+    // Which disks the machine has, nobody knows.
+    assert.ok((await run('disks')).disks.every(({ free, reasons }: Free) => free === (reasons.length === 0)));
     assert.equal((await run('trash')).volumes[0].id, deleted);
     assert.equal((await run('trash restore', deleted)).id, deleted);
     await client.controller.DeleteVolume({ volume_id: deleted });

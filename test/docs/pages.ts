@@ -24,6 +24,7 @@ export const cannotRun: Readonly<Record<string, 'all' | readonly string[]>> = {
     'holdfast pools',
     'holdfast volumes [ID]',
     'holdfast snapshots',
+    'holdfast disks',
     'holdfast export [ID]',
     'holdfast trash',
     'holdfast trash restore ID',

@@ -28,6 +28,11 @@ export async function identifyDisk(queue: DiskQueue, device: Descriptor, number:
   return { name: await nameOf(queue, number), sizeBytes: sizeOfDevice(device) };
 }
 
+/** What names a whole disk permanently; undefined: nothing that the kernel has of it. */
+export function permanentNameOf(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<string | undefined> {
+  return nameInSysfs(queue, `/sys/dev/block/${major}:${minor}`);
+}
+
 async function nameOf(queue: DiskQueue, number: DeviceNumber): Promise<string> {
   const directory = `/sys/dev/block/${number.major}:${number.minor}`;
   const partition = await readName(queue, `${directory}/partition`);

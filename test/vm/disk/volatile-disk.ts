@@ -22,6 +22,8 @@ export interface DiskOptions {
   readonly sizeBytes: number;
   /** `scsi` for a disk that is pulled and put back. */
   readonly bus?: 'virtio' | 'scsi';
+  /** Its name unless it says another; only one on scsi has it. */
+  readonly serial?: string;
   /** What it writes as a whole, or not at all; a sector unless it says more. */
   readonly atomicBytes?: number;
 }
@@ -40,6 +42,7 @@ export class VolatileDisk implements Disposable {
   readonly name: string;
   readonly sizeBytes: number;
   readonly bus: 'virtio' | 'scsi';
+  readonly serial: string;
   readonly socketPath: string;
   /** A disk that lies: it says that it has flushed, and has not. Tests that pass on one show nothing. */
   ignoresFlushes = false;
@@ -50,8 +53,12 @@ export class VolatileDisk implements Disposable {
   readonly #sockets = new Set<Socket>();
   #writes = 0;
 
-  constructor(scratch: Scratch, { atomicBytes = sectorBytes, bus = 'virtio', name, sizeBytes }: DiskOptions) {
+  constructor(
+    scratch: Scratch,
+    { atomicBytes = sectorBytes, bus = 'virtio', name, serial = name, sizeBytes }: DiskOptions,
+  ) {
     this.name = name;
+    this.serial = serial;
     this.#atomicSectors = atomicBytes / sectorBytes;
     this.sizeBytes = sizeBytes;
     this.bus = bus;
@@ -59,6 +66,16 @@ export class VolatileDisk implements Disposable {
     this.#file = openSync(scratch.join(`${name}.disk`), 'w+');
     ftruncateSync(this.#file, sizeBytes);
     this.#server = createServer((socket) => this.#serve(socket)).listen(this.socketPath);
+  }
+
+  /** How many writes it was asked for. */
+  get writes(): number {
+    return this.#writes;
+  }
+
+  /** From now on it answers nothing. */
+  fallSilent(): void {
+    for (const socket of this.#sockets) socket.pause();
   }
 
   /** Cuts the power of the disk alone, in the worst way: nothing that was not flushed until now survives. */

@@ -9,6 +9,8 @@ export interface Drive {
   /** Where its blocks are served (NBD). */
   readonly socketPath: string;
   readonly bus: 'virtio' | 'scsi';
+  /** Of one on scsi. */
+  readonly serial: string;
 }
 
 export interface QemuOptions {
@@ -81,10 +83,10 @@ function blockNode({ name, socketPath }: Drive) {
   return { driver: 'nbd', 'node-name': name, server: { type: 'unix', path: socketPath } };
 }
 
-/** The disk as the machine sees it. One on scsi has its name for a serial number. */
-function diskDevice({ bus, name }: Drive) {
+/** The disk as the machine sees it. One on scsi has a serial number. */
+function diskDevice({ bus, name, serial }: Drive) {
   const common = { drive: name, id: `disk-${name}`, 'write-cache': 'on' };
-  return bus === 'scsi' ? { driver: 'scsi-hd', serial: name, ...common } : { driver: 'virtio-blk-pci', ...common };
+  return bus === 'scsi' ? { driver: 'scsi-hd', serial, ...common } : { driver: 'virtio-blk-pci', ...common };
 }
 
 /** Pulls a disk on scsi out of a machine that runs, as by hand: nobody in there is told before. */

@@ -23,6 +23,7 @@ export interface NodeSetup {
     readonly name: string;
     readonly sizeGiB: number;
     readonly bus?: 'scsi';
+    readonly serial?: string;
     readonly atomicBytes?: number;
   }[];
   /** What its driver is told beside that. */

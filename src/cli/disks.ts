@@ -1,0 +1,140 @@
+import { realpath } from 'node:fs/promises';
+import type { Config } from '../config/config.ts';
+import { type Disk, linksToDisks, listDisks } from '../kernel/block/disks.ts';
+import { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { claimsOf } from '../pool/kinds.ts';
+import { isHeldExclusively, readContentOf, readUsers, type Users, usersOf } from '../pool/location/disk-survey.ts';
+import { type DiskFacts, whyNotFree } from '../pool/location/free-disk.ts';
+import { Unavailable } from '../volume/errors.ts';
+import { withTimeout } from '../volume/with-timeout.ts';
+import { type Common, hearLooker } from './look.ts';
+import { tellAll } from './looker.ts';
+import { exitCodes, type Output, toJson } from './output.ts';
+import { tableLines } from './table.ts';
+import { type DiskItem, diskColumns, diskRow } from './tables/disks.ts';
+
+/** What the process says that looks at disks: which there are, then what each is like. */
+type DisksMessage =
+  | { readonly kind: 'list'; readonly names: readonly string[] }
+  | { readonly kind: 'disk'; readonly item: DiskItem }
+  | Common;
+
+/** A disk that has not answered for so long is not waited for. */
+const silentAfterMs = 10_000;
+/** On a busy machine with thousands of processes it takes seconds. */
+const listsPatienceMs = 60_000;
+/** More than a node has, as a rule; the others wait. */
+const disksAtOnce = 32;
+
+/** `holdfast disks`: every disk of this node, and why it is, or is not, free to be given to a pool. */
+export async function disksCommand(output: Output, options: { json: boolean }): Promise<number> {
+  const items = new Map<string, DiskItem>();
+  let names: readonly string[] | undefined;
+  await hearLooker<DisksMessage>({
+    what: 'the disks',
+    args: ['look-at-disks'],
+    threads: disksAtOnce,
+    hear: (message) => {
+      if (message.kind === 'list') names = message.names;
+      if (message.kind === 'disk') items.set(message.item.name, message.item);
+      return items.size === names?.length;
+    },
+  });
+  if (names === undefined) throw new Unavailable('the disks cannot be looked at: the process for it hangs.');
+  const disks = names.flatMap((name) => items.get(name) ?? []);
+  if (options.json) output.line(toJson<'disks'>({ disks }));
+  else for (const line of tableLines(diskColumns, disks.map(diskRow))) output.line(line);
+  const missing = names.filter((name) => !items.has(name));
+  for (const name of missing) output.problem('UNAVAILABLE', `disk ${name} cannot be looked at: it does not answer`);
+  return missing.length > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+/** Of the process that looks at the disks for another one: one that hangs would keep it from ending. */
+export function lookAtDisks(config: Config): Promise<never> {
+  return tellAll<DisksMessage>(async (tell) => {
+    const lists = await withTimeout(listsPatienceMs, readLists(config));
+    if (lists === 'late') {
+      throw new Unavailable(
+        'what is mounted on this node cannot be read: something that is being mounted or unmounted hangs.',
+      );
+    }
+    const { disks, links, owners, users } = lists;
+    await tell({ kind: 'list', names: disks.map(({ name }) => name) });
+    const turns = new DiskQueue('disks at once', disksAtOnce);
+    await Promise.all(
+      disks.map((disk) =>
+        turns.run(async () => {
+          const facts = await factsOf(disk, { disks, users, owners: owners.get(disk.devicePath) ?? [] });
+          await tell({ kind: 'disk', item: itemOf(facts, links.get(disk.name) ?? []) });
+        }),
+      ),
+    );
+  });
+}
+
+/** What the kernel and the configuration say, without asking a disk. */
+async function readLists(config: Config) {
+  const queue = new DiskQueue('lists', 4);
+  return {
+    disks: await listDisks(queue),
+    links: await linksToDisks(queue),
+    owners: await ownersOf(config, queue),
+    users: await readUsers(queue),
+  };
+}
+
+interface Around {
+  readonly disks: readonly Disk[];
+  readonly users: Users;
+  readonly owners: readonly string[];
+}
+
+async function factsOf(disk: Disk, { disks, owners, users }: Around): Promise<DiskFacts> {
+  const namesakes = disks.filter(({ identity, name }) => name !== disk.name && identity === disk.identity);
+  const known = {
+    disk,
+    owners,
+    ...usersOf(disk, users),
+    namesakes: disk.identity === undefined ? [] : namesakes.map(({ name }) => name),
+  };
+  if (disk.sizeBytes === 0n) return { ...known, isHeld: false, content: undefined };
+  const queue = new DiskQueue(disk.name, 1);
+  const silence = new Error(`it has not answered for ${silentAfterMs / 1000} s`);
+  const timer = setTimeout(() => queue.close(silence), silentAfterMs);
+  try {
+    // To look, it is taken exclusively for a moment: only where nobody else is seen to have it.
+    const isFreeSoFar = known.mountedAt.length + known.holders.length + known.swaps.length + owners.length === 0;
+    const isHeld = isFreeSoFar && (await isHeldExclusively(queue, disk.devicePath));
+    return { ...known, isHeld, content: await readContentOf(queue, disk.devicePath) };
+  } catch (error) {
+    return { ...known, isHeld: false, content: error instanceof Error ? error.message : String(error) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What the configuration gives to pools, by the kernel's own paths. */
+async function ownersOf(config: Config, queue: DiskQueue): Promise<ReadonlyMap<string, readonly string[]>> {
+  const owners = new Map<string, string[]>();
+  for (const pool of config.pools) {
+    for (const { path, type } of claimsOf(pool, config.dataDirectory)) {
+      if (type !== 'device') continue;
+      const real = await queue.run(() => realpath(path)).catch(() => path);
+      owners.set(real, [...(owners.get(real) ?? []), `pool ${pool.name}`]);
+    }
+  }
+  return owners;
+}
+
+function itemOf(facts: DiskFacts, links: readonly string[]): DiskItem {
+  const { bus, devicePath, identity, isRemovable, isRotational, model, name, serial, sizeBytes } = facts.disk;
+  const reasons = whyNotFree(facts);
+  return {
+    ...{ name, path: devicePath, links, sizeBytes, bus, rotational: isRotational, removable: isRemovable },
+    ...(model !== undefined && { model }),
+    ...(serial !== undefined && { serial }),
+    ...(identity !== undefined && { identity }),
+    free: reasons.length === 0,
+    reasons,
+  };
+}

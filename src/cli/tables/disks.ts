@@ -1,0 +1,36 @@
+import { formatBytes } from '../../volume/size.ts';
+import type { Shape } from '../shapes.ts';
+import { printable } from '../text.ts';
+
+export type DiskItem = Shape<'disks'>['disks'][number];
+
+export const diskColumns = [
+  { title: 'DISK' },
+  { title: 'SIZE', align: 'right' },
+  { title: 'BUS' },
+  { title: 'MEDIA' },
+  { title: 'MODEL' },
+  { title: 'SERIAL' },
+  { title: 'FREE' },
+  { title: 'WHY NOT, OR ITS NAME' },
+] as const;
+
+export function diskRow(disk: DiskItem): string[] {
+  const { bus, free, links, model, path, reasons, rotational, serial, sizeBytes } = disk;
+  return [
+    path,
+    formatBytes(BigInt(sizeBytes)),
+    bus,
+    rotational ? 'hdd' : 'ssd',
+    printable(model ?? '-'),
+    printable(serial ?? '-'),
+    free ? 'yes' : 'no',
+    printable(free ? nameOf(path, links) : reasons.join('; ')),
+  ];
+}
+
+/** One that says most to a person: `wwn-…` and `nvme-eui.…` are numbers alone. */
+function nameOf(path: string, links: readonly string[]): string {
+  const saying = links.filter((link) => !/\/(wwn-|nvme-(eui|uuid|nvme)\.)/.test(link));
+  return saying[0] ?? links[0] ?? path;
+}

@@ -1,0 +1,17 @@
+/** What disks are connected by. */
+export const buses = ['ata', 'mmc', 'nvme', 'scsi', 'usb', 'virtio', 'other'] as const;
+export type Bus = (typeof buses)[number];
+
+/**
+ * By where the kernel has it in its tree of devices.
+ * @param place where the link in /sys/block leads to
+ * @param name by the kernel's own name
+ */
+export function busOf(place: string, name: string): Bus {
+  if (/\/usb[0-9]+\//.test(place)) return 'usb';
+  if (name.startsWith('nvme')) return 'nvme';
+  if (name.startsWith('mmcblk')) return 'mmc';
+  if (/\/ata[0-9]+\//.test(place)) return 'ata';
+  if (/\/host[0-9]+\//.test(place)) return 'scsi';
+  return /\/virtio[0-9]+\//.test(place) ? 'virtio' : 'other';
+}

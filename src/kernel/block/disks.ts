@@ -1,0 +1,138 @@
+import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { DiskQueue } from '../call/disk-queue.ts';
+import { isErrno } from '../call/errno.ts';
+import { type Bus, busOf } from './bus.ts';
+import type { DeviceNumber } from './device.ts';
+import { permanentNameOf } from './disk-identity.ts';
+
+/*
+ * The disks of this node, by what sysfs has of them. It lies in memory: no disk is opened, and none is asked.
+ */
+
+/** A part of a disk that the kernel shows as a device of its own. */
+export interface Partition {
+  /** By the kernel's own name: `sda1`. */
+  readonly name: string;
+  readonly device: DeviceNumber;
+  /** Devices that are made of it: `dm-0`. */
+  readonly holders: readonly string[];
+}
+
+/** A whole disk. */
+export interface Disk {
+  /** By the kernel's own name, which another disk may have after the next boot: `sda`. */
+  readonly name: string;
+  readonly devicePath: string;
+  readonly device: DeviceNumber;
+  /** 0: there is no medium in it. */
+  readonly sizeBytes: bigint;
+  readonly bus: Bus;
+  readonly isRotational: boolean;
+  readonly isRemovable: boolean;
+  readonly isReadonly: boolean;
+  /** Its zones can only be written from their beginning to their end. */
+  readonly isZoned: boolean;
+  readonly model: string | undefined;
+  readonly serial: string | undefined;
+  /** What names it permanently, in the kernel's words; undefined: nothing. */
+  readonly identity: string | undefined;
+  readonly holders: readonly string[];
+  readonly partitions: readonly Partition[];
+}
+
+/** Made of memory, of files or of other disks, of the network, or not made to be kept. */
+const noDisks = /^(loop|ram|zram|dm-|md|bcache|nbd|rbd|drbd|zd|sr|fd|mtdblock|ublkb)[0-9]/;
+
+/** The whole disks that this kernel has, by name. */
+export async function listDisks(queue: DiskQueue): Promise<Disk[]> {
+  const names = (await queue.run(() => readdir('/sys/block'))).filter((name) => !noDisks.test(name));
+  const disks = await Promise.all(names.map((name) => readDisk(queue, name)));
+  return disks
+    .filter((disk) => disk !== undefined)
+    .sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
+}
+
+/** @returns undefined if it is gone, or one of several ways to a disk, which nobody opens (`hidden`) */
+export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | undefined> {
+  const directory = `/sys/block/${name}`;
+  const read = (attribute: string) => readText(queue, `${directory}/${attribute}`);
+  const device = parseNumber(await read('dev'));
+  if (device === undefined || (await read('hidden')) === '1') return undefined;
+  const place = await queue.run(() => realpath(directory)).catch(nothingIfGone);
+  return {
+    name,
+    devicePath: pathOf(name),
+    device,
+    sizeBytes: BigInt((await read('size')) ?? 0) * 512n,
+    bus: busOf(place ?? '', name),
+    isRotational: (await read('queue/rotational')) === '1',
+    isRemovable: (await read('removable')) === '1',
+    isReadonly: (await read('ro')) === '1',
+    isZoned: !['none', undefined].includes(await read('queue/zoned')),
+    model: await read('device/model'),
+    serial: (await read('serial')) ?? (await read('device/serial')) ?? (await readPage80(queue, directory)),
+    identity: await permanentNameOf(queue, device),
+    holders: await namesIn(queue, `${directory}/holders`),
+    partitions: await readPartitions(queue, directory),
+  };
+}
+
+/**
+ * The names that udev has for whole disks in /dev/disk/by-id, by the kernel's names. They come late, and those of a disk
+ * that is gone may stay: for people, not to find a disk by.
+ */
+export async function linksToDisks(queue: DiskQueue): Promise<ReadonlyMap<string, readonly string[]>> {
+  const directory = '/dev/disk/by-id';
+  const links = new Map<string, string[]>();
+  for (const link of (await namesIn(queue, directory)).sort()) {
+    const target = await queue.run(() => readlink(`${directory}/${link}`)).catch(nothingIfGone);
+    if (target === undefined) continue;
+    const name = basename(target);
+    links.set(name, [...(links.get(name) ?? []), `${directory}/${link}`]);
+  }
+  return links;
+}
+
+async function readPartitions(queue: DiskQueue, directory: string): Promise<Partition[]> {
+  const partitions: Partition[] = [];
+  for (const name of await namesIn(queue, directory)) {
+    if ((await readText(queue, `${directory}/${name}/partition`)) === undefined) continue;
+    const device = parseNumber(await readText(queue, `${directory}/${name}/dev`));
+    if (device === undefined) continue;
+    partitions.push({ name, device, holders: await namesIn(queue, `${directory}/${name}/holders`) });
+  }
+  return partitions;
+}
+
+/** Unit Serial Number of SCSI (SPC, VPD page 80h): four bytes of a header, then the text. */
+async function readPage80(queue: DiskQueue, directory: string): Promise<string | undefined> {
+  const page = await queue.run(() => readFile(`${directory}/device/vpd_pg80`)).catch(nothingIfGone);
+  const text = page?.subarray(4).toString('latin1').replaceAll('\0', '').trim();
+  return text === '' ? undefined : text;
+}
+
+/** sysfs has an exclamation mark for a slash (Documentation/filesystems/sysfs.rst). */
+function pathOf(name: string): string {
+  return `/dev/${name.replaceAll('!', '/')}`;
+}
+
+function parseNumber(text: string | undefined): DeviceNumber | undefined {
+  const [, major, minor] = /^([0-9]+):([0-9]+)$/.exec(text ?? '') ?? [];
+  return major === undefined ? undefined : { major: Number(major), minor: Number(minor) };
+}
+
+async function namesIn(queue: DiskQueue, directory: string): Promise<string[]> {
+  return (await queue.run(() => readdir(directory)).catch(nothingIfGone)) ?? [];
+}
+
+async function readText(queue: DiskQueue, path: string): Promise<string | undefined> {
+  const text = (await queue.run(() => readFile(path, 'latin1')).catch(nothingIfGone))?.trim();
+  return text === '' ? undefined : text;
+}
+
+/** Not every disk has every attribute, and one that is pulled has none. */
+function nothingIfGone(error: unknown): undefined {
+  if (!isErrno(error, 'ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'EINVAL', 'EOPNOTSUPP', 'EIO')) throw error;
+  return undefined;
+}

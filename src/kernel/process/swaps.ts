@@ -1,0 +1,18 @@
+import { readFile } from 'node:fs/promises';
+import type { DiskQueue } from '../call/disk-queue.ts';
+import { ignoreMissing } from '../call/errno.ts';
+
+/** What the kernel swaps to: paths of devices and files, as they were given (proc(5), /proc/swaps). */
+export async function swapPaths(queue: DiskQueue): Promise<string[]> {
+  const text = (await queue.run(() => readFile('/proc/swaps', 'utf8')).catch(ignoreMissing)) ?? '';
+  return parseSwaps(text);
+}
+
+/** The first line has titles. Spaces in a path are escaped, and so is what removed files end with. */
+export function parseSwaps(text: string): string[] {
+  return text
+    .split('\n')
+    .slice(1)
+    .flatMap((line) => /^\S+/.exec(line)?.[0] ?? [])
+    .map((path) => path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8))));
+}

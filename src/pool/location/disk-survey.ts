@@ -1,0 +1,109 @@
+import { constants } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { probeContent } from '../../kernel/block/blkid.ts';
+import { sizeOfDevice } from '../../kernel/block/block.ts';
+import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
+import { findMapped } from '../../kernel/block/device-mapper.ts';
+import type { Disk } from '../../kernel/block/disks.ts';
+import { type Descriptor, openFile, openReadOnly } from '../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { explain } from '../../kernel/call/explain.ts';
+import { readAt } from '../../kernel/file/file.ts';
+import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
+import { swapPaths } from '../../kernel/process/swaps.ts';
+import { larger } from '../../volume/size.ts';
+import { beginningBytes } from './content.ts';
+import type { DiskFacts, ReadContent } from './free-disk.ts';
+
+/** What the kernel has in memory of who uses disks. */
+export interface Users {
+  readonly mounts: readonly Mount[];
+  readonly swaps: readonly string[];
+  /** Of devices of device-mapper, by the kernel's own: `vg0-data` of `dm-0`. */
+  readonly mappedNames: ReadonlyMap<string, string>;
+}
+
+export async function readUsers(queue: DiskQueue): Promise<Users> {
+  const mapped = await findMapped(queue, () => true);
+  return {
+    mounts: [...(await readMountTable(queue)), ...(await mountsElsewhere())],
+    swaps: await swapPaths(queue),
+    mappedNames: new Map(mapped.map(({ device, name }) => [`dm-${device.minor}`, name])),
+  };
+}
+
+/** Who uses a disk, as far as the kernel tells without asking it. */
+export function usersOf(
+  { device, devicePath, holders, partitions }: Disk,
+  { mappedNames, mounts, swaps }: Users,
+): Pick<DiskFacts, 'holders' | 'mountedAt' | 'swaps'> {
+  const parts: { readonly device: DeviceNumber; readonly devicePath: string }[] = [
+    { device, devicePath },
+    ...partitions.map((partition) => ({ device: partition.device, devicePath: `/dev/${partition.name}` })),
+  ];
+  const isOnDisk = (mount: Mount) =>
+    parts.some(
+      (part) =>
+        sameDevice(mount.device, part.device) ||
+        // The filesystems of btrfs have numbers of their own.
+        (mount.device.major === 0 && mount.source === part.devicePath) ||
+        (isDeviceDirectory(mount) && isNodeOf(mount, part.devicePath)),
+    );
+  const all = [...holders, ...partitions.flatMap((partition) => partition.holders)];
+  return {
+    mountedAt: [...new Set(mounts.filter(isOnDisk).map(({ target }) => target))],
+    swaps: swaps.filter((path) => parts.some((part) => part.devicePath === path)),
+    holders: [...new Set(all)].map((name) => {
+      const mappedName = mappedNames.get(name);
+      return mappedName === undefined ? name : `${name} (${mappedName})`;
+    }),
+  };
+}
+
+/** A device's node is mounted from there; a file elsewhere may have its name by chance. */
+function isDeviceDirectory({ fsType }: Mount): boolean {
+  return fsType === 'devtmpfs' || fsType === 'tmpfs';
+}
+
+/** Looks into a disk. Nothing is written to it, nor is it opened for writing: udev would look at it anew after that. */
+export async function readContentOf(queue: DiskQueue, devicePath: string): Promise<ReadContent | string> {
+  try {
+    const found = await probeContent(queue, devicePath);
+    await using device = await openReadOnly(queue, devicePath);
+    return { found, isZeroAtBothEnds: await isZeroAtBothEnds(queue, device) };
+  } catch (error) {
+    if (queue.closedFor !== undefined) throw error;
+    return explain(error);
+  }
+}
+
+/** By no more than the beginning and the end, where signatures are. */
+async function isZeroAtBothEnds(queue: DiskQueue, device: Descriptor): Promise<boolean> {
+  const sizeBytes = sizeOfDevice(device);
+  const lastBytes = larger(0n, sizeBytes - BigInt(beginningBytes));
+  for (const offsetBytes of [0, Number(lastBytes)]) {
+    const part = await readAt(queue, device, { lengthBytes: beginningBytes, offsetBytes });
+    if (part.some((byte) => byte !== 0)) return false;
+  }
+  return true;
+}
+
+/** Whether somebody has a disk exclusively (open(2), O_EXCL without O_CREAT). A program that ends gives it up a moment later. */
+export async function isHeldExclusively(queue: DiskQueue, devicePath: string): Promise<boolean> {
+  for (const pauseMs of [1, 10, 100, 0]) {
+    try {
+      await using _alone = await openFile(
+        queue,
+        devicePath,
+        constants.O_RDONLY | constants.O_EXCL | constants.O_NONBLOCK,
+      );
+      return false;
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+    }
+    if (pauseMs > 0) await delay(pauseMs);
+  }
+  return true;
+}
