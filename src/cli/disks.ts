@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { type Disk, linksToDisks, listDisks } from '../kernel/block/disks.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { explain } from '../kernel/call/explain.ts';
 import { claimsOf } from '../pool/kinds.ts';
 import { isHeldExclusively, readContentOf, readUsers, type Users, usersOf } from '../pool/location/disk-survey.ts';
 import { type DiskFacts, whyNotFree } from '../pool/location/free-disk.ts';
@@ -10,6 +11,7 @@ import { withTimeout } from '../volume/with-timeout.ts';
 import { type Common, hearLooker } from './look.ts';
 import { tellAll } from './looker.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
+import { DiskSilent, whileAnswering } from './silence.ts';
 import { tableLines } from './table.ts';
 import { type DiskItem, diskColumns, diskRow } from './tables/disks.ts';
 
@@ -98,18 +100,16 @@ async function factsOf(disk: Disk, { disks, owners, users }: Around): Promise<Di
     namesakes: disk.identity === undefined ? [] : namesakes.map(({ name }) => name),
   };
   if (disk.sizeBytes === 0n) return { ...known, isHeld: false, content: undefined };
-  const queue = new DiskQueue(disk.name, 1);
-  const silence = new Error(`it has not answered for ${silentAfterMs / 1000} s`);
-  const timer = setTimeout(() => queue.close(silence), silentAfterMs);
+  const silence = new DiskSilent(`it has not answered for ${silentAfterMs / 1000} s`);
   try {
-    // To look, it is taken exclusively for a moment: only where nobody else is seen to have it.
-    const isFreeSoFar = known.mountedAt.length + known.holders.length + known.swaps.length + owners.length === 0;
-    const isHeld = isFreeSoFar && (await isHeldExclusively(queue, disk.devicePath));
-    return { ...known, isHeld, content: await readContentOf(queue, disk.devicePath) };
+    return await whileAnswering(new DiskQueue(disk.name, 1), { limitMs: silentAfterMs, silence }, async (queue) => {
+      // To look, it is taken exclusively for a moment: only where nobody else is seen to have it.
+      const isFreeSoFar = known.mountedAt.length + known.holders.length + known.swaps.length + owners.length === 0;
+      const isHeld = isFreeSoFar && (await isHeldExclusively(queue, disk.devicePath));
+      return { ...known, isHeld, content: await readContentOf(queue, disk.devicePath) };
+    });
   } catch (error) {
-    return { ...known, isHeld: false, content: error instanceof Error ? error.message : String(error) };
-  } finally {
-    clearTimeout(timer);
+    return { ...known, isHeld: false, content: explain(error) };
   }
 }
 

@@ -18,16 +18,21 @@ export class DiskSilent extends Error {}
  * Does some work in a queue of its own, which is closed when one request in it has taken too long.
  * @throws DiskSilent
  */
-export async function unlessSilent<T>(
-  pool: PoolConfig,
-  places: number,
-  work: (queue: DiskQueue) => Promise<T>,
-): Promise<T> {
+export function unlessSilent<T>(pool: PoolConfig, places: number, work: (queue: DiskQueue) => Promise<T>): Promise<T> {
   const limitMs = silentAfterMs(pool);
   const queue = new DiskQueue(`pool ${pool.name}`, places);
+  return whileAnswering(queue, { limitMs, silence: new DiskSilent(advice(limitMs)) }, work);
+}
+
+/** Does some work in a queue, which is closed when one request in it has taken too long. @throws what it is closed for */
+export async function whileAnswering<T>(
+  queue: DiskQueue,
+  { limitMs, silence }: { readonly limitMs: number; readonly silence: Error },
+  work: (queue: DiskQueue) => Promise<T>,
+): Promise<T> {
   const timer = setInterval(() => {
     const sinceMs = queue.busySinceMs;
-    if (sinceMs !== undefined && performance.now() - sinceMs >= limitMs) queue.close(new DiskSilent(advice(limitMs)));
+    if (sinceMs !== undefined && performance.now() - sinceMs >= limitMs) queue.close(silence);
   }, limitMs / 20);
   try {
     const result = await work(queue);

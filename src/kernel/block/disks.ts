@@ -59,6 +59,7 @@ export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | u
   const read = (attribute: string) => readText(queue, `${directory}/${attribute}`);
   const device = parseNumber(await read('dev'));
   if (device === undefined || (await read('hidden')) === '1') return undefined;
+  const page80 = await readPage80(queue, directory);
   const place = await queue.run(() => realpath(directory)).catch(nothingIfGone);
   return {
     name,
@@ -71,8 +72,9 @@ export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | u
     isReadonly: (await read('ro')) === '1',
     isZoned: !['none', undefined].includes(await read('queue/zoned')),
     model: await read('device/model'),
-    serial: (await read('serial')) ?? (await read('device/serial')) ?? (await readPage80(queue, directory)),
-    identity: await permanentNameOf(queue, device),
+    serial: (await read('serial')) ?? (await read('device/serial')) ?? page80,
+    // A SCSI disk need not have an identifier, and then has a serial number at most.
+    identity: (await permanentNameOf(queue, device)) ?? (page80 === undefined ? undefined : `vpd_pg80 ${page80}`),
     holders: await namesIn(queue, `${directory}/holders`),
     partitions: await readPartitions(queue, directory),
   };
