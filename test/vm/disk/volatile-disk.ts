@@ -73,11 +73,6 @@ export class VolatileDisk implements Disposable {
     return this.#writes;
   }
 
-  /** From now on it answers nothing. */
-  fallSilent(): void {
-    for (const socket of this.#sockets) socket.pause();
-  }
-
   /** Cuts the power of the disk alone, in the worst way: nothing that was not flushed until now survives. */
   loseAll(): Loss {
     for (const socket of this.#sockets) socket.destroy();
