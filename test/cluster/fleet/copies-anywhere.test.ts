@@ -18,7 +18,7 @@ for (const [what, dataSource] of sources) {
   fleetTest(
     `${what} whose pod may run anywhere: the runbook sends both to the node of the source`,
     async (namespace) => {
-      const script = 'echo before > /data/file; sync';
+      const script = 'echo before > /data/file; sync /data/file';
       await namespace.apply(claim('data'), pod('writer', { volumes: { data: 'data' }, node: 'node-b', script }));
       await namespace.running('writer');
       await namespace.apply(snapshot('cut', 'data'));

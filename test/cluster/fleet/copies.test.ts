@@ -8,7 +8,7 @@ import { waitFor } from '../harness/waiting.ts';
 
 /** A volume on node-b with a file, and a snapshot of it. */
 async function makeSource(namespace: Namespace): Promise<void> {
-  const script = 'echo before > /data/file; sync';
+  const script = 'echo before > /data/file; sync /data/file';
   await namespace.apply(claim('data'), pod('writer', { volumes: { data: 'data' }, node: 'node-b', script }));
   await namespace.running('writer');
   await namespace.apply(snapshot('cut', 'data'));

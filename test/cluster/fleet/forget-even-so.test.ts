@@ -18,7 +18,7 @@ fleetTest(
     await namespace.apply(
       ...['kept', 'released'].map((name) => claim(name)),
       ...['kept', 'released'].map((name) =>
-        pod(name, { volumes: { data: name }, node: node.name, script: 'echo kept > /data/file; sync' }),
+        pod(name, { volumes: { data: name }, node: node.name, script: 'echo kept > /data/file; sync /data/file' }),
       ),
     );
     await namespace.running('kept', 'released');

@@ -18,7 +18,7 @@ async function makeMembers(namespace: Namespace, nodes: Readonly<Record<string, 
   await namespace.apply(
     ...names.map((name) => claim(name, { labels })),
     ...Object.entries(nodes).map(([name, node]) =>
-      pod(name, { volumes: { data: name }, node, script: 'hostname > /data/host; sync' }),
+      pod(name, { volumes: { data: name }, node, script: 'hostname > /data/host; sync /data/host' }),
     ),
   );
   await namespace.running(...names);

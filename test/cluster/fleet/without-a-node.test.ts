@@ -18,7 +18,7 @@ fleetTest(
     await namespace.apply(
       ...['bound', 'released'].map((name) => claim(name)),
       ...['bound', 'released'].map((name) =>
-        pod(name, { volumes: { data: name }, node: node.name, script: 'echo kept > /data/file; sync' }),
+        pod(name, { volumes: { data: name }, node: node.name, script: 'echo kept > /data/file; sync /data/file' }),
       ),
     );
     await namespace.running('bound', 'released');
