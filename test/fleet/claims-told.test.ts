@@ -25,6 +25,7 @@ const event = z.object({
   type: z.string(),
   reason: z.string(),
   message: z.string(),
+  firstTimestamp: z.string(),
 });
 
 describe('claims are told by events', () => {
@@ -179,6 +180,53 @@ describe('claims are told by events', () => {
     assert.equal(told().length, 1);
   });
 
+  test('once, and with the same time, when the Node of a node that is away is deleted', async () => {
+    for (const { state } of replicas) state.away('b');
+    await passes(6 * minute);
+    assert.equal(told().length, 1);
+    for (const { state } of replicas) state.expect(['a']);
+    await passes(20 * minute);
+    assert.equal(told().length, 1);
+    // Nobody's volume is on it any more.
+    double.known.volumes.delete(volumeIdFor('b', 'default', 'three'));
+    await passes(6 * minute);
+    assert.equal((await absenceNotes(api, place).read()).size, 0);
+  });
+
+  test('and so it is when a controller that is started anew cannot list volumes at once', async () => {
+    for (const { state } of replicas) state.away('b');
+    await passes(6 * minute);
+    const noted = [...(await absenceNotes(api, place).read())];
+    replicas = [new Replica(['a'])];
+    double.known.refused.add('/persistentvolumes');
+    const [replica] = replicas;
+    replica?.link('a', ['one', 'two']);
+    await assert.rejects(async () => replica?.look(), /503 not now/);
+    nowMs += 10_000;
+    await replica?.look();
+    assert.deepEqual([...(await absenceNotes(api, place).read())], noted);
+    double.known.refused.clear();
+    await passes(20 * minute);
+    assert.equal(told().length, 1);
+  });
+
+  test('all the time, though the API server keeps events a little longer than for an hour', async () => {
+    for (const { state } of replicas) state.away('b');
+    await passes(6 * minute);
+    let [without, longest] = [0, 0];
+    for (let minutes = 0; minutes < 200; minutes++) {
+      nowMs += minute;
+      for (const replica of replicas) await replica.look();
+      for (const [key, object] of double.known.events) {
+        const { firstTimestamp } = event.parse(object);
+        if (nowMs - Date.parse(firstTimestamp) >= 61 * minute) double.known.events.delete(key);
+      }
+      without = told().length === 0 ? without + 1 : 0;
+      longest = Math.max(longest, without);
+    }
+    assert.ok(longest > 0 && longest <= 5, `${longest} minutes without an event`);
+  });
+
   test('again later, when the API server could not take it, and no more than so many', async () => {
     const [replica] = replicas;
     assert.ok(replica);
@@ -194,6 +242,12 @@ describe('claims are told by events', () => {
     double.known.refused.add('/events');
     await assert.rejects(replica.teller.tellNext(), /503 not now/);
     double.known.refused.clear();
+    // Nor has it been told when a token was too old, or a quota is counted by many.
+    for (const status of [401, 409]) {
+      double.known.answers.set('/events', [status, { kind: 'Status', reason: 'Conflict', message: 'try again' }]);
+      await assert.rejects(replica.teller.tellNext(), /try again/);
+    }
+    double.known.answers.clear();
     assert.equal(await replica.teller.tellNext(), true);
     assert.equal(told().length, 1);
     // Their node is back: the others are not told any more.

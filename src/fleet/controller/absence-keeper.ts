@@ -25,7 +25,7 @@ const longestDoubtMs = 60_000;
 export const deniedMs = 10 * 60_000;
 /** PersistentVolumes are listed so often: they also name nodes that Kubernetes knows no more. */
 const listMs = 5 * 60_000;
-/** And not more often than so, whatever nodes do. */
+/** And not more often than so, whatever nodes do; after a failure they are listed anew then. */
 const shortestListMs = 30_000;
 
 /** Has claims told when their node is away, and when it is back. */
@@ -36,7 +36,9 @@ export class AbsenceKeeper {
   /** Since when this replica has seen an absence noted. */
   #standing = new Map<string, number>();
   readonly #deniedUntilMs = new Map<string, number>();
-  /** Nodes of PersistentVolumes that are unknown here: since when. */
+  /** Nodes that claims are on, by the last list; undefined: there was none yet. */
+  #needed: ReadonlySet<string> | undefined;
+  /** Those of them that are unknown here: since when. */
   #unknown = new Map<string, number>();
   /** Of nodes that were away when PersistentVolumes were listed. */
   #claims = new Map<string, Claim[]>();
@@ -68,7 +70,11 @@ export class AbsenceKeeper {
     const { notes, state, teller } = this.#options;
     if (!state.areNodesKnown) return;
     const nowMs = this.#now();
-    if (nowMs - this.#listedAtMs >= listMs) await this.#list();
+    if (nowMs - this.#listedAtMs >= listMs) await this.#list(nowMs);
+    const needed = this.#needed;
+    if (needed === undefined) return;
+    const unknown = [...needed].filter((node) => state.node(node) === undefined);
+    this.#unknown = new Map(unknown.map((node) => [node, this.#unknown.get(node) ?? nowMs]));
     const away = this.#away(nowMs);
     const there = new Set(state.nodes.filter((node) => node.isLinked && node.hasTold).map(({ name }) => name));
     const noted = await notes.change((absences) =>
@@ -78,7 +84,7 @@ export class AbsenceKeeper {
         isCertain: (node, { since }) =>
           nowMs - (this.#standing.get(keyOf(node, since)) ?? Number.POSITIVE_INFINITY) >= this.#doubtMs,
         isAllTold: (node, { since }) => this.#ending.has(keyOf(node, since)) && teller.hasTold(node),
-        isNobodys: (node) => state.isForgotten(node) || (state.node(node) === undefined && !this.#unknown.has(node)),
+        isNobodys: (node) => state.isForgotten(node) || (state.node(node) === undefined && !needed.has(node)),
         nowMs,
       }),
     );
@@ -87,7 +93,7 @@ export class AbsenceKeeper {
     const wanted = [...noted].filter(([, { told }]) => told === true);
     const isUnlisted = wanted.some(([node]) => !this.#claims.has(node));
     const pauseMs = Math.min(shortestListMs, this.#options.afterMs);
-    if (isUnlisted && nowMs - this.#listedAtMs >= pauseMs) await this.#list();
+    if (isUnlisted && nowMs - this.#listedAtMs >= pauseMs) await this.#list(nowMs);
     const notices = wanted.flatMap(([node, absence]) => this.#notices(node, absence, there));
     const ends = wanted.filter(([node, { back }]) => back !== undefined && this.#claims.has(node));
     this.#ending = new Set(ends.map(([node, { since }]) => keyOf(node, since)));
@@ -144,24 +150,24 @@ export class AbsenceKeeper {
   }
 
   /** The claims of nodes that have no link, and of those that are noted. */
-  async #list(): Promise<void> {
+  async #list(nowMs: number): Promise<void> {
     const { state, volumes } = this.#options;
-    const nowMs = this.#now();
-    this.#listedAtMs = nowMs;
+    this.#listedAtMs = nowMs - listMs + shortestListMs;
     const claims = new Map<string, Claim[]>(this.#noted.map((node) => [node, []]));
     for (const { isLinked, name } of state.nodes) if (!isLinked) claims.set(name, []);
-    const unknown = new Map<string, number>();
+    const needed = new Set<string>();
     for await (const { claim, handle, node, phase } of volumes()) {
       if (node === undefined || claim === undefined || phase !== 'Bound') continue;
-      if (state.node(node) === undefined) unknown.set(node, this.#unknown.get(node) ?? nowMs);
-      else if (!claims.has(node)) continue;
+      needed.add(node);
+      if (state.node(node) !== undefined && !claims.has(node)) continue;
       const { name, namespace, uid } = claim;
       const known = claims.get(node) ?? [];
       known.push({ name, namespace, uid, volumeId: handle });
       claims.set(node, known);
     }
-    this.#unknown = unknown;
+    this.#needed = needed;
     this.#claims = claims;
+    this.#listedAtMs = nowMs;
   }
 }
 

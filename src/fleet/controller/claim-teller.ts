@@ -10,8 +10,11 @@ export interface ClaimTellerOptions extends NoticeSender {
   readonly now?: () => number;
 }
 
-/** Kubernetes keeps events for an hour, usually: then a claim is told anew, if it is still so. */
-export const repeatMs = 60 * 60_000;
+/**
+ * Kubernetes keeps events for an hour, usually, and a minute longer as it lets several go at a time: then a claim is told
+ * anew, if it is still so. Sooner it would find the old event, and be without one for the next hour.
+ */
+export const repeatMs = 65 * 60_000;
 
 /** Events are objects of the API server's database: so many of ours are there at a time at most. */
 export const mostNotices = 10_000;
@@ -37,7 +40,7 @@ export class ClaimTeller {
     this.#now = options.now ?? Date.now;
   }
 
-  /** From now on these are to be told, and no others. What was told is not told again within an hour. */
+  /** From now on these are to be told, and no others. What was told is not told again before repeatMs. */
   want(notices: readonly Notice[]): void {
     const wanted = notices.slice(0, mostNotices).map((notice) => ({ notice, name: noticeName(notice) }));
     const before = this.#toldAtMs;

@@ -92,14 +92,16 @@ export async function sendEvent(api: KubernetesApi, event: ClaimEvent): Promise<
     await api.call({ method: 'POST', path, body: event, what: 'make an event' });
     return 'sent';
   } catch (error) {
-    if (!(error instanceof ApiRefusal) || isForLater(error.status)) throw error;
+    if (!(error instanceof ApiRefusal) || isForLater(error)) throw error;
     // The other replica was quicker, or this one before it was started anew.
-    return error.status === conflict ? 'sent' : error;
+    return error.reason === 'AlreadyExists' ? 'sent' : error;
   }
 }
 
-const [conflict, tooMany] = [409, 429];
+const [unauthorized, conflict, tooMany] = [401, 409, 429];
 
-function isForLater(status: number): boolean {
-  return status === tooMany || status >= 500;
+/** A token may just be renewed; a quota that many count against at a time refuses some of them, for now. */
+function isForLater({ reason, status }: ApiRefusal): boolean {
+  const isBusy = status === conflict && reason !== 'AlreadyExists';
+  return isBusy || status === unauthorized || status === tooMany || status >= 500;
 }

@@ -182,7 +182,9 @@ export class ApiDouble implements AsyncDisposable {
     const { metadata } = named.parse(body);
     assert.equal(path, `/api/v1/namespaces/${metadata.namespace}/events`);
     const key = `${metadata.namespace}/${metadata.name}`;
-    if (this.known.events.has(key)) return [409, { message: 'it is there already' }];
+    if (this.known.events.has(key)) {
+      return [409, { kind: 'Status', reason: 'AlreadyExists', message: 'it is there already' }];
+    }
     this.known.events.set(key, body);
     return [201, body];
   }
