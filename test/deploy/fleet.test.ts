@@ -9,8 +9,9 @@ import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { GoneNodes } from '../../src/fleet/controller/gone-nodes.ts';
 import { taintKeyOf } from '../../src/fleet/controller/quarantine-keeper.ts';
 import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
-import { recordsOf } from '../../src/fleet/kubernetes/persistent-volumes.ts';
+import { persistentVolumes } from '../../src/fleet/kubernetes/persistent-volumes.ts';
 import { setTaint } from '../../src/fleet/kubernetes/taints.ts';
+import { VolumeRecords } from '../../src/fleet/kubernetes/volume-records.ts';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { audience } from '../fleet/support/api-double.ts';
@@ -163,7 +164,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     const log = pino({ level: 'silent' });
     const place = { namespace, name: 'holdfast-controller' };
     const gone = new GoneNodes({ api, place, state, log, driverName: 'holdfast.csi.dev', now: () => nowMs });
-    const [record] = await recordsOf(api, 'holdfast.csi.dev', volume_id);
+    const [record] = await new VolumeRecords(() => persistentVolumes(api, 'holdfast.csi.dev')).of(volume_id);
     const [pv, className] = [record?.name ?? '', record?.className ?? ''];
     const patch = (phase: string) =>
       kubectl.run(['patch', 'pv', pv, '--subresource=status', '-p', JSON.stringify({ status: { phase } })]);
@@ -177,7 +178,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     try {
       await classWith({ forgetNodeAfter: '1d' });
       await patch('Released');
-      const records = await recordsOf(api, 'holdfast.csi.dev', volume_id);
+      const records = await new VolumeRecords(() => persistentVolumes(api, 'holdfast.csi.dev')).of(volume_id);
       for (; nowMs <= 24 * 60 * 60_000; nowMs += 15 * 60_000) {
         assert.equal(await gone.mayForget(records), false);
         await gone.look();

@@ -68,6 +68,12 @@ test('a node has our taint while a pool of it is in quarantine, and all others a
   try {
     await look();
     assert.equal(double.patches, 0, 'who is well is left alone');
+    nowMs += wellMs;
+    await look();
+    // One replica has heard of it, and the other one not yet.
+    replicas[0]?.tell('a', ['open', 'quarantined']);
+    for (const { keeper } of replicas) await keeper.look();
+    assert.deepEqual(taints('a'), [...others, own]);
     tell('a', ['open', 'quarantined']);
     await look();
     assert.deepEqual([taints('a'), taints('b')], [[...others, own], others]);
@@ -119,6 +125,18 @@ test('a node has our taint while a pool of it is in quarantine, and all others a
     for (let looks = 0; looks < 3; looks++) await look();
     assert.equal(double.patches, patches);
     assert.deepEqual(taints('b'), others);
+
+    // One that cannot be changed is in nobody's way.
+    double.known.taints.set('a', others);
+    for (const replica of replicas) replica.state.expect(nodes);
+    tell('a', ['quarantined']);
+    tell('b', ['quarantined']);
+    double.known.answers.set('/nodes/a', [403, { message: 'denied by a webhook' }]);
+    for (const { keeper } of replicas) await assert.rejects(keeper.look(), /403 denied by a webhook/);
+    assert.deepEqual([taints('a'), taints('b')], [others, [...others, own]]);
+    double.known.answers.clear();
+    await look();
+    assert.deepEqual(taints('a'), [...others, own]);
   } finally {
     api.close();
   }

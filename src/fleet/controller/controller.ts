@@ -11,9 +11,10 @@ import type { Monitoring } from '../../metrics/serving.ts';
 import { version } from '../../version.ts';
 import { KubernetesApi } from '../kubernetes/api.ts';
 import { watchNodes } from '../kubernetes/nodes.ts';
-import { recordedVolumes, recordsOf } from '../kubernetes/persistent-volumes.ts';
+import { persistentVolumes, recordedVolumes } from '../kubernetes/persistent-volumes.ts';
 import { keepMaterial, type SecretPlace } from '../kubernetes/secret.ts';
 import { Tokens } from '../kubernetes/tokens.ts';
+import { VolumeRecords } from '../kubernetes/volume-records.ts';
 import { isSame, type Material } from '../tls/material.ts';
 import type { Show } from '../view/start.ts';
 import type { ViewServer } from '../view/view-server.ts';
@@ -53,13 +54,14 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const sessions = new Sessions(state);
   const capacity = new FleetCapacity(sessions);
   const gone = new GoneNodes({ api, place, state, log, driverName });
+  const records = new VolumeRecords(() => persistentVolumes(api, driverName));
   const calls = fleetCalls(
     {
       state,
       sessions,
       capacity,
       log,
-      records: (id) => recordsOf(api, driverName, id),
+      records: (id) => records.of(id),
       isForgottenByClass: (records) => gone.mayForget(records),
     },
     { log, ready: () => !signal.aborted, stopping: signal },

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import type { KubernetesApi } from '../kubernetes/api.ts';
+import { ApiRefusal, type KubernetesApi } from '../kubernetes/api.ts';
 import type { SecretPlace } from '../kubernetes/secret.ts';
 import { SecretNotes } from '../kubernetes/secret-notes.ts';
 import { setTaint, type TaintEffect } from '../kubernetes/taints.ts';
@@ -36,7 +36,7 @@ export class QuarantineKeeper {
   readonly #now: () => number;
   /** When this replica has seen to it, by what is noted: who takes the taint away by hand is not contradicted. */
   readonly #given = new Map<string, string>();
-  /** Since when nothing is wrong. */
+  /** Since when nothing is wrong with nodes that have it; a replica that has not heard yet why one has it waits as long. */
   #wellSince = new Map<string, number>();
 
   constructor(options: QuarantineKeeperOptions) {
@@ -66,18 +66,28 @@ export class QuarantineKeeper {
     const nowMs = this.#now();
     const there = state.nodes.filter(({ hasTold, isLinked }) => isLinked && hasTold).map(({ name }) => name);
     const sick = new Set(there.filter((name) => isInQuarantine(state, name)));
-    const well = there.filter((name) => !sick.has(name));
-    this.#wellSince = new Map(well.map((name) => [name, this.#wellSince.get(name) ?? nowMs]));
     const noted = await this.#notes.change((notes) => {
       const isNew = [...sick].filter((name) => !notes.has(name));
       for (const name of isNew) notes.set(name, { at: new Date(nowMs).toISOString() });
       return isNew.length > 0;
     });
-    for (const [name, at] of new Map([...this.#given, ...[...noted].map(([node, note]) => [node, note.at] as const)])) {
-      const wellForMs = nowMs - (this.#wellSince.get(name) ?? nowMs);
-      if (sick.has(name)) await this.#give(name, at);
-      else if (wellForMs >= wellMs || state.node(name) === undefined) await this.#take(name, at);
+    const tainted = new Map([...this.#given, ...[...noted].map(([node, note]) => [node, note.at] as const)]);
+    const well = [...tainted].filter(([name]) => there.includes(name) && !sick.has(name));
+    const before = this.#wellSince;
+    this.#wellSince = new Map(well.map((one) => [keyOf(one), before.get(keyOf(one)) ?? nowMs]));
+    let refusal: ApiRefusal | undefined;
+    for (const [name, at] of tainted) {
+      const wellForMs = nowMs - (this.#wellSince.get(keyOf([name, at])) ?? nowMs);
+      try {
+        if (sick.has(name)) await this.#give(name, at);
+        else if (wellForMs >= wellMs || state.node(name) === undefined) await this.#take(name, at);
+      } catch (error) {
+        // It may be of this node alone: somebody's admission webhook does not let it be changed, say.
+        if (!(error instanceof ApiRefusal)) throw error;
+        refusal ??= error;
+      }
     }
+    if (refusal !== undefined) throw refusal;
   }
 
   async #give(name: string, at: string): Promise<void> {
@@ -104,6 +114,11 @@ export class QuarantineKeeper {
 /** No other driver has it. */
 export function taintKeyOf(driverName: string): string {
   return `${driverName}/quarantine`;
+}
+
+/** Of what is noted. A node's name has no spaces. */
+function keyOf([name, at]: readonly [string, string]): string {
+  return `${name} ${at}`;
 }
 
 function isInQuarantine(state: FleetState, name: string): boolean {

@@ -81,20 +81,6 @@ function nodeIn(nodeAffinity: z.infer<typeof affinity> | null | undefined): stri
   return ours?.operator === 'In' && ours.values?.length === 1 ? ours.values[0] : undefined;
 }
 
-/**
- * The PersistentVolumes that stand for a volume: one, usually. They are asked for when no node has it: Kubernetes may know
- * of a node that the controller has never met.
- */
-export async function recordsOf(
-  api: KubernetesApi,
-  driverName: string,
-  volumeId: string,
-): Promise<readonly RecordedVolume[]> {
-  const found: RecordedVolume[] = [];
-  for await (const volume of persistentVolumes(api, driverName)) if (volume.handle === volumeId) found.push(volume);
-  return found;
-}
-
 /** Those that a node has, or had. */
 export async function volumesOn(api: KubernetesApi, driverName: string, node: string): Promise<RecordedVolume[]> {
   const found: RecordedVolume[] = [];

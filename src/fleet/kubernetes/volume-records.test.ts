@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Unavailable } from '../../volume/errors.ts';
+import type { RecordedVolume } from './persistent-volumes.ts';
+import { VolumeRecords } from './volume-records.ts';
+
+function volume(handle: string, name = 'pvc'): RecordedVolume {
+  const facts = { node: 'n', claim: undefined, phase: 'Released', reclaimPolicy: 'Delete', className: 'c' };
+  return { ...facts, name, handle };
+}
+
+test('volumes that many ask for at a time are listed once for all, and never before one asked', async () => {
+  let recorded = [volume('one'), volume('two'), volume('two', 'other')];
+  let lists = 0;
+  let begun = Promise.withResolvers<void>();
+  let going = Promise.withResolvers<void>();
+  const records = new VolumeRecords(async function* () {
+    lists++;
+    const seen = recorded;
+    begun.resolve();
+    await going.promise;
+    yield* seen;
+  });
+  const first = [records.of('one'), records.of('two'), records.of('new')];
+  await begun.promise;
+  // It is recorded while a list is made that does not have it.
+  recorded = [...recorded, volume('new')];
+  const later = Array.from({ length: 1_000 }, () => records.of('new'));
+  going.resolve();
+  assert.deepEqual(
+    (await Promise.all(first)).map((found) => found.map(({ name }) => name)),
+    [['pvc'], ['pvc', 'other'], []],
+  );
+  assert.deepEqual(new Set((await Promise.all(later)).map(({ length }) => length)), new Set([1]));
+  assert.equal(lists, 2);
+
+  // One that fails fails for those who waited for it alone.
+  begun = Promise.withResolvers<void>();
+  going = Promise.withResolvers<void>();
+  const failed = records.of('one');
+  await begun.promise;
+  const next = records.of('one');
+  going.reject(new Unavailable('not now'));
+  going = Promise.withResolvers<void>();
+  going.resolve();
+  await assert.rejects(failed, /not now/);
+  assert.equal((await next).length, 1);
+});
