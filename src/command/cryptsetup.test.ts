@@ -4,13 +4,15 @@ import { addKeyArguments, formatArguments, openArguments } from './cryptsetup.ts
 
 const random = { bytes: Buffer.alloc(32, 7), isRandom: true };
 const passphrase = { bytes: Buffer.from('correct horse'), isRandom: false };
-const layout = { devicePath: '/dev/loop7', uuid: 'u-u-i-d', label: 'key-1', sectorBytes: 4096, headerBytes: 16 << 20 };
+const sizes = { sectorBytes: 4096, headerBytes: 16 << 20, dataOffsetBytes: 64 << 20 };
+const layout = { devicePath: '/dev/loop7', uuid: 'u-u-i-d', label: 'key-1', ...sizes };
 const following = (args: readonly string[], name: string) => args[args.indexOf(name) + 1];
 
 describe('what cryptsetup is told', () => {
   test('the data begins where the record says, in sectors of 512 bytes', () => {
     const args = formatArguments(layout, random);
-    assert.equal(following(args, '--offset'), '32768');
+    assert.equal(following(args, '--offset'), `${2 * 65536}`);
+    assert.equal(following(args, '--luks2-keyslots-size'), `${(16 << 20) - 2 * (16 << 10)}`);
     assert.equal(following(args, '--sector-size'), '4096');
     assert.equal(following(args, '--label'), 'key-1');
     assert.equal(args.at(-1), '/dev/loop7');

@@ -14,6 +14,8 @@ export interface LuksFormat {
   readonly label: string;
   readonly sectorBytes: number;
   /** Where the data begins. */
+  readonly dataOffsetBytes: number;
+  /** What the header and its keys have of that, from the beginning. */
   readonly headerBytes: number;
 }
 
@@ -41,9 +43,21 @@ function stretching({ isRandom }: KeyMaterial): string[] {
     : ['--pbkdf', 'argon2id', '--pbkdf-memory', '65536', '--pbkdf-parallel', '1', '--pbkdf-force-iterations', '4'];
 }
 
+/** Of what it says, before the keys (LUKS2 On-Disk Format Specification, 2.2). */
+const twoCopiesBytes = 2 * (16 << 10);
+
 export function formatArguments(format: LuksFormat, key: KeyMaterial): string[] {
-  const { devicePath, headerBytes, label, sectorBytes, uuid } = format;
-  const layout = ['--type', 'luks2', '--offset', `${headerBytes / 512}`, '--sector-size', `${sectorBytes}`];
+  const { dataOffsetBytes, devicePath, headerBytes, label, sectorBytes, uuid } = format;
+  const keys = ['--luks2-keyslots-size', `${headerBytes - twoCopiesBytes}`];
+  const layout = [
+    '--type',
+    'luks2',
+    '--offset',
+    `${dataOffsetBytes / 512}`,
+    ...keys,
+    '--sector-size',
+    `${sectorBytes}`,
+  ];
   const cipher = ['--cipher', 'aes-xts-plain64', '--key-size', '512', '--hash', 'sha256'];
   const names = ['--uuid', uuid, '--label', label];
   return [...quiet, 'luksFormat', ...layout, ...cipher, ...names, ...stretching(key), ...fromInput, devicePath];

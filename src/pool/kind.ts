@@ -21,9 +21,6 @@ export interface PoolKind<Own> {
   /** What such a pool takes for itself on this node: no other pool may be there. */
   claims(pool: Configured<Own>, dataDirectory: string): readonly Claim[];
 
-  /** No layer goes over it: its volumes are not encrypted. */
-  readonly isWithoutLayers?: true;
-
   /** Opens the pool's storage: finds it, makes it if it may, and locks it. The catalog is opened over it (`open.ts`). */
   open(pool: Configured<Own>, context: OpenContext): Promise<ReadyBackend>;
 

@@ -66,8 +66,7 @@ export async function openPool<Kind extends KindName>(pool: PoolConfig<Kind>, co
   const { keyFile, name: poolName } = pool;
   const { dataDirectory } = context;
   const encrypting = (inner: Backend) => luksLayer(inner, { dataDirectory, keyFile, poolName });
-  const layers = kinds[pool.kind].isWithoutLayers === true ? [] : [encrypting];
-  return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path, layers });
+  return openOver(() => kinds[pool.kind].open(pool, context), { ...pool, ...context, path, layers: [encrypting] });
 }
 
 /** The volume that something seems to be of, by the names alone that the kernel has for it, whichever kind its pool is of. */
@@ -82,8 +81,9 @@ export function placeOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDirec
 }
 
 /** Looks at the pool without a driver, and changes nothing. */
-export function lookAt<Kind extends KindName>(pool: PoolConfig<Kind>, request: LookRequest): Promise<PoolSight> {
-  return kinds[pool.kind].look(pool, request);
+export async function lookAt<Kind extends KindName>(pool: PoolConfig<Kind>, request: LookRequest): Promise<PoolSight> {
+  const { shownThroughMappers } = await import('./layers/luks/shown.ts');
+  return shownThroughMappers(request.queue, await kinds[pool.kind].look(pool, request));
 }
 
 /** Whether this node has what pools of this kind need. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { granularityBytes, roundUp } from './size.ts';
 
 export const encryptionTypes = ['luks2'] as const;
 export type EncryptionType = (typeof encryptionTypes)[number];
@@ -13,11 +14,15 @@ export interface Encryption {
   readonly keyId: string;
 }
 
-/** As `cryptsetup luksFormat` has it by itself: room for the keys, and the data begins where every disk likes it. */
-const luksHeaderBytes = 16 << 20;
+/**
+ * As `cryptsetup luksFormat` has it by itself: room for the keys, and the data begins where every disk likes it. Nothing
+ * of a key ever lies behind that.
+ */
+export const luksHeaderBytes = 16 << 20;
 
-export function newEncryption(type: EncryptionType): Encryption {
-  return { type, headerBytes: luksHeaderBytes, keyId: newKeyId() };
+/** @param multipleBytes what the pool gives is a multiple of it: so the header is one, and its user has what was asked for */
+export function newEncryption(type: EncryptionType, multipleBytes = granularityBytes): Encryption {
+  return { type, headerBytes: Number(roundUp(BigInt(luksHeaderBytes), multipleBytes)), keyId: newKeyId() };
 }
 
 export function newKeyId(): string {

@@ -100,9 +100,10 @@ async function capacityIn(
   if (encryption !== undefined && !pool.traits.encryption?.includes(encryption)) return nothing;
   const { availableBytes, thickAvailableBytes } = await pool.capacity();
   const free = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
-  // Encryption takes its own beside what the volume has.
-  const available = encryption === undefined ? free : larger(0n, free - BigInt(newEncryption(encryption).headerBytes));
   const { granularityBytes: multipleBytes = granularityBytes } = pool.traits;
+  // Encryption takes its own beside what the volume has.
+  const ownBytes = encryption === undefined ? 0n : BigInt(newEncryption(encryption, multipleBytes).headerBytes);
+  const available = larger(0n, free - ownBytes);
   const maximum = smaller(available - (available % multipleBytes), maximumVolumeBytes);
   if (maximum < minimum) return nothing;
   return {

@@ -7,7 +7,7 @@ import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { Recorded, VolumeDraft } from '../backend.ts';
 import { freezeTarget, isAtRest } from '../freeze/freeze-target.ts';
-import type { VolumeSpec } from '../pool.ts';
+import type { Traits, VolumeSpec } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { refuseCopyInUse, snapshotterOf } from './clones.ts';
 import { explainFull } from './full.ts';
@@ -33,7 +33,7 @@ export class Creation {
     const cloned = source === undefined ? undefined : await this.#find(source);
     const record = recordOf(spec, source, {
       blockSizeBytes: cloned?.from.record.blockSizeBytes ?? backend.blockSizeOf(spec),
-      encryption: encryptionOf(spec, cloned),
+      encryption: encryptionOf(spec, cloned, backend.traits),
     });
     const isCopy = cloned !== undefined && backend.traits.snapshots === 'copy';
     if (isCopy && cloned.volumeId !== undefined) await refuseCopyInUse(this.#parts, cloned.volumeId);
@@ -99,9 +99,13 @@ export class Creation {
 }
 
 /** What is cloned is encrypted as its source is, and with the same key. */
-function encryptionOf({ encryption }: VolumeSpec, cloned: CloneSource | undefined): Encryption | undefined {
+function encryptionOf(
+  { encryption }: VolumeSpec,
+  cloned: CloneSource | undefined,
+  { granularityBytes }: Traits,
+): Encryption | undefined {
   if (cloned !== undefined) return cloned.from.record.encryption;
-  return encryption === undefined ? undefined : newEncryption(encryption);
+  return encryption === undefined ? undefined : newEncryption(encryption, granularityBytes);
 }
 
 interface Fixed {

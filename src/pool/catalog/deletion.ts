@@ -7,7 +7,8 @@ import { isMountOf } from '../freeze/mounted.ts';
 import type { TrashedVolume } from '../pool.ts';
 import { refuseInUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
-import { deletedNow, purgeTime, type TrashRef } from './trash-entry.ts';
+import { deletedNow, purgeTime } from './trash-entry.ts';
+import { destroyUnreadable } from './unreadable.ts';
 
 /** How volumes go, and how they come back. */
 export class Deletion {
@@ -32,19 +33,7 @@ export class Deletion {
     index.delete(id);
     backend.attacher.forget(id);
     if (deletion !== undefined && isKept) trash.keep({ ...deletion, ref, record });
-    else await this.#destroy(ref, record);
-  }
-
-  /** Behind the answer, but what is encrypted is unreadable before it. */
-  async #destroy(ref: TrashRef, { encryption, id }: VolumeRecord): Promise<void> {
-    const { backend, log, name, trash } = this.#parts;
-    try {
-      if (encryption !== undefined) await backend.provisioner.shred?.(ref);
-    } catch (error) {
-      log.warn({ pool: name, volume_id: id, err: error }, 'the keys of a deleted volume are not erased yet');
-    } finally {
-      trash.destroy(ref);
-    }
+    else await destroyUnreadable(this.#parts, ref, record);
   }
 
   /**

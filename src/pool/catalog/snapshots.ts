@@ -13,6 +13,7 @@ import type { GroupSpec, SnapshotSpec } from '../pool.ts';
 import type { SpaceRequest } from '../space/space-holds.ts';
 import { refuseCopyInUse, snapshotterOf } from './clones.ts';
 import type { CatalogParts } from './parts.ts';
+import { destroyUnreadable } from './unreadable.ts';
 
 /** A snapshot on its way: what it is of, and where it is being made. */
 interface Taking {
@@ -124,13 +125,14 @@ export class Snapshots {
   }
 
   async #discard(ids: readonly SnapshotId[]): Promise<void> {
-    const { backend, snapshotIndex, trash, unsettled } = this.#parts;
+    const { backend, snapshotIndex, unsettled } = this.#parts;
     for (const id of ids) {
+      const record = snapshotIndex.get(id);
       const ref = await unsettled.change([id], () =>
         step('snapshot/remove', () => backend.provisioner.removeSnapshot(id)),
       );
       snapshotIndex.delete(id);
-      trash.destroy(ref);
+      await destroyUnreadable(this.#parts, ref, { id, encryption: record?.encryption });
     }
   }
 

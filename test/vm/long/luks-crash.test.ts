@@ -1,26 +1,26 @@
 import { describe, test } from 'node:test';
 import { SeededRandom } from '../../crash/seeded-random.ts';
-import { mountXfs, succeedsInGuest, withXfs } from '../luks/guest.ts';
+import { prepare, succeedsInGuest, withMachine } from '../luks/guest.ts';
 
 const seed = Number(process.env['HOLDFAST_TEST_SEED'] ?? 1);
 
 describe('encryption with LUKS, cut short', () => {
   test('T01 T04: kill -9 at each step of its own leaves nothing, and the call can be made again', async (t) => {
-    await withXfs(async (vm) => {
-      t.diagnostic((await succeedsInGuest(vm, 'crash-in-guest.ts', '/xfs/crash')).trim().split('\n').at(-1) ?? '');
+    await withMachine({}, async (vm) => {
+      t.diagnostic((await succeedsInGuest(vm, 'crash-in-guest', '/xfs/crash')).trim().split('\n').at(-1) ?? '');
     });
   });
 
   test('T05: power cuts take nothing of what was answered or synced', async (t) => {
     t.diagnostic(`HOLDFAST_TEST_SEED=${seed} repeats the choices of this run`);
-    await withXfs(async (vm) => {
+    await withMachine({}, async (vm) => {
       const random = new SeededRandom(seed);
       for (const count of ['1', '2', '3']) {
-        await succeedsInGuest(vm, 'power-in-guest.ts', '/xfs/power', 'make', count);
+        await succeedsInGuest(vm, 'power-in-guest', '/xfs/power', 'make', count);
         await vm.cutPower(random);
         await vm.boot();
-        await mountXfs(vm);
-        await succeedsInGuest(vm, 'power-in-guest.ts', '/xfs/power', 'look', count);
+        await prepare(vm);
+        await succeedsInGuest(vm, 'power-in-guest', '/xfs/power', 'look', count);
       }
     });
   });

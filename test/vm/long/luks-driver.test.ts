@@ -1,10 +1,15 @@
 import { describe, test } from 'node:test';
-import { liveEncrypted, setup } from '../luks/whole-driver.ts';
+import { type EncryptedPlace, groupPlace, imagePlace } from '../luks/places.ts';
+import { liveEncrypted } from '../luks/whole-driver.ts';
 import { startNode } from '../node/start-node.ts';
 
+const places: Readonly<Record<string, EncryptedPlace>> = { images: imagePlace, 'logical volumes': groupPlace };
+
 describe('encryption with LUKS through the whole driver', () => {
-  test('X01: keys come from Secrets, and are found nowhere else', async (t) => {
-    await using node = await startNode(t, setup);
-    await liveEncrypted(node);
-  });
+  for (const [name, place] of Object.entries(places)) {
+    test(`X01: over ${name}, keys come from Secrets, and are found nowhere else`, async (t) => {
+      await using node = await startNode(t, place.setup);
+      await liveEncrypted(node, place);
+    });
+  }
 });

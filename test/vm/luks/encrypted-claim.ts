@@ -8,7 +8,7 @@ type Given = Readonly<Record<string, string>>;
 /** Far more than any call takes. */
 const options = { deadlineMs: 300_000 };
 
-/** An encrypted volume with a filesystem, as Kubernetes asks for it: what a call has of secrets, its caller says. */
+/** An encrypted volume as Kubernetes asks for it: what a call has of secrets, its caller says. */
 export class EncryptedClaim {
   readonly id: string;
   readonly targetPath: string;
@@ -17,9 +17,14 @@ export class EncryptedClaim {
   readonly #stagingPath: string;
 
   readonly #sizeBytes: bigint;
+  readonly #capability: Draft<wire.VolumeCapability>;
 
-  constructor(node: GuestNode, name: string, sizeBytes: bigint) {
+  constructor(node: GuestNode, name: string, sizeBytes: bigint, content: 'ext4' | 'block' = 'ext4') {
     this.#sizeBytes = sizeBytes;
+    this.#capability = {
+      ...(content === 'block' ? { block: {} } : { mount: { fs_type: content } }),
+      access_mode: { mode: 'SINGLE_NODE_WRITER' },
+    };
     this.#node = node;
     this.#name = name;
     this.id = volumeIdFor(nodeId, 'default', name);
@@ -32,7 +37,7 @@ export class EncryptedClaim {
       {
         name: this.#name,
         capacity_range: { required_bytes: this.#sizeBytes },
-        volume_capabilities: [capability],
+        volume_capabilities: [this.#capability],
         parameters: { encryption: 'luks2' },
         volume_content_source: source ?? null,
         secrets,
@@ -79,16 +84,17 @@ export class EncryptedClaim {
     );
   }
 
+  /** Deleted, it can be brought back for an hour. */
+  async keep(): Promise<void> {
+    const mutable_parameters = { undelete: '1h' };
+    await this.#node.client.controller.ControllerModifyVolume({ volume_id: this.id, mutable_parameters }, options);
+  }
+
   async delete(): Promise<void> {
     await this.#node.client.controller.DeleteVolume({ volume_id: this.id }, options);
   }
 
   get #staged() {
-    return { volume_id: this.id, staging_target_path: this.#stagingPath, volume_capability: capability };
+    return { volume_id: this.id, staging_target_path: this.#stagingPath, volume_capability: this.#capability };
   }
 }
-
-const capability: Draft<wire.VolumeCapability> = {
-  mount: { fs_type: 'ext4' },
-  access_mode: { mode: 'SINGLE_NODE_WRITER' },
-};

@@ -3,11 +3,10 @@
  * node lvm-in-guest.ts DISK…
  */
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { attachDevice } from '../../../src/pool/attached-device.ts';
 import { mappedName } from '../../../src/pool/kinds/lvm/names.ts';
-import { luksLayer } from '../../../src/pool/layers/luks/luks-layer.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { FailedPrecondition } from '../../../src/volume/errors.ts';
 import { snapshotIdFor } from '../../../src/volume/id.ts';
@@ -15,11 +14,12 @@ import { mapperName } from '../../../src/volume/mapper-name.ts';
 import { Secrets } from '../../../src/volume/secrets.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
-import { groupFor, lvm, openTestLvm } from '../../support/lvm-pool.ts';
+import { groupFor, lvm } from '../../support/lvm-pool.ts';
 import { mountedDevice } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { read } from './bytes.ts';
-import { writePoolKey } from './encrypted-pool.ts';
+import { assertCounts } from './counted-operations.ts';
+import { openLvmWithLayer } from './encrypted-pool.ts';
 
 const [, , ...disks] = process.argv;
 const mebibyte = 1n << 20n;
@@ -27,10 +27,8 @@ const headerBytes = 16 << 20;
 const block = { type: 'block' } as const;
 const marker = 'what nobody may see';
 
-async function open(scratch: Scratch): Promise<Pool> {
-  const keyFile = writePoolKey(scratch);
-  const options = { poolName: 'test', dataDirectory: scratch.path, keyFile };
-  return openTestLvm(scratch, groupFor(scratch, disks), { layers: [(inner) => luksLayer(inner, options)] });
+function open(scratch: Scratch): Promise<Pool> {
+  return openLvmWithLayer(scratch, groupFor(scratch, disks));
 }
 
 function deviceNames(): string[] {
@@ -85,26 +83,37 @@ describe('encrypted logical volumes', () => {
     using scratch = new Scratch('luks');
     const volumeGroup = groupFor(scratch, disks);
     const pool = await open(scratch);
-    for (const undeleteSeconds of [0, 3600]) {
-      const spec = volumeSpec(`gone ${undeleteSeconds}`, { content: block, undeleteSeconds });
-      const { id } = await pool.create({ ...spec, encryption: 'luks2' });
-      const name =
-        lvm('lvs', '--noheadings', '--options', 'lv_name', volumeGroup).match(new RegExp(`${id}\\S*`))?.[0] ?? '';
+    const isUnreadableAfter = async (id: string, work: () => Promise<unknown>) => {
+      const names = lvm('lvs', '--noheadings', '--options', 'lv_name', volumeGroup);
+      const name = names.match(new RegExp(`${id}\\S*`))?.[0] ?? '';
       lvm('lvchange', '--activate', 'y', `${volumeGroup}/${name}`);
       const device = deviceNames().find((each) => nameOf(each) === mappedName(volumeGroup, name));
       assert.ok(device !== undefined, `${name} is none of ${mapped()}`);
       const held = openSync(`/dev/${device}`, 'r');
-      const header = Buffer.alloc(headerBytes);
-      readSync(held, header, 0, header.length, 0);
-      assert.equal(header.toString('latin1', 0, 4), 'LUKS');
-      await pool.remove(id);
-      if (undeleteSeconds > 0) await pool.purge(id);
-      assert.ok(
-        read(`/dev/${device}`, headerBytes).every((byte) => byte === 0),
-        `the header of ${spec.name} is still there`,
-      );
+      assert.equal(read(`/dev/${device}`, headerBytes).toString('latin1', 0, 4), 'LUKS');
+      await work();
+      const isErased = read(`/dev/${device}`, headerBytes).every((byte) => byte === 0);
       closeSync(held);
-    }
+      assert.ok(isErased, `the header of ${name} is still there`);
+    };
+    const volume = (name: string, undeleteSeconds: number) =>
+      pool.create({ ...volumeSpec(name, { content: block, undeleteSeconds }), encryption: 'luks2' });
+
+    const gone = await volume('gone', 0);
+    const snapshot = { id: snapshotIdFor('node', 'gone'), name: 'gone', sourceId: gone.id, parameters: {} };
+    await pool.takeSnapshots([snapshot]);
+    await isUnreadableAfter(snapshot.id, () => pool.removeSnapshot(snapshot.id));
+    await isUnreadableAfter(gone.id, () => pool.remove(gone.id));
+    const kept = await volume('kept', 3600);
+    await isUnreadableAfter(kept.id, async () => {
+      await pool.remove(kept.id);
+      await pool.purge(kept.id);
+    });
     await pool.close();
+  });
+
+  test('start cryptsetup as often as the document says, and never with a key', async () => {
+    using scratch = new Scratch('luks');
+    await assertCounts(() => open(scratch), scratch);
   });
 });

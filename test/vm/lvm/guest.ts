@@ -14,7 +14,7 @@ export async function succeedsInGuest(program: string): Promise<string> {
   using first = new VolatileDisk(scratch, { name: 'first', sizeBytes });
   using second = new VolatileDisk(scratch, { name: 'second', sizeBytes });
   await using vm = await bootVirtualMachine({ scratch, disks: [first, second] });
-  const command = `${process.execPath} ${bundleForGuest()}${program} /dev/vda /dev/vdb`;
+  const command = `${process.execPath} ${await bundleForGuest()}${program} /dev/vda /dev/vdb`;
   const { code, stderr, stdout } = await vm.attempt(command, { timeoutMs });
   assert.equal(code, 0, `${stdout}\n${stderr}`);
   return /^ℹ pass .*$/m.exec(stdout)?.[0] ?? stdout.slice(-200);

@@ -4,10 +4,9 @@ import { type LvmOptions, lvmKeys, readLvmOptions } from './config.ts';
 
 /** Volumes as logical volumes of a volume group, at the speed of its disks. */
 export const lvmKind: PoolKind<LvmOptions> = {
-  commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'sickAfter', 'labels'],
+  commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'sickAfter', 'encryption', 'labels'],
   ownKeys: lvmKeys,
   read: readLvmOptions,
-  isWithoutLayers: true,
   claims: ({ own }) =>
     own.volumeGroup === '' ? [] : [{ type: 'device', path: `/dev/${own.volumeGroup}`, key: 'volumeGroup' }],
 

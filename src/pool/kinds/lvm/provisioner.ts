@@ -116,11 +116,8 @@ export class LvmProvisioner implements Provisioner {
   /** Its extents are free only when nothing can be read in them any more; done anew from the beginning after a crash. */
   async destroy(ref: TrashRef, { signal }: Destruction): Promise<void> {
     const { group, idle, wipePolicy, wiper } = this.#parts;
-    const lv = group.get(ref);
+    const lv = this.#ofNobody(ref);
     if (lv === undefined) return;
-    if (lv.state !== 'draft' && lv.state !== 'removed') {
-      throw new InternalError(`logical volume ${group.name}/${ref} is a ${lv.state}: it is not destroyed.`);
-    }
     if (!this.#wiped.has(ref)) {
       await wiper.wipe({
         what: `${group.name}/${ref}`,
@@ -139,9 +136,17 @@ export class LvmProvisioner implements Provisioner {
   /** Also while somebody has it open, who is to read nothing any more. */
   async openInTrash(ref: TrashRef): Promise<Descriptor | undefined> {
     const { calls, group, idle } = this.#parts;
-    if (group.get(ref) === undefined) return undefined;
+    if (this.#ofNobody(ref) === undefined) return undefined;
     if (group.deviceOf(ref) === undefined) idle.add(ref);
     return (await openLv(calls, group, ref, constants.O_RDWR)).descriptor;
+  }
+
+  /** What is written over. Its name is the same in whatever state it is. @throws InternalError if somebody keeps it */
+  #ofNobody(ref: TrashRef): OwnLv | undefined {
+    const { group } = this.#parts;
+    const lv = group.get(ref);
+    if (lv === undefined || lv.state === 'draft' || lv.state === 'removed') return lv;
+    throw new InternalError(`logical volume ${group.name}/${ref} is a ${lv.state}: it is not destroyed.`);
   }
 
   async #openAlone(queue: Parameters<typeof openLv>[0], lvName: string) {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { resizeLuks } from '../../../command/cryptsetup.ts';
 import { CommandError } from '../../../command/run.ts';
+import { sameDevice } from '../../../kernel/block/device.ts';
 import {
   findMapped,
   forgetMappedNode,
@@ -138,11 +139,11 @@ export function luksAttacher(parts: LuksParts): Attacher {
   }
 
   /** The devices of this pool that a mapper is over. */
-  async function lowersOf({ backing, name }: MappedOver): Promise<Attached[]> {
-    const id = volumeOfMapper(name);
+  async function lowersOf(mapper: MappedOver): Promise<Attached[]> {
+    const id = volumeOfMapper(mapper.name);
     if (id === undefined) return [];
     const lowers = await attacher.attached(id);
-    return lowers.filter((lower) => lower.kind === 'device' && backing.some((each) => isSame(each, lower)));
+    return lowers.filter((lower) => isBelow(mapper, lower));
   }
 
   async function detachOrphans(): Promise<VolumeId[]> {
@@ -198,6 +199,9 @@ export function luksAttacher(parts: LuksParts): Attacher {
         const mapper = attached.kind === 'device' ? ownMapper(attached) : undefined;
         if (mapper === undefined) return attacher.rescue.detach(attached);
         await queue.rescue((rescue) => closeMapper(rescue, mapper));
+        const id = volumeOfMapper(mapper.name);
+        const lowers = id === undefined ? [] : await attacher.rescue.attached(id);
+        for (const lower of lowers) if (isBelow(mapper, lower)) await attacher.rescue.detach(lower);
       },
       volumeSeen: (seen) => attacher.rescue.volumeSeen({ ...seen, device: seenBelow(seen.device) }),
     },
@@ -215,8 +219,8 @@ async function resize(queue: DiskQueue, name: string): Promise<void> {
   }
 }
 
-function isSame(backing: AttachedDevice['device'], { device }: AttachedDevice): boolean {
-  return backing.major === device.major && backing.minor === device.minor;
+function isBelow({ backing }: MappedOver, lower: Attached): boolean {
+  return lower.kind === 'device' && backing.some((each) => sameDevice(each, lower.device));
 }
 
 function ownMapper({ device }: AttachedDevice): MappedOver | undefined {

@@ -5,7 +5,7 @@ import { CommandError } from '../../../command/run.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
-import type { Encryption } from '../../../volume/encryption.ts';
+import { type Encryption, luksHeaderBytes } from '../../../volume/encryption.ts';
 import { InternalError, InvalidArgument } from '../../../volume/errors.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
@@ -99,8 +99,9 @@ async function formatNew(
     record,
   }: { readonly encryption: Encryption; readonly key: KeyMaterial; readonly record: VolumeRecord },
 ): Promise<void> {
-  const { headerBytes, keyId: label } = encryption;
-  await formatLuks({ devicePath, label, headerBytes, uuid: randomUUID(), sectorBytes: record.blockSizeBytes }, key);
+  const { headerBytes: dataOffsetBytes, keyId: label } = encryption;
+  const [uuid, sectorBytes] = [randomUUID(), record.blockSizeBytes];
+  await formatLuks({ devicePath, label, dataOffsetBytes, headerBytes: luksHeaderBytes, uuid, sectorBytes }, key);
 }
 
 async function makeFilesystem(queue: DiskQueue, path: string, data: NewData): Promise<void> {

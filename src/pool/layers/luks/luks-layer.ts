@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { errnoName } from '../../../kernel/call/errno.ts';
 import type { ByteRange } from '../../../kernel/file/sparse.ts';
-import { encryptionTypes, newEncryption } from '../../../volume/encryption.ts';
+import { encryptionTypes, luksHeaderBytes } from '../../../volume/encryption.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher, Backend, Extras, Layer, Provisioner, Snapshotter } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
@@ -72,12 +72,11 @@ function provisioner(parts: LuksParts): Provisioner {
 }
 
 /** Where a header lies, and how large it is, is the same for all: what is in the trash may have no record any more. */
-const { headerBytes } = newEncryption('luks2');
 
 async function shred({ inner, queue }: LuksParts, ref: TrashRef): Promise<void> {
   await using data = await inner.provisioner.openInTrash?.(ref);
   if (data !== undefined && (await hasHeader(queue, data))) {
-    await step('luks/erase', () => eraseHeader(queue, data, headerBytes));
+    await step('luks/erase', () => eraseHeader(queue, data, luksHeaderBytes));
   }
 }
 
