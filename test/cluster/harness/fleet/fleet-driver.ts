@@ -44,10 +44,11 @@ export class FleetDriver {
     this.#nodes = nodes;
   }
 
-  /** `kubectl apply -k deploy/fleet`. */
+  /** `kubectl apply -k deploy/fleet`, also over what a test has applied in another way. */
   async install(): Promise<void> {
     const input = await this.manifests({ parts: manifests });
-    await this.#kubectl.run(['apply', '--server-side', '--validate=strict', '-f', '-'], { input });
+    const apply = ['apply', '--server-side', '--force-conflicts', '--validate=strict', '-f', '-'];
+    await this.#kubectl.run(apply, { input });
     await this.ready();
   }
 
