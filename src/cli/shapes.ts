@@ -137,6 +137,10 @@ const pool = z.object({
       freeBytes: bytes,
       claimableBytes: bytes.describe('what volumes may yet take of what is free'),
       snapshotBytes: bytes.describe('what only snapshots have'),
+      metadata: z
+        .object({ totalBytes: bytes, usedBytes: bytes })
+        .optional()
+        .describe('what notes where data lies, of a thin pool'),
     })
     .optional(),
 });

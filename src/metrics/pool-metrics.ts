@@ -56,6 +56,14 @@ export class PoolMetrics {
         of: (use) => use.disk.freeBytes,
       },
       {
+        gauge: gauge('metadata_bytes', 'How large the metadata of its thin pool is; 0: it has none.'),
+        of: (use) => use.disk.metadata?.totalBytes ?? 0n,
+      },
+      {
+        gauge: gauge('metadata_used_bytes', 'How much of the metadata of its thin pool is used.'),
+        of: (use) => use.disk.metadata?.usedBytes ?? 0n,
+      },
+      {
         gauge: gauge('claimable_bytes', 'What volumes may yet take of what is free.'),
         of: (use) => use.disk.claimableBytes,
       },

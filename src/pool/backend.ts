@@ -255,6 +255,10 @@ export interface StorageSpace {
   readonly isCountedLate: boolean;
   /** It has blocks, perhaps, but can hold no more files. */
   readonly isOutOfInodes: boolean;
+  /** It is, by what the kind knows better than what is free tells. */
+  readonly isNearlyFull?: boolean;
+  /** What notes where data lies, if it can run out by itself. */
+  readonly metadata?: { readonly usedBytes: bigint; readonly totalBytes: bigint };
   /** Why nothing can be made just now, however much is free; the trash is not emptied for what would fail. */
   readonly obstacle?: HoldfastError | undefined;
 }
@@ -266,6 +270,8 @@ export type DataRef = string;
 export interface SpaceSource {
   /** Whether clones share blocks with their sources. */
   readonly sharesBlocks: boolean;
+  /** Of a kind that has it among its own keys: how often what there is may be promised. */
+  readonly overcommit?: number;
   /** Part of the reserve that is held on the disk; it goes when records need it. */
   readonly reservedBytes: bigint;
   storage(): Promise<StorageSpace>;

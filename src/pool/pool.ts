@@ -27,6 +27,11 @@ export interface Traits {
   readonly snapshots: 'reflink' | 'copy' | 'none';
   /** Set: they are copies wherever the pool lies, not for want of a filesystem whose files can share blocks. */
   readonly copiesAlways?: true;
+  /**
+   * device: what takes a snapshot brings a mounted ext4 or XFS to rest by itself, one device at a time, and the kernel refuses
+   * that if somebody has frozen the filesystem. Unset: filesystems are to be frozen for it.
+   */
+  readonly freezing?: 'device';
   /** What it can tell of snapshots without reading them. allocated: what holds data. delta: also what changed. */
   readonly changedBlocks: 'allocated' | 'delta' | 'none';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };
@@ -205,6 +210,8 @@ export interface DiskUsage {
   readonly claimableBytes: bigint;
   /** What only snapshots have: without them it would be free. */
   readonly snapshotBytes: bigint;
+  /** What notes where data lies, where it can run out by itself: that of a thin pool. */
+  readonly metadata?: { readonly usedBytes: bigint; readonly totalBytes: bigint };
 }
 
 /** What a pool holds, for whoever watches over it. */

@@ -245,7 +245,11 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
       const source = await pool.create(
-        volumeSpec('thick', { content: { type: 'block' }, provisioning: 'thick', sizeBytes: 256n * mebibyte }),
+        volumeSpec('full', {
+          content: { type: 'block' },
+          provisioning: pool.traits.provisioning.includes('thick') ? 'thick' : 'thin',
+          sizeBytes: 256n * mebibyte,
+        }),
       );
       const attached = await attachDevice(pool, source.id, { persistent: true });
       const { devicePath, release } = attached;

@@ -82,6 +82,12 @@ const sections: readonly Section[] = [
   { kind: 'lvm', volumeGroup: 'vg1', wipe: 'zero', reserve: '1Gi', undelete: '1d', defaultFilesystem: 'xfs' },
   { kind: 'lvm', volumeGroup: 'vg2', wipe: 'shred' },
   { kind: 'lvm', volumeGroup: 'vg3', overcommit: 2 },
+  { kind: 'lvm', volumeGroup: 'vg4', trim: 'daily', thinPool: { size: '500Gi', metadata: '1Gi', overcommit: 4 } },
+  { kind: 'lvm', volumeGroup: 'vg5', thinPool: { size: '299Mi' } },
+  { kind: 'lvm', volumeGroup: 'vg6', thinPool: { metadata: '1Gi' } },
+  { kind: 'lvm', volumeGroup: 'vg7', thinPool: { size: '1Gi', chunk: '64Ki' } },
+  { kind: 'lvm', volumeGroup: 'vg8', thinPool: { size: '1Gi' }, wipe: 'zero' },
+  { kind: 'lvm', volumeGroup: 'vg9', trim: 'daily' },
   { kind: 'image', volumeGroup: 'vg4' },
 ];
 

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { type LvmPoolOptions, openLvmBackend } from '../../src/pool/kinds/lvm/open.ts';
+import type { ThinPoolOptions } from '../../src/pool/kinds/lvm/thin/config.ts';
 import { openOver } from '../../src/pool/open.ts';
 import type { Scratch } from './scratch.ts';
 import { type TestPoolOptions, testSettings } from './test-pool.ts';
@@ -23,6 +24,18 @@ export function groupFor(scratch: Scratch, devicePaths: readonly string[]): stri
   current = { scratch, name: `test-${process.pid}-${++count}` };
   lvm('vgcreate', '--yes', current.name, ...devicePaths);
   return current.name;
+}
+
+/** A thin pool that leaves its volume group something to grow by. */
+const testThinPool: ThinPoolOptions = { sizeBytes: 6n << 30n, metadataBytes: undefined, overcommit: 1 };
+
+/** The disks that a program in the virtual machine was given, and whether its pools are to be of thin volumes. */
+export function guestArguments(): { readonly disks: readonly string[]; readonly options: LvmTestOptions } {
+  const words = process.argv.slice(2);
+  return {
+    disks: words.filter((word) => word.startsWith('/dev/')),
+    options: words.includes('thin') ? { thinPool: testThinPool } : {},
+  };
 }
 
 /** Opens the pool of a volume group. */

@@ -36,6 +36,12 @@ export interface MappedState extends MappedDevice {
   readonly isGoing: boolean;
 }
 
+/** What a target says of itself, in words of its own (Documentation/admin-guide/device-mapper). */
+export interface TargetStatus {
+  readonly type: string;
+  readonly text: string;
+}
+
 /** All whose name is wanted. */
 export async function findMapped(queue: DiskQueue, isWanted: (name: string) => boolean): Promise<MappedOver[]> {
   const names = (await queue.run(() => readdir('/sys/block'))).filter((name) => name.startsWith('dm-'));
@@ -84,12 +90,19 @@ function parseDevice(text: string | undefined): DeviceNumber | undefined {
 const controlPath = '/dev/mapper/control';
 const DM_DEV_STATUS: IoctlRequest = { name: 'DM_DEV_STATUS', number: 0xc138fd07 };
 const DM_DEV_REMOVE: IoctlRequest = { name: 'DM_DEV_REMOVE', number: 0xc138fd04 };
+const DM_TABLE_STATUS: IoctlRequest = { name: 'DM_TABLE_STATUS', number: 0xc138fd0c };
 const DM_DEFERRED_REMOVE = 1 << 17;
+const DM_NOFLUSH = 1 << 11;
 /** All requests take a struct dm_ioctl (include/uapi/linux/dm-ioctl.h), with room for no data behind it. */
 const structBytes = 312;
-const at = { size: 12, start: 16, openCount: 24, flags: 28, device: 40, name: 48, uuid: 176 } as const;
+const at = { size: 12, start: 16, targetCount: 20, openCount: 24, flags: 28, device: 40, name: 48, uuid: 176 } as const;
 const nameBytes = 128;
 const uuidBytes = 129;
+/** A struct dm_target_spec: its status is text behind it. */
+const targetBytes = 40;
+const targetTypeAt = 24;
+/** Room for one target and its status. */
+const statusBytes = 4096;
 
 /** By number is surer than by name, which may be given to another device meanwhile. */
 type Wanted = string | DeviceNumber;
@@ -128,6 +141,28 @@ export class DeviceMapper {
       device: deviceNumber(request.readBigUInt64LE(at.device)),
       openCount: request.readInt32LE(at.openCount),
       isGoing: (request.readUInt32LE(at.flags) & DM_DEFERRED_REMOVE) !== 0,
+    };
+  }
+
+  /**
+   * What the first target of a device says of itself. @param isExact what is told may be a second old otherwise, but no disk
+   * is written to
+   * @returns undefined if there is no such device
+   */
+  async status(queue: DiskQueue, wanted: Wanted, isExact: boolean): Promise<TargetStatus | undefined> {
+    const request = Buffer.concat([requestFor(wanted, isExact ? 0 : DM_NOFLUSH), Buffer.alloc(statusBytes)]);
+    request.writeUInt32LE(request.length, at.size);
+    try {
+      await ioctl(queue, this.#control, DM_TABLE_STATUS, request);
+    } catch (error) {
+      if (isErrno(error, 'ENXIO')) return undefined;
+      throw error;
+    }
+    if (request.readUInt32LE(at.targetCount) === 0) return undefined;
+    const start = request.readUInt32LE(at.start);
+    return {
+      type: textAt(request, start + targetTypeAt, targetBytes - targetTypeAt),
+      text: textAt(request, start + targetBytes, request.length - start - targetBytes).trim(),
     };
   }
 

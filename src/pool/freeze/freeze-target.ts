@@ -12,11 +12,13 @@ import { isMountOf } from './mounted.ts';
  * @throws FailedPrecondition then
  */
 export async function freezeTarget(
-  { attacher, queue }: Pick<Backend, 'attacher' | 'queue'>,
+  { attacher, queue, traits }: Pick<Backend, 'attacher' | 'queue' | 'traits'>,
   { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<FreezeTarget> {
   const devices = (await attacher.inUse(id)).filter((each) => each.kind === 'device');
-  const target = { volumeId: id, devices, hasFilesystem: content.type === 'mount' };
+  // Of a btrfs the kernel does not know which devices are its own.
+  const isFrozenByDevice = traits.freezing === 'device' && content.type === 'mount' && content.fsType !== 'btrfs';
+  const target = { volumeId: id, devices, hasFilesystem: content.type === 'mount', isFrozenByDevice };
   const writable = devices.find(({ readonly }) => !readonly);
   if (!target.hasFilesystem || writable === undefined) return target;
   const table = await readMountTable(queue);

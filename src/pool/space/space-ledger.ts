@@ -125,6 +125,7 @@ export class SpaceLedger {
         freeBytes: look.freeBytes,
         claimableBytes: provisionedBytes - owned,
         snapshotBytes: observer.snapshotBytes,
+        ...(look.metadata && { metadata: look.metadata }),
       },
       trashedBytes: observer.trashedBytes,
       allocatedBytes: (id) => this.#observer.volumes.allocatedBytes(id),
@@ -138,7 +139,9 @@ export class SpaceLedger {
   async isNearlyFull(): Promise<boolean> {
     const nowMs = performance.now();
     if (nowMs - this.#fullness.measuredMs > 1_000) {
-      const isFull = this.#observer.readFilesystem().then((filesystem) => this.#isFull(filesystem, 0n));
+      const isFull = this.#observer
+        .readFilesystem()
+        .then((filesystem) => filesystem.isNearlyFull === true || this.#isFull(filesystem, 0n));
       this.#fullness = { measuredMs: nowMs, isFull };
     }
     return this.#fullness.isFull;
@@ -266,7 +269,7 @@ export class SpaceLedger {
       filesystemBytes: look.filesystemBytes,
       freeBytes: look.freeBytes,
       reserveBytes: this.#reserveBytes(look.filesystemBytes),
-      overcommit: this.#options.overcommit,
+      overcommit: this.#options.source.overcommit ?? this.#options.overcommit,
       provisionedBytes: volumes.sums.provisionedBytes,
       ownedBytes: volumes.ownedSince(look.then),
       usedBytes: this.#observer.usedBytes(look),

@@ -7,6 +7,7 @@ const volume = { file: 'src/pool/space/volume-space.ts', killer: 'test/pool/spac
 const creation = { file: 'src/pool/catalog/creation.ts', killer: 'test/contract/image.test.ts' } as const;
 const volumes = { file: 'src/pool/catalog/volumes.ts', killer: 'test/contract/image.test.ts' } as const;
 const cuts = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/pool/space.test.ts' } as const;
+const thin = { file: 'src/pool/kinds/lvm/thin/sizes.ts', killer: 'src/pool/kinds/lvm/thin/sizes.test.ts' } as const;
 
 const second = 'a second snapshot asks';
 const comesBack = 'comes back from the trash asks';
@@ -236,5 +237,17 @@ export const ledgerMutants: readonly Mutant[] = [
     text: 'const unwritable = takenBytes > 0n ? takenBytes - writableBytes(use) : 0n;',
     replacement: 'const unwritable = 0n;',
     only: 'at the cost of what lies in the trash',
+  },
+  {
+    name: 'a thin pool whose metadata is nearly full promises nothing',
+    ...thin,
+    text: "if (isLow(metadata, alarmMetadataAtPercent)) return 'metadata';",
+    replacement: '',
+  },
+  {
+    name: 'a thin pool that needs a check is not made larger',
+    ...thin,
+    text: 'if (isBroken(status)) return { moreDataBytes',
+    replacement: 'if (status === undefined) return { moreDataBytes',
   },
 ];

@@ -1,6 +1,7 @@
 import { type SectionReader, shown, WrongValue } from '../../../settings/section.ts';
 import { oneOf } from '../../../settings/values.ts';
 import { type WipePolicy, wipePolicies } from '../../wipe/wipe.ts';
+import { type ThinPoolOptions, thinPool } from './thin/config.ts';
 
 /** What only LVM pools are configured by. */
 export interface LvmOptions {
@@ -8,6 +9,8 @@ export interface LvmOptions {
   readonly volumeGroup: string;
   /** What becomes of the extents of what was deleted. */
   readonly wipe: WipePolicy;
+  /** undefined: its volumes are linear. */
+  readonly thinPool?: ThinPoolOptions | undefined;
 }
 
 /** As lvm(8) has it, and short enough for the name of a device with a volume's name behind it. */
@@ -18,14 +21,21 @@ function groupName(value: unknown): string {
   throw new WrongValue(`must be the name of a volume group (at most 40 letters, digits, + _ . -), not ${shown(value)}`);
 }
 
-const readers = { volumeGroup: groupName, wipe: oneOf(wipePolicies) };
+const readers = { volumeGroup: groupName, wipe: oneOf(wipePolicies), thinPool };
 
 export const lvmKeys: readonly string[] = Object.keys(readers);
 
 export function readLvmOptions(section: SectionReader): LvmOptions {
-  const { volumeGroup, wipe } = section.readAll(readers);
+  const read = section.readAll(readers);
+  const { volumeGroup, wipe } = read;
+  const isThin = section.has('thinPool');
   if (!section.has('volumeGroup')) {
     section.mistake([], 'needs a volumeGroup: the one that its volumes are to lie in');
   }
-  return { volumeGroup: volumeGroup ?? '', wipe: wipe ?? 'discard' };
+  if (isThin && section.has('wipe')) {
+    section.mistake(['wipe'], 'cannot be with a thinPool: what thin volumes were not written yet is zeros');
+  }
+  if (isThin && section.has('encryption')) section.mistake(['encryption'], 'cannot be with a thinPool yet');
+  if (!isThin && section.has('trim')) section.mistake(['trim'], 'needs a thinPool: other volumes keep their space');
+  return { volumeGroup: volumeGroup ?? '', wipe: wipe ?? 'discard', thinPool: read.thinPool };
 }

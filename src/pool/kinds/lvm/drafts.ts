@@ -17,6 +17,7 @@ import type { LvmParts } from './lvm-backend.ts';
 import { newLvName } from './names.ts';
 import { snapshotTags, tagsInState, volumeTags } from './record-store.ts';
 import { stateTag } from './tags.ts';
+import type { ThinPool } from './thin/thin-pool.ts';
 
 /** A logical volume whose tag says that it is a draft. What it is to become is one change of its tags. */
 abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
@@ -24,6 +25,8 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   protected readonly parts: LvmParts;
   protected readonly lvName: string;
   /** undefined: it is not whole yet. */
+  /** Its device is going to be used. */
+  protected abstract readonly isUsed: boolean;
   protected finalTags: readonly string[] | undefined;
   #isCommitting = false;
 
@@ -41,12 +44,14 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   async begin(): Promise<void> {}
 
   async takenBytes(): Promise<bigint> {
+    if (this.parts.thin !== undefined) return (await this.parts.thin.takenBytes(this.lvName)) ?? 0n;
     return this.parts.group.get(this.lvName)?.sizeBytes ?? 0n;
   }
 
   /** All of it at once: nothing writes to the source. Cut short, it begins anew. */
   clone(source: Recorded): Clone {
-    const { calls, group, idle } = this.parts;
+    const { calls, group, idle, thin } = this.parts;
+    if (thin !== undefined) return this.#thinClone(thin, source);
     return {
       goAhead: async () => undefined,
       complete: async ({ signal }) => {
@@ -56,6 +61,19 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
         await this.create(sizeBytes);
         if (group.deviceOf(from.name) === undefined) idle.add(from.name);
         await copyLv(calls, group, { fromName: from.name, toName: this.lvName, sizeBytes, signal });
+      },
+    };
+  }
+
+  /** At once, whoever writes to the source. */
+  #thinClone(thin: ThinPool, source: Recorded): Clone {
+    return {
+      goAhead: async () => undefined,
+      complete: async () => {
+        const from = this.parts.group.find(source.record.id);
+        if (from === undefined) throw this.parts.missing(source);
+        this.parts.idle.add(this.lvName);
+        await thin.clone(from, this.lvName, [stateTag('draft')], this.isUsed);
       },
     };
   }
@@ -75,14 +93,17 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   }
 
   protected async create(sizeBytes: bigint): Promise<void> {
-    const { group, idle } = this.parts;
+    const { group, idle, thin } = this.parts;
     idle.add(this.lvName);
+    if (thin !== undefined) return thin.create(this.lvName, sizeBytes, [stateTag('draft')]);
     await group.create(this.lvName, sizeBytes, [stateTag('draft')]);
   }
 }
 
 /** A volume on its way. */
 export class LvVolumeDraft extends LvDraft<VolumeId> implements VolumeDraft {
+  protected readonly isUsed = true;
+
   async make(record: VolumeRecord, data: NewData): Promise<void> {
     const { content } = data;
     await step('create/data', () => this.create(data.sizeBytes));
@@ -138,6 +159,8 @@ export class LvVolumeDraft extends LvDraft<VolumeId> implements VolumeDraft {
 
 /** A snapshot on its way. */
 export class LvSnapshotDraft extends LvDraft<SnapshotId> implements SnapshotDraft {
+  protected readonly isUsed = false;
+
   async complete(record: SnapshotRecord): Promise<void> {
     this.finalTags = snapshotTags(record);
   }

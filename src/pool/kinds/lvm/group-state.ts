@@ -3,7 +3,7 @@ import { DataLoss } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { Report } from './commands/lvm.ts';
 import type { ReportRow } from './commands/report.ts';
-import { idOfLvName, poolLvName } from './names.ts';
+import { idOfLvName, poolLvName, thinLvName } from './names.ts';
 import { type LvState, stateOf } from './tags.ts';
 
 /** A logical volume of ours. */
@@ -15,6 +15,8 @@ export interface OwnLv {
   /** lv_attr of lvs(8): ten letters. */
   readonly attributes: string;
   readonly tags: readonly string[];
+  /** It lies in a thin pool, and takes nothing from the group by itself. */
+  readonly isThin?: boolean;
 }
 
 export interface PhysicalVolume {
@@ -69,8 +71,11 @@ export function ownLvOf(row: ReportRow): OwnLv | undefined {
   const tags = list(row, 'lv_tags');
   const state = stateOf(tags);
   const id = idOfLvName(name);
-  if (state === undefined || (state === 'pool' ? name !== poolLvName : id === undefined)) return undefined;
-  return { name, id, state, sizeBytes: bytes(row, 'lv_size'), attributes: field(row, 'lv_attr'), tags };
+  const ownName = state === 'pool' ? poolLvName : state === 'thin' ? thinLvName : undefined;
+  if (state === undefined || (ownName === undefined ? id === undefined : name !== ownName)) return undefined;
+  const attributes = field(row, 'lv_attr');
+  const isThin = attributes[0] === 'V';
+  return { name, id, state, sizeBytes: bytes(row, 'lv_size'), attributes, tags, ...(isThin && { isThin }) };
 }
 
 /** A group has a physical volume that is not there. LVM names it `[unknown]`. */

@@ -4,7 +4,7 @@ import { type LvmOptions, lvmKeys, readLvmOptions } from './config.ts';
 
 /** Volumes as logical volumes of a volume group, at the speed of its disks. */
 export const lvmKind: PoolKind<LvmOptions> = {
-  commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'sickAfter', 'encryption', 'labels'],
+  commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'trim', 'sickAfter', 'encryption', 'labels'],
   ownKeys: lvmKeys,
   read: readLvmOptions,
   claims: ({ own }) =>

@@ -23,7 +23,10 @@ import {
   readSnapshotRecords,
   readVolumeRecords,
 } from './record-store.ts';
-import { LvmSpace } from './space.ts';
+import { LvmSpace, type SpaceOfGroup } from './space.ts';
+import { lookAtThinPool, thinFinding } from './thin/look.ts';
+import { ThinSpace } from './thin/space.ts';
+import { thinTraits } from './thin/traits.ts';
 import { linearTraits } from './traits.ts';
 
 /** Looks at a volume group by one report of LVM. */
@@ -50,7 +53,7 @@ export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookR
 
 async function readContents(
   pool: Configured<LvmOptions>,
-  { wanted }: LookRequest,
+  { queue, wanted }: LookRequest,
   state: GroupState,
   mapper: DeviceMapper,
 ): Promise<PoolContents> {
@@ -59,11 +62,15 @@ async function readContents(
     get: (name) => state.lvs.get(name),
     inState: (wantedState) => [...state.lvs.values()].filter((lv) => lv.state === wantedState),
   };
-  const space = new LvmSpace({
+  const group: SpaceOfGroup = {
     ...{ poolName: pool.name, state, freeBytes: state.freeBytes, get: source.get },
     find: (id) => [...source.inState('volume'), ...source.inState('snapshot')].find((lv) => lv.id === id),
+    all: () => state.lvs.values(),
     refresh: async () => undefined,
-  });
+  };
+  const thin = await lookAtThinPool(queue, mapper, state);
+  const overcommit = pool.own.thinPool?.overcommit ?? 1;
+  const space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, overcommit);
   const reader: RecordReader = {
     readVolumes: async () => readVolumeRecords(source),
     readSnapshots: async () => readSnapshotRecords(source),
@@ -79,8 +86,8 @@ async function readContents(
   });
   return {
     ...contents,
-    traits: linearTraits(state.extentBytes),
-    findings: [disksFinding(state)],
+    traits: pool.own.thinPool === undefined ? linearTraits(state.extentBytes) : thinTraits(state.extentBytes),
+    findings: [disksFinding(state), ...(thin === undefined ? [] : [thinFinding(thin, overcommit)])],
     shown: new Map(shown),
   };
 }

@@ -1,16 +1,22 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss } from '../../../volume/errors.ts';
+import type { VolumeId } from '../../../volume/id.ts';
 import type { Backend, Extras, Recorded, Snapshotter } from '../../backend.ts';
+import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
 import type { Traits } from '../../pool.ts';
 import type { WipePolicy } from '../../wipe/wipe.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { LvmAttacher } from './attacher.ts';
 import { LvSnapshotDraft } from './drafts.ts';
-import { poolLvName } from './names.ts';
+import { poolLvName, thinLvName } from './names.ts';
 import type { PoolVolume } from './pool-volume.ts';
 import { LvmProvisioner } from './provisioner.ts';
 import { TagStore } from './record-store.ts';
 import { LvmSpace } from './space.ts';
+import { ThinSpace } from './thin/space.ts';
+import type { ThinPool } from './thin/thin-pool.ts';
+import { thinTraits } from './thin/traits.ts';
+import type { ThinWatch } from './thin/watch.ts';
 import { linearTraits } from './traits.ts';
 import type { VolumeGroup } from './volume-group.ts';
 
@@ -22,6 +28,9 @@ export interface LvmBackendOptions {
   readonly formatQueue: DiskQueue;
   readonly group: VolumeGroup;
   readonly poolVolume: PoolVolume;
+  /** Of a pool of thin volumes. */
+  readonly thin?: ThinPool | undefined;
+  readonly thinWatch?: ThinWatch | undefined;
   readonly wiper: Wiper;
   readonly wipePolicy: WipePolicy;
   /** The logical block size of its disks. */
@@ -51,19 +60,25 @@ export class LvmBackend implements Backend {
   readonly #parts: LvmParts;
 
   constructor(options: LvmBackendOptions) {
-    const { group, queue, wiper } = options;
+    const { group, queue, thin, wiper } = options;
     const missing = ({ kind, record }: Recorded) =>
       new DataLoss(`${kind} ${record.id}: its logical volume in volume group ${group.name} is missing.`);
     const parts: LvmParts = { ...options, idle: new Set(), missing };
     this.#parts = parts;
     this.queue = queue;
-    this.traits = linearTraits(group.state.extentBytes);
+    const { extentBytes } = group.state;
+    this.traits = thin === undefined ? linearTraits(extentBytes) : thinTraits(extentBytes);
     this.records = new TagStore(group);
     this.provisioner = new LvmProvisioner(parts);
     this.attacher = new LvmAttacher(parts);
     this.snapshotter = { draft: (id) => new LvSnapshotDraft(parts, id) };
-    this.space = new LvmSpace(group);
-    this.extras = { wipes: () => wiper.progress() };
+    this.space = thin === undefined ? new LvmSpace(group) : new ThinSpace(group, thin, thin.overcommit);
+    const takenBytes = async (id: VolumeId) => this.space.allocatedBytes(this.space.dataOfVolume(id));
+    const trimmer = new FilesystemTrimmer({ name: group.poolName, queue, attacher: this.attacher, takenBytes });
+    this.extras = {
+      wipes: () => wiper.progress(),
+      trim: thin === undefined ? undefined : (record, how) => trimmer.trim(record, how),
+    };
   }
 
   blockSizeOf(): number {
@@ -75,15 +90,18 @@ export class LvmBackend implements Backend {
   }
 
   abandon(): void {
+    this.#parts.thinWatch?.stop();
     void this.#parts.held.disposeAsync();
   }
 
   /** What nobody uses is as it was after the boot: the next start takes nothing for left behind. */
   async close(): Promise<void> {
-    const { group, held, idle, poolVolume } = this.#parts;
+    const { group, held, idle, poolVolume, thin, thinWatch } = this.#parts;
+    await thinWatch?.[Symbol.asyncDispose]();
     const active = [...idle].filter((name) => group.get(name) !== undefined && group.deviceOf(name) !== undefined);
     await poolVolume.unlock();
-    await group.deactivate([...active, poolLvName]).catch(() => undefined);
+    const own = thin === undefined ? [poolLvName] : [thinLvName, poolLvName];
+    await group.deactivate([...active, ...own]).catch(() => undefined);
     await held.disposeAsync();
   }
 }

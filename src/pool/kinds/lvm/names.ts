@@ -4,6 +4,9 @@ import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '
 /** The pool's own logical volume: its identity, its lock, and where its health is tried. */
 export const poolLvName = 'holdfast-pool';
 
+/** The thin pool of a pool that has one. */
+export const thinLvName = 'holdfast-thin';
+
 const lvNamePattern = /^((?:vol|snap)-[a-z2-7]{26})\.[0-9a-f]{8}$/;
 
 /** A name that nothing has had, so that a volume is made anew while what it was before is still being wiped. */

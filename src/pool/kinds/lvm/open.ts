@@ -12,8 +12,10 @@ import { isLvmError, Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
 import type { LvmOptions } from './config.ts';
 import { type GroupState, groupStateOf } from './group-state.ts';
-import { LvmBackend } from './lvm-backend.ts';
+import { LvmBackend, type LvmBackendOptions } from './lvm-backend.ts';
 import { PoolVolume } from './pool-volume.ts';
+import { openThinPool, refuseThinPool } from './thin/open.ts';
+import { ThinWatch } from './thin/watch.ts';
 import { missingGroup } from './trouble.ts';
 import { VolumeGroup } from './volume-group.ts';
 
@@ -55,12 +57,29 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
       wiper: new Wiper({ poolName: name, log, queue, atOnce: wipesAtOnce }),
       wipePolicy: options.wipe,
       blockSizeBytes: await blockSizeOf(queue, state),
+      // What watches it ends with the backend.
+      ...(await openThin(options, group, { lvm, mapper })),
     });
     return { backend, facts: { pool_id: poolVolume.id, volume_group: volumeGroup, lvm: lvm.runner.place } };
   } catch (error) {
     await held.disposeAsync();
     throw error;
   }
+}
+
+/** @throws FailedPrecondition if the pool is not what the configuration says */
+async function openThin(
+  { log, name, queue, thinPool }: LvmPoolOptions,
+  group: VolumeGroup,
+  { lvm, mapper }: { readonly lvm: Lvm; readonly mapper: DeviceMapper },
+): Promise<Pick<LvmBackendOptions, 'thin' | 'thinWatch'>> {
+  if (thinPool === undefined) {
+    refuseThinPool(group);
+    return {};
+  }
+  lvm.lookAfterThinPool();
+  const thin = await openThinPool(group, mapper, { ...thinPool, log, queue });
+  return { thin, thinWatch: new ThinWatch(thin, { log, poolName: name }) };
 }
 
 /** @throws FailedPrecondition if it is not there, or cannot be used */

@@ -14,20 +14,22 @@ import { healthOf, type OwnLv } from './group-state.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { tagsInState, volumeTags } from './record-store.ts';
+import { thinTrouble } from './thin/space.ts';
 
 /** What LVM said so long ago still tells what a volume is like: a list of thousands asks it once. */
 const conditionAgeMs = 10_000;
 
 /** How logical volumes are made, changed, removed and brought back: one commit of the volume group each. */
 export class LvmProvisioner implements Provisioner {
-  /** They are wiped. */
-  readonly destroysSlowly = true;
+  /** They are wiped; but thin ones read as zeros wherever they were not written. */
+  readonly destroysSlowly: boolean;
   readonly #parts: LvmParts;
   /** What is wiped, and could not be removed: it is not wiped again each time that is tried. */
   readonly #wiped = new Set<TrashRef>();
 
   constructor(parts: LvmParts) {
     this.#parts = parts;
+    this.destroysSlowly = parts.thin === undefined;
   }
 
   draft(id: VolumeId): VolumeDraft {
@@ -66,7 +68,8 @@ export class LvmProvisioner implements Provisioner {
     const lv = group.find(id);
     if (lv === undefined) return abnormal('The logical volume is missing.');
     if (lv.sizeBytes < sizeBytes) return abnormal('The logical volume is smaller than the volume: data is missing.');
-    const trouble = healthOf(lv);
+    const { thin } = this.#parts;
+    const trouble = healthOf(lv) ?? (thin && (await thinTrouble(thin)));
     return trouble === undefined ? undefined : abnormal(trouble);
   }
 
@@ -115,10 +118,10 @@ export class LvmProvisioner implements Provisioner {
 
   /** Its extents are free only when nothing can be read in them any more; done anew from the beginning after a crash. */
   async destroy(ref: TrashRef, { signal }: Destruction): Promise<void> {
-    const { group, idle, wipePolicy, wiper } = this.#parts;
+    const { group, idle, thin, wipePolicy, wiper } = this.#parts;
     const lv = this.#ofNobody(ref);
     if (lv === undefined) return;
-    if (!this.#wiped.has(ref)) {
+    if (thin === undefined && !this.#wiped.has(ref)) {
       await wiper.wipe({
         what: `${group.name}/${ref}`,
         range: { offsetBytes: 0n, lengthBytes: lv.sizeBytes },

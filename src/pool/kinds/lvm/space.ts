@@ -12,12 +12,13 @@ export interface SpaceOfGroup {
   readonly freeBytes: bigint;
   get(lvName: string): OwnLv | undefined;
   find(id: VolumeId | SnapshotId): OwnLv | undefined;
+  all(): Iterable<OwnLv>;
   refresh(): Promise<void>;
 }
 
 /** What logical volumes take of their group: all of their size. Data is named by an id, or by a name in LVM. */
 export class LvmSpace implements SpaceSource {
-  readonly sharesBlocks = false;
+  readonly sharesBlocks: boolean = false;
   readonly reservedBytes = 0n;
   readonly #group: SpaceOfGroup;
 
@@ -62,13 +63,16 @@ export class LvmSpace implements SpaceSource {
   }
 
   async allocatedBytes(data: DataRef): Promise<bigint> {
-    const id = parseVolumeId(data) ?? parseSnapshotId(data);
-    const lv = id === undefined ? this.#group.get(data) : this.#group.find(id);
-    return lv?.sizeBytes ?? 0n;
+    return this.lvOf(data)?.sizeBytes ?? 0n;
   }
 
   async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
     return { sharedBytes: 0n, unsharedBytes: await this.allocatedBytes(data) };
+  }
+
+  protected lvOf(data: DataRef): OwnLv | undefined {
+    const id = parseVolumeId(data) ?? parseSnapshotId(data);
+    return id === undefined ? this.#group.get(data) : this.#group.find(id);
   }
 
   async *places(): ReturnType<SpaceSource['places']> {}

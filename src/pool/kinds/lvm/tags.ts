@@ -7,7 +7,7 @@ const prefix = 'holdfast.';
 const longestTag = 1024;
 
 /** What a logical volume is: its one tag without a document. One without any is not ours. */
-export const lvStates = ['pool', 'draft', 'volume', 'snapshot', 'trash', 'removed'] as const;
+export const lvStates = ['pool', 'thin', 'draft', 'volume', 'snapshot', 'trash', 'removed'] as const;
 export type LvState = (typeof lvStates)[number];
 
 export function stateTag(state: LvState): string {

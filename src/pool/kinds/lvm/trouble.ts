@@ -2,6 +2,7 @@ import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts
 import { formatBytes } from '../../../volume/size.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError } from './commands/lvm.ts';
+import { thinLvName } from './names.ts';
 
 interface Trouble {
   readonly poolName: string;
@@ -21,6 +22,15 @@ export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Tr
     case 'no-metadata-space':
       return new ResourceExhausted(
         `${pool}: the metadata of volume group ${vgName} has no room for another volume. Delete some, or use disks with a larger metadata area (docs/lvm.md).`,
+      );
+    case 'exists':
+      // All other names of ours are random.
+      return new FailedPrecondition(
+        `${pool}: volume group ${vgName} has a logical volume ${thinLvName} that is not Holdfast's. Rename or remove it.`,
+      );
+    case 'frozen':
+      return new FailedPrecondition(
+        `${pool}: a filesystem that is to be cloned is frozen by somebody (fsfreeze): it must be thawed first.`,
       );
     case 'incomplete-group':
       return incompleteGroup(poolName, vgName);

@@ -11,6 +11,8 @@ import { type GroupState, groupStateOf, type OwnLv, type PhysicalVolume } from '
 import { findDevice } from './mapped-lv.ts';
 import { idOfLvName, lvNameOfMapped, mappedName, mappedUuidPrefix } from './names.ts';
 import { changeOf, type LvState, stateOf } from './tags.ts';
+import { activateAllArguments } from './thin/arguments.ts';
+import { isFamilyTag } from './thin/families.ts';
 import { explainLvm, goneByHand, missingGroup } from './trouble.ts';
 
 /**
@@ -28,6 +30,8 @@ export class VolumeGroup {
   #freeBytes: bigint;
   #readAtMs = performance.now();
   #reading: Promise<void> | undefined;
+  /** Of what is about to become inactive, and will tell nothing more. */
+  beforeDeactivation: (lvNames: readonly string[]) => Promise<void> = async () => undefined;
 
   constructor(poolName: string, lvm: Lvm, mapper: DeviceMapper, state: GroupState) {
     this.poolName = poolName;
@@ -53,6 +57,11 @@ export class VolumeGroup {
 
   get(lvName: string): OwnLv | undefined {
     return this.#lvs.get(lvName);
+  }
+
+  /** All that are ours. */
+  all(): Iterable<OwnLv> {
+    return this.#lvs.values();
   }
 
   /** What exists under this id: neither a draft nor on its way out. */
@@ -129,30 +138,31 @@ export class VolumeGroup {
   async create(lvName: string, sizeBytes: bigint, tags: readonly string[]): Promise<OwnLv> {
     const size = this.roundUp(sizeBytes);
     const extents = size / this.#state.extentBytes;
-    await this.#change(arguments_.createArguments({ vgName: this.name, lvName, extents, tags }), size);
+    await this.change(arguments_.createArguments({ vgName: this.name, lvName, extents, tags }), size);
     const state = stateOf(tags) ?? 'draft';
     const lv = { name: lvName, id: idOfLvName(lvName), state, sizeBytes: size, attributes: '-wi-a-----', tags };
-    this.#put(lv);
+    this.put(lv);
     this.#freeBytes -= size;
     return lv;
   }
 
-  /** Replaces all tags. */
-  async retag(lvName: string, tags: readonly string[]): Promise<void> {
+  /** Replaces all tags, but for what it shares blocks with. */
+  async retag(lvName: string, newTags: readonly string[]): Promise<void> {
     const before = this.#require(lvName);
+    const tags = [...newTags, ...before.tags.filter((tag) => isFamilyTag(tag) && !newTags.includes(tag))];
     const change = changeOf(before.tags, tags);
     if (change.add.length === 0 && change.remove.length === 0) return;
-    await this.#change(arguments_.retagArguments(this.name, lvName, change), 0n);
-    this.#put({ ...before, tags, state: stateOf(tags) ?? before.state });
+    await this.change(arguments_.retagArguments(this.name, lvName, change), 0n);
+    this.put({ ...before, tags, state: stateOf(tags) ?? before.state });
   }
 
   async extend(lvName: string, sizeBytes: bigint): Promise<void> {
     const before = this.#require(lvName);
     const size = this.roundUp(sizeBytes);
     if (size <= before.sizeBytes) return;
-    const newBytes = size - before.sizeBytes;
-    await this.#change(arguments_.extendArguments(this.name, lvName, size / this.#state.extentBytes), newBytes);
-    this.#put({ ...before, sizeBytes: size });
+    const newBytes = before.isThin === true ? 0n : size - before.sizeBytes;
+    await this.change(arguments_.extendArguments(this.name, lvName, size / this.#state.extentBytes), newBytes);
+    this.put({ ...before, sizeBytes: size });
     this.#freeBytes -= newBytes;
   }
 
@@ -160,8 +170,14 @@ export class VolumeGroup {
     await this.#tell(arguments_.activateArguments(this.name, lvName), 0n);
   }
 
+  /** Those that can be. */
+  async activateAll(lvNames: readonly string[]): Promise<void> {
+    await this.#lvm.change(activateAllArguments(this.name, lvNames)).catch(passOverLvmError);
+  }
+
   /** @returns false if somebody has one of them open */
   async deactivate(lvNames: readonly string[]): Promise<boolean> {
+    await this.beforeDeactivation(lvNames);
     try {
       await this.#lvm.change(arguments_.deactivateArguments(this.name, lvNames));
       return true;
@@ -181,7 +197,20 @@ export class VolumeGroup {
     }
     await this.flush();
     this.#existing = undefined;
-    if (this.#lvs.delete(lvName) && before !== undefined) this.#freeBytes += before.sizeBytes;
+    if (!this.#lvs.delete(lvName) || before === undefined) return;
+    if (before.state === 'thin') await this.refresh();
+    else if (before.isThin !== true) this.#freeBytes += before.sizeBytes;
+  }
+
+  /** A change of the group's metadata; durable at its end. What it has made or changed is to be put. */
+  async change(args: readonly string[], neededBytes: bigint): Promise<void> {
+    await this.#tell(args, neededBytes);
+    await this.flush();
+  }
+
+  put(lv: OwnLv): void {
+    this.#lvs.set(lv.name, lv);
+    this.#existing = undefined;
   }
 
   roundUp(sizeBytes: bigint): bigint {
@@ -227,21 +256,10 @@ export class VolumeGroup {
     return this.#state.physicalVolumes.filter(({ isMissing }) => !isMissing);
   }
 
-  #put(lv: OwnLv): void {
-    this.#lvs.set(lv.name, lv);
-    this.#existing = undefined;
-  }
-
   #require(lvName: string): OwnLv {
     const lv = this.#lvs.get(lvName);
     if (lv === undefined) throw goneByHand(this.poolName, this.name, lvName);
     return lv;
-  }
-
-  /** A change of the group's metadata; durable at its end. */
-  async #change(args: readonly string[], neededBytes: bigint): Promise<void> {
-    await this.#tell(args, neededBytes);
-    await this.flush();
   }
 
   /** What has become of a change that failed, only LVM can tell. */

@@ -11,6 +11,10 @@ export type LvmFailure =
   | 'no-group'
   /** Somebody has the logical volume open. */
   | 'in-use'
+  /** There is something else of that name. */
+  | 'exists'
+  /** What is to be cloned cannot be brought to rest: somebody has frozen its filesystem. */
+  | 'frozen'
   /** A physical volume of the group is not there. */
   | 'incomplete-group'
   | 'not-installed'
@@ -21,6 +25,8 @@ const words: readonly (readonly [LvmFailure, RegExp])[] = [
   ['no-space', /insufficient free space|insufficient free extents|insufficient suitable .*extents|not enough free/i],
   ['incomplete-group', /while PVs are missing/i],
   ['no-volume', /failed to find logical volume|logical volume .* not found/i],
+  ['exists', /logical volume .* already exists in volume group/i],
+  ['frozen', /failed to suspend thin snapshot origin/i],
   ['no-group', /volume group .* not found|cannot process volume group/i],
   ['in-use', /\bin use\b|is used by another device|contains a filesystem/i],
 ];

@@ -15,7 +15,12 @@ const commandsAtOnce = 1;
 /** LVs are never taken for physical volumes: what lies in one is its owner's. */
 const scanning = 'devices{scan_lvs=0}';
 /** Nobody would answer: LVM makes the nodes that it needs by itself. */
-const withoutUdev = 'activation{udev_sync=0 udev_rules=0}';
+const withoutUdev = ['udev_sync=0', 'udev_rules=0'];
+/**
+ * It is we who make thin pools larger: no dmeventd is started for that, in this container say. In one that is full all the
+ * same writes wait for a minute (the kernel's no_space_timeout), in which it may grow, and fail only then.
+ */
+const ownThinPools = ['monitoring=0', 'error_when_full=0'];
 
 const flushesAtOnce = 4;
 
@@ -38,6 +43,7 @@ export class Lvm {
   readonly #flushQueue: DiskQueue;
   /** The disks of the volume group: LVM looks at no other, one that hangs say. undefined: not known yet. */
   #devicePaths: readonly string[] | undefined;
+  #hasThinPool = false;
 
   constructor(runner: LvmRunner, queue: DiskQueue) {
     this.runner = runner;
@@ -48,6 +54,11 @@ export class Lvm {
   /** From now on only these are looked at; undefined: all. */
   lookOnlyAt(devicePaths: readonly string[] | undefined): void {
     this.#devicePaths = devicePaths;
+  }
+
+  /** From now on thin pools are ours to look after. */
+  lookAfterThinPool(): void {
+    this.#hasThinPool = true;
   }
 
   /** @throws CommandError */
@@ -85,7 +96,9 @@ export class Lvm {
   }
 
   #command([command = '', ...rest]: readonly string[]): string[] {
-    const config = this.runner.environment['DM_DISABLE_UDEV'] === undefined ? scanning : `${withoutUdev} ${scanning}`;
+    const hasUdev = this.runner.environment['DM_DISABLE_UDEV'] === undefined;
+    const activation = [...(this.#hasThinPool ? ownThinPools : []), ...(hasUdev ? [] : withoutUdev)].join(' ');
+    const config = activation === '' ? scanning : `activation{${activation}} ${scanning}`;
     const devices = this.#devicePaths?.flatMap((path) => ['--devices', path]) ?? [];
     return [command, '--config', config, ...devices, ...rest];
   }

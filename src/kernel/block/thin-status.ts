@@ -1,0 +1,47 @@
+import type { TargetStatus } from './device-mapper.ts';
+
+/* What the targets thin-pool and thin say of themselves: Documentation/admin-guide/device-mapper/thin-provisioning.rst. */
+
+/** How much there is of something, and how much of that is used. */
+export interface Filling {
+  readonly usedBytes: bigint;
+  readonly totalBytes: bigint;
+}
+
+/** rw: all is well. out_of_data_space: writes wait for space. ro: nothing is written. fail: nothing is read either. */
+export type ThinPoolMode = 'rw' | 'out_of_data_space' | 'ro' | 'fail';
+
+export interface ThinPoolStatus {
+  readonly mode: ThinPoolMode;
+  readonly data: Filling;
+  readonly metadata: Filling;
+  /** Only an offline check would make it writable again. */
+  readonly needsCheck: boolean;
+}
+
+const metadataBlockBytes = 4096n;
+const sectorBytes = 512n;
+const unknown: Filling = { usedBytes: 0n, totalBytes: 0n };
+
+/** @param chunkBytes in what pieces it gives out data. @returns undefined if it is no thin pool */
+export function parseThinPool({ text, type }: TargetStatus, chunkBytes: bigint): ThinPoolStatus | undefined {
+  if (type !== 'thin-pool') return undefined;
+  if (/^(Fail|Error)$/.test(text)) return { mode: 'fail', data: unknown, metadata: unknown, needsCheck: true };
+  const [, metadata, data, , ...rest] = text.split(' ');
+  const mode = (['rw', 'out_of_data_space', 'ro'] as const).find((each) => rest.includes(each));
+  const [metadataFilling, dataFilling] = [filling(metadata, metadataBlockBytes), filling(data, chunkBytes)];
+  if (mode === undefined || metadataFilling === undefined || dataFilling === undefined) return undefined;
+  return { mode, data: dataFilling, metadata: metadataFilling, needsCheck: rest.includes('needs_check') };
+}
+
+/** What a thin volume has of its pool, shared or not; undefined: it does not say. */
+export function parseThinBytes({ text, type }: TargetStatus): bigint | undefined {
+  const [, sectors] = type === 'thin' ? (/^([0-9]+) ([0-9]+|-)$/.exec(text) ?? []) : [];
+  return sectors === undefined ? undefined : BigInt(sectors) * sectorBytes;
+}
+
+function filling(text: string | undefined, unitBytes: bigint): Filling | undefined {
+  const [, used, total] = /^([0-9]+)\/([0-9]+)$/.exec(text ?? '') ?? [];
+  if (used === undefined || total === undefined) return undefined;
+  return { usedBytes: BigInt(used) * unitBytes, totalBytes: BigInt(total) * unitBytes };
+}

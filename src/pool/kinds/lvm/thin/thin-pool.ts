@@ -1,0 +1,144 @@
+import type { DeviceMapper, MappedState } from '../../../../kernel/block/device-mapper.ts';
+import { parseThinBytes, parseThinPool, type ThinPoolStatus } from '../../../../kernel/block/thin-status.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { DataLoss } from '../../../../volume/errors.ts';
+import type { OwnLv } from '../group-state.ts';
+import { idOfLvName, mappedName, mappedUuidPrefix, thinLvName } from '../names.ts';
+import { stateOf } from '../tags.ts';
+import type { VolumeGroup } from '../volume-group.ts';
+import * as arguments_ from './arguments.ts';
+import { familyTagOf, newFamilyTag } from './families.ts';
+
+/** LVM's name for the pool itself, below the device that only keeps it active. */
+const layer = '-tpool';
+const statusesAtOnce = 2;
+
+/** What is asked of a thin pool to tell how full it is. */
+export interface ThinFigures {
+  /** @param isExact what is told may be a second old otherwise */
+  status(isExact?: boolean): Promise<ThinPoolStatus>;
+  /** What a thin volume has of it, shared or not; undefined: it was not active since the pool was opened. */
+  takenBytes(lvName: string): Promise<bigint | undefined>;
+}
+
+/** The thin pool of a volume group's pool, and the thin volumes in it. */
+export class ThinPool implements ThinFigures {
+  readonly group: VolumeGroup;
+  readonly chunkBytes: bigint;
+  /** More than 1: more may be promised than there is. */
+  readonly overcommit: number;
+  readonly #mapper: DeviceMapper;
+  readonly #queue: DiskQueue;
+  /** Of volumes that are inactive by now, and so as they were. */
+  readonly #takenBytes = new Map<string, bigint>();
+
+  constructor(
+    group: VolumeGroup,
+    mapper: DeviceMapper,
+    options: { readonly queue: DiskQueue; readonly chunkBytes: bigint; readonly overcommit: number },
+  ) {
+    this.group = group;
+    this.chunkBytes = options.chunkBytes;
+    this.overcommit = options.overcommit;
+    this.#mapper = mapper;
+    this.#queue = options.queue.beside('thin', statusesAtOnce);
+    group.beforeDeactivation = async (lvNames) => {
+      await Promise.all(lvNames.map((name) => this.takenBytes(name)));
+    };
+  }
+
+  get isOvercommitted(): boolean {
+    return this.overcommit > 1;
+  }
+
+  async status(isExact = false): Promise<ThinPoolStatus> {
+    const status = (await this.#ask(isExact)) ?? (await this.#activated(isExact));
+    if (status !== undefined) return status;
+    throw new DataLoss(
+      `pool ${this.group.poolName}: thin pool ${this.group.name}/${thinLvName} cannot be activated: see lvs -a, the kernel log, and docs/lvm.md.`,
+    );
+  }
+
+  async takenBytes(lvName: string): Promise<bigint | undefined> {
+    const device = this.group.deviceOf(lvName)?.device;
+    const status = device && (await this.#mapper.status(this.#queue, device, false));
+    const bytes = status && parseThinBytes(status);
+    if (bytes !== undefined) this.#takenBytes.set(lvName, bytes);
+    return this.#takenBytes.get(lvName);
+  }
+
+  /** It stays active when no volume of it is: to be activated takes a check of all of its metadata. */
+  async keepActive(): Promise<void> {
+    if (this.group.deviceOf(thinLvName) === undefined) await this.group.activate(thinLvName);
+  }
+
+  /** Learns what volumes have of it that are inactive, as after a boot: only active ones tell. */
+  async measure(): Promise<void> {
+    const { group } = this;
+    const all = [...group.inState('volume'), ...group.inState('trash')].map(({ name }) => name);
+    const inactive = all.filter((name) => group.deviceOf(name) === undefined);
+    if (inactive.length === 0) return;
+    await group.activateAll(inactive);
+    await group.deactivate(inactive);
+  }
+
+  async create(lvName: string, sizeBytes: bigint, tags: readonly string[]): Promise<void> {
+    const { group } = this;
+    const size = group.roundUp(sizeBytes);
+    const allTags = [...tags, newFamilyTag()];
+    const names = { vgName: group.name, poolLvName: thinLvName, lvName };
+    await group.change(arguments_.newThinLvArguments({ ...names, sizeBytes: size, tags: allTags }), 0n);
+    group.put(thinLv(lvName, size, allTags));
+  }
+
+  /** @param isActive its device is wanted */
+  async clone(from: OwnLv, lvName: string, tags: readonly string[], isActive: boolean): Promise<void> {
+    const { group } = this;
+    const allTags = [...tags, familyTagOf(from)];
+    const names = { vgName: group.name, fromName: from.name, lvName };
+    await group.change(arguments_.newThinCloneArguments({ ...names, isActive, tags: allTags }), 0n);
+    group.put(thinLv(lvName, from.sizeBytes, allTags));
+    const takenBytes = await this.takenBytes(from.name);
+    if (takenBytes !== undefined) this.#takenBytes.set(lvName, takenBytes);
+  }
+
+  async extendData(bytes: bigint): Promise<void> {
+    const { group } = this;
+    const extents = bytes / group.state.extentBytes;
+    await group.change(arguments_.extendDataArguments(group.name, thinLvName, extents), bytes);
+    await group.refresh();
+  }
+
+  async extendMetadata(bytes: bigint): Promise<void> {
+    const { group } = this;
+    await group.change(arguments_.extendMetadataArguments(group.name, thinLvName, bytes), bytes);
+    await group.refresh();
+  }
+
+  async #activated(isExact: boolean): Promise<ThinPoolStatus | undefined> {
+    await this.group.activate(thinLvName);
+    return this.#ask(isExact);
+  }
+
+  async #ask(isExact: boolean): Promise<ThinPoolStatus | undefined> {
+    const found = poolDevice(this.#mapper, this.group.state);
+    const status = found && (await this.#mapper.status(this.#queue, found.device, isExact));
+    return status && parseThinPool(status, this.chunkBytes);
+  }
+}
+
+/** Before the first volume is in it, it has the name that is its own; after that, one of LVM's. */
+export function poolDevice(
+  mapper: DeviceMapper,
+  { name, uuid }: { readonly name: string; readonly uuid: string },
+): MappedState | undefined {
+  const own = mappedName(name, thinLvName);
+  return [own + layer, own]
+    .map((each) => mapper.find(each))
+    .find((mapped) => mapped?.uuid.startsWith(mappedUuidPrefix(uuid)) === true);
+}
+
+function thinLv(name: string, sizeBytes: bigint, tags: readonly string[]): OwnLv {
+  const state = stateOf(tags) ?? 'draft';
+  return { name, id: idOfLvName(name), state, sizeBytes, attributes: 'Vwi-a-tz-k', tags, isThin: true };
+}

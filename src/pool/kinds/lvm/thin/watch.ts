@@ -1,0 +1,106 @@
+import { explain } from '../../../../kernel/call/explain.ts';
+import { larger } from '../../../../volume/size.ts';
+import type { PoolLog } from '../../../log.ts';
+import { growthWithin, type Shortage, shortageOf } from './sizes.ts';
+import type { ThinPool } from './thin-pool.ts';
+
+/** The kernel alone is asked. A disk of 2 GB/s writes a fifth of 100 GB in 10 s. */
+const intervalMs = 2_000;
+/** How old what LVM has said of the group may be, when that is too little: somebody may extend it at any time. */
+const groupAgeMs = 10_000;
+
+export interface ThinWatchOptions {
+  readonly log: PoolLog;
+  readonly poolName: string;
+}
+
+/** Makes a thin pool larger before it is full, as long as its volume group has free extents. */
+export class ThinWatch implements AsyncDisposable {
+  readonly #options: ThinWatchOptions;
+  readonly #pool: ThinPool;
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> = Promise.resolve();
+  #isStopped = false;
+  /** What was said last: it is said once. */
+  #told = '';
+
+  constructor(pool: ThinPool, options: ThinWatchOptions) {
+    this.#pool = pool;
+    this.#options = options;
+    this.#wait(0);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    await this.#looking;
+  }
+
+  /** Of a disk that does not answer: waits for nothing. */
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  #wait(delayMs: number): void {
+    if (this.#isStopped) return;
+    this.#timer = setTimeout(() => {
+      this.#looking = this.#look().catch((error) => this.#tell('warn', `it cannot be looked after: ${explain(error)}`));
+      void this.#looking.finally(() => this.#wait(intervalMs));
+    }, delayMs).unref();
+  }
+
+  async #look(): Promise<void> {
+    const pool = this.#pool;
+    await pool.keepActive();
+    const shortage = shortageOf(await pool.status(), pool.isOvercommitted);
+    // Metadata first: without it nothing can be written, not even to data that is there.
+    await this.#growMetadata(shortage);
+    await this.#growData(shortage);
+    const { alarm } = shortageOf(await pool.status(), pool.isOvercommitted);
+    if (alarm === undefined) this.#told = '';
+    else this.#tell('error', alarms[alarm]);
+  }
+
+  /** LVM keeps a spare of the same size, which grows with it. */
+  async #growMetadata({ moreMetadataBytes }: Shortage): Promise<void> {
+    if (moreMetadataBytes === 0n) return;
+    const { group } = this.#pool;
+    await group.refresh(groupAgeMs);
+    const bytes = growthWithin(moreMetadataBytes, group.freeBytes / 2n, group.state.extentBytes);
+    if (bytes === 0n) return;
+    await this.#pool.extendMetadata(bytes);
+    this.#log('the metadata of the thin pool has grown', bytes);
+  }
+
+  async #growData({ moreDataBytes }: Shortage): Promise<void> {
+    if (moreDataBytes === 0n) return;
+    const { group } = this.#pool;
+    await group.refresh(groupAgeMs);
+    // What metadata may come to need is left for it.
+    const { metadata } = await this.#pool.status();
+    const freeBytes = larger(0n, group.freeBytes - 2n * metadata.totalBytes);
+    const bytes = growthWithin(moreDataBytes, freeBytes, group.state.extentBytes);
+    if (bytes === 0n) return;
+    await this.#pool.extendData(bytes);
+    this.#log('the thin pool has grown', bytes);
+  }
+
+  #log(message: string, bytes: bigint): void {
+    const { log, poolName } = this.#options;
+    log.info({ pool: poolName, volume_group: this.#pool.group.name, by_bytes: bytes.toString() }, message);
+  }
+
+  #tell(level: 'warn' | 'error', what: string): void {
+    if (what === this.#told) return;
+    this.#told = what;
+    const { log, poolName } = this.#options;
+    log[level]({ pool: poolName, volume_group: this.#pool.group.name, what }, 'the thin pool is in trouble');
+  }
+}
+
+const alarms: Readonly<Record<NonNullable<Shortage['alarm']>, string>> = {
+  data: 'it is nearly full, and its volume group has nothing left to extend it with',
+  metadata: 'its metadata is nearly full, and its volume group has nothing left to extend it with',
+  mode: 'it cannot be written to',
+};
