@@ -10,7 +10,7 @@ export interface LvmOptions {
   /** What becomes of the extents of what was deleted. */
   readonly wipe: WipePolicy;
   /** undefined: its volumes are linear. */
-  readonly thinPool?: ThinPoolOptions | undefined;
+  readonly thinPool?: ThinPoolOptions;
 }
 
 /** As lvm(8) has it, and short enough for the name of a device with a volume's name behind it. */
@@ -37,5 +37,6 @@ export function readLvmOptions(section: SectionReader): LvmOptions {
   }
   if (isThin && section.has('encryption')) section.mistake(['encryption'], 'cannot be with a thinPool yet');
   if (!isThin && section.has('trim')) section.mistake(['trim'], 'needs a thinPool: other volumes keep their space');
-  return { volumeGroup: volumeGroup ?? '', wipe: wipe ?? 'discard', thinPool: read.thinPool };
+  const options = { volumeGroup: volumeGroup ?? '', wipe: wipe ?? 'discard' };
+  return read.thinPool === undefined ? options : { ...options, thinPool: read.thinPool };
 }
