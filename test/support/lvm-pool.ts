@@ -27,7 +27,7 @@ export function groupFor(scratch: Scratch, devicePaths: readonly string[]): stri
 }
 
 /** A thin pool that leaves its volume group something to grow by. */
-const testThinPool: ThinPoolOptions = { sizeBytes: 6n << 30n, metadataBytes: undefined, overcommit: 1 };
+export const testThinPool: ThinPoolOptions = { sizeBytes: 6n << 30n, metadataBytes: undefined, overcommit: 1 };
 
 /** The disks that a program in the virtual machine was given, and whether its pools are to be of thin volumes. */
 export function guestArguments(): { readonly disks: readonly string[]; readonly options: LvmTestOptions } {

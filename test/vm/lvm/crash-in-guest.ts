@@ -1,6 +1,6 @@
 /**
  * Runs in the virtual machine: a driver of a pool in a volume group is killed before and after each step of each operation.
- * node crash-in-guest.ts DISK…
+ * node crash-in-guest.ts [thin] DISK…
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -14,11 +14,14 @@ import type { Pool } from '../../../src/pool/pool.ts';
 import { volumeIdFor } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
-import { groupFor, lvm, openTestLvm } from '../../support/lvm-pool.ts';
+import { groupFor, guestArguments, lvm, openTestLvm } from '../../support/lvm-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { clear, operations } from './operations.ts';
 
-const [, , ...disks] = process.argv;
+const { disks, options } = guestArguments();
+/** The pool's own logical volumes, and one of a volume. */
+const lvCount = options.thinPool === undefined ? 2 : 3;
+const sort = options.thinPool === undefined ? 'linear' : 'thin';
 const driver = fileURLToPath(new URL(`killed-driver${extname(import.meta.url)}`, import.meta.url));
 const scratch = new Scratch('crash');
 const volumeGroup = groupFor(scratch, disks);
@@ -32,7 +35,7 @@ const foreign = 'vol-looks-like-ours';
 function drive(operation: string, name: string, point: readonly string[] = []): string[] | undefined {
   const { signal, status, stderr, stdout } = spawnSync(
     process.execPath,
-    [driver, volumeGroup, dataDirectory, operation, name, ...point],
+    [driver, sort, volumeGroup, dataDirectory, operation, name, ...point],
     { encoding: 'utf8' },
   );
   if (signal === 'SIGKILL') return undefined;
@@ -41,7 +44,7 @@ function drive(operation: string, name: string, point: readonly string[] = []): 
 }
 
 function openPool(): Promise<Pool> {
-  return openTestLvm(scratch, volumeGroup, { dataDirectory });
+  return openTestLvm(scratch, volumeGroup, { ...options, dataDirectory });
 }
 
 async function writePrecious(pool: Pool): Promise<void> {
@@ -63,7 +66,7 @@ async function checkPool(pool: Pool): Promise<void> {
     const names = lvm('lvs', '--noheadings', '-o', 'lv_name', volumeGroup).trim().split(/\s+/).sort();
     const ours = names.filter((name) => name !== foreign);
     assert.ok(names.includes(foreign));
-    assert.deepEqual(ours.length, 2, names.join(' '));
+    assert.deepEqual(ours.length, lvCount, names.join(' '));
   }, patienceMs);
 }
 
@@ -112,11 +115,12 @@ test('T03: a first start that is killed is finished by the next', async () => {
   for (const [when, step] of [
     ['before', 'open/identity'],
     ['after', 'open/identity'],
+    ...(options.thinPool === undefined ? [] : [['before', 'open/commit'] as const, ['after', 'open/commit'] as const]),
     ['before', 'open/remember'],
     ['after', 'open/remember'],
   ]) {
     const fresh = groupFor(new Scratch('first'), disks);
-    const args = [driver, fresh, `${data}-${fresh}`, 'open', 'none'];
+    const args = [driver, sort, fresh, `${data}-${fresh}`, 'open', 'none'];
     const killed = spawnSync(process.execPath, [...args, when ?? '', step ?? ''], { encoding: 'utf8' });
     assert.equal(killed.signal, 'SIGKILL', killed.stderr);
     const next = spawnSync(process.execPath, args, { encoding: 'utf8' });

@@ -1,16 +1,16 @@
 /**
  * Does one operation on a pool in a volume group, and dies where it is told to, as from kill -9. Without a point it prints
  * the steps that it has passed.
- * node killed-driver.ts GROUP DATA OPERATION NAME [before|after STEP]
+ * node killed-driver.ts linear|thin GROUP DATA OPERATION NAME [before|after STEP]
  */
 import assert from 'node:assert/strict';
 import { channel } from 'node:diagnostics_channel';
 import { armCrashPoint, type StepName, stepNames } from '../../../src/volume/step.ts';
 import { eventually } from '../../support/eventually.ts';
-import { lvm, openTestLvm } from '../../support/lvm-pool.ts';
+import { lvm, openTestLvm, testThinPool } from '../../support/lvm-pool.ts';
 import { operations } from './operations.ts';
 
-const [, , volumeGroup = '', dataDirectory = '', operationName = '', name = '', when, stepName] = process.argv;
+const [, , sort, volumeGroup = '', dataDirectory = '', operationName = '', name = '', when, stepName] = process.argv;
 
 function isStep(text: string | undefined): text is StepName {
   return stepNames.some((each) => each === text);
@@ -21,7 +21,8 @@ const patienceMs = 300_000;
 const passed = new Set<string>();
 channel('holdfast:step').subscribe((step) => passed.add(String(step)));
 if ((when === 'before' || when === 'after') && isStep(stepName)) armCrashPoint({ when, step: stepName });
-const pool = await openTestLvm({ join: () => dataDirectory }, volumeGroup, { dataDirectory });
+const options = sort === 'thin' ? { thinPool: testThinPool } : {};
+const pool = await openTestLvm({ join: () => dataDirectory }, volumeGroup, { ...options, dataDirectory });
 /** None: the pool is opened, and that is all. */
 const operation = operations[operationName];
 await operation?.run(pool, name);
