@@ -57,8 +57,8 @@ export const goneNodeMutants: readonly Mutant[] = [
   {
     name: 'a node that was there for a moment is counted anew',
     file: 'src/fleet/controller/gone-nodes.ts',
-    text: 'state.node(node) !== undefined || this.#sighted.has(node)',
-    replacement: 'state.node(node) !== undefined',
+    text: 'if (state.node(node) !== undefined || this.#sighted.has(node)) return false;',
+    replacement: 'if (state.node(node) !== undefined) return false;',
     killer: forgetting,
   },
   {
