@@ -13,6 +13,7 @@ import { persistentVolumes } from '../../src/fleet/kubernetes/persistent-volumes
 import { setTaint } from '../../src/fleet/kubernetes/taints.ts';
 import { VolumeRecords } from '../../src/fleet/kubernetes/volume-records.ts';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
+import { freePort } from '../cluster/harness/api-server.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { audience } from '../fleet/support/api-double.ts';
 import { ControllerProcess } from '../fleet/support/controller-process.ts';
@@ -117,7 +118,8 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   /** By docs/node-loss.md. */
   async function loseNodeA(): Promise<void> {
     assert.ok(first && second);
-    await using _b = await startNode('node-b', scratchB, await tokenOf(server, 'node-b'));
+    const latePort = await freePort();
+    await using _b = await startNode('node-b', scratchB, await tokenOf(server, 'node-b'), [latePort]);
     const handle = await kubectl.run(['get', 'pv', '-o', 'jsonpath={.items[0].spec.csi.volumeHandle}']);
     assert.match(handle, /^vol-/);
     assert.match(await forget(['--dry-run', 'node-a']), new RegExp(`default/data .*Delete +${handle}`));
@@ -134,7 +136,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     await eventually(async () => {
       await assert.rejects(other.controller.DeleteVolume({ volume_id: handle }), isUnavailable(/is on node-a by its/));
     }, 60_000);
-    await forgetByClass(handle);
+    await forgetByClass(handle, latePort);
     const listed = JSON.parse(await runForget(['--dry-run', '--json', 'node-a']));
     assert.deepEqual(shapes['forget-node'].strict().parse(listed), listed);
     assert.deepEqual([listed.done, listed.volumes[0].id], ['nothing', handle]);
@@ -157,7 +159,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   }
 
   /** A day is counted in the real Secret, by a replica for which it goes by quickly; the others go by what is noted. */
-  async function forgetByClass(volume_id: string): Promise<void> {
+  async function forgetByClass(volume_id: string, latePort: number): Promise<void> {
     const [api, state] = [accountApi(), new FleetState()];
     state.expect(['node-b']);
     let nowMs = 0;
@@ -186,9 +188,15 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
       await patch('Bound');
       await waits();
       await patch('Released');
-      await one.controller.DeleteVolume({ volume_id });
-      await classWith({});
+      // These have met the node themselves, and look again minutes later; one that was started since has not.
       await waits();
+      const late = { ...environment, HOLDFAST_LINK_ADDRESS: `127.0.0.1:${latePort}` };
+      await using third = await ControllerProcess.startWith(scratch, 'third', late);
+      await third.logged('told all', { node: 'node-b' });
+      using latest = third.connect();
+      await latest.controller.DeleteVolume({ volume_id });
+      await classWith({});
+      await assert.rejects(latest.controller.DeleteVolume({ volume_id }), isUnavailable(/is on node-a by its/));
     } finally {
       api.close();
     }
@@ -261,13 +269,18 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     });
   }
 
-  function startNode(name: string, own: Scratch, token: string): Promise<DriverProcess> {
+  function startNode(
+    name: string,
+    own: Scratch,
+    token: string,
+    latePorts: readonly number[] = [],
+  ): Promise<DriverProcess> {
     writeFileSync(own.join('token'), token);
     return DriverProcess.start(own, {
       config: `pools:\n  default: { directory: ${own.join('pool')} }\n`,
       environment: {
         HOLDFAST_NODE_ID: name,
-        HOLDFAST_CONTROLLER: controllers,
+        HOLDFAST_CONTROLLER: [controllers, ...latePorts.map((port) => `127.0.0.1:${port}`)].join(','),
         HOLDFAST_CONTROLLER_CA: scratch.join('ca.crt'),
         HOLDFAST_CONTROLLER_TOKEN: own.join('token'),
       },
