@@ -293,14 +293,20 @@ describe('CreateVolume from a source again', () => {
     const sourceId = volumeIdFor(nodeId, 'main', 'source');
     const snapshot = snapshotIdFor(nodeId, 's');
     const request = create('a', { ...ext4, volume_content_source: fromSnapshot(snapshot) });
-    const work = gate();
+    const [work, taken, rest] = [gate(), gate(), gate()];
     const cut = driver.objects.run(snapshot, 'CreateSnapshot', 'elsewhere', async () => {
       await work.opened;
       await driver.pool().takeSnapshots([{ id: snapshot, name: 's', sourceId, parameters: {} }]);
+      taken.open();
+      await rest.opened;
     });
     await fails(driver.controller.CreateVolume(request), 'ABORTED', /CreateSnapshot/);
-    const waiting = driver.controller.CreateVolume({ ...request, name: 'b' });
     work.open();
+    await taken.opened;
+    const waiting = driver.controller.CreateVolume({ ...request, name: 'b' });
+    // On one connection: what is answered came after it.
+    await driver.controller.ControllerGetCapabilities({});
+    rest.open();
     await cut;
     assert.equal(volumeOf(await waiting).content_source?.snapshot?.snapshot_id, snapshot);
     assert.equal((await listIds(driver)).length, 2);
