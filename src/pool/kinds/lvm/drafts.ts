@@ -24,9 +24,9 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   readonly id: Id;
   protected readonly parts: LvmParts;
   protected readonly lvName: string;
-  /** undefined: it is not whole yet. */
   /** Its device is going to be used. */
   protected abstract readonly isUsed: boolean;
+  /** undefined: it is not whole yet. */
   protected finalTags: readonly string[] | undefined;
   #isCommitting = false;
 

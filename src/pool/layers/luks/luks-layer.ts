@@ -73,7 +73,6 @@ function provisioner(parts: LuksParts): Provisioner {
 }
 
 /** Where a header lies, and how large it is, is the same for all: what is in the trash may have no record any more. */
-
 async function shred({ inner, queue }: LuksParts, ref: TrashRef): Promise<void> {
   await using data = await inner.provisioner.openInTrash?.(ref);
   if (data !== undefined && (await hasHeader(queue, data))) {
