@@ -124,7 +124,10 @@ export class Provisioner implements AsyncDisposable {
     // In a pod it is that of the account.
     if (args.includes('--leader-election')) args.push(`--leader-election-namespace=${namespace}`);
     const log = openSync(logPath, 'a');
-    const child = spawnWithUs([join(programs, 'csi-provisioner'), `--kubeconfig=${kubeconfigPath}`, ...args], {
+    // Who leads is known by the name of the host, which in a cluster is the pod's: two of one name both would.
+    const ownHost = ['unshare', '--uts', 'sh', '-c', 'hostname "$0" && exec "$@"', name];
+    const command = [...ownHost, join(programs, 'csi-provisioner'), `--kubeconfig=${kubeconfigPath}`, ...args];
+    const child = spawnWithUs(command, {
       stdio: ['ignore', log, log],
       env: { NAMESPACE: namespace, ...environment },
     });

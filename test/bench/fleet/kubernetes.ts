@@ -53,18 +53,27 @@ export class Kubernetes implements Disposable {
     return all - this.#requests;
   }
 
-  /** Calls back when a claim of the namespace is bound. */
+  /**
+   * Calls back when a claim of the namespace is bound, perhaps more than once. The API server ends a watch that it thinks
+   * does not keep up; the next one begins with all that there is.
+   */
   async watchBound(namespace: string, onBound: (name: string) => void): Promise<void> {
     const response = await this.#send('GET', `/api/v1/namespaces/${namespace}/persistentvolumeclaims?watch=1`);
     this.#watches.add(response);
-    createInterface({ input: response }).on('line', (line) => {
+    const lines = createInterface({ input: response });
+    lines.on('line', (line) => {
       const { metadata, status } = event.parse(JSON.parse(line)).object;
       if (status?.phase === 'Bound') onBound(metadata.name);
+    });
+    lines.on('close', () => {
+      if (this.#watches.delete(response)) void this.watchBound(namespace, onBound);
     });
   }
 
   [Symbol.dispose](): void {
-    for (const watch of this.#watches) watch.destroy();
+    const watches = [...this.#watches];
+    this.#watches.clear();
+    for (const watch of watches) watch.destroy();
     this.#agent.destroy();
   }
 
