@@ -1,10 +1,11 @@
 import { realpath } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
+import { isHeldExclusively } from '../kernel/block/block.ts';
 import { type Disk, linksToDisks, listDisks } from '../kernel/block/disks.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { claimsOf } from '../pool/kinds.ts';
-import { isHeldExclusively, readContentOf, readUsers, type Users, usersOf } from '../pool/location/disk-survey.ts';
+import { readContentOf, readUsers, type Users, usersOf } from '../pool/location/disk-survey.ts';
 import { type DiskFacts, whyNotFree } from '../pool/location/free-disk.ts';
 import { Unavailable } from '../volume/errors.ts';
 import { withTimeout } from '../volume/with-timeout.ts';

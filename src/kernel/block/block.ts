@@ -59,14 +59,35 @@ export function limitsOfDevice(device: Descriptor): DeviceLimits {
  * device up a moment later.
  * @returns undefined if somebody has it exclusively
  */
-export async function openDeviceAlone(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
-  for (const pauseMs of [1, 10, 100, 1000, 0]) {
+export function openDeviceAlone(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
+  return openAlone(queue, path, { flags: constants.O_RDWR, pausesMs: [1, 10, 100, 1000] });
+}
+
+/** Whether somebody has a block device exclusively. It is not opened for writing: udev would look at it anew after that. */
+export async function isHeldExclusively(queue: DiskQueue, path: string): Promise<boolean> {
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK;
+  await using alone = await openAlone(queue, path, { flags, pausesMs: [1, 10, 100] });
+  return alone === undefined;
+}
+
+interface Patience {
+  readonly flags: number;
+  /** Before each further try. */
+  readonly pausesMs: readonly number[];
+}
+
+async function openAlone(
+  queue: DiskQueue,
+  path: string,
+  { flags, pausesMs }: Patience,
+): Promise<Descriptor | undefined> {
+  for (const pauseMs of [0, ...pausesMs]) {
+    if (pauseMs > 0) await delay(pauseMs);
     try {
-      return await openFile(queue, path, constants.O_RDWR | constants.O_EXCL);
+      return await openFile(queue, path, flags | constants.O_EXCL);
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
     }
-    if (pauseMs > 0) await delay(pauseMs);
   }
   return undefined;
 }

@@ -102,6 +102,6 @@ function hasSuperblock(beginning: Buffer): boolean {
   return beginning.subarray(0, xfsMagic.length).equals(xfsMagic);
 }
 
-function isZeros(bytes: Buffer): boolean {
+export function isZeros(bytes: Buffer): boolean {
   return bytes.every((byte) => byte === 0);
 }

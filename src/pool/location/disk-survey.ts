@@ -1,20 +1,17 @@
-import { constants } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { probeContent } from '../../kernel/block/blkid.ts';
 import { sizeOfDevice } from '../../kernel/block/block.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
 import { findMapped } from '../../kernel/block/device-mapper.ts';
 import type { Disk } from '../../kernel/block/disks.ts';
-import { type Descriptor, openFile, openReadOnly } from '../../kernel/call/descriptor.ts';
+import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../kernel/call/errno.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { readAt } from '../../kernel/file/file.ts';
 import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
 import { swapPaths } from '../../kernel/process/swaps.ts';
 import { larger } from '../../volume/size.ts';
-import { beginningBytes } from './content.ts';
+import { beginningBytes, isZeros } from './content.ts';
 import type { DiskFacts, ReadContent } from './free-disk.ts';
 
 /** What the kernel has in memory of who uses disks. */
@@ -85,25 +82,7 @@ async function isZeroAtBothEnds(queue: DiskQueue, device: Descriptor): Promise<b
   const lastBytes = larger(0n, sizeBytes - BigInt(beginningBytes));
   for (const offsetBytes of [0, Number(lastBytes)]) {
     const part = await readAt(queue, device, { lengthBytes: beginningBytes, offsetBytes });
-    if (part.some((byte) => byte !== 0)) return false;
-  }
-  return true;
-}
-
-/** Whether somebody has a disk exclusively (open(2), O_EXCL without O_CREAT). A program that ends gives it up a moment later. */
-export async function isHeldExclusively(queue: DiskQueue, devicePath: string): Promise<boolean> {
-  for (const pauseMs of [1, 10, 100, 0]) {
-    try {
-      await using _alone = await openFile(
-        queue,
-        devicePath,
-        constants.O_RDONLY | constants.O_EXCL | constants.O_NONBLOCK,
-      );
-      return false;
-    } catch (error) {
-      if (!isErrno(error, 'EBUSY')) throw error;
-    }
-    if (pauseMs > 0) await delay(pauseMs);
+    if (!isZeros(part)) return false;
   }
   return true;
 }
