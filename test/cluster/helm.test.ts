@@ -6,16 +6,10 @@ import { chartValues, makeChart } from './harness/chart.ts';
 import { clusterTest } from './harness/cluster-test.ts';
 import { cluster } from './harness/current.ts';
 import { images } from './harness/images.ts';
-import type { Namespace } from './harness/namespace.ts';
+import { assertAllNumbers, writeNumbers, writesGoOn } from './harness/numbers.ts';
 import { claim, pod } from './harness/objects.ts';
-import { waitFor } from './harness/waiting.ts';
 
 const settled = ['--wait', '--timeout', '180s'];
-
-/** A number for each write, which is counted when it has reached the disk. */
-const writing = `
-n=0
-while :; do n=$((n + 1)); echo $n >> /data/numbers; sync /data/numbers; usleep 20000; done &`;
 
 clusterTest(
   'the chart is installed, upgraded, rolled back and removed under a pod whose I/O goes on',
@@ -34,7 +28,7 @@ clusterTest(
     try {
       await kubectl.run(['apply', '-f', join(import.meta.dirname, '../../deploy/base/namespace.yaml')]);
       await release.install(chartValues(), ...settled);
-      await namespace.apply(claim('data'), pod('user', { volumes: { data: 'data' }, script: writing }));
+      await namespace.apply(claim('data'), pod('user', { volumes: { data: 'data' }, script: writeNumbers }));
       await namespace.running('user');
       const { handle } = await namespace.volumeOf('data');
       const pids = [(await driver.process()).pid];
@@ -42,7 +36,7 @@ clusterTest(
         pids.push((await driver.process()).pid);
         assert.equal(new Set(pids).size, pids.length, `the driver's process is one of before: ${pids}`);
         assert.match(await driver.holdfast('volumes'), new RegExp(`^${handle} `, 'm'));
-        await writesGoOn(namespace);
+        await writesGoOn(namespace, 'user');
       };
       const configured = async () => (await driver.holdfast('pools')).includes('other');
 
@@ -63,7 +57,7 @@ clusterTest(
       assert.deepEqual(await release.history(), ['superseded', 'superseded', 'superseded', 'failed', 'deployed']);
 
       await release.uninstall(...settled);
-      await writesGoOn(namespace);
+      await writesGoOn(namespace, 'user');
 
       await release.install(chartValues(), ...settled);
       await replaced();
@@ -71,11 +65,7 @@ clusterTest(
       await namespace.remove('pod/user');
       await namespace.apply(pod('reader', { volumes: { data: 'data' } }));
       await namespace.running('reader');
-      const numbers = (await namespace.exec('reader', 'cat /data/numbers')).split('\n').map(Number);
-      assert.deepEqual(
-        numbers,
-        numbers.map((_, index) => index + 1),
-      );
+      await assertAllNumbers(namespace, 'reader');
     } finally {
       await release.uninstall('--ignore-not-found', ...settled);
       await driver.install();
@@ -86,9 +76,3 @@ clusterTest(
     }
   },
 );
-
-async function writesGoOn(namespace: Namespace): Promise<void> {
-  const written = async () => Number(await namespace.exec('user', 'wc -l < /data/numbers'));
-  const before = await written();
-  await waitFor('the pod to write', async () => assert.ok((await written()) > before + 10));
-}

@@ -6,7 +6,7 @@ import { chartValues, makeChart } from '../harness/chart.ts';
 import { fleet } from '../harness/fleet/current.ts';
 import { fleetTest } from '../harness/fleet/fleet-test.ts';
 import { type } from '../harness/fleet/terminal.ts';
-import type { Namespace } from '../harness/namespace.ts';
+import { assertAllNumbers, writeNumbers, writesGoOn } from '../harness/numbers.ts';
 import { claim, type Manifest, pod } from '../harness/objects.ts';
 import { waitFor } from '../harness/waiting.ts';
 
@@ -27,10 +27,6 @@ const nvme: Manifest = {
   parameters: { poolSelector: 'media=nvme' },
   volumeBindingMode: 'WaitForFirstConsumer',
 };
-const writing = `
-n=0
-while :; do n=$((n + 1)); echo $n >> /data/numbers; sync /data/numbers; usleep 20000; done &`;
-
 fleetTest(
   'the chart with groups of nodes: a DaemonSet for each, and a node changes its group under a pod',
   async (namespace) => {
@@ -59,7 +55,7 @@ fleetTest(
         ...['first', 'second', 'third', 'fourth'].map((name) => pod(name, { volumes: { data: name } })),
         claim('moving'),
         claim('plain'),
-        pod('moving', { volumes: { data: 'moving' }, node: 'node-a', script: writing }),
+        pod('moving', { volumes: { data: 'moving' }, node: 'node-a', script: writeNumbers }),
         pod('plain', { volumes: { data: 'plain' }, node: 'node-c' }),
       );
       await namespace.running('first', 'second', 'third', 'fourth', 'moving', 'plain');
@@ -83,7 +79,7 @@ fleetTest(
         await driver.run(['rollout', 'status', '--timeout=140s', `daemonset/${name}`]);
       }
       await driver.linked();
-      await writesGoOn(namespace);
+      await writesGoOn(namespace, 'moving');
       assert.equal(await namespace.field('pod/moving', '.status.containerStatuses[0].restartCount'), '0');
       // The new driver has the pool, by its own configuration, and all that was in it.
       assert.match((await type('kubectl holdfast pools --node node-a --json --wait 60')).stdout, /"media": *"hdd"/);
@@ -92,11 +88,7 @@ fleetTest(
       await namespace.remove('pod/moving');
       await namespace.apply(pod('again', { volumes: { data: 'moving' } }));
       await namespace.running('again');
-      const numbers = (await namespace.exec('again', 'cat /data/numbers')).split('\n').map(Number);
-      assert.deepEqual(
-        numbers,
-        Array.from(numbers, (_, index) => index + 1),
-      );
+      await assertAllNumbers(namespace, 'again');
       await namespace.run(['delete', 'pods,pvc', '--all', '--timeout=240s']);
     } finally {
       await release.uninstall('--ignore-not-found', '--wait', '--timeout', '180s');
@@ -113,9 +105,3 @@ fleetTest(
     }
   },
 );
-
-async function writesGoOn(namespace: Namespace): Promise<void> {
-  const written = async () => Number(await namespace.exec('moving', 'wc -l < /data/numbers'));
-  const before = await written();
-  await waitFor('the pod to write', async () => assert.ok((await written()) > before + 10));
-}

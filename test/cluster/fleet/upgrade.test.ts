@@ -7,15 +7,13 @@ import { type LastRelease, makeLastRelease } from '../harness/fleet/last-release
 import type { ManifestPlan } from '../harness/fleet/manifests.ts';
 import { type } from '../harness/fleet/terminal.ts';
 import type { Namespace } from '../harness/namespace.ts';
+import { writeNumbers, writesGoOn } from '../harness/numbers.ts';
 import { claim, pod } from '../harness/objects.ts';
 import { waitFor } from '../harness/waiting.ts';
 
 const guide = readFileSync(fileURLToPath(new URL('../../../docs/fleet.md', import.meta.url)), 'utf8');
 /** On a loaded machine a rollout of three drivers may take minutes. */
 const patienceMs = 600_000;
-const writing = `
-n=0
-while :; do n=$((n + 1)); echo $n >> /data/numbers; sync /data/numbers; usleep 20000; done &`;
 
 /** As an operator types it, and as docs/fleet.md has it: `kubectl apply -k …`. */
 async function apply(plan: ManifestPlan, ...flags: readonly string[]): Promise<void> {
@@ -98,7 +96,7 @@ fleetTest(
         await namespace.apply(
           ...nodes.map(({ name }) => claim(`writer-${name}`)),
           ...nodes.map(({ name }) =>
-            pod(`writer-${name}`, { volumes: { data: `writer-${name}` }, node: name, script: writing }),
+            pod(`writer-${name}`, { volumes: { data: `writer-${name}` }, node: name, script: writeNumbers }),
           ),
         );
         await namespace.running(...writers);
@@ -137,9 +135,3 @@ fleetTest(
   },
   { timeoutMs: 2_400_000 },
 );
-
-async function writesGoOn(namespace: Namespace, name: string): Promise<void> {
-  const written = async () => Number(await namespace.exec(name, 'wc -l < /data/numbers'));
-  const before = await written();
-  await waitFor(`${name} to write`, async () => assert.ok((await written()) > before + 10));
-}
