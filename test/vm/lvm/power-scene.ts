@@ -13,30 +13,36 @@ const volumeGroup = 'vg0';
 const atomicBytes = 4096;
 
 /** A volume group on two disks. */
-export const lvmScene: PowerScene = {
-  setup: {
-    config: `
+export const lvmScene = sceneOf('');
+/** The same with a thin pool in it. */
+export const thinScene = sceneOf('thinPool: { size: 3Gi }, ');
+
+function sceneOf(keys: string): PowerScene {
+  return {
+    setup: {
+      config: `
 expansion: node
 pools:
-  fast: { kind: lvm, volumeGroup: ${volumeGroup}, sickAfter: 10m }
+  fast: { kind: lvm, volumeGroup: ${volumeGroup}, ${keys}sickAfter: 10m }
 defaultPool: fast
 `,
-    pools: ['fast'],
-    disks: [
-      { name: 'first', sizeGiB: 2, atomicBytes },
-      { name: 'second', sizeGiB: 2, atomicBytes },
+      pools: ['fast'],
+      disks: [
+        { name: 'first', sizeGiB: 2, atomicBytes },
+        { name: 'second', sizeGiB: 2, atomicBytes },
+      ],
+      prepare: `lvm vgcreate --yes ${volumeGroup} /dev/vdb /dev/vdc`,
+    },
+    users: [
+      { pool: 'fast', contents: ['ext4'] },
+      { pool: 'fast', contents: ['ext4', 'block'] },
+      { pool: 'fast', contents: ['xfs'] },
+      { pool: 'fast', contents: ['block'] },
     ],
-    prepare: `lvm vgcreate --yes ${volumeGroup} /dev/vdb /dev/vdc`,
-  },
-  users: [
-    { pool: 'fast', contents: ['ext4'] },
-    { pool: 'fast', contents: ['ext4', 'block'] },
-    { pool: 'fast', contents: ['xfs'] },
-    { pool: 'fast', contents: ['block'] },
-  ],
-  afterBoot: 'true',
-  look,
-};
+    afterBoot: 'true',
+    look,
+  };
+}
 
 async function look(node: GuestNode): Promise<Sight> {
   const { snapshotIds, volumeIds, volumes } = await list(node);
@@ -47,7 +53,7 @@ async function look(node: GuestNode): Promise<Sight> {
     const [inVolumes, inSnapshots] = [idsIn('volume'), idsIn('snapshot')];
     holds(`${inVolumes}` === `${volumeIds}`, `the group has ${inVolumes}, but ListVolumes ${volumeIds}`);
     holds(`${inSnapshots}` === `${snapshotIds}`, `the group has ${inSnapshots}, but ListSnapshots ${snapshotIds}`);
-    const half = lvs.filter(({ state = 'none' }) => !['pool', 'volume', 'snapshot'].includes(state));
+    const half = lvs.filter(({ state = 'none' }) => !['pool', 'thin', 'volume', 'snapshot'].includes(state));
     holds(half.length === 0, `the group has something half done in it: ${half.map(({ name }) => name)}`);
     records = lvs.flatMap(({ name, state, tags }) =>
       state === 'volume' ? [parseRecord(readDocument('record', tags) ?? '', `in the tags of ${name}`)] : [],
