@@ -134,6 +134,16 @@ describe('Helm chart', () => {
     assert.deepEqual(inOneLine(objects.get(rules)), inOneLine(expected));
   });
 
+  // A kubelet may read whatever its pods mount, and who has the controller's key passes for the controller.
+  test('mounts no Secret on nodes', async () => {
+    const daemonSets = [objectsOf(await helm.template(withController)), await kustomized('fleet')];
+    for (const objects of daemonSets) {
+      const daemonSet = JSON.stringify(objects.get('DaemonSet holdfast'));
+      assert.ok(daemonSet.includes('"configMap":{"name":"holdfast-controller","optional":true}'));
+      assert.ok(!daemonSet.includes('secretName') && !daemonSet.includes('secretKeyRef'));
+    }
+  });
+
   test('lets the controller make events only where it is to tell claims of their nodes', async () => {
     const [on, off] = await Promise.all(
       [true, false].map(async (events) => objectsOf(await helm.template({ controller: { enabled: true, events } }))),

@@ -51,8 +51,8 @@ export function controllerEnvironment({ directory, url }: Account): Record<strin
 
 /** The certificate by which nodes believe the controller. */
 export async function writeAuthority({ kubectl }: StandaloneApiServer, path: string): Promise<void> {
-  const secret = ['get', 'secret', 'holdfast-controller', '-o', 'jsonpath={.data.ca\\.crt}'];
-  writeFileSync(path, Buffer.from(await kubectl.run(['-n', namespace, ...secret]), 'base64'));
+  const trusted = ['get', 'configmap', 'holdfast-controller', '-o', 'jsonpath={.data.ca\\.crt}'];
+  writeFileSync(path, await kubectl.run(['-n', namespace, ...trusted]));
 }
 
 /** What a kubelet with the driver makes of itself, and the driver's pod there. */

@@ -8,8 +8,8 @@ import { ClaimTeller, mostNotices, repeatMs } from '../../src/fleet/controller/c
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { absenceNotes } from '../../src/fleet/controller/telling.ts';
 import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import { persistentVolumes } from '../../src/fleet/kubernetes/persistent-volumes.ts';
-import { keepMaterial } from '../../src/fleet/kubernetes/secret.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
@@ -94,7 +94,7 @@ describe('claims are told by events', () => {
       authorityPath: scratch.join('ca.crt'),
       tokenPath: scratch.join('token'),
     });
-    await keepMaterial(api, place);
+    await keepCertificates(api, place);
   });
 
   after(async () => {

@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { GoneNodes } from '../../src/fleet/controller/gone-nodes.ts';
 import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import type { RecordedVolume } from '../../src/fleet/kubernetes/persistent-volumes.ts';
-import { keepMaterial } from '../../src/fleet/kubernetes/secret.ts';
 import { countGone, type Gone, type Seen, seenNow } from '../../src/fleet/routing/gone.ts';
 import { repeatable } from '../crash/seeded-random.ts';
 import { eventually } from '../support/eventually.ts';
@@ -102,7 +102,7 @@ class Fleet implements AsyncDisposable {
 
   static async start(): Promise<Fleet> {
     const fleet = new Fleet(new Scratch('forget-by-class'), await ApiDouble.start());
-    await keepMaterial(fleet.#api, place);
+    await keepCertificates(fleet.#api, place);
     fleet.double.known.classes.set('day', { forgetNodeAfter: '1d' });
     fleet.startAnew();
     return fleet;
@@ -141,7 +141,7 @@ class Fleet implements AsyncDisposable {
   }
 
   noted(): Record<string, Gone> {
-    const { data } = secret.parse(this.double.known.secrets.get('holdfast-controller'));
+    const { data } = secret.parse(this.double.known.objects.get('secrets/holdfast-controller'));
     return JSON.parse(Buffer.from(data['gone-nodes'] ?? 'e30=', 'base64').toString());
   }
 }

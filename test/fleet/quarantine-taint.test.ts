@@ -6,7 +6,7 @@ import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import type { NodeInventory } from '../../src/fleet/controller/inventory.ts';
 import { QuarantineKeeper, wellMs } from '../../src/fleet/controller/quarantine-keeper.ts';
 import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
-import { keepMaterial } from '../../src/fleet/kubernetes/secret.ts';
+import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
 
@@ -21,7 +21,7 @@ test('a node has our taint while a pool of it is in quarantine, and all others a
   writeFileSync(authorityPath, double.authority);
   writeFileSync(tokenPath, 'controller');
   const api = new KubernetesApi({ url: new URL(double.url), authorityPath, tokenPath });
-  await keepMaterial(api, place);
+  await keepCertificates(api, place);
   let nowMs = 0;
   class Replica {
     readonly state = new FleetState(() => nowMs);

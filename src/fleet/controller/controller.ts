@@ -10,9 +10,10 @@ import { pluginCapabilities } from '../../identity/service.ts';
 import type { Monitoring } from '../../metrics/serving.ts';
 import { version } from '../../version.ts';
 import { KubernetesApi } from '../kubernetes/api.ts';
+import { keepCertificates } from '../kubernetes/certificates.ts';
 import { watchNodes } from '../kubernetes/nodes.ts';
 import { persistentVolumes, recordedVolumes } from '../kubernetes/persistent-volumes.ts';
-import { keepMaterial, type SecretPlace } from '../kubernetes/secret.ts';
+import type { ObjectPlace } from '../kubernetes/stored-object.ts';
 import { Tokens } from '../kubernetes/tokens.ts';
 import { VolumeRecords } from '../kubernetes/volume-records.ts';
 import { isSame, type Material } from '../tls/material.ts';
@@ -137,9 +138,9 @@ export async function startController(config: ControllerConfig, log: Logger, sho
     for (;;) {
       signal.throwIfAborted();
       try {
-        return await keepMaterial(api, place);
+        return await keepCertificates(api, place);
       } catch (error) {
-        log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'the Secret cannot be kept');
+        log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'the certificates cannot be kept');
         await delay(pauseMs, undefined, { signal }).catch(() => undefined);
       }
     }
@@ -180,7 +181,7 @@ interface Monitored {
 
 interface OptionParts {
   readonly api: KubernetesApi;
-  readonly place: SecretPlace;
+  readonly place: ObjectPlace;
   readonly state: FleetState;
   readonly log: Logger;
   readonly signal: AbortSignal;

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { readForgotten } from '../kubernetes/forgotten.ts';
-import type { SecretPlace } from '../kubernetes/secret.ts';
+import type { ObjectPlace } from '../kubernetes/stored-object.ts';
 import type { FleetState } from './fleet-state.ts';
 
 export interface ForgottenKeeperOptions {
   readonly api: KubernetesApi;
-  readonly place: SecretPlace;
+  readonly place: ObjectPlace;
   readonly state: FleetState;
   readonly log: Logger;
   readonly signal: AbortSignal;

@@ -5,14 +5,14 @@ import { z } from 'zod';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { forgetSecondsOf, isNodeThere } from '../kubernetes/classes.ts';
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
-import type { SecretPlace } from '../kubernetes/secret.ts';
 import { SecretNotes } from '../kubernetes/secret-notes.ts';
+import type { ObjectPlace } from '../kubernetes/stored-object.ts';
 import { countGone, forgettable, type Gone, type Seen, seenNow } from '../routing/gone.ts';
 import type { FleetState } from './fleet-state.ts';
 
 export interface GoneNodesOptions {
   readonly api: KubernetesApi;
-  readonly place: SecretPlace;
+  readonly place: ObjectPlace;
   readonly state: FleetState;
   readonly log: Logger;
   readonly driverName: string;

@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { ApiRefusal, type KubernetesApi } from '../kubernetes/api.ts';
-import type { SecretPlace } from '../kubernetes/secret.ts';
 import { SecretNotes } from '../kubernetes/secret-notes.ts';
+import type { ObjectPlace } from '../kubernetes/stored-object.ts';
 import { setTaint, type TaintEffect } from '../kubernetes/taints.ts';
 import type { FleetState } from './fleet-state.ts';
 
 export interface QuarantineKeeperOptions {
   readonly api: KubernetesApi;
-  readonly place: SecretPlace;
+  readonly place: ObjectPlace;
   readonly state: FleetState;
   readonly log: Logger;
   readonly driverName: string;

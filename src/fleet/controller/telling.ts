@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { KubernetesApi } from '../kubernetes/api.ts';
 import { persistentVolumes } from '../kubernetes/persistent-volumes.ts';
-import type { SecretPlace } from '../kubernetes/secret.ts';
 import { SecretNotes } from '../kubernetes/secret-notes.ts';
+import type { ObjectPlace } from '../kubernetes/stored-object.ts';
 import type { Absence } from '../routing/absences.ts';
 import { AbsenceKeeper } from './absence-keeper.ts';
 import { ClaimTeller } from './claim-teller.ts';
@@ -11,7 +11,7 @@ import type { FleetState } from './fleet-state.ts';
 
 export interface TellingOptions {
   readonly api: KubernetesApi;
-  readonly place: SecretPlace;
+  readonly place: ObjectPlace;
   readonly state: FleetState;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -29,7 +29,7 @@ const schema = z.looseObject({
   back: z.string().optional(),
 });
 
-export function absenceNotes(api: KubernetesApi, place: SecretPlace): SecretNotes<Absence> {
+export function absenceNotes(api: KubernetesApi, place: ObjectPlace): SecretNotes<Absence> {
   return new SecretNotes({ api, place, key: 'absent-nodes', schema });
 }
 

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { KubernetesApi } from './api.ts';
-import type { SecretPlace } from './secret.ts';
 import { SecretNotes } from './secret-notes.ts';
+import type { ObjectPlace } from './stored-object.ts';
 
 const schema = z.object({ at: z.string() });
 
-function notesIn(api: KubernetesApi, place: SecretPlace) {
+function notesIn(api: KubernetesApi, place: ObjectPlace) {
   return new SecretNotes({ api, place, key: 'forgotten-nodes', schema });
 }
 
@@ -13,12 +13,12 @@ function notesIn(api: KubernetesApi, place: SecretPlace) {
 export type ForgottenNodes = ReadonlyMap<string, { readonly at: string }>;
 
 /** @throws Unavailable */
-export async function readForgotten(api: KubernetesApi, place: SecretPlace): Promise<ForgottenNodes> {
+export async function readForgotten(api: KubernetesApi, place: ObjectPlace): Promise<ForgottenNodes> {
   return notesIn(api, place).read();
 }
 
 /** It may be said twice. @throws Unavailable */
-export async function forgetNode(api: KubernetesApi, place: SecretPlace, node: string): Promise<void> {
+export async function forgetNode(api: KubernetesApi, place: ObjectPlace, node: string): Promise<void> {
   await notesIn(api, place).change((notes) => {
     if (notes.has(node)) return false;
     notes.set(node, { at: new Date().toISOString() });
@@ -27,6 +27,6 @@ export async function forgetNode(api: KubernetesApi, place: SecretPlace, node: s
 }
 
 /** @throws Unavailable */
-export async function rememberNode(api: KubernetesApi, place: SecretPlace, node: string): Promise<void> {
+export async function rememberNode(api: KubernetesApi, place: ObjectPlace, node: string): Promise<void> {
   await notesIn(api, place).change((notes) => notes.delete(node));
 }

@@ -1,18 +1,12 @@
 import { z } from 'zod';
 import { Unavailable } from '../../volume/errors.ts';
 import { inOneSentence, parseJsonInput } from '../../volume/parse-input.ts';
-import { readAnswer } from './answer.ts';
-import { ApiRefusal, type KubernetesApi } from './api.ts';
-import { type SecretPlace, secretPath } from './secret.ts';
-
-const secret = z.looseObject({ data: z.record(z.string(), z.string()).nullish() });
-
-const [notFound, conflict] = [404, 409];
-const mostTurns = 5;
+import type { KubernetesApi } from './api.ts';
+import { changeTexts, type ObjectPlace, readTexts, type Texts } from './stored-object.ts';
 
 export interface SecretNotesOptions<T> {
   readonly api: KubernetesApi;
-  readonly place: SecretPlace;
+  readonly place: ObjectPlace;
   /** Beside the certificates in the controller's own Secret: all replicas see it, and no other right is needed. */
   readonly key: string;
   readonly schema: z.ZodType<T>;
@@ -28,7 +22,8 @@ export class SecretNotes<T> {
 
   /** @throws Unavailable */
   async read(): Promise<ReadonlyMap<string, T>> {
-    return (await this.#read()).notes;
+    const { api, place } = this.#options;
+    return this.#notesIn(await readTexts(api, 'Secret', place));
   }
 
   /**
@@ -38,36 +33,20 @@ export class SecretNotes<T> {
    */
   async change(change: (notes: Map<string, T>) => boolean): Promise<ReadonlyMap<string, T>> {
     const { api, key, place } = this.#options;
-    for (let turn = 1; ; turn++) {
-      const { notes, object } = await this.#read();
-      if (!change(notes)) return notes;
-      if (object === undefined) throw new Unavailable(`There is no Secret ${place.name} yet: a controller makes it.`);
-      const text = JSON.stringify(Object.fromEntries(notes));
-      const body = { ...object, data: { ...object.data, [key]: Buffer.from(text).toString('base64') } };
-      try {
-        await api.call({ method: 'PUT', path: secretPath(place), body, what: `change Secret ${place.name}` });
-        return notes;
-      } catch (error) {
-        if (!(error instanceof ApiRefusal && error.status === conflict) || turn >= mostTurns) throw error;
-      }
-    }
+    return changeTexts(api, 'Secret', place, (current) => {
+      const notes = this.#notesIn(current);
+      if (!change(notes)) return { result: notes, put: undefined };
+      if (current === undefined) throw new Unavailable(`There is no Secret ${place.name} yet: a controller makes it.`);
+      return { result: notes, put: { [key]: JSON.stringify(Object.fromEntries(notes)) } };
+    });
   }
 
-  async #read() {
-    const { api, key, place, schema } = this.#options;
-    const what = 'show a Secret';
-    let answer: unknown;
-    try {
-      answer = await api.call({ path: secretPath(place), what });
-    } catch (error) {
-      if (!(error instanceof ApiRefusal && error.status === notFound)) throw error;
-      return { object: undefined, notes: new Map<string, T>() };
-    }
-    const object = readAnswer(secret, answer, what);
-    const text = Buffer.from(object.data?.[key] ?? '', 'base64').toString();
-    if (text === '') return { object, notes: new Map<string, T>() };
+  #notesIn(texts: Texts | undefined): Map<string, T> {
+    const { key, place, schema } = this.#options;
+    const text = texts?.[key] ?? '';
+    if (text === '') return new Map();
     const parsed = parseJsonInput(z.record(z.string(), schema), text);
-    if ('data' in parsed) return { object, notes: new Map(Object.entries(parsed.data)) };
+    if ('data' in parsed) return new Map(Object.entries(parsed.data));
     throw new Unavailable(`${key} in Secret ${place.name} cannot be read: ${inOneSentence(parsed.mistakes)}`);
   }
 }

@@ -11,7 +11,8 @@ export interface Known {
   readonly labelled: Set<string>;
   /** PersistentVolumes: handle to node. */
   readonly volumes: Map<string, string>;
-  readonly secrets: Map<string, Record<string, unknown>>;
+  /** Secrets and ConfigMaps, by resource and name: `secrets/holdfast-controller`. */
+  readonly objects: Map<string, Record<string, unknown>>;
   /** By namespace and name. */
   readonly events: Map<string, Record<string, unknown>>;
   /** The parameters of our StorageClasses, by their names. */
@@ -46,7 +47,7 @@ export class ApiDouble implements AsyncDisposable {
     csiNodes: new Set(),
     labelled: new Set(),
     volumes: new Map(),
-    secrets: new Map(),
+    objects: new Map(),
     events: new Map(),
     taints: new Map(),
     classes: new Map(),
@@ -125,7 +126,7 @@ export class ApiDouble implements AsyncDisposable {
   }
 
   #reply(method: string, path: string, body: Record<string, unknown>): readonly [number, unknown] {
-    const { csiNodes, labelled, secrets, volumes } = this.known;
+    const { csiNodes, labelled, volumes } = this.known;
     const list = (items: unknown[]) => [200, { metadata: { resourceVersion: '1' }, items }] as const;
     this.asked.set(path, (this.asked.get(path) ?? 0) + 1);
     for (const [end, answer] of this.known.answers) if (path.endsWith(end)) return answer;
@@ -147,19 +148,21 @@ export class ApiDouble implements AsyncDisposable {
       return parameters === undefined ? [404, {}] : [200, { provisioner: 'holdfast.csi.dev', parameters }];
     }
     if (path.endsWith('/events')) return this.#event(path, body);
+    return this.#stored(method, path, body);
+  }
+
+  #stored(method: string, path: string, body: Record<string, unknown>): readonly [number, unknown] {
+    const { objects } = this.known;
+    const [, resource = ''] = /\/(secrets|configmaps)(?:\/|$)/.exec(path) ?? [];
     const name = 'holdfast-controller';
-    if (method === 'GET') return secrets.has(name) ? [200, secrets.get(name)] : [404, { message: 'not found' }];
-    const metadata = body['metadata'];
-    const version =
-      typeof metadata === 'object' && metadata !== null && 'resourceVersion' in metadata
-        ? metadata.resourceVersion
-        : '';
-    const current = secrets.get(name)?.['metadata'];
-    const currentVersion =
-      typeof current === 'object' && current !== null && 'resourceVersion' in current ? current.resourceVersion : '';
-    if (version !== currentVersion) return [409, { message: 'somebody else was first' }];
-    secrets.set(name, { ...body, metadata: { name, resourceVersion: `${Number(currentVersion) + 1}` } });
-    return [200, secrets.get(name)];
+    const key = `${resource}/${name}`;
+    const current = objects.get(key);
+    if (method === 'GET') return current === undefined ? [404, { message: 'not found' }] : [200, current];
+    const currentVersion = versionOf(current);
+    if (versionOf(body) !== currentVersion) return [409, { message: 'somebody else was first' }];
+    const written = { ...body, metadata: { name, resourceVersion: `${Number(currentVersion) + 1}` } };
+    objects.set(key, written);
+    return [200, written];
   }
 
   #node(name: string, method: string, body: unknown): readonly [number, unknown] {
@@ -203,6 +206,12 @@ export class ApiDouble implements AsyncDisposable {
     const user = { username: facts.user ?? nodeUser, extra };
     return { status: { authenticated: true, audiences: [facts.audience ?? audience], user } };
   }
+}
+
+const versioned = z.object({ metadata: z.object({ resourceVersion: z.string().optional() }) });
+
+function versionOf(object: unknown): string {
+  return versioned.safeParse(object).data?.metadata.resourceVersion ?? '';
 }
 
 const access = z.object({

@@ -75,9 +75,8 @@ export class LinkedNode implements AsyncDisposable {
 
 /** The certificate by which the controllers are believed. */
 export function authorityIn(api: ApiDouble): string {
-  const secret = api.known.secrets.get('holdfast-controller')?.['data'];
-  const text = typeof secret === 'object' && secret !== null && 'ca.crt' in secret ? String(secret['ca.crt']) : '';
-  return Buffer.from(text, 'base64').toString();
+  const data = api.known.objects.get('configmaps/holdfast-controller')?.['data'];
+  return typeof data === 'object' && data !== null && 'ca.crt' in data ? String(data['ca.crt']) : '';
 }
 
 export const writer = { mount: { fs_type: 'ext4' }, access_mode: { mode: 'SINGLE_NODE_WRITER' } } as const;
