@@ -35,7 +35,7 @@ test('a controller makes new keys where the old ones were taken out of its Secre
   try {
     const before = await (async () => {
       await using _first = await ControllerProcess.startWith(scratch, 'first', environment);
-      return trusted();
+      return await trusted();
     })();
     assert.match(before, /^-----BEGIN CERTIFICATE/);
     await forgetNode(api, place, 'node-x');
