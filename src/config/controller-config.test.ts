@@ -18,8 +18,12 @@ test('in a pod a controller needs nothing but its socket', async () => {
     }),
   );
   assert.ok('config' in parsed);
-  const { api, eventsAfterMs, linkAddress, namespace, nodeUser, taintQuarantine } = parsed.config;
-  assert.deepEqual([eventsAfterMs, taintQuarantine], [undefined, undefined], 'it needs rights, so it is off');
+  const { api, eventsAfterMs, linkAddress, namespace, nodeUser, sendsCopies, taintQuarantine } = parsed.config;
+  assert.deepEqual(
+    [eventsAfterMs, taintQuarantine, sendsCopies],
+    [undefined, undefined, false],
+    'it needs rights, so it is off',
+  );
   assert.equal(api.url.href, 'https://[fd00::1]/');
   assert.deepEqual(linkAddress, { host: undefined, port: 9443 });
   assert.deepEqual([namespace, nodeUser], ['storage', 'system:serviceaccount:storage:holdfast-node']);
@@ -33,6 +37,7 @@ test('every mistake is told at once', async () => {
       HOLDFAST_NODE_ACCOUNT: 'A B',
       HOLDFAST_EVENTS_AFTER: '0',
       HOLDFAST_TAINT_QUARANTINE: 'NoExecute',
+      HOLDFAST_SEND_COPIES: 'yes',
     }),
   );
   assert.ok('problems' in parsed);
@@ -43,6 +48,7 @@ test('every mistake is told at once', async () => {
     'HOLDFAST_EVENTS_AFTER',
     'HOLDFAST_LINK_ADDRESS',
     'HOLDFAST_NODE_ACCOUNT',
+    'HOLDFAST_SEND_COPIES',
     'HOLDFAST_TAINT_QUARANTINE',
   ]);
 });

@@ -7,9 +7,10 @@ import type { CallContext } from '../../csi/handler.ts';
 import { parseTopologyRequirement } from '../../csi/parse.ts';
 import { type CallOptions, streamCall, unaryCall, type Work } from '../../csi/pipeline.ts';
 import { Unavailable } from '../../volume/errors.ts';
+import { claimOf, type WaitingClaim } from '../kubernetes/claims.ts';
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import { type Route, routeById } from '../routing/by-id.ts';
-import { routeCreation } from '../routing/create-volume.ts';
+import { type Candidates, type Placement, routeCreation, SourceElsewhere } from '../routing/create-volume.ts';
 import { routeGroup, routeGroupById, routeSnapshot } from '../routing/snapshots.ts';
 import type { FleetCapacity } from './capacity.ts';
 import type { FleetState } from './fleet-state.ts';
@@ -24,6 +25,8 @@ export interface FleetParts {
   readonly log: Logger;
   /** The PersistentVolumes of a volume. */
   readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
+  /** Has the claim that a volume is made for made on that node; undefined: the scheduler alone says where claims go. */
+  readonly sendClaim: ((claim: WaitingClaim, node: string) => Promise<boolean>) | undefined;
   /** Whether the volume's class does not wait for its node any longer. */
   readonly isForgottenByClass: (records: readonly RecordedVolume[]) => Promise<boolean>;
 }
@@ -136,22 +139,49 @@ function ownWork(parts: FleetParts): OwnWork {
 }
 
 async function createVolume(
-  { log, sessions, state }: FleetParts,
+  parts: FleetParts,
   method: Method,
   request: wire.CreateVolumeRequest,
   { deadline, note }: CallContext,
   bytes: Buffer,
 ): Promise<Buffer> {
+  const { log, sessions } = parts;
   const { name, volume_content_source: source } = request;
   const sourceId = source?.snapshot?.snapshot_id ?? source?.volume?.volume_id;
   const topology = parseTopologyRequirement(request.accessibility_requirements);
-  const { nodes, strays } = routeCreation(state, { name, sourceId, topology });
+  const { nodes, strays } = await place(parts, { name, sourceId, topology }, request.parameters);
   const { node, response } = await forwardInTurn(sessions, nodes, { method: method.path, request: bytes, deadline });
   note({ node });
   for (const stray of strays) {
     log.warn({ volume_id: stray.id, node: stray.node }, 'a first try made this volume where its claim is no more');
   }
   return response;
+}
+
+/**
+ * The scheduler knows nothing of sources, and likes the same wrong nodes again and again: a claim that waits for its pod
+ * is sent to the node of its source, before the answer makes the provisioner ask for another one.
+ */
+async function place(
+  { log, sendClaim, state }: FleetParts,
+  placement: Placement,
+  parameters: Readonly<Record<string, string>>,
+): Promise<Candidates> {
+  try {
+    return routeCreation(state, placement);
+  } catch (error) {
+    const claim = claimOf(placement.name, parameters);
+    if (!(error instanceof SourceElsewhere) || sendClaim === undefined || claim === undefined) throw error;
+    const { node } = error;
+    const facts = { claim: `${claim.namespace}/${claim.name}`, node };
+    try {
+      if (await sendClaim(claim, node)) log.info(facts, 'a claim is sent to the node of its source');
+    } catch (failure) {
+      const reason = failure instanceof Error ? failure.message : 'unknown';
+      log.warn({ ...facts, reason }, 'a claim cannot be sent to the node of its source');
+    }
+    throw error;
+  }
 }
 
 /** Of both requests: which snapshot it is about, at the least. */

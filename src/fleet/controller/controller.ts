@@ -11,6 +11,7 @@ import type { Monitoring } from '../../metrics/serving.ts';
 import { version } from '../../version.ts';
 import { KubernetesApi } from '../kubernetes/api.ts';
 import { keepCertificates } from '../kubernetes/certificates.ts';
+import { sendClaim } from '../kubernetes/claims.ts';
 import { watchNodes } from '../kubernetes/nodes.ts';
 import { persistentVolumes, recordedVolumes } from '../kubernetes/persistent-volumes.ts';
 import type { ObjectPlace } from '../kubernetes/stored-object.ts';
@@ -63,6 +64,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       capacity,
       log,
       records: (id) => records.of(id),
+      sendClaim: config.sendsCopies ? (claim, node) => sendClaim(api, claim, node) : undefined,
       isForgottenByClass: (records) => gone.mayForget(records),
     },
     { log, ready: () => !signal.aborted, stopping: signal },

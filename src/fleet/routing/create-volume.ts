@@ -5,6 +5,17 @@ import { describe, requireAllTold, requireLinked } from './missing.ts';
 import { ownerOf } from './owner.ts';
 import type { FleetView, Named, NodeSight } from './view.ts';
 
+/** The volume may only lie where its source is not. On this code Kubernetes tries another node (Y05, CV29). */
+export class SourceElsewhere extends ResourceExhausted {
+  /** Where the source is. */
+  readonly node: string;
+
+  constructor(what: string, sourceId: string, node: string) {
+    super(`${what} cannot be made there: ${sourceId} is on ${node}, and a volume made from it lies beside it.`);
+    this.node = node;
+  }
+}
+
 /** What of a CreateVolume says where it goes. */
 export interface Placement {
   readonly name: string;
@@ -32,12 +43,7 @@ export function routeCreation(view: FleetView, { name, sourceId, topology }: Pla
   const strays = named.filter(({ node }) => !isAllowed(node));
   if (sourceId !== undefined) {
     const source = sourceNode(view, sourceId, what);
-    if (!isAllowed(source.name)) {
-      // On this code Kubernetes tries another node (Y05, CV29).
-      throw new ResourceExhausted(
-        `${what} cannot be made there: ${sourceId} is on ${source.name}, and a volume made from it lies beside it.`,
-      );
-    }
+    if (!isAllowed(source.name)) throw new SourceElsewhere(what, sourceId, source.name);
     requireLinked(source, sourceId);
     return { nodes: [source.name], strays };
   }

@@ -21,6 +21,8 @@ export interface Known {
   readonly taints: Map<string, unknown[]>;
   /** `USER LIST` of who may look at what. */
   readonly viewers: Set<string>;
+  /** PersistentVolumeClaims, by namespace and name. */
+  readonly claims: Map<string, Record<string, unknown>>;
   /** Ends of paths that are answered with 503. */
   readonly refused: Set<string>;
   /** Those that are answered otherwise than they should be: status and body. */
@@ -52,6 +54,7 @@ export class ApiDouble implements AsyncDisposable {
     taints: new Map(),
     classes: new Map(),
     viewers: new Set(),
+    claims: new Map(),
     refused: new Set(),
     answers: new Map(),
   };
@@ -148,21 +151,10 @@ export class ApiDouble implements AsyncDisposable {
       return parameters === undefined ? [404, {}] : [200, { provisioner: 'holdfast.csi.dev', parameters }];
     }
     if (path.endsWith('/events')) return this.#event(path, body);
-    return this.#stored(method, path, body);
-  }
-
-  #stored(method: string, path: string, body: Record<string, unknown>): readonly [number, unknown] {
-    const { objects } = this.known;
-    const [, resource = ''] = /\/(secrets|configmaps)(?:\/|$)/.exec(path) ?? [];
-    const name = 'holdfast-controller';
-    const key = `${resource}/${name}`;
-    const current = objects.get(key);
-    if (method === 'GET') return current === undefined ? [404, { message: 'not found' }] : [200, current];
-    const currentVersion = versionOf(current);
-    if (versionOf(body) !== currentVersion) return [409, { message: 'somebody else was first' }];
-    const written = { ...body, metadata: { name, resourceVersion: `${Number(currentVersion) + 1}` } };
-    objects.set(key, written);
-    return [200, written];
+    const claim = /\/namespaces\/([^/]+)\/persistentvolumeclaims\/([^/]+)$/.exec(path);
+    if (claim !== null) return stored(this.known.claims, `${claim[1]}/${claim[2]}`, method, body);
+    const resource = /\/(secrets|configmaps)(?:\/|$)/.exec(path)?.[1];
+    return stored(this.known.objects, `${resource}/holdfast-controller`, method, body);
   }
 
   #node(name: string, method: string, body: unknown): readonly [number, unknown] {
@@ -208,7 +200,23 @@ export class ApiDouble implements AsyncDisposable {
   }
 }
 
-const versioned = z.object({ metadata: z.object({ resourceVersion: z.string().optional() }) });
+/** Reads an object, or makes or changes it if nobody else has changed it meanwhile. */
+function stored(
+  objects: Map<string, Record<string, unknown>>,
+  key: string,
+  method: string,
+  body: Record<string, unknown>,
+): readonly [number, unknown] {
+  const current = objects.get(key);
+  if (method === 'GET') return current === undefined ? [404, { message: 'not found' }] : [200, current];
+  const version = versionOf(current);
+  if (versionOf(body) !== version) return [409, { message: 'somebody else was first' }];
+  const metadata = { ...versioned.parse(body).metadata, resourceVersion: `${Number(version) + 1}` };
+  objects.set(key, { ...body, metadata });
+  return [200, objects.get(key)];
+}
+
+const versioned = z.object({ metadata: z.looseObject({ resourceVersion: z.string().optional() }) });
 
 function versionOf(object: unknown): string {
   return versioned.safeParse(object).data?.metadata.resourceVersion ?? '';
