@@ -60,9 +60,9 @@ export const modes: readonly Mode[] = [
     accessType: 'mount',
     defaultFilesystem: 'ext4',
     location: 'directory',
-    attach: 'none',
+    attach: 'required',
     isBehindController: true,
-    expected: withoutAttaching,
+    expected: everything,
   },
   {
     name: 'directories',

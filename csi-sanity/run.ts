@@ -59,7 +59,9 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
   {
     await using api = await ApiDouble.start();
     await using controller =
-      mode.isBehindController === true ? await ControllerProcess.start(scratch, api, 'controller', command) : undefined;
+      mode.isBehindController === true
+        ? await ControllerProcess.start(scratch, api, 'controller', command, { HOLDFAST_ATTACH: mode.attach })
+        : undefined;
     const environment = controller === undefined ? {} : linkTo(controller, api, scratch);
     const config = configFor(mode, scratch);
     await using driver = await DriverProcess.start(scratch, { command, config, environment });

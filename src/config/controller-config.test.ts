@@ -38,6 +38,7 @@ test('every mistake is told at once', async () => {
       HOLDFAST_EVENTS_AFTER: '0',
       HOLDFAST_TAINT_QUARANTINE: 'NoExecute',
       HOLDFAST_SEND_COPIES: 'yes',
+      HOLDFAST_ATTACH: 'yes',
     }),
   );
   assert.ok('problems' in parsed);
@@ -45,6 +46,7 @@ test('every mistake is told at once', async () => {
   assert.deepEqual(names.sort(), [
     'CSI_ENDPOINT',
     'HOLDFAST_API_SERVER',
+    'HOLDFAST_ATTACH',
     'HOLDFAST_EVENTS_AFTER',
     'HOLDFAST_LINK_ADDRESS',
     'HOLDFAST_NODE_ACCOUNT',

@@ -24,6 +24,8 @@ export interface ControllerConfig {
   readonly eventsAfterMs: number | undefined;
   /** How nodes with a pool in quarantine are tainted; undefined: they are not. */
   readonly taintQuarantine: (typeof taintEffects)[number] | undefined;
+  /** Whether volumes are published to their nodes before they are staged; the nodes' drivers must have the same. */
+  readonly attach: 'none' | 'required';
   /** Whether claims of copies that wait for their pods are sent to the nodes of their sources. */
   readonly sendsCopies: boolean;
   readonly logLevel: LogLevel;
@@ -62,6 +64,7 @@ export async function parseControllerConfig(source: ConfigSource): Promise<Parse
   const viewAddress = reader.httpAddress('HOLDFAST_VIEW_ADDRESS');
   const eventsAfterMs = reader.durationMs('HOLDFAST_EVENTS_AFTER');
   const taint = reader.oneOf('HOLDFAST_TAINT_QUARANTINE', [...taintEffects, 'none'], 'none');
+  const attach = reader.oneOf('HOLDFAST_ATTACH', ['none', 'required'], 'none');
   const sendCopies = reader.oneOf('HOLDFAST_SEND_COPIES', ['true', 'false'], 'false');
   const driverName = reader.matching('HOLDFAST_DRIVER_NAME', 'holdfast.csi.dev', {
     fits: (name) => name.length <= 63 && driverNamePattern.test(name),
@@ -82,6 +85,7 @@ export async function parseControllerConfig(source: ConfigSource): Promise<Parse
       viewAddress,
       eventsAfterMs,
       taintQuarantine: taint === 'none' ? undefined : taint,
+      attach,
       sendsCopies: sendCopies === 'true',
       logLevel,
       api: { url, authorityPath: join(account, 'ca.crt'), tokenPath: join(account, 'token') },

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { controllerCapabilities, groupControllerCapabilities } from '../../controller/capabilities.ts';
+import { type Attach, controllerCapabilities, groupControllerCapabilities } from '../../controller/capabilities.ts';
 import type { Calls } from '../../csi/call.ts';
 import { encode, type Method, methodsOf } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
@@ -25,6 +25,7 @@ export interface FleetParts {
   readonly log: Logger;
   /** The PersistentVolumes of a volume. */
   readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
+  readonly attach: Attach;
   /** Has the claim that a volume is made for made on that node; undefined: the scheduler alone says where claims go. */
   readonly sendClaim: ((claim: WaitingClaim, node: string) => Promise<boolean>) | undefined;
   /** Whether the volume's class does not wait for its node any longer. */
@@ -62,6 +63,9 @@ const routes: Routes = {
   GetVolumeGroupSnapshot: byGroup,
 };
 
+/** They are there only if they are told of (G02). */
+const attachRoutes: Routes = { ControllerPublishVolume: byVolume, ControllerUnpublishVolume: byVolume };
+
 /** Every call of the services that are the fleet's, done by the nodes. */
 export function fleetCalls(parts: FleetParts, options: CallOptions): Calls {
   const own = ownWork(parts);
@@ -79,7 +83,7 @@ export function fleetCalls(parts: FleetParts, options: CallOptions): Calls {
 
 function routed(parts: FleetParts, method: Method): Work<never> | undefined {
   const { sessions, state } = parts;
-  const routeOf = routes[method.name];
+  const routeOf = routes[method.name] ?? (parts.attach === 'required' ? attachRoutes[method.name] : undefined);
   if (routeOf === undefined) return undefined;
   return async (request, context, bytes) => {
     const route = routeOf(state, request);
@@ -113,7 +117,7 @@ type OwnWork = Readonly<Record<string, (method: Method) => Work<never>>>;
 
 /** Calls that more than one node has to do with, or none. */
 function ownWork(parts: FleetParts): OwnWork {
-  const { capacity, sessions, state } = parts;
+  const { attach, capacity, sessions, state } = parts;
   const work = <Q>(make: (method: Method) => Work<Q>) => make as (method: Method) => Work<never>;
   return {
     CreateVolume: work<wire.CreateVolumeRequest>((method) => (request, context, bytes) => {
@@ -129,7 +133,7 @@ function ownWork(parts: FleetParts): OwnWork {
       return encode(method.responseType, await capacity.answer(request));
     }),
     ControllerGetCapabilities: work((method) => async () => {
-      const capabilities = controllerCapabilities({ expansion: 'controller', attach: 'none' });
+      const capabilities = controllerCapabilities({ expansion: 'controller', attach });
       return encode(method.responseType, { capabilities });
     }),
     GroupControllerGetCapabilities: work((method) => async () => {

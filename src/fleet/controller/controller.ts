@@ -62,6 +62,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       state,
       sessions,
       capacity,
+      attach: config.attach,
       log,
       records: (id) => records.of(id),
       sendClaim: config.sendsCopies ? (claim, node) => sendClaim(api, claim, node) : undefined,

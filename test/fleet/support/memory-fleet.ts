@@ -135,6 +135,7 @@ export class MemoryReplica {
         return node === undefined ? [] : [recordOf(id, node)];
       },
       isForgottenByClass: async () => this.isForgottenByClass,
+      attach: 'none',
       sendClaim: undefined,
     },
     { log },
