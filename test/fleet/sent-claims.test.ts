@@ -19,7 +19,7 @@ test('CV29: the claim of a copy is sent to the node of its source, and no other 
     ControllerProcess.start(scratch, api, name, undefined, environment);
   await using sending = await start('sending', { HOLDFAST_SEND_COPIES: 'true' });
   await using quiet = await start('quiet', {});
-  await using _a = await LinkedNode.start(api, 'node-a', [sending, quiet]);
+  await using a = await LinkedNode.start(api, 'node-a', [sending, quiet]);
   await using _b = await LinkedNode.start(api, 'node-b', [sending, quiet]);
   for (const node of ['node-a', 'node-b'])
     await Promise.all([sending, quiet].map((each) => each.logged('told all', { node })));
@@ -82,4 +82,9 @@ test('CV29: the claim of a copy is sent to the node of its source, and no other 
   api.known.refused.add('/persistentvolumeclaims/copy');
   assert.deepEqual(await copyTo(client, waiting), waiting);
   await sending.logged('a claim cannot be sent to the node of its source', { claim: 'default/copy' });
+
+  api.known.refused.clear();
+  await a.driver.stop();
+  await sending.logged('a link has ended', { node: 'node-a' });
+  assert.deepEqual(await copyTo(client, waiting), waiting, 'the node of the source is away');
 });

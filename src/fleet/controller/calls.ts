@@ -177,6 +177,8 @@ async function place(
     const claim = claimOf(placement.name, parameters);
     if (!(error instanceof SourceElsewhere) || sendClaim === undefined || claim === undefined) throw error;
     const { node } = error;
+    // A claim that was sent to a node that is gone for good would wait there for ever.
+    if (state.node(node)?.isLinked !== true) throw error;
     const facts = { claim: `${claim.namespace}/${claim.name}`, node };
     try {
       if (await sendClaim(claim, node)) log.info(facts, 'a claim is sent to the node of its source');
