@@ -12,6 +12,8 @@ export interface GuestVolumeOptions {
   readonly name: string;
   readonly content: Content;
   readonly pool: string;
+  /** Of one that is made anew; what is made from a snapshot is as that is. */
+  readonly encryption?: 'luks2' | undefined;
 }
 
 /** One volume as its callers see it: every call with the arguments that it always has. */
@@ -23,8 +25,10 @@ export class GuestVolume {
   readonly targetPath: string;
   readonly node: GuestNode;
   readonly id: string;
+  readonly #encryption: GuestVolumeOptions['encryption'];
 
-  constructor(node: GuestNode, id: string, { content, name, pool }: GuestVolumeOptions) {
+  constructor(node: GuestNode, id: string, { content, encryption, name, pool }: GuestVolumeOptions) {
+    this.#encryption = encryption;
     this.node = node;
     this.id = id;
     this.name = name;
@@ -40,7 +44,7 @@ export class GuestVolume {
         name: this.name,
         capacity_range: { required_bytes: sizeBytes },
         volume_capabilities: [this.#capability],
-        parameters: { pool: this.pool },
+        parameters: { pool: this.pool, ...(this.#encryption === undefined ? {} : { encryption: this.#encryption }) },
         volume_content_source: snapshotId === undefined ? null : { snapshot: { snapshot_id: snapshotId } },
       },
       { deadlineMs },

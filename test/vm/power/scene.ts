@@ -6,7 +6,11 @@ import type { Sight } from './facts.ts';
 /** A node whose power is cut, and who uses it. */
 export interface PowerScene {
   readonly setup: NodeSetup;
-  readonly users: readonly { readonly pool: string; readonly contents: readonly Content[] }[];
+  readonly users: readonly {
+    readonly pool: string;
+    readonly contents: readonly Content[];
+    readonly encryption?: 'luks2';
+  }[];
   /** A command of the shell after each boot but the first. */
   readonly afterBoot: string;
   /** What the driver shows, and that nothing half done lies in its pools beside that. */

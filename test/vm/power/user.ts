@@ -56,17 +56,19 @@ export class User {
   readonly #random: SeededRandom;
   readonly #pool: string;
   readonly #contents: readonly Content[];
+  readonly #encryption: 'luks2' | undefined;
 
   constructor(
     node: GuestNode,
     name: string,
-    options: { random: SeededRandom; pool: string; contents: readonly Content[] },
+    options: { random: SeededRandom; pool: string; contents: readonly Content[]; encryption?: 'luks2' },
   ) {
     this.#node = node;
     this.#name = name;
     this.#random = options.random;
     this.#pool = options.pool;
     this.#contents = options.contents;
+    this.#encryption = options.encryption;
   }
 
   /** Until the power is cut, of which `signal` tells. What fails before is thrown. */
@@ -150,7 +152,9 @@ export class User {
     const name = `${this.#name}-${this.#count++}`;
     const content = source?.content ?? this.#random.pick(this.#contents);
     const id = volumeIdFor(nodeId, this.#pool, name);
-    const volume = new GuestVolume(this.#node, id, { name, content, pool: this.#pool });
+    const volume = new GuestVolume(this.#node, id, {
+      ...{ name, content, pool: this.#pool, encryption: this.#encryption },
+    });
     const sizeBytes = source?.sizeBytes ?? sizes[content];
     return {
       what: `create ${content}`,
