@@ -10,17 +10,19 @@ export interface Answers {
   readonly deeds: readonly Deed[];
   /** For each deed one disk and one pool, both of its name, so that no flush of one helps another. */
   readonly setup: NodeSetup;
+  /** Of each volume that is made anew. */
+  readonly encryption?: 'luks2' | undefined;
   /** A command of the shell after each boot. */
   readonly afterBoot: string;
 }
 
 /** Cuts the power of each disk at the moment of an answer, then that of the machine, and looks at what was answered. */
-export async function cutAtAnswers(t: TestContext, { afterBoot, deeds, setup }: Answers): Promise<void> {
+export async function cutAtAnswers(t: TestContext, { afterBoot, deeds, encryption, setup }: Answers): Promise<void> {
   await using started = await startNode(t, setup);
   const { disks, node } = started;
   node.vm.tunnel(`${node.dataDirectory}/admin.sock`, `${disks[0]?.socketPath}-admin`);
   const admin = new AdminClient(`${disks[0]?.socketPath}-admin`);
-  const placeOf = ({ name }: Deed): Place => ({ node, pool: name, admin });
+  const placeOf = ({ name }: Deed): Place => ({ node, pool: name, admin, encryption });
   for (const deed of deeds) await deed.prepare?.(placeOf(deed));
   await node.vm.run('sync');
 

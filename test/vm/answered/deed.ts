@@ -15,6 +15,8 @@ export interface Place {
   readonly node: GuestNode;
   readonly pool: string;
   readonly admin: AdminClient;
+  /** Of each volume that is made anew. */
+  readonly encryption: 'luks2' | undefined;
 }
 
 /** Something that is done to a pool, and looked at after a power cut. */
@@ -31,9 +33,9 @@ export interface Deed {
   readonly check: (place: Place) => Promise<void>;
 }
 
-function volumeIn({ node, pool }: Place, content: Content = 'ext4', suffix = ''): GuestVolume {
+function volumeIn({ encryption, node, pool }: Place, content: Content = 'ext4', suffix = ''): GuestVolume {
   const name = `${pool}${suffix}`;
-  return new GuestVolume(node, volumeIdFor(nodeId, pool, name), { name, content, pool });
+  return new GuestVolume(node, volumeIdFor(nodeId, pool, name), { name, content, pool, encryption });
 }
 
 function made(volume: GuestVolume): Promise<void> {

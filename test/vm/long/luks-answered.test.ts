@@ -1,0 +1,7 @@
+import { describe, test } from 'node:test';
+import { cutAtAnswersInGroups } from '../answered/in-groups.ts';
+
+describe('T06: the power goes at the moment of an answer, in volume groups whose volumes are encrypted', () => {
+  test('what was answered is there, though the disk kept only what it was told to', (t) =>
+    cutAtAnswersInGroups(t, { encryption: 'luks2' }));
+});
