@@ -52,7 +52,10 @@ interface AdoptFlags extends Flags {
 function addAdoption(program: Command, { look, output }: Pick<Runner, 'look' | 'output'>): void {
   forPrograms(program.command('adopt'))
     .description('make a volume of what lies at a path, and print its PersistentVolume; the driver must run')
-    .argument('<PATH>', "a directory on the pool's own filesystem, which nobody uses now")
+    .argument(
+      '<PATH>',
+      "a directory on the pool's own filesystem, or a logical volume of its group (/dev/GROUP/NAME), which nobody uses now",
+    )
     .requiredOption('--pool <POOL>', 'the pool that it is to belong to')
     .requiredOption('--claim <NAMESPACE/NAME>', 'the PersistentVolumeClaim that it is for')
     .option('--size <SIZE>', 'such as 10Gi; without it, half as much again as it takes now, in whole GiB')

@@ -1,6 +1,13 @@
 import { bundlePrograms } from '../machine/bundle.ts';
 
-const programs = ['crash-in-guest', 'killed-driver', 'pool-in-guest', 'processes-in-guest', 'thin-in-guest'];
+const programs = [
+  'adoption-in-guest',
+  'crash-in-guest',
+  'killed-driver',
+  'pool-in-guest',
+  'processes-in-guest',
+  'thin-in-guest',
+];
 
 /** @returns the directory of what runs in the virtual machine */
 export function bundleForGuest(): Promise<string> {

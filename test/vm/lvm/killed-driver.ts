@@ -8,6 +8,7 @@ import { channel } from 'node:diagnostics_channel';
 import { armCrashPoint, type StepName, stepNames } from '../../../src/volume/step.ts';
 import { eventually } from '../../support/eventually.ts';
 import { lvm, openTestLvm, testThinPool } from '../../support/lvm-pool.ts';
+import { adoptionOperations } from './adoption-operations.ts';
 import { operations } from './operations.ts';
 
 const [, , sort, volumeGroup = '', dataDirectory = '', operationName = '', name = '', when, stepName] = process.argv;
@@ -24,7 +25,7 @@ if ((when === 'before' || when === 'after') && isStep(stepName)) armCrashPoint({
 const options = sort === 'thin' ? { thinPool: testThinPool } : {};
 const pool = await openTestLvm({ join: () => dataDirectory }, volumeGroup, { ...options, dataDirectory });
 /** None: the pool is opened, and that is all. */
-const operation = operations[operationName];
+const operation = operations[operationName] ?? adoptionOperations[operationName];
 await operation?.run(pool, name);
 // What is wiped behind the answer is not waited for by a pool that is closed.
 await eventually(

@@ -19,6 +19,11 @@ export interface OwnLv {
   readonly isThin?: boolean;
 }
 
+/** A logical volume that is not ours, or not wholly. */
+export interface OtherLv extends Pick<OwnLv, 'attributes' | 'name' | 'sizeBytes' | 'tags'> {
+  readonly uuid: string;
+}
+
 export interface PhysicalVolume {
   readonly uuid: string;
   readonly path: string;
@@ -41,8 +46,10 @@ export interface GroupState {
   /** Its disks differ in what they say of it. */
   readonly isDifferent: boolean;
   readonly physicalVolumes: readonly PhysicalVolume[];
-  /** By name. What is not ours is not in here. */
+  /** Ours, by name. */
   readonly lvs: ReadonlyMap<string, OwnLv>;
+  /** What else is in the group, by name. */
+  readonly others: ReadonlyMap<string, OtherLv>;
 }
 
 /** @returns undefined if the group is not in the report */
@@ -51,7 +58,9 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
   if (vg === undefined) return undefined;
   const physicalVolumes = report.pv.filter((row) => row['vg_name'] === vgName).map(physicalVolumeOf);
   const usable = physicalVolumes.filter(({ isAllocatable, isMissing }) => isAllocatable && !isMissing);
-  const lvs = report.lv.filter((row) => row['vg_name'] === vgName).flatMap((row) => ownLvOf(row) ?? []);
+  const rows = report.lv.filter((row) => row['vg_name'] === vgName);
+  const lvs = rows.flatMap((row) => ownLvOf(row) ?? []);
+  const others = rows.flatMap((row) => (ownLvOf(row) === undefined ? [otherLvOf(row)] : []));
   return {
     name: vgName,
     uuid: field(vg, 'vg_uuid'),
@@ -62,6 +71,7 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
     isDifferent: report.isDifferent,
     physicalVolumes,
     lvs: new Map(lvs.map((lv) => [lv.name, lv])),
+    others: new Map(others.map((lv) => [lv.name, lv])),
   };
 }
 
@@ -76,6 +86,16 @@ export function ownLvOf(row: ReportRow): OwnLv | undefined {
   const attributes = field(row, 'lv_attr');
   const isThin = attributes[0] === 'V';
   return { name, id, state, sizeBytes: bytes(row, 'lv_size'), attributes, tags, ...(isThin && { isThin }) };
+}
+
+function otherLvOf(row: ReportRow): OtherLv {
+  return {
+    name: field(row, 'lv_name'),
+    uuid: field(row, 'lv_uuid'),
+    sizeBytes: bytes(row, 'lv_size'),
+    attributes: field(row, 'lv_attr'),
+    tags: list(row, 'lv_tags'),
+  };
 }
 
 /** A group has a physical volume that is not there. LVM names it `[unknown]`. */

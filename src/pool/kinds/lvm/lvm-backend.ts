@@ -6,6 +6,7 @@ import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
 import type { Traits } from '../../pool.ts';
 import type { WipePolicy } from '../../wipe/wipe.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
+import { LvmAdoption } from './adoption.ts';
 import { LvmAttacher } from './attacher.ts';
 import { LvSnapshotDraft } from './drafts.ts';
 import { poolLvName, thinLvName } from './names.ts';
@@ -78,6 +79,8 @@ export class LvmBackend implements Backend {
     this.extras = {
       wipes: () => wiper.progress(),
       trim: thin === undefined ? undefined : (record, how) => trimmer.trim(record, how),
+      // What others have is not thin, or lies in a thin pool of theirs.
+      adoption: thin === undefined ? new LvmAdoption(parts) : undefined,
     };
   }
 

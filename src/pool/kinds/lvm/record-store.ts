@@ -48,6 +48,16 @@ export function readVolumeRecords(source: LvSource): ReadRecords<VolumeId, Volum
   return readAll<VolumeId, VolumeRecord>(source, 'volume', parseRecord);
 }
 
+/** Whose record is in the tags; undefined: none, or it cannot be read. */
+export function recordIdIn(tags: readonly string[]): VolumeId | undefined {
+  try {
+    return parseRecord(readDocument(recordName, tags) ?? '', 'in tags').id;
+  } catch (error) {
+    if (error instanceof DataLoss) return undefined;
+    throw error;
+  }
+}
+
 export function readSnapshotRecords(source: LvSource): ReadRecords<SnapshotId, SnapshotRecord> {
   return readAll<SnapshotId, SnapshotRecord>(source, 'snapshot', parseSnapshot);
 }

@@ -67,6 +67,11 @@ function pieceOf(text: string): Piece | undefined {
   return index === undefined ? undefined : { index: Number(index), count: Number(count), text: piece };
 }
 
+/** One of Holdfast's; others have theirs on the same logical volume. */
+export function isOwnTag(tag: string): boolean {
+  return tag.startsWith(prefix);
+}
+
 /** What to take away and what to add, so that what was becomes what is to be. */
 export interface TagChange {
   readonly remove: readonly string[];

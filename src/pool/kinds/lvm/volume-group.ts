@@ -7,10 +7,10 @@ import { roundUp } from '../../../volume/size.ts';
 import * as arguments_ from './commands/arguments.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, type Lvm } from './commands/lvm.ts';
-import { type GroupState, groupStateOf, type OwnLv, type PhysicalVolume } from './group-state.ts';
+import { type GroupState, groupStateOf, type OtherLv, type OwnLv, type PhysicalVolume } from './group-state.ts';
 import { findDevice } from './mapped-lv.ts';
 import { idOfLvName, lvNameOfMapped, mappedName, mappedUuidPrefix } from './names.ts';
-import { changeOf, type LvState, stateOf } from './tags.ts';
+import { changeOf, isOwnTag, type LvState, stateOf, type TagChange } from './tags.ts';
 import { activateAllArguments } from './thin/arguments.ts';
 import { isFamilyTag } from './thin/families.ts';
 import { explainLvm, goneByHand, missingGroup } from './trouble.ts';
@@ -62,6 +62,15 @@ export class VolumeGroup {
   /** All that are ours. */
   all(): Iterable<OwnLv> {
     return this.#lvs.values();
+  }
+
+  /** What is not ours, as LVM told it last. */
+  others(): Iterable<OtherLv> {
+    return this.#state.others.values();
+  }
+
+  other(lvName: string): OtherLv | undefined {
+    return this.#state.others.get(lvName);
   }
 
   /** What exists under this id: neither a draft nor on its way out. */
@@ -146,14 +155,27 @@ export class VolumeGroup {
     return lv;
   }
 
-  /** Replaces all tags, but for what it shares blocks with. */
+  /** Replaces all tags of ours, but for what it shares blocks with. */
   async retag(lvName: string, newTags: readonly string[]): Promise<void> {
     const before = this.#require(lvName);
-    const tags = [...newTags, ...before.tags.filter((tag) => isFamilyTag(tag) && !newTags.includes(tag))];
+    const stays = (tag: string) => isFamilyTag(tag) || !isOwnTag(tag);
+    const tags = [...newTags, ...before.tags.filter((tag) => stays(tag) && !newTags.includes(tag))];
     const change = changeOf(before.tags, tags);
     if (change.add.length === 0 && change.remove.length === 0) return;
     await this.change(arguments_.retagArguments(this.name, lvName, change), 0n);
     this.put({ ...before, tags, state: stateOf(tags) ?? before.state });
+  }
+
+  /** Changes the tags of what is not ours. */
+  async tagOther(lvName: string, change: TagChange): Promise<void> {
+    await this.change(arguments_.retagArguments(this.name, lvName, change), 0n);
+    await this.refresh();
+  }
+
+  /** What is not ours may become so by that, and the other way round. */
+  async rename(lvName: string, newName: string): Promise<void> {
+    await this.change(arguments_.renameArguments(this.name, lvName, newName), 0n);
+    await this.refresh();
   }
 
   async extend(lvName: string, sizeBytes: bigint): Promise<void> {

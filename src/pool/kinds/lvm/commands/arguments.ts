@@ -47,6 +47,10 @@ export function retagArguments(vgName: string, lvName: string, { add, remove }: 
   return ['lvchange', ...remove.flatMap((tag) => ['--deltag', tag]), ...added(add), `${vgName}/${lvName}`];
 }
 
+export function renameArguments(vgName: string, lvName: string, newName: string): string[] {
+  return ['lvrename', vgName, lvName, newName];
+}
+
 export function extendArguments(vgName: string, lvName: string, extents: bigint): string[] {
   return ['lvextend', '--extents', `${extents}`, `${vgName}/${lvName}`];
 }

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import type { Pool } from '../../../src/pool/pool.ts';
+import { volumeIdFor } from '../../../src/volume/id.ts';
+import { lvm } from '../../support/lvm-pool.ts';
+import type { Operation } from './operations.ts';
+
+const idOf = (name: string) => volumeIdFor('node', 'test', name);
+
+/** The one group of the machine, of which a pool knows no name. */
+function onlyGroup(): string {
+  return lvm('vgs', '--noheadings', '-o', 'vg_name').trim();
+}
+
+export const outsidePath = (name: string) => `/dev/${onlyGroup()}/outside-${name}`;
+
+/** Its tags, or undefined if there is none of that name. */
+export function tagsOutside(name: string): string | undefined {
+  const rows = lvm('lvs', '--noheadings', '--separator', ' ', '-o', 'lv_name,lv_tags', onlyGroup()).split('\n');
+  const row = rows.find((each) => each.trim().split(' ')[0] === `outside-${name}`);
+  return row?.trim().split(' ')[1] ?? (row === undefined ? undefined : '');
+}
+
+/** A logical volume of somebody else, with a tag of his. */
+export function makeOutside(name: string, ...words: readonly string[]): void {
+  lvm('lvcreate', '--yes', '--size', '32m', '--addtag', 'mine', '--name', `outside-${name}`, ...words, onlyGroup());
+}
+
+export async function adopt(pool: Pool, name: string, path = outsidePath(name)): Promise<void> {
+  const accessModes = ['SINGLE_NODE_WRITER'] as const;
+  if ((await pool.find(idOf(name))) !== undefined) return;
+  await pool.adopt({ id: idOf(name), name, path, sizeBytes: undefined, accessModes, parameters: {} });
+}
+
+export async function release(pool: Pool, name: string): Promise<void> {
+  if ((await pool.find(idOf(name))) !== undefined) await pool.release(idOf(name), undefined);
+}
+
+/** A logical volume that is somebody else's becomes a volume, and is somebody else's again. */
+export const adoptionOperations: Readonly<Record<string, Operation>> = {
+  adopt: {
+    prepare: async (_pool, name) => makeOutside(name),
+    run: adopt,
+    check: async (pool, name) => {
+      assert.equal((await pool.find(idOf(name)))?.name, name);
+      assert.equal(tagsOutside(name), undefined);
+    },
+  },
+  release: {
+    prepare: async (pool, name) => {
+      makeOutside(name);
+      await adopt(pool, name);
+    },
+    run: release,
+    check: async (pool, name) => {
+      assert.equal(await pool.find(idOf(name)), undefined);
+      assert.equal(tagsOutside(name), 'mine');
+    },
+  },
+};
