@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type DiskEnds, endsOf, judgeDisk, planOf } from './labelling.ts';
+import { type DiskShape, mebibyte } from './layout.ts';
+
+const poolId = '0b7e6a52-2f4f-4c0e-8a3d-9f1c5d2e7a11';
+const otherId = '5d0d7c7e-39c8-4f43-9a4f-3a7f2e0a6c55';
+const shapes: readonly DiskShape[] = [
+  { sizeBytes: 32n * mebibyte, sectorBytes: 512 },
+  { sizeBytes: 32n * mebibyte + 512n * 77n, sectorBytes: 512 },
+  { sizeBytes: 32n * mebibyte + 4096n * 3n, sectorBytes: 4096 },
+];
+
+function identityOf({ sizeBytes }: DiskShape) {
+  return { name: 'wwid t10.disk', sizeBytes };
+}
+
+function endsIn(disk: Buffer, shape: DiskShape): DiskEnds {
+  const { front, tail } = endsOf(shape);
+  const part = ({ lengthBytes, offsetBytes }: typeof front) =>
+    disk.subarray(Number(offsetBytes), Number(offsetBytes + lengthBytes));
+  return { front: part(front), tail: part(tail) };
+}
+
+const judge = (disk: Buffer, shape: DiskShape, begunId?: string) =>
+  judgeDisk(endsIn(disk, shape), shape, identityOf(shape), begunId);
+const labellingOf = (shape: DiskShape) => ({ poolId, disk: identityOf(shape), shape });
+
+/** A disk on which so much of the plan was written, and all before it. */
+function written(shape: DiskShape, groups: number): Buffer {
+  const disk = Buffer.alloc(Number(shape.sizeBytes));
+  for (const { bytes, offsetBytes } of planOf(labellingOf(shape)).slice(0, groups).flat()) {
+    bytes.copy(disk, Number(offsetBytes));
+  }
+  return disk;
+}
+
+for (const shape of shapes) {
+  describe(`labelling a disk of ${shape.sizeBytes} bytes with sectors of ${shape.sectorBytes}`, () => {
+    const groups = planOf(labellingOf(shape)).length;
+
+    test('a blank disk is blank, whatever the marker says; a labelled one is labelled', () => {
+      for (const begunId of [undefined, poolId, otherId]) {
+        assert.deepEqual(judge(written(shape, 0), shape, begunId), { kind: 'blank' });
+        assert.deepEqual(judge(written(shape, groups), shape, begunId), { kind: 'labelled', poolId, isWhole: true });
+      }
+    });
+
+    test('what was cut short is gone on with by who began it, and by nobody else', () => {
+      for (let done = 1; done < groups; done++) {
+        assert.deepEqual(judge(written(shape, done), shape, poolId), { kind: 'begun', poolId });
+        const others = [undefined, otherId].map((begunId) => judge(written(shape, done), shape, begunId));
+        // From the second half on it can be told whose it is, but it is never written to by others.
+        const isTold = done >= 2;
+        const expected = isTold ? { kind: 'labelled', poolId, isWhole: false } : { kind: 'foreign' };
+        for (const verdict of others) assert.deepEqual(verdict, expected);
+      }
+    });
+
+    test('sectors of the last group may be there or not, in any order', () => {
+      const pieces = planOf(labellingOf(shape));
+      fc.assert(
+        fc.property(fc.nat({ max: groups - 1 }), fc.infiniteStream(fc.boolean()), (done, fates) => {
+          const disk = written(shape, done);
+          for (const { bytes, offsetBytes } of pieces[done] ?? []) {
+            for (let at = 0; at < bytes.length; at += 512) {
+              if (fates.next().value === true) bytes.copy(disk, Number(offsetBytes) + at, at, at + 512);
+            }
+          }
+          assert.ok(['begun', 'blank', 'labelled'].includes(judge(disk, shape, poolId).kind));
+        }),
+        { numRuns: 50 },
+      );
+    });
+
+    test('one byte of anything else makes it foreign: never blank, never gone on with', () => {
+      const { front, tail } = endsOf(shape);
+      const anywhere = fc.oneof(
+        fc.nat({ max: Number(front.lengthBytes) - 1 }),
+        fc.nat({ max: Number(tail.lengthBytes) - 1 }).map((at) => Number(tail.offsetBytes) + at),
+      );
+      fc.assert(
+        fc.property(fc.nat({ max: groups - 1 }), anywhere, fc.integer({ min: 1, max: 255 }), (done, at, byte) => {
+          const disk = written(shape, done);
+          const whole = written(shape, groups);
+          fc.pre(byte !== whole[at]);
+          disk.writeUInt8(byte, at);
+          const { kind } = judge(disk, shape, poolId);
+          assert.ok(kind === 'foreign' || kind === 'labelled', kind);
+          assert.equal(judge(disk, shape).kind === 'blank', false);
+        }),
+        { numRuns: 100 },
+      );
+    });
+
+    test('a half of the table that was lost is no loss; both are', () => {
+      const { front, tail } = endsOf(shape);
+      const [noFront, noTail] = [written(shape, groups), written(shape, groups)];
+      noFront.fill(0xff, 0, Number(mebibyte));
+      noTail.fill(0xff, Number(tail.offsetBytes));
+      for (const disk of [noFront, noTail]) {
+        assert.deepEqual(judge(disk, shape), { kind: 'labelled', poolId, isWhole: false });
+      }
+      noTail.fill(0, 0, Number(front.lengthBytes));
+      assert.deepEqual(judge(noTail, shape), { kind: 'foreign' });
+    });
+
+    test('a disk that has grown is the same one; one that was cut is told', () => {
+      const whole = written(shape, groups);
+      const grown = { ...shape, sizeBytes: shape.sizeBytes + 8n * mebibyte };
+      const larger = Buffer.concat([whole, Buffer.alloc(Number(8n * mebibyte))]);
+      assert.deepEqual(judge(larger, grown), { kind: 'labelled', poolId, isWhole: true });
+      const smaller = { ...shape, sizeBytes: shape.sizeBytes - 4n * mebibyte };
+      const cut = whole.subarray(0, Number(smaller.sizeBytes));
+      assert.deepEqual(judge(cut, smaller), { kind: 'cut', diskBytes: shape.sizeBytes });
+    });
+  });
+}

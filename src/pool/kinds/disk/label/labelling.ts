@@ -1,0 +1,114 @@
+import type { DiskIdentity } from '../../../../kernel/block/disk-identity.ts';
+import { type GptFound, gptOf, type Piece, readGpt } from './gpt.ts';
+import { type DiskShape, type Extent, entriesBytes, layoutOf } from './layout.ts';
+import { serializePayload } from './payload.ts';
+import { encodeSlot } from './slots.ts';
+
+/** What is read of a disk before anything is written to it: all that labelling may change, and what must be zeros. */
+export interface DiskEnds {
+  /** From its first byte to the end of the label. */
+  readonly front: Buffer;
+  /** From the end of the data to its last byte. */
+  readonly tail: Buffer;
+}
+
+export function endsOf(shape: DiskShape): { readonly front: Extent; readonly tail: Extent } {
+  const { data, tail } = layoutOf(shape);
+  return { front: { offsetBytes: 0n, lengthBytes: data.offsetBytes }, tail };
+}
+
+/** A disk that is to be labelled. Every byte that is written follows from it. */
+export interface Labelling {
+  readonly poolId: string;
+  readonly disk: DiskIdentity;
+  readonly shape: DiskShape;
+}
+
+/**
+ * What is written, and in which order, each group durably before the next. Until the last one the disk is blank to everybody
+ * but us, and to us what the marker says; with the last one it is whole.
+ */
+export function planOf({ disk, poolId, shape }: Labelling): readonly (readonly Piece[])[] {
+  const { data, label } = layoutOf(shape);
+  const slot = { offsetBytes: label.offsetBytes, bytes: encodeSlot(1n, serializePayload({ poolId, disk, data })) };
+  const { backupEntries, backupHeader, mbr, primaryEntries, primaryHeader } = gptOf(poolId, shape);
+  return [[slot, primaryEntries, backupEntries], [backupHeader], [primaryHeader], [mbr]];
+}
+
+export type Verdict =
+  /** Nothing but zeros: it may be labelled, if nothing else speaks against it. */
+  | { readonly kind: 'blank' }
+  /** A part of what the labelling that was begun writes, and zeros. */
+  | { readonly kind: 'begun'; readonly poolId: string }
+  /** A disk of ours. @property isWhole false: one half of its table is damaged */
+  | { readonly kind: 'labelled'; readonly poolId: string; readonly isWhole: boolean }
+  /** One half of its table says that the disk was larger. */
+  | { readonly kind: 'cut'; readonly diskBytes: bigint }
+  | { readonly kind: 'foreign' };
+
+/** Decides without a doubt left: what is neither zeros nor what we would write is somebody's. @param begunId as the marker has it, of this very disk */
+export function judgeDisk(ends: DiskEnds, shape: DiskShape, disk: DiskIdentity, begunId: string | undefined): Verdict {
+  if (isOwn(ends.front, undefined) && isOwn(ends.tail, undefined)) return { kind: 'blank' };
+  const found = tableOf(ends, shape);
+  if (found !== undefined && found.diskBytes > shape.sizeBytes) return { kind: 'cut', diskBytes: found.diskBytes };
+  if (found !== undefined && hasWhole(ends, found, shape)) {
+    return { kind: 'labelled', poolId: found.poolId, isWhole: true };
+  }
+  if (begunId !== undefined && isBegun(ends, { poolId: begunId, disk, shape }))
+    return { kind: 'begun', poolId: begunId };
+  if (found !== undefined) return { kind: 'labelled', poolId: found.poolId, isWhole: false };
+  return { kind: 'foreign' };
+}
+
+/** What either half of its table says. A disk that has grown since has the second half where its end was. */
+function tableOf({ front, tail }: DiskEnds, { sectorBytes }: DiskShape): GptFound | undefined {
+  const [sector, entries] = [sectorBytes, Number(entriesBytes)];
+  const primary = readGpt(front.subarray(sector, 2 * sector), front.subarray(2 * sector, 2 * sector + entries));
+  if (primary !== undefined) return primary;
+  const lastAt = tail.length - sector;
+  return readGpt(tail.subarray(lastAt), tail.subarray(lastAt - entries, lastAt));
+}
+
+function hasWhole(ends: DiskEnds, { diskBytes, poolId }: GptFound, shape: DiskShape): boolean {
+  const { mbr, primaryEntries, primaryHeader, ...backup } = gptOf(poolId, { ...shape, sizeBytes: diskBytes });
+  const isThere = (buffer: Buffer, startBytes: bigint, { bytes, offsetBytes }: Piece) => {
+    const at = Number(offsetBytes - startBytes);
+    return buffer.subarray(at, at + bytes.length).equals(bytes);
+  };
+  const isFrontWhole = [mbr, primaryEntries, primaryHeader].every((piece) => isThere(ends.front, 0n, piece));
+  if (diskBytes !== shape.sizeBytes) return isFrontWhole;
+  const { tail } = layoutOf(shape);
+  const isTailWhole = [backup.backupEntries, backup.backupHeader].every((piece) =>
+    isThere(ends.tail, tail.offsetBytes, piece),
+  );
+  return isFrontWhole && isTailWhole;
+}
+
+function isBegun(ends: DiskEnds, labelling: Labelling): boolean {
+  const { front, tail } = endsOf(labelling.shape);
+  const pieces = planOf(labelling).flat();
+  return isOwn(ends.front, expected(front, pieces)) && isOwn(ends.tail, expected(tail, pieces));
+}
+
+/** A part of the disk as it is once it is labelled. */
+function expected({ lengthBytes, offsetBytes }: Extent, pieces: readonly Piece[]): Buffer {
+  const buffer = Buffer.alloc(Number(lengthBytes));
+  for (const { bytes, offsetBytes: at } of pieces) {
+    if (at >= offsetBytes && at < offsetBytes + lengthBytes) bytes.copy(buffer, Number(at - offsetBytes));
+  }
+  return buffer;
+}
+
+/** Most of it is zeros, which are compared in pieces. */
+const pieceBytes = 4096;
+const zeros = Buffer.alloc(pieceBytes);
+
+/** Whether each byte is zero, or what is expected there. */
+function isOwn(bytes: Buffer, wanted: Buffer | undefined): boolean {
+  for (let start = 0; start < bytes.length; start += pieceBytes) {
+    const piece = bytes.subarray(start, start + pieceBytes);
+    if (piece.equals(zeros.subarray(0, piece.length))) continue;
+    if (!piece.every((byte, at) => byte === 0 || byte === wanted?.[start + at])) return false;
+  }
+  return true;
+}

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import type { DiskIdentity } from '../../../../kernel/block/disk-identity.ts';
+import type { VolumeId } from '../../../../volume/id.ts';
+import { parseRecord, serializeRecord, type VolumeRecord } from '../../../../volume/record.ts';
+import { parseStored, storedBytes } from '../../../../volume/stored-json.ts';
+import type { Deletion } from '../../../catalog/trash-entry.ts';
+import { storedDeletion } from '../../../records/trash-files.ts';
+import { idOfObject } from '../names.ts';
+
+export const objectStates = ['draft', 'volume', 'trash', 'removed'] as const;
+/** draft: it is being made. trash: it can be brought back. removed: it is wiped, and then gone. */
+export type ObjectState = (typeof objectStates)[number];
+
+/** What the disk has in it. */
+export interface StoredObject {
+  /** The volume's id, and something that nothing had before: so what one volume was is never taken for the next. */
+  readonly name: string;
+  readonly state: ObjectState;
+  /** As it is stored; undefined: it is not whole yet. */
+  readonly record?: string | undefined;
+  readonly deletion?: Deletion | undefined;
+}
+
+/** What a label says. */
+export interface Payload {
+  readonly poolId: string;
+  /** The disk that it was written on. */
+  readonly disk: DiskIdentity;
+  readonly data: { readonly offsetBytes: bigint; readonly lengthBytes: bigint };
+  readonly age?: string | undefined;
+  readonly object?: StoredObject | undefined;
+}
+
+const document = z.strictObject({
+  poolId: z.uuid(),
+  disk: z.strictObject({ name: z.string(), sizeBytes: storedBytes }),
+  data: z.strictObject({ offsetBytes: storedBytes, lengthBytes: storedBytes }),
+  age: z.string().optional(),
+  object: z
+    .strictObject({
+      name: z.string().refine((name) => idOfObject(name) !== undefined, 'is no name of a volume'),
+      state: z.enum(objectStates),
+      record: z.string().optional(),
+      deletion: storedDeletion.optional(),
+    })
+    .optional(),
+});
+
+export function serializePayload({ age, data, disk, object, poolId }: Payload): string {
+  return JSON.stringify({
+    poolId,
+    disk: { name: disk.name, sizeBytes: `${disk.sizeBytes}` },
+    data: { offsetBytes: `${data.offsetBytes}`, lengthBytes: `${data.lengthBytes}` },
+    age,
+    object,
+  });
+}
+
+/** @throws DataLoss */
+export function parsePayload(text: string, where: string): Payload {
+  const { age, data, disk, object, poolId } = parseStored(document, text, where);
+  return {
+    poolId,
+    disk: { name: disk.name, sizeBytes: BigInt(disk.sizeBytes) },
+    data: { offsetBytes: BigInt(data.offsetBytes), lengthBytes: BigInt(data.lengthBytes) },
+    age,
+    object,
+  };
+}
+
+export function storedRecord(record: VolumeRecord): string {
+  return JSON.stringify(JSON.parse(serializeRecord(record)));
+}
+
+/** @throws DataLoss */
+export function recordOf({ record }: StoredObject, where: string): VolumeRecord {
+  return parseRecord(record ?? '', where);
+}
+
+export function idOf({ name }: StoredObject): VolumeId | undefined {
+  return idOfObject(name);
+}

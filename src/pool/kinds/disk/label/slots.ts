@@ -1,0 +1,75 @@
+import { createHash } from 'node:crypto';
+
+/*
+ * Two places for one text, of which the newest whole one counts. A write goes to the other one: cut short, or torn, it
+ * leaves the text before it.
+ */
+
+export const slotBytes = 64 << 10;
+export const slotCount = 2;
+
+/** Where the pool's health is tried by writing: behind the slots, in the label. */
+export const probeAt = BigInt(slotBytes * slotCount);
+
+const magic = Buffer.from('HOLDFAST LABEL\r\n');
+/** What of a slot comes before its text: magic, format, length, sequence, digest. */
+const headBytes = 64;
+const digestAt = 32;
+const ownFormat = 1;
+/** A slot is written as far as its text goes, in blocks that every disk takes. */
+const blockBytes = 4096;
+
+export interface Slot {
+  readonly index: number;
+  readonly sequence: bigint;
+  readonly text: string;
+}
+
+/** What the slots say. */
+export type SlotsFound =
+  | { readonly kind: 'slot'; readonly slot: Slot }
+  /** A driver wrote one that knows more than this. */
+  | { readonly kind: 'newer' }
+  | { readonly kind: 'none' };
+
+/** @throws RangeError if the text is too long */
+export function encodeSlot(sequence: bigint, text: string): Buffer {
+  const payload = Buffer.from(text);
+  const lengthBytes = headBytes + payload.length;
+  if (lengthBytes > slotBytes) throw new RangeError(`a label cannot hold ${payload.length} bytes`);
+  const slot = Buffer.alloc(Math.ceil(lengthBytes / blockBytes) * blockBytes);
+  magic.copy(slot);
+  slot.writeUInt32LE(ownFormat, 16);
+  slot.writeUInt32LE(payload.length, 20);
+  slot.writeBigUInt64LE(sequence, 24);
+  payload.copy(slot, headBytes);
+  digestOf(slot, lengthBytes).copy(slot, digestAt);
+  return slot;
+}
+
+/** @param bytes the beginning of a label */
+export function readSlots(bytes: Buffer): SlotsFound {
+  const found = Array.from({ length: slotCount }, (_, index) =>
+    readSlot(index, bytes.subarray(index * slotBytes, (index + 1) * slotBytes)),
+  );
+  // It may be the newest one: nothing older counts then.
+  if (found.includes('newer')) return { kind: 'newer' };
+  const [newest] = found
+    .filter((slot) => slot !== undefined && slot !== 'newer')
+    .sort((a, b) => (a.sequence > b.sequence ? -1 : 1));
+  return newest === undefined ? { kind: 'none' } : { kind: 'slot', slot: newest };
+}
+
+function readSlot(index: number, slot: Buffer): Slot | 'newer' | undefined {
+  if (slot.length < slotBytes || !slot.subarray(0, magic.length).equals(magic)) return undefined;
+  const lengthBytes = headBytes + slot.readUInt32LE(20);
+  if (lengthBytes > slotBytes || !digestOf(slot, lengthBytes).equals(slot.subarray(digestAt, headBytes)))
+    return undefined;
+  if (slot.readUInt32LE(16) !== ownFormat) return 'newer';
+  return { index, sequence: slot.readBigUInt64LE(24), text: slot.toString('utf8', headBytes, lengthBytes) };
+}
+
+/** Of all but itself. Each format has it at the same place. */
+function digestOf(slot: Buffer, lengthBytes: number): Buffer {
+  return createHash('sha256').update(slot.subarray(0, digestAt)).update(slot.subarray(headBytes, lengthBytes)).digest();
+}
