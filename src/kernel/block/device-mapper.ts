@@ -4,11 +4,23 @@ import { type Descriptor, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
-import { type DeviceNumber, deviceNumber, packedNumber } from './device.ts';
+import { type DeviceNumber, deviceNumber } from './device.ts';
+import {
+  at,
+  linearTable,
+  nameBytes,
+  requestFor,
+  tableRequest,
+  targetBytes,
+  targetTypeAt,
+  textAt,
+  uuidBytes,
+  type Wanted,
+} from './dm-request.ts';
 
 /*
  * Devices of device-mapper, by what sysfs has of them and by their control device: both answer from memory, and no disk
- * is asked. Programs make them, as that takes their tables; to look at them and to remove them takes none.
+ * is asked. Those with tables that are more than a line, programs make.
  */
 
 /** A device of device-mapper. */
@@ -34,6 +46,17 @@ export interface MappedState extends MappedDevice {
   readonly openCount: number;
   /** It goes with its last user. */
   readonly isGoing: boolean;
+  /** false: who made it was stopped before it had a table. */
+  readonly isLive: boolean;
+}
+
+/** A device that is a part of another one. */
+export interface LinearDevice {
+  readonly name: string;
+  readonly uuid: string;
+  readonly over: DeviceNumber;
+  readonly offsetBytes: bigint;
+  readonly lengthBytes: bigint;
 }
 
 /** What a target says of itself, in words of its own (Documentation/admin-guide/device-mapper). */
@@ -88,24 +111,22 @@ function parseDevice(text: string | undefined): DeviceNumber | undefined {
 }
 
 const controlPath = '/dev/mapper/control';
-const DM_DEV_STATUS: IoctlRequest = { name: 'DM_DEV_STATUS', number: 0xc138fd07 };
+const DM_DEV_CREATE: IoctlRequest = { name: 'DM_DEV_CREATE', number: 0xc138fd03 };
 const DM_DEV_REMOVE: IoctlRequest = { name: 'DM_DEV_REMOVE', number: 0xc138fd04 };
+const DM_DEV_SUSPEND: IoctlRequest = { name: 'DM_DEV_SUSPEND', number: 0xc138fd06 };
+const DM_DEV_STATUS: IoctlRequest = { name: 'DM_DEV_STATUS', number: 0xc138fd07 };
+const DM_TABLE_LOAD: IoctlRequest = { name: 'DM_TABLE_LOAD', number: 0xc138fd09 };
 const DM_TABLE_STATUS: IoctlRequest = { name: 'DM_TABLE_STATUS', number: 0xc138fd0c };
-const DM_DEFERRED_REMOVE = 1 << 17;
+const DM_ACTIVE_PRESENT = 1 << 5;
 const DM_NOFLUSH = 1 << 11;
-/** All requests take a struct dm_ioctl (include/uapi/linux/dm-ioctl.h), with room for no data behind it. */
-const structBytes = 312;
-const at = { size: 12, start: 16, targetCount: 20, openCount: 24, flags: 28, device: 40, name: 48, uuid: 176 } as const;
-const nameBytes = 128;
-const uuidBytes = 129;
-/** A struct dm_target_spec: its status is text behind it. */
-const targetBytes = 40;
-const targetTypeAt = 24;
+const DM_DEFERRED_REMOVE = 1 << 17;
 /** Room for one target and its status. */
 const statusBytes = 4096;
-
-/** By number is surer than by name, which may be given to another device meanwhile. */
-type Wanted = string | DeviceNumber;
+/**
+ * To udev: nothing of what lies in the device is to be looked for, nor links to be made by it (libdevmapper.h,
+ * DM_UDEV_DISABLE_*; the kernel passes them on in the upper half of the cookie). Nobody waits for the lower half.
+ */
+const leftAloneByUdev = ((0x2 | 0x4 | 0x8 | 0x20) << 16) | 1;
 
 /** The control device. */
 export class DeviceMapper {
@@ -141,6 +162,7 @@ export class DeviceMapper {
       device: deviceNumber(request.readBigUInt64LE(at.device)),
       openCount: request.readInt32LE(at.openCount),
       isGoing: (request.readUInt32LE(at.flags) & DM_DEFERRED_REMOVE) !== 0,
+      isLive: (request.readUInt32LE(at.flags) & DM_ACTIVE_PRESENT) !== 0,
     };
   }
 
@@ -164,6 +186,26 @@ export class DeviceMapper {
       type: textAt(request, start + targetTypeAt, targetBytes - targetTypeAt),
       text: textAt(request, start + targetBytes, request.length - start - targetBytes).trim(),
     };
+  }
+
+  /**
+   * Makes a device of a part of another one, which nobody else may have exclusively from then on. Cut short, it is there
+   * without a table (`isLive`).
+   * @throws KernelError EBUSY if there is one of that name or UUID
+   */
+  async createLinear(queue: DiskQueue, { name, over, uuid, ...part }: LinearDevice): Promise<void> {
+    const request = requestFor(name);
+    request.write(uuid, at.uuid);
+    await ioctl(queue, this.#control, DM_DEV_CREATE, request);
+    try {
+      await ioctl(queue, this.#control, DM_TABLE_LOAD, tableRequest(name, linearTable(over, part)));
+      const resume = requestFor(name);
+      resume.writeUInt32LE(leftAloneByUdev, at.eventNumber);
+      await ioctl(queue, this.#control, DM_DEV_SUSPEND, resume);
+    } catch (error) {
+      await this.#remove(queue, name, 0).catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Removes a device that nobody has open, whatever lies below it. One that is gone, or in use, is left. */
@@ -191,27 +233,6 @@ export class DeviceMapper {
  */
 export async function forgetMappedNode(queue: DiskQueue, name: string): Promise<void> {
   await queue.run(() => unlink(`/dev/mapper/${name}`)).catch(ignoreMissing);
-}
-
-function requestFor(wanted: Wanted, flags = 0): Buffer {
-  const request = Buffer.alloc(structBytes);
-  // The version of the interface, which has been 4 since Linux 2.6.
-  request.writeUInt32LE(4, 0);
-  request.writeUInt32LE(structBytes, at.size);
-  request.writeUInt32LE(structBytes, at.start);
-  request.writeUInt32LE(flags, at.flags);
-  if (typeof wanted !== 'string') {
-    request.writeBigUInt64LE(packedNumber(wanted), at.device);
-    return request;
-  }
-  if (Buffer.byteLength(wanted) >= nameBytes) throw new RangeError(`a mapped device cannot be named ${wanted}`);
-  request.write(wanted, at.name);
-  return request;
-}
-
-function textAt(request: Buffer, start: number, lengthBytes: number): string {
-  const bytes = request.subarray(start, start + lengthBytes);
-  return bytes.toString('latin1', 0, bytes.indexOf(0));
 }
 
 function namesIn(directory: string): string[] {
