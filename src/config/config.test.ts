@@ -291,6 +291,10 @@ describe('the file', () => {
     assert.match(await of('a: { kind: lvm, volumeGroup: vg0, wipe: shred }'), /must be one of discard, zero, none/);
     assert.match(await of('a: { kind: lvm, volumeGroup: vg0, overcommit: 2 }'), /unknown key/);
     assert.match(await of('a: { kind: lvm, volumeGroup: v }, b: { kind: lvm, volumeGroup: v }'), /already at/);
+    assert.match(await of('a: { kind: disk }'), /needs a device/);
+    assert.match(await of('a: { kind: disk, device: sdb }'), /must be an absolute path/);
+    assert.match(await of('a: { kind: disk, device: /dev/sdb, reserve: 1Gi }'), /unknown key/);
+    assert.match(await of('a: { kind: disk, device: /dev/sdb }, b: { device: /dev/sdb }'), /already at/);
   });
 
   const byNode = [

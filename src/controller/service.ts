@@ -1,5 +1,6 @@
 import type { ControllerHandlers } from '../csi/generated/types.ts';
 import { parseCapacityRange } from '../csi/parse.ts';
+import { sizeMultiple } from '../pool/pool.ts';
 import { parseVolumeId } from '../volume/id.ts';
 import { controllerCapabilities } from './capabilities.ts';
 import { capacityFor } from './capacity/capacity.ts';
@@ -85,7 +86,10 @@ function expandVolume({ pools, objects }: ControllerContext): ControllerHandlers
       const { pool, record } = await pools.require(id);
       context.note({ pool: pool.name });
       requireUse(record, use);
-      const { sizeBytes, content } = await pool.grow(id, targetSize(record, range, pool.traits.granularityBytes));
+      const { sizeBytes, content } = await pool.grow(
+        id,
+        targetSize(record, range, sizeMultiple(pool.traits, record.encryption?.type)),
+      );
       // true also on a replay: to grow a filesystem that has its size already does no harm (CE09).
       return { capacity_bytes: sizeBytes, node_expansion_required: content.type === 'mount' };
     });

@@ -5,6 +5,7 @@ import { isErrno } from '../kernel/call/errno.ts';
 import { readAt } from '../kernel/file/file.ts';
 import { growMounted } from '../kernel/mount/grow.ts';
 import { cloneMount } from '../kernel/mount/mount.ts';
+import { sizeMultiple } from '../pool/pool.ts';
 import { excess, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
@@ -36,7 +37,7 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   // Without a size: as large as the device is (NE06). Never smaller than it is now.
   const requiredBytes = range?.requiredBytes ?? record.sizeBytes;
   const wanted = { requiredBytes, limitBytes: range?.limitBytes };
-  const sizeBytes = chooseSize(wanted, record.sizeBytes, pool.traits.granularityBytes);
+  const sizeBytes = chooseSize(wanted, record.sizeBytes, sizeMultiple(pool.traits, record.encryption?.type));
   if (record.content.type === 'mount' && sizeBytes > record.sizeBytes) {
     await requireGrowable(pool.queue, located, record.content.fsType, volumeId);
   }

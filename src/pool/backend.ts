@@ -270,6 +270,8 @@ export type DataRef = string;
 export interface SpaceSource {
   /** Whether clones share blocks with their sources. */
   readonly sharesBlocks: boolean;
+  /** Set: nothing but volumes takes of it, so all of it can be provisioned, and it being full is nothing to be told. */
+  readonly isForVolumesAlone?: true;
   /** Of a kind that has it among its own keys: how often what there is may be promised. */
   readonly overcommit?: number;
   /** Part of the reserve that is held on the disk; it goes when records need it. */

@@ -4,6 +4,8 @@ import type { Backend } from './backend.ts';
 import type { Claim, Configured, LookRequest, OpenContext, PoolKind } from './kind.ts';
 import type { DirectoryOptions } from './kinds/directory/config.ts';
 import { directoryKind } from './kinds/directory/kind.ts';
+import type { DiskOptions } from './kinds/disk/config.ts';
+import { diskKind } from './kinds/disk/kind.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import type { LvmOptions } from './kinds/lvm/config.ts';
@@ -18,6 +20,7 @@ interface OwnOptions {
   readonly image: ImageOptions;
   readonly directory: DirectoryOptions;
   readonly lvm: LvmOptions;
+  readonly disk: DiskOptions;
 }
 
 export type KindName = keyof OwnOptions;
@@ -27,10 +30,11 @@ const kinds: { readonly [Kind in KindName]: PoolKind<OwnOptions[Kind]> } = {
   image: imageKind,
   directory: directoryKind,
   lvm: lvmKind,
+  disk: diskKind,
 };
 
 /** In the order in which messages list them. */
-export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm'];
+export const kindNames: readonly KindName[] = ['image', 'directory', 'lvm', 'disk'];
 
 /** What a pool is of whose section says nothing of it, as before there were several kinds. */
 export const defaultKind: KindName = 'image';

@@ -4,7 +4,7 @@ import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { ByteRange } from '../kernel/file/sparse.ts';
 import type { Mount } from '../kernel/mount/mount-table.ts';
 import type { AccessMode, VolumeContent } from '../volume/capability.ts';
-import type { EncryptionType } from '../volume/encryption.ts';
+import { type Encryption, type EncryptionType, luksHeaderBytes, newEncryption } from '../volume/encryption.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
 import type { Ephemeral, Provisioning, Publication, VolumeRecord, VolumeSource } from '../volume/record.ts';
@@ -41,6 +41,22 @@ export interface Traits {
   readonly detaching: 'automatic' | 'explicit';
   /** The pieces that it gives space in; sizes are multiples of them. Unset: of 4096 bytes. */
   readonly granularityBytes?: bigint | undefined;
+  /** A pool is one volume, which takes all of it: that is its one piece. */
+  readonly isOneVolume?: true;
+}
+
+/** What sizes of volumes are multiples of. Where there is one piece, encryption takes what it needs from that. */
+export function sizeMultiple(
+  { granularityBytes, isOneVolume }: Traits,
+  encryption: EncryptionType | undefined,
+): bigint | undefined {
+  if (isOneVolume !== true || encryption === undefined || granularityBytes === undefined) return granularityBytes;
+  return granularityBytes - BigInt(luksHeaderBytes);
+}
+
+/** What a new volume's encryption takes beside its size. */
+export function encryptionIn({ granularityBytes, isOneVolume }: Traits, type: EncryptionType): Encryption {
+  return newEncryption(type, isOneVolume === true ? undefined : granularityBytes);
 }
 
 /** What a volume is that does not say. */

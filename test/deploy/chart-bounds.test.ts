@@ -88,6 +88,11 @@ const sections: readonly Section[] = [
   { kind: 'lvm', volumeGroup: 'vg7', thinPool: { size: '1Gi', chunk: '64Ki' } },
   { kind: 'lvm', volumeGroup: 'vg8', thinPool: { size: '1Gi' }, wipe: 'zero' },
   { kind: 'lvm', volumeGroup: 'vg9', trim: 'daily' },
+  { kind: 'disk' },
+  { kind: 'disk', device: '/dev/sdb', wipe: 'zero', undelete: '1d', defaultFilesystem: 'xfs' },
+  { kind: 'disk', device: 'sdc' },
+  { kind: 'disk', device: '/dev/sdd', wipe: 'shred' },
+  { kind: 'disk', device: '/dev/sde', reserve: '1Gi' },
   { kind: 'image', volumeGroup: 'vg4' },
 ];
 

@@ -1,9 +1,8 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
-import { defaultProvisioning, type Pool } from '../../pool/pool.ts';
+import { defaultProvisioning, encryptionIn, type Pool, sizeMultiple } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { PoolQuarantined } from '../../pool/quarantine.ts';
-import { newEncryption } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import type { LabelSelector } from '../../volume/labels.ts';
 import { granularityBytes, larger, maximumVolumeBytes, smaller } from '../../volume/size.ts';
@@ -100,9 +99,9 @@ async function capacityIn(
   if (encryption !== undefined && !pool.traits.encryption?.includes(encryption)) return nothing;
   const { availableBytes, thickAvailableBytes } = await pool.capacity();
   const free = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
-  const { granularityBytes: multipleBytes = granularityBytes } = pool.traits;
+  const multipleBytes = sizeMultiple(pool.traits, encryption) ?? granularityBytes;
   // Encryption takes its own beside what the volume has.
-  const ownBytes = encryption === undefined ? 0n : BigInt(newEncryption(encryption, multipleBytes).headerBytes);
+  const ownBytes = encryption === undefined ? 0n : BigInt(encryptionIn(pool.traits, encryption).headerBytes);
   const available = larger(0n, free - ownBytes);
   const maximum = smaller(available - (available % multipleBytes), maximumVolumeBytes);
   if (maximum < minimum) return nothing;

@@ -4,7 +4,8 @@ import { AlreadyExists, InvalidArgument, ResourceExhausted } from '../../volume/
 import { volumeIdFor } from '../../volume/id.ts';
 import { volumeNameKey } from '../../volume/object-queue.ts';
 import type { VolumeSource } from '../../volume/record.ts';
-import { roomFor } from '../capacity/capacity.ts';
+import { defaultVolumeBytes, satisfies, smaller } from '../../volume/size.ts';
+import { type Room, roomFor } from '../capacity/capacity.ts';
 import { allowsHere } from '../capacity/topology.ts';
 import type { ControllerContext } from '../context.ts';
 import { fingerprint, type VolumeRequest } from '../request.ts';
@@ -38,26 +39,68 @@ async function createBlank(
   named: Pool | undefined,
 ): Promise<FoundVolume> {
   const { nodeId, objects } = controller;
-  const pool = named ?? (await selectedPool(controller, request));
-  const spec = specFor(request, pool, volumeIdFor(nodeId, pool.name, request.name));
-  const record = await objects.claim([{ object: spec.id }], 'CreateVolume', () => pool.create(spec));
-  return { pool, record };
+  const createIn = async (pool: Pool): Promise<FoundVolume> => {
+    const spec = specFor(request, pool, volumeIdFor(nodeId, pool.name, request.name));
+    const record = await objects.claim([{ object: spec.id }], 'CreateVolume', () => pool.create(spec));
+    return { pool, record };
+  };
+  if (named !== undefined) return createIn(named);
+  const { first, others } = await selectedPools(controller, request);
+  let made = createIn(first);
+  // Another request may have taken the disk meanwhile.
+  for (const pool of others) {
+    made = made.catch((error) => (error instanceof ResourceExhausted ? createIn(pool) : Promise.reject(error)));
+  }
+  return made;
 }
 
-/** Where there is the most room, of the pools that the request's selector is for. @throws ResourceExhausted, Unavailable */
-async function selectedPool(
+interface SelectedPools {
+  readonly first: Pool;
+  /** Where it is made if the first has no room any more. */
+  readonly others: readonly Pool[];
+}
+
+/**
+ * Of the pools that the request's selector is for, the one with the most room. Where a pool is one volume, the smallest that
+ * fits, or the next: the rest of a larger one would be lost.
+ * @throws ResourceExhausted, Unavailable
+ */
+async function selectedPools(
   { nodeId, pools }: ControllerContext,
-  { demand, name, parameters }: VolumeRequest,
-): Promise<Pool> {
+  { demand, name, parameters, range }: VolumeRequest,
+): Promise<SelectedPools> {
   const { poolSelector: selector } = parameters;
-  if (selector === undefined) return pools.get(pools.defaultName);
-  const [roomiest] = await roomFor(pools, selector, parameters, demand);
-  if (roomiest !== undefined) return roomiest.pool;
+  if (selector === undefined) return { first: pools.get(pools.defaultName), others: [] };
+  const rooms = await roomFor(pools, selector, parameters, demand);
+  const [roomiest] = rooms;
+  if (roomiest !== undefined) {
+    const [smallest, ...larger] = isOneVolume(roomiest) ? await smallestFirst(rooms, range) : [];
+    return { first: smallest ?? roomiest.pool, others: larger };
+  }
   const [closed] = pools.selected(selector);
-  if (closed !== undefined) return pools.get(closed);
+  if (closed !== undefined) return { first: pools.get(closed), others: [] };
   throw new ResourceExhausted(
     `Volume ${JSON.stringify(name)} cannot be made: no pool of node ${nodeId} has the labels ${selector.text}. Its pools: ${pools.names().join(', ')}.`,
   );
+}
+
+function isOneVolume({ pool }: Room): boolean {
+  return pool.traits.isOneVolume === true;
+}
+
+/** Those that have something in the trash last: it would have to go. */
+async function smallestFirst(rooms: readonly Room[], range: VolumeRequest['range']): Promise<Pool[]> {
+  const fitting = rooms.filter((room) => isOneVolume(room) && fits(room, range)).reverse();
+  const pools = fitting.map(async ({ pool }) => ({ pool, isEmpty: (await pool.capacity()).usedBytes === 0n }));
+  const sorted = (await Promise.all(pools)).sort((a, b) => Number(b.isEmpty) - Number(a.isEmpty));
+  return sorted.map(({ pool }) => pool);
+}
+
+/** Whether all of the pool answers the request. */
+function fits({ capacity }: Room, range: VolumeRequest['range']): boolean {
+  const limitBytes = range?.limitBytes;
+  const requiredBytes = range?.requiredBytes ?? smaller(defaultVolumeBytes, limitBytes ?? defaultVolumeBytes);
+  return satisfies(capacity.available_capacity ?? 0n, { requiredBytes, limitBytes });
 }
 
 /**

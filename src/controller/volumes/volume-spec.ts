@@ -1,5 +1,5 @@
 import { parseMkfsOptions } from '../../command/mkfs-options.ts';
-import { defaultProvisioning, type Pool, type VolumeSpec } from '../../pool/pool.ts';
+import { defaultProvisioning, type Pool, sizeMultiple, type VolumeSpec } from '../../pool/pool.ts';
 import { mismatch, type VolumeContent } from '../../volume/capability.ts';
 import type { EncryptionType } from '../../volume/encryption.ts';
 import { type HoldfastError, InvalidArgument, OutOfRange } from '../../volume/errors.ts';
@@ -18,9 +18,10 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
   const { demand, parameters } = request;
   const onUnsupported = (message: string) => new InvalidArgument(message);
   const content = from === undefined ? contentIn(pool, demand, onUnsupported) : contentOf(from, demand);
-  const { granularityBytes: multipleBytes } = pool.traits;
   const { provisioning = defaultProvisioning(pool.traits) } = parameters;
   requireProvisioning(pool, provisioning);
+  const encryption = encryptionIn(pool, parameters.encryption, from);
+  const multipleBytes = sizeMultiple(pool.traits, encryption);
   // Checked also if there is nothing to be formatted: a class is for new and for restored volumes, and it must be right.
   const formatting = mkfsArguments(content, parameters.mkfsOptions);
   return {
@@ -37,7 +38,7 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
     parameters: request.allParameters,
     mutableParameters: request.mutableParameters,
     undeleteSeconds: parameters.undeleteSeconds,
-    encryption: encryptionIn(pool, parameters.encryption, from),
+    encryption,
     secrets: request.secrets,
   };
 }

@@ -3,12 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Descriptor, type Openable, openFile, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
-import { type IoctlRequest, ioctlNow } from '../call/ioctl.ts';
+import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
 
 const BLKGETSIZE64: IoctlRequest = { name: 'BLKGETSIZE64', number: 0x80081272 };
 const BLKSSZGET: IoctlRequest = { name: 'BLKSSZGET', number: 0x1268 };
 const BLKROSET: IoctlRequest = { name: 'BLKROSET', number: 0x125d };
 const BLKROGET: IoctlRequest = { name: 'BLKROGET', number: 0x125e };
+const BLKFLSBUF: IoctlRequest = { name: 'BLKFLSBUF', number: 0x1261 };
+const BLKGETDISKSEQ: IoctlRequest = { name: 'BLKGETDISKSEQ', number: 0x80081280 };
 
 /** How large a block device is. */
 export async function deviceSizeBytes(queue: DiskQueue, device: Openable): Promise<bigint> {
@@ -38,6 +40,26 @@ export function setRefusesWrites(device: Descriptor, refuses: boolean): void {
   const flag = Buffer.alloc(4);
   flag.writeInt32LE(refuses ? 1 : 0);
   ioctlNow(device, BLKROSET, flag);
+}
+
+/**
+ * The number that the kernel gave the disk when it saw it, and gives to no other one until the next boot; that of the whole
+ * disk for a partition. undefined: this kernel counts none (before Linux 5.15).
+ */
+export function sequenceOfDevice(device: Descriptor): bigint | undefined {
+  const sequence = Buffer.alloc(8);
+  try {
+    ioctlNow(device, BLKGETDISKSEQ, sequence);
+  } catch (error) {
+    if (isErrno(error, 'ENOTTY', 'EINVAL')) return undefined;
+    throw error;
+  }
+  return sequence.readBigUInt64LE();
+}
+
+/** Writes what memory has of a device, and forgets it: what is read next is what the disk has. */
+export async function dropCache(queue: DiskQueue, device: Descriptor): Promise<void> {
+  await ioctl(queue, device, BLKFLSBUF, 0);
 }
 
 /** The limits of an open block device. The kernel has them in memory. */

@@ -1,5 +1,5 @@
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type Bus, busOf } from './bus.ts';
@@ -44,9 +44,14 @@ export interface Disk {
 /** Made of memory, of files or of other disks, of the network, or not made to be kept. */
 const noDisks = /^(loop|ram|zram|dm-|md|bcache|nbd|rbd|drbd|zd|sr|fd|mtdblock|ublkb)[0-9]/;
 
+/** Whether a block device of this name is a disk, and not made of something else. */
+export function isDiskName(name: string): boolean {
+  return !noDisks.test(name);
+}
+
 /** The whole disks that this kernel has, by name. */
 export async function listDisks(queue: DiskQueue): Promise<Disk[]> {
-  const names = (await queue.run(() => readdir('/sys/block'))).filter((name) => !noDisks.test(name));
+  const names = (await queue.run(() => readdir('/sys/block'))).filter(isDiskName);
   const disks = await Promise.all(names.map((name) => readDisk(queue, name)));
   return disks
     .filter((disk) => disk !== undefined)
@@ -78,6 +83,41 @@ export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | u
     holders: await namesIn(queue, `${directory}/holders`),
     partitions: await readPartitions(queue, directory),
   };
+}
+
+/** A block device, as sysfs has it: a whole disk, or a part of one. */
+export interface DiskPlace {
+  readonly disk: Disk;
+  /** undefined: it is all of the disk. */
+  readonly part: DiskPart | undefined;
+  /** By which the kernel knows this disk until the next boot, and no other; undefined: it counts none. */
+  readonly sequence: bigint | undefined;
+}
+
+export interface DiskPart extends Partition {
+  /** What names it, beside its disk: its number, and where it begins. */
+  readonly label: string;
+  readonly sizeBytes: bigint;
+}
+
+/** @returns undefined if there is no such device, or it is neither a disk nor a part of one */
+export async function findDisk(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<DiskPlace | undefined> {
+  const directory = `/sys/dev/block/${major}:${minor}`;
+  const place = await queue.run(() => realpath(directory)).catch(nothingIfGone);
+  if (place === undefined) return undefined;
+  const number = await readText(queue, `${place}/partition`);
+  const whole = number === undefined ? place : dirname(place);
+  if (!isDiskName(basename(whole))) return undefined;
+  const disk = await readDisk(queue, basename(whole));
+  if (disk === undefined) return undefined;
+  const sequence = await readText(queue, `${whole}/diskseq`);
+  const found = { disk, sequence: sequence === undefined ? undefined : BigInt(sequence) };
+  if (number === undefined) return { ...found, part: undefined };
+  const part = disk.partitions.find(({ name }) => name === basename(place));
+  if (part === undefined) return undefined;
+  const [start, size] = [await readText(queue, `${place}/start`), await readText(queue, `${place}/size`)];
+  const label = `partition ${number} from sector ${start}`;
+  return { ...found, part: { ...part, label, sizeBytes: BigInt(size ?? 0) * 512n } };
 }
 
 /**

@@ -33,11 +33,22 @@ const fcntlCall = libcCall<readonly [Lent, number, number]>('int fcntl(int fd, i
 export async function lockExclusively(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
   const descriptor = await openReadOnly(queue, path);
   try {
-    await invoke(queue, flockCall, [descriptor, LOCK_EX | LOCK_NB], path);
-    return descriptor;
+    if (await tryLock(queue, descriptor)) return descriptor;
+    await descriptor[Symbol.asyncDispose]();
+    return undefined;
   } catch (error) {
     await descriptor[Symbol.asyncDispose]();
-    if (isErrno(error, 'EWOULDBLOCK', 'EAGAIN')) return undefined;
+    throw error;
+  }
+}
+
+/** The same for what is open. @returns false if another has it */
+export async function tryLock(queue: DiskQueue, descriptor: Descriptor): Promise<boolean> {
+  try {
+    await invoke(queue, flockCall, [descriptor, LOCK_EX | LOCK_NB], descriptor.path);
+    return true;
+  } catch (error) {
+    if (isErrno(error, 'EWOULDBLOCK', 'EAGAIN')) return false;
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { defaultProvisioning, type Pool, type VolumeSpec } from '../../pool/pool.ts';
+import { defaultProvisioning, type Pool, sizeMultiple, type VolumeSpec } from '../../pool/pool.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { filesystemTraits } from '../../volume/filesystem.ts';
 import { Secrets } from '../../volume/secrets.ts';
@@ -93,7 +93,7 @@ function specFor(request: EphemeralRequest, { notes, pool, sizeBytes: requiredBy
     sizeBytes: chooseSize(
       { requiredBytes, limitBytes: undefined },
       filesystemTraits[fsType].minimumBytes,
-      pool.traits.granularityBytes,
+      sizeMultiple(pool.traits, attributes.encryption),
     ),
     content,
     accessModes: [capability.mode],

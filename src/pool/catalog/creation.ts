@@ -1,4 +1,4 @@
-import { type Encryption, newEncryption, storedBytes } from '../../volume/encryption.ts';
+import { type Encryption, storedBytes } from '../../volume/encryption.ts';
 import { AlreadyExists, NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
@@ -7,7 +7,7 @@ import { larger } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
 import type { Recorded, VolumeDraft } from '../backend.ts';
 import { freezeTarget, isAtRest } from '../freeze/freeze-target.ts';
-import type { Traits, VolumeSpec } from '../pool.ts';
+import { encryptionIn, type Traits, type VolumeSpec } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
 import { refuseCopyInUse, snapshotterOf } from './clones.ts';
 import { explainFull } from './full.ts';
@@ -102,10 +102,10 @@ export class Creation {
 function encryptionOf(
   { encryption }: VolumeSpec,
   cloned: CloneSource | undefined,
-  { granularityBytes }: Traits,
+  traits: Traits,
 ): Encryption | undefined {
   if (cloned !== undefined) return cloned.from.record.encryption;
-  return encryption === undefined ? undefined : newEncryption(encryption, granularityBytes);
+  return encryption === undefined ? undefined : encryptionIn(traits, encryption);
 }
 
 interface Fixed {

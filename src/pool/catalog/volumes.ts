@@ -1,5 +1,5 @@
 import { storedBytes } from '../../volume/encryption.ts';
-import { NotFound } from '../../volume/errors.ts';
+import { NotFound, OutOfRange } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Publication, VolumeRecord } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
@@ -44,6 +44,14 @@ export class Volumes {
   async grow(id: VolumeId, sizeBytes: bigint): Promise<VolumeRecord> {
     const { backend, index, name, space } = this.#parts;
     const record = this.require(id);
+    const { offline, online } = backend.traits.expansion;
+    if (!offline && !online) {
+      // Nothing has grown of which its devices would have to know.
+      if (sizeBytes <= record.sizeBytes) return record;
+      throw new OutOfRange(
+        `volume ${id} has ${record.sizeBytes} bytes, all that pool ${name} (${backend.kind}) can give it: it does not grow.`,
+      );
+    }
     const grown = { ...record, sizeBytes };
     await backend.provisioner.verify({ kind: 'volume', record });
     if (sizeBytes > record.sizeBytes) {

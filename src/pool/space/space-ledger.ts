@@ -246,7 +246,8 @@ export class SpaceLedger {
 
   /** What has to become free before the disk is no longer nearly full. */
   #fullBytes({ filesystemBytes, freeBytes }: StorageSpace): bigint {
-    const { reservedBytes } = this.#options.source;
+    const { isForVolumesAlone, reservedBytes } = this.#options.source;
+    if (isForVolumesAlone === true) return 0n;
     const leastBytes = larger(leastFreeBytes, (this.#reserveBytes(filesystemBytes) - reservedBytes) / 2n);
     return larger(0n, leastBytes - (freeBytes - reservedBytes));
   }
@@ -281,6 +282,7 @@ export class SpaceLedger {
   /** What the reserve holds no volume can write, and to note where blocks lie the filesystem needs some of its own. */
   #reserveBytes(filesystemBytes: bigint): bigint {
     const { reserveBytes = defaultReserveBytes(filesystemBytes), source } = this.#options;
+    if (source.isForVolumesAlone === true) return 0n;
     return larger(reserveBytes, source.reservedBytes + overheadBytes);
   }
 }

@@ -6,6 +6,15 @@ const identity = {
   killer: 'src/kernel/block/disk-identity.test.ts',
 } as const;
 
+const labelling = {
+  file: 'src/pool/kinds/disk/label/labelling.ts',
+  killer: 'src/pool/kinds/disk/label/labelling.test.ts',
+} as const;
+const slots = {
+  file: 'src/pool/kinds/disk/label/slots.ts',
+  killer: 'src/pool/kinds/disk/label/slots.test.ts',
+} as const;
+
 /** What a disk is, and whether it may be formatted. */
 export const diskMutants: readonly Mutant[] = [
   {
@@ -90,6 +99,36 @@ export const diskMutants: readonly Mutant[] = [
     name: 'a disk with a persistent name is known by it after a reboot',
     ...identity,
     text: 'a.name.startsWith(passingPrefix) && b.name.startsWith(passingPrefix) && ',
+    replacement: '',
+  },
+  {
+    name: 'a disk is labelled only if its end is zeros, too',
+    ...labelling,
+    text: 'isOwn(ends.front, undefined) && isOwn(ends.tail, undefined)',
+    replacement: 'isOwn(ends.front, undefined)',
+  },
+  {
+    name: 'a labelling that was begun goes on only where there is nothing else',
+    ...labelling,
+    text: 'if (!piece.every((byte, at) => byte === 0 || byte === wanted?.[start + at])) return false;',
+    replacement: 'if (wanted === undefined) return false;',
+  },
+  {
+    name: 'a copy of a label that is not whole does not count',
+    ...slots,
+    text: '!digestOf(slot, lengthBytes).equals(slot.subarray(digestAt, headBytes))',
+    replacement: 'false',
+  },
+  {
+    name: 'the newest copy of a label counts',
+    ...slots,
+    text: 'a.sequence > b.sequence ? -1 : 1',
+    replacement: 'a.sequence > b.sequence ? 1 : -1',
+  },
+  {
+    name: 'a label of a newer driver is not passed over',
+    ...slots,
+    text: "  if (found.includes('newer')) return { kind: 'newer' };\n",
     replacement: '',
   },
 ];

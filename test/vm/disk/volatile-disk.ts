@@ -26,6 +26,8 @@ export interface DiskOptions {
   readonly serial?: string;
   /** What it writes as a whole, or not at all; a sector unless it says more. */
   readonly atomicBytes?: number;
+  /** What the machine takes for its sectors; only one on scsi has others than 512. */
+  readonly sectorBytes?: 512 | 4096;
 }
 
 /** What became of the cache when the power went. */
@@ -43,6 +45,7 @@ export class VolatileDisk implements Disposable {
   readonly sizeBytes: number;
   readonly bus: 'virtio' | 'scsi';
   readonly serial: string;
+  readonly sectorBytes: number;
   readonly socketPath: string;
   /** A disk that lies: it says that it has flushed, and has not. Tests that pass on one show nothing. */
   ignoresFlushes = false;
@@ -55,10 +58,18 @@ export class VolatileDisk implements Disposable {
 
   constructor(
     scratch: Scratch,
-    { atomicBytes = sectorBytes, bus = 'virtio', name, serial = name, sizeBytes }: DiskOptions,
+    {
+      atomicBytes = sectorBytes,
+      bus = 'virtio',
+      name,
+      sectorBytes: shown = sectorBytes,
+      serial = name,
+      sizeBytes,
+    }: DiskOptions,
   ) {
     this.name = name;
     this.serial = serial;
+    this.sectorBytes = shown;
     this.#atomicSectors = atomicBytes / sectorBytes;
     this.sizeBytes = sizeBytes;
     this.bus = bus;

@@ -11,6 +11,8 @@ export interface Drive {
   readonly bus: 'virtio' | 'scsi';
   /** Of one on scsi. */
   readonly serial: string;
+  /** The smallest piece that it reads and writes, of one on scsi. */
+  readonly sectorBytes: number;
 }
 
 export interface QemuOptions {
@@ -84,9 +86,10 @@ function blockNode({ name, socketPath }: Drive) {
 }
 
 /** The disk as the machine sees it. One on scsi has a serial number. */
-function diskDevice({ bus, name, serial }: Drive) {
+function diskDevice({ bus, name, sectorBytes, serial }: Drive) {
   const common = { drive: name, id: `disk-${name}`, 'write-cache': 'on' };
-  return bus === 'scsi' ? { driver: 'scsi-hd', serial, ...common } : { driver: 'virtio-blk-pci', ...common };
+  if (bus !== 'scsi') return { driver: 'virtio-blk-pci', ...common };
+  return { driver: 'scsi-hd', serial, logical_block_size: sectorBytes, physical_block_size: sectorBytes, ...common };
 }
 
 /** Pulls a disk on scsi out of a machine that runs, as by hand: nobody in there is told before. */

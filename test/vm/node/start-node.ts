@@ -25,6 +25,7 @@ export interface NodeSetup {
     readonly bus?: 'scsi';
     readonly serial?: string;
     readonly atomicBytes?: number;
+    readonly sectorBytes?: 512 | 4096;
   }[];
   /** What its driver is told beside that. */
   readonly environment?: Readonly<Record<string, string>>;

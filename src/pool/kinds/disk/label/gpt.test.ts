@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { closeSync, ftruncateSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { probeContent } from '../../../../kernel/block/blkid.ts';
+import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { crc32 } from './crc32.ts';
 import { gptOf, readGpt } from './gpt.ts';
 import { entriesBytes, layoutOf, mebibyte, minimumDiskBytes } from './layout.ts';
@@ -26,6 +30,23 @@ describe('the table of a disk', () => {
         assert.deepEqual(readGpt(backupHeader.bytes, backupEntries.bytes), found);
       }),
     );
+  });
+
+  test('is one to libblkid, which checks it, and there is nothing else on the disk', async () => {
+    const directory = mkdtempSync(`${tmpdir()}/holdfast-gpt-`);
+    try {
+      const path = `${directory}/disk`;
+      const shape = { sizeBytes: 64n * mebibyte + 77n * 512n, sectorBytes: 512 };
+      const image = openSync(path, 'w');
+      ftruncateSync(image, Number(shape.sizeBytes));
+      for (const { bytes, offsetBytes } of Object.values(gptOf(poolId, shape))) {
+        writeSync(image, bytes, 0, bytes.length, Number(offsetBytes));
+      }
+      closeSync(image);
+      assert.deepEqual(await probeContent(new DiskQueue('test', 1), path), { kind: 'partitions', type: 'gpt' });
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
   });
 
   test('with one bit changed is none of ours', () => {

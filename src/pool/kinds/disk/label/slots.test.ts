@@ -28,6 +28,10 @@ describe('the slots of a label', () => {
         assert.equal(textIn(label(undefined, first)), older);
       }),
     );
+    const mirrored = label(encodeSlot(2n, 'same'), encodeSlot(3n, 'same'));
+    const slot = { index: 1, sequence: 3n, text: 'same' };
+    assert.deepEqual(readSlots(mirrored), { kind: 'slot', slot, isMirrored: true });
+    assert.deepEqual(readSlots(label(undefined, encodeSlot(3n, 'same'))), { kind: 'slot', slot, isMirrored: false });
     assert.deepEqual(readSlots(label()), { kind: 'none' });
     assert.throws(() => encodeSlot(1n, 'x'.repeat(slotBytes)), RangeError);
   });

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
 /*
- * Two places for one text, of which the newest whole one counts. A write goes to the other one: cut short, or torn, it
- * leaves the text before it.
+ * Two places for one text, of which the newest whole one counts. A write goes to the older one first: cut short, or torn,
+ * it leaves the text before it. Then it goes to the other one, too: so if one is damaged later, nothing is taken back.
  */
 
 export const slotBytes = 64 << 10;
@@ -27,7 +27,7 @@ export interface Slot {
 
 /** What the slots say. */
 export type SlotsFound =
-  | { readonly kind: 'slot'; readonly slot: Slot }
+  | { readonly kind: 'slot'; readonly slot: Slot; readonly isMirrored: boolean }
   /** A driver wrote one that knows more than this. */
   | { readonly kind: 'newer' }
   | { readonly kind: 'none' };
@@ -54,10 +54,11 @@ export function readSlots(bytes: Buffer): SlotsFound {
   );
   // It may be the newest one: nothing older counts then.
   if (found.includes('newer')) return { kind: 'newer' };
-  const [newest] = found
-    .filter((slot) => slot !== undefined && slot !== 'newer')
-    .sort((a, b) => (a.sequence > b.sequence ? -1 : 1));
-  return newest === undefined ? { kind: 'none' } : { kind: 'slot', slot: newest };
+  const whole = found.filter((slot) => slot !== undefined && slot !== 'newer');
+  const [newest] = whole.sort((a, b) => (a.sequence > b.sequence ? -1 : 1));
+  if (newest === undefined) return { kind: 'none' };
+  const isMirrored = whole.length === slotCount && whole.every(({ text }) => text === newest.text);
+  return { kind: 'slot', slot: newest, isMirrored };
 }
 
 function readSlot(index: number, slot: Buffer): Slot | 'newer' | undefined {

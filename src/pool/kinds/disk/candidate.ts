@@ -1,0 +1,53 @@
+import { type Disk, listDisks } from '../../../kernel/block/disks.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { findHolders } from '../../../kernel/process/holders.ts';
+import { readContentOf, readUsers, usersOf } from '../../location/disk-survey.ts';
+import type { DiskFacts } from '../../location/free-disk.ts';
+import type { FoundDisk } from './disk.ts';
+
+/** All that speaks against a disk beside what was read of its ends. @param device undefined: what is on it is our own */
+export async function factsOf(queue: DiskQueue, found: FoundDisk, device: Descriptor | undefined): Promise<DiskFacts> {
+  const { disk: whole, part } = found.place;
+  const disk: Disk =
+    part === undefined
+      ? { ...whole, identity: found.name }
+      : {
+          ...{ ...whole, ...part, devicePath: found.devicePath, identity: found.name, partitions: [] },
+          holders: [...whole.holders, ...part.holders],
+        };
+  const namesakes = (await listDisks(queue)).filter(
+    ({ identity, name }) => identity !== undefined && identity === whole.identity && name !== whole.name,
+  );
+  const own = { found: { kind: 'blank' }, isZeroAtBothEnds: true } as const;
+  return {
+    disk,
+    owners: [],
+    ...usersOf(disk, await readUsers(queue)),
+    // It is ours alone where this is asked.
+    isHeld: false,
+    namesakes: namesakes.map(({ name }) => name),
+    content: device === undefined ? own : await device.during((path) => readContentOf(queue, path)),
+  };
+}
+
+/** More than a busy node needs to look through its processes. */
+const holdersPatienceMs = 30_000;
+
+/** A virtual machine, say, to which a blank disk was given: it need not have it exclusively. */
+export async function whoHasItOpen({ device, devicePath, place }: FoundDisk): Promise<string[]> {
+  const devices =
+    place.part === undefined
+      ? place.disk.partitions.map(({ device: each, name }) => ({ device: each, devicePath: `/dev/${name}` }))
+      : [];
+  const { holders, isComplete } = await findHolders(
+    { devices: [{ device, devicePath }, ...devices] },
+    'all',
+    holdersPatienceMs,
+  );
+  if (!isComplete) return ['it cannot be told who has it open: the node is too busy'];
+  return holders.flatMap((holder) => {
+    if (holder.kind !== 'process' || holder.pid === process.pid) return [];
+    return [`process ${holder.pid} (${holder.command}) has it open`];
+  });
+}

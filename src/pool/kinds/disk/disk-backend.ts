@@ -1,0 +1,81 @@
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { DataLoss } from '../../../volume/errors.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import type { Backend, Extras } from '../../backend.ts';
+import type { Traits } from '../../pool.ts';
+import type { WipePolicy } from '../../wipe/wipe.ts';
+import type { Wiper } from '../../wipe/wiper.ts';
+import { DiskAttacher } from './attacher.ts';
+import type { Label } from './label.ts';
+import type { MappedParts } from './mapped.ts';
+import { DiskProvisioner } from './provisioner.ts';
+import { LabelStore } from './record-store.ts';
+import { DiskSpace } from './space.ts';
+import { diskTraits } from './traits.ts';
+
+export interface DiskBackendOptions {
+  readonly poolName: string;
+  readonly queue: DiskQueue;
+  /** Where the volume is opened. */
+  readonly calls: DiskQueue;
+  /** Where mkfs runs. */
+  readonly formatQueue: DiskQueue;
+  readonly label: Label;
+  readonly mapped: MappedParts;
+  readonly wiper: Wiper;
+  readonly wipePolicy: WipePolicy;
+  /** The logical block size of the disk. */
+  readonly blockSizeBytes: number;
+}
+
+/** What the parts of the backend work with. */
+export interface DiskParts extends DiskBackendOptions {
+  missing(id: string): DataLoss;
+}
+
+/** A disk that is one volume. */
+export class DiskBackend implements Backend {
+  readonly kind = 'disk';
+  readonly traits: Traits;
+  readonly queue: DiskQueue;
+  readonly records: LabelStore;
+  readonly provisioner: DiskProvisioner;
+  readonly attacher: DiskAttacher;
+  readonly space: DiskSpace;
+  readonly extras: Extras;
+  readonly #parts: DiskParts;
+
+  constructor(options: DiskBackendOptions) {
+    const { label, poolName, queue, wiper } = options;
+    const missing = (id: VolumeId | string) =>
+      new DataLoss(`volume ${id} is not on the disk of pool ${poolName}: its label says otherwise.`);
+    const parts: DiskParts = { ...options, missing };
+    this.#parts = parts;
+    this.queue = queue;
+    this.traits = diskTraits(label.payload.data.lengthBytes);
+    this.records = new LabelStore(label);
+    this.provisioner = new DiskProvisioner(parts);
+    this.attacher = new DiskAttacher(parts);
+    this.space = new DiskSpace(label);
+    this.extras = { wipes: () => wiper.progress() };
+  }
+
+  blockSizeOf(): number {
+    return this.#parts.blockSizeBytes;
+  }
+
+  probe(queue: DiskQueue): Promise<void> {
+    return this.#parts.label.probe(queue);
+  }
+
+  abandon(): void {
+    void this.#parts.label[Symbol.asyncDispose]();
+  }
+
+  /** A volume that is in use stays so, and its device keeps the disk. */
+  async close(): Promise<void> {
+    const { label, mapped, queue } = this.#parts;
+    await label[Symbol.asyncDispose]();
+    await mapped.remove(queue, mapped.label);
+  }
+}

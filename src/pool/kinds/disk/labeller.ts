@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { dropCache, limitsOfDevice, openDeviceAlone } from '../../../kernel/block/block.ts';
+import { isSameDisk } from '../../../kernel/block/disk-identity.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { tryLock } from '../../../kernel/file/lock.ts';
+import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
+import { formatBytes } from '../../../volume/size.ts';
+import { step } from '../../../volume/step.ts';
+import { FormatMarker } from '../../location/format-marker.ts';
+import { whyNotFree } from '../../location/free-disk.ts';
+import { poolsDirectory } from '../../location/place.ts';
+import { markerPathOf, readMarker } from '../../records/pool-file.ts';
+import { factsOf, whoHasItOpen } from './candidate.ts';
+import { type FoundDisk, locateDisk, type OpenDisk, openDisk, requireStill } from './disk.ts';
+import { type DiskEnds, endsOf, judgeDisk, planOf, type Verdict } from './label/labelling.ts';
+import { type Extent, minimumDiskBytes } from './label/layout.ts';
+
+export interface LabelledPlace {
+  readonly queue: DiskQueue;
+  readonly poolName: string;
+  readonly dataDirectory: string;
+  /** As the configuration names the disk. */
+  readonly path: string;
+}
+
+/** A disk that has a label of ours. */
+export interface LabelledDisk {
+  readonly found: FoundDisk;
+  readonly poolId: string;
+  readonly shape: OpenDisk['shape'];
+  readonly front: Buffer;
+  /** false: one half of its partition table is damaged. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * Which pool the disk has. Changes nothing.
+ * @returns undefined if it is blank, as far as it was looked at, and this node has had no pool of that name
+ * @throws FailedPrecondition if it has anything else, or another pool than this node had
+ */
+export async function readLabelled(place: LabelledPlace): Promise<LabelledDisk | undefined> {
+  const { path, poolName, queue } = place;
+  const found = await locateDisk(queue, poolName, path);
+  const { descriptor, shape } = await openDisk(queue, found, constants.O_RDONLY);
+  await using device = descriptor;
+  refuseSmall(place, shape.sizeBytes);
+  const { ends, verdict } = await examine(place, found, { descriptor: device, shape });
+  await refuseOtherPool(place, verdict);
+  switch (verdict.kind) {
+    case 'labelled':
+      return { found, shape, front: ends.front, poolId: verdict.poolId, isWhole: verdict.isWhole };
+    case 'cut':
+      throw new DataLoss(
+        `pool ${poolName}: ${path} has ${shape.sizeBytes} bytes, and had ${verdict.diskBytes} when it was labelled: data is missing. Nothing was changed.`,
+      );
+    case 'blank':
+    case 'begun':
+      return undefined;
+    case 'foreign':
+      throw await notBlank(place, found, device);
+  }
+}
+
+/** The same; a blank disk gets a label, and a labelling that was cut short is finished. */
+export async function readOrLabel(place: LabelledPlace): Promise<LabelledDisk> {
+  await markerOf(place).removeVoid();
+  const found = (await readLabelled(place)) ?? (await label(place));
+  // It goes before the first use: so it can be there only if a start was cut short just now, or it came back with a backup.
+  const marker = markerOf(place);
+  if ((await marker.read()) !== undefined) await step('open/unmark', () => marker.clear());
+  return found;
+}
+
+/**
+ * Writes a label on a disk that is shown to be blank and nobody's, while nobody else can have it: all that speaks against it
+ * is gathered anew when it is held exclusively, and through that descriptor alone it is read and written.
+ */
+async function label(place: LabelledPlace): Promise<LabelledDisk> {
+  const { path, poolName, queue } = place;
+  const seen = await locateDisk(queue, poolName, path);
+  // In words that say who has it; what counts is asked again below.
+  refuseUnlessFree(place, seen, whyNotFree(await factsOf(queue, seen, undefined)));
+  await using device = await openAlone(place, seen);
+  const found = await locateDisk(queue, poolName, path);
+  await requireStill(queue, found, device);
+  // What memory has of it may be older than what others have written, past this kernel.
+  await dropCache(queue, device);
+  const shape = limitsOfDevice(device);
+  refuseSmall(place, shape.sizeBytes);
+  const { ends, verdict } = await examine(place, found, { descriptor: device, shape });
+  if (verdict.kind !== 'blank' && verdict.kind !== 'begun') throw await notBlank(place, found, device);
+  const facts = await factsOf(queue, found, verdict.kind === 'blank' ? device : undefined);
+  const disk = {
+    name: refuseUnlessFree(place, found, [...whyNotFree(facts), ...(await whoHasItOpen(found))]),
+    sizeBytes: shape.sizeBytes,
+  };
+  const poolId = verdict.kind === 'begun' ? verdict.poolId : randomUUID();
+  await step('open/mark', async () => {
+    await queue.run(() => mkdir(poolsDirectory(place.dataDirectory), { recursive: true, mode: 0o700 }));
+    await syncFile(queue, place.dataDirectory);
+    await markerOf(place).set({ disk, uuid: poolId });
+  });
+  // The last look before the first byte.
+  await requireStill(queue, found, device);
+  const plan = planOf({ poolId, disk, shape });
+  for (const pieces of plan) {
+    await step('open/format', async () => {
+      for (const { bytes, offsetBytes } of pieces) await writeAt(queue, device, bytes, offsetBytes);
+      await syncFile(queue, device);
+    });
+  }
+  const front = Buffer.from(ends.front);
+  for (const { bytes, offsetBytes } of plan.flat()) {
+    if (offsetBytes < BigInt(front.length)) bytes.copy(front, Number(offsetBytes));
+  }
+  return { found, shape, poolId, front, isWhole: true };
+}
+
+/** @returns what names it */
+function refuseUnlessFree(place: LabelledPlace, { name }: FoundDisk, reasons: readonly string[]): string {
+  if (reasons.length > 0 || name === undefined) throw notFree(place, reasons);
+  return name;
+}
+
+/** udev leaves alone whatever somebody has locked so (https://systemd.io/BLOCK_DEVICE_LOCKING). */
+async function openAlone({ path, poolName, queue }: LabelledPlace, { devicePath }: FoundDisk): Promise<Descriptor> {
+  const alone = await openDeviceAlone(queue, devicePath);
+  if (alone !== undefined && (await lockWithPatience(queue, alone))) return alone;
+  await alone?.[Symbol.asyncDispose]();
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${path} is in use: it is mounted, part of a volume group or RAID, or being formatted (see lsblk). Name another disk, or end that.`,
+  );
+}
+
+const lockPausesMs = [0, 1, 10, 100, 1000];
+
+/** udev has it for a moment after the disk has appeared. */
+async function lockWithPatience(queue: DiskQueue, device: Descriptor): Promise<boolean> {
+  for (const pauseMs of lockPausesMs) {
+    await delay(pauseMs);
+    if (await tryLock(queue, device)) return true;
+  }
+  return false;
+}
+
+async function examine(
+  place: LabelledPlace,
+  { name }: FoundDisk,
+  { descriptor, shape }: OpenDisk,
+): Promise<{ readonly ends: DiskEnds; readonly verdict: Verdict }> {
+  const { queue } = place;
+  const { front, tail } = endsOf(shape);
+  const ends = { front: await readPart(queue, descriptor, front), tail: await readPart(queue, descriptor, tail) };
+  const begun = await markerOf(place).read();
+  // Without a name of its own it cannot be told to be the one that was begun.
+  const disk = { name: name ?? '', sizeBytes: shape.sizeBytes };
+  const isBegun = begun !== undefined && name !== undefined && isSameDisk(begun.disk, disk);
+  return { ends, verdict: judgeDisk(ends, shape, disk, isBegun ? begun.uuid : undefined) };
+}
+
+async function readPart(queue: DiskQueue, device: Descriptor, { lengthBytes, offsetBytes }: Extent): Promise<Buffer> {
+  const part = await readAt(queue, device, { lengthBytes: Number(lengthBytes), offsetBytes: Number(offsetBytes) });
+  if (part.length === Number(lengthBytes)) return part;
+  throw new RangeError(`${device.path} ended at ${Number(offsetBytes) + part.length}`);
+}
+
+async function notBlank(place: LabelledPlace, found: FoundDisk, device: Descriptor): Promise<FailedPrecondition> {
+  const reasons = whyNotFree(await factsOf(place.queue, found, device));
+  return notFree(place, reasons.length > 0 ? reasons : ['it holds data of an unknown kind']);
+}
+
+function notFree({ path, poolName }: LabelledPlace, reasons: readonly string[]): FailedPrecondition {
+  const why = reasons.length > 0 ? reasons.join('; ') : 'nothing names it permanently: it has no serial number';
+  return new FailedPrecondition(
+    `pool ${poolName}: ${path} cannot be taken: ${why}. Only a blank disk that nobody uses is. Nothing was changed (docs/disks.md).`,
+  );
+}
+
+function refuseSmall({ path, poolName }: LabelledPlace, sizeBytes: bigint): void {
+  if (sizeBytes >= minimumDiskBytes) return;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${path} has only ${formatBytes(sizeBytes)}: a pool needs a disk of at least ${formatBytes(minimumDiskBytes)}.`,
+  );
+}
+
+/** A disk in another's place is neither used nor written to. @throws FailedPrecondition */
+async function refuseOtherPool(
+  { dataDirectory, path, poolName, queue }: LabelledPlace,
+  verdict: Verdict,
+): Promise<void> {
+  const markerPath = markerPathOf(dataDirectory, poolName);
+  const knownId = await readMarker(queue, markerPath);
+  if (knownId === undefined) return;
+  if (verdict.kind === 'labelled') {
+    if (verdict.poolId === knownId) return;
+    throw new FailedPrecondition(
+      `pool ${poolName}: ${path} holds pool ${verdict.poolId}, but on this node the pool was ${knownId}. Put the right disk back. If the change is meant, remove ${markerPath}.`,
+    );
+  }
+  if (verdict.kind === 'cut') return;
+  throw new FailedPrecondition(
+    `pool ${poolName}: this node had pool ${knownId} here, but ${path} has no pool now. Put the right disk back. To start with an empty pool, remove ${markerPath}.`,
+  );
+}
+
+function markerOf({ dataDirectory, poolName, queue }: LabelledPlace): FormatMarker {
+  return new FormatMarker(queue, poolsDirectory(dataDirectory), poolName);
+}

@@ -1,0 +1,92 @@
+import { mappedPath } from '../../../kernel/block/device-mapper.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { explain } from '../../../kernel/call/explain.ts';
+import { readAt } from '../../../kernel/file/file.ts';
+import { type LockHolder, lockHolders } from '../../../kernel/file/lock.ts';
+import { HoldfastError } from '../../../volume/errors.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import { lookAtRecords } from '../../catalog/look.ts';
+import type { Configured, LookRequest } from '../../kind.ts';
+import { type Finding, ok, type PoolSight, type Shown, warn } from '../../sight.ts';
+import type { DiskOptions } from './config.ts';
+import { idOf, type Payload } from './label/payload.ts';
+import { slotBytes, slotCount } from './label/slots.ts';
+import { payloadIn, readPayload } from './label.ts';
+import { type LabelledDisk, readLabelled } from './labeller.ts';
+import { MappedParts, openMapper } from './mapped.ts';
+import { refuseCopy } from './open.ts';
+import { readerOf } from './record-store.ts';
+import { DiskSpace } from './space.ts';
+import { diskTraits } from './traits.ts';
+
+/** Looks at a disk: reads both of its ends, and its label through the device that a driver has for it. */
+export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: LookRequest): Promise<PoolSight> {
+  const { dataDirectory, queue, wanted } = request;
+  const { name: poolName, own } = pool;
+  const location = { type: 'disk', path: own.device, holders: [] };
+  try {
+    const mapper = await openMapper(queue, poolName);
+    const disk = await readLabelled({ queue, poolName, dataDirectory, path: own.device });
+    if (disk === undefined) {
+      const advice = `${own.device} holds no pool yet: the driver makes it at its first start, if the disk is blank (holdfast disks).`;
+      return { location: { ...location, state: 'absent', advice }, contents: undefined };
+    }
+    const mapped = new MappedParts(poolName, disk.poolId, mapper, disk.found);
+    const payload = await readLabel(queue, mapped, disk, poolName);
+    await refuseCopy({ name: poolName, queue }, disk, payload);
+    const contents = await lookAtRecords(pool, {
+      reader: readerOf(payload),
+      source: new DiskSpace({ payload }),
+      wanted,
+    });
+    return {
+      location: { ...location, state: 'open', advice: undefined, holders: await holdersOf(queue, mapped) },
+      contents: {
+        ...contents,
+        traits: diskTraits(payload.data.lengthBytes),
+        findings: [tableFinding(disk)],
+        shown: new Map(shownOf(mapped, payload)),
+      },
+    };
+  } catch (error) {
+    if (queue.closedFor !== undefined && !(error instanceof HoldfastError)) throw error;
+    const advice = explain(error).replace(`pool ${poolName}: `, '');
+    return { location: { ...location, state: 'broken', advice }, contents: undefined };
+  }
+}
+
+/** What memory has of the disk itself is older than what a driver has written through the device. */
+async function readLabel(
+  queue: DiskQueue,
+  mapped: MappedParts,
+  disk: LabelledDisk,
+  poolName: string,
+): Promise<Payload> {
+  const node = await mapped.openIfThere(queue, mapped.label);
+  if (node === undefined) return payloadIn(disk, poolName);
+  await using label = node.descriptor;
+  const bytes = await readAt(queue, label, { lengthBytes: slotBytes * slotCount, offsetBytes: 0 });
+  return readPayload(bytes, poolName, disk.found.path).payload;
+}
+
+function shownOf(mapped: MappedParts, { object }: Payload): [VolumeId, Shown[]][] {
+  const id = object?.state === 'volume' ? idOf(object) : undefined;
+  const device = object && mapped.find(mapped.data(object.name))?.device;
+  if (id === undefined || device === undefined) return [];
+  return [[id, [{ kind: 'device', path: mappedPath(device), device }]]];
+}
+
+async function holdersOf(queue: DiskQueue, mapped: MappedParts): Promise<LockHolder[]> {
+  const device = mapped.find(mapped.label)?.device;
+  return device === undefined ? [] : await lockHolders(queue, mappedPath(device)).catch(() => []);
+}
+
+function tableFinding({ found, isWhole }: LabelledDisk): Finding {
+  const check = 'partition table';
+  if (isWhole) return ok(check, `${found.devicePath}: both halves are whole`);
+  return warn(
+    check,
+    `${found.devicePath}: one half of it is damaged`,
+    'Who wrote to the disk? The volume is not touched by it. sgdisk -v shows what is wrong.',
+  );
+}

@@ -1,0 +1,197 @@
+import { constants } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
+import {
+  DeviceMapper,
+  findMapped,
+  type MappedState,
+  mappedDevice,
+  mappedPath,
+} from '../../../kernel/block/device-mapper.ts';
+import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { FailedPrecondition } from '../../../volume/errors.ts';
+import { step } from '../../../volume/step.ts';
+import { type FoundDisk, requireStill } from './disk.ts';
+import type { Extent } from './label/layout.ts';
+import { dataDevice, labelDevice, type MappedName, mappedUuidPrefix, objectOfMapped } from './names.ts';
+
+/** @throws FailedPrecondition if this node has no device-mapper */
+export async function openMapper(queue: DiskQueue, poolName: string): Promise<DeviceMapper> {
+  try {
+    return await DeviceMapper.open(queue);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT', 'ENODEV', 'ENXIO')) throw error;
+    throw new FailedPrecondition(
+      `pool ${poolName}: /dev/mapper/control cannot be opened: load the module (modprobe dm_mod); in a container, mount the host's /dev.`,
+    );
+  }
+}
+
+/** A device that is open. */
+export interface MappedNode {
+  readonly descriptor: Descriptor;
+  readonly device: DeviceNumber;
+  readonly devicePath: string;
+}
+
+const goingPausesMs = [10, 30, 100, 300, 1000, 3000];
+
+/**
+ * The devices of device-mapper that show parts of a pool's disk: its label, and what it has in it. As long as there is one,
+ * nobody else can have the disk or its partition exclusively: no mkfs, no mount, no volume manager.
+ */
+export class MappedParts {
+  readonly poolName: string;
+  readonly poolId: string;
+  readonly #mapper: DeviceMapper;
+  readonly #found: FoundDisk;
+
+  constructor(poolName: string, poolId: string, mapper: DeviceMapper, found: FoundDisk) {
+    this.poolName = poolName;
+    this.poolId = poolId;
+    this.#mapper = mapper;
+    this.#found = found;
+  }
+
+  get label(): MappedName {
+    return labelDevice(this.poolId);
+  }
+
+  data(objectName: string): MappedName {
+    return dataDevice(this.poolId, objectName);
+  }
+
+  /** As the kernel has it now; no disk is asked. undefined: there is none, or it goes with its last user. */
+  find(wanted: MappedName): MappedState | undefined {
+    const found = this.#mapper.find(wanted.name);
+    return found?.uuid === wanted.uuid && !found.isGoing ? found : undefined;
+  }
+
+  /** What a device shows of this pool's disk; undefined: nothing. */
+  objectOf(device: DeviceNumber): string | undefined {
+    const mapped = this.#mapper.find(device);
+    return mapped?.uuid.startsWith(mappedUuidPrefix(this.poolId)) === true ? objectOfMapped(mapped) : undefined;
+  }
+
+  /** All of this pool's devices that show data. */
+  async objects(queue: DiskQueue): Promise<string[]> {
+    const mapped = await findMapped(queue, (name) => name.startsWith('holdfast-'));
+    return mapped.flatMap(({ device }) => this.objectOf(device) ?? []);
+  }
+
+  /** Whether a device is made of the disk as it is there now: not of one that was pulled, even if it was put back. */
+  isOverDisk({ device, isLive }: MappedState): boolean {
+    const backing = mappedDevice(device)?.backing ?? [];
+    return isLive && backing.length === 1 && sameDevice(backing[0], this.#found.device);
+  }
+
+  /**
+   * Opens the device, making it if need be. Its number is given to another as soon as it is gone, so what was opened is compared
+   * with what the kernel says then.
+   */
+  async open(
+    queue: DiskQueue,
+    wanted: MappedName,
+    part: Extent,
+    flags: number = constants.O_RDONLY,
+  ): Promise<MappedNode> {
+    return this.#open(queue, wanted, await this.#ensure(queue, wanted, part), flags);
+  }
+
+  /** The same, if it is there. */
+  async openIfThere(queue: DiskQueue, wanted: MappedName): Promise<MappedNode | undefined> {
+    const there = this.find(wanted);
+    return there && this.isOverDisk(there) ? this.#open(queue, wanted, there, constants.O_RDONLY) : undefined;
+  }
+
+  async #open(queue: DiskQueue, wanted: MappedName, { device }: MappedState, flags: number): Promise<MappedNode> {
+    const devicePath = mappedPath(device);
+    const descriptor = await openNode(queue, devicePath, flags);
+    try {
+      const { rdev } = await queue.run(() => descriptor.during((path) => stat(path, { bigint: true })));
+      if (!sameDevice(deviceNumber(rdev), device) || !sameDevice(this.find(wanted)?.device, device)) {
+        throw new FailedPrecondition(`${devicePath} is not the device ${wanted.name} any more; try again.`);
+      }
+      return { descriptor, device, devicePath };
+    } catch (error) {
+      await descriptor[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Removes the device unless somebody has it open. @returns whether it is gone */
+  async remove(queue: DiskQueue, wanted: MappedName): Promise<boolean> {
+    const isThere = () => this.#mapper.find(wanted.name)?.uuid === wanted.uuid;
+    if (isThere()) await this.#mapper.removeUnused(queue, wanted.name);
+    return !isThere();
+  }
+
+  /** Removes it, or lets it go with its last user: somebody who only looks, udev say, must not keep it. */
+  async letGo(queue: DiskQueue, wanted: MappedName): Promise<void> {
+    if (this.find(wanted) !== undefined) await this.#mapper.removeWhenUnused(queue, wanted.name);
+  }
+
+  async #ensure(queue: DiskQueue, wanted: MappedName, part: Extent): Promise<MappedState> {
+    await this.#waitUntilGone(wanted);
+    const before = this.find(wanted);
+    if (before !== undefined && this.isOverDisk(before)) return before;
+    // That of a disk that was pulled, or one that was never finished.
+    if (before !== undefined && !(await this.remove(queue, wanted))) throw this.#overAnother(wanted, before);
+    await requireStill(queue, this.#found, undefined);
+    await step('attach/device', () => this.#make(queue, wanted, part));
+    const made = this.find(wanted);
+    if (made !== undefined && this.isOverDisk(made)) return made;
+    throw new FailedPrecondition(`pool ${this.poolName}: the device ${wanted.name} is gone again; try again.`);
+  }
+
+  async #make(queue: DiskQueue, wanted: MappedName, part: Extent): Promise<void> {
+    const { device: over, path } = this.#found;
+    try {
+      await this.#mapper.createLinear(queue, { ...wanted, ...part, over });
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      throw new FailedPrecondition(
+        `pool ${this.poolName}: ${path} is in use by something else than Holdfast (see lsblk), or a device ${wanted.name} is there that is not Holdfast's.`,
+      );
+    }
+    try {
+      // Until it is part of a device, its number could come to mean another disk.
+      await requireStill(queue, this.#found, undefined);
+    } catch (error) {
+      await this.#mapper.removeUnused(queue, wanted.name);
+      throw error;
+    }
+  }
+
+  async #waitUntilGone({ name }: MappedName): Promise<void> {
+    for (const pauseMs of goingPausesMs) {
+      if (this.#mapper.find(name)?.isGoing !== true) return;
+      await delay(pauseMs);
+    }
+    throw new FailedPrecondition(
+      `pool ${this.poolName}: the device ${name} is being removed, but a process still has it open. End that process and try again.`,
+    );
+  }
+
+  #overAnother({ name }: MappedName, { device }: MappedState): FailedPrecondition {
+    const [other] = mappedDevice(device)?.backing ?? [];
+    const disk = other === undefined ? 'a disk that is gone' : `disk ${other.major}:${other.minor}`;
+    return new FailedPrecondition(
+      `pool ${this.poolName}: the device ${name} is in use, and lies on ${disk}, not on ${this.#found.path}. Was that disk pulled, or is one a copy of the other? Stop the pod that uses it.`,
+    );
+  }
+}
+
+async function openNode(queue: DiskQueue, devicePath: string, flags: number): Promise<Descriptor> {
+  try {
+    return await openFile(queue, devicePath, flags | constants.O_NONBLOCK);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+    throw new FailedPrecondition(
+      `There is no ${devicePath}: this driver does not see the devices of the node. Mount the host's /dev in its container.`,
+    );
+  }
+}

@@ -1,0 +1,30 @@
+import { DataLoss } from '../../../volume/errors.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import { idOf, type ObjectState, type Payload, type StoredObject } from './label/payload.ts';
+import type { Label } from './label.ts';
+
+/** What the disk has, if it is a volume with this id: neither a draft nor on its way out. */
+export function volumeOf({ object }: Payload, id: VolumeId): StoredObject | undefined {
+  return object?.state === 'volume' && idOf(object) === id ? object : undefined;
+}
+
+/** What the disk has, if it has this name. */
+export function objectNamed({ object }: Payload, name: string): StoredObject | undefined {
+  return object?.name === name ? object : undefined;
+}
+
+/** Changes what the disk has in one commit, if it is what is meant. @throws DataLoss if it is not */
+export async function changeObject(
+  label: Label,
+  wanted: VolumeId | string,
+  state: ObjectState,
+  edit: (object: StoredObject) => StoredObject | undefined,
+): Promise<void> {
+  await label.change((payload) => {
+    const { object } = payload;
+    if (object === undefined || object.state !== state || (object.name !== wanted && idOf(object) !== wanted)) {
+      throw new DataLoss(`${wanted} is not on its disk as a ${state}: its label says otherwise.`);
+    }
+    return { ...payload, object: edit(object) };
+  });
+}

@@ -1,0 +1,87 @@
+import { DirectorySync } from '../../../kernel/file/file.ts';
+import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
+import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import { markerPathOf, readMarker, remember } from '../../records/pool-file.ts';
+import { Wiper } from '../../wipe/wiper.ts';
+import type { DiskOptions } from './config.ts';
+import { otherWithName } from './disk.ts';
+import { DiskBackend } from './disk-backend.ts';
+import { mebibyte } from './label/layout.ts';
+import type { Payload } from './label/payload.ts';
+import { Label, payloadIn } from './label.ts';
+import { type LabelledDisk, readOrLabel } from './labeller.ts';
+import { MappedParts, openMapper } from './mapped.ts';
+
+export interface DiskPoolOptions extends OpenContext, DiskOptions {
+  readonly name: string;
+}
+
+const callsAtOnce = 4;
+
+/** Opens the storage of a pool that is one disk. */
+export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBackend> {
+  const { dataDirectory, device: path, log, name: poolName, queue } = options;
+  const mapper = await openMapper(queue, poolName);
+  const disk = await readOrLabel({ queue, poolName, dataDirectory, path });
+  const { found, poolId, shape } = disk;
+  const mapped = new MappedParts(poolName, poolId, mapper, found);
+  await refuseCopy(options, disk, payloadIn(disk, poolName));
+  let label: Label | undefined;
+  try {
+    label = await Label.open({ ...options, poolName }, mapped, disk);
+    await settle(options, disk, label);
+    if (!disk.isWhole) {
+      log.warn(
+        { pool: poolName, device: path },
+        'one half of the partition table of a disk is damaged (see sgdisk -v)',
+      );
+    }
+    const markerPath = markerPathOf(dataDirectory, poolName);
+    if ((await readMarker(queue, markerPath)) === undefined) {
+      await remember({ queue, syncs: new DirectorySync() }, markerPath, poolId);
+    }
+  } catch (error) {
+    await label?.[Symbol.asyncDispose]();
+    // The disk is for whoever is to mend it.
+    await mapped.remove(queue, mapped.label).catch(() => undefined);
+    throw error;
+  }
+  const backend = new DiskBackend({
+    ...{ label, mapped, poolName, queue },
+    calls: queue.beside('volumes', callsAtOnce),
+    formatQueue: queue.beside('mkfs', 1),
+    wiper: new Wiper({ poolName, log, queue, atOnce: 1 }),
+    wipePolicy: options.wipe,
+    blockSizeBytes: shape.sectorBytes,
+  });
+  return { backend, facts: { pool_id: poolId, device: found.devicePath } };
+}
+
+/**
+ * A disk that was copied is two disks with one label. The copy is known by the disk that its label was written on, as long as
+ * that one is there.
+ */
+export async function refuseCopy(
+  { name, queue }: Pick<DiskPoolOptions, 'name' | 'queue'>,
+  { found }: LabelledDisk,
+  { disk }: Payload,
+): Promise<void> {
+  if (disk.name === found.name) return;
+  const original = await otherWithName(queue, found, disk);
+  if (original === undefined) return;
+  throw new FailedPrecondition(
+    `pool ${name}: ${found.path} has the label of another disk that is there, too (${original}): one is a copy of the other. Take one of them out, or clear the copy. Nothing was changed.`,
+  );
+}
+
+/** The label says where the data lies; and from now on that it is this disk. */
+async function settle({ name }: DiskPoolOptions, { found, shape }: LabelledDisk, label: Label): Promise<void> {
+  const { data, disk } = label.payload;
+  const isInside = data.offsetBytes >= 2n * mebibyte && data.offsetBytes + data.lengthBytes <= shape.sizeBytes;
+  if (!isInside || data.lengthBytes === 0n) {
+    throw new DataLoss(`pool ${name}: the data of its volume is not all on ${found.path}. Nothing was changed.`);
+  }
+  const here = { name: found.name ?? disk.name, sizeBytes: shape.sizeBytes };
+  if (here.name === disk.name && here.sizeBytes === disk.sizeBytes) return;
+  await label.change((payload) => ({ ...payload, disk: here }));
+}

@@ -1,0 +1,194 @@
+import { constants } from 'node:fs';
+import { zeroOut } from '../../../kernel/block/zeroing.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
+import { syncFile } from '../../../kernel/file/file.ts';
+import { DataLoss, FailedPrecondition, InternalError, OutOfRange } from '../../../volume/errors.ts';
+import type { VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import { smaller } from '../../../volume/size.ts';
+import { step } from '../../../volume/step.ts';
+import type { Destruction, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
+import type { Deletion, TrashEntry, TrashRef } from '../../catalog/trash-entry.ts';
+import type { Condition } from '../../pool.ts';
+import type { DiskParts } from './disk-backend.ts';
+import { DiskVolumeDraft } from './drafts.ts';
+import { type StoredObject, storedRecord } from './label/payload.ts';
+import { changeObject, objectNamed, volumeOf } from './objects.ts';
+
+/** At either end of a draft, where filesystems have what they are known by. */
+const endBytes = 4n << 20n;
+
+/** How the one volume of a disk is made, removed and brought back: one write of its label each. */
+export class DiskProvisioner implements Provisioner {
+  readonly destroysSlowly = true;
+  readonly #parts: DiskParts;
+  /** What is wiped, and could not be removed: it is not wiped again each time that is tried. */
+  readonly #wiped = new Set<TrashRef>();
+
+  constructor(parts: DiskParts) {
+    this.#parts = parts;
+  }
+
+  draft(id: VolumeId): VolumeDraft {
+    return new DiskVolumeDraft(this.#parts, id);
+  }
+
+  async discardDrafts(): Promise<TrashRef[]> {
+    return [];
+  }
+
+  async leftDrafts(): Promise<TrashRef[]> {
+    const { object } = this.#parts.label.payload;
+    return object?.state === 'draft' ? [object.name] : [];
+  }
+
+  async verify({ record }: Recorded): Promise<void> {
+    const sizeBytes = await this.#sizeOf(record.id as VolumeId);
+    if (sizeBytes === undefined) throw this.#parts.missing(record.id);
+    if (sizeBytes >= record.sizeBytes) return;
+    throw new DataLoss(`volume ${record.id}: its disk has only ${sizeBytes} of ${record.sizeBytes} bytes for it.`);
+  }
+
+  async conditionOf({ id }: VolumeRecord): Promise<Condition | undefined> {
+    const { label, mapped } = this.#parts;
+    const object = volumeOf(label.payload, id);
+    if (object === undefined) return { abnormal: true, message: 'It is not on its disk any more.' };
+    const device = mapped.find(mapped.data(object.name));
+    if (device === undefined || mapped.isOverDisk(device)) return undefined;
+    return {
+      abnormal: true,
+      message: 'Its disk was pulled while it was in use. Stop its pod: then it is attached anew.',
+    };
+  }
+
+  sizeOf(id: VolumeId): Promise<bigint | undefined> {
+    return this.#sizeOf(id);
+  }
+
+  async grow({ id, sizeBytes }: VolumeRecord): Promise<void> {
+    const dataBytes = await this.#sizeOf(id);
+    if (dataBytes !== undefined && sizeBytes <= dataBytes) return;
+    throw new OutOfRange(`volume ${id} has all of its disk already: it cannot have ${sizeBytes} bytes.`);
+  }
+
+  async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
+    const { label } = this.#parts;
+    const object = volumeOf(label.payload, id);
+    // What remains to be done is to forget it (DV05).
+    if (object === undefined) return { ref: id, isKept: false };
+    const removed = (before: StoredObject): StoredObject =>
+      deletion === undefined ? { name: before.name, state: 'removed' } : { ...before, state: 'trash', deletion };
+    await step('remove/trash', () => changeObject(label, object.name, 'volume', removed));
+    return { ref: object.name, isKept: deletion !== undefined };
+  }
+
+  async removeSnapshot(id: TrashRef): Promise<TrashRef> {
+    return id;
+  }
+
+  async restore({ record, ref }: TrashEntry): Promise<void> {
+    await changeObject(this.#parts.label, ref, 'trash', ({ name }) => ({
+      name,
+      state: 'volume',
+      record: storedRecord(record),
+    }));
+  }
+
+  async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
+    if (this.#inTrash(ref)) await changeObject(this.#parts.label, ref, 'trash', (object) => ({ ...object, deletion }));
+  }
+
+  async unmark(ref: TrashRef): Promise<void> {
+    if (!this.#inTrash(ref)) return;
+    await changeObject(this.#parts.label, ref, 'trash', ({ name }) => ({ name, state: 'removed' }));
+  }
+
+  async isMarked(ref: TrashRef): Promise<boolean> {
+    await this.#parts.label.refresh();
+    return this.#inTrash(ref);
+  }
+
+  /** The disk is free only when nothing can be read on it any more; done anew from the beginning after a crash. */
+  async destroy(ref: TrashRef, how: Destruction): Promise<void> {
+    const { calls, label, mapped } = this.#parts;
+    const object = this.#ofNobody(ref);
+    if (object === undefined) return;
+    if (!this.#wiped.has(ref)) {
+      // Nobody has written to a draft but mkfs.
+      if (object.state === 'draft') await this.#clearEnds(ref);
+      else await this.#wipe(ref, how);
+      this.#wiped.add(ref);
+    }
+    // Through a device that somebody has open he would read, and write, what the next volume has.
+    if (!(await mapped.remove(calls, mapped.data(ref)))) throw inUseStill(ref);
+    await changeObject(label, ref, object.state, () => undefined);
+    this.#wiped.delete(ref);
+  }
+
+  /** Also while somebody has it open, who is to read nothing any more. */
+  async openInTrash(ref: TrashRef): Promise<Descriptor | undefined> {
+    const { calls, label, mapped } = this.#parts;
+    if (this.#ofNobody(ref) === undefined) return undefined;
+    return (await mapped.open(calls, mapped.data(ref), label.payload.data, constants.O_RDWR)).descriptor;
+  }
+
+  #inTrash(ref: TrashRef): boolean {
+    return objectNamed(this.#parts.label.payload, ref)?.state === 'trash';
+  }
+
+  /** What is written over. Its name is the same in whatever state it is. @throws InternalError if somebody keeps it */
+  #ofNobody(ref: TrashRef): StoredObject | undefined {
+    const object = objectNamed(this.#parts.label.payload, ref);
+    if (object === undefined || object.state === 'draft' || object.state === 'removed') return object;
+    throw new InternalError(`${ref} is a ${object.state}: it is not destroyed.`);
+  }
+
+  async #wipe(ref: TrashRef, { signal }: Destruction): Promise<void> {
+    const { label, poolName, wipePolicy, wiper } = this.#parts;
+    const { lengthBytes } = label.payload.data;
+    await wiper.wipe({
+      what: `${poolName}/${ref}`,
+      range: { offsetBytes: 0n, lengthBytes },
+      policy: wipePolicy,
+      signal,
+      open: (queue) => this.#openAlone(queue, ref),
+    });
+  }
+
+  async #clearEnds(ref: TrashRef): Promise<void> {
+    const { calls, label } = this.#parts;
+    const { lengthBytes: dataBytes } = label.payload.data;
+    await using device = await this.#openAlone(calls, ref);
+    if (device === undefined) return;
+    const lengthBytes = smaller(endBytes, dataBytes);
+    for (const offsetBytes of [0n, dataBytes - lengthBytes]) {
+      await zeroOut(calls, device, { offsetBytes, lengthBytes });
+    }
+    await syncFile(calls, device);
+  }
+
+  async #openAlone(queue: DiskQueue, ref: TrashRef): Promise<Descriptor | undefined> {
+    const { label, mapped } = this.#parts;
+    if (this.#ofNobody(ref) === undefined) return undefined;
+    try {
+      const flags = constants.O_RDWR | constants.O_EXCL;
+      return (await mapped.open(queue, mapped.data(ref), label.payload.data, flags)).descriptor;
+    } catch (error) {
+      if (!isErrno(error, 'EBUSY')) throw error;
+      throw inUseStill(ref);
+    }
+  }
+
+  async #sizeOf(id: VolumeId): Promise<bigint | undefined> {
+    const { payload } = this.#parts.label;
+    return volumeOf(payload, id) === undefined ? undefined : payload.data.lengthBytes;
+  }
+}
+
+function inUseStill(ref: TrashRef): FailedPrecondition {
+  return new FailedPrecondition(
+    `${ref} was deleted and is in use all the same (see lsblk): its disk is free once nobody has it open.`,
+  );
+}

@@ -1,0 +1,122 @@
+import { DataLoss, InternalError } from '../../../volume/errors.ts';
+import type { GroupId, SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { VolumeRecord } from '../../../volume/record.ts';
+import type { GroupRecord, SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import type { ReadRecords, RecordReader, RecordStore } from '../../backend.ts';
+import type { TrashContents } from '../../catalog/trash-entry.ts';
+import { idOf, type Payload, recordOf, storedRecord } from './label/payload.ts';
+import type { Label } from './label.ts';
+import { changeObject } from './objects.ts';
+
+/** What a label says, wherever it was read. */
+export function readRecords({ object, poolId }: Payload): ReadRecords<VolumeId, VolumeRecord> {
+  const read: ReadRecords<VolumeId, VolumeRecord> = { records: [], damaged: [] };
+  const id = object?.state === 'volume' ? idOf(object) : undefined;
+  if (object === undefined || id === undefined) return read;
+  try {
+    const record = recordOf(object, whereOf(poolId));
+    if (record.id !== id) throw new DataLoss(`The label of ${id} has the record of ${record.id}.`);
+    read.records.push(record);
+  } catch (error) {
+    if (!(error instanceof DataLoss)) throw error;
+    read.damaged.push({ id, reason: error.message });
+  }
+  return read;
+}
+
+export function readLabelTrash({ object, poolId }: Payload, id?: VolumeId | SnapshotId): TrashContents {
+  const contents: TrashContents = { kept: [], unkept: [], unreadable: [] };
+  if (object === undefined || (id !== undefined && idOf(object) !== id)) return contents;
+  const { deletion, name: ref, state } = object;
+  if (state === 'removed') contents.unkept.push(ref);
+  if (state !== 'trash') return contents;
+  try {
+    if (deletion === undefined) throw new DataLoss(`${ref} has no time at which it was deleted.`);
+    contents.kept.push({ ...deletion, ref, record: recordOf(object, whereOf(poolId)) });
+  } catch (error) {
+    contents.unreadable.push({ ref, error });
+  }
+  return contents;
+}
+
+function whereOf(poolId: string): string {
+  return `in the label of pool ${poolId}`;
+}
+
+const none = { records: [], damaged: [] };
+
+/** For who only looks. */
+export function readerOf(payload: Payload): RecordReader {
+  return {
+    readVolumes: async () => readRecords(payload),
+    readSnapshots: async () => none,
+    readGroups: async () => none,
+    readTrash: async () => readLabelTrash(payload),
+  };
+}
+
+/** The record of what the disk has, in its label: written as a whole, with its state. */
+export class LabelStore implements RecordStore {
+  readonly #label: Label;
+
+  constructor(label: Label) {
+    this.#label = label;
+  }
+
+  async readVolumes(): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+    return readRecords(this.#label.payload);
+  }
+
+  async readSnapshots(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+    return { records: [], damaged: [] };
+  }
+
+  async readGroups(): Promise<ReadRecords<GroupId, GroupRecord>> {
+    return { records: [], damaged: [] };
+  }
+
+  /** Asked after something has failed: what was known may be wrong. */
+  async readVolume(id: VolumeId): Promise<ReadRecords<VolumeId, VolumeRecord>> {
+    await this.#label.refresh();
+    const { damaged, records } = readRecords(this.#label.payload);
+    return {
+      records: records.filter((record) => record.id === id),
+      damaged: damaged.filter((each) => each.id === id),
+    };
+  }
+
+  readSnapshot(): Promise<ReadRecords<SnapshotId, SnapshotRecord>> {
+    return this.readSnapshots();
+  }
+
+  readGroup(): Promise<ReadRecords<GroupId, GroupRecord>> {
+    return this.readGroups();
+  }
+
+  async readTrash(id?: VolumeId | SnapshotId): Promise<TrashContents> {
+    if (id !== undefined) await this.#label.refresh();
+    return readLabelTrash(this.#label.payload, id);
+  }
+
+  async writeVolume(record: VolumeRecord): Promise<void> {
+    await changeObject(this.#label, record.id, 'volume', (object) => ({ ...object, record: storedRecord(record) }));
+  }
+
+  async writeGroup(_record: GroupRecord): Promise<void> {
+    throw new InternalError('there are no groups on a disk.');
+  }
+
+  async removeGroup(): Promise<void> {}
+
+  sync(): Promise<void> {
+    return this.#label.refresh();
+  }
+
+  async readAge(): Promise<string | undefined> {
+    return this.#label.payload.age;
+  }
+
+  async writeAge(age: string): Promise<void> {
+    await this.#label.change((payload) => ({ ...payload, age }));
+  }
+}

@@ -1,0 +1,64 @@
+import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
+import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
+import type { TrashRef } from '../../catalog/trash-entry.ts';
+import type { Payload } from './label/payload.ts';
+import { idOfObject } from './names.ts';
+import { objectNamed, volumeOf } from './objects.ts';
+
+/** All of the disk, or nothing. Data is named by an id, or by the name of what the disk has. */
+export class DiskSpace implements SpaceSource {
+  readonly sharesBlocks = false;
+  readonly reservedBytes = 0n;
+  readonly isForVolumesAlone: true = true;
+  readonly #label: { readonly payload: Payload };
+
+  constructor(label: { readonly payload: Payload }) {
+    this.#label = label;
+  }
+
+  /** What is being wiped is not free yet. */
+  async storage(): Promise<StorageSpace> {
+    const { data, object } = this.#label.payload;
+    const takenBytes = object === undefined ? 0n : data.lengthBytes;
+    return {
+      filesystemBytes: data.lengthBytes,
+      freeBytes: data.lengthBytes - takenBytes,
+      takenBytes,
+      isCountedLate: false,
+      isOutOfInodes: false,
+    };
+  }
+
+  async sync(): Promise<void> {}
+
+  async settle(): Promise<void> {}
+
+  dataOfVolume(id: VolumeId): DataRef {
+    return id;
+  }
+
+  dataOfSnapshot(id: DataRef): DataRef {
+    return id;
+  }
+
+  dataInTrash(ref: TrashRef): DataRef {
+    return ref;
+  }
+
+  idInTrash(ref: TrashRef): VolumeId | undefined {
+    return idOfObject(ref);
+  }
+
+  async allocatedBytes(data: DataRef): Promise<bigint> {
+    const { payload } = this.#label;
+    const id = parseVolumeId(data);
+    const found = id === undefined ? objectNamed(payload, data) : volumeOf(payload, id);
+    return found === undefined ? 0n : payload.data.lengthBytes;
+  }
+
+  async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
+    return { sharedBytes: 0n, unsharedBytes: await this.allocatedBytes(data) };
+  }
+
+  async *places(): ReturnType<SpaceSource['places']> {}
+}

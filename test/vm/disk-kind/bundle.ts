@@ -1,0 +1,8 @@
+import { bundlePrograms } from '../machine/bundle.ts';
+
+const programs = ['pool-in-guest', 'refusals-in-guest', 'crash-in-guest', 'killed-driver'];
+
+/** @returns the directory of what runs in the virtual machine */
+export function bundleForGuest(): Promise<string> {
+  return bundlePrograms('disk-kind', programs);
+}

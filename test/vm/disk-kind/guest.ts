@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { Scratch } from '../../support/scratch.ts';
+import { type DiskOptions, VolatileDisk } from '../disk/volatile-disk.ts';
+import { bootVirtualMachine } from '../machine/virtual-machine.ts';
+import { bundleForGuest } from './bundle.ts';
+
+const mebibyte = 2 ** 20;
+/** With what is ours on it, it has 64 MiB for its volume. */
+const sizeBytes = 68 * mebibyte;
+/** On a busy machine; alone it takes a minute. */
+const timeoutMs = 1800_000;
+
+const disks: readonly DiskOptions[] = [
+  { name: 'usual', sizeBytes },
+  { name: 'large-sectors', sizeBytes, sectorBytes: 4096 },
+  { name: 'small', sizeBytes: 24 * mebibyte },
+  { name: 'victim', sizeBytes },
+  { name: 'copy', sizeBytes },
+  { name: 'twin', sizeBytes: 24 * mebibyte },
+  { name: 'other-twin', serial: 'twin', sizeBytes: 24 * mebibyte },
+];
+/** Nothing names it. */
+const nameless: DiskOptions = { name: 'nameless', sizeBytes: 24 * mebibyte };
+
+/** Runs programs of this directory in a machine with blank disks, each of which they are told by its name. @returns their last words */
+export async function succeedInGuest(...programs: readonly string[]): Promise<string> {
+  using scratch = new Scratch('vm');
+  using stack = new DisposableStack();
+  const scsi = disks.map((disk) => stack.use(new VolatileDisk(scratch, { ...disk, bus: 'scsi' })));
+  const virtio = stack.use(new VolatileDisk(scratch, nameless));
+  await using vm = await bootVirtualMachine({ scratch, disks: [virtio, ...scsi] });
+  await vm.run(
+    `modprobe -a virtio_scsi sd_mod dm_mod && until [ $(ls -d /sys/block/sd* 2>/dev/null | wc -l) = ${scsi.length} ]; do sleep 0.1; done`,
+  );
+  // In the order of their names on the bus.
+  const found = (
+    await vm.run('for d in /sys/block/sd*; do echo /dev/$(basename $d) $(tail -c +5 $d/device/vpd_pg80); done')
+  )
+    .trim()
+    .split('\n')
+    .map((line) => line.split(' '));
+  const names = new Map<string, string>();
+  for (const [device = '', serial = ''] of found) names.set(names.has(serial) ? `other-${serial}` : serial, device);
+  const words = [...names, ['nameless', '/dev/vda']].map((pair) => pair.join('=')).join(' ');
+  const directory = await bundleForGuest();
+  const said: string[] = [];
+  for (const program of programs) {
+    const { code, stderr, stdout } = await vm.attempt(`${process.execPath} ${directory}${program}.mjs ${words}`, {
+      timeoutMs,
+    });
+    assert.equal(code, 0, `${stdout}\n${stderr}\n${vm.console()}`);
+    said.push(`${program}: ${/^ℹ pass .*$/m.exec(stdout)?.[0] ?? stdout.slice(-200)}`);
+  }
+  return said.join('; ');
+}

@@ -1,0 +1,203 @@
+/**
+ * Runs in the virtual machine: disks that no pool is made of, none of which is written to.
+ * node refusals-in-guest.ts NAME=DEVICE…
+ */
+import assert from 'node:assert/strict';
+import { readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { basename } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { encodeSlot, slotBytes } from '../../../src/pool/kinds/disk/label/slots.ts';
+import { blankDisk, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
+import { volumeSpec } from '../../support/image-pool.ts';
+import { Scratch } from '../../support/scratch.ts';
+
+const disks = guestDisks();
+const diskNamed = (name: string) => disks.get(name) ?? assert.fail(`there is no disk ${name}`);
+const victim = diskNamed('victim');
+/** Read as a whole in a moment. */
+const small = diskNamed('small');
+const sectors = 24 * 2048;
+
+/** All of its bytes, as they are on the disk, and how often it was written to. */
+function stateOf(device: string): { readonly digest: string; readonly writes: string } {
+  // What memory has of it is on it then.
+  shell(`blockdev --flushbufs ${device}`);
+  const writes =
+    readFileSync(`/sys/block/${basename(device)}/stat`, 'utf8')
+      .trim()
+      .split(/\s+/)[4] ?? '';
+  return { digest: shell(`sha256sum < ${device}`), writes };
+}
+
+/** The pool is not opened, and not one write reaches the disk. */
+async function refused(scratch: Scratch, device: string, reason: RegExp, path = device): Promise<void> {
+  const before = stateOf(device);
+  await assert.rejects(openTestDisk(scratch, path), reason);
+  assert.deepEqual(stateOf(device), before);
+}
+
+/** Bytes at an offset. */
+const write = (text: string, sector: number, disk = small) =>
+  `printf '${text}' | dd of=${disk} bs=512 seek=${sector} conv=notrunc,fsync status=none`;
+
+/** What is done with the disk, why it is then refused, and how it is undone. */
+const fates: Readonly<Record<string, readonly [shell: string, reason: RegExp, undo?: string]>> = {
+  'a filesystem': [`mkfs.ext4 -q ${small}`, /it holds a filesystem \(ext4\)/],
+  swap: [`mkswap -q ${small}`, /it holds swap/],
+  'a physical volume': [`lvm pvcreate --quiet --yes ${small}`, /it holds LVM2_member/],
+  LUKS: [
+    `printf x | cryptsetup luksFormat --batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000 ${small} -`,
+    /it holds crypto_LUKS/,
+  ],
+  'a table without partitions': [
+    String.raw`printf '\125\252' | dd of=${small} bs=1 seek=510 conv=notrunc,fsync status=none`,
+    /it holds/,
+  ],
+  'data in its first sector': [write('x', 0), /it holds data of an unknown kind/],
+  'data behind its first MiB': [write('x', 3000), /it holds data of an unknown kind/],
+  'data at the end of its label': [write('x', 4095), /it holds data of an unknown kind/],
+  'data before its last MiB': [write('x', sectors - 3500), /it holds data of an unknown kind/],
+  'data in its last sector': [write('x', sectors - 1), /it holds data of an unknown kind/],
+  'read-only': [`blockdev --setro ${small}`, /it is read-only|Read-only|EROFS|EACCES/, `blockdev --setrw ${small}`],
+  'part of a device of device-mapper': [
+    `echo 0 2048 linear ${small} 4096 | dmsetup create --noudevsync somebody`,
+    /dm-\d+ \(somebody\) is made of it/,
+    'dmsetup remove --noudevsync somebody',
+  ],
+  'open in a process that does not have it exclusively': [
+    `setsid sleep infinity <${small} >/dev/null 2>&1 & echo $! >/run/pid`,
+    /process \d+ \(sleep.*\) has it open/,
+    'kill -9 $(cat /run/pid)',
+  ],
+  'mounted in another mount namespace': [
+    `mkfs.ext4 -q ${small}; mkdir -p /run/elsewhere; rm -f /run/there
+     setsid unshare --mount sh -c "mount -o ro ${small} /run/elsewhere && touch /run/there && exec sleep infinity" </dev/null >/dev/null 2>&1 & echo $! >/run/pid
+     until [ -e /run/there ]; do sleep 0.1; done; sync`,
+    /it is mounted at \/run\/elsewhere|is in use/,
+    `kill -9 $(cat /run/pid); until wipefs --quiet --all ${small} 2>/dev/null; do sleep 0.1; done`,
+  ],
+};
+
+describe('a disk that is not taken is not written to', () => {
+  let scratch: Scratch;
+  beforeEach(() => {
+    scratch = new Scratch('refused');
+  });
+  afterEach(() => scratch[Symbol.dispose]());
+
+  for (const [what, [prepare, reason, undo]] of Object.entries(fates)) {
+    test(what, async () => {
+      blankDisk(small);
+      shell(prepare);
+      try {
+        await refused(scratch, small, reason);
+      } finally {
+        if (undo !== undefined) shell(undo);
+      }
+    });
+  }
+
+  test('without a name of its own, with the name of another, or none at all', async () => {
+    await refused(scratch, diskNamed('nameless'), /nothing names it permanently/);
+    await refused(scratch, diskNamed('twin'), /has the same name of its own/);
+    await assert.rejects(openTestDisk(scratch, '/dev/disk/by-id/none'), /there is no \/dev\/disk\/by-id\/none/);
+    await assert.rejects(openTestDisk(scratch, '/dev/null'), /is no block device/);
+  });
+
+  test('a partition of a disk of ours, whether its pool is open or not; the same disk by another name', async () => {
+    blankDisk(victim);
+    const pool = await openTestDisk(scratch, victim);
+    using other = new Scratch('refused');
+    await refused(other, victim, /is in use|is held by process/, victim);
+    const link = other.join('link');
+    symlinkSync(victim, link);
+    await refused(other, victim, /is in use|is held by process/, link);
+    await pool.close();
+    shell(`blockdev --rereadpt ${victim}; until [ -b ${victim}1 ]; do sleep 0.1; done`);
+    await refused(other, victim, /\d+ cannot be taken: it holds data of an unknown kind/, `${victim}1`);
+  });
+
+  test('a disk in the place of another, with a pool or without one', async () => {
+    blankDisk(victim);
+    const first = await openTestDisk(scratch, victim);
+    await first.create(volumeSpec('precious', { content: { type: 'block' } }));
+    await first.close();
+    // The disk that this node knows is gone, and a blank one has its name.
+    shell(`dd if=${victim} of=/run/kept bs=1M count=68 status=none`);
+    blankDisk(victim);
+    await refused(scratch, victim, /this node had pool \S+ here, but \S+ has no pool now. Put the right disk back/);
+    using other = new Scratch('refused');
+    await (await openTestDisk(other, victim)).close();
+    await refused(scratch, victim, /holds pool \S+, but on this node the pool was \S+. Put the right disk back/);
+    // It is put back, on a node that does not know it.
+    shell(`dd if=/run/kept of=${victim} bs=1M conv=notrunc,fsync status=none; blockdev --flushbufs ${victim}`);
+    rmSync('/run/kept');
+    using third = new Scratch('refused');
+    const again = await openTestDisk(third, victim);
+    assert.deepEqual(
+      (await again.list(undefined, undefined)).map(({ name }) => name),
+      ['precious'],
+    );
+    await again.close();
+  });
+
+  test('a copy of a disk that is there', async () => {
+    blankDisk(victim);
+    const copy = diskNamed('copy');
+    const pool = await openTestDisk(scratch, victim);
+    await pool.close();
+    shell(`dd if=${victim} of=${copy} bs=1M conv=fsync status=none; blockdev --flushbufs ${copy}`);
+    using other = new Scratch('refused');
+    await refused(other, copy, new RegExp(`has the label of another disk that is there, too \\(${victim}\\)`));
+    await refused(scratch, copy, /has the label of another disk that is there/);
+    blankDisk(copy);
+  });
+
+  test('a label that cannot be read', async () => {
+    blankDisk(victim);
+    const slotAt = (index: number) => 2048 + (index * slotBytes) / 512;
+    const first = await openTestDisk(scratch, victim);
+    await first.create(volumeSpec('precious', { content: { type: 'block' } }));
+    await first.close();
+    // One of its copies is enough, whichever it is: nothing is taken back.
+    for (const index of [0, 1, 0]) {
+      shell(`${write('damaged', slotAt(index), victim)}; blockdev --flushbufs ${victim}`);
+      const pool = await openTestDisk(scratch, victim);
+      assert.deepEqual(
+        (await pool.list(undefined, undefined)).map(({ name }) => name),
+        ['precious'],
+      );
+      await pool.close();
+    }
+    for (const index of [0, 1]) shell(write('damaged', slotAt(index), victim));
+    await refused(scratch, victim, /both of its copies are damaged/);
+    const newer = encodeSlot(9n, '{"poolId":"unknown"}');
+    shell(
+      `printf '${newer.toString('hex').replace(/../g, '\\x$&')}' | dd of=${victim} bs=512 seek=${slotAt(1)} conv=notrunc,fsync status=none`,
+    );
+    await refused(scratch, victim, /cannot be read/);
+  });
+
+  test('a disk that has become smaller', async () => {
+    blankDisk(victim);
+    await (await openTestDisk(scratch, victim)).close();
+    const cut = diskNamed('twin');
+    shell(`dd if=${victim} of=${cut} bs=1M count=24 conv=fsync status=none; blockdev --flushbufs ${cut}`);
+    using other = new Scratch('refused');
+    await refused(other, cut, /had 71303168 when it was labelled: data is missing/);
+    blankDisk(cut);
+  });
+
+  test('whoever is first has the disk: one of two who label it at once', async () => {
+    blankDisk(victim);
+    const scratches = [scratch, new Scratch('refused')];
+    const opened = await Promise.allSettled(scratches.map((each) => openTestDisk(each, victim)));
+    const pools = opened.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    assert.equal(pools.length, 1);
+    const [refusal] = opened.flatMap((each) => (each.status === 'rejected' ? [String(each.reason)] : []));
+    assert.match(refusal ?? '', /is in use|is held by process/);
+    await pools[0]?.create(volumeSpec('mine', { content: { type: 'block' } }));
+    await pools[0]?.close();
+    scratches[1]?.[Symbol.dispose]();
+  });
+});
