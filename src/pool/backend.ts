@@ -6,6 +6,7 @@ import type { VolumeContent } from '../volume/capability.ts';
 import type { HoldfastError } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
+import type { Layout } from '../volume/layout.ts';
 import type { Provisioning, VolumeRecord } from '../volume/record.ts';
 import type { Secrets } from '../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
@@ -126,6 +127,11 @@ export interface NewData extends Pick<VolumeRecord, 'blockSizeBytes' | 'content'
   readonly secrets?: Secrets | undefined;
 }
 
+/** How it is made, whatever is in it. */
+export interface DraftOptions extends Pick<VolumeSpec, 'layout' | 'wipe'> {
+  readonly isResumable: boolean;
+}
+
 export interface VolumeDraft extends Draft {
   readonly id: VolumeId;
   /** Its data, blank or formatted, and its record. */
@@ -147,8 +153,8 @@ export type Recorded =
   | { readonly kind: 'snapshot'; readonly record: SnapshotRecord };
 
 export interface Provisioner {
-  /** @param isResumable it takes long, and a later try is to go on with it */
-  draft(id: VolumeId, options: { readonly isResumable: boolean }): VolumeDraft;
+  /** @param options.isResumable it takes long, and a later try is to go on with it */
+  draft(id: VolumeId, options: DraftOptions): VolumeDraft;
   /** Drafts that nobody goes on with: what is to be destroyed. */
   discardDrafts(ids: ReadonlySet<VolumeId | SnapshotId>): Promise<TrashRef[]>;
   /** The same for all that a killed driver left, but for what can be gone on with. */
@@ -293,6 +299,18 @@ export interface SpaceSource {
   /** Where its blocks lie. */
   places(data: DataRef): AsyncIterable<readonly Place[]>;
   readonly templates?: TemplateSpace | undefined;
+  /** For kinds whose volumes may take more than their size, by how they lie on several disks. */
+  readonly layouts?: LayoutSpace | undefined;
+}
+
+/** What volumes take on several disks. */
+export interface LayoutSpace {
+  /** What a new volume takes in all. */
+  neededBytes(sizeBytes: bigint, layout: Layout): bigint;
+  /** What it takes more once it is so large. */
+  growthBytes(data: DataRef, sizeBytes: bigint): bigint;
+  /** How large a volume can be that is to lie so, if it may take so much in all. */
+  largestBytes(availableBytes: bigint, layout: Layout): bigint;
 }
 
 /** Filesystems that new volumes are cloned or copied from. They can go at any time. */

@@ -7,10 +7,12 @@ import type { AccessMode, VolumeContent } from '../volume/capability.ts';
 import { type Encryption, type EncryptionType, luksHeaderBytes, newEncryption } from '../volume/encryption.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../volume/id.ts';
+import { defaultLayout, type Layout } from '../volume/layout.ts';
 import type { Ephemeral, Provisioning, Publication, VolumeRecord, VolumeSource } from '../volume/record.ts';
 import type { Secrets } from '../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../volume/snapshot-record.ts';
 import type { Trimming } from '../volume/trimming.ts';
+import type { WipePolicy } from '../volume/wipe-policy.ts';
 
 /** What a kind of pool can do, as data: services ask this, never the kind's name. */
 export interface Traits {
@@ -37,6 +39,10 @@ export interface Traits {
   readonly expansion: { readonly online: boolean; readonly offline: boolean };
   /** How its volumes can be encrypted; unset: not at all. */
   readonly encryption?: readonly EncryptionType[];
+  /** How its volumes can lie on several disks; unset: that is no matter of its own. */
+  readonly layouts?: readonly Layout[];
+  /** What can become of a volume's data by its class; unset: no class has a say in it. */
+  readonly wipes?: readonly WipePolicy[];
   /** What becomes of a device when its volume is unmounted. automatic: it goes with its last user. explicit: `detach`. */
   readonly detaching: 'automatic' | 'explicit';
   /** The pieces that it gives space in; sizes are multiples of them. Unset: of 4096 bytes. */
@@ -64,6 +70,11 @@ export function defaultProvisioning({ provisioning: [first] }: Pick<Traits, 'pro
   return first ?? 'thin';
 }
 
+/** A pool of files lies on one disk, as it sees it. */
+export function hasLayout({ layouts = [defaultLayout] }: Pick<Traits, 'layouts'>, layout: Layout): boolean {
+  return layouts.includes(layout);
+}
+
 /** A volume to be made; every field is checked and final. */
 export interface VolumeSpec {
   readonly id: VolumeId;
@@ -82,6 +93,10 @@ export interface VolumeSpec {
   readonly ephemeral?: Ephemeral | undefined;
   /** Of a volume that is made from another one: as that is, whatever this says. */
   readonly encryption?: EncryptionType | undefined;
+  /** undefined: linear. */
+  readonly layout?: Layout | undefined;
+  /** undefined: as what it is made from, or as the pool has it. */
+  readonly wipe?: WipePolicy | undefined;
   /** What it is encrypted with. Never kept. */
   readonly secrets?: Secrets | undefined;
 }
@@ -389,7 +404,8 @@ export interface Pool {
    */
   trim(id: VolumeId, options: TrimOptions): Promise<bigint | undefined>;
 
-  capacity(): Promise<PoolCapacity>;
+  /** @param layout of a volume that lies so: what it can have is told by its size, not by all that it takes */
+  capacity(layout?: Layout): Promise<PoolCapacity>;
   /** Opens no device, so it is in nobody's way. */
   usage(): Promise<PoolUsage>;
   /** What its pool counts of what the volume's users write; undefined: that is for the mounted filesystem to tell. */

@@ -50,6 +50,8 @@ export const situations: Readonly<Record<string, (stage: Stage) => Promise<unkno
   },
   'the class has a parameter that is none': (stage) => new ClaimedVolume(stage, { type: 'ssd' }).create(),
   'a parameter has a value that cannot be': (stage) => new ClaimedVolume(stage, { provisioning: 'fat' }).create(),
+  'a layout is asked for where there is none': (stage) => new ClaimedVolume(stage, { layout: 'raid1' }).create(),
+  'a wipe is asked for where there is none': (stage) => new ClaimedVolume(stage, { wipe: 'zero' }).create(),
   'mkfsOptions has what is not allowed': (stage) => new ClaimedVolume(stage, { mkfsOptions: '-d /etc' }).create(),
   'mkfs does not take its options': (stage) => new ClaimedVolume(stage, { mkfsOptions: '-I 100' }).create(),
   'the filesystem is not known': (stage) =>

@@ -1,6 +1,6 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
-import { defaultProvisioning, encryptionIn, type Pool, sizeMultiple } from '../../pool/pool.ts';
+import { defaultProvisioning, encryptionIn, hasLayout, type Pool, sizeMultiple } from '../../pool/pool.ts';
 import type { Pools } from '../../pool/pools.ts';
 import { PoolQuarantined } from '../../pool/quarantine.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
@@ -8,7 +8,7 @@ import type { LabelSelector } from '../../volume/labels.ts';
 import { granularityBytes, larger, maximumVolumeBytes, smaller } from '../../volume/size.ts';
 import type { ControllerContext } from '../context.ts';
 import { type Demand, parseDemand } from '../request.ts';
-import { parsePlacement, type VolumeParameters } from '../volumes/parameters.ts';
+import { type Placement, parsePlacement } from '../volumes/parameters.ts';
 import { contentIn, minimumBytes } from '../volumes/volume-spec.ts';
 import { checkSegments, contains } from './topology.ts';
 
@@ -70,7 +70,7 @@ export interface Room {
 export async function roomFor(
   pools: Pools,
   selector: LabelSelector,
-  parameters: Pick<VolumeParameters, 'encryption' | 'provisioning'>,
+  parameters: Placement,
   demand: Demand | undefined,
 ): Promise<Room[]> {
   const names = pools.selected(selector);
@@ -88,16 +88,15 @@ export async function roomFor(
 
 async function capacityIn(
   pool: Pool,
-  {
-    encryption,
-    provisioning = defaultProvisioning(pool.traits),
-  }: Pick<VolumeParameters, 'encryption' | 'provisioning'>,
+  { encryption, layout, provisioning = defaultProvisioning(pool.traits), wipe }: Placement,
   demand: Demand | undefined,
 ): Promise<Draft<wire.GetCapacityResponse>> {
   const minimum = demand === undefined ? granularityBytes : minimumBytes(contentIn(pool, demand, onUnsupported));
   if (!pool.traits.provisioning.includes(provisioning)) return nothing;
   if (encryption !== undefined && !pool.traits.encryption?.includes(encryption)) return nothing;
-  const { availableBytes, thickAvailableBytes } = await pool.capacity();
+  if (layout !== undefined && !hasLayout(pool.traits, layout)) return nothing;
+  if (wipe !== undefined && !pool.traits.wipes?.includes(wipe)) return nothing;
+  const { availableBytes, thickAvailableBytes } = await pool.capacity(layout);
   const free = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
   const multipleBytes = sizeMultiple(pool.traits, encryption) ?? granularityBytes;
   // Encryption takes its own beside what the volume has.

@@ -12,13 +12,17 @@ describe('parameters', () => {
       provisioning: undefined,
       mkfsOptions: '',
       encryption: undefined,
+      layout: undefined,
+      wipe: undefined,
       undeleteSeconds: undefined,
     });
   });
 
-  test('all five are taken as they are', () => {
+  test('all of them are taken as they are', () => {
     const parameters = {
       encryption: 'luks2',
+      layout: 'raid1',
+      wipe: 'zero',
       pool: 'fast',
       provisioning: 'thick',
       mkfsOptions: '-m 1',
@@ -31,6 +35,8 @@ describe('parameters', () => {
       provisioning: 'thick',
       mkfsOptions: '-m 1',
       encryption: 'luks2',
+      layout: 'raid1',
+      wipe: 'zero',
       undeleteSeconds: 86_400,
     });
   });
@@ -49,10 +55,19 @@ describe('parameters', () => {
       const parameters: Record<string, string> = Object.fromEntries([[key, 'x']]);
       assert.throws(() => parseParameters(parameters), {
         name: InvalidArgument.name,
-        message: `Unknown parameter ${JSON.stringify(key)}; known are encryption, forgetNodeAfter, mkfsOptions, pool, poolSelector, provisioning, undelete${hint}.`,
+        message: `Unknown parameter ${JSON.stringify(key)}; known are encryption, forgetNodeAfter, layout, mkfsOptions, pool, poolSelector, wipe, provisioning, undelete${hint}.`,
       });
     });
   }
+
+  test('CV10: a layout and a wipe are ones that there are', () => {
+    const message = /^Parameter layout is "raid"; it can be linear, striped, raid1 \(did you mean 'raid1'\?\)\.$/;
+    assert.throws(() => parseParameters({ layout: 'raid' }), { name: InvalidArgument.name, message });
+    assert.throws(
+      () => parseParameters({ wipe: 'shred' }),
+      /^InvalidArgument: Parameter wipe is "shred"; it can be discard, zero, none\.$/,
+    );
+  });
 
   test('CV10: a pool is named, or chosen by its labels, not both', () => {
     const { poolName, poolSelector } = parseParameters({ poolSelector: 'media=nvme' });

@@ -4,7 +4,9 @@ import { parseDuration } from '../../volume/duration.ts';
 import { type EncryptionType, encryptionTypes } from '../../volume/encryption.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { type LabelSelector, parseSelector } from '../../volume/labels.ts';
+import { type Layout, layouts } from '../../volume/layout.ts';
 import { type Provisioning, provisionings } from '../../volume/record.ts';
+import { type WipePolicy, wipePolicies } from '../../volume/wipe-policy.ts';
 
 type Parameters = Readonly<Record<string, string>>;
 
@@ -27,15 +29,24 @@ export interface VolumeParameters extends MutableParameters {
   readonly forgetNodeSeconds: number | undefined;
   /** undefined: none. */
   readonly encryption: EncryptionType | undefined;
+  /** undefined: linear. */
+  readonly layout: Layout | undefined;
+  /** undefined: as the pool has it, or as what it is made from. */
+  readonly wipe: WipePolicy | undefined;
 }
+
+/** What of a class a pool may not have, or that changes what a volume takes there. */
+export type Placement = Pick<VolumeParameters, 'encryption' | 'layout' | 'provisioning' | 'wipe'>;
 
 const mutableKeys = ['provisioning', 'undelete'] as const;
 export const parameterKeys = [
   'encryption',
   'forgetNodeAfter',
+  'layout',
   'mkfsOptions',
   'pool',
   'poolSelector',
+  'wipe',
   ...mutableKeys,
 ] as const;
 
@@ -57,6 +68,8 @@ export function parseParameters(parameters: Parameters): VolumeParameters {
     mkfsOptions: parameters['mkfsOptions'] ?? '',
     forgetNodeSeconds: parseForgetting(parameters),
     encryption: parseEncryption(parameters['encryption']),
+    layout: parseOneOf('layout', parameters['layout'], layouts),
+    wipe: parseOneOf('wipe', parameters['wipe'], wipePolicies),
     ...parseMutable(parameters),
   };
 }
@@ -68,12 +81,14 @@ export function parseParameters(parameters: Parameters): VolumeParameters {
  */
 export function parsePlacement(
   parameters: Parameters,
-): Pick<VolumeParameters, 'encryption' | 'poolName' | 'poolSelector' | 'provisioning'> {
+): Placement & Pick<VolumeParameters, 'poolName' | 'poolSelector'> {
   return {
     poolName: parameters['pool'],
     poolSelector: knownSelector(parameters['poolSelector']),
     provisioning: knownProvisioning(parameters['provisioning']),
     encryption: encryptionTypes.find((type) => type === parameters['encryption']),
+    layout: layouts.find((layout) => layout === parameters['layout']),
+    wipe: wipePolicies.find((policy) => policy === parameters['wipe']),
   };
 }
 
@@ -150,6 +165,14 @@ function parseProvisioning(text: string | undefined): Provisioning | undefined {
     );
   }
   return provisioning;
+}
+
+function parseOneOf<T extends string>(name: string, text: string | undefined, known: readonly T[]): T | undefined {
+  const found = known.find((each) => each === text);
+  if (text === undefined || found !== undefined) return found;
+  throw new InvalidArgument(
+    `Parameter ${name} is ${JSON.stringify(text)}; it can be ${known.join(', ')}${didYouMean(text, known)}.`,
+  );
 }
 
 export function parseEncryption(text: string | undefined): EncryptionType | undefined {

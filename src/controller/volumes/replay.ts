@@ -1,6 +1,7 @@
 import type { TopologySegments } from '../../csi/parse.ts';
 import { mismatch } from '../../volume/capability.ts';
 import { formatDuration } from '../../volume/duration.ts';
+import { defaultLayout } from '../../volume/layout.ts';
 import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
 import { type CapacityRange, satisfies } from '../../volume/size.ts';
 import { allowsHere } from '../capacity/topology.ts';
@@ -39,6 +40,8 @@ export function differences({ record, poolName }: Existing, request: VolumeReque
     !isEither(parameters.undeleteSeconds, atFirst.undeleteSeconds, record.undeleteSeconds) &&
       `its undelete is ${record.undeleteSeconds === undefined ? "its pool's" : formatDuration(record.undeleteSeconds)}`,
     mkfsOptionsOf(record) !== parameters.mkfsOptions && `its mkfsOptions are '${mkfsOptionsOf(record)}'`,
+    (parameters.layout ?? defaultLayout) !== layoutOf(record) && `its layout is ${layoutOf(record)}`,
+    parameters.wipe !== record.parameters['wipe'] && `its wipe is ${record.parameters['wipe'] ?? "its pool's"}`,
     !isEncryptedAsAsked(record, request) && `its encryption is ${record.encryption?.type ?? 'none'}`,
     describeSource(request.source) !== describeSource(record.source) &&
       `it was made from ${describeSource(record.source)}`,
@@ -60,6 +63,10 @@ function describeSource(source: VolumeSource | undefined): string {
 /** The text as it came: only the keys of Kubernetes may change from one try to the next. */
 function mkfsOptionsOf(record: VolumeRecord): string {
   return record.parameters['mkfsOptions'] ?? '';
+}
+
+function layoutOf(record: VolumeRecord): string {
+  return record.parameters['layout'] ?? defaultLayout;
 }
 
 function describeRange(range: CapacityRange | undefined): string {

@@ -4,6 +4,7 @@ import { parseCapability } from '../../csi/parse.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { excess, type VolumeCapability } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
+import { defaultLayout } from '../../volume/layout.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { shortMessage } from '../present.ts';
 import { parseMutable, parseMutableParameters, parseParameters } from './parameters.ts';
@@ -76,6 +77,12 @@ function whyNotParameters(
     }
     if ('forgetNodeAfter' in parameters && parameters['forgetNodeAfter'] !== record.parameters['forgetNodeAfter']) {
       return 'the volume was made with another forgetNodeAfter';
+    }
+    if (asked.layout !== undefined && asked.layout !== (record.parameters['layout'] ?? defaultLayout)) {
+      return 'the volume was made with another layout';
+    }
+    if (asked.wipe !== undefined && asked.wipe !== record.parameters['wipe']) {
+      return 'the volume was made with another wipe';
     }
     if ('mkfsOptions' in parameters && asked.mkfsOptions !== (record.parameters['mkfsOptions'] ?? '')) {
       return 'the volume was made with other mkfsOptions';

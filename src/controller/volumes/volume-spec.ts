@@ -1,5 +1,5 @@
 import { parseMkfsOptions } from '../../command/mkfs-options.ts';
-import { defaultProvisioning, type Pool, sizeMultiple, type VolumeSpec } from '../../pool/pool.ts';
+import { defaultProvisioning, hasLayout, type Pool, sizeMultiple, type VolumeSpec } from '../../pool/pool.ts';
 import { mismatch, type VolumeContent } from '../../volume/capability.ts';
 import type { EncryptionType } from '../../volume/encryption.ts';
 import { type HoldfastError, InvalidArgument, OutOfRange } from '../../volume/errors.ts';
@@ -8,6 +8,7 @@ import type { VolumeId } from '../../volume/id.ts';
 import type { Provisioning } from '../../volume/record.ts';
 import { type CapacityRange, chooseSize, granularityBytes, larger, roundUp } from '../../volume/size.ts';
 import type { Demand, VolumeRequest } from '../request.ts';
+import type { Placement } from './parameters.ts';
 import type { SourceRecord } from './sources.ts';
 
 /**
@@ -20,6 +21,7 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
   const content = from === undefined ? contentIn(pool, demand, onUnsupported) : contentOf(from, demand);
   const { provisioning = defaultProvisioning(pool.traits) } = parameters;
   requireProvisioning(pool, provisioning);
+  requirePlacement(pool, parameters);
   const encryption = encryptionIn(pool, parameters.encryption, from);
   const multipleBytes = sizeMultiple(pool.traits, encryption);
   // Checked also if there is nothing to be formatted: a class is for new and for restored volumes, and it must be right.
@@ -39,6 +41,8 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
     mutableParameters: request.mutableParameters,
     undeleteSeconds: parameters.undeleteSeconds,
     encryption,
+    layout: parameters.layout,
+    wipe: parameters.wipe,
     secrets: request.secrets,
   };
 }
@@ -89,6 +93,16 @@ export function requireProvisioning(pool: Pool, provisioning: Provisioning): voi
   const { provisioning: known } = pool.traits;
   if (known.includes(provisioning)) return;
   throw new InvalidArgument(`Pool ${pool.name} has no ${provisioning} provisioning, only ${known.join(', ')}.`);
+}
+
+/** @throws InvalidArgument */
+function requirePlacement({ name, traits }: Pool, { layout, wipe }: Pick<Placement, 'layout' | 'wipe'>): void {
+  if (layout !== undefined && !hasLayout(traits, layout)) {
+    throw new InvalidArgument(`Pool ${name} has no volumes with layout ${layout}.`);
+  }
+  if (wipe !== undefined && !traits.wipes?.includes(wipe)) {
+    throw new InvalidArgument(`Pool ${name} has no choice of wipe: leave the parameter out.`);
+  }
 }
 
 /** The content is the source's, whatever the request would like it to be (CV26). */

@@ -3,6 +3,7 @@ import type { ByteRange } from '../../kernel/file/sparse.ts';
 import { FailedPrecondition, HoldfastError, NotFound } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
+import type { Layout } from '../../volume/layout.ts';
 import type { Publication, VolumeRecord, VolumeSource } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import type { GroupRecord, SnapshotRecord } from '../../volume/snapshot-record.ts';
@@ -233,8 +234,16 @@ export class Catalog implements Pool {
     return this.#backend.attacher.rescue;
   }
 
-  async capacity(): Promise<PoolCapacity> {
-    return this.#parts.space.measure();
+  async capacity(layout?: Layout): Promise<PoolCapacity> {
+    const capacity = await this.#parts.space.measure();
+    const { layouts } = this.#backend.space;
+    if (layout === undefined || layouts === undefined) return capacity;
+    const { availableBytes, thickAvailableBytes } = capacity;
+    return {
+      ...capacity,
+      availableBytes: layouts.largestBytes(availableBytes, layout),
+      thickAvailableBytes: layouts.largestBytes(thickAvailableBytes, layout),
+    };
   }
 
   async usage(): Promise<PoolUsage> {

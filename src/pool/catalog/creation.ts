@@ -1,6 +1,7 @@
 import { type Encryption, storedBytes } from '../../volume/encryption.ts';
 import { AlreadyExists, NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import { defaultLayout } from '../../volume/layout.ts';
 import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { larger } from '../../volume/size.ts';
@@ -37,11 +38,14 @@ export class Creation {
     });
     const isCopy = cloned !== undefined && backend.traits.snapshots === 'copy';
     if (isCopy && cloned.volumeId !== undefined) await refuseCopyInUse(this.#parts, cloned.volumeId);
-    const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy });
+    const { layout = defaultLayout, wipe } = spec;
+    const draft = backend.provisioner.draft(spec.id, { isResumable: isCopy, layout, wipe });
     // What a try that was cut short has copied it need not ask for again.
     const copiedBytes = isCopy ? await draft.takenBytes() : 0n;
+    const wholeBytes = storedBytes(record);
+    const neededBytes = backend.space.layouts?.neededBytes(wholeBytes, layout) ?? wholeBytes;
     using held = await space.hold({
-      newBytes: larger(0n, storedBytes(record) - copiedBytes),
+      newBytes: larger(0n, neededBytes - copiedBytes),
       provisioning: spec.provisioning,
       taken: async () => (await draft.takenBytes()) - copiedBytes,
       sourceIds: cloned?.volumeId !== undefined && backend.space.sharesBlocks ? [cloned.volumeId] : [],

@@ -55,7 +55,9 @@ export class Volumes {
     const grown = { ...record, sizeBytes };
     await backend.provisioner.verify({ kind: 'volume', record });
     if (sizeBytes > record.sizeBytes) {
-      const newBytes = sizeBytes - record.sizeBytes;
+      const { layouts } = backend.space;
+      const newBytes =
+        layouts?.growthBytes(backend.space.dataOfVolume(id), storedBytes(grown)) ?? sizeBytes - record.sizeBytes;
       using _space = await space.hold({ newBytes, provisioning: record.provisioning });
       try {
         await step('grow/data', () => backend.provisioner.grow(grown));

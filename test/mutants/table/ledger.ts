@@ -21,8 +21,8 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a new volume asks for its space',
     ...creation,
-    text: '      newBytes: larger(0n, storedBytes(record) - copiedBytes),\n',
-    replacement: '      newBytes: 0n * larger(0n, storedBytes(record) - copiedBytes),\n',
+    text: '      newBytes: larger(0n, neededBytes - copiedBytes),\n',
+    replacement: '      newBytes: 0n * larger(0n, neededBytes - copiedBytes),\n',
     only: refused,
   },
   {

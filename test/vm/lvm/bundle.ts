@@ -4,6 +4,8 @@ const programs = [
   'adoption-in-guest',
   'crash-in-guest',
   'killed-driver',
+  'layouts-in-guest',
+  'mirrors-in-guest',
   'pool-in-guest',
   'processes-in-guest',
   'thin-in-guest',

@@ -1,12 +1,29 @@
 import assert from 'node:assert/strict';
 import { Scratch } from '../../support/scratch.ts';
 import { VolatileDisk } from '../disk/volatile-disk.ts';
-import { bootVirtualMachine } from '../machine/virtual-machine.ts';
+import { bootVirtualMachine, type VirtualMachine } from '../machine/virtual-machine.ts';
 import { bundleForGuest } from './bundle.ts';
 
 const sizeBytes = 4 * 2 ** 30;
 /** On a busy machine; alone it takes a few minutes. */
 const timeoutMs = 3600_000;
+
+/**
+ * Runs one of the programs of this directory in a machine with three small disks that can be pulled, from within, too.
+ * @returns its last words
+ */
+export async function succeedsWithPullableDisks(program: string): Promise<string> {
+  using scratch = new Scratch('vm');
+  const options = { sizeBytes: 128 * 2 ** 20, bus: 'scsi' } as const;
+  using first = new VolatileDisk(scratch, { name: 'first', ...options });
+  using second = new VolatileDisk(scratch, { name: 'second', ...options });
+  using third = new VolatileDisk(scratch, { name: 'third', ...options });
+  await using vm = await bootVirtualMachine({ scratch, disks: [first, second, third] });
+  const disks = ['/dev/sda', '/dev/sdb', '/dev/sdc'];
+  const areThere = disks.map((disk) => `[ -b ${disk} ]`).join(' && ');
+  await vm.run(`modprobe -a virtio_scsi sd_mod dm-crypt && until ${areThere}; do sleep 0.1; done`);
+  return await succeeds(vm, [program], disks);
+}
 
 /** Runs one of the programs of this directory in a machine with two blank disks and real LVM. @returns its last words */
 export async function succeedsInGuest(program: string, ...words: readonly string[]): Promise<string> {
@@ -14,7 +31,11 @@ export async function succeedsInGuest(program: string, ...words: readonly string
   using first = new VolatileDisk(scratch, { name: 'first', sizeBytes });
   using second = new VolatileDisk(scratch, { name: 'second', sizeBytes });
   await using vm = await bootVirtualMachine({ scratch, disks: [first, second] });
-  const command = `${process.execPath} ${await bundleForGuest()}${[program, ...words].join(' ')} /dev/vda /dev/vdb`;
+  return await succeeds(vm, [program, ...words], ['/dev/vda', '/dev/vdb']);
+}
+
+async function succeeds(vm: VirtualMachine, words: readonly string[], disks: readonly string[]): Promise<string> {
+  const command = `${process.execPath} ${await bundleForGuest()}${[...words, ...disks].join(' ')}`;
   const { code, stderr, stdout } = await vm.attempt(command, { timeoutMs });
   assert.equal(code, 0, `${stdout}\n${stderr}`);
   return /^ℹ pass .*$/m.exec(stdout)?.[0] ?? stdout.slice(-200);

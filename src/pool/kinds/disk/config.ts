@@ -1,6 +1,6 @@
 import type { SectionReader } from '../../../settings/section.ts';
 import { absolutePath, oneOf } from '../../../settings/values.ts';
-import { type WipePolicy, wipePolicies } from '../../wipe/wipe.ts';
+import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
 
 /** What only pools of a disk are configured by. */
 export interface DiskOptions {

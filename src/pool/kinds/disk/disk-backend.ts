@@ -1,9 +1,9 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
+import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Backend, Extras } from '../../backend.ts';
 import type { Traits } from '../../pool.ts';
-import type { WipePolicy } from '../../wipe/wipe.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { DiskAttacher } from './attacher.ts';
 import type { Label } from './label.ts';

@@ -11,7 +11,7 @@ import { finishAll } from '../../../volume/finish-all.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { larger } from '../../../volume/size.ts';
-import type { Destruction, Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
+import type { Destruction, DraftOptions, Provisioner, Recorded, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { FileRemoval } from '../../records/file-removal.ts';
@@ -21,7 +21,7 @@ import { imageOf, requireWhole } from './image-file.ts';
 
 /** How images are made, changed, removed and brought back. */
 export class ImageProvisioner extends FileRemoval<ImageParts> implements Provisioner {
-  draft(id: VolumeId, { isResumable }: { readonly isResumable: boolean }): VolumeDraft {
+  draft(id: VolumeId, { isResumable }: DraftOptions): VolumeDraft {
     return new ImageVolumeDraft(this.parts, id, isResumable);
   }
 

@@ -11,7 +11,8 @@ import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Adoptable, Adoption } from '../../backend.ts';
-import { healthOf, type OtherLv } from './group-state.ts';
+import type { OtherLv } from './group-state.ts';
+import { healthOf } from './health.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { idOfLvName, newLvName, poolLvName, thinLvName } from './names.ts';
@@ -49,7 +50,7 @@ export class LvmAdoption implements Adoption {
     const { group } = this.#parts;
     const { name, uuid } = await this.#adoptable(path);
     if (uuid !== identity) throw new FailedPrecondition(`${path} is another one than a moment ago. Try again.`);
-    const tags = volumeTags(record);
+    const tags = volumeTags(record, undefined);
     try {
       await step('adopt/draft', () =>
         group.tagOther(name, { add: [...tags, ...documentTags(nameOutside, name)], remove: [] }),

@@ -1,6 +1,6 @@
 import { type SectionReader, shown, WrongValue } from '../../../settings/section.ts';
 import { oneOf } from '../../../settings/values.ts';
-import { type WipePolicy, wipePolicies } from '../../wipe/wipe.ts';
+import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
 import { type ThinPoolOptions, thinPool } from './thin/config.ts';
 
 /** What only LVM pools are configured by. */

@@ -4,10 +4,12 @@ import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { InvalidArgument } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import { defaultLayout, type Layout } from '../../../volume/layout.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import { step } from '../../../volume/step.ts';
-import type { Clone, Draft, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
+import type { WipePolicy } from '../../../volume/wipe-policy.ts';
+import type { Clone, Draft, DraftOptions, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
 import { mountBriefly } from '../../filesystem/brief-mount.ts';
 import { giveNewIdentity } from '../../filesystem/identity.ts';
@@ -16,8 +18,10 @@ import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { newLvName } from './names.ts';
 import { snapshotTags, tagsInState, volumeTags } from './record-store.ts';
-import { stateTag } from './tags.ts';
+import { stateTag, wipeOf, wipeTags } from './tags.ts';
 import type { ThinPool } from './thin/thin-pool.ts';
+
+type LvOptions = Pick<DraftOptions, 'layout' | 'wipe'>;
 
 /** A logical volume whose tag says that it is a draft. What it is to become is one change of its tags. */
 abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
@@ -28,11 +32,16 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   protected abstract readonly isUsed: boolean;
   /** undefined: it is not whole yet. */
   protected finalTags: readonly string[] | undefined;
+  /** Snapshots are linear, whatever their source is. */
+  protected readonly layout: Layout;
+  protected wipe: WipePolicy | undefined;
   #isCommitting = false;
 
-  constructor(parts: LvmParts, id: Id) {
+  constructor(parts: LvmParts, id: Id, { layout = defaultLayout, wipe }: LvOptions = {}) {
     this.parts = parts;
     this.id = id;
+    this.layout = layout;
+    this.wipe = wipe;
     this.lvName = newLvName(id);
   }
 
@@ -44,8 +53,10 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   async begin(): Promise<void> {}
 
   async takenBytes(): Promise<bigint> {
-    if (this.parts.thin !== undefined) return (await this.parts.thin.takenBytes(this.lvName)) ?? 0n;
-    return this.parts.group.get(this.lvName)?.sizeBytes ?? 0n;
+    const { group, thin } = this.parts;
+    if (thin !== undefined) return (await thin.takenBytes(this.lvName)) ?? 0n;
+    const lv = group.get(this.lvName);
+    return lv === undefined ? 0n : group.takenBytes(lv);
   }
 
   /** All of it at once: nothing writes to the source. Cut short, it begins anew. */
@@ -58,6 +69,8 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
         const from = group.find(source.record.id);
         const { sizeBytes } = source.record;
         if (from === undefined) throw this.parts.missing(source);
+        // What it holds now is what its source held.
+        this.wipe ??= wipeOf(from.tags);
         await this.create(sizeBytes);
         if (group.deviceOf(from.name) === undefined) idle.add(from.name);
         await copyLv(calls, group, { fromName: from.name, toName: this.lvName, sizeBytes, signal });
@@ -95,8 +108,9 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
   protected async create(sizeBytes: bigint): Promise<void> {
     const { group, idle, thin } = this.parts;
     idle.add(this.lvName);
-    if (thin !== undefined) return thin.create(this.lvName, sizeBytes, [stateTag('draft')]);
-    await group.create(this.lvName, sizeBytes, [stateTag('draft')]);
+    const { layout, lvName, wipe } = this;
+    if (thin !== undefined) return thin.create(lvName, sizeBytes, [stateTag('draft')]);
+    await group.create(lvName, { sizeBytes, layout, tags: [stateTag('draft'), ...wipeTags(wipe)] });
   }
 }
 
@@ -113,7 +127,7 @@ export class LvVolumeDraft extends LvDraft<VolumeId> implements VolumeDraft {
         this.#format({ fsType: content.fsType, sizeBytes, blockSizeBytes, extraArguments }),
       );
     }
-    this.finalTags = volumeTags(record);
+    this.finalTags = volumeTags(record, this.wipe);
   }
 
   async complete(record: VolumeRecord, data: Omit<NewData, 'mkfsArguments'>): Promise<void> {
@@ -129,7 +143,7 @@ export class LvVolumeDraft extends LvDraft<VolumeId> implements VolumeDraft {
       );
       await syncFile(calls, lv);
     });
-    this.finalTags = volumeTags(record);
+    this.finalTags = volumeTags(record, this.wipe);
   }
 
   async withDevice<T>(_blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T> {
@@ -162,6 +176,6 @@ export class LvSnapshotDraft extends LvDraft<SnapshotId> implements SnapshotDraf
   protected readonly isUsed = false;
 
   async complete(record: SnapshotRecord): Promise<void> {
-    this.finalTags = snapshotTags(record);
+    this.finalTags = snapshotTags(record, this.wipe);
   }
 }

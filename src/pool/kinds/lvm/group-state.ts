@@ -1,6 +1,7 @@
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import { defaultLayout, type Layout, layouts } from '../../../volume/layout.ts';
 import type { Report } from './commands/lvm.ts';
 import type { ReportRow } from './commands/report.ts';
 import { idOfLvName, poolLvName, thinLvName } from './names.ts';
@@ -12,6 +13,11 @@ export interface OwnLv {
   readonly id: VolumeId | SnapshotId | undefined;
   readonly state: LvState;
   readonly sizeBytes: bigint;
+  readonly layout: Layout;
+  /** On how many disks each of its parts lies. */
+  readonly stripes: number;
+  /** Of a mirror, how much of its second leg has what the first one has: a percentage, as LVM prints it. Else empty. */
+  readonly syncPercent: string;
   /** lv_attr of lvs(8): ten letters. */
   readonly attributes: string;
   readonly tags: readonly string[];
@@ -58,9 +64,11 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
   if (vg === undefined) return undefined;
   const physicalVolumes = report.pv.filter((row) => row['vg_name'] === vgName).map(physicalVolumeOf);
   const usable = physicalVolumes.filter(({ isAllocatable, isMissing }) => isAllocatable && !isMissing);
+  const stripes = new Map(report.seg.map((row) => [`${row['vg_name']}/${row['lv_name']}`, Number(row['stripes'])]));
+  const ownOf = (row: ReportRow) => ownLvOf(row, stripes.get(`${vgName}/${row['lv_name']}`));
   const rows = report.lv.filter((row) => row['vg_name'] === vgName);
-  const lvs = rows.flatMap((row) => ownLvOf(row) ?? []);
-  const others = rows.flatMap((row) => (ownLvOf(row) === undefined ? [otherLvOf(row)] : []));
+  const lvs = rows.flatMap((row) => ownOf(row) ?? []);
+  const others = rows.flatMap((row) => (ownOf(row) === undefined ? [otherLvOf(row)] : []));
   return {
     name: vgName,
     uuid: field(vg, 'vg_uuid'),
@@ -76,7 +84,7 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
 }
 
 /** Its tag says so, and it has a name that we give: by a tag alone, or a name, nothing is taken for ours. */
-export function ownLvOf(row: ReportRow): OwnLv | undefined {
+export function ownLvOf(row: ReportRow, stripes = 1): OwnLv | undefined {
   const name = field(row, 'lv_name');
   const tags = list(row, 'lv_tags');
   const state = stateOf(tags);
@@ -85,7 +93,18 @@ export function ownLvOf(row: ReportRow): OwnLv | undefined {
   if (state === undefined || (ownName === undefined ? id === undefined : name !== ownName)) return undefined;
   const attributes = field(row, 'lv_attr');
   const isThin = attributes[0] === 'V';
-  return { name, id, state, sizeBytes: bytes(row, 'lv_size'), attributes, tags, ...(isThin && { isThin }) };
+  return {
+    ...{ name, id, state, stripes, tags, attributes },
+    sizeBytes: bytes(row, 'lv_size'),
+    layout: layoutOf(list(row, 'lv_layout')),
+    syncPercent: field(row, 'sync_percent'),
+    ...(isThin && { isThin }),
+  };
+}
+
+/** lv_layout of lvs(8): `raid,raid1`. What somebody has made something else of is taken for linear: all of its size is its own. */
+function layoutOf(words: readonly string[]): Layout {
+  return layouts.findLast((layout) => words.includes(layout)) ?? defaultLayout;
 }
 
 function otherLvOf(row: ReportRow): OtherLv {
@@ -111,16 +130,6 @@ function physicalVolumeOf(row: ReportRow): PhysicalVolume {
     isMissing: attributes[2] === 'm',
     isAllocatable: attributes[0] === 'a',
   };
-}
-
-/** What is wrong with a logical volume, by lvs(8); undefined: nothing that LVM knows. */
-export function healthOf({ attributes }: Pick<OwnLv, 'attributes'>): string | undefined {
-  if (attributes[8] === 'p')
-    return 'A disk of its volume group is missing: a part of its data, or all of it, is not there.';
-  if (attributes[8] === 'X') return 'Its state is not known to LVM (see lvs -o +lv_health_status).';
-  if (attributes[4] === 'S' || attributes[4] === 's')
-    return 'Its device is suspended: nothing can be read or written (see dmsetup info).';
-  return undefined;
 }
 
 function field(row: ReportRow, name: string): string {

@@ -1,10 +1,10 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
+import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Backend, Extras, Recorded, Snapshotter } from '../../backend.ts';
 import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
 import type { Traits } from '../../pool.ts';
-import type { WipePolicy } from '../../wipe/wipe.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { LvmAdoption } from './adoption.ts';
 import { LvmAttacher } from './attacher.ts';

@@ -129,5 +129,5 @@ export async function readIdentity(
 async function make(group: VolumeGroup, id: string): Promise<void> {
   const identity = { format: 1, id, createdAt: new Date().toISOString() };
   const tags = [stateTag('pool'), ...documentTags(identityName, JSON.stringify(identity))];
-  await group.create(poolLvName, group.state.extentBytes, tags);
+  await group.create(poolLvName, { sizeBytes: group.state.extentBytes, layout: 'linear', tags });
 }

@@ -5,15 +5,18 @@ import { DataLoss, FailedPrecondition, InternalError } from '../../../volume/err
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
-import type { Destruction, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
+import type { Destruction, DraftOptions, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
 import type { Deletion, TrashEntry, TrashRef } from '../../catalog/trash-entry.ts';
 import type { Condition } from '../../pool.ts';
 import { isLvmError } from './commands/lvm.ts';
 import { LvVolumeDraft } from './drafts.ts';
-import { healthOf, type OwnLv } from './group-state.ts';
+import type { OwnLv } from './group-state.ts';
+import { healthOf, legTroubleOf, syncOf } from './health.ts';
+import { wholeBytes } from './layout.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
-import { tagsInState, volumeTags } from './record-store.ts';
+import { recordedBytes, tagsInState, volumeTags } from './record-store.ts';
+import { wipeOf } from './tags.ts';
 import { thinTrouble } from './thin/space.ts';
 
 /** What LVM said so long ago still tells what a volume is like: a list of thousands asks it once. */
@@ -32,8 +35,8 @@ export class LvmProvisioner implements Provisioner {
     this.destroysSlowly = parts.thin === undefined;
   }
 
-  draft(id: VolumeId): VolumeDraft {
-    return new LvVolumeDraft(this.#parts, id);
+  draft(id: VolumeId, options: DraftOptions): VolumeDraft {
+    return new LvVolumeDraft(this.#parts, id, options);
   }
 
   /** None can be gone on with: what was copied half is copied anew. */
@@ -70,11 +73,18 @@ export class LvmProvisioner implements Provisioner {
     if (lv.sizeBytes < sizeBytes) return abnormal('The logical volume is smaller than the volume: data is missing.');
     const { thin } = this.#parts;
     const trouble = healthOf(lv) ?? (thin && (await thinTrouble(thin)));
-    return trouble === undefined ? undefined : abnormal(trouble);
+    if (trouble !== undefined) return abnormal(trouble);
+    const progress = syncOf(lv);
+    return progress === undefined ? undefined : { abnormal: false, message: progress };
   }
 
   async sizeOf(id: VolumeId): Promise<bigint | undefined> {
-    return this.#parts.group.find(id)?.sizeBytes;
+    const { group } = this.#parts;
+    const lv = group.find(id);
+    if (lv === undefined) return undefined;
+    const recorded = recordedBytes(lv) ?? 0n;
+    // Stripes are all of one length: what that comes to beyond the volume's size is nobody's.
+    return wholeBytes(recorded, lv, group.state.extentBytes) === lv.sizeBytes ? recorded : lv.sizeBytes;
   }
 
   async grow({ id, sizeBytes }: VolumeRecord): Promise<void> {
@@ -98,7 +108,8 @@ export class LvmProvisioner implements Provisioner {
   }
 
   async restore({ record, ref }: TrashEntry): Promise<void> {
-    await this.#parts.group.retag(ref, volumeTags(record));
+    const wipe = wipeOf(this.#parts.group.get(ref)?.tags ?? []);
+    await this.#parts.group.retag(ref, volumeTags(record, wipe));
   }
 
   async mark(ref: TrashRef, deletion: Deletion): Promise<void> {
@@ -121,19 +132,37 @@ export class LvmProvisioner implements Provisioner {
     const { group, idle, thin, wipePolicy, wiper } = this.#parts;
     const lv = this.#ofNobody(ref);
     if (lv === undefined) return;
+    const policy = wipeOf(lv.tags) ?? wipePolicy;
     if (thin === undefined && !this.#wiped.has(ref)) {
+      await this.#requireBothLegs(lv);
       await wiper.wipe({
         what: `${group.name}/${ref}`,
         range: { offsetBytes: 0n, lengthBytes: lv.sizeBytes },
-        policy: wipePolicy,
+        policy,
         signal,
         open: (queue) => this.#openAlone(queue, ref),
       });
+      // A disk that went away meanwhile would come back with what was on it.
+      await this.#requireBothLegs(lv);
       this.#wiped.add(ref);
     }
     await group.remove(ref);
     this.#wiped.delete(ref);
     idle.delete(ref);
+  }
+
+  /** LVM removes a mirror also while a disk is missing, and that one would still have all of it. @throws FailedPrecondition */
+  async #requireBothLegs({ layout, name }: OwnLv): Promise<void> {
+    const { group } = this.#parts;
+    if (layout !== 'raid1') return;
+    await group.refresh();
+    const lv = group.get(name);
+    if (lv === undefined || legTroubleOf(lv) === undefined) return;
+    // When it is activated anew, its legs are brought in step.
+    if (legTroubleOf(lv) === 'out of step') await group.deactivate([name]);
+    throw new FailedPrecondition(
+      `logical volume ${group.name}/${name} was deleted while a disk of its mirror was away: it is wiped and goes once both are there.`,
+    );
   }
 
   /** Also while somebody has it open, who is to read nothing any more. */

@@ -1,3 +1,4 @@
+import { storedBytes } from '../../../volume/encryption.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import { type GroupId, parseGroupId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import { parseRecord, serializeRecord, type VolumeRecord } from '../../../volume/record.ts';
@@ -10,12 +11,22 @@ import {
   serializeSnapshot,
 } from '../../../volume/snapshot-record.ts';
 import { parseStored } from '../../../volume/stored-json.ts';
+import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Damaged, ReadRecords, RecordStore } from '../../backend.ts';
 import type { Deletion, TrashContents, TrashEntry } from '../../catalog/trash-entry.ts';
 import { storedDeletion } from '../../records/trash-files.ts';
 import type { GroupState, OwnLv } from './group-state.ts';
 import { poolLvName } from './names.ts';
-import { documentNames, documentTags, type LvState, readDocument, stateTag, tagsOfDocument } from './tags.ts';
+import {
+  documentNames,
+  documentTags,
+  type LvState,
+  readDocument,
+  stateTag,
+  tagsOfDocument,
+  wipeOf,
+  wipeTags,
+} from './tags.ts';
 import type { VolumeGroup } from './volume-group.ts';
 
 /** What LVM told, whoever asked it. */
@@ -29,19 +40,31 @@ const recordName = 'record';
 const deletionName = 'deleted';
 const ageName = 'age';
 
-export function volumeTags(record: VolumeRecord): string[] {
-  return [stateTag('volume'), ...documentTags(recordName, compact(serializeRecord(record)))];
+export function volumeTags(record: VolumeRecord, wipe: WipePolicy | undefined): string[] {
+  return [stateTag('volume'), ...wipeTags(wipe), ...documentTags(recordName, compact(serializeRecord(record)))];
 }
 
-export function snapshotTags(record: SnapshotRecord): string[] {
-  return [stateTag('snapshot'), ...documentTags(recordName, compact(serializeSnapshot(record)))];
+export function snapshotTags(record: SnapshotRecord, wipe: WipePolicy | undefined): string[] {
+  return [stateTag('snapshot'), ...wipeTags(wipe), ...documentTags(recordName, compact(serializeSnapshot(record)))];
+}
+
+/** How large its record says that its data is; undefined: it has none that can be read. */
+export function recordedBytes({ tags }: Pick<OwnLv, 'tags'>): bigint | undefined {
+  const text = readDocument(recordName, tags);
+  if (typeof text !== 'string') return undefined;
+  try {
+    return storedBytes(parseRecord(text, 'in its tags'));
+  } catch (error) {
+    if (error instanceof DataLoss) return undefined;
+    throw error;
+  }
 }
 
 /** The same logical volume in another state, with what its record says. */
 export function tagsInState(lv: OwnLv, state: LvState, deletion?: Deletion): string[] {
   const record = tagsOfDocument(recordName, lv.tags);
   const deleted = deletion === undefined ? [] : documentTags(deletionName, JSON.stringify(deletion));
-  return [stateTag(state), ...record, ...deleted];
+  return [stateTag(state), ...wipeTags(wipeOf(lv.tags)), ...record, ...deleted];
 }
 
 export function readVolumeRecords(source: LvSource): ReadRecords<VolumeId, VolumeRecord> {
@@ -181,7 +204,7 @@ export class TagStore implements RecordStore {
   async writeVolume(record: VolumeRecord): Promise<void> {
     const lv = this.#group.find(record.id);
     if (lv === undefined) throw new DataLoss(`volume ${record.id}: its logical volume is missing.`);
-    await this.#group.retag(lv.name, volumeTags(record));
+    await this.#group.retag(lv.name, volumeTags(record, wipeOf(lv.tags)));
   }
 
   async writeGroup(record: GroupRecord): Promise<void> {

@@ -1,14 +1,16 @@
 import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
-import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
+import { larger } from '../../../volume/size.ts';
+import type { DataRef, LayoutSpace, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
 import type { GroupState, OwnLv } from './group-state.ts';
+import { largestBytes, neededBytes, takenBytes, wholeBytes } from './layout.ts';
 import { idOfLvName } from './names.ts';
 import { incompleteGroup } from './trouble.ts';
 
 /** What is known of a volume group. */
 export interface SpaceOfGroup {
   readonly poolName: string;
-  readonly state: Pick<GroupState, 'name' | 'physicalVolumes' | 'sizeBytes'>;
+  readonly state: Pick<GroupState, 'extentBytes' | 'name' | 'physicalVolumes' | 'sizeBytes'>;
   readonly freeBytes: bigint;
   get(lvName: string): OwnLv | undefined;
   find(id: VolumeId | SnapshotId): OwnLv | undefined;
@@ -20,10 +22,22 @@ export interface SpaceOfGroup {
 export class LvmSpace implements SpaceSource {
   readonly sharesBlocks: boolean = false;
   readonly reservedBytes = 0n;
+  readonly layouts: LayoutSpace | undefined;
   readonly #group: SpaceOfGroup;
 
   constructor(group: SpaceOfGroup) {
     this.#group = group;
+    this.layouts = {
+      neededBytes: (sizeBytes, layout) => neededBytes(layout, sizeBytes, group.state),
+      largestBytes: (availableBytes, layout) => largestBytes(layout, availableBytes, group.state),
+      growthBytes: (data, sizeBytes) => {
+        const lv = this.lvOf(data);
+        const { extentBytes } = group.state;
+        if (lv === undefined) return sizeBytes;
+        const grown = { ...lv, sizeBytes: wholeBytes(sizeBytes, lv, extentBytes) };
+        return larger(0n, takenBytes(grown, extentBytes) - takenBytes(lv, extentBytes));
+      },
+    };
   }
 
   async storage(): Promise<StorageSpace> {
@@ -63,7 +77,8 @@ export class LvmSpace implements SpaceSource {
   }
 
   async allocatedBytes(data: DataRef): Promise<bigint> {
-    return this.lvOf(data)?.sizeBytes ?? 0n;
+    const lv = this.lvOf(data);
+    return lv === undefined ? 0n : takenBytes(lv, this.#group.state.extentBytes);
   }
 
   async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {

@@ -1,3 +1,5 @@
+import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
+
 /*
  * Records lie in tags of LVM (lvm(8)): each has up to 1024 of the characters a-z, A-Z, 0-9 and _+.-/=!:&#. A document is
  * JSON in base64, in pieces: `holdfast.record.0/2=eyJmb3…`. `cut -d= -f2- | base64 -d` over its pieces shows it.
@@ -18,6 +20,16 @@ export function stateTag(state: LvState): string {
 export function stateOf(tags: readonly string[]): LvState | undefined {
   const found = lvStates.filter((state) => tags.includes(stateTag(state)));
   return found.length === 1 ? found[0] : undefined;
+}
+
+/** What becomes of its data, if its class has said so. */
+export function wipeTags(policy: WipePolicy | undefined): string[] {
+  return policy === undefined ? [] : [`${prefix}wipe=${policy}`];
+}
+
+/** undefined: as the pool has it. */
+export function wipeOf(tags: readonly string[]): WipePolicy | undefined {
+  return wipePolicies.find((policy) => tags.includes(`${prefix}wipe=${policy}`));
 }
 
 /** @param name letters, digits and hyphens */

@@ -1,7 +1,10 @@
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
+import type { Layout } from '../../../volume/layout.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError } from './commands/lvm.ts';
+import type { GroupState } from './group-state.ts';
+import { byRoom, largestBytes } from './layout.ts';
 import { thinLvName } from './names.ts';
 
 interface Trouble {
@@ -39,6 +42,24 @@ export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Tr
     default:
       return error;
   }
+}
+
+/** Another node may have more disks, so it is no fault of the request. */
+export function noRoomFor(
+  layout: Layout,
+  sizeBytes: bigint,
+  { poolName, state }: { readonly poolName: string; readonly state: GroupState },
+): ResourceExhausted {
+  const disks = byRoom(state);
+  if (disks.length < 2) {
+    return new ResourceExhausted(
+      `pool ${poolName}: a volume with layout ${layout} needs two disks or more, and volume group ${state.name} has ${disks.length} that can be used: extend it.`,
+    );
+  }
+  const most = largestBytes(layout, state.freeBytes, state);
+  return new ResourceExhausted(
+    `pool ${poolName}: the disks of volume group ${state.name} have no room for ${formatBytes(sizeBytes)} with layout ${layout}, only for ${formatBytes(most)}: delete volumes, or extend it.`,
+  );
 }
 
 export function incompleteGroup(poolName: string, vgName: string): FailedPrecondition {

@@ -2,18 +2,28 @@ import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import type { DeviceMapper, MappedState } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
+import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import type { Layout } from '../../../volume/layout.ts';
 import { roundUp } from '../../../volume/size.ts';
 import * as arguments_ from './commands/arguments.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, type Lvm } from './commands/lvm.ts';
 import { type GroupState, groupStateOf, type OtherLv, type OwnLv, type PhysicalVolume } from './group-state.ts';
+import { disksOfLegs, type LvPlan, neededBytes, planOf, takenBytes, wholeBytes } from './layout.ts';
 import { findDevice } from './mapped-lv.ts';
 import { idOfLvName, lvNameOfMapped, mappedName, mappedUuidPrefix } from './names.ts';
 import { changeOf, isOwnTag, type LvState, stateOf, type TagChange } from './tags.ts';
 import { activateAllArguments } from './thin/arguments.ts';
 import { isFamilyTag } from './thin/families.ts';
-import { explainLvm, goneByHand, missingGroup } from './trouble.ts';
+import { explainLvm, goneByHand, incompleteGroup, missingGroup, noRoomFor } from './trouble.ts';
+
+/** A logical volume that is to be made. */
+export interface NewOwnLv {
+  readonly sizeBytes: bigint;
+  readonly layout: Layout;
+  readonly tags: readonly string[];
+}
 
 /**
  * The volume group of a pool: what LVM said of it last, kept in step with what is done here. Only what others do in the
@@ -120,10 +130,10 @@ export class VolumeGroup {
    */
   async settle(): Promise<{ readonly differed: boolean; readonly differ: boolean }> {
     await this.refresh();
-    const { isDifferent, name, physicalVolumes } = this.#state;
+    const { isDifferent, name } = this.#state;
     // With a disk missing all others were looked at, of other groups too. And LVM would note which are missing, for good, and
     // refuse them when they are back.
-    const differed = isDifferent && !physicalVolumes.some(({ isMissing }) => isMissing);
+    const differed = isDifferent && !this.#isIncomplete();
     if (differed) {
       await this.#lvm.change(arguments_.repairArguments(name)).catch(passOverLvmError);
       await this.refresh();
@@ -144,14 +154,23 @@ export class VolumeGroup {
     }
   }
 
-  async create(lvName: string, sizeBytes: bigint, tags: readonly string[]): Promise<OwnLv> {
-    const size = this.roundUp(sizeBytes);
-    const extents = size / this.#state.extentBytes;
-    await this.change(arguments_.createArguments({ vgName: this.name, lvName, extents, tags }), size);
-    const state = stateOf(tags) ?? 'draft';
-    const lv = { name: lvName, id: idOfLvName(lvName), state, sizeBytes: size, attributes: '-wi-a-----', tags };
+  async create(lvName: string, { layout, sizeBytes, tags }: NewOwnLv): Promise<OwnLv> {
+    const plan = await this.#planned(layout, sizeBytes, (plan) =>
+      this.change(
+        arguments_.createArguments({ vgName: this.name, lvName, plan, tags }),
+        neededBytes(layout, sizeBytes, this.#state),
+      ),
+    );
+    const lv: OwnLv = {
+      ...{ name: lvName, id: idOfLvName(lvName), layout, tags },
+      state: stateOf(tags) ?? 'draft',
+      stripes: plan.stripes,
+      sizeBytes: plan.extents * this.#state.extentBytes,
+      syncPercent: layout === 'raid1' ? '0.00' : '',
+      attributes: layout === 'raid1' ? 'rwi-a-r---' : '-wi-a-----',
+    };
     this.put(lv);
-    this.#freeBytes -= size;
+    this.#freeBytes -= this.takenBytes(lv);
     return lv;
   }
 
@@ -162,7 +181,9 @@ export class VolumeGroup {
     const tags = [...newTags, ...before.tags.filter((tag) => stays(tag) && !newTags.includes(tag))];
     const change = changeOf(before.tags, tags);
     if (change.add.length === 0 && change.remove.length === 0) return;
-    await this.change(arguments_.retagArguments(this.name, lvName, change), 0n);
+    const isActivatedAtBoot = before.layout === 'raid1' && before.state === 'draft';
+    const argumentsFor = isActivatedAtBoot ? arguments_.claimArguments : arguments_.retagArguments;
+    await this.change(argumentsFor(this.name, lvName, change), 0n);
     this.put({ ...before, tags, state: stateOf(tags) ?? before.state });
   }
 
@@ -180,11 +201,15 @@ export class VolumeGroup {
 
   async extend(lvName: string, sizeBytes: bigint): Promise<void> {
     const before = this.#require(lvName);
-    const size = this.roundUp(sizeBytes);
+    const { extentBytes } = this.#state;
+    const size = wholeBytes(sizeBytes, before, extentBytes);
     if (size <= before.sizeBytes) return;
-    const newBytes = before.isThin === true ? 0n : size - before.sizeBytes;
-    await this.change(arguments_.extendArguments(this.name, lvName, size / this.#state.extentBytes), newBytes);
-    this.put({ ...before, sizeBytes: size });
+    const grown = { ...before, sizeBytes: size };
+    const newBytes = this.takenBytes(grown) - this.takenBytes(before);
+    const devicePaths = before.layout === 'raid1' ? await this.#disksOfLegs(lvName) : [];
+    const extents = size / extentBytes;
+    await this.change(arguments_.extendArguments(this.name, lvName, { devicePaths, extents }), newBytes);
+    this.put(grown);
     this.#freeBytes -= newBytes;
   }
 
@@ -211,6 +236,7 @@ export class VolumeGroup {
 
   /** Gone is fine. */
   async remove(lvName: string): Promise<void> {
+    await this.#requireDisks();
     const before = this.#lvs.get(lvName);
     try {
       await this.#lvm.change(arguments_.removeArguments(this.name, lvName));
@@ -221,7 +247,7 @@ export class VolumeGroup {
     this.#existing = undefined;
     if (!this.#lvs.delete(lvName) || before === undefined) return;
     if (before.state === 'thin') await this.refresh();
-    else if (before.isThin !== true) this.#freeBytes += before.sizeBytes;
+    else this.#freeBytes += this.takenBytes(before);
   }
 
   /** A change of the group's metadata; durable at its end. What it has made or changed is to be put. */
@@ -235,8 +261,59 @@ export class VolumeGroup {
     this.#existing = undefined;
   }
 
+  /**
+   * LVM removes also while a disk is missing. But then it notes that one as missing for good, and refuses it when it is back.
+   * @throws FailedPrecondition
+   */
+  async #requireDisks(): Promise<void> {
+    // Finds out if one of them has gone.
+    await this.flush();
+    if (this.#isIncomplete()) await this.refresh();
+    if (this.#isIncomplete()) throw incompleteGroup(this.poolName, this.name);
+  }
+
+  #isIncomplete(): boolean {
+    return this.#state.physicalVolumes.some(({ isMissing }) => isMissing);
+  }
+
+  /** To whole extents. */
   roundUp(sizeBytes: bigint): bigint {
     return roundUp(sizeBytes, this.#state.extentBytes);
+  }
+
+  /** What a logical volume takes of the group. */
+  takenBytes(lv: Pick<OwnLv, 'isThin' | 'layout' | 'sizeBytes'>): bigint {
+    return takenBytes(lv, this.#state.extentBytes);
+  }
+
+  /**
+   * Makes what is planned by what is known. Where that is out of date, and LVM says no or there is no room, it is asked first.
+   */
+  async #planned(layout: Layout, sizeBytes: bigint, make: (plan: LvPlan) => Promise<void>): Promise<LvPlan> {
+    const plan = planOf(layout, sizeBytes, this.#state);
+    try {
+      if (plan !== undefined) {
+        await make(plan);
+        return plan;
+      }
+      await this.refresh();
+    } catch (error) {
+      if (layout === 'linear' || !(error instanceof ResourceExhausted)) throw error;
+    }
+    const next = planOf(layout, sizeBytes, this.#state);
+    if (next === undefined) throw noRoomFor(layout, sizeBytes, { poolName: this.poolName, state: this.#state });
+    await make(next);
+    return next;
+  }
+
+  /** So that one never comes to lie on the disk of the other. */
+  async #disksOfLegs(lvName: string): Promise<string[]> {
+    const rows = await this.#lvm.rows(arguments_.legsArguments(this.name, lvName));
+    const paths = disksOfLegs(rows.map((row) => ({ name: row['lv_name'] ?? '', devices: row['devices'] ?? '' })));
+    if (paths !== undefined) return paths;
+    throw new FailedPrecondition(
+      `pool ${this.poolName}: the legs of logical volume ${this.name}/${lvName} do not lie on one disk each (see lvs -a -o +devices): make it larger by hand.`,
+    );
   }
 
   async #read(): Promise<void> {

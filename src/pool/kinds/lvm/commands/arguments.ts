@@ -1,3 +1,4 @@
+import type { LvPlan } from '../layout.ts';
 import type { TagChange } from '../tags.ts';
 
 /*
@@ -7,13 +8,14 @@ import type { TagChange } from '../tags.ts';
 const sections = {
   vg: 'vg_name,vg_uuid,vg_attr,vg_size,vg_extent_size,vg_missing_pv_count,vg_tags',
   pv: 'vg_name,pv_uuid,pv_name,pv_size,pv_free,pv_attr,pv_missing,pv_major,pv_minor',
-  lv: 'vg_name,lv_name,lv_uuid,lv_size,lv_attr,lv_tags',
+  lv: 'vg_name,lv_name,lv_uuid,lv_size,lv_attr,lv_layout,sync_percent,lv_tags',
+  seg: 'vg_name,lv_name,stripes',
 } as const;
 
 /** Everything of one volume group, or of all. */
 export function reportArguments(vgName: string | undefined): string[] {
   const asked = Object.entries(sections).flatMap(([section, fields]) => ['--configreport', section, '-o', fields]);
-  const silent = ['pvseg', 'seg'].flatMap((section) => ['--configreport', section, '-o', ',']);
+  const silent = ['--configreport', 'pvseg', '-o', ','];
   const format = ['--reportformat', 'json', '--units', 'b', '--nosuffix'];
   return ['fullreport', ...format, ...asked, ...silent, ...(vgName === undefined ? [] : [vgName])];
 }
@@ -21,25 +23,31 @@ export function reportArguments(vgName: string | undefined): string[] {
 export interface NewLv {
   readonly vgName: string;
   readonly lvName: string;
-  readonly extents: bigint;
+  readonly plan: LvPlan;
   readonly tags: readonly string[];
 }
 
 /** It is not activated at boot by whoever finds it; it is we who wipe, so nothing is written to it. */
-export function createArguments({ extents, lvName, tags, vgName }: NewLv): string[] {
-  const quiet = ['--yes', '--wipesignatures', 'n', '--zero', 'n', '--setautoactivation', 'n'];
-  return [
-    'lvcreate',
-    ...quiet,
-    '--type',
-    'linear',
-    '--extents',
-    `${extents}`,
-    ...added(tags),
-    '--name',
-    lvName,
-    vgName,
-  ];
+export function createArguments({ lvName, plan, tags, vgName }: NewLv): string[] {
+  const { devicePaths, extents } = plan;
+  const quiet = ['--yes', '--wipesignatures', 'n', '--zero', 'n'];
+  const what = [...layoutArguments(plan), '--extents', `${extents}`, ...added(tags), '--name', lvName];
+  return ['lvcreate', ...quiet, ...what, vgName, ...devicePaths];
+}
+
+const notAtBoot = ['--setautoactivation', 'n'];
+const stripeSize = '64k';
+
+function layoutArguments({ layout, stripes }: LvPlan): string[] {
+  switch (layout) {
+    case 'linear':
+      return ['--type', 'linear', ...notAtBoot];
+    case 'striped':
+      return ['--type', 'striped', '--stripes', `${stripes}`, '--stripesize', stripeSize, ...notAtBoot];
+    case 'raid1':
+      // lvcreate knows no --setautoactivation for these: see claimArguments.
+      return ['--type', 'raid1', '--mirrors', '1'];
+  }
 }
 
 /** One commit of the volume group's metadata, however many tags. */
@@ -51,8 +59,25 @@ export function renameArguments(vgName: string, lvName: string, newName: string)
   return ['lvrename', vgName, lvName, newName];
 }
 
-export function extendArguments(vgName: string, lvName: string, extents: bigint): string[] {
-  return ['lvextend', '--extents', `${extents}`, `${vgName}/${lvName}`];
+/** The same for what is activated at boot until then. */
+export function claimArguments(vgName: string, lvName: string, change: TagChange): string[] {
+  const [command = '', ...rest] = retagArguments(vgName, lvName, change);
+  return [command, ...notAtBoot, ...rest];
+}
+
+/** @param devicePaths where it may grow; none: anywhere */
+export function extendArguments(
+  vgName: string,
+  lvName: string,
+  { devicePaths, extents }: Pick<LvPlan, 'devicePaths' | 'extents'>,
+): string[] {
+  return ['lvextend', '--extents', `${extents}`, `${vgName}/${lvName}`, ...devicePaths];
+}
+
+/** On which disks each leg of a mirror lies. */
+export function legsArguments(vgName: string, lvName: string): string[] {
+  const chosen = ['--select', `lv_name=~"^${lvName}_rimage_"`];
+  return ['lvs', '--all', '--reportformat', 'json', '-o', 'lv_name,devices', ...chosen, vgName];
 }
 
 /** Also what is marked to be skipped, or not to be activated automatically. */

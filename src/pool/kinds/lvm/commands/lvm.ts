@@ -16,11 +16,10 @@ const commandsAtOnce = 1;
 const scanning = 'devices{scan_lvs=0}';
 /** Nobody would answer: LVM makes the nodes that it needs by itself. */
 const withoutUdev = ['udev_sync=0', 'udev_rules=0'];
-/**
- * It is we who make thin pools larger: no dmeventd is started for that, in this container say. In one that is full all the
- * same writes wait for a minute (the kernel's no_space_timeout), in which it may grow, and fail only then.
- */
-const ownThinPools = ['monitoring=0', 'error_when_full=0'];
+/** It is we who watch mirrors, and make thin pools larger: no dmeventd is started for that, in this container say. */
+const unwatched = 'monitoring=0';
+/** In a thin pool that is full writes wait for a minute (the kernel's no_space_timeout), in which it may grow, and fail only then. */
+const patient = 'error_when_full=0';
 
 const flushesAtOnce = 4;
 
@@ -31,6 +30,7 @@ export interface Report {
   readonly vg: readonly ReportRow[];
   readonly pv: readonly ReportRow[];
   readonly lv: readonly ReportRow[];
+  readonly seg: readonly ReportRow[];
 }
 
 /**
@@ -79,9 +79,14 @@ export class Lvm {
 
   /** @throws CommandError */
   async report(vgName: string | undefined): Promise<Report> {
-    const rows = { vg: [] as ReportRow[], pv: [] as ReportRow[], lv: [] as ReportRow[] };
+    const rows = {
+      vg: [] as ReportRow[],
+      pv: [] as ReportRow[],
+      lv: [] as ReportRow[],
+      seg: [] as ReportRow[],
+    };
     const reader = new ReportReader((section, row) => {
-      if (section === 'vg' || section === 'pv' || section === 'lv') rows[section].push(row);
+      if (section === 'vg' || section === 'pv' || section === 'lv' || section === 'seg') rows[section].push(row);
     });
     const { before, environment, program } = this.runner;
     const words = [...before, ...this.#command(reportArguments(vgName))];
@@ -95,10 +100,24 @@ export class Lvm {
     return { ...rows, isDifferent };
   }
 
+  /** Of a report about one thing. @throws CommandError */
+  async rows(args: readonly string[]): Promise<ReportRow[]> {
+    const rows: ReportRow[] = [];
+    const reader = new ReportReader((_section, row) => rows.push(row));
+    const { before, environment, program } = this.runner;
+    const onLine = (line: string, from: 'stdout' | 'stderr') => {
+      if (from === 'stdout') reader.read(line);
+    };
+    const words = [...before, ...this.#command(args)];
+    await this.#queue.run(() => run(program, words, { environment, keep: 'end', onLine }));
+    if (!reader.isWhole) throw new DataLoss('the report of lvm ended in the middle: nothing was done.');
+    return rows;
+  }
+
   #command([command = '', ...rest]: readonly string[]): string[] {
     const hasUdev = this.runner.environment['DM_DISABLE_UDEV'] === undefined;
-    const activation = [...(this.#hasThinPool ? ownThinPools : []), ...(hasUdev ? [] : withoutUdev)].join(' ');
-    const config = activation === '' ? scanning : `activation{${activation}} ${scanning}`;
+    const activation = [unwatched, ...(this.#hasThinPool ? [patient] : []), ...(hasUdev ? [] : withoutUdev)].join(' ');
+    const config = `activation{${activation}} ${scanning}`;
     const devices = this.#devicePaths?.flatMap((path) => ['--devices', path]) ?? [];
     return [command, '--config', config, ...devices, ...rest];
   }

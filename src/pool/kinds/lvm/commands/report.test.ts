@@ -19,8 +19,8 @@ const printed = `  {
               ]
               ,
               "lv": [
-                  {"vg_name":"vg0", "lv_name":"root", "lv_uuid":"q4k2ej", "lv_size":"8388608", "lv_attr":"-wi-ao----", "lv_tags":""},
-                  {"vg_name":"vg0", "lv_name":"vol-aaaaaaaaaaaaaaaaaaaaaaaaaa.00c0ffee", "lv_uuid":"q4k2ek", "lv_size":"8388608", "lv_attr":"-wi-a-----", "lv_tags":"holdfast.draft"}
+                  {"vg_name":"vg0", "lv_name":"root", "lv_uuid":"q4k2ej", "lv_size":"8388608", "lv_attr":"-wi-ao----", "lv_layout":"linear", "sync_percent":"", "lv_tags":""},
+                  {"vg_name":"vg0", "lv_name":"vol-aaaaaaaaaaaaaaaaaaaaaaaaaa.00c0ffee", "lv_uuid":"q4k2ek", "lv_size":"8388608", "lv_attr":"-wi-a-----", "lv_layout":"linear", "sync_percent":"", "lv_tags":"holdfast.draft"}
               ]
               ,
               "pvseg": [
@@ -33,9 +33,9 @@ const printed = `  {
 `;
 
 function read(text: string, pieceLength = text.length): Report {
-  const report = { vg: [] as ReportRow[], pv: [] as ReportRow[], lv: [] as ReportRow[] };
+  const report = { vg: [] as ReportRow[], pv: [] as ReportRow[], lv: [] as ReportRow[], seg: [] as ReportRow[] };
   const reader = new ReportReader((section, row) => {
-    if (section === 'vg' || section === 'pv' || section === 'lv') report[section].push(row);
+    if (section === 'vg' || section === 'pv' || section === 'lv' || section === 'seg') report[section].push(row);
   });
   for (let at = 0; at < text.length; at += pieceLength) reader.read(text.slice(at, at + pieceLength));
   assert.equal(reader.isWhole, true);
@@ -82,7 +82,7 @@ describe('the report of LVM', () => {
   });
 
   test('neither a tag nor a name alone makes a logical volume ours', () => {
-    const row = { lv_size: '0', lv_attr: '-wi-------' };
+    const row = { lv_size: '0', lv_attr: '-wi-------', lv_layout: 'linear', sync_percent: '' };
     const ownName = 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa.00c0ffee';
     assert.equal(ownLvOf({ ...row, lv_name: ownName, lv_tags: '' }), undefined);
     assert.equal(ownLvOf({ ...row, lv_name: ownName, lv_tags: 'holdfast.pool' }), undefined);

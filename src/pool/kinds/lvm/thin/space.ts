@@ -9,6 +9,7 @@ import type { ThinFigures } from './thin-pool.ts';
 /** What thin volumes take of their thin pool. */
 export class ThinSpace extends LvmSpace {
   override readonly sharesBlocks = true;
+  override readonly layouts = undefined;
   readonly overcommit: number;
   readonly #group: SpaceOfGroup;
   readonly #figures: ThinFigures;

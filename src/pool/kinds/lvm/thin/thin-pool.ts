@@ -2,6 +2,7 @@ import type { DeviceMapper, MappedState } from '../../../../kernel/block/device-
 import { parseThinBytes, parseThinPool, type ThinPoolStatus } from '../../../../kernel/block/thin-status.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
+import { defaultLayout } from '../../../../volume/layout.ts';
 import type { OwnLv } from '../group-state.ts';
 import { idOfLvName, mappedName, mappedUuidPrefix, thinLvName } from '../names.ts';
 import { stateOf } from '../tags.ts';
@@ -140,5 +141,8 @@ export function poolDevice(
 
 function thinLv(name: string, sizeBytes: bigint, tags: readonly string[]): OwnLv {
   const state = stateOf(tags) ?? 'draft';
-  return { name, id: idOfLvName(name), state, sizeBytes, attributes: 'Vwi-a-tz-k', tags, isThin: true };
+  return {
+    ...{ name, id: idOfLvName(name), state, sizeBytes, tags, isThin: true },
+    ...{ layout: defaultLayout, stripes: 1, syncPercent: '', attributes: 'Vwi-a-tz-k' },
+  };
 }
