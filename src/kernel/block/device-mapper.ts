@@ -247,7 +247,8 @@ function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'latin1').trim();
   } catch (error) {
-    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'ENODEV')) return undefined;
+    // EINVAL: device-mapper says so of a device that is going (dm_attr_show).
+    if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'ENODEV', 'EINVAL')) return undefined;
     throw error;
   }
 }
