@@ -4,7 +4,7 @@ import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { InternalError } from '../../volume/errors.ts';
 import type { Provisioner, RecordStore } from '../backend.ts';
 import { Trash } from './trash.ts';
-import type { TrashRef } from './trash-entry.ts';
+import type { TrashEntry, TrashRef } from './trash-entry.ts';
 
 /** Of a kind that wipes: each destruction ends when it is told to. */
 class SlowKind {
@@ -22,6 +22,20 @@ class SlowKind {
       this.begun.push({ ref, end: (error) => (error === undefined ? resolve() : reject(error)) });
     });
   }
+}
+
+/** One volume in the trash, whose time is over. */
+async function openExpired(destroy: () => Promise<void>): Promise<Trash> {
+  const deletion = { deletedAt: '2026-01-01T00:00:00Z', purgeAt: '2026-01-02T00:00:00Z', poolAgeMs: 0 };
+  const entry = { ...deletion, ref: 'old', record: { id: 'vol-old' } } as unknown as TrashEntry;
+  const provisioner: Partial<Provisioner> = { destroy, unmark: turn, leftDrafts: async () => [] };
+  const records: Partial<RecordStore> = {
+    readTrash: async () => ({ kept: [entry], unkept: [], unreadable: [] }),
+    readAge: async () => `${`${365 * 24 * 3600_000}`.padStart(15)} ${new Date().toISOString()}\n`,
+    writeAge: async () => undefined,
+  };
+  const backend = { provisioner: provisioner as Provisioner, records: records as RecordStore };
+  return new Trash({ backend, queue: new DiskQueue('test', 1), onError: (_ref, error) => assert.fail(`${error}`) });
 }
 
 /** Lets everything go on that waits for nothing but its turn. */
@@ -65,4 +79,15 @@ describe('what takes long to destroy', () => {
     await trash.close();
     assert.equal(kind.begun.length, 5);
   });
+});
+
+test('a pool is not let go before what has had its time is gone', async () => {
+  let isGone = false;
+  const trash = await openExpired(async () => {
+    await turn();
+    isGone = true;
+  });
+  await trash.sweep();
+  await trash.close();
+  assert.equal(isGone, true);
 });

@@ -133,9 +133,13 @@ export class Trash {
     if (ref !== undefined) this.#enqueueDestruction(ref);
   }
 
-  /** Resolves when everything queued so far is gone, but for what takes long. */
+  /** Resolves when everything queued so far is gone, and what that has queued, but for what takes long. */
   async drained(): Promise<void> {
-    await this.#last;
+    let last: Promise<void> | undefined;
+    while (last !== this.#last) {
+      last = this.#last;
+      await last;
+    }
   }
 
   /** Leaves what is queued to the next opening of the pool. */
