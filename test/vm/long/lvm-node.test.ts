@@ -93,6 +93,25 @@ describe('a node with pools in volume groups', () => {
     await eventually(async () => assert.equal(await node.vm.run('ls /sys/block | grep -c dm-'), '2\n'), patienceMs);
   });
 
+  test('a logical volume of somebody else is adopted as docs/lvm.md has it, used, and released', async (t) => {
+    const config = 'pools: { fast: { kind: lvm, volumeGroup: vg0, sickAfter: 10m } }\ndefaultPool: fast\n';
+    await using started = await startNode(t, { ...setup, config });
+    const { node } = started;
+    await node.vm.run('lvm lvcreate --yes --size 64m --name pvc-1a2b vg0 && mkfs.ext4 -q /dev/vg0/pvc-1a2b');
+    const adopted = await node.command(
+      'adopt /dev/vg0/pvc-1a2b --pool fast --claim shop/data-db-0 --class lvm --retain',
+    );
+    assert.equal(adopted.code, 0, adopted.stderr);
+    for (const line of ['fsType: ext4', 'storage: "64Mi"', 'storageClassName: lvm', 'name: data-db-0']) {
+      assert.ok(adopted.stdout.includes(line), adopted.stdout);
+    }
+    await says(node, 'volumes', /adopted\.shop\.data-db-0|shop\/data-db-0/);
+    const released = await node.command('release shop/data-db-0');
+    assert.equal(released.code, 0, released.stderr);
+    assert.match(released.stdout, /is no volume any more: its data lies at \/dev\/vg0\/pvc-1a2b\./);
+    await node.vm.run('lvm lvs vg0/pvc-1a2b && blkid -p /dev/vg0/pvc-1a2b | grep ext4');
+  });
+
   test('a disk that is pulled hurts the volumes that lie on it, and they are whole when it is put back', async (t) => {
     await using started = await startNode(t, pullable);
     const { node } = started;
