@@ -109,7 +109,7 @@ describe('a node with pools in volume groups', () => {
     const released = await node.command('release shop/data-db-0');
     assert.equal(released.code, 0, released.stderr);
     assert.match(released.stdout, /is no volume any more: its data lies at \/dev\/vg0\/pvc-1a2b\./);
-    await node.vm.run('lvm lvs vg0/pvc-1a2b && blkid -p /dev/vg0/pvc-1a2b | grep ext4');
+    await node.vm.run('lvm lvchange --activate y vg0/pvc-1a2b && blkid -p /dev/vg0/pvc-1a2b | grep ext4');
   });
 
   test('a disk that is pulled hurts the volumes that lie on it, and they are whole when it is put back', async (t) => {
