@@ -164,7 +164,9 @@ export function describeDevices(kind: string, { headerBytes = 0n, isOneVolume, o
       const { id } = await pool.create(volumeSpec('all', { provisioning, content: { type: 'block' } }));
       const taken = await pool.capacity();
       assert.equal(taken.provisionedBytes, 64n * mebibyte + headerBytes);
-      assert.equal(taken.usedBytes, provisioning === 'thick' ? 64n * mebibyte + headerBytes : 0n);
+      if (provisioning === 'thick') assert.equal(taken.usedBytes, 64n * mebibyte + headerBytes);
+      // Nothing was written to it but what a layer has of its own.
+      else assert.ok(taken.usedBytes <= headerBytes, `${taken.usedBytes} bytes`);
       await pool.remove(id);
       await pool.close();
       const again = await open(scratch);

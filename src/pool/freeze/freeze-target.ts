@@ -13,11 +13,12 @@ import { isMountOf } from './mounted.ts';
  */
 export async function freezeTarget(
   { attacher, queue, traits }: Pick<Backend, 'attacher' | 'queue' | 'traits'>,
-  { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
+  { content, encryption, id }: Pick<VolumeRecord, 'content' | 'encryption' | 'id'>,
 ): Promise<FreezeTarget> {
   const devices = (await attacher.inUse(id)).filter((each) => each.kind === 'device');
-  // Of a btrfs the kernel does not know which devices are its own.
-  const isFrozenByDevice = traits.freezing === 'device' && content.type === 'mount' && content.fsType !== 'btrfs';
+  // Of a btrfs the kernel does not know which devices are its own, and of a mapper's device not what lies above the mapper.
+  const isSeen = content.type === 'mount' && content.fsType !== 'btrfs' && encryption === undefined;
+  const isFrozenByDevice = traits.freezing === 'device' && isSeen;
   const target = { volumeId: id, devices, hasFilesystem: content.type === 'mount', isFrozenByDevice };
   const writable = devices.find(({ readonly }) => !readonly);
   if (!target.hasFilesystem || writable === undefined) return target;

@@ -1,25 +1,28 @@
 /**
  * Runs in the virtual machine: the contract of pools of which every volume is encrypted: of image pools below a mount
- * point, or of pools in volume groups on disks.
- * node contract-in-guest.ts /xfs|/ext4|/dev/…
+ * point, or of pools in volume groups on disks, of thin volumes if wanted.
+ * node contract-in-guest.ts /xfs|/ext4|/dev/… [thin]
  */
 import { describeEphemeral } from '../../contract/ephemeral-contract.ts';
 import { describeDevices, describePool } from '../../contract/pool-contract.ts';
 import { describePublication } from '../../contract/publication-contract.ts';
 import { describeIdentities, describeInstantSnapshots, describeSnapshots } from '../../contract/snapshot-contract.ts';
 import { describeTrash, type PoolWithOptions } from '../../contract/trash-contract.ts';
-import { groupFor } from '../../support/lvm-pool.ts';
+import { groupFor, guestArguments } from '../../support/lvm-pool.ts';
 import { encryptingAll, openLvmWithLayer, openWithLayer } from './encrypted-pool.ts';
+import { describeInstantGroups } from './instant-groups.ts';
 
 const [, , place = ''] = process.argv;
-const isDisk = place.startsWith('/dev/');
-const kind = isDisk ? 'encrypted pool in a volume group' : `encrypted image pool, ${place}`;
+const { disks, options: chosen } = guestArguments();
+const isThin = chosen.thinPool !== undefined;
+const kind =
+  disks.length === 0 ? `encrypted image pool, ${place}` : `encrypted pool of ${isThin ? 'thin' : 'linear'} volumes`;
 const poolUnderTest: PoolWithOptions = {
   open: async (scratch, options) =>
     encryptingAll(
-      await (isDisk
-        ? openLvmWithLayer(scratch, groupFor(scratch, [place]), options)
-        : openWithLayer(place, scratch, options)),
+      await (disks.length === 0
+        ? openWithLayer(place, scratch, options)
+        : openLvmWithLayer(scratch, groupFor(scratch, disks), { ...chosen, ...options })),
     ),
 };
 
@@ -30,4 +33,5 @@ describeIdentities(kind, poolUnderTest);
 describeTrash(kind, poolUnderTest);
 describePublication(kind, poolUnderTest);
 describeEphemeral(kind, poolUnderTest);
-if (place === '/xfs') describeInstantSnapshots(kind, poolUnderTest);
+if (place === '/xfs' || isThin) describeInstantSnapshots(kind, poolUnderTest);
+if (isThin) describeInstantGroups(kind, poolUnderTest);

@@ -21,7 +21,8 @@ export async function withMachine(
 ): Promise<void> {
   using scratch = new Scratch('vm');
   using first = new VolatileDisk(scratch, { name: filesystem, sizeBytes: 1.5 * sizeBytes });
-  using second = new VolatileDisk(scratch, { name: 'group', sizeBytes });
+  // For a thin pool that has room to grow.
+  using second = new VolatileDisk(scratch, { name: 'group', sizeBytes: 2 * sizeBytes });
   await using vm = await bootVirtualMachine({ scratch, disks: [first, second], memoryMiB });
   await vm.run(`mkfs.${filesystem} -q /dev/vda`);
   await prepare(vm, filesystem);

@@ -35,7 +35,6 @@ export function readLvmOptions(section: SectionReader): LvmOptions {
   if (isThin && section.has('wipe')) {
     section.mistake(['wipe'], 'cannot be with a thinPool: what thin volumes were not written yet is zeros');
   }
-  if (isThin && section.has('encryption')) section.mistake(['encryption'], 'cannot be with a thinPool yet');
   if (!isThin && section.has('trim')) section.mistake(['trim'], 'needs a thinPool: other volumes keep their space');
   const options = { volumeGroup: volumeGroup ?? '', wipe: wipe ?? 'discard' };
   return read.thinPool === undefined ? options : { ...options, thinPool: read.thinPool };

@@ -38,8 +38,7 @@ export interface LuksParts {
  * they are. What a volume has of LUKS lies before its data, in a header that is added to its size.
  */
 export const luksLayer: Layer<LuksOptions> = (inner, { dataDirectory, keyFile, poolName }) => {
-  // What brings a volume to rest by its device alone does not see the filesystem above a mapper.
-  if (!inner.traits.block || inner.traits.freezing === 'device') return inner;
+  if (!inner.traits.block) return inner;
   const { queue } = inner;
   const tag = createHash('sha256').update(`${dataDirectory}\0${poolName}`).digest('hex').slice(0, 8);
   const parts: LuksParts = { inner, queue, ring: new KeyRing(poolName, keyFile), tag };

@@ -25,7 +25,6 @@ describe('the thin pool of a configuration', () => {
       [{ thinPool: { size: '1Gi', chunk: '64Ki' } }, /^thinPool: has the unknown key chunk/],
       [{ thinPool: { size: '1Mi' } }, /^thinPool: : size must be at least 300Mi/],
       [{ thinPool: { size: '1Gi' }, wipe: 'zero' }, /^wipe: cannot be with a thinPool/],
-      [{ thinPool: { size: '1Gi' }, encryption: { keyFile: '/k' } }, /^encryption: cannot be with a thinPool yet/],
       [{ trim: 'daily' }, /^trim: needs a thinPool/],
     ];
     for (const [section, expected] of told) {
