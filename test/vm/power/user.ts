@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
 import type { SeededRandom } from '../../crash/seeded-random.ts';
+import { CallError } from '../../support/client.ts';
 import { type GuestNode, nodeId } from '../node/guest-node.ts';
 import { type Content, GuestVolume } from '../node/guest-volume.ts';
 import {
@@ -12,6 +14,7 @@ import {
   stretchesOf,
 } from './facts.ts';
 import { insist } from './insist.ts';
+import type { SceneUser } from './scene.ts';
 
 /** Something that a user does, and what is known from the moment that it has an answer. */
 interface Deed {
@@ -57,18 +60,16 @@ export class User {
   readonly #pool: string;
   readonly #contents: readonly Content[];
   readonly #encryption: 'luks2' | undefined;
+  readonly #onlyBytes: bigint | undefined;
 
-  constructor(
-    node: GuestNode,
-    name: string,
-    options: { random: SeededRandom; pool: string; contents: readonly Content[]; encryption?: 'luks2' },
-  ) {
+  constructor(node: GuestNode, name: string, options: SceneUser & { readonly random: SeededRandom }) {
     this.#node = node;
     this.#name = name;
     this.#random = options.random;
     this.#pool = options.pool;
     this.#contents = options.contents;
     this.#encryption = options.encryption;
+    this.#onlyBytes = options.onlyBytes;
   }
 
   /** Until the power is cut, of which `signal` tells. What fails before is thrown. */
@@ -125,7 +126,8 @@ export class User {
       if (snapshot !== undefined && random.chance(0.2)) return this.#deleteSnapshot(snapshot);
       return this.#create(random.chance(0.4) ? snapshot : undefined);
     }
-    const maySnapshot = this.snapshots.size < mostSnapshots && (!this.#isUsed || this.#pool === 'default');
+    const isOnly = this.#onlyBytes !== undefined;
+    const maySnapshot = !isOnly && this.snapshots.size < mostSnapshots && (!this.#isUsed || this.#pool === 'default');
     if (!this.#isUsed) {
       if (random.chance(0.3) && !this.#isUndeletable) return this.#delete(volume);
       if (random.chance(0.2) && maySnapshot) return this.#snapshot(volume);
@@ -134,7 +136,8 @@ export class User {
     const chance = random.below(20);
     if (chance < 2 && maySnapshot) return this.#snapshot(volume);
     if (chance < 3 && snapshot !== undefined) return this.#deleteSnapshot(snapshot);
-    if (chance < 4 && this.#sizeBytes < sizes[volume.content] + growthBytes * growths) return this.#expand(volume);
+    const mayGrow = !isOnly && this.#sizeBytes < sizes[volume.content] + growthBytes * growths;
+    if (chance < 4 && mayGrow) return this.#expand(volume);
     if (chance < 6) return this.#modify(volume);
     if (chance < 8) return { what: 'leave', call: () => volume.leave(), commit: () => this.#setUsed(false) };
     if (volume.content !== 'block') {
@@ -155,10 +158,10 @@ export class User {
     const volume = new GuestVolume(this.#node, id, {
       ...{ name, content, pool: this.#pool, encryption: this.#encryption },
     });
-    const sizeBytes = source?.sizeBytes ?? sizes[content];
+    const sizeBytes = this.#onlyBytes ?? source?.sizeBytes ?? sizes[content];
     return {
       what: `create ${content}`,
-      call: () => volume.create(sizeBytes, source?.id),
+      call: () => whenFree(() => volume.create(sizeBytes, source?.id), this.#onlyBytes !== undefined),
       happened: ({ volumes }) => volumes.has(id),
       commit: () => {
         this.volume = volume;
@@ -291,6 +294,18 @@ export class User {
 
   #seed(): number {
     return this.#random.below(2 ** 32);
+  }
+}
+
+/** What was deleted is wiped behind the answer, and that takes a while on a busy machine. */
+async function whenFree(create: () => Promise<void>, isOnly: boolean): Promise<void> {
+  for (let triesLeft = isOnly ? 600 : 0; ; triesLeft--) {
+    try {
+      return await create();
+    } catch (error) {
+      if (!(error instanceof CallError) || error.code !== 'RESOURCE_EXHAUSTED' || triesLeft === 0) throw error;
+      await delay(500);
+    }
   }
 }
 
