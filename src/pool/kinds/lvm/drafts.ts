@@ -1,8 +1,4 @@
-import { type FormatRequest, format } from '../../../command/mkfs.ts';
-import { CommandError } from '../../../command/run.ts';
-import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
-import { InvalidArgument } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { defaultLayout, type Layout } from '../../../volume/layout.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
@@ -11,7 +7,7 @@ import { step } from '../../../volume/step.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Clone, Draft, DraftOptions, NewData, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
-import { mountBriefly } from '../../filesystem/brief-mount.ts';
+import { formatVolume } from '../../filesystem/format-volume.ts';
 import { giveNewIdentity } from '../../filesystem/identity.ts';
 import { copyLv } from './copy.ts';
 import { openLv } from './lv-device.ts';
@@ -119,13 +115,13 @@ export class LvVolumeDraft extends LvDraft<VolumeId> implements VolumeDraft {
   protected readonly isUsed = true;
 
   async make(record: VolumeRecord, data: NewData): Promise<void> {
-    const { content } = data;
-    await step('create/data', () => this.create(data.sizeBytes));
+    const { blockSizeBytes, content, mkfsArguments, sizeBytes } = data;
+    await step('create/data', () => this.create(sizeBytes));
     if (content.type === 'mount') {
-      const { blockSizeBytes, mkfsArguments: extraArguments, sizeBytes } = data;
-      await step('create/format', () =>
-        this.#format({ fsType: content.fsType, sizeBytes, blockSizeBytes, extraArguments }),
-      );
+      const { calls, formatQueue } = this.parts;
+      const withDevice = (work: (devicePath: string) => Promise<void>) => this.withDevice(blockSizeBytes, work);
+      const filesystem = { fsType: content.fsType, sizeBytes, blockSizeBytes, mkfsArguments };
+      await step('create/format', () => formatVolume({ calls, formatQueue, withDevice }, filesystem));
     }
     this.finalTags = volumeTags(record, this.wipe);
   }
@@ -151,23 +147,6 @@ export class LvVolumeDraft extends LvDraft<VolumeId> implements VolumeDraft {
     // Open for as long as that takes: so nothing else is given its number.
     await using _held = descriptor;
     return await work(devicePath);
-  }
-
-  async #format(request: Omit<FormatRequest, 'path'>): Promise<void> {
-    const { calls, formatQueue } = this.parts;
-    const { blockSizeBytes, extraArguments, fsType } = request;
-    try {
-      await this.withDevice(blockSizeBytes, async (path) => {
-        await formatQueue.run(() => format({ ...request, path }));
-        // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
-        if (extraArguments.length > 0) await mountBriefly(calls, fsType, path);
-      });
-    } catch (error) {
-      if (extraArguments.length === 0) throw error;
-      if (error instanceof CommandError) throw new InvalidArgument(`mkfsOptions: ${error.message}`);
-      if (!(error instanceof KernelError)) throw error;
-      throw new InvalidArgument(`mkfsOptions: they make an ${fsType} that this node cannot mount (${error.message}).`);
-    }
   }
 }
 
