@@ -3,32 +3,21 @@ import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import {
-  DeviceMapper,
+  type DeviceMapper,
   findMapped,
   type MappedState,
   mappedDevice,
   mappedPath,
 } from '../../../kernel/block/device-mapper.ts';
-import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
+import { openMappedNode } from '../../mapped-device.ts';
 import { type FoundDisk, requireStill } from './disk.ts';
 import type { Extent } from './label/layout.ts';
 import { dataDevice, labelDevice, type MappedName, mappedUuidPrefix, objectOfMapped } from './names.ts';
-
-/** @throws FailedPrecondition if this node has no device-mapper */
-export async function openMapper(queue: DiskQueue, poolName: string): Promise<DeviceMapper> {
-  try {
-    return await DeviceMapper.open(queue);
-  } catch (error) {
-    if (!isErrno(error, 'ENOENT', 'ENODEV', 'ENXIO')) throw error;
-    throw new FailedPrecondition(
-      `pool ${poolName}: /dev/mapper/control cannot be opened: load the module (modprobe dm_mod); in a container, mount the host's /dev.`,
-    );
-  }
-}
 
 /** A device that is open. */
 export interface MappedNode {
@@ -109,7 +98,7 @@ export class MappedParts {
 
   async #open(queue: DiskQueue, wanted: MappedName, { device }: MappedState, flags: number): Promise<MappedNode> {
     const devicePath = mappedPath(device);
-    const descriptor = await openNode(queue, devicePath, flags);
+    const descriptor = await openMappedNode(queue, devicePath, flags);
     try {
       const { rdev } = await queue.run(() => descriptor.during((path) => stat(path, { bigint: true })));
       if (!sameDevice(deviceNumber(rdev), device) || !sameDevice(this.find(wanted)?.device, device)) {
@@ -181,17 +170,6 @@ export class MappedParts {
     const disk = other === undefined ? 'a disk that is gone' : `disk ${other.major}:${other.minor}`;
     return new FailedPrecondition(
       `pool ${this.poolName}: the device ${name} is in use, and lies on ${disk}, not on ${this.#found.path}. Was that disk pulled, or is one a copy of the other? Stop the pod that uses it.`,
-    );
-  }
-}
-
-async function openNode(queue: DiskQueue, devicePath: string, flags: number): Promise<Descriptor> {
-  try {
-    return await openFile(queue, devicePath, flags | constants.O_NONBLOCK);
-  } catch (error) {
-    if (!isErrno(error, 'ENOENT')) throw error;
-    throw new FailedPrecondition(
-      `There is no ${devicePath}: this driver does not see the devices of the node. Mount the host's /dev in its container.`,
     );
   }
 }

@@ -1,6 +1,7 @@
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import { openMapper } from '../../mapped-device.ts';
 import { markerPathOf, readMarker, remember } from '../../records/pool-file.ts';
 import { Wiper } from '../../wipe/wiper.ts';
 import type { DiskOptions } from './config.ts';
@@ -10,7 +11,7 @@ import { mebibyte } from './label/layout.ts';
 import type { Payload } from './label/payload.ts';
 import { Label, payloadIn } from './label.ts';
 import { type LabelledDisk, readOrLabel } from './labeller.ts';
-import { MappedParts, openMapper } from './mapped.ts';
+import { MappedParts } from './mapped.ts';
 
 export interface DiskPoolOptions extends OpenContext, DiskOptions {
   readonly name: string;

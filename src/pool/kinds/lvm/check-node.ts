@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { run } from '../../../command/run.ts';
-import { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
+import { checkMapper } from '../../mapped-device.ts';
 import { type Finding, fail, ok, warn } from '../../sight.ts';
 import { findLvm, type LvmRunner } from './commands/place.ts';
 
@@ -34,17 +34,6 @@ async function checkLvm({ before, environment, place, program }: LvmRunner): Pro
 function isOld(version: readonly number[]): boolean {
   const differing = oldestVersion.findIndex((part, index) => version[index] !== part);
   return differing >= 0 && (version[differing] ?? 0) < (oldestVersion[differing] ?? 0);
-}
-
-async function checkMapper(queue: DiskQueue): Promise<Finding> {
-  try {
-    await DeviceMapper.open(queue);
-    return ok('device-mapper', '/dev/mapper/control');
-  } catch (error) {
-    const remedy =
-      "Load the module (modprobe dm_mod). In Kubernetes the container is privileged and has the host's /dev.";
-    return fail('device-mapper', explain(error), remedy);
-  }
 }
 
 /** multipathd takes every disk that it is not told to leave, and what lies in a logical volume, too. */

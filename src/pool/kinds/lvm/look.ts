@@ -7,6 +7,7 @@ import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { RecordReader } from '../../backend.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
+import { openMapper } from '../../mapped-device.ts';
 import { type Finding, ok, type PoolContents, type PoolSight, type Shown, warn } from '../../sight.ts';
 import { Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
@@ -14,7 +15,7 @@ import type { LvmOptions } from './config.ts';
 import type { GroupState } from './group-state.ts';
 import { findDevice } from './mapped-lv.ts';
 import { poolLvName } from './names.ts';
-import { openMapper, readGroup } from './open.ts';
+import { readGroup } from './open.ts';
 import { readIdentity } from './pool-volume.ts';
 import {
   type LvSource,

@@ -2,11 +2,11 @@ import { constants } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
-import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../../kernel/call/errno.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
+import { openMappedNode } from '../../mapped-device.ts';
 import type { VolumeGroup } from './volume-group.ts';
 
 /** The device of a logical volume, open. */
@@ -34,7 +34,7 @@ export async function openLv(
     throw new DataLoss(`logical volume ${group.name}/${lvName} cannot be activated: see lvs -a, and the kernel log.`);
   }
   const devicePath = mappedPath(mapped.device);
-  const descriptor = await openNode(queue, devicePath, flags);
+  const descriptor = await openMappedNode(queue, devicePath, flags);
   try {
     const { rdev } = await queue.run(() => descriptor.during((path) => stat(path, { bigint: true })));
     const isStill = sameDevice(deviceNumber(rdev), mapped.device);
@@ -45,16 +45,5 @@ export async function openLv(
   } catch (error) {
     await descriptor[Symbol.asyncDispose]();
     throw error;
-  }
-}
-
-async function openNode(queue: DiskQueue, devicePath: string, flags: number): Promise<Descriptor> {
-  try {
-    return await openFile(queue, devicePath, flags | constants.O_NONBLOCK);
-  } catch (error) {
-    if (!isErrno(error, 'ENOENT')) throw error;
-    throw new FailedPrecondition(
-      `There is no ${devicePath}: this driver does not see the devices of the node. Mount the host's /dev in its container.`,
-    );
   }
 }

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
-import { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
+import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { granularityBytes } from '../../../volume/size.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import { openMapper } from '../../mapped-device.ts';
 import { Wiper } from '../../wipe/wiper.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, Lvm } from './commands/lvm.ts';
@@ -116,17 +116,6 @@ function refuseUnfit(poolName: string, { extentBytes, name }: GroupState, attrib
     refuse('is shared by several nodes', 'Name one of this node alone.');
   if (extentBytes % granularityBytes !== 0n) {
     refuse(`has extents of ${extentBytes} bytes`, `They must be multiples of ${granularityBytes}.`);
-  }
-}
-
-export async function openMapper(queue: DiskQueue, poolName: string): Promise<DeviceMapper> {
-  try {
-    return await DeviceMapper.open(queue);
-  } catch (error) {
-    if (!isErrno(error, 'ENOENT', 'ENODEV', 'ENXIO')) throw error;
-    throw new FailedPrecondition(
-      `pool ${poolName}: /dev/mapper/control cannot be opened: load the module (modprobe dm_mod); in a container, mount the host's /dev.`,
-    );
   }
 }
 

@@ -1,0 +1,46 @@
+import { constants } from 'node:fs';
+import { DeviceMapper } from '../kernel/block/device-mapper.ts';
+import { type Descriptor, openFile } from '../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { isErrno } from '../kernel/call/errno.ts';
+import { explain } from '../kernel/call/explain.ts';
+import { FailedPrecondition } from '../volume/errors.ts';
+import { type Finding, fail, ok } from './sight.ts';
+
+/* For kinds of pools whose volumes are devices of device-mapper. */
+
+/** @throws FailedPrecondition if this node has no device-mapper */
+export async function openMapper(queue: DiskQueue, poolName: string): Promise<DeviceMapper> {
+  try {
+    return await DeviceMapper.open(queue);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT', 'ENODEV', 'ENXIO')) throw error;
+    throw new FailedPrecondition(
+      `pool ${poolName}: /dev/mapper/control cannot be opened: load the module (modprobe dm_mod); in a container, mount the host's /dev.`,
+    );
+  }
+}
+
+/** Whether device-mapper is there, for `holdfast doctor`. */
+export async function checkMapper(queue: DiskQueue): Promise<Finding> {
+  try {
+    await DeviceMapper.open(queue);
+    return ok('device-mapper', '/dev/mapper/control');
+  } catch (error) {
+    const remedy =
+      "Load the module (modprobe dm_mod). In Kubernetes the container is privileged and has the host's /dev.";
+    return fail('device-mapper', explain(error), remedy);
+  }
+}
+
+/** Opens a device by the kernel's own name, such as /dev/dm-3. @throws FailedPrecondition if the node's devices are not seen */
+export async function openMappedNode(queue: DiskQueue, devicePath: string, flags: number): Promise<Descriptor> {
+  try {
+    return await openFile(queue, devicePath, flags | constants.O_NONBLOCK);
+  } catch (error) {
+    if (!isErrno(error, 'ENOENT')) throw error;
+    throw new FailedPrecondition(
+      `There is no ${devicePath}: this driver does not see the devices of the node. Mount the host's /dev in its container.`,
+    );
+  }
+}
