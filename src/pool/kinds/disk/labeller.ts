@@ -44,13 +44,9 @@ export interface LabelledDisk {
  * @throws FailedPrecondition if it has anything else, or another pool than this node had
  */
 export async function readLabelled(place: LabelledPlace): Promise<LabelledDisk | undefined> {
-  const { path, poolName, queue } = place;
-  const found = await locateDisk(queue, poolName, path);
-  const { descriptor, shape } = await openDisk(queue, found, constants.O_RDONLY);
-  await using device = descriptor;
-  refuseSmall(place, shape.sizeBytes);
-  const { ends, verdict } = await examine(place, found, { descriptor: device, shape });
-  await refuseOtherPool(place, verdict);
+  const { path, poolName } = place;
+  await using judged = await judge(place);
+  const { descriptor, ends, found, shape, verdict } = judged;
   switch (verdict.kind) {
     case 'labelled':
       return { found, shape, front: ends.front, poolId: verdict.poolId, isWhole: verdict.isWhole };
@@ -62,11 +58,43 @@ export async function readLabelled(place: LabelledPlace): Promise<LabelledDisk |
     case 'begun':
       return undefined;
     case 'foreign':
-      throw await notBlank(place, found, device);
+      throw await notBlank(place, found, descriptor);
   }
 }
 
-/** The same; a blank disk gets a label, and a labelling that was cut short is finished. */
+/**
+ * Whether the disk has something that is neither ours nor blank. Changes nothing.
+ * @throws FailedPrecondition if this node had a pool of that name there
+ */
+export async function hasSomethingElse(place: LabelledPlace): Promise<boolean> {
+  await using judged = await judge(place);
+  return judged.verdict.kind === 'foreign';
+}
+
+/** The disk, open, and what it has. */
+interface JudgedDisk extends OpenDisk, AsyncDisposable {
+  readonly found: FoundDisk;
+  readonly ends: DiskEnds;
+  readonly verdict: Verdict;
+}
+
+async function judge(place: LabelledPlace): Promise<JudgedDisk> {
+  const { path, poolName, queue } = place;
+  const found = await locateDisk(queue, poolName, path);
+  const disk = await openDisk(queue, found, constants.O_RDONLY);
+  const close = () => disk.descriptor[Symbol.asyncDispose]();
+  try {
+    refuseSmall(place, disk.shape.sizeBytes);
+    const { ends, verdict } = await examine(place, found, disk);
+    await refuseOtherPool(place, verdict);
+    return { ...disk, found, ends, verdict, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** As `readLabelled`; a blank disk gets a label, and a labelling that was cut short is finished. */
 export async function readOrLabel(place: LabelledPlace): Promise<LabelledDisk> {
   await markerOf(place).removeVoid();
   const found = (await readLabelled(place)) ?? (await label(place));
