@@ -20,7 +20,10 @@ export const adoptionSetup: NodeSetup = {
 /** It becomes the volume of a claim, is used through a killed driver and a reboot, and is as it was before. */
 export async function liveAdopted({ node }: StartedNode): Promise<void> {
   const says = (words: string, expected: RegExp) =>
-    eventually(async () => assert.match((await node.command(words)).stdout, expected), patienceMs);
+    eventually(async () => {
+      const { stderr, stdout } = await node.command(words);
+      assert.match(stdout + stderr, expected);
+    }, patienceMs);
   await says('pools', /what \S+his holds is no volume yet: holdfast adopt/);
 
   const adopted = await node.command(`adopt ${path} --pool db-1 --claim shop/data-db-0 --class disk --retain`);

@@ -63,28 +63,52 @@ export async function openAdopted(
   return { label, mapped, adoption: new DiskAdoption({ found, label, mapped, poolName, queue, sectorBytes }) };
 }
 
-/** By the name that the kernel has for it, and by the filesystem that it held. */
+/** @throws FailedPrecondition, DataLoss */
 async function requireAdopted(
   { path, poolName, queue }: LabelledPlace,
-  { filesystem, payload }: Note,
+  note: Note,
   { name }: FoundDisk,
   { device, sizeBytes }: { readonly device: Descriptor; readonly sizeBytes: bigint },
 ): Promise<void> {
-  const { data, disk, object } = payload;
-  const wrong = (what: string) =>
-    new FailedPrecondition(
-      `pool ${poolName}: ${path} ${what}. Put the disk back that was adopted (${disk.name}). Nothing was changed (docs/disks.md).`,
-    );
-  if ((name ?? '') !== disk.name) throw wrong(`is another disk (${name ?? 'without a name'})`);
-  if (sizeBytes < data.lengthBytes) {
+  const { data, disk } = note.payload;
+  const uuid = note.filesystem && (await uuidOn(queue, device));
+  const difference = differenceFrom(note, { name, sizeBytes, uuid });
+  if (difference === undefined) return;
+  if (difference === 'size') {
     throw new DataLoss(
       `pool ${poolName}: ${path} has ${sizeBytes} bytes, and had ${data.lengthBytes} when it was adopted: data is missing. Nothing was changed.`,
     );
   }
+  const what =
+    difference === 'disk'
+      ? `is another disk (${name ?? 'without a name'})`
+      : `does not hold the ${note.filesystem?.type} with UUID ${note.filesystem?.uuid}`;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${path} ${what}. Put the disk back that was adopted (${disk.name}). Nothing was changed (docs/disks.md).`,
+  );
+}
+
+/** What a disk is found to be. */
+interface SeenDisk {
+  readonly name: string | undefined;
+  readonly sizeBytes: bigint;
+  readonly uuid: string | undefined;
+}
+
+/**
+ * In what a disk is not the one that was adopted, by the name that the kernel has for it, and by the filesystem that it held.
+ * undefined: it is.
+ */
+export function differenceFrom(
+  { filesystem, payload }: Note,
+  { name, sizeBytes, uuid }: SeenDisk,
+): 'disk' | 'size' | 'filesystem' | undefined {
+  const { data, disk, object } = payload;
+  if (name !== disk.name) return 'disk';
+  if (sizeBytes < data.lengthBytes) return 'size';
   // What is being wiped need not have it any more.
-  if (filesystem === undefined || object?.state === 'removed') return;
-  const uuid = await uuidOn(queue, device);
-  if (uuid !== filesystem.uuid) throw wrong(`does not hold the ${filesystem.type} with UUID ${filesystem.uuid}`);
+  if (filesystem === undefined || object?.state === 'removed') return undefined;
+  return uuid === filesystem.uuid ? undefined : 'filesystem';
 }
 
 async function uuidOn(queue: DiskQueue, device: Descriptor): Promise<string | undefined> {
