@@ -56,7 +56,10 @@ export async function liveAdopted({ node }: StartedNode): Promise<void> {
   const released = await node.command('release shop/data-db-0');
   assert.equal(released.code, 0, released.stderr);
   assert.match(released.stdout, /is no volume any more: its data lies at \S+his\./);
-  assert.equal(await node.vm.run(`mkdir -p /run/his && mount ${path} /run/his && cat /run/his/file && umount /run/his`), 'precious\n');
+  assert.equal(
+    await node.vm.run(`mkdir -p /run/his && mount ${path} /run/his && cat /run/his/file && umount /run/his`),
+    'precious\n',
+  );
   await says('pools', /is no volume yet/);
 }
 
