@@ -1,12 +1,12 @@
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import { type FoundDisk, otherWithName } from '../../location/found-disk.ts';
 import { openMapper } from '../../mapped-device.ts';
 import { markerPathOf, readMarker, remember } from '../../records/pool-file.ts';
 import { Wiper } from '../../wipe/wiper.ts';
 import { findAdopted, openAdopted } from './adopted-disk.ts';
 import type { DiskOptions } from './config.ts';
-import { type FoundDisk, otherWithName } from './disk.ts';
 import { DiskBackend, type DiskBackendOptions } from './disk-backend.ts';
 import { mebibyte } from './label/layout.ts';
 import type { Payload } from './label/payload.ts';
