@@ -4,7 +4,8 @@ import { isHeldExclusively } from '../kernel/block/block.ts';
 import { type Disk, linksToDisks, listDisks } from '../kernel/block/disks.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { explain } from '../kernel/call/explain.ts';
-import { claimsOf } from '../pool/kinds.ts';
+import { whileAnswering } from '../kernel/call/while-answering.ts';
+import { claimsOf, expandPools, sectionsWanting, standsForSeveral } from '../pool/kinds.ts';
 import { readContentOf, readUsers, type Users, usersOf } from '../pool/location/disk-survey.ts';
 import { type DiskFacts, whyNotFree } from '../pool/location/free-disk.ts';
 import { Unavailable } from '../volume/errors.ts';
@@ -12,7 +13,7 @@ import { withTimeout } from '../volume/with-timeout.ts';
 import { type Common, hearLooker } from './look.ts';
 import { tellAll } from './looker.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
-import { DiskSilent, whileAnswering } from './silence.ts';
+import { DiskSilent } from './silence.ts';
 import { tableLines } from './table.ts';
 import { type DiskItem, diskColumns, diskRow } from './tables/disks.ts';
 
@@ -31,6 +32,15 @@ const disksAtOnce = 32;
 
 /** `holdfast disks`: every disk of this node, and why it is, or is not, free to be given to a pool. */
 export async function disksCommand(output: Output, options: { json: boolean }): Promise<number> {
+  const { disks, missing } = await seenDisks();
+  if (options.json) output.line(toJson<'disks'>({ disks }));
+  else for (const line of tableLines(diskColumns, disks.map(diskRow))) output.line(line);
+  for (const name of missing) output.problem('UNAVAILABLE', `disk ${name} cannot be looked at: it does not answer`);
+  return missing.length > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+/** The disks of this node, and the names of those that do not answer. */
+export async function seenDisks(): Promise<{ readonly disks: DiskItem[]; readonly missing: string[] }> {
   const items = new Map<string, DiskItem>();
   let names: readonly string[] | undefined;
   await hearLooker<DisksMessage>({
@@ -45,11 +55,7 @@ export async function disksCommand(output: Output, options: { json: boolean }): 
   });
   if (names === undefined) throw new Unavailable('the disks cannot be looked at: the process for it hangs.');
   const disks = names.flatMap((name) => items.get(name) ?? []);
-  if (options.json) output.line(toJson<'disks'>({ disks }));
-  else for (const line of tableLines(diskColumns, disks.map(diskRow))) output.line(line);
-  const missing = names.filter((name) => !items.has(name));
-  for (const name of missing) output.problem('UNAVAILABLE', `disk ${name} cannot be looked at: it does not answer`);
-  return missing.length > 0 ? exitCodes.failed : exitCodes.ok;
+  return { disks, missing: names.filter((name) => !items.has(name)) };
 }
 
 /** Of the process that looks at the disks for another one: one that hangs would keep it from ending. */
@@ -68,7 +74,9 @@ export function lookAtDisks(config: Config): Promise<never> {
       disks.map((disk) =>
         turns.run(async () => {
           const facts = await factsOf(disk, { disks, users, owners: owners.get(disk.devicePath) ?? [] });
-          await tell({ kind: 'disk', item: itemOf(facts, links.get(disk.name) ?? []) });
+          const linked = links.get(disk.name) ?? [];
+          const item = { ...itemOf(facts, linked), ...wantedBy(config, disk, linked) };
+          await tell({ kind: 'disk', item });
         }),
       ),
     );
@@ -117,7 +125,8 @@ async function factsOf(disk: Disk, { disks, owners, users }: Around): Promise<Di
 /** What the configuration gives to pools, by the kernel's own paths. */
 async function ownersOf(config: Config, queue: DiskQueue): Promise<ReadonlyMap<string, readonly string[]>> {
   const owners = new Map<string, string[]>();
-  for (const pool of config.pools) {
+  const { pools } = await expandPools(config.pools, config.dataDirectory);
+  for (const pool of pools) {
     for (const { path, type } of claimsOf(pool, config.dataDirectory)) {
       if (type !== 'device') continue;
       const real = await queue.run(() => realpath(path)).catch(() => path);
@@ -125,6 +134,10 @@ async function ownersOf(config: Config, queue: DiskQueue): Promise<ReadonlyMap<s
     }
   }
   return owners;
+}
+
+function wantedBy({ pools }: Config, disk: Disk, links: readonly string[]): Pick<DiskItem, 'sections'> {
+  return pools.some(standsForSeveral) ? { sections: sectionsWanting(pools, disk, links) } : {};
 }
 
 function itemOf(facts: DiskFacts, links: readonly string[]): DiskItem {

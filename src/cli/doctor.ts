@@ -5,6 +5,7 @@ import type { Finding } from '../pool/sight.ts';
 import { checkEncryption } from './checks/encryption.ts';
 import { checkHost } from './checks/host.ts';
 import { checkKernel } from './checks/kernel.ts';
+import { checkMatches } from './checks/matches.ts';
 import { checkKinds, checkPools } from './checks/pools.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 
@@ -19,6 +20,7 @@ export async function doctorCommand(config: Config, output: Output, options: { j
     ...(await checkKinds(queue, config)),
     ...(await checkEncryption(queue, config, config.searchPath)),
     ...(await checkPools(config)),
+    ...(await checkMatches(config)),
   ];
   const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
   const isHealthy = count('fail') === 0;

@@ -1,5 +1,6 @@
 import { startAgain } from '../command/again.ts';
 import { type Config, processSource } from '../config/config.ts';
+import { expandPools, type PoolConfig } from '../pool/kinds.ts';
 import type { Wanted } from '../pool/sight.ts';
 import { placesForPool, type SeenPool } from './inventory.ts';
 import { silentSight } from './silence.ts';
@@ -11,7 +12,7 @@ export type Common =
   | { readonly kind: 'alive' };
 
 /** What one that looks at pools says. */
-export type LookerMessage = { readonly kind: 'pool'; readonly index: number; readonly sight: SeenPool } | Common;
+export type LookerMessage = { readonly kind: 'pool'; readonly sight: SeenPool } | Common;
 
 export const aliveEveryMs = 1_000;
 /** It says nothing for so long only if it hangs as a whole. */
@@ -24,17 +25,26 @@ const startWithinMs = 60_000;
  * is done in a process of its own, which may be left behind: this one touches no pool's disk, and ends in any case.
  */
 export async function lookAtPools(config: Config, wanted: Wanted): Promise<SeenPool[]> {
-  const sights = new Map<number, SeenPool>();
+  // The process that looks sees all of them, and those that have come meanwhile.
+  const pools = await shownPools(config);
+  const sights = new Map<string, SeenPool>();
   await hearLooker<LookerMessage>({
     what: 'the pools',
     args: ['look-at-pools', wanted],
-    threads: config.pools.length * placesForPool,
+    threads: pools.length * placesForPool,
     hear: (message) => {
-      if (message.kind === 'pool') sights.set(message.index, message.sight);
-      return sights.size === config.pools.length;
+      if (message.kind === 'pool') sights.set(message.sight.config.name, message.sight);
+      return pools.every(({ name }) => sights.has(name));
     },
   });
-  return config.pools.map((pool, index) => sights.get(index) ?? silentSight(pool, config, goneAfterMs));
+  return pools.map((pool) => sights.get(pool.name) ?? silentSight(pool, config, goneAfterMs));
+}
+
+/** A section without a disk is shown as such. */
+async function shownPools({ dataDirectory, pools }: Config): Promise<readonly PoolConfig[]> {
+  const expanded = await expandPools(pools, dataDirectory);
+  const isEmpty = (section: PoolConfig) => !expanded.pools.some((pool) => pool.section === section.name);
+  return [...expanded.pools, ...expanded.sections.filter(isEmpty)];
 }
 
 /** @typeParam Message `Common` among others */

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { explain } from '../kernel/call/explain.ts';
 import { exitAtOnce } from '../kernel/process/exit.ts';
+import { expandPools } from '../pool/kinds.ts';
 import type { Wanted } from '../pool/sight.ts';
 import { driverWords } from './driver-word.ts';
 import { lookAtPool } from './inventory.ts';
@@ -11,10 +12,11 @@ import { exitCodes } from './output.ts';
 export function lookerCommand(config: Config, wanted: Wanted): Promise<never> {
   return tellAll<LookerMessage>(async (tell) => {
     const words = await driverWords(config);
+    const { pools, sections } = await expandPools(config.pools, config.dataDirectory);
     await Promise.all(
-      config.pools.map(async (pool, index) => {
+      [...pools, ...sections].map(async (pool) => {
         const sight = await lookAtPool(config, pool, { wanted, word: words.get(pool.name) });
-        await tell({ kind: 'pool', index, sight });
+        await tell({ kind: 'pool', sight });
       }),
     );
   });

@@ -31,7 +31,8 @@ export function poolOf({ config, location, contents }: SeenPool, { defaultPool }
   return {
     name: config.name,
     kind: config.kind,
-    default: config.name === defaultPool,
+    default: (config.section ?? config.name) === defaultPool,
+    ...(config.section !== undefined && { section: config.section }),
     labels: config.labels,
     state: location.state,
     advice: location.advice,

@@ -107,6 +107,7 @@ const pool = z.object({
   name: z.string(),
   kind: z.string(),
   default: z.boolean(),
+  section: z.string().optional().describe('of a pool on a disk that was matched: the section of the configuration'),
   labels: z.record(z.string(), z.string()).describe('what classes can choose it by'),
   state: z
     .enum(['open', 'absent', 'closed', 'broken', 'quarantined', 'silent'])
@@ -158,6 +159,10 @@ const disk = z.object({
   identity: z.string().optional().describe("what names it permanently, in the kernel's words"),
   free: z.boolean().describe("blank, in nobody's use, and known by a name of its own: it can be given to a pool"),
   reasons: z.array(z.string()).describe('why it is not free'),
+  sections: z
+    .array(z.string())
+    .optional()
+    .describe('of the configuration, whose match it fits: one takes it when it is free, of several none'),
 });
 
 const finding = z.object({

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { whileAnswering } from '../kernel/call/while-answering.ts';
 import { type PoolConfig, placeOf } from '../pool/kinds.ts';
 import type { SeenPool } from './inventory.ts';
 
@@ -22,28 +23,6 @@ export function unlessSilent<T>(pool: PoolConfig, places: number, work: (queue: 
   const limitMs = silentAfterMs(pool);
   const queue = new DiskQueue(`pool ${pool.name}`, places);
   return whileAnswering(queue, { limitMs, silence: new DiskSilent(advice(limitMs)) }, work);
-}
-
-/** Does some work in a queue, which is closed when one request in it has taken too long. @throws what it is closed for */
-export async function whileAnswering<T>(
-  queue: DiskQueue,
-  { limitMs, silence }: { readonly limitMs: number; readonly silence: Error },
-  work: (queue: DiskQueue) => Promise<T>,
-): Promise<T> {
-  const timer = setInterval(() => {
-    const sinceMs = queue.busySinceMs;
-    if (sinceMs !== undefined && performance.now() - sinceMs >= limitMs) queue.close(silence);
-  }, limitMs / 20);
-  try {
-    const result = await work(queue);
-    // What it was told by a closed queue, it may have taken for something else.
-    if (queue.closedFor !== undefined) throw queue.closedFor;
-    return result;
-  } catch (error) {
-    throw queue.closedFor ?? error;
-  } finally {
-    clearInterval(timer);
-  }
 }
 
 /** A pool of which nothing is known but that its disk does not answer. */

@@ -18,6 +18,9 @@ export class PoolMetrics {
   readonly #state: Gauge<'pool' | 'state'>;
   readonly #measured: PoolGauge;
   readonly #gauges: readonly { readonly gauge: PoolGauge; readonly of: (usage: PoolUsage) => bigint | number }[];
+  readonly #beginEvents: (pool: string) => void;
+  /** Pools that have begun to be counted. */
+  readonly #begun = new Set<string>();
   /** A question that hangs is asked once: it waits for the disk, and the next scrape waits with it. */
   readonly #asked = new Map<Pool, Promise<PoolUsage>>();
 
@@ -96,7 +99,8 @@ export class PoolMetrics {
       },
     ];
     this.#volumes = new VolumeMetrics(registry);
-    countEvents(registry, pools.names());
+    this.#beginEvents = countEvents(registry);
+    this.#countAll();
   }
 
   async collect(): Promise<void> {
@@ -107,12 +111,21 @@ export class PoolMetrics {
     }
     for (const { gauge } of this.#gauges) gauge.reset();
     this.#volumes.reset();
+    this.#countAll();
     for (const name of this.#pools.names()) this.#measured.set({ pool: name }, 0);
     for (const { pool, usage } of answers) {
       if (usage === undefined) continue;
       this.#measured.set({ pool: pool.name }, 1);
       for (const { gauge, of } of this.#gauges) gauge.set({ pool: pool.name }, Number(of(usage)));
       this.#volumes.show(pool.name, usage.volumes);
+    }
+  }
+
+  /** A pool that came later, too. */
+  #countAll(): void {
+    for (const name of this.#pools.names().filter((each) => !this.#begun.has(each))) {
+      this.#begun.add(name);
+      this.#beginEvents(name);
     }
   }
 
@@ -131,8 +144,8 @@ export class PoolMetrics {
   }
 }
 
-/** What pools did since the driver started. */
-function countEvents(registry: Registry, poolNames: readonly string[]): void {
+/** What pools did since the driver started. @returns what shows that a pool has done nothing yet */
+function countEvents(registry: Registry): (pool: string) => void {
   const registers = [registry];
   const freezes = new Histogram({
     name: 'holdfast_freeze_duration_seconds',
@@ -159,14 +172,13 @@ function countEvents(registry: Registry, poolNames: readonly string[]): void {
     labelNames: ['pool'],
     registers,
   });
-  for (const pool of poolNames) {
-    freezes.zero({ pool });
-    trims.inc({ pool }, 0);
-    wipes.inc({ pool }, 0);
-    for (const what of leftovers) cleaned.inc({ pool, what }, 0);
-  }
   trimmed.subscribe(({ bytes, pool }) => trims.inc({ pool }, Number(bytes)));
   wiped.subscribe(({ bytes, pool }) => wipes.inc({ pool }, Number(bytes)));
   frozen.subscribe(({ ms, pool }) => freezes.observe({ pool }, ms / 1000));
   reconciled.subscribe(({ count, pool, what }) => cleaned.inc({ pool, what }, count));
+  return (pool) => {
+    freezes.zero({ pool });
+    for (const counter of [trims, wipes]) counter.inc({ pool }, 0);
+    for (const what of leftovers) cleaned.inc({ pool, what }, 0);
+  };
 }

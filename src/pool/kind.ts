@@ -1,3 +1,4 @@
+import type { Disk } from '../kernel/block/disks.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
@@ -40,6 +41,40 @@ export interface PoolKind<Own> {
 
 /** What a pool is configured by: what all kinds have, and what its own kind has. */
 export type Configured<Own> = PoolSettings & { readonly own: Own };
+
+/** Sections that stand for several pools, which come and go with what they are on. */
+export interface PoolSections<Own> {
+  /** Whether this one does. It is not opened itself. */
+  has(section: Configured<Own>): boolean;
+  /** The pools that this node has had of such sections, whether what they are on is there now or not. */
+  known(sections: readonly Configured<Own>[], dataDirectory: string): Promise<Configured<Own>[]>;
+  /** Finds others, and those that come later. */
+  watch(sections: readonly Configured<Own>[], context: WatchContext<Own>): Promise<PoolWatch>;
+  /** The sections that are for a disk, whether it is free or not. @param links what udev has for it in /dev/disk/by-id */
+  wanting(sections: readonly Configured<Own>[], disk: Disk, links: readonly string[]): string[];
+}
+
+export interface WatchContext<Own> {
+  readonly dataDirectory: string;
+  readonly log: PoolLog;
+  /** Devices that belong to other pools. */
+  readonly named: readonly NamedDevice[];
+  /** How many it may add. */
+  readonly mostPools: number;
+  /** Opens a pool, which is one of the node's from then on if that succeeds. @returns why it does not */
+  add(pool: Configured<Own>): Promise<unknown>;
+}
+
+export interface NamedDevice {
+  readonly poolName: string;
+  readonly path: string;
+}
+
+export interface PoolWatch {
+  /** Resolves when what is there now was found, and each of it is open or passed over; then it goes on by itself. */
+  start(): Promise<void>;
+  stop(): void;
+}
 
 /** A path that belongs to one pool alone. */
 export interface Claim {

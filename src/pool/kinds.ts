@@ -1,11 +1,13 @@
+import type { Disk } from '../kernel/block/disks.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { SectionReader } from '../settings/section.ts';
 import type { Backend } from './backend.ts';
-import type { Claim, Configured, LookRequest, OpenContext, PoolKind } from './kind.ts';
+import type { Claim, Configured, LookRequest, OpenContext, PoolKind, PoolWatch, WatchContext } from './kind.ts';
 import type { DirectoryOptions } from './kinds/directory/config.ts';
 import { directoryKind } from './kinds/directory/kind.ts';
 import type { DiskOptions } from './kinds/disk/config.ts';
 import { diskKind } from './kinds/disk/kind.ts';
+import { diskSections } from './kinds/disk/match/expand.ts';
 import type { ImageOptions } from './kinds/image/config.ts';
 import { imageKind } from './kinds/image/kind.ts';
 import type { LvmOptions } from './kinds/lvm/config.ts';
@@ -60,6 +62,52 @@ export function readPool<Kind extends KindName>(kind: Kind, name: string, sectio
 /** What the pool takes for itself on this node. */
 export function claimsOf<Kind extends KindName>(pool: PoolConfig<Kind>, dataDirectory: string): readonly Claim[] {
   return kinds[pool.kind].claims(pool, dataDirectory);
+}
+
+/** A section that stands for several pools, and is none itself. */
+export type PoolSection = PoolConfig<'disk'>;
+
+/** Whether it is one. */
+export function standsForSeveral(pool: PoolConfig): pool is PoolSection {
+  return pool.kind === 'disk' && diskSections.has(pool);
+}
+
+/** The pools that there are: those that this node has had of sections, in their place. */
+export async function expandPools(pools: readonly PoolConfig[], dataDirectory: string): Promise<ExpandedPools> {
+  const sections = pools.filter(standsForSeveral);
+  const known = sections.length === 0 ? [] : await diskSections.known(sections, dataDirectory);
+  const members = (section: PoolConfig) =>
+    known.filter((pool) => pool.section === section.name).map((pool) => ({ ...pool, kind: 'disk' }) as const);
+  return {
+    sections,
+    pools: pools.flatMap((pool): readonly PoolConfig[] => (standsForSeveral(pool) ? members(pool) : [pool])),
+  };
+}
+
+export interface ExpandedPools {
+  readonly sections: readonly PoolSection[];
+  readonly pools: readonly PoolConfig[];
+}
+
+/** Finds the pools of sections that this node has not had before, and those that come later. */
+export function watchSections(pools: readonly PoolConfig[], options: SectionWatchOptions): Promise<PoolWatch> {
+  const named = pools.flatMap((pool) =>
+    claimsOf(pool, options.dataDirectory).flatMap(({ path, type }) =>
+      type === 'device' ? [{ poolName: pool.name, path }] : [],
+    ),
+  );
+  const add = (pool: Configured<DiskOptions>) => options.add({ ...pool, kind: 'disk' });
+  return diskSections.watch(pools.filter(standsForSeveral), { ...options, add, named });
+}
+
+export interface SectionWatchOptions extends Omit<WatchContext<DiskOptions>, 'add' | 'named'> {
+  /** Opens a pool, which is one of the node's from then on if that succeeds. @returns why it does not */
+  add(pool: PoolConfig): Promise<unknown>;
+}
+
+/** The sections that a disk is for, whether it is free or not. @param links what udev has for it in /dev/disk/by-id */
+export function sectionsWanting(pools: readonly PoolConfig[], disk: Disk, links: readonly string[]): string[] {
+  return diskSections.wanting(pools.filter(standsForSeveral), disk, links);
 }
 
 /** Opens the pool and reconciles it with what a crash or a reboot left. */

@@ -20,11 +20,22 @@ export interface PoolsOptions {
   /** A disk that has not answered for so long is sick. */
   readonly sickAfterMs: (poolName: string) => number;
   readonly labels: (poolName: string) => Labels;
+  /** The section that it comes from, if that stands for several pools. */
+  readonly sectionOf: (poolName: string) => string | undefined;
+  /** Sections that stand for several pools: which they are is not all known at first (`add`, `settle`). */
+  readonly sections: readonly string[];
   readonly log: SupervisorLog;
 }
 
 const quiet: SupervisorLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const usual: PoolsOptions = { threadsEach: 4, sickAfterMs: () => 20_000, labels: () => ({}), log: quiet };
+const usual: PoolsOptions = {
+  threadsEach: 4,
+  sickAfterMs: () => 20_000,
+  labels: () => ({}),
+  sectionOf: () => undefined,
+  sections: [],
+  log: quiet,
+};
 
 /** What there is to say of a configured pool. */
 export interface PoolStatus {
@@ -53,16 +64,44 @@ type LookUp<Kind> = (pool: Pool) => Promise<Kind | undefined>;
 export class Pools {
   readonly #supervisors = new Map<string, PoolSupervisor>();
   readonly #defaultName: string;
-  readonly #labels: (poolName: string) => Labels;
+  readonly #options: PoolsOptions;
+  /** Pools that are not yet among the others, as they might not be openable at all. */
+  readonly #added = new Set<PoolSupervisor>();
+  #isSettled: boolean;
 
   constructor(openers: ReadonlyMap<string, PoolOpener>, defaultName: string, options: Partial<PoolsOptions> = {}) {
-    const { labels, log, sickAfterMs, threadsEach } = { ...usual, ...options };
+    this.#options = { ...usual, ...options };
     this.#defaultName = defaultName;
-    this.#labels = labels;
-    for (const [name, opener] of openers) {
-      const makeQueue = () => new DiskQueue(name, threadsEach);
-      this.#supervisors.set(name, new PoolSupervisor({ name, opener, makeQueue, sickAfterMs: sickAfterMs(name), log }));
+    this.#isSettled = this.#options.sections.length === 0;
+    for (const [name, opener] of openers) this.#supervisors.set(name, this.#supervisorFor(name, opener));
+  }
+
+  #supervisorFor(name: string, opener: PoolOpener): PoolSupervisor {
+    const { log, sickAfterMs, threadsEach } = this.#options;
+    const makeQueue = () => new DiskQueue(name, threadsEach);
+    return new PoolSupervisor({ name, opener, makeQueue, sickAfterMs: sickAfterMs(name), log });
+  }
+
+  /**
+   * Opens another pool. It is one of the node's if that succeeds, or if it could have volumes all the same.
+   * @returns why it does not
+   */
+  async add(name: string, opener: PoolOpener, isKnown: () => Promise<boolean>): Promise<unknown> {
+    const supervisor = this.#supervisorFor(name, opener);
+    this.#added.add(supervisor);
+    try {
+      const error = await supervisor.open();
+      if (error === undefined || (await isKnown())) this.#supervisors.set(name, supervisor);
+      else await supervisor.stop();
+      return error;
+    } finally {
+      this.#added.delete(supervisor);
     }
+  }
+
+  /** All that was there at the start has been found: what is in no pool now is not on this node. */
+  settle(): void {
+    this.#isSettled = true;
   }
 
   /**
@@ -82,7 +121,7 @@ export class Pools {
 
   /** Whether every pool is open or has failed, or takes so long to open that its disk must be sick. */
   ready(): boolean {
-    return [...this.#supervisors.values()].every(({ isSettled }) => isSettled);
+    return this.#isSettled && [...this.#supervisors.values()].every(({ isSettled }) => isSettled);
   }
 
   /** Why the driver is not healthy: the pools that failed, if there is none that ever worked (I08). */
@@ -106,7 +145,18 @@ export class Pools {
 
   /** The pools with these labels, open or not. */
   selected(selector: LabelSelector): string[] {
-    return this.names().filter((name) => selects(selector, this.#labels(name)));
+    return this.names().filter((name) => selects(selector, this.#options.labels(name)));
+  }
+
+  /** The pools that a class means by a name: that one, or all of a section that stands for several. */
+  named(name: string): string[] {
+    const { sectionOf, sections } = this.#options;
+    return sections.includes(name) ? this.names().filter((each) => sectionOf(each) === name) : [name];
+  }
+
+  /** Whether a name is that of a section which stands for several pools. */
+  isSection(name: string): boolean {
+    return this.#options.sections.includes(name);
   }
 
   get defaultName(): string {
@@ -194,7 +244,14 @@ export class Pools {
     if (closed !== undefined) {
       throw new Unavailable(`${what} is in no open pool, and pool ${closed} is not open; try again later.`);
     }
+    this.#requireFound();
     return undefined;
+  }
+
+  /** @throws Unavailable while disks are still being looked for: one may have what no pool has */
+  #requireFound(): void {
+    if (this.#isSettled) return;
+    throw new Unavailable('the disks of this node are still being looked for; try again.');
   }
 
   async #searchMade<Kind>(what: string, lookUp: LookUp<Kind>): Promise<Found<Kind> | undefined> {
@@ -207,6 +264,7 @@ export class Pools {
   requireSettled(names: readonly string[]): void {
     const opening = names.find((name) => !this.#supervisor(name).isSettled);
     if (opening !== undefined) this.get(opening);
+    this.#requireFound();
   }
 
   /** @throws FailedPrecondition if two pools have it: whatever is done could be done to the wrong one */
@@ -229,6 +287,11 @@ export class Pools {
     const supervisor = this.#supervisors.get(name);
     if (supervisor !== undefined) return supervisor;
     const names = this.names();
+    if (this.isSection(name)) {
+      throw new InvalidArgument(
+        `pool ${name} stands for several disks, each with a pool of its own: name one of those (holdfast pools).`,
+      );
+    }
     throw new InvalidArgument(
       `There is no pool '${name}' on this node. Its pools: ${names.join(', ')}${didYouMean(name, names)}.`,
     );
@@ -279,10 +342,14 @@ export class Pools {
 
   /** The driver is stopping: what is not open yet need not be. */
   stopOpening(): void {
-    for (const supervisor of this.#supervisors.values()) supervisor.stopOpening();
+    for (const supervisor of this.#all()) supervisor.stopOpening();
   }
 
   async close(): Promise<void> {
-    await finishAll(Array.from(this.#supervisors.values(), (supervisor) => supervisor.stop()));
+    await finishAll(this.#all().map((supervisor) => supervisor.stop()));
+  }
+
+  #all(): PoolSupervisor[] {
+    return [...this.#supervisors.values(), ...this.#added];
   }
 }

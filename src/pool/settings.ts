@@ -7,6 +7,8 @@ import { type Trimming, trimmings } from '../volume/trimming.ts';
 /** What a pool of any kind is configured by. Where a kind has no use for one of them, nobody can set it. */
 export interface PoolSettings {
   readonly name: string;
+  /** Of a pool that a section with several was expanded to: that section's name. */
+  readonly section?: string | undefined;
   /** What is never provisioned to volumes; undefined: the pool's own rule. */
   readonly reserveBytes: bigint | undefined;
   /** 1: never provision more than there is. */

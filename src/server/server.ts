@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Logger } from 'pino';
 import { adminService } from '../admin/service.ts';
 import { CommandError } from '../command/run.ts';
-import type { Config, ServeConfig } from '../config/config.ts';
+import type { ServeConfig } from '../config/config.ts';
 import { controllerService } from '../controller/service.ts';
 import { groupControllerService } from '../controller/snapshots/group-service.ts';
 import { addServices, type CallOptions, callsOf, type ServiceHandlers } from '../csi/call.ts';
@@ -17,9 +17,8 @@ import { workerThreads } from '../kernel/call/workers.ts';
 import type { Monitoring, MonitoringOptions } from '../metrics/serve.ts';
 import { nodeService } from '../node/service.ts';
 import { TrimTimer } from '../node/trim/trim-timer.ts';
-import { openPool, type PoolConfig } from '../pool/kinds.ts';
 import { PoolHeld } from '../pool/location/lock.ts';
-import { type PoolOpener, Pools } from '../pool/pools.ts';
+import type { Pools } from '../pool/pools.ts';
 import { snapshotMetadataService } from '../snapshot-metadata/service.ts';
 import { version } from '../version.ts';
 import { HoldfastError } from '../volume/errors.ts';
@@ -27,6 +26,7 @@ import { ObjectQueue } from '../volume/object-queue.ts';
 import { topologyKey } from '../volume/topology.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
 import { InFlightCalls } from './in-flight-calls.ts';
+import { makePools, mostPools } from './node-pools.ts';
 import { StartupGate } from './startup-gate.ts';
 import { queueSizes } from './threads.ts';
 
@@ -58,14 +58,9 @@ export interface Driver {
  * @param look how the controller of many nodes looks at this one
  */
 export async function startDriver(config: ServeConfig, log: Logger, look: Look): Promise<Driver> {
-  const sizes = queueSizes(workerThreads, config.pools.length);
-  const configured = (name: string) => config.pools.find((pool) => pool.name === name);
-  const pools = new Pools(poolOpeners(config, log), config.defaultPool, {
-    threadsEach: sizes.pool,
-    sickAfterMs: (name) => configured(name)?.sickAfterMs ?? 0,
-    labels: (name) => configured(name)?.labels ?? {},
-    log,
-  });
+  const sizes = queueSizes(workerThreads, mostPools(config.pools));
+  const nodePools = await makePools(config, log, sizes.pool);
+  const { pools } = nodePools;
   const inFlight = new InFlightCalls();
   const stopping = new AbortController();
   const isStopping = () => stopping.signal.aborted;
@@ -87,7 +82,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
 
   // Before the pools open: what they find half done is counted too.
   const monitoring = await monitor(config, { pools, kubeletQueue, isStopping, log });
-  const opened = openPools(pools, isStopping, log);
+  const opened = Promise.all([openPools(pools, isStopping, log), nodePools.find()]).then(() => undefined);
   const links = startLinks(config, { linked, look, pools, opened, callOptions, isStopping });
   const trimTimer = new TrimTimer({ pools, objects, log });
   const registered = register(config, { opened, stopping: stopping.signal, log });
@@ -104,6 +99,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
     calls: () => inFlight.begun,
     async stop() {
       stopping.abort();
+      nodePools.stopFinding();
       pools.stopOpening();
       // Whoever waits for a pool that is not opened any more is told so.
       gate.open();
@@ -126,15 +122,6 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
       log.info('stopped');
     },
   };
-}
-
-function poolOpeners(config: Config, log: Logger): ReadonlyMap<string, PoolOpener> {
-  const { dataDirectory, lockTimeoutMs } = config;
-  const opener =
-    (pool: PoolConfig): PoolOpener =>
-    (queue, stopping) =>
-      openPool(pool, { dataDirectory, lockTimeoutMs, stopping, queue, log });
-  return new Map(config.pools.map((pool) => [pool.name, opener(pool)]));
 }
 
 interface Parts {

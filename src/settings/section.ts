@@ -82,6 +82,11 @@ export class SectionReader {
     return undefined;
   }
 
+  /** The section below a key, to be read key by key; undefined if the key is not there. */
+  below(key: string): SectionReader | undefined {
+    return this.has(key) ? new SectionReader(this.#section[key], [...this.#path, key], this.#mistakes) : undefined;
+  }
+
   mistake(below: readonly string[], message: string): void {
     this.#mistakes.push({ path: [...this.#path, ...below], message });
   }

@@ -93,6 +93,12 @@ const sections: readonly Section[] = [
   { kind: 'disk', device: 'sdc' },
   { kind: 'disk', device: '/dev/sdd', wipe: 'shred' },
   { kind: 'disk', device: '/dev/sde', reserve: '1Gi' },
+  { kind: 'disk', device: '/dev/sdf', match: { bus: 'scsi' } },
+  ...[
+    { id: 'scsi-*', model: '*', size: { minimum: '3Ti', maximum: '5Ti' }, rotational: true, bus: 'scsi' },
+    ...[{}, [], 'scsi-*', { id: '' }, { id: 5 }, { bus: 'sata' }, { rotational: 'yes' }, { serial: 'x' }],
+    ...[{}, '4Ti', { minimum: 5 }, { maximum: '1Mi' }, { least: '1Gi' }].map((size) => ({ size })),
+  ].map((match) => ({ kind: 'disk', match })),
   { kind: 'image', volumeGroup: 'vg4' },
 ];
 

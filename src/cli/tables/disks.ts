@@ -16,7 +16,7 @@ export const diskColumns = [
 ] as const;
 
 export function diskRow(disk: DiskItem): string[] {
-  const { bus, free, links, model, path, reasons, rotational, serial, sizeBytes } = disk;
+  const { bus, free, links, model, path, reasons, rotational, sections = [], serial, sizeBytes } = disk;
   return [
     path,
     formatBytes(BigInt(sizeBytes)),
@@ -25,8 +25,17 @@ export function diskRow(disk: DiskItem): string[] {
     printable(model ?? '-'),
     printable(serial ?? '-'),
     free ? 'yes' : 'no',
-    printable(free ? nameOf(path, links) : reasons.join('; ')),
+    printable([free ? nameOf(path, links) : reasons.join('; '), ...(free ? takers(sections) : [])].join('; ')),
   ];
+}
+
+/** Who takes a free disk without being asked again. */
+function takers(sections: readonly string[]): string[] {
+  const [first, second] = sections;
+  if (first === undefined) return [];
+  return second === undefined
+    ? [`pool ${first} takes it`]
+    : [`pools ${sections.join(' and ')} match it: none takes it`];
 }
 
 /** One that says most to a person: `wwn-…` and `nvme-eui.…` are numbers alone. */

@@ -4,7 +4,6 @@ import { defaultProvisioning, encryptionIn, hasLayout, type Pool, sizeMultiple }
 import type { Pools } from '../../pool/pools.ts';
 import { PoolQuarantined } from '../../pool/quarantine.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
-import type { LabelSelector } from '../../volume/labels.ts';
 import { granularityBytes, larger, maximumVolumeBytes, smaller } from '../../volume/size.ts';
 import type { ControllerContext } from '../context.ts';
 import { type Demand, parseDemand } from '../request.ts';
@@ -38,11 +37,13 @@ export async function capacityFor(
     const { volume_capabilities: capabilities } = request;
     // Without capabilities: of the least demanding kind.
     const demand = capabilities.length === 0 ? undefined : parseDemand(capabilities, onUnsupported);
-    if (parameters.poolSelector !== undefined) {
-      const [roomiest] = await roomFor(pools, parameters.poolSelector, parameters, demand);
+    const poolName = parameters.poolName ?? pools.defaultName;
+    const { poolSelector: selector } = parameters;
+    if (selector !== undefined || pools.isSection(poolName)) {
+      const names = selector === undefined ? pools.named(poolName) : pools.selected(selector);
+      const [roomiest] = await roomFor(pools, names, parameters, demand);
       return roomiest?.capacity ?? nothing;
     }
-    const poolName = parameters.poolName ?? pools.defaultName;
     // Another node may have such a pool: the same storage class is asked about everywhere.
     if (!pools.names().includes(poolName)) return nothing;
     return await capacityIn(pools.get(poolName), parameters, demand);
@@ -64,16 +65,15 @@ export interface Room {
 }
 
 /**
- * The open pools with these labels, the roomiest first. A volume lies in one of them: their capacities are no sum.
+ * The open ones of these pools, the roomiest first. A volume lies in one of them: their capacities are no sum.
  * @throws Unavailable while one of them is being opened: a first try may have made the volume there
  */
 export async function roomFor(
   pools: Pools,
-  selector: LabelSelector,
+  names: readonly string[],
   parameters: Placement,
   demand: Demand | undefined,
 ): Promise<Room[]> {
-  const names = pools.selected(selector);
   pools.requireSettled(names);
   const rooms = pools
     .all()

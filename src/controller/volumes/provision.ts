@@ -24,7 +24,7 @@ export async function createVolume(controller: ControllerContext, request: Volum
   // Where no pool is named, it is the source's, or the default one.
   const isLeftToUs = source === undefined && parameters.poolSelector === undefined;
   const poolName = parameters.poolName ?? (isLeftToUs ? pools.defaultName : undefined);
-  const pool = poolName === undefined ? undefined : pools.get(poolName);
+  const pool = poolName === undefined || pools.isSection(poolName) ? undefined : pools.get(poolName);
   return objects.run(volumeNameKey(request.name), 'CreateVolume', fingerprint(request), async () => {
     const existing = await findByName(controller, request.name, pool);
     if (existing !== undefined) return replay(controller, existing, request);
@@ -61,7 +61,7 @@ interface SelectedPools {
 }
 
 /**
- * Of the pools that the request's selector is for, the one with the most room. Where a pool is one volume, the smallest that
+ * Of the pools that the request's selector or section is for, the one with the most room. Where a pool is one volume, the smallest that
  * fits, or the next: the rest of a larger one would be lost.
  * @throws ResourceExhausted, Unavailable
  */
@@ -69,19 +69,21 @@ async function selectedPools(
   { nodeId, pools }: ControllerContext,
   { demand, name, parameters, range }: VolumeRequest,
 ): Promise<SelectedPools> {
-  const { poolSelector: selector } = parameters;
-  if (selector === undefined) return { first: pools.get(pools.defaultName), others: [] };
-  const rooms = await roomFor(pools, selector, parameters, demand);
+  const { poolName = pools.defaultName, poolSelector: selector } = parameters;
+  const names = selector === undefined ? pools.named(poolName) : pools.selected(selector);
+  const rooms = await roomFor(pools, names, parameters, demand);
   const [roomiest] = rooms;
   if (roomiest !== undefined) {
     const [smallest, ...larger] = isOneVolume(roomiest) ? await smallestFirst(rooms, range) : [];
     return { first: smallest ?? roomiest.pool, others: larger };
   }
-  const [closed] = pools.selected(selector);
+  const [closed] = names;
   if (closed !== undefined) return { first: pools.get(closed), others: [] };
-  throw new ResourceExhausted(
-    `Volume ${JSON.stringify(name)} cannot be made: no pool of node ${nodeId} has the labels ${selector.text}. Its pools: ${pools.names().join(', ')}.`,
-  );
+  const why =
+    selector === undefined
+      ? `no disk of node ${nodeId} is of pool ${poolName} (holdfast disks shows why)`
+      : `no pool of node ${nodeId} has the labels ${selector.text}. Its pools: ${pools.names().join(', ')}`;
+  throw new ResourceExhausted(`Volume ${JSON.stringify(name)} cannot be made: ${why}.`);
 }
 
 function isOneVolume({ pool }: Room): boolean {
@@ -133,7 +135,7 @@ function requireSamePool(
   { id, type }: VolumeSource,
   pool: Pool,
 ): void {
-  const isNamed = poolName === undefined || poolName === pool.name;
+  const isNamed = poolName === undefined || pools.named(poolName).includes(pool.name);
   if (isNamed && (poolSelector === undefined || pools.selected(poolSelector).includes(pool.name))) return;
   throw new InvalidArgument(
     `The ${type} ${id} is in pool ${pool.name}, and a volume made from it is in the same: ask for that pool instead of ${poolName ?? poolSelector?.text}, or for none.`,

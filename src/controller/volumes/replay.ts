@@ -27,7 +27,11 @@ export function differences({ record, poolName }: Existing, request: VolumeReque
   const atFirst = parseMutable({ ...record.parameters, ...record.mutableParameters });
   const isEither = <T>(asked: T, first: T, now: T) => asked === first || asked === now;
   const found = [
-    parameters.poolName !== undefined && parameters.poolName !== poolName && `it is in pool ${poolName}`,
+    parameters.poolName !== undefined &&
+      parameters.poolName !== poolName &&
+      // A section that stands for several pools.
+      parameters.poolName !== record.parameters['pool'] &&
+      `it is in pool ${poolName}`,
     parameters.poolSelector !== undefined &&
       parameters.poolSelector.text !== record.parameters['poolSelector'] &&
       `its poolSelector is ${record.parameters['poolSelector'] ?? 'none'}`,

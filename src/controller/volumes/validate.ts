@@ -71,7 +71,8 @@ function whyNotParameters(
   return reasonIn(() => {
     const asked = parseParameters(parameters);
     const made = parseMutable(record.parameters);
-    if (asked.poolName !== undefined && asked.poolName !== pool.name) return `the volume is in pool ${pool.name}`;
+    const isThere = asked.poolName === pool.name || asked.poolName === record.parameters['pool'];
+    if (asked.poolName !== undefined && !isThere) return `the volume is in pool ${pool.name}`;
     if (asked.poolSelector !== undefined && asked.poolSelector.text !== record.parameters['poolSelector']) {
       return 'the volume was made with another poolSelector';
     }

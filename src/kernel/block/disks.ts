@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import type { DiskQueue } from '../call/disk-queue.ts';
@@ -44,9 +45,22 @@ export interface Disk {
 /** Made of memory, of files or of other disks, of the network, or not made to be kept. */
 const noDisks = /^(loop|ram|zram|dm-|md|bcache|nbd|rbd|drbd|zd|sr|fd|mtdblock|ublkb)[0-9]/;
 
+const linkDirectory = '/dev/disk/by-id';
+
 /** Whether a block device of this name is a disk, and not made of something else. */
 export function isDiskName(name: string): boolean {
   return !noDisks.test(name);
+}
+
+/** How many disks there are now. Takes no worker thread: it is asked before it is decided how many there are. */
+export function countDisks(): number {
+  return readdirSync('/sys/block').filter(isDiskName).length;
+}
+
+/** The names of the disks, and of the links to them: other ones if a disk came or went. Nothing else is read. */
+export async function diskNames(queue: DiskQueue): Promise<string> {
+  const names = (await queue.run(() => readdir('/sys/block'))).filter(isDiskName);
+  return [...names, ...(await namesIn(queue, linkDirectory))].join(' ');
 }
 
 /** The whole disks that this kernel has, by name. */
@@ -125,7 +139,7 @@ export async function findDisk(queue: DiskQueue, { major, minor }: DeviceNumber)
  * that is gone may stay: for people, not to find a disk by.
  */
 export async function linksToDisks(queue: DiskQueue): Promise<ReadonlyMap<string, readonly string[]>> {
-  const directory = '/dev/disk/by-id';
+  const directory = linkDirectory;
   const links = new Map<string, string[]>();
   for (const link of (await namesIn(queue, directory)).sort()) {
     const target = await queue.run(() => readlink(`${directory}/${link}`)).catch(nothingIfGone);

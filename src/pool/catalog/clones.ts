@@ -4,9 +4,14 @@ import type { Snapshotter } from '../backend.ts';
 import type { CatalogParts } from './parts.ts';
 
 /** @throws FailedPrecondition where the pool has no clones */
-export function snapshotterOf({ backend, name }: CatalogParts): Snapshotter {
-  if (backend.snapshotter !== undefined) return backend.snapshotter;
-  throw new FailedPrecondition(`pool ${name} (${backend.kind}) has no snapshots and no clones of volumes.`);
+export function snapshotterOf(parts: CatalogParts): Snapshotter {
+  const { snapshotter } = parts.backend;
+  if (snapshotter !== undefined) return snapshotter;
+  throw new FailedPrecondition(noClones(parts));
+}
+
+export function noClones({ backend, name }: CatalogParts): string {
+  return `pool ${name} (${backend.kind}) has no snapshots and no clones of volumes.`;
 }
 
 /** For clones that are copies. @throws FailedPrecondition if somebody uses the volume: what to do */

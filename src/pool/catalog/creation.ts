@@ -1,5 +1,5 @@
 import { type Encryption, storedBytes } from '../../volume/encryption.ts';
-import { AlreadyExists, NotFound } from '../../volume/errors.ts';
+import { AlreadyExists, InvalidArgument, NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { defaultLayout } from '../../volume/layout.ts';
 import type { VolumeRecord, VolumeSource } from '../../volume/record.ts';
@@ -10,7 +10,7 @@ import type { Recorded, VolumeDraft } from '../backend.ts';
 import { freezeTarget, isAtRest } from '../freeze/freeze-target.ts';
 import { encryptionIn, type Traits, type VolumeSpec } from '../pool.ts';
 import type { HeldSpace } from '../space/space-ledger.ts';
-import { refuseCopyInUse, snapshotterOf } from './clones.ts';
+import { noClones, refuseCopyInUse } from './clones.ts';
 import { explainFull } from './full.ts';
 import type { CatalogParts } from './parts.ts';
 
@@ -93,7 +93,8 @@ export class Creation {
   /** @throws NotFound, DataLoss */
   async #find(source: VolumeSource): Promise<CloneSource> {
     const { backend, index, name, snapshotIndex } = this.#parts;
-    snapshotterOf(this.#parts);
+    // Of such a source none can be made at all (CV26).
+    if (backend.snapshotter === undefined) throw new InvalidArgument(noClones(this.#parts));
     const record = source.type === 'volume' ? index.get(source.id) : snapshotIndex.get(source.id);
     if (record === undefined) throw new NotFound(`There is no ${source.type} ${source.id} in pool ${name}.`);
     const from = { kind: source.type, record } as Recorded;

@@ -9,7 +9,7 @@ export function linkOf(name: string): string {
 
 /** What udev does: each link leads to the disk with that serial number, if there is one. */
 const linkDisks = `mkdir -p ${directory} && rm -f ${directory}/scsi-* && for disk in /sys/block/sd*; do
-  serial=$(tail -c +5 $disk/device/vpd_pg80 | tr -d '\\0') && ln -s /dev/$(basename $disk) ${directory}/scsi-$serial || exit 1
+  serial=$(tail -c +5 $disk/device/vpd_pg80 | tr -d '\\0') && ln -sf /dev/$(basename $disk) ${directory}/scsi-$serial || exit 1
 done`;
 
 export function prepareLinks(count: number): string {

@@ -1,23 +1,40 @@
 import type { SectionReader } from '../../../settings/section.ts';
-import { absolutePath, oneOf, yesOrNo } from '../../../settings/values.ts';
+import { absolutePath, oneOf } from '../../../settings/values.ts';
 import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
+import type { PoolSettings } from '../../settings.ts';
+import type { DiskMatch } from './match/criteria.ts';
+import { longestSectionName } from './match/pool-name.ts';
+import { readMatch } from './match/read-match.ts';
 
 /** What only pools of a disk are configured by. */
 export interface DiskOptions {
-  /** A disk or a partition; empty only if there is a mistake. */
+  /** A disk or a partition; empty if it is found in another way, or there is a mistake. */
   readonly device: string;
+  /** The section stands for a pool on each disk that is like this. */
+  readonly match?: DiskMatch | undefined;
+  /** Of such a pool: what names its disk permanently. */
+  readonly identity?: string | undefined;
   /** What becomes of the data of what was deleted. */
   readonly wipe: WipePolicy;
-  /** What it holds, if that is not Holdfast's, is to become its volume (`holdfast adopt`). */
-  readonly adopt: boolean;
 }
 
-const readers = { device: absolutePath, wipe: oneOf(wipePolicies), adopt: yesOrNo };
+const readers = { device: absolutePath, wipe: oneOf(wipePolicies) };
 
-export const diskKeys: readonly string[] = Object.keys(readers);
+export const diskKeys: readonly string[] = [...Object.keys(readers), 'match'];
 
-export function readDiskOptions(section: SectionReader): DiskOptions {
-  const { adopt, device, wipe } = section.readAll(readers);
-  if (!section.has('device')) section.mistake([], 'needs a device: the disk that is to be its volume');
-  return { device: device ?? '', wipe: wipe ?? 'discard', adopt: adopt ?? false };
+export function readDiskOptions(section: SectionReader, { name }: Pick<PoolSettings, 'name'>): DiskOptions {
+  const { device, wipe } = section.readAll(readers);
+  const matching = section.below('match');
+  const match = matching === undefined ? undefined : readMatch(matching);
+  if (match === undefined && !section.has('device')) {
+    section.mistake([], 'needs a device, the disk that is to be its volume; or match, for all disks of a sort');
+  }
+  if (match !== undefined && section.has('device')) section.mistake(['match'], 'set only one of device, match');
+  if (match !== undefined && name.length > longestSectionName) {
+    section.mistake(
+      [],
+      `is too long: with match a name has at most ${longestSectionName} characters, as each disk adds its own`,
+    );
+  }
+  return { device: device ?? '', wipe: wipe ?? 'discard', ...(match === undefined ? {} : { match }) };
 }

@@ -1,6 +1,8 @@
 import type { PoolKind } from '../../kind.ts';
 import { diskVolumeByName } from './by-name.ts';
 import { type DiskOptions, diskKeys, readDiskOptions } from './config.ts';
+import { lookApart } from './match/expand.ts';
+import { describeMatch } from './match/read-match.ts';
 
 /** A disk or partition that is one volume, for who wants a spindle of their own. */
 export const diskKind: PoolKind<DiskOptions> = {
@@ -9,16 +11,26 @@ export const diskKind: PoolKind<DiskOptions> = {
   read: readDiskOptions,
   claims: ({ own }) => (own.device === '' ? [] : [{ type: 'device', path: own.device, key: 'device' }]),
 
-  async open({ name, own }, context) {
+  async open(pool, context) {
+    const { name, own } = pool;
+    if (own.identity !== undefined) {
+      const { openMatched } = await import('./match/open-matched.ts');
+      return openMatched(pool, context);
+    }
     const { openDiskBackend } = await import('./open.ts');
     return openDiskBackend({ ...context, ...own, name });
   },
 
   volumeByName: diskVolumeByName,
 
-  place: ({ own }) => ({ type: 'disk', path: own.device }),
+  place({ own }) {
+    if (own.match !== undefined) return { type: 'disks', path: describeMatch(own.match) };
+    return { type: 'disk', path: own.device === '' ? (own.identity ?? '') : own.device };
+  },
 
   async look(pool, request) {
+    const apart = lookApart(pool);
+    if (apart !== undefined) return apart;
     const { lookAtDiskPool } = await import('./look.ts');
     return lookAtDiskPool(pool, request);
   },

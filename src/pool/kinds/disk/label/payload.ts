@@ -31,8 +31,7 @@ export interface Payload {
   readonly object?: StoredObject | undefined;
 }
 
-/** A label as it is stored. */
-export const storedPayload = z.strictObject({
+const document = z.strictObject({
   poolId: z.uuid(),
   disk: z.strictObject({ name: z.string(), sizeBytes: storedBytes }),
   data: z.strictObject({ offsetBytes: storedBytes, lengthBytes: storedBytes }),
@@ -47,19 +46,19 @@ export const storedPayload = z.strictObject({
     .optional(),
 });
 
-type StoredPayload = z.infer<typeof storedPayload>;
-
-export function toStored({ age, data, disk, object, poolId }: Payload): StoredPayload {
-  return {
+export function serializePayload({ age, data, disk, object, poolId }: Payload): string {
+  return JSON.stringify({
     poolId,
     disk: { name: disk.name, sizeBytes: `${disk.sizeBytes}` },
     data: { offsetBytes: `${data.offsetBytes}`, lengthBytes: `${data.lengthBytes}` },
     age,
     object,
-  };
+  });
 }
 
-export function fromStored({ age, data, disk, object, poolId }: StoredPayload): Payload {
+/** @throws DataLoss */
+export function parsePayload(text: string, where: string): Payload {
+  const { age, data, disk, object, poolId } = parseStored(document, text, where);
   return {
     poolId,
     disk: { name: disk.name, sizeBytes: BigInt(disk.sizeBytes) },
@@ -67,15 +66,6 @@ export function fromStored({ age, data, disk, object, poolId }: StoredPayload): 
     age,
     object,
   };
-}
-
-export function serializePayload(payload: Payload): string {
-  return JSON.stringify(toStored(payload));
-}
-
-/** @throws DataLoss */
-export function parsePayload(text: string, where: string): Payload {
-  return fromStored(parseStored(storedPayload, text, where));
 }
 
 export function storedRecord(record: VolumeRecord): string {

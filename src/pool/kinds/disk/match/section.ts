@@ -1,0 +1,17 @@
+import type { Configured } from '../../../kind.ts';
+import type { DiskOptions } from '../config.ts';
+import type { MatchSection, Member } from './claim.ts';
+
+export function sectionsIn(sections: readonly Configured<DiskOptions>[]): MatchSection[] {
+  return sections.flatMap(({ name, own: { match } }) => (match === undefined ? [] : [{ name, match }]));
+}
+
+/** The pool of one disk of a section. @param device where the disk is now; the disk is looked for anew when it is opened */
+export function memberPool(
+  section: Configured<DiskOptions>,
+  { identity, poolName }: Member,
+  device = '',
+): Configured<DiskOptions> {
+  const { wipe } = section.own;
+  return { ...section, name: poolName, section: section.name, own: { device, identity, wipe } };
+}

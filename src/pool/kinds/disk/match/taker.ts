@@ -1,0 +1,166 @@
+import { type Disk, listDisks } from '../../../../kernel/block/disks.ts';
+import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { explain } from '../../../../kernel/call/explain.ts';
+import { whileAnswering } from '../../../../kernel/call/while-answering.ts';
+import { Unavailable } from '../../../../volume/errors.ts';
+import type { Configured, WatchContext } from '../../../kind.ts';
+import type { Users } from '../../../location/disk-survey.ts';
+import { FormatMarker } from '../../../location/format-marker.ts';
+import { poolsDirectory } from '../../../location/place.ts';
+import { markerPathOf, readMarker } from '../../../records/pool-file.ts';
+import type { DiskOptions } from '../config.ts';
+import type { MatchClaim, Member } from './claim.ts';
+import { type Examined, examine } from './examine.ts';
+import { rememberMember } from './members.ts';
+import type { NamedDevices } from './named-devices.ts';
+import { memberPool } from './section.ts';
+
+/** A disk that has not answered for so long is not waited for. */
+const silentAfterMs = 10_000;
+const silence = `it has not answered for ${silentAfterMs / 1000} s`;
+
+type Candidate = Extract<MatchClaim, { kind: 'candidate' }>;
+
+/** What was known when the disk was seen. */
+export interface Around {
+  /** It was there at the look before, and nothing that the kernel and udev say of it was different. */
+  readonly isSteady: boolean;
+  readonly members: readonly Member[];
+  readonly others: NamedDevices;
+  readonly users: () => Promise<Users>;
+}
+
+/**
+ * Makes pools of disks that sections match. What is passed over is told once, and is no failure of the driver. Each disk is
+ * examined by itself, and one that hangs holds up no other.
+ */
+export class Taker {
+  readonly #sections: readonly Configured<DiskOptions>[];
+  readonly #context: WatchContext<DiskOptions>;
+  /** For the kernel's lists, and the driver's own files. */
+  readonly #queue: DiskQueue;
+  /** By what the kernel calls the disk now. */
+  readonly #busy = new Map<string, Promise<void>>();
+  readonly #silent = new Map<string, DiskQueue>();
+  readonly #told = new Map<string, string>();
+  #added = 0;
+  #isWaiting = false;
+  #isStopping = false;
+
+  constructor(sections: readonly Configured<DiskOptions>[], context: WatchContext<DiskOptions>, queue: DiskQueue) {
+    this.#sections = sections;
+    this.#context = context;
+    this.#queue = queue;
+  }
+
+  /** Whether a disk is to be looked at again soon. */
+  get isWaiting(): boolean {
+    return this.#isWaiting;
+  }
+
+  /** Another look begins. */
+  begin(): void {
+    this.#isWaiting = false;
+  }
+
+  /** Resolves when nothing is under way. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#busy.values());
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+  }
+
+  passOver(disk: Disk, sections: readonly string[], reason: string): void {
+    if (this.#told.get(disk.name) === reason) return;
+    this.#told.set(disk.name, reason);
+    this.#context.log.warn({ disk: disk.devicePath, pools: sections, reason }, 'a disk that matches is not taken');
+  }
+
+  /** Examines the disk, and takes it if it may. Returns at once. */
+  consider(disk: Disk, candidate: Candidate, around: Around): void {
+    const isAsked = this.#silent.get(disk.name)?.isIdle === false;
+    if (this.#isStopping || isAsked || this.#busy.has(disk.name)) return;
+    const work = this.#whyNotTaken(disk, candidate, around)
+      .catch((error: unknown) => explain(error).replace(`pool ${candidate.poolName}: `, ''))
+      .then((reason) => {
+        if (reason !== undefined) this.passOver(disk, [candidate.section], reason);
+      });
+    this.#busy.set(
+      disk.name,
+      work.finally(() => this.#busy.delete(disk.name)),
+    );
+  }
+
+  /** @returns undefined: it is taken, or looked at again soon @throws what speaks against it */
+  async #whyNotTaken(disk: Disk, candidate: Candidate, around: Around): Promise<string | undefined> {
+    const { members, others, users } = around;
+    const found = await this.#examine(disk, candidate, users);
+    if (found.kind === 'not-free') return found.reason;
+    if (found.kind === 'labelled') {
+      const owner = others.poolsById.get(found.poolId);
+      if (owner !== undefined) return `it is of pool ${owner}`;
+      const member = await this.#memberWithId(members, found.poolId);
+      if (member !== undefined) return this.#recognise(member, candidate);
+    }
+    if (found.kind === 'free') {
+      const [awaited] = others.awaited;
+      if (awaited !== undefined) {
+        return `pool ${awaited.poolName} names ${awaited.path}, which is not there yet: it could be this disk`;
+      }
+      if (!around.isSteady) {
+        this.#isWaiting = true;
+        return undefined;
+      }
+    }
+    return this.#take(candidate);
+  }
+
+  async #take({ identity, poolName, section: name }: Candidate): Promise<string | undefined> {
+    const { add, log, mostPools } = this.#context;
+    const section = this.#sections.find((each) => each.name === name);
+    if (section === undefined || this.#isStopping) return undefined;
+    if (this.#added >= mostPools) return 'there are no threads for another disk: restart the driver';
+    this.#added++;
+    const error = await add(memberPool(section, { poolName, section: name, identity }));
+    if (error === undefined) {
+      log.info({ pool: poolName, section: name, disk: identity }, 'a disk that matches is a pool from now on');
+      return undefined;
+    }
+    this.#added--;
+    throw error;
+  }
+
+  async #memberWithId(members: readonly Member[], poolId: string): Promise<Member | undefined> {
+    for (const member of members) {
+      const path = markerPathOf(this.#context.dataDirectory, member.poolName);
+      if ((await readMarker(this.#queue, path)) === poolId) return member;
+    }
+    return undefined;
+  }
+
+  /** The disk of a pool has another name than before: another kernel reads more of a disk, say. Its label is what counts. */
+  async #recognise(member: Member, { identity }: Candidate): Promise<string | undefined> {
+    const disks = await listDisks(this.#queue);
+    if (disks.some((disk) => disk.identity === member.identity)) {
+      return `it has the label of pool ${member.poolName}, whose disk is there, too: one is a copy of the other`;
+    }
+    await rememberMember(this.#queue, this.#context.dataDirectory, { ...member, identity });
+    this.#context.log.info(
+      { pool: member.poolName, disk: identity },
+      'the disk of a pool has another name than before',
+    );
+    return undefined;
+  }
+
+  async #examine(disk: Disk, { poolName }: Candidate, users: () => Promise<Users>): Promise<Examined> {
+    const directory = poolsDirectory(this.#context.dataDirectory);
+    const begun = await new FormatMarker(this.#queue, directory, poolName).read();
+    const queue = new DiskQueue(disk.name, 1);
+    this.#silent.set(disk.name, queue);
+    return whileAnswering(queue, { limitMs: silentAfterMs, silence: new Unavailable(silence) }, () =>
+      examine(queue, disk, users, begun?.disk),
+    );
+  }
+}

@@ -1,0 +1,112 @@
+import { diskNames, linksToDisks, listDisks } from '../../../../kernel/block/disks.ts';
+import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { explain } from '../../../../kernel/call/explain.ts';
+import type { Configured, PoolWatch, WatchContext } from '../../../kind.ts';
+import { readUsers, type Users } from '../../../location/disk-survey.ts';
+import type { DiskOptions } from '../config.ts';
+import { claimOn } from './claim.ts';
+import { membersOf, readMembers } from './members.ts';
+import { namedDevices } from './named-devices.ts';
+import { sectionsIn } from './section.ts';
+import { Taker } from './taker.ts';
+
+/** Whether there are other disks than before: no more than two directories are read for that. */
+const glanceEveryMs = 2_000;
+/** A disk that was passed over may have been cleared since. */
+const lookEveryMs = 30_000;
+
+/** Looks again and again for disks that sections match, and has a pool made of each that is free. */
+export class MatchWatch implements PoolWatch {
+  readonly #sections: readonly Configured<DiskOptions>[];
+  readonly #context: WatchContext<DiskOptions>;
+  readonly #queue = new DiskQueue('disks that match', 2);
+  readonly #taker: Taker;
+  /** As each disk was at the last look. */
+  #before: ReadonlyMap<string, string> = new Map();
+  #names = '';
+  #lookedMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopping = false;
+
+  constructor(sections: readonly Configured<DiskOptions>[], context: WatchContext<DiskOptions>) {
+    this.#sections = sections;
+    this.#context = context;
+    this.#taker = new Taker(sections, context, this.#queue);
+  }
+
+  /** Two looks: a blank disk is taken only if it was there, and the same, both times. */
+  async start(): Promise<void> {
+    await this.#lookAgain();
+    await this.#taker.settled();
+    await this.#lookAgain();
+    await this.#taker.settled();
+    this.#next();
+  }
+
+  stop(): void {
+    this.#isStopping = true;
+    clearTimeout(this.#timer);
+    this.#taker.stop();
+  }
+
+  #next(): void {
+    if (this.#isStopping) return;
+    const glance = () => this.#glance().finally(() => this.#next());
+    this.#timer = setTimeout(glance, glanceEveryMs).unref();
+  }
+
+  async #glance(): Promise<void> {
+    const names = await diskNames(this.#queue).catch(() => '');
+    const isDue = performance.now() - this.#lookedMs >= lookEveryMs;
+    // After a change once more: what is blank must have been there twice.
+    if (names === this.#names && !isDue && !this.#taker.isWaiting) return;
+    this.#names = names;
+    await this.#lookAgain();
+  }
+
+  async #lookAgain(): Promise<void> {
+    this.#lookedMs = performance.now();
+    try {
+      await this.#look();
+    } catch (error) {
+      this.#context.log.warn({ reason: explain(error) }, 'the disks of this node cannot be looked at');
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { dataDirectory, named } = this.#context;
+    const sections = sectionsIn(this.#sections);
+    const disks = await listDisks(this.#queue);
+    const links = await linksToDisks(this.#queue);
+    const others = await namedDevices(this.#queue, dataDirectory, named);
+    const members = membersOf(
+      await readMembers(this.#queue, dataDirectory),
+      sections.map(({ name }) => name),
+    );
+    let reading: Promise<Users> | undefined;
+    const users = () => {
+      reading ??= readUsers(this.#queue);
+      return reading;
+    };
+    const seen = new Map<string, string>();
+    this.#taker.begin();
+    for (const disk of disks) {
+      const linked = links.get(disk.name) ?? [];
+      const namesakes = disks.filter(({ identity, name }) => identity === disk.identity && name !== disk.name);
+      const at = {
+        disk,
+        links: linked,
+        owners: others.ownersOf(disk),
+        namesakes: disk.identity === undefined ? [] : namesakes.map(({ name }) => name),
+      };
+      const looks = JSON.stringify({ ...disk, sizeBytes: `${disk.sizeBytes}`, linked });
+      seen.set(disk.name, looks);
+      const claim = claimOn(at, sections, members);
+      if (claim.kind === 'passed-over') this.#taker.passOver(disk, claim.sections, claim.reason);
+      if (claim.kind !== 'candidate') continue;
+      const isSteady = this.#before.get(disk.name) === looks;
+      this.#taker.consider(disk, claim, { isSteady, members, others, users });
+    }
+    this.#before = seen;
+  }
+}
