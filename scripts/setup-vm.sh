@@ -23,6 +23,8 @@ needed_packages() {
   command -v lvm >/dev/null || echo lvm2
   command -v thin_delta >/dev/null || echo thin-provisioning-tools
   command -v cryptsetup >/dev/null || echo cryptsetup-bin
+  # Of the bench alone.
+  command -v fio >/dev/null || echo fio
   command -v xz >/dev/null || echo xz-utils
   command -v setpriv >/dev/null || echo util-linux
 }

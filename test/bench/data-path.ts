@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import type { DriverClient } from '../support/client.ts';
 import type { Scratch } from '../support/scratch.ts';
 import { type DriverPlaces, pools } from './driver-process.ts';
+import { type FioJob, fioArguments, fioJobs, rateOf } from './fio.ts';
 import { capability, volumeBytes } from './life.ts';
 import { median } from './statistics.ts';
 
@@ -14,49 +15,9 @@ const run = promisify(execFile);
 export const sites = ['raw', ...pools] as const;
 export type Site = (typeof sites)[number];
 
-interface Job {
-  readonly name: string;
-  readonly unit: 'IOPS' | 'MiB/s';
-  readonly direction: 'read' | 'write';
-  readonly arguments: readonly string[];
-}
-
-const jobs: readonly Job[] = [
-  {
-    name: '4k random read',
-    unit: 'IOPS',
-    direction: 'read',
-    arguments: ['--rw=randread', '--bs=4k', '--direct=1', '--iodepth=16'],
-  },
-  {
-    name: '4k random write',
-    unit: 'IOPS',
-    direction: 'write',
-    arguments: ['--rw=randwrite', '--bs=4k', '--direct=1', '--iodepth=16'],
-  },
-  {
-    name: '4k write and fsync',
-    unit: 'IOPS',
-    direction: 'write',
-    arguments: ['--rw=randwrite', '--bs=4k', '--ioengine=psync', '--fsync=1'],
-  },
-  {
-    name: '1 MiB stream read',
-    unit: 'MiB/s',
-    direction: 'read',
-    arguments: ['--rw=read', '--bs=1M', '--direct=1', '--iodepth=4'],
-  },
-  {
-    name: '1 MiB stream write',
-    unit: 'MiB/s',
-    direction: 'write',
-    arguments: ['--rw=write', '--bs=1M', '--direct=1', '--iodepth=4'],
-  },
-];
-
 export interface DataPathResult {
   readonly name: string;
-  readonly unit: Job['unit'];
+  readonly unit: FioJob['unit'];
   /** The median over the rounds. */
   readonly rate: Readonly<Record<Site, number>>;
 }
@@ -68,13 +29,6 @@ export interface DataPathOptions {
   readonly rounds: number;
   readonly seconds: number;
   readonly signal: AbortSignal;
-}
-
-export async function hasFio(): Promise<boolean> {
-  return run('fio', ['--version']).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** fio(1) in a file on the raw filesystem and in a volume of each pool, in turn, job by job. */
@@ -92,7 +46,7 @@ export async function measureDataPath(options: DataPathOptions): Promise<DataPat
     for (const site of sites)
       await fio(directories[site], ['--rw=write', '--bs=1M', '--direct=1', '--end_fsync=1'], signal);
     const results: DataPathResult[] = [];
-    for (const job of jobs) {
+    for (const job of fioJobs) {
       const rates: Record<Site, number[]> = { raw: [], directory: [], file: [] };
       for (let round = 0; round < rounds; round++) {
         for (const site of sites) {
@@ -112,21 +66,10 @@ export async function measureDataPath(options: DataPathOptions): Promise<DataPat
 /** Half of the volume: what fits into every kind of filesystem on it. */
 const fileBytes = volumeBytes / 2;
 
-async function fio(directory: string, parameters: readonly string[], signal: AbortSignal): Promise<unknown> {
-  const target = [`--filename=${join(directory, 'fio.data')}`, `--size=${fileBytes}`, '--name=bench'];
-  const { stdout } = await run('fio', ['--output-format=json', '--ioengine=libaio', ...target, ...parameters], {
-    signal,
-  });
-  return JSON.parse(stdout);
-}
-
-function rateOf(job: Job, report: unknown): number {
-  // The part of fio's JSON that matters here, present since fio 3.0.
-  const side = (report as { jobs: Record<Job['direction'], { iops: number; bw_bytes: number }>[] }).jobs[0]?.[
-    job.direction
-  ];
-  if (side === undefined) throw new Error(`fio reported nothing for ${job.name}`);
-  return job.unit === 'IOPS' ? side.iops : side.bw_bytes / 2 ** 20;
+async function fio(directory: string, parameters: readonly string[], signal: AbortSignal): Promise<string> {
+  const target = [`--filename=${join(directory, 'fio.data')}`, `--size=${fileBytes}`];
+  const { stdout } = await run('fio', [...fioArguments, ...target, ...parameters], { signal });
+  return stdout;
 }
 
 interface Published {

@@ -1,12 +1,8 @@
 import { createdTypes } from './creations.ts';
-import { type BenchResult, mebibytes } from './result.ts';
+import { judgeDevices } from './devices/goals.ts';
+import type { Goal } from './goal.ts';
+import { type BenchResult, mebibytes, notAskedFor } from './result.ts';
 import { scaledSteps } from './scale.ts';
-
-export interface Goal {
-  readonly name: string;
-  readonly measured: string;
-  readonly met: boolean;
-}
 
 /** What the driver is meant to reach, held against what was measured. */
 export function judge(result: BenchResult): Goal[] {
@@ -27,6 +23,7 @@ export function judge(result: BenchResult): Goal[] {
     below(`anonymous memory after ${memory.lives} lives`, mebibytes(memory.after.anonymousBytes), 64, 'MiB'),
     ...snapshotGoals(result.snapshots),
     ...scaleGoals(result.scale),
+    ...(typeof result.devices === 'string' ? [] : judgeDevices(result.devices)),
     {
       name: `file descriptors flat over ${memory.lives} lives`,
       measured: `${memory.warm.descriptors} to ${memory.after.descriptors}`,
@@ -36,9 +33,16 @@ export function judge(result: BenchResult): Goal[] {
 }
 
 /** What `--check` fails for: also a goal that nothing could be said of. */
-export function missedGoals({ snapshots }: Pick<BenchResult, 'snapshots'>, goals: readonly Goal[]): string[] {
+export function missedGoals(
+  { devices, snapshots }: Pick<BenchResult, 'devices' | 'snapshots'>,
+  goals: readonly Goal[],
+): string[] {
   const missed = goals.filter(({ met }) => !met).map(({ measured, name }) => `${name}: ${measured}`);
-  return typeof snapshots === 'string' ? [...missed, `snapshots were not measured: ${snapshots}`] : missed;
+  if (typeof snapshots === 'string') missed.push(`snapshots were not measured: ${snapshots}`);
+  if (typeof devices === 'string' && devices !== notAskedFor) {
+    missed.push(`block volumes were not measured: ${devices}`);
+  }
+  return missed;
 }
 
 function scaleGoals(scale: BenchResult['scale']): Goal[] {

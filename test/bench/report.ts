@@ -1,11 +1,13 @@
 import { createdTypes } from './creations.ts';
 import type { DataPathResult } from './data-path.ts';
-import type { Goal } from './goals.ts';
+import { describeDevices } from './devices/report.ts';
+import type { Goal } from './goal.ts';
 import { rpcs } from './life.ts';
 import { type LifecycleResult, manyCallers, runners } from './lifecycles.ts';
 import type { MemoryResult } from './memory.ts';
 import { type BenchResult, mebibytes } from './result.ts';
 import { scaledSteps } from './scale.ts';
+import { table } from './table.ts';
 
 /** The result for people. */
 export function describeResult(result: BenchResult, goals: readonly Goal[]): string {
@@ -19,6 +21,7 @@ export function describeResult(result: BenchResult, goals: readonly Goal[]): str
     describeSnapshots(result.snapshots),
     describeScale(result.scale),
     describeDataPath(result.dataPath),
+    describeDevices(result.devices),
     table(
       ['goal', 'measured', ''],
       goals.map(({ name, measured, met }) => [name, measured, met ? 'met' : 'MISSED']),
@@ -93,19 +96,6 @@ function describeDataPath(results: readonly DataPathResult[] | string): string {
     (rate.file / rate.raw).toFixed(2),
   ]);
   return table(['data path (fio)', 'raw filesystem', 'volume in a directory pool', 'in a file pool'], rows);
-}
-
-/** The first column to the left, numbers to the right. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [head, ...rows];
-  const widths = head.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
-  return lines
-    .map((line) =>
-      line
-        .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
-        .join('  '),
-    )
-    .join('\n');
 }
 
 function ms(value: number): string {

@@ -1,5 +1,6 @@
 import type { CreationResult } from './creations.ts';
 import type { DataPathResult } from './data-path.ts';
+import type { DeviceResult } from './devices/measure.ts';
 import type { LifecycleResult } from './lifecycles.ts';
 import type { MemoryResult } from './memory.ts';
 import type { ScaleResult } from './scale.ts';
@@ -24,7 +25,12 @@ export interface BenchResult {
   readonly scale: ScaleResult | string;
   /** Or why there is none. */
   readonly dataPath: readonly DataPathResult[] | string;
+  /** The same of block volumes of other kinds, in a virtual machine; or why there is none. */
+  readonly devices: readonly DeviceResult[] | string;
 }
+
+/** Instead of what takes long and is wanted rarely. */
+export const notAskedFor = 'not asked for (--data)';
 
 export function mebibytes(bytes: number): number {
   return bytes / 2 ** 20;

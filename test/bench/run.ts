@@ -7,13 +7,17 @@ import { connectDriver } from '../support/client.ts';
 import { Scratch } from '../support/scratch.ts';
 import { connectCaller } from './caller.ts';
 import { measureCreations } from './creations.ts';
-import { hasFio, measureDataPath } from './data-path.ts';
+import { measureDataPath } from './data-path.ts';
+import { whyNoMachine } from './devices/devices-node.ts';
+import { type DevicesPlan, measureDevices } from './devices/measure.ts';
+import { devicesPlans } from './devices/plans.ts';
 import { DriverPlaces, DriverProcess, pools } from './driver-process.ts';
+import { hasFio } from './fio.ts';
 import { judge, missedGoals } from './goals.ts';
 import { type LifecyclePlan, type LifecycleResult, measureLifecycles } from './lifecycles.ts';
 import { measureMemory } from './memory.ts';
 import { describeResult } from './report.ts';
-import type { BenchResult } from './result.ts';
+import { type BenchResult, notAskedFor } from './result.ts';
 import { measureScale, type ScalePlan } from './scale.ts';
 import { measureSnapshots } from './snapshots.ts';
 import { awaitReady, measureStartup } from './startup.ts';
@@ -26,6 +30,7 @@ interface Plan {
   readonly cuts: number;
   readonly scale: Pick<ScalePlan, 'rounds' | 'starts'>;
   readonly data: { readonly rounds: number; readonly seconds: number };
+  readonly devices: DevicesPlan;
 }
 
 const plans = {
@@ -37,6 +42,7 @@ const plans = {
     cuts: 10,
     scale: { rounds: 50, starts: 4 },
     data: { rounds: 1, seconds: 2 },
+    devices: devicesPlans.quick,
   },
   usual: {
     lifecycles: { rounds: 15, lives: { floor: 25, one: 25, many: 80 } },
@@ -46,6 +52,7 @@ const plans = {
     cuts: 30,
     scale: { rounds: 200, starts: 8 },
     data: { rounds: 3, seconds: 3 },
+    devices: devicesPlans.usual,
   },
   full: {
     lifecycles: { rounds: 40, lives: { floor: 25, one: 25, many: 80 } },
@@ -55,6 +62,7 @@ const plans = {
     cuts: 60,
     scale: { rounds: 400, starts: 12 },
     data: { rounds: 5, seconds: 5 },
+    devices: devicesPlans.full,
   },
 } as const satisfies Record<string, Plan>;
 
@@ -65,7 +73,8 @@ const noFio = 'fio is not installed (apt-get install fio)';
 const usage = `Measures the driver beside the raw system calls. As root: npm run bench -- [options]
   --quick      a minute, for a first look
   --full       long: more rounds, 5000 lives for the memory
-  --data       the data path as well, with fio (part of --full)
+  --data       the data path as well, with fio: on this machine, and of block volumes in a virtual machine, which takes ten minutes
+               (part of --full; npm run bench:devices is the latter alone)
   --scale      5000 volumes beside 100 as well (part of --full): two minutes
   --check      ends with 1 if a goal is missed, or could not be measured
   --json FILE  the result for programs
@@ -82,7 +91,8 @@ async function bench(plan: Plan, { withData, withScale }: Extent, signal: AbortS
   const { file: bundle } = await buildBundle(scratch.join('dist'));
   const places = new DriverPlaces(scratch);
   const lifecycles: LifecycleResult[] = [];
-  let dataPath: BenchResult['dataPath'] = 'not asked for (--data)';
+  let dataPath: BenchResult['dataPath'] = notAskedFor;
+  let devices: BenchResult['devices'] = notAskedFor;
   let snapshots: BenchResult['snapshots'] = noFio;
   let creations: BenchResult['creations'];
   {
@@ -115,7 +125,11 @@ async function bench(plan: Plan, { withData, withScale }: Extent, signal: AbortS
     scale = await measureScale(bundle, { ...plan.scale, volumes: scaleVolumes }, signal);
   }
   const machine = describeMachine(scratch.path);
-  return { machine, lifecycles, creations, startup, memory, snapshots, scale, dataPath };
+  if (withData) {
+    say('block volumes, in a virtual machine');
+    devices = whyNoMachine() ?? (await measureDevices(plan.devices, say));
+  }
+  return { machine, lifecycles, creations, startup, memory, snapshots, scale, dataPath, devices };
 }
 
 function describeMachine(path: string): BenchResult['machine'] {

@@ -25,7 +25,14 @@ export interface QemuOptions {
   /** Where QEMU itself takes commands (monitor.ts). */
   readonly monitorPath: string;
   readonly memoryMiB: number;
+  readonly clock: Clock;
 }
+
+/**
+ * Where a machine's time comes from: the host's clock, or its own processor, of which each instruction takes a nanosecond. Then
+ * it does not matter what else the host has to do.
+ */
+export type Clock = 'host' | 'instructions';
 
 /**
  * Starts a machine: without KVM, which few test machines have. One processor: with two it needs more of the host's time to do
@@ -40,12 +47,13 @@ export function startQemu(options: QemuOptions): ChildProcess {
 }
 
 function qemuArguments(options: QemuOptions): string[] {
-  const { agentSocketPath, consolePath, drives, initramfs, kernel, memoryMiB, monitorPath } = options;
+  const { agentSocketPath, clock, consolePath, drives, initramfs, kernel, memoryMiB, monitorPath } = options;
   return [
     '-nodefaults',
     '-no-user-config',
     ...['-display', 'none', '-no-reboot', '-qmp', `unix:${monitorPath},server=on,wait=off`],
     ...['-machine', 'q35', '-accel', 'tcg', '-cpu', 'max', '-m', `${memoryMiB}`],
+    ...(clock === 'instructions' ? ['-icount', 'shift=0'] : []),
     ...['-kernel', `${kernel}/vmlinux`, '-initrd', initramfs, '-append', kernelCommandLine],
     ...['-chardev', `file,id=console,path=${consolePath},append=on`, '-serial', 'chardev:console'],
     ...['-device', 'virtio-serial-pci', '-chardev', `socket,id=agent,path=${agentSocketPath}`],

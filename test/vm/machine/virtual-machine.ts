@@ -9,7 +9,7 @@ import type { Scratch } from '../../support/scratch.ts';
 import type { Loss, VolatileDisk } from '../disk/volatile-disk.ts';
 import { makeInitramfs } from './initramfs.ts';
 import { Link, MachineGone } from './link.ts';
-import { addDrive, removeDrive, startQemu } from './qemu.ts';
+import { addDrive, type Clock, removeDrive, startQemu } from './qemu.ts';
 import { type Outcome, type RunningCommand, runCommand, startCommand } from './run-command.ts';
 import type { Tasks } from './tasks.ts';
 
@@ -26,6 +26,8 @@ export interface MachineOptions {
   /** The first is /dev/vda; those on `scsi` are /dev/sda and so on. */
   readonly disks?: readonly VolatileDisk[];
   readonly memoryMiB?: number;
+  /** The host's, unless it says another. */
+  readonly clock?: Clock;
 }
 
 /**
@@ -53,7 +55,7 @@ export class VirtualMachine implements AsyncDisposable {
 
   /** Starts it, and waits until it does what it is told. */
   async boot(): Promise<void> {
-    const { memoryMiB = 1024, scratch } = this.#options;
+    const { clock = 'host', memoryMiB = 1024, scratch } = this.#options;
     const agentSocketPath = scratch.join(`agent-${++this.boots}`);
     const server = createServer().listen(agentSocketPath);
     const connected = once(server, 'connection', { signal: AbortSignal.timeout(bootPatienceMs) });
@@ -65,6 +67,7 @@ export class VirtualMachine implements AsyncDisposable {
       consolePath: this.consolePath,
       monitorPath: this.#monitorPath,
       memoryMiB,
+      clock,
     });
     this.#qemu = qemu;
     qemu.once('exit', () => this.#link?.cut());

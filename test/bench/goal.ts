@@ -1,0 +1,5 @@
+export interface Goal {
+  readonly name: string;
+  readonly measured: string;
+  readonly met: boolean;
+}
