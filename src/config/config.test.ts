@@ -293,6 +293,10 @@ describe('the file', () => {
     assert.match(await of('a: { kind: lvm, volumeGroup: v }, b: { kind: lvm, volumeGroup: v }'), /already at/);
     assert.match(await of('a: { kind: disk }'), /needs a device/);
     assert.match(await of('a: { kind: disk, device: sdb }'), /must be an absolute path/);
+    assert.match(
+      await of('a: { kind: disk, device: /dev/sdb, adopt: yes }'),
+      /adopt: must be true or false, not 'yes'/,
+    );
     assert.match(await of('a: { kind: disk, device: /dev/sdb, reserve: 1Gi }'), /unknown key/);
     assert.match(await of('a: { kind: disk, device: /dev/sdb }, b: { device: /dev/sdb }'), /already at/);
   });

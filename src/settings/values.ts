@@ -76,14 +76,14 @@ function listed(words: readonly string[]): string {
   return words.length === 1 ? `'${words[0]}'` : `one of ${words.join(', ')}`;
 }
 
-export const text: ReadValue<string> = (value) => {
-  if (typeof value === 'string') return value;
-  throw new WrongValue(`must be text, not ${shown(value)}${typeof value === 'object' ? '' : ': put it in quotes'}`);
-};
-
 export const yesOrNo: ReadValue<boolean> = (value) => {
   if (typeof value === 'boolean') return value;
   throw new WrongValue(`must be true or false, not ${shown(value)}`);
+};
+
+export const text: ReadValue<string> = (value) => {
+  if (typeof value === 'string') return value;
+  throw new WrongValue(`must be text, not ${shown(value)}${typeof value === 'object' ? '' : ': put it in quotes'}`);
 };
 
 /** A section of labels, each with a value of text. */

@@ -44,7 +44,7 @@ export function openTestDisk(
   device: string,
   options: DiskTestOptions = {},
 ): Promise<Catalog> {
-  const chosen = { ...testSettings(scratch), device, wipe: 'discard', ...options } as const;
+  const chosen = { ...testSettings(scratch), device, wipe: 'discard', adopt: false, ...options } as const;
   return openOver(() => openDiskBackend(chosen), { ...chosen, path: device });
 }
 

@@ -24,7 +24,7 @@ export class Adoptions {
     const record = recordOf(spec, found);
     // What it takes is taken already.
     const newBytes = larger(0n, record.sizeBytes - found.usedBytes);
-    using _space = await space.hold({ newBytes, provisioning: found.provisioning });
+    using _space = newBytes === 0n ? undefined : await space.hold({ newBytes, provisioning: found.provisioning });
     try {
       await unsettled.change([id], () => adoption.adopt(found, record));
     } catch (error) {

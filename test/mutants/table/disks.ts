@@ -15,6 +15,11 @@ const slots = {
   killer: 'src/pool/kinds/disk/label/slots.test.ts',
 } as const;
 
+const adopted = {
+  file: 'src/pool/kinds/disk/adopted-disk.ts',
+  killer: 'src/pool/kinds/disk/adopted-disk.test.ts',
+} as const;
+
 /** What a disk is, and whether it may be formatted. */
 export const diskMutants: readonly Mutant[] = [
   {
@@ -130,5 +135,17 @@ export const diskMutants: readonly Mutant[] = [
     ...slots,
     text: "  if (found.includes('newer')) return { kind: 'newer' };\n",
     replacement: '',
+  },
+  {
+    name: 'no other disk is taken for the one that was adopted',
+    ...adopted,
+    text: "  if (name !== disk.name) return 'disk';\n",
+    replacement: '',
+  },
+  {
+    name: 'no other filesystem is taken for the one that was adopted',
+    ...adopted,
+    text: "uuid === filesystem.uuid ? undefined : 'filesystem'",
+    replacement: 'undefined',
   },
 ];

@@ -12,7 +12,10 @@ function read(section: Readonly<Record<string, unknown>>, name = 'big') {
 
 describe('the configuration of pools of the kind disk', () => {
   test('names a device, or says which disks it is for', () => {
-    assert.deepEqual(read({ device: '/dev/sdb' }), { mistakes: [], options: { device: '/dev/sdb', wipe: 'discard' } });
+    assert.deepEqual(read({ device: '/dev/sdb' }), {
+      mistakes: [],
+      options: { device: '/dev/sdb', wipe: 'discard', adopt: false },
+    });
     const match = { id: 'scsi-*', size: { minimum: '3Ti', maximum: '5Ti' }, rotational: true, bus: 'scsi' };
     const { mistakes, options } = read({ match, wipe: 'zero' });
     assert.deepEqual(mistakes, []);
@@ -23,6 +26,7 @@ describe('the configuration of pools of the kind disk', () => {
   const mistakes: readonly (readonly [Readonly<Record<string, unknown>>, RegExp])[] = [
     [{}, /^: needs a device.*; or match/],
     [{ device: '/dev/sdb', match: { bus: 'scsi' } }, /^match: set only one of device, match$/],
+    [{ match: { bus: 'scsi' }, adopt: true }, /^adopt: is for a device that is named$/],
     [{ match: {} }, /^match: needs at least one of id, model, rotational, bus, size/],
     [{ match: null }, /^match: needs at least one of/],
     [{ match: 'scsi-*' }, /^match: must be a section with keys and values/],

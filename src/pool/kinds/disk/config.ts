@@ -1,5 +1,5 @@
 import type { SectionReader } from '../../../settings/section.ts';
-import { absolutePath, oneOf } from '../../../settings/values.ts';
+import { absolutePath, oneOf, yesOrNo } from '../../../settings/values.ts';
 import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
 import type { PoolSettings } from '../../settings.ts';
 import type { DiskMatch } from './match/criteria.ts';
@@ -16,14 +16,16 @@ export interface DiskOptions {
   readonly identity?: string | undefined;
   /** What becomes of the data of what was deleted. */
   readonly wipe: WipePolicy;
+  /** What it holds, if that is not Holdfast's, is to become its volume (`holdfast adopt`). */
+  readonly adopt: boolean;
 }
 
-const readers = { device: absolutePath, wipe: oneOf(wipePolicies) };
+const readers = { device: absolutePath, wipe: oneOf(wipePolicies), adopt: yesOrNo };
 
 export const diskKeys: readonly string[] = [...Object.keys(readers), 'match'];
 
 export function readDiskOptions(section: SectionReader, { name }: Pick<PoolSettings, 'name'>): DiskOptions {
-  const { device, wipe } = section.readAll(readers);
+  const { adopt, device, wipe } = section.readAll(readers);
   const matching = section.below('match');
   const match = matching === undefined ? undefined : readMatch(matching);
   if (match === undefined && !section.has('device')) {
@@ -36,5 +38,7 @@ export function readDiskOptions(section: SectionReader, { name }: Pick<PoolSetti
       `is too long: with match a name has at most ${longestSectionName} characters, as each disk adds its own`,
     );
   }
-  return { device: device ?? '', wipe: wipe ?? 'discard', ...(match === undefined ? {} : { match }) };
+  if (match !== undefined && section.has('adopt')) section.mistake(['adopt'], 'is for a device that is named');
+  const options = { device: device ?? '', wipe: wipe ?? 'discard', adopt: adopt ?? false };
+  return match === undefined ? options : { ...options, match };
 }

@@ -2,11 +2,11 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
-import type { Backend, Extras } from '../../backend.ts';
+import type { Adoption, Backend, Extras } from '../../backend.ts';
 import type { Traits } from '../../pool.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { DiskAttacher } from './attacher.ts';
-import type { Label } from './label.ts';
+import type { DiskLabel } from './disk-label.ts';
 import type { MappedParts } from './mapped.ts';
 import { DiskProvisioner } from './provisioner.ts';
 import { LabelStore } from './record-store.ts';
@@ -20,12 +20,14 @@ export interface DiskBackendOptions {
   readonly calls: DiskQueue;
   /** Where mkfs runs. */
   readonly formatQueue: DiskQueue;
-  readonly label: Label;
+  readonly label: DiskLabel;
   readonly mapped: MappedParts;
   readonly wiper: Wiper;
   readonly wipePolicy: WipePolicy;
   /** The logical block size of the disk. */
   readonly blockSizeBytes: number;
+  /** Of a disk that was adopted, or can be. */
+  readonly adoption?: Adoption | undefined;
 }
 
 /** What the parts of the backend work with. */
@@ -46,7 +48,7 @@ export class DiskBackend implements Backend {
   readonly #parts: DiskParts;
 
   constructor(options: DiskBackendOptions) {
-    const { label, poolName, queue, wiper } = options;
+    const { adoption, label, poolName, queue, wiper } = options;
     const missing = (id: VolumeId | string) =>
       new DataLoss(`volume ${id} is not on the disk of pool ${poolName}: its label says otherwise.`);
     const parts: DiskParts = { ...options, missing };
@@ -57,7 +59,7 @@ export class DiskBackend implements Backend {
     this.provisioner = new DiskProvisioner(parts);
     this.attacher = new DiskAttacher(parts);
     this.space = new DiskSpace(label);
-    this.extras = { wipes: () => wiper.progress() };
+    this.extras = { adoption, wipes: () => wiper.progress() };
   }
 
   blockSizeOf(): number {

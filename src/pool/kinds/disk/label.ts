@@ -8,6 +8,7 @@ import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
 import type { LocationOptions } from '../../location/location.ts';
 import { takeLock } from '../../location/lock.ts';
+import type { DiskLabel } from './disk-label.ts';
 import { layoutOf } from './label/layout.ts';
 import { type Payload, parsePayload, serializePayload } from './label/payload.ts';
 import { encodeSlot, probeAt, readSlots, type Slot, slotBytes, slotCount } from './label/slots.ts';
@@ -56,7 +57,8 @@ export type LabelOptions = Pick<LocationOptions, 'queue' | 'lockTimeoutMs' | 'lo
  * The label of a pool's disk, locked: which pool it is, and what the disk has in it. It is written and read through a device
  * of its own, so that nobody takes a change of it for a change of the partition table.
  */
-export class Label implements AsyncDisposable {
+export class Label implements DiskLabel {
+  readonly obstacle = undefined;
   readonly #parts: MappedParts;
   readonly #path: string;
   readonly #poolName: string;
@@ -109,17 +111,14 @@ export class Label implements AsyncDisposable {
     }
   }
 
-  /** Told also while the disk fails: what was attached must still be found. */
   get payload(): Payload {
     return this.#known.payload;
   }
 
-  /** What the disk has, not what memory has of it, and durably: after a write that failed they differ. */
   refresh(): Promise<void> {
     return this.#afterLast(() => this.#read());
   }
 
-  /** Durable when it returns. If it throws, either is on the disk. */
   change(edit: (payload: Payload) => Payload): Promise<void> {
     return this.#afterLast(async () => {
       if (this.#isDoubtful) await this.#read();

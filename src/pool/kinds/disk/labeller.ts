@@ -1,22 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { setTimeout as delay } from 'node:timers/promises';
-import { dropCache, limitsOfDevice, openDeviceAlone } from '../../../kernel/block/block.ts';
+import { dropCache, limitsOfDevice } from '../../../kernel/block/block.ts';
 import { isSameDisk } from '../../../kernel/block/disk-identity.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
-import { tryLock } from '../../../kernel/file/lock.ts';
 import { DataLoss, FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
+import { factsOf, whoHasItOpen } from '../../location/candidate.ts';
 import { FormatMarker } from '../../location/format-marker.ts';
+import { type FoundDisk, locateDisk, type OpenDisk, openDisk, requireStill } from '../../location/found-disk.ts';
 import { whyNotFree } from '../../location/free-disk.ts';
+import { holdAlone } from '../../location/hold-alone.ts';
 import { poolsDirectory } from '../../location/place.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
-import { factsOf, whoHasItOpen } from './candidate.ts';
-import { type FoundDisk, locateDisk, type OpenDisk, openDisk, requireStill } from './disk.ts';
 import { type DiskEnds, endsOf, judgeDisk, planOf, type Verdict } from './label/labelling.ts';
 import { type Extent, minimumDiskBytes } from './label/layout.ts';
 
@@ -46,13 +45,9 @@ export interface LabelledDisk {
  * @throws FailedPrecondition if it has anything else, or another pool than this node had
  */
 export async function readLabelled(place: LabelledPlace): Promise<LabelledDisk | undefined> {
-  const { path, poolName, queue } = place;
-  const found = await locate(place);
-  const { descriptor, shape } = await openDisk(queue, found, constants.O_RDONLY);
-  await using device = descriptor;
-  refuseSmall(place, shape.sizeBytes);
-  const { ends, verdict } = await examine(place, found, { descriptor: device, shape });
-  await refuseOtherPool(place, verdict);
+  const { path, poolName } = place;
+  await using judged = await judge(place);
+  const { descriptor, ends, found, shape, verdict } = judged;
   switch (verdict.kind) {
     case 'labelled':
       return { found, shape, front: ends.front, poolId: verdict.poolId, isWhole: verdict.isWhole };
@@ -64,11 +59,43 @@ export async function readLabelled(place: LabelledPlace): Promise<LabelledDisk |
     case 'begun':
       return undefined;
     case 'foreign':
-      throw await notBlank(place, found, device);
+      throw await notBlank(place, found, descriptor);
   }
 }
 
-/** The same; a blank disk gets a label, and a labelling that was cut short is finished. */
+/**
+ * Whether the disk has something that is neither ours nor blank. Changes nothing.
+ * @throws FailedPrecondition if this node had a pool of that name there
+ */
+export async function hasSomethingElse(place: LabelledPlace): Promise<boolean> {
+  await using judged = await judge(place);
+  return judged.verdict.kind === 'foreign';
+}
+
+/** The disk, open, and what it has. */
+interface JudgedDisk extends OpenDisk, AsyncDisposable {
+  readonly found: FoundDisk;
+  readonly ends: DiskEnds;
+  readonly verdict: Verdict;
+}
+
+async function judge(place: LabelledPlace): Promise<JudgedDisk> {
+  const { queue } = place;
+  const found = await locate(place);
+  const disk = await openDisk(queue, found, constants.O_RDONLY);
+  const close = () => disk.descriptor[Symbol.asyncDispose]();
+  try {
+    refuseSmall(place, disk.shape.sizeBytes);
+    const { ends, verdict } = await examine(place, found, disk);
+    await refuseOtherPool(place, verdict);
+    return { ...disk, found, ends, verdict, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** As `readLabelled`; a blank disk gets a label, and a labelling that was cut short is finished. */
 export async function readOrLabel(place: LabelledPlace): Promise<LabelledDisk> {
   await markerOf(place).removeVoid();
   const found = (await readLabelled(place)) ?? (await label(place));
@@ -87,7 +114,7 @@ async function label(place: LabelledPlace): Promise<LabelledDisk> {
   const seen = await locate(place);
   // In words that say who has it; what counts is asked again below.
   refuseUnlessFree(place, seen, whyNotFree(await factsOf(queue, seen, undefined)));
-  await using device = await openAlone(place, seen);
+  await using device = await holdAlone(place, seen);
   const found = await locate(place);
   await requireStill(queue, found, device);
   // What memory has of it may be older than what others have written, past this kernel.
@@ -133,27 +160,6 @@ async function locate({ identity, path, poolName, queue }: LabelledPlace): Promi
 function refuseUnlessFree(place: LabelledPlace, { name }: FoundDisk, reasons: readonly string[]): string {
   if (reasons.length > 0 || name === undefined) throw notFree(place, reasons);
   return name;
-}
-
-/** udev leaves alone whatever somebody has locked so (https://systemd.io/BLOCK_DEVICE_LOCKING). */
-async function openAlone({ path, poolName, queue }: LabelledPlace, { devicePath }: FoundDisk): Promise<Descriptor> {
-  const alone = await openDeviceAlone(queue, devicePath);
-  if (alone !== undefined && (await lockWithPatience(queue, alone))) return alone;
-  await alone?.[Symbol.asyncDispose]();
-  throw new FailedPrecondition(
-    `pool ${poolName}: ${path} is in use: it is mounted, part of a volume group or RAID, or being formatted (see lsblk). Name another disk, or end that.`,
-  );
-}
-
-const lockPausesMs = [0, 1, 10, 100, 1000];
-
-/** udev has it for a moment after the disk has appeared. */
-async function lockWithPatience(queue: DiskQueue, device: Descriptor): Promise<boolean> {
-  for (const pauseMs of lockPausesMs) {
-    await delay(pauseMs);
-    if (await tryLock(queue, device)) return true;
-  }
-  return false;
 }
 
 async function examine(

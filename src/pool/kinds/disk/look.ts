@@ -1,4 +1,4 @@
-import { mappedPath } from '../../../kernel/block/device-mapper.ts';
+import { type DeviceMapper, mappedPath } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { readAt } from '../../../kernel/file/file.ts';
@@ -8,13 +8,15 @@ import type { VolumeId } from '../../../volume/id.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import { openMapper } from '../../mapped-device.ts';
-import { type Finding, ok, type PoolSight, type Shown, warn } from '../../sight.ts';
+import { type Finding, ok, type PoolContents, type PoolSight, type Shown, type Wanted, warn } from '../../sight.ts';
+import { type AdoptedDisk, findAdopted } from './adopted-disk.ts';
 import type { DiskOptions } from './config.ts';
 import { idOf, type Payload } from './label/payload.ts';
 import { slotBytes, slotCount } from './label/slots.ts';
 import { payloadIn, readPayload } from './label.ts';
 import { type LabelledDisk, readLabelled } from './labeller.ts';
 import { MappedParts } from './mapped.ts';
+import { NoteFile } from './note-file.ts';
 import { refuseCopy } from './open.ts';
 import { readerOf } from './record-store.ts';
 import { DiskSpace } from './space.ts';
@@ -27,7 +29,13 @@ export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: Loo
   const location = { type: 'disk', path: own.device, holders: [] };
   try {
     const mapper = await openMapper(queue, poolName);
-    const disk = await readLabelled({ queue, poolName, dataDirectory, path: own.device });
+    const place = { queue, poolName, dataDirectory, path: own.device };
+    const adopted = await findAdopted(place, own.adopt);
+    if (adopted !== undefined) {
+      await using _device = adopted.device;
+      return await lookAtAdopted(pool, request, mapper, adopted);
+    }
+    const disk = await readLabelled(place);
     if (disk === undefined) {
       const advice = `${own.device} holds no pool yet: the driver makes it at its first start, if the disk is blank (holdfast disks).`;
       return { location: { ...location, state: 'absent', advice }, contents: undefined };
@@ -35,25 +43,54 @@ export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: Loo
     const mapped = new MappedParts(poolName, disk.poolId, mapper, disk.found);
     const payload = await readLabel(queue, mapped, disk, poolName);
     await refuseCopy({ name: poolName, queue }, disk, payload);
-    const contents = await lookAtRecords(pool, {
-      reader: readerOf(payload),
-      source: new DiskSpace({ payload }),
-      wanted,
-    });
+    const holders = await holdersOf(queue, mapped);
+    const contents = await contentsOf(pool, wanted, mapped, payload);
     return {
-      location: { ...location, state: 'open', advice: undefined, holders: await holdersOf(queue, mapped) },
-      contents: {
-        ...contents,
-        traits: diskTraits(payload.data.lengthBytes),
-        findings: [tableFinding(disk)],
-        shown: new Map(shownOf(mapped, payload)),
-      },
+      location: { ...location, state: 'open', advice: undefined, holders },
+      contents: { ...contents, findings: [tableFinding(disk)] },
     };
   } catch (error) {
     if (queue.closedFor !== undefined && !(error instanceof HoldfastError)) throw error;
     const advice = explain(error).replace(`pool ${poolName}: `, '');
     return { location: { ...location, state: 'broken', advice }, contents: undefined };
   }
+}
+
+/** Its records lie in the driver's directory. */
+async function lookAtAdopted(
+  pool: Configured<DiskOptions>,
+  { dataDirectory, queue, wanted }: LookRequest,
+  mapper: DeviceMapper,
+  { found, payload }: AdoptedDisk,
+): Promise<PoolSight> {
+  const { lockPath } = new NoteFile(queue, dataDirectory, pool.name);
+  const location = { type: 'disk', path: found.path, holders: await lockHolders(queue, lockPath).catch(() => []) };
+  if (payload.object === undefined) {
+    const advice = `what ${found.path} holds is no volume yet: holdfast adopt ${found.path} --pool ${pool.name} --claim NAMESPACE/NAME makes it one.`;
+    return { location: { ...location, state: 'absent', advice }, contents: undefined };
+  }
+  const mapped = new MappedParts(pool.name, payload.poolId, mapper, found);
+  const contents = await contentsOf(pool, wanted, mapped, payload);
+  return { location: { ...location, state: 'open', advice: undefined }, contents };
+}
+
+async function contentsOf(
+  pool: Configured<DiskOptions>,
+  wanted: Wanted,
+  mapped: MappedParts,
+  payload: Payload,
+): Promise<PoolContents> {
+  const contents = await lookAtRecords(pool, {
+    reader: readerOf(payload),
+    source: new DiskSpace({ payload, obstacle: undefined }),
+    wanted,
+  });
+  return {
+    ...contents,
+    traits: diskTraits(payload.data.lengthBytes),
+    findings: [],
+    shown: new Map(shownOf(mapped, payload)),
+  };
 }
 
 /** What memory has of the disk itself is older than what a driver has written through the device. */

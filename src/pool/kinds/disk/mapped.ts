@@ -7,6 +7,7 @@ import {
   findMapped,
   type MappedState,
   mappedDevice,
+  mappedOver,
   mappedPath,
 } from '../../../kernel/block/device-mapper.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
@@ -14,8 +15,8 @@ import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
+import { type FoundDisk, requireStill } from '../../location/found-disk.ts';
 import { openMappedNode } from '../../mapped-device.ts';
-import { type FoundDisk, requireStill } from './disk.ts';
 import type { Extent } from './label/layout.ts';
 import { dataDevice, labelDevice, type MappedName, mappedUuidPrefix, objectOfMapped } from './names.ts';
 
@@ -130,10 +131,22 @@ export class MappedParts {
     // That of a disk that was pulled, or one that was never finished.
     if (before !== undefined && !(await this.remove(queue, wanted))) throw this.#overAnother(wanted, before);
     await requireStill(queue, this.#found, undefined);
+    await this.#refuseOthers(queue);
     await step('attach/device', () => this.#make(queue, wanted, part));
     const made = this.find(wanted);
     if (made !== undefined && this.isOverDisk(made)) return made;
     throw new FailedPrecondition(`pool ${this.poolName}: the device ${wanted.name} is gone again; try again.`);
+  }
+
+  /** Device-mapper lets devices of different owners share a disk: multipath's, or those of another driver. */
+  async #refuseOthers(queue: DiskQueue): Promise<void> {
+    const { device, path } = this.#found;
+    const over = await mappedOver(queue, device);
+    const other = over.find(({ uuid }) => !uuid.startsWith(mappedUuidPrefix(this.poolId)));
+    if (other === undefined) return;
+    throw new FailedPrecondition(
+      `pool ${this.poolName}: ${other.devicePath} (${other.name}) is made of ${path}, too, and is not this pool's (see lsblk). End that first.`,
+    );
   }
 
   async #make(queue: DiskQueue, wanted: MappedName, part: Extent): Promise<void> {

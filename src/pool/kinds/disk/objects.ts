@@ -1,7 +1,7 @@
 import { DataLoss } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
+import type { DiskLabel } from './disk-label.ts';
 import { idOf, type ObjectState, type Payload, type StoredObject } from './label/payload.ts';
-import type { Label } from './label.ts';
 
 /** What the disk has, if it is a volume with this id: neither a draft nor on its way out. */
 export function volumeOf({ object }: Payload, id: VolumeId): StoredObject | undefined {
@@ -15,7 +15,7 @@ export function objectNamed({ object }: Payload, name: string): StoredObject | u
 
 /** Changes what the disk has in one commit, if it is what is meant. @throws DataLoss if it is not */
 export async function changeObject(
-  label: Label,
+  label: DiskLabel,
   wanted: VolumeId | string,
   state: ObjectState,
   edit: (object: StoredObject) => StoredObject | undefined,

@@ -1,12 +1,13 @@
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
+import { type FoundDisk, otherWithName } from '../../location/found-disk.ts';
 import { openMapper } from '../../mapped-device.ts';
 import { markerPathOf, readMarker, remember } from '../../records/pool-file.ts';
 import { Wiper } from '../../wipe/wiper.ts';
+import { findAdopted, openAdopted } from './adopted-disk.ts';
 import type { DiskOptions } from './config.ts';
-import { otherWithName } from './disk.ts';
-import { DiskBackend } from './disk-backend.ts';
+import { DiskBackend, type DiskBackendOptions } from './disk-backend.ts';
 import { mebibyte } from './label/layout.ts';
 import type { Payload } from './label/payload.ts';
 import { Label, payloadIn } from './label.ts';
@@ -21,10 +22,17 @@ const callsAtOnce = 4;
 
 /** Opens the storage of a pool that is one disk. */
 export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBackend> {
-  const { dataDirectory, device: path, identity, log, name: poolName, queue } = options;
+  const { adopt, dataDirectory, device: path, identity, name: poolName, queue } = options;
   const mapper = await openMapper(queue, poolName);
-  const disk = await readOrLabel({ queue, poolName, dataDirectory, path, identity });
+  const place = { queue, poolName, dataDirectory, path, identity };
+  const adopted = await findAdopted(place, adopt);
+  if (adopted !== undefined) {
+    const parts = await openAdopted({ ...options, poolName }, mapper, adopted);
+    return readyOver(options, { ...parts, found: adopted.found, blockSizeBytes: adopted.sectorBytes });
+  }
+  const disk = await readOrLabel(place);
   const { found, poolId, shape } = disk;
+  const { log } = options;
   const mapped = new MappedParts(poolName, poolId, mapper, found);
   await refuseCopy(options, disk, payloadIn(disk, poolName));
   let label: Label | undefined;
@@ -47,15 +55,21 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
     await mapped.remove(queue, mapped.label).catch(() => undefined);
     throw error;
   }
+  return readyOver(options, { label, mapped, found, blockSizeBytes: shape.sectorBytes });
+}
+
+type OpenParts = Pick<DiskBackendOptions, 'adoption' | 'blockSizeBytes' | 'label' | 'mapped'> & {
+  readonly found: FoundDisk;
+};
+
+function readyOver({ log, name, queue, wipe }: DiskPoolOptions, { found, ...parts }: OpenParts): ReadyBackend {
   const backend = new DiskBackend({
-    ...{ label, mapped, poolName, queue },
+    ...{ ...parts, queue, poolName: name, wipePolicy: wipe },
     calls: queue.beside('volumes', callsAtOnce),
     formatQueue: queue.beside('mkfs', 1),
-    wiper: new Wiper({ poolName, log, queue, atOnce: 1 }),
-    wipePolicy: options.wipe,
-    blockSizeBytes: shape.sectorBytes,
+    wiper: new Wiper({ poolName: name, log, queue, atOnce: 1 }),
   });
-  return { backend, facts: { pool_id: poolId, device: found.devicePath } };
+  return { backend, facts: { pool_id: parts.mapped.poolId, device: found.devicePath } };
 }
 
 /**

@@ -4,8 +4,8 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import type { GroupRecord, SnapshotRecord } from '../../../volume/snapshot-record.ts';
 import type { ReadRecords, RecordReader, RecordStore } from '../../backend.ts';
 import type { TrashContents } from '../../catalog/trash-entry.ts';
+import type { DiskLabel } from './disk-label.ts';
 import { idOf, type Payload, recordOf, storedRecord } from './label/payload.ts';
-import type { Label } from './label.ts';
 import { changeObject } from './objects.ts';
 
 /** What a label says, wherever it was read. */
@@ -57,9 +57,9 @@ export function readerOf(payload: Payload): RecordReader {
 
 /** The record of what the disk has, in its label: written as a whole, with its state. */
 export class LabelStore implements RecordStore {
-  readonly #label: Label;
+  readonly #label: DiskLabel;
 
-  constructor(label: Label) {
+  constructor(label: DiskLabel) {
     this.#label = label;
   }
 

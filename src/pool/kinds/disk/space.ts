@@ -1,7 +1,7 @@
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
-import type { Payload } from './label/payload.ts';
+import type { DiskLabel } from './disk-label.ts';
 import { idOfObject } from './names.ts';
 import { objectNamed, volumeOf } from './objects.ts';
 
@@ -10,22 +10,24 @@ export class DiskSpace implements SpaceSource {
   readonly sharesBlocks = false;
   readonly reservedBytes = 0n;
   readonly isForVolumesAlone: true = true;
-  readonly #label: { readonly payload: Payload };
+  readonly #label: Pick<DiskLabel, 'obstacle' | 'payload'>;
 
-  constructor(label: { readonly payload: Payload }) {
+  constructor(label: Pick<DiskLabel, 'obstacle' | 'payload'>) {
     this.#label = label;
   }
 
   /** What is being wiped is not free yet. */
   async storage(): Promise<StorageSpace> {
-    const { data, object } = this.#label.payload;
-    const takenBytes = object === undefined ? 0n : data.lengthBytes;
+    const { obstacle, payload } = this.#label;
+    const { data, object } = payload;
+    const takenBytes = object === undefined && obstacle === undefined ? 0n : data.lengthBytes;
     return {
       filesystemBytes: data.lengthBytes,
       freeBytes: data.lengthBytes - takenBytes,
       takenBytes,
       isCountedLate: false,
       isOutOfInodes: false,
+      obstacle,
     };
   }
 

@@ -1,19 +1,16 @@
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
-import type { DeviceMapper, MappedState } from '../../../kernel/block/device-mapper.ts';
+import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import type { Layout } from '../../../volume/layout.ts';
-import { roundUp } from '../../../volume/size.ts';
 import * as arguments_ from './commands/arguments.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, type Lvm } from './commands/lvm.ts';
-import { type GroupState, groupStateOf, type OtherLv, type OwnLv, type PhysicalVolume } from './group-state.ts';
-import { disksOfLegs, type LvPlan, neededBytes, planOf, takenBytes, wholeBytes } from './layout.ts';
-import { findDevice } from './mapped-lv.ts';
-import { idOfLvName, lvNameOfMapped, mappedName, mappedUuidPrefix } from './names.ts';
-import { changeOf, isOwnTag, type LvState, stateOf, type TagChange } from './tags.ts';
+import { type GroupState, groupStateOf, type OwnLv } from './group-state.ts';
+import { KnownGroup } from './known-group.ts';
+import { disksOfLegs, type LvPlan, neededBytes, planOf, wholeBytes } from './layout.ts';
+import { idOfLvName, mappedName } from './names.ts';
+import { changeOf, isOwnTag, stateOf, type TagChange } from './tags.ts';
 import { activateAllArguments } from './thin/arguments.ts';
 import { isFamilyTag } from './thin/families.ts';
 import { explainLvm, goneByHand, incompleteGroup, missingGroup, noRoomFor } from './trouble.ts';
@@ -26,93 +23,25 @@ export interface NewOwnLv {
 }
 
 /**
- * The volume group of a pool: what LVM said of it last, kept in step with what is done here. Only what others do in the
- * group has to be asked for anew. Each change is one commit of the group's metadata.
+ * The volume group of a pool, and what is done in it. Only what others do in the group has to be asked for anew. Each change is
+ * one commit of the group's metadata.
  */
-export class VolumeGroup {
-  readonly poolName: string;
+export class VolumeGroup extends KnownGroup {
   readonly #lvm: Lvm;
-  readonly #mapper: DeviceMapper;
-  #state: GroupState;
-  #lvs: Map<string, OwnLv>;
-  /** By id; undefined: not looked for since something has changed. */
-  #existing: Map<string, OwnLv> | undefined;
-  #freeBytes: bigint;
   #readAtMs = performance.now();
   #reading: Promise<void> | undefined;
   /** Of what is about to become inactive, and will tell nothing more. */
   beforeDeactivation: (lvNames: readonly string[]) => Promise<void> = async () => undefined;
 
   constructor(poolName: string, lvm: Lvm, mapper: DeviceMapper, state: GroupState) {
-    this.poolName = poolName;
+    super(poolName, mapper, state);
     this.#lvm = lvm;
-    this.#mapper = mapper;
-    this.#state = state;
-    this.#lvs = new Map(state.lvs);
-    this.#freeBytes = state.freeBytes;
     this.#lookAtOwnDisks();
-  }
-
-  get state(): GroupState {
-    return this.#state;
-  }
-
-  get name(): string {
-    return this.#state.name;
-  }
-
-  get freeBytes(): bigint {
-    return this.#freeBytes;
-  }
-
-  get(lvName: string): OwnLv | undefined {
-    return this.#lvs.get(lvName);
-  }
-
-  /** All that are ours. */
-  all(): Iterable<OwnLv> {
-    return this.#lvs.values();
-  }
-
-  /** What is not ours, as LVM told it last. */
-  others(): Iterable<OtherLv> {
-    return this.#state.others.values();
-  }
-
-  other(lvName: string): OtherLv | undefined {
-    return this.#state.others.get(lvName);
-  }
-
-  /** What exists under this id: neither a draft nor on its way out. */
-  find(id: VolumeId | SnapshotId): OwnLv | undefined {
-    this.#existing ??= new Map(
-      [...this.#lvs.values()]
-        .filter(({ state }) => state === 'volume' || state === 'snapshot')
-        .map((lv) => [lv.id ?? '', lv]),
-    );
-    return this.#existing.get(id);
-  }
-
-  inState(state: LvState): OwnLv[] {
-    return [...this.#lvs.values()].filter((lv) => lv.state === state);
-  }
-
-  /** Its device, if it is active. Asks the kernel, no disk. */
-  deviceOf(lvName: string): MappedState | undefined {
-    return findDevice(this.#mapper, this.#state, lvName);
-  }
-
-  /** The logical volume of the group whose device it is, ours or not. */
-  nameOfDevice(device: DeviceNumber): string | undefined {
-    const mapped = this.#mapper.find(device);
-    return mapped?.uuid.startsWith(mappedUuidPrefix(this.#state.uuid)) === true
-      ? lvNameOfMapped(this.name, mapped.name)
-      : undefined;
   }
 
   /** Takes its device away without LVM, which would read its disks: for disks that do not answer. */
   async removeDevice(queue: DiskQueue, lvName: string): Promise<void> {
-    await this.#mapper.removeUnused(queue, mappedName(this.name, lvName));
+    await this.mapper.removeUnused(queue, mappedName(this.name, lvName));
   }
 
   /** Asks LVM. Those who ask at a time share one answer. @param maximumAgeMs what was told since then will do */
@@ -130,16 +59,16 @@ export class VolumeGroup {
    */
   async settle(): Promise<{ readonly differed: boolean; readonly differ: boolean }> {
     await this.refresh();
-    const { isDifferent, name } = this.#state;
+    const { isDifferent, name } = this.state;
     // With a disk missing all others were looked at, of other groups too. And LVM would note which are missing, for good, and
     // refuse them when they are back.
-    const differed = isDifferent && !this.#isIncomplete();
+    const differed = isDifferent && !this.isIncomplete();
     if (differed) {
       await this.#lvm.change(arguments_.repairArguments(name)).catch(passOverLvmError);
       await this.refresh();
     }
     await this.flush();
-    return { differed, differ: differed && this.#state.isDifferent };
+    return { differed, differ: differed && this.state.isDifferent };
   }
 
   /** Makes durable what LVM has told. */
@@ -158,19 +87,19 @@ export class VolumeGroup {
     const plan = await this.#planned(layout, sizeBytes, (plan) =>
       this.change(
         arguments_.createArguments({ vgName: this.name, lvName, plan, tags }),
-        neededBytes(layout, sizeBytes, this.#state),
+        neededBytes(layout, sizeBytes, this.state),
       ),
     );
     const lv: OwnLv = {
       ...{ name: lvName, id: idOfLvName(lvName), layout, tags },
       state: stateOf(tags) ?? 'draft',
       stripes: plan.stripes,
-      sizeBytes: plan.extents * this.#state.extentBytes,
+      sizeBytes: plan.extents * this.state.extentBytes,
       syncPercent: layout === 'raid1' ? '0.00' : '',
       attributes: layout === 'raid1' ? 'rwi-a-r---' : '-wi-a-----',
     };
     this.put(lv);
-    this.#freeBytes -= this.takenBytes(lv);
+    this.take(this.takenBytes(lv));
     return lv;
   }
 
@@ -201,7 +130,7 @@ export class VolumeGroup {
 
   async extend(lvName: string, sizeBytes: bigint): Promise<void> {
     const before = this.#require(lvName);
-    const { extentBytes } = this.#state;
+    const { extentBytes } = this.state;
     const size = wholeBytes(sizeBytes, before, extentBytes);
     if (size <= before.sizeBytes) return;
     const grown = { ...before, sizeBytes: size };
@@ -210,7 +139,7 @@ export class VolumeGroup {
     const extents = size / extentBytes;
     await this.change(arguments_.extendArguments(this.name, lvName, { devicePaths, extents }), newBytes);
     this.put(grown);
-    this.#freeBytes -= newBytes;
+    this.take(newBytes);
   }
 
   async activate(lvName: string): Promise<void> {
@@ -237,28 +166,21 @@ export class VolumeGroup {
   /** Gone is fine. */
   async remove(lvName: string): Promise<void> {
     await this.#requireDisks();
-    const before = this.#lvs.get(lvName);
     try {
       await this.#lvm.change(arguments_.removeArguments(this.name, lvName));
     } catch (error) {
       if (!isLvmError(error) || failureOf(error) !== 'no-volume') throw this.#explain(error, 0n);
     }
     await this.flush();
-    this.#existing = undefined;
-    if (!this.#lvs.delete(lvName) || before === undefined) return;
-    if (before.state === 'thin') await this.refresh();
-    else this.#freeBytes += this.takenBytes(before);
+    const before = this.forget(lvName);
+    if (before?.state === 'thin') await this.refresh();
+    else if (before !== undefined) this.take(-this.takenBytes(before));
   }
 
   /** A change of the group's metadata; durable at its end. What it has made or changed is to be put. */
   async change(args: readonly string[], neededBytes: bigint): Promise<void> {
     await this.#tell(args, neededBytes);
     await this.flush();
-  }
-
-  put(lv: OwnLv): void {
-    this.#lvs.set(lv.name, lv);
-    this.#existing = undefined;
   }
 
   /**
@@ -268,29 +190,15 @@ export class VolumeGroup {
   async #requireDisks(): Promise<void> {
     // Finds out if one of them has gone.
     await this.flush();
-    if (this.#isIncomplete()) await this.refresh();
-    if (this.#isIncomplete()) throw incompleteGroup(this.poolName, this.name);
-  }
-
-  #isIncomplete(): boolean {
-    return this.#state.physicalVolumes.some(({ isMissing }) => isMissing);
-  }
-
-  /** To whole extents. */
-  roundUp(sizeBytes: bigint): bigint {
-    return roundUp(sizeBytes, this.#state.extentBytes);
-  }
-
-  /** What a logical volume takes of the group. */
-  takenBytes(lv: Pick<OwnLv, 'isThin' | 'layout' | 'sizeBytes'>): bigint {
-    return takenBytes(lv, this.#state.extentBytes);
+    if (this.isIncomplete()) await this.refresh();
+    if (this.isIncomplete()) throw incompleteGroup(this.poolName, this.name);
   }
 
   /**
    * Makes what is planned by what is known. Where that is out of date, and LVM says no or there is no room, it is asked first.
    */
   async #planned(layout: Layout, sizeBytes: bigint, make: (plan: LvPlan) => Promise<void>): Promise<LvPlan> {
-    const plan = planOf(layout, sizeBytes, this.#state);
+    const plan = planOf(layout, sizeBytes, this.state);
     try {
       if (plan !== undefined) {
         await make(plan);
@@ -300,8 +208,8 @@ export class VolumeGroup {
     } catch (error) {
       if (layout === 'linear' || !(error instanceof ResourceExhausted)) throw error;
     }
-    const next = planOf(layout, sizeBytes, this.#state);
-    if (next === undefined) throw noRoomFor(layout, sizeBytes, { poolName: this.poolName, state: this.#state });
+    const next = planOf(layout, sizeBytes, this.state);
+    if (next === undefined) throw noRoomFor(layout, sizeBytes, { poolName: this.poolName, state: this.state });
     await make(next);
     return next;
   }
@@ -319,10 +227,7 @@ export class VolumeGroup {
   async #read(): Promise<void> {
     const beganMs = performance.now();
     const state = await this.#ask();
-    this.#state = state;
-    this.#lvs = new Map(state.lvs);
-    this.#existing = undefined;
-    this.#freeBytes = state.freeBytes;
+    this.know(state);
     this.#readAtMs = beganMs;
     this.#lookAtOwnDisks();
   }
@@ -344,19 +249,15 @@ export class VolumeGroup {
   }
 
   #lookAtOwnDisks(): void {
-    this.#lvm.lookOnlyAt(this.#present().map(({ path }) => path));
+    this.#lvm.lookOnlyAt(this.present().map(({ path }) => path));
   }
 
   #flush(): Promise<void> {
-    return this.#lvm.flush(this.#present().flatMap(({ device }) => device ?? []));
-  }
-
-  #present(): PhysicalVolume[] {
-    return this.#state.physicalVolumes.filter(({ isMissing }) => !isMissing);
+    return this.#lvm.flush(this.present().flatMap(({ device }) => device ?? []));
   }
 
   #require(lvName: string): OwnLv {
-    const lv = this.#lvs.get(lvName);
+    const lv = this.get(lvName);
     if (lv === undefined) throw goneByHand(this.poolName, this.name, lvName);
     return lv;
   }

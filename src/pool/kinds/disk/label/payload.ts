@@ -31,7 +31,8 @@ export interface Payload {
   readonly object?: StoredObject | undefined;
 }
 
-const document = z.strictObject({
+/** A label as it is stored. */
+export const storedPayload = z.strictObject({
   poolId: z.uuid(),
   disk: z.strictObject({ name: z.string(), sizeBytes: storedBytes }),
   data: z.strictObject({ offsetBytes: storedBytes, lengthBytes: storedBytes }),
@@ -46,19 +47,19 @@ const document = z.strictObject({
     .optional(),
 });
 
-export function serializePayload({ age, data, disk, object, poolId }: Payload): string {
-  return JSON.stringify({
+type StoredPayload = z.infer<typeof storedPayload>;
+
+export function toStored({ age, data, disk, object, poolId }: Payload): StoredPayload {
+  return {
     poolId,
     disk: { name: disk.name, sizeBytes: `${disk.sizeBytes}` },
     data: { offsetBytes: `${data.offsetBytes}`, lengthBytes: `${data.lengthBytes}` },
     age,
     object,
-  });
+  };
 }
 
-/** @throws DataLoss */
-export function parsePayload(text: string, where: string): Payload {
-  const { age, data, disk, object, poolId } = parseStored(document, text, where);
+export function fromStored({ age, data, disk, object, poolId }: StoredPayload): Payload {
   return {
     poolId,
     disk: { name: disk.name, sizeBytes: BigInt(disk.sizeBytes) },
@@ -66,6 +67,15 @@ export function parsePayload(text: string, where: string): Payload {
     age,
     object,
   };
+}
+
+export function serializePayload(payload: Payload): string {
+  return JSON.stringify(toStored(payload));
+}
+
+/** @throws DataLoss */
+export function parsePayload(text: string, where: string): Payload {
+  return fromStored(parseStored(storedPayload, text, where));
 }
 
 export function storedRecord(record: VolumeRecord): string {

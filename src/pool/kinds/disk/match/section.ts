@@ -13,5 +13,5 @@ export function memberPool(
   device = '',
 ): Configured<DiskOptions> {
   const { wipe } = section.own;
-  return { ...section, name: poolName, section: section.name, own: { device, identity, wipe } };
+  return { ...section, name: poolName, section: section.name, own: { device, identity, wipe, adopt: false } };
 }

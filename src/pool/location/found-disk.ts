@@ -1,14 +1,13 @@
 import { constants } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { limitsOfDevice, sequenceOfDevice } from '../../../kernel/block/block.ts';
-import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
-import type { DiskIdentity } from '../../../kernel/block/disk-identity.ts';
-import { type Disk, type DiskPlace, findDisk, listDisks } from '../../../kernel/block/disks.ts';
-import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../../kernel/call/errno.ts';
-import { FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
-import type { DiskShape } from './label/layout.ts';
+import { type DeviceLimits, limitsOfDevice, sequenceOfDevice } from '../../kernel/block/block.ts';
+import { type DeviceNumber, deviceNumber, sameDevice } from '../../kernel/block/device.ts';
+import type { DiskIdentity } from '../../kernel/block/disk-identity.ts';
+import { type Disk, type DiskPlace, findDisk, listDisks } from '../../kernel/block/disks.ts';
+import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 
 /** The disk or partition of a pool, as the kernel has it now. */
 export interface FoundDisk {
@@ -60,7 +59,7 @@ async function numberOf(queue: DiskQueue, poolName: string, path: string): Promi
 /** The disk, open. As long as it is, no other disk can be what is read and written through it. */
 export interface OpenDisk {
   readonly descriptor: Descriptor;
-  readonly shape: DiskShape;
+  readonly shape: DeviceLimits;
 }
 
 /**

@@ -1,10 +1,10 @@
-import { type Disk, listDisks } from '../../../kernel/block/disks.ts';
-import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { findHolders } from '../../../kernel/process/holders.ts';
-import { readContentOf, readUsers, usersOf } from '../../location/disk-survey.ts';
-import type { DiskFacts } from '../../location/free-disk.ts';
-import type { FoundDisk } from './disk.ts';
+import { type Disk, listDisks } from '../../kernel/block/disks.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { findHolders } from '../../kernel/process/holders.ts';
+import { readContentOf, readUsers, usersOf } from './disk-survey.ts';
+import type { FoundDisk } from './found-disk.ts';
+import type { DiskFacts } from './free-disk.ts';
 
 /** All that speaks against a disk beside what was read of its ends. @param device undefined: what is on it is our own */
 export async function factsOf(queue: DiskQueue, found: FoundDisk, device: Descriptor | undefined): Promise<DiskFacts> {

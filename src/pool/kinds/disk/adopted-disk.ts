@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { probeContent } from '../../../kernel/block/blkid.ts';
+import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
+import { type FoundDisk, locateDisk, openDisk } from '../../location/found-disk.ts';
+import { DiskAdoption } from './adoption.ts';
+import type { Payload } from './label/payload.ts';
+import type { LabelOptions } from './label.ts';
+import { hasSomethingElse, type LabelledPlace } from './labeller.ts';
+import { MappedParts } from './mapped.ts';
+import { type Note, NoteFile } from './note-file.ts';
+import { NoteLabel } from './note-label.ts';
+
+/** A disk that has a volume it was not made for, or can have one. */
+export interface AdoptedDisk {
+  readonly found: FoundDisk;
+  readonly sizeBytes: bigint;
+  readonly sectorBytes: number;
+  readonly payload: Payload;
+  /** Open for reading. */
+  readonly device: Descriptor;
+}
+
+/**
+ * Changes nothing.
+ * @param mayAdopt what the disk holds, if it is not ours, is to become a volume
+ * @returns undefined if the disk has a label of its own, or is to have one
+ * @throws FailedPrecondition, DataLoss if it is not the disk that was adopted
+ */
+export async function findAdopted(place: LabelledPlace, mayAdopt: boolean): Promise<AdoptedDisk | undefined> {
+  const { dataDirectory, path, poolName, queue } = place;
+  const note = await new NoteFile(queue, dataDirectory, poolName).read();
+  if (note === undefined && !(mayAdopt && (await hasSomethingElse(place)))) return undefined;
+  const found = await locateDisk(queue, poolName, path);
+  const { descriptor, shape } = await openDisk(queue, found, constants.O_RDONLY);
+  try {
+    const payload = note?.payload ?? {
+      poolId: randomUUID(),
+      disk: { name: found.name ?? '', sizeBytes: shape.sizeBytes },
+      data: { offsetBytes: 0n, lengthBytes: shape.sizeBytes },
+    };
+    if (note !== undefined)
+      await requireAdopted(place, note, found, { device: descriptor, sizeBytes: shape.sizeBytes });
+    return { found, ...shape, payload, device: descriptor };
+  } catch (error) {
+    await descriptor[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/** The parts of a backend over such a disk. */
+export async function openAdopted(
+  options: LabelOptions & { readonly dataDirectory: string },
+  mapper: DeviceMapper,
+  { device, found, payload, sectorBytes }: AdoptedDisk,
+): Promise<{ readonly label: NoteLabel; readonly mapped: MappedParts; readonly adoption: DiskAdoption }> {
+  const { dataDirectory, poolName, queue } = options;
+  const label = await NoteLabel.open(options, new NoteFile(queue, dataDirectory, poolName), payload, device);
+  const mapped = new MappedParts(poolName, label.payload.poolId, mapper, found);
+  return { label, mapped, adoption: new DiskAdoption({ found, label, mapped, poolName, queue, sectorBytes }) };
+}
+
+/** @throws FailedPrecondition, DataLoss */
+async function requireAdopted(
+  { path, poolName, queue }: LabelledPlace,
+  note: Note,
+  { name }: FoundDisk,
+  { device, sizeBytes }: { readonly device: Descriptor; readonly sizeBytes: bigint },
+): Promise<void> {
+  const { data, disk } = note.payload;
+  const uuid = note.filesystem && (await uuidOn(queue, device));
+  const difference = differenceFrom(note, { name, sizeBytes, uuid });
+  if (difference === undefined) return;
+  if (difference === 'size') {
+    throw new DataLoss(
+      `pool ${poolName}: ${path} has ${sizeBytes} bytes, and had ${data.lengthBytes} when it was adopted: data is missing. Nothing was changed.`,
+    );
+  }
+  const what =
+    difference === 'disk'
+      ? `is another disk (${name ?? 'without a name'})`
+      : `does not hold the ${note.filesystem?.type} with UUID ${note.filesystem?.uuid}`;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${path} ${what}. Put the disk back that was adopted (${disk.name}). Nothing was changed (docs/disks.md).`,
+  );
+}
+
+/** What a disk is found to be. */
+interface SeenDisk {
+  readonly name: string | undefined;
+  readonly sizeBytes: bigint;
+  readonly uuid: string | undefined;
+}
+
+/**
+ * In what a disk is not the one that was adopted, by the name that the kernel has for it, and by the filesystem that it held.
+ * undefined: it is.
+ */
+export function differenceFrom(
+  { filesystem, payload }: Note,
+  { name, sizeBytes, uuid }: SeenDisk,
+): 'disk' | 'size' | 'filesystem' | undefined {
+  const { data, disk, object } = payload;
+  if (name !== disk.name) return 'disk';
+  if (sizeBytes < data.lengthBytes) return 'size';
+  // What is being wiped need not have it any more.
+  if (filesystem === undefined || object?.state === 'removed') return undefined;
+  return uuid === filesystem.uuid ? undefined : 'filesystem';
+}
+
+async function uuidOn(queue: DiskQueue, device: Descriptor): Promise<string | undefined> {
+  const content = await device.during((path) => probeContent(queue, path));
+  return content.kind === 'filesystem' ? content.uuid : undefined;
+}

@@ -1,0 +1,67 @@
+import { readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { DirectorySync } from '../../../kernel/file/file.ts';
+import { parseStored } from '../../../volume/stored-json.ts';
+import { poolsDirectory } from '../../location/place.ts';
+import { replaceFile } from '../../records/durable-file.ts';
+import { fromStored, type Payload, storedPayload, toStored } from './label/payload.ts';
+
+/** What a filesystem is known by. */
+export interface FilesystemName {
+  /** As libblkid has it. */
+  readonly type: string;
+  readonly uuid: string;
+}
+
+/** What is noted of a disk that was adopted. */
+export interface Note {
+  readonly payload: Payload;
+  /** What it held then; undefined: no filesystem. */
+  readonly filesystem: FilesystemName | undefined;
+}
+
+const document = z.strictObject({
+  format: z.literal(1),
+  filesystem: z.strictObject({ type: z.string(), uuid: z.string() }).optional(),
+  label: storedPayload,
+});
+
+/**
+ * The label of a disk that was adopted. It lies in the driver's own directory, as such a disk has no room for one: if it
+ * is lost, the disk is what it was before, and can be adopted again.
+ */
+export class NoteFile {
+  readonly path: string;
+  /** The driver that runs the pool has it locked. */
+  readonly lockPath: string;
+  readonly #queue: DiskQueue;
+  readonly #syncs = new DirectorySync();
+
+  constructor(queue: DiskQueue, dataDirectory: string, poolName: string) {
+    this.#queue = queue;
+    this.path = join(poolsDirectory(dataDirectory), `${poolName}.adopted`);
+    this.lockPath = `${this.path}.lock`;
+  }
+
+  /** @returns undefined if nothing was adopted @throws DataLoss */
+  async read(): Promise<Note | undefined> {
+    const text = await this.#queue.run(() => readFile(this.path, 'utf8')).catch(ignoreMissing);
+    if (text === undefined) return undefined;
+    const { filesystem, label } = parseStored(document, text, `in ${this.path}`);
+    return { filesystem, payload: fromStored(label) };
+  }
+
+  async write({ filesystem, payload }: Note): Promise<void> {
+    const stored: z.infer<typeof document> = { format: 1, filesystem, label: toStored(payload) };
+    await replaceFile(this.#queue, this.#syncs, this.path, `${JSON.stringify(stored, null, 2)}\n`);
+  }
+
+  /** No note is as good. */
+  async remove(): Promise<void> {
+    await this.#queue.run(() => rm(this.path, { force: true }));
+    await this.#syncs.sync(this.#queue, dirname(this.path));
+  }
+}

@@ -1,0 +1,128 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { dropCache } from '../../../kernel/block/block.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { readAt, syncFile } from '../../../kernel/file/file.ts';
+import { FailedPrecondition } from '../../../volume/errors.ts';
+import { takeLock } from '../../location/lock.ts';
+import type { DiskLabel } from './disk-label.ts';
+import type { Payload } from './label/payload.ts';
+import type { LabelOptions } from './label.ts';
+import type { FilesystemName, Note, NoteFile } from './note-file.ts';
+
+const probeBytes = 4096;
+
+/**
+ * The label of a disk that was adopted, or can be: a note in the driver's directory. There is one as long as the disk has a
+ * volume, or something that was one.
+ */
+export class NoteLabel implements DiskLabel {
+  readonly #file: NoteFile;
+  readonly #lock: Descriptor;
+  /** So that no other disk can have its number as long as the pool is open. */
+  readonly #device: Descriptor;
+  readonly #poolName: string;
+  #note: Note;
+  /** A write has failed: either is in the file. */
+  #isDoubtful = false;
+  /** Changes come one after another: each begins with what the one before it has left. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  private constructor(file: NoteFile, poolName: string, note: Note, lock: Descriptor, device: Descriptor) {
+    this.#file = file;
+    this.#poolName = poolName;
+    this.#note = note;
+    this.#lock = lock;
+    this.#device = device;
+  }
+
+  /**
+   * @param empty what is known of the disk if there is no note
+   * @param device the disk, which is closed with the label
+   * @throws FailedPrecondition if another driver has it
+   */
+  static async open(options: LabelOptions, file: NoteFile, empty: Payload, device: Descriptor): Promise<NoteLabel> {
+    const { poolName, queue } = options;
+    await queue.run(async () => {
+      await mkdir(dirname(file.lockPath), { recursive: true, mode: 0o700 });
+      await writeFile(file.lockPath, '', { flag: 'a', mode: 0o600 });
+    });
+    const lock = await takeLock(options, file.lockPath);
+    try {
+      // A driver that had the lock until now may have changed it.
+      const note = (await file.read()) ?? { payload: empty, filesystem: undefined };
+      return new NoteLabel(file, poolName, note, lock, device);
+    } catch (error) {
+      await lock[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  get payload(): Payload {
+    return this.#note.payload;
+  }
+
+  get obstacle(): FailedPrecondition | undefined {
+    if (this.payload.object !== undefined) return undefined;
+    return new FailedPrecondition(
+      `pool ${this.#poolName}: its disk can be adopted (holdfast adopt), and holds no volume. If it is blank by now, start the driver anew.`,
+    );
+  }
+
+  refresh(): Promise<void> {
+    return this.#afterLast(() => this.#read());
+  }
+
+  /** What the disk has may change, but nothing new is put on it: it has no label of its own. */
+  change(edit: (payload: Payload) => Payload): Promise<void> {
+    return this.#afterLast(async () => {
+      if (this.#isDoubtful) await this.#read();
+      const { filesystem, payload: before } = this.#note;
+      const payload = edit(before);
+      if (payload === before) return;
+      const { obstacle } = this;
+      if (obstacle !== undefined && payload.object !== undefined) throw obstacle;
+      await this.#write({ filesystem, payload });
+    });
+  }
+
+  /** The disk has a volume from now on. */
+  adopt(payload: Payload, filesystem: FilesystemName | undefined): Promise<void> {
+    return this.#afterLast(() => this.#write({ filesystem, payload }));
+  }
+
+  /** Not from memory. What lies on the disk is another's: nothing is written. */
+  async probe(queue: DiskQueue): Promise<void> {
+    await dropCache(queue, this.#device);
+    await readAt(queue, this.#device, { lengthBytes: probeBytes, offsetBytes: 0 });
+    await syncFile(queue, this.#device);
+  }
+
+  /** From now on another driver may have it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#device[Symbol.asyncDispose]();
+    await this.#lock[Symbol.asyncDispose]();
+  }
+
+  async #write(note: Note): Promise<void> {
+    this.#isDoubtful = true;
+    if (note.payload.object === undefined) await this.#file.remove();
+    else await this.#file.write(note);
+    this.#note = note;
+    this.#isDoubtful = false;
+  }
+
+  async #read(): Promise<void> {
+    this.#isDoubtful = true;
+    const { filesystem, payload } = this.#note;
+    this.#note = (await this.#file.read()) ?? { filesystem, payload: { ...payload, object: undefined } };
+    this.#isDoubtful = false;
+  }
+
+  #afterLast<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  }
+}

@@ -1,0 +1,35 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { openDeviceAlone } from '../../kernel/block/block.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { tryLock } from '../../kernel/file/lock.ts';
+import { FailedPrecondition } from '../../volume/errors.ts';
+import type { FoundDisk } from './found-disk.ts';
+
+/**
+ * Opens a disk for writing, and nobody else can have it. udev leaves alone whatever somebody has locked so
+ * (https://systemd.io/BLOCK_DEVICE_LOCKING).
+ * @throws FailedPrecondition if somebody has it
+ */
+export async function holdAlone(
+  { poolName, queue }: { readonly poolName: string; readonly queue: DiskQueue },
+  { devicePath, path }: FoundDisk,
+): Promise<Descriptor> {
+  const alone = await openDeviceAlone(queue, devicePath);
+  if (alone !== undefined && (await lockWithPatience(queue, alone))) return alone;
+  await alone?.[Symbol.asyncDispose]();
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${path} is in use: it is mounted, part of a volume group or RAID, or being formatted (see lsblk). Name another disk, or end that.`,
+  );
+}
+
+const lockPausesMs = [0, 1, 10, 100, 1000];
+
+/** udev has it for a moment after the disk has appeared. */
+async function lockWithPatience(queue: DiskQueue, device: Descriptor): Promise<boolean> {
+  for (const pauseMs of lockPausesMs) {
+    await delay(pauseMs);
+    if (await tryLock(queue, device)) return true;
+  }
+  return false;
+}
