@@ -73,3 +73,35 @@ export const modes: readonly Mode[] = [
     expected: everything,
   },
 ];
+
+/**
+ * Specs that make a snapshot or a clone of a volume, by all of their words. A driver says once for all of its pools that it has
+ * snapshots, and csi-snapshotter ends itself where it does not; a pool of whole disks has none. csi-sanity knows of no pools, so these
+ * are left out there, each by its name; that such a request is refused is shown by a test of our own (disk-match-life).
+ */
+export const makingCopies: readonly string[] = [
+  ...[
+    'should succeed when requesting to create a snapshot with already existing name and same source volume ID',
+    'should fail when requesting to create a snapshot with already existing name and different source volume ID',
+    'should succeed when creating snapshot with maximum-length name',
+  ].map((text) => `CreateSnapshot [Controller Server] ${text}`),
+  'GetSnapshot [Controller Server] should return snapshot that match the specified snapshot id',
+  ...[
+    'should return snapshots that match the specified snapshot id',
+    'should return snapshots that match the specified source volume id',
+    'check the presence of new snapshots in the snapshot list',
+    'should return next token when a limited number of entries are requested',
+  ].map((text) => `ListSnapshots [Controller Server] ${text}`),
+  'DeleteSnapshot [Controller Server] should return appropriate values (no optional values added)',
+  ...['snapshot', 'volume'].map(
+    (source) =>
+      `Controller Service [Controller Server] CreateVolume should create volume from an existing source ${source}`,
+  ),
+];
+
+/** Left out by their names, they have no reason. */
+export const withoutCopies: Tally = {
+  ...everything,
+  passed: everything.passed - makingCopies.length,
+  skipped: { '': makingCopies.length },
+};

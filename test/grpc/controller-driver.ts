@@ -35,6 +35,8 @@ export interface TestDriverOptions {
   readonly nodeId?: string;
   /** What is said of pools, for classes to choose by. */
   readonly labels?: Readonly<Record<string, Labels>>;
+  /** Sections that stand for several pools, by the names of these. */
+  readonly sections?: Readonly<Record<string, string>>;
   /** Pools that fail to open, and why. */
   readonly failing?: Readonly<Record<string, string>>;
   /** Pools that open when this is done; the driver starts without waiting for any. */
@@ -75,7 +77,12 @@ export class TestDriver implements AsyncDisposable {
   static async start(options: TestDriverOptions = {}, scratch = new Scratch('controller')): Promise<TestDriver> {
     const openers = openersOf(options, scratch);
     const labels = (name: string) => options.labels?.[name] ?? {};
-    const pools = new Pools(openers, [...openers.keys()][0] ?? '', { labels });
+    const { sections = {} } = options;
+    const pools = new Pools(openers, [...openers.keys()][0] ?? '', {
+      labels,
+      sectionOf: (name) => sections[name],
+      sections: Object.values(sections),
+    });
     const opened = pools.open();
     if (options.slow === undefined) await opened;
     try {

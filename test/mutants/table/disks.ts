@@ -20,6 +20,11 @@ const adopted = {
   killer: 'src/pool/kinds/disk/adopted-disk.test.ts',
 } as const;
 
+const claim = {
+  file: 'src/pool/kinds/disk/match/claim.ts',
+  killer: 'src/pool/kinds/disk/match/claim.test.ts',
+} as const;
+
 /** What a disk is, and whether it may be formatted. */
 export const diskMutants: readonly Mutant[] = [
   {
@@ -147,5 +152,29 @@ export const diskMutants: readonly Mutant[] = [
     ...adopted,
     text: "uuid === filesystem.uuid ? undefined : 'filesystem'",
     replacement: 'undefined',
+  },
+  {
+    name: 'a disk that another pool names is not matched',
+    ...claim,
+    text: 'owners.length > 0',
+    replacement: 'false',
+  },
+  {
+    name: 'a disk whose name another one has is not matched',
+    ...claim,
+    text: 'namesakes.length > 0',
+    replacement: 'false',
+  },
+  {
+    name: 'of two sections that match a disk neither takes it',
+    ...claim,
+    text: '  if (wanting.length > 1) return passedOver(twoSections(wanting));\n',
+    replacement: '',
+  },
+  {
+    name: 'a disk that was matched keeps its pool, whatever matches it now',
+    ...claim,
+    text: "  if (member !== undefined) return { kind: 'member', poolName: member.poolName };\n",
+    replacement: '',
   },
 ];

@@ -110,7 +110,7 @@ export async function showsWhatIsTaken(node: GuestNode): Promise<void> {
 }
 
 /** Why the driver has passed over disks. */
-function reasonsIn(node: GuestNode): string[] {
+export function reasonsIn(node: GuestNode): string[] {
   return node
     .log()
     .split('\n')

@@ -86,7 +86,7 @@ export class GuestNode {
   spawn(crashAt?: CrashPoint): void {
     const { scratch } = this.#options;
     this.#starts++;
-    const crash = crashAt === undefined ? '' : `${crashAt.when} ${crashAt.step}`;
+    const crash = crashAt === undefined ? '' : `${crashAt.when} ${crashAt.step} ${crashAt.pass ?? 1}`;
     const command = `exec env 'HOLDFAST_TEST_CRASH_AT=${crash}' ${this.#program} serve`;
     this.#driver = this.vm.start(command, this.#logPath);
     this.vm.tunnel(this.socketPath, scratch.join(`csi-${this.#starts}.sock`));
