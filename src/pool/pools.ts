@@ -260,7 +260,7 @@ export class Pools {
     return found;
   }
 
-  /** @throws Unavailable while one of these is being opened: it may have what nobody else has */
+  /** @throws Unavailable while one of these is being opened, or others are being looked for: they may have what nobody else has */
   requireSettled(names: readonly string[]): void {
     const opening = names.find((name) => !this.#supervisor(name).isSettled);
     if (opening !== undefined) this.get(opening);

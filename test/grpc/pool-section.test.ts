@@ -62,6 +62,8 @@ describe('a section that stands for several pools', () => {
     const get = () => driver.controller.ControllerGetVolume({ volume_id });
     await fails(get(), 'UNAVAILABLE', /are still being looked for/);
     await fails(driver.controller.CreateVolume(create('a', fast)), 'UNAVAILABLE', /are still being looked for/);
+    // LV04
+    await fails(driver.controller.ListVolumes({}), 'UNAVAILABLE', /are still being looked for/);
     assert.equal(driver.pools.ready(), false);
     driver.pools.settle();
     await fails(get(), 'NOT_FOUND', /There is no volume/);

@@ -45,6 +45,7 @@ export async function readPage<Id, Kind extends { readonly id: Id }>(
   { after, maximumEntries }: PageRequest<Id>,
   list: (pool: Pool, after: Id | undefined, limit: number) => Promise<Kind[]>,
 ): Promise<Page<Kind>> {
+  pools.requireSettled([]);
   // Each pool may have to fill the page alone, and one more entry shows that another page follows.
   const lists = await Promise.all(
     pools.names().map(async (name) => {

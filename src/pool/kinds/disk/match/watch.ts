@@ -37,10 +37,11 @@ export class MatchWatch implements PoolWatch {
   /** Two looks: a blank disk is taken only if it was there, and the same, both times. */
   async start(): Promise<void> {
     await this.#lookAgain();
+    // From now on, also while a disk hangs that was found now.
+    this.#next();
     await this.#taker.settled();
     await this.#lookAgain();
     await this.#taker.settled();
-    this.#next();
   }
 
   stop(): void {
