@@ -4,6 +4,7 @@ import { passed, succeedsInGuest, withMachine } from '../luks/guest.ts';
 const places = {
   '/xfs': 'over images that share blocks',
   '/ext4': 'over images that are copied',
+  '/dev/vdb': 'over logical volumes',
   '/dev/vdb thin': 'over thin volumes',
 } as const;
 
