@@ -369,7 +369,7 @@ export interface Pool {
   removeSnapshot(id: SnapshotId): Promise<void>;
   /**
    * The ranges in which `target` may differ from `base`: in order, never touching, and never one too few (SM14). Once
-   * the first is there, removing the snapshots changes nothing about the rest. @throws NotFound
+   * the first is there, removing the snapshots changes nothing about the rest, or ends it. @throws NotFound
    */
   changedRanges(request: ChangedRangesRequest): AsyncIterable<ByteRange>;
   findGroup(id: GroupId): Promise<GroupRecord | undefined>;

@@ -107,6 +107,7 @@ function requireComparable(base: Snapshot, target: Snapshot): void {
       `The base has to be older than the target: ${older.id} is of ${older.createdAt}, ${newer.id} of ${newer.createdAt}.`,
     );
   }
+  if (target.pool.traits.changedBlocks === 'none') return;
   if (target.pool.traits.changedBlocks !== 'delta') {
     throw new FailedPrecondition(
       `Pool ${target.pool.name} cannot tell what changed between two snapshots, only what each holds: the places of their blocks mean nothing there (they do on XFS with reflink). Make a full backup, with GetMetadataAllocated.`,

@@ -94,7 +94,19 @@ export const encryptionStepNames = [
   'rekey/record',
 ] as const;
 
-export type StepName = (typeof stepNames)[number] | (typeof encryptionStepNames)[number];
+/** Those that only thin pools pass: killed in the virtual machine, too. */
+export const thinStepNames = [
+  'metadata/note',
+  'metadata/reserve',
+  'metadata/record',
+  'metadata/release',
+  'metadata/clear',
+] as const;
+
+export type StepName =
+  | (typeof stepNames)[number]
+  | (typeof encryptionStepNames)[number]
+  | (typeof thinStepNames)[number];
 
 /** Where a test lets the process die: `before create/commit`; or `after snapshot/take 2`, at its second pass. */
 export interface CrashPoint {

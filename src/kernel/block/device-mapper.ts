@@ -8,6 +8,7 @@ import { type DeviceNumber, deviceNumber } from './device.ts';
 import {
   at,
   linearTable,
+  messageRequest,
   nameBytes,
   requestFor,
   tableRequest,
@@ -116,6 +117,7 @@ const DM_DEV_REMOVE: IoctlRequest = { name: 'DM_DEV_REMOVE', number: 0xc138fd04 
 const DM_DEV_SUSPEND: IoctlRequest = { name: 'DM_DEV_SUSPEND', number: 0xc138fd06 };
 const DM_DEV_STATUS: IoctlRequest = { name: 'DM_DEV_STATUS', number: 0xc138fd07 };
 const DM_TABLE_LOAD: IoctlRequest = { name: 'DM_TABLE_LOAD', number: 0xc138fd09 };
+const DM_TARGET_MSG: IoctlRequest = { name: 'DM_TARGET_MSG', number: 0xc138fd0e };
 const DM_TABLE_STATUS: IoctlRequest = { name: 'DM_TABLE_STATUS', number: 0xc138fd0c };
 const DM_ACTIVE_PRESENT = 1 << 5;
 const DM_NOFLUSH = 1 << 11;
@@ -186,6 +188,11 @@ export class DeviceMapper {
       type: textAt(request, start + targetTypeAt, targetBytes - targetTypeAt),
       text: textAt(request, start + targetBytes, request.length - start - targetBytes).trim(),
     };
+  }
+
+  /** Tells the first target of a device to do something, in words of its own. @throws KernelError */
+  async tell(queue: DiskQueue, wanted: DeviceNumber, message: string): Promise<void> {
+    await ioctl(queue, this.#control, DM_TARGET_MSG, messageRequest(wanted, message));
   }
 
   /**

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { linearTable, requestFor, tableRequest, textAt } from './dm-request.ts';
+import { linearTable, messageRequest, requestFor, tableRequest, textAt } from './dm-request.ts';
 
 describe('requests to device-mapper', () => {
   test('a table of one line: a part of a device, in sectors', () => {
@@ -14,6 +14,14 @@ describe('requests to device-mapper', () => {
     const request = tableRequest('name', table);
     assert.deepEqual([request.readUInt32LE(12), request.readUInt32LE(16)], [request.length, 312]);
     assert.equal(textAt(request, 48, 128), 'name');
+  });
+
+  test('a message to the first target, which ends with a zero', () => {
+    const request = messageRequest({ major: 253, minor: 7 }, 'reserve_metadata_snap');
+    assert.deepEqual([request.readUInt32LE(12), request.readUInt32LE(16)], [request.length, 312]);
+    assert.equal(request.readBigUInt64LE(312), 0n, 'of the sector 0');
+    assert.equal(textAt(request, 320, request.length - 320), 'reserve_metadata_snap');
+    assert.equal(request.at(-1), 0);
   });
 
   test('what is no whole sectors, or no name, is refused', () => {

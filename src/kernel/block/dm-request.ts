@@ -55,6 +55,13 @@ export function tableRequest(name: string, table: Buffer): Buffer {
   return request;
 }
 
+/** A request with a message to the first target: a struct dm_target_msg, whose sector is 0. */
+export function messageRequest(wanted: Wanted, message: string): Buffer {
+  const request = Buffer.concat([requestFor(wanted), Buffer.alloc(8), Buffer.from(`${message}\0`)]);
+  request.writeUInt32LE(request.length, at.size);
+  return request;
+}
+
 /** The table of a device that is a part of another one: Documentation/admin-guide/device-mapper/linear.rst. */
 export function linearTable(
   { major, minor }: DeviceNumber,

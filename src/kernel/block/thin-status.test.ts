@@ -28,6 +28,11 @@ describe('what thin pools say of themselves', () => {
     }
   });
 
+  test('whether they have a metadata snapshot, and where', () => {
+    assert.equal(pool('1 9/10 7/8 42 rw no_discard_passdown queue_if_no_space - 1')?.snapshotBlock, 42n);
+    assert.equal(pool('1 9/10 7/8 - rw no_discard_passdown queue_if_no_space - 1')?.snapshotBlock, undefined);
+  });
+
   test('of anything else nothing is read', () => {
     for (const text of ['', '1 2 3', '1 a/b 1/2 - rw', '1 1/2 3/4 - what']) assert.equal(pool(text), undefined, text);
     assert.equal(parseThinPool({ type: 'linear', text: '' }, 65_536n), undefined);

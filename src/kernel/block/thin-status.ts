@@ -17,6 +17,8 @@ export interface ThinPoolStatus {
   readonly metadata: Filling;
   /** Only an offline check would make it writable again. */
   readonly needsCheck: boolean;
+  /** The block of metadata in which its metadata snapshot begins; undefined: there is none. */
+  readonly snapshotBlock?: bigint | undefined;
 }
 
 const metadataBlockBytes = 4096n;
@@ -27,11 +29,12 @@ const unknown: Filling = { usedBytes: 0n, totalBytes: 0n };
 export function parseThinPool({ text, type }: TargetStatus, chunkBytes: bigint): ThinPoolStatus | undefined {
   if (type !== 'thin-pool') return undefined;
   if (/^(Fail|Error)$/.test(text)) return { mode: 'fail', data: unknown, metadata: unknown, needsCheck: true };
-  const [, metadata, data, , ...rest] = text.split(' ');
+  const [, metadata, data, held = '', ...rest] = text.split(' ');
   const mode = (['rw', 'out_of_data_space', 'ro'] as const).find((each) => rest.includes(each));
   const [metadataFilling, dataFilling] = [filling(metadata, metadataBlockBytes), filling(data, chunkBytes)];
   if (mode === undefined || metadataFilling === undefined || dataFilling === undefined) return undefined;
-  return { mode, data: dataFilling, metadata: metadataFilling, needsCheck: rest.includes('needs_check') };
+  const status = { mode, data: dataFilling, metadata: metadataFilling, needsCheck: rest.includes('needs_check') };
+  return /^[0-9]+$/.test(held) ? { ...status, snapshotBlock: BigInt(held) } : status;
 }
 
 /** What a thin volume has of its pool, shared or not; undefined: it does not say. */

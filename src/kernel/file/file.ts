@@ -8,7 +8,7 @@ const fallocateCall = libcCall<readonly [Lent, number, bigint, bigint]>(
   'int fallocate(int fd, int mode, int64_t offset, int64_t length)',
 );
 const ftruncateCall = libcCall<readonly [Lent, bigint]>('int ftruncate(int fd, int64_t length)');
-const preadCall = libcCall<readonly [Lent, Uint8Array, number, number]>(
+const preadCall = libcCall<readonly [Lent, Uint8Array, number, number | bigint]>(
   'long pread(int fd, void *memory, size_t size, int64_t offset)',
 );
 const pwriteCall = libcCall<readonly [Lent, Uint8Array, number, bigint]>(
@@ -54,8 +54,17 @@ export async function readAt(
   { lengthBytes, offsetBytes }: { readonly lengthBytes: number; readonly offsetBytes: number },
 ): Promise<Buffer> {
   const memory = Buffer.alloc(lengthBytes);
-  const readBytes = await invoke(queue, preadCall, [file, memory, lengthBytes, offsetBytes], file.path);
-  return memory.subarray(0, readBytes);
+  return memory.subarray(0, await readInto(queue, file, memory, offsetBytes));
+}
+
+/** The same into memory of the caller's. @returns how many bytes it read */
+export function readInto(
+  queue: DiskQueue,
+  file: Descriptor,
+  memory: Buffer,
+  offsetBytes: number | bigint,
+): Promise<number> {
+  return invoke(queue, preadCall, [file, memory, memory.length, offsetBytes], file.path);
 }
 
 /** Writes memory to a file at an offset (pwrite(2)); the caller syncs. */

@@ -182,7 +182,7 @@ export class Catalog implements Pool {
     const { changedRanges } = this.#backend.extras;
     if (changedRanges === undefined) {
       throw new FailedPrecondition(
-        `pool ${this.name} (${this.kind}) cannot tell which blocks of a snapshot hold data.`,
+        `pool ${this.name} (${this.kind}) cannot tell which blocks of a snapshot hold data. Make a full backup: read all of it.`,
       );
     }
     return changedRanges(request, (id) => {

@@ -15,8 +15,8 @@ const limits = { file: 'src/csi/limits.ts', killer: 'src/csi/limits.test.ts' } a
 const capability = { file: 'src/volume/capability.ts', killer: 'src/volume/capability.test.ts' } as const;
 const record = { file: 'src/volume/record.ts', killer: 'src/volume/record.test.ts' } as const;
 const changed = {
-  file: 'src/pool/kinds/image/changed-ranges.ts',
-  killer: 'src/pool/kinds/image/changed-ranges.test.ts',
+  file: 'src/pool/changed-ranges.ts',
+  killer: 'src/pool/changed-ranges.test.ts',
 } as const;
 const metadata = {
   file: 'src/snapshot-metadata/service.ts',
@@ -25,6 +25,18 @@ const metadata = {
 const blocks = {
   file: 'src/pool/kinds/image/changed-blocks.ts',
   killer: 'test/grpc/snapshot-metadata.test.ts',
+} as const;
+
+const thinChanges = 'src/pool/kinds/lvm/thin/changes';
+const thinBlocks = {
+  file: `${thinChanges}/changed-blocks.ts`,
+  killer: `${thinChanges}/changed-blocks.test.ts`,
+} as const;
+const hold = { file: `${thinChanges}/shared-hold.ts`, killer: `${thinChanges}/shared-hold.test.ts` } as const;
+const note = { file: `${thinChanges}/snapshot-note.ts`, killer: `${thinChanges}/snapshot-note.test.ts` } as const;
+const node = {
+  file: 'src/kernel/block/thin-metadata.ts',
+  killer: `${thinChanges}/changed-blocks.test.ts`,
 } as const;
 
 /** What is refused of a request, and what is told of blocks. */
@@ -335,5 +347,54 @@ export const requestMutants: readonly Mutant[] = [
     text: "return type === XFS_SUPER_MAGIC ? 'delta' : 'allocated';",
     replacement: "return type > 0n * XFS_SUPER_MAGIC ? 'delta' : 'allocated';",
     only: 'SM04',
+  },
+  {
+    name: 'who needs newer metadata does not get what is there',
+    ...hold,
+    text: '(isOld || present.number <= after)',
+    replacement: 'isOld',
+    only: 'waits for those who have begun',
+  },
+  {
+    name: 'metadata is not given back while somebody reads it',
+    ...hold,
+    text: 'if (hold.users > 0) {',
+    replacement: 'if (hold.users > 99) {',
+    only: 'waits for those who have begun',
+  },
+  {
+    name: 'old metadata is given back',
+    ...hold,
+    text: '(isOld || present.number <= after)',
+    replacement: '(present.number <= after)',
+    only: 'taken anew when it is old',
+  },
+  {
+    name: "a metadata snapshot of somebody else's is not released",
+    ...note,
+    text: ' || note.block === snapshotBlock',
+    replacement: ' || note.block !== undefined',
+    only: 'released only if',
+  },
+  {
+    name: 'a thin snapshot that is gone is looked for in each metadata snapshot',
+    ...thinBlocks,
+    text: 'if (number !== checked)',
+    replacement: 'if (checked === undefined)',
+    only: 'SM02',
+  },
+  {
+    name: 'what a base has behind its end is nothing',
+    ...thinBlocks,
+    text: 'base !== undefined && fromBytes < base.record.sizeBytes;',
+    replacement: 'base !== undefined;',
+    only: 'SM14 SM06',
+  },
+  {
+    name: 'a block of metadata has its checksum',
+    ...node,
+    text: 'return bytes.readUInt32LE(0) === checksumOf(bytes, salt) && bytes',
+    replacement: 'return bytes',
+    only: 'SM12',
   },
 ];

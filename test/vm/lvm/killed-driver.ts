@@ -5,16 +5,17 @@
  */
 import assert from 'node:assert/strict';
 import { channel } from 'node:diagnostics_channel';
-import { armCrashPoint, type StepName, stepNames } from '../../../src/volume/step.ts';
+import { armCrashPoint, type StepName, stepNames, thinStepNames } from '../../../src/volume/step.ts';
 import { eventually } from '../../support/eventually.ts';
 import { lvm, openTestLvm, testThinPool } from '../../support/lvm-pool.ts';
 import { adoptionOperations } from './adoption-operations.ts';
+import { thinOperations } from './changes-operation.ts';
 import { operations } from './operations.ts';
 
 const [, , sort, volumeGroup = '', dataDirectory = '', operationName = '', name = '', when, stepName] = process.argv;
 
 function isStep(text: string | undefined): text is StepName {
-  return stepNames.some((each) => each === text);
+  return [...stepNames, ...thinStepNames].some((each) => each === text);
 }
 
 /** A disk that has to write all the zeros, on a busy machine. */
@@ -25,7 +26,7 @@ if ((when === 'before' || when === 'after') && isStep(stepName)) armCrashPoint({
 const options = sort === 'thin' ? { thinPool: testThinPool } : {};
 const pool = await openTestLvm({ join: () => dataDirectory }, volumeGroup, { ...options, dataDirectory });
 /** None: the pool is opened, and that is all. */
-const operation = operations[operationName] ?? adoptionOperations[operationName];
+const operation = operations[operationName] ?? adoptionOperations[operationName] ?? thinOperations[operationName];
 await operation?.run(pool, name);
 // What is wiped behind the answer is not waited for by a pool that is closed.
 await eventually(

@@ -14,6 +14,7 @@ import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments, lvm, openTestLvm } from '../../support/lvm-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { changedRanges } from './changes-operation.ts';
 
 const { disks, options } = guestArguments();
 const isThin = options.thinPool !== undefined;
@@ -86,6 +87,11 @@ test('operations take as many commands of LVM as the document says', async () =>
   await takes('snapshot, of a volume whose logical volume is active', () =>
     pool.takeSnapshots([{ id: snapshotId, name: 'snapshot', sourceId: idOf('a'), parameters: {} }]),
   );
+  if (isThin) {
+    const changed = async () => void (await changedRanges(pool, undefined, snapshotId));
+    await takes('changed blocks, of a snapshot made since LVM was asked last', changed);
+    await takes('changed blocks, else', changed);
+  }
   const source = { type: 'snapshot', id: snapshotId } as const;
   await takes('volume from a snapshot or volume of the same size', () => pool.create(spec('b'), source));
   await takes('the same, larger', () => pool.create(spec('c', { sizeBytes: 2n * sizeBytes }), source));

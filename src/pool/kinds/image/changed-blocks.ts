@@ -9,10 +9,10 @@ import { FailedPrecondition, NotFound } from '../../../volume/errors.ts';
 import type { SnapshotId } from '../../../volume/id.ts';
 import { smaller } from '../../../volume/size.ts';
 import type { SnapshotRecord } from '../../../volume/snapshot-record.ts';
+import { changedRanges, type ReadPage } from '../../changed-ranges.ts';
 import type { ChangedRangesRequest, Traits } from '../../pool.ts';
 import { isThere } from '../../records/gone.ts';
 import type { Layout } from '../../records/layout.ts';
-import { changedRanges, type ReadPage } from './changed-ranges.ts';
 import type { ImageParts } from './image-backend.ts';
 import { imageOf, openImage } from './image-file.ts';
 

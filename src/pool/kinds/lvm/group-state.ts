@@ -23,6 +23,8 @@ export interface OwnLv {
   readonly tags: readonly string[];
   /** It lies in a thin pool, and takes nothing from the group by itself. */
   readonly isThin?: boolean;
+  /** Of a thin one, by which number its thin pool knows it; undefined: LVM was not asked since it was made. */
+  readonly thinId?: bigint | undefined;
 }
 
 /** A logical volume that is not ours, or not wholly. */
@@ -64,8 +66,8 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
   if (vg === undefined) return undefined;
   const physicalVolumes = report.pv.filter((row) => row['vg_name'] === vgName).map(physicalVolumeOf);
   const usable = physicalVolumes.filter(({ isAllocatable, isMissing }) => isAllocatable && !isMissing);
-  const stripes = new Map(report.seg.map((row) => [`${row['vg_name']}/${row['lv_name']}`, Number(row['stripes'])]));
-  const ownOf = (row: ReportRow) => ownLvOf(row, stripes.get(`${vgName}/${row['lv_name']}`));
+  const segments = new Map(report.seg.map((row) => [`${row['vg_name']}/${row['lv_name']}`, row]));
+  const ownOf = (row: ReportRow) => ownLvOf(row, segments.get(`${vgName}/${row['lv_name']}`));
   const rows = report.lv.filter((row) => row['vg_name'] === vgName);
   const lvs = rows.flatMap((row) => ownOf(row) ?? []);
   const others = rows.flatMap((row) => (ownOf(row) === undefined ? [otherLvOf(row)] : []));
@@ -84,7 +86,7 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
 }
 
 /** Its tag says so, and it has a name that we give: by a tag alone, or a name, nothing is taken for ours. */
-export function ownLvOf(row: ReportRow, stripes = 1): OwnLv | undefined {
+export function ownLvOf(row: ReportRow, segment: ReportRow = {}): OwnLv | undefined {
   const name = field(row, 'lv_name');
   const tags = list(row, 'lv_tags');
   const state = stateOf(tags);
@@ -94,12 +96,19 @@ export function ownLvOf(row: ReportRow, stripes = 1): OwnLv | undefined {
   const attributes = field(row, 'lv_attr');
   const isThin = attributes[0] === 'V';
   return {
-    ...{ name, id, state, stripes, tags, attributes },
+    ...{ name, id, state, tags, attributes },
+    stripes: Number(segment['stripes'] ?? 1),
     sizeBytes: bytes(row, 'lv_size'),
     layout: layoutOf(list(row, 'lv_layout')),
     syncPercent: field(row, 'sync_percent'),
-    ...(isThin && { isThin }),
+    ...(isThin && { isThin, thinId: thinIdOf(segment) }),
   };
+}
+
+/** LVM has it from its own text of the group: also of what is inactive. */
+function thinIdOf(segment: ReportRow): bigint | undefined {
+  const text = segment['thin_id'] ?? '';
+  return /^[0-9]{1,8}$/.test(text) ? BigInt(text) : undefined;
 }
 
 /** lv_layout of lvs(8): `raid,raid1`. What somebody has made something else of is taken for linear: all of its size is its own. */

@@ -14,6 +14,8 @@ import type { PoolVolume } from './pool-volume.ts';
 import { LvmProvisioner } from './provisioner.ts';
 import { TagStore } from './record-store.ts';
 import { LvmSpace } from './space.ts';
+import { thinChangedBlocks } from './thin/changes/changed-blocks.ts';
+import type { MetadataSnapshots } from './thin/changes/metadata-snapshots.ts';
 import { ThinSpace } from './thin/space.ts';
 import type { ThinPool } from './thin/thin-pool.ts';
 import { thinTraits } from './thin/traits.ts';
@@ -32,6 +34,8 @@ export interface LvmBackendOptions {
   /** Of a pool of thin volumes. */
   readonly thin?: ThinPool | undefined;
   readonly thinWatch?: ThinWatch | undefined;
+  /** undefined: changed blocks cannot be told. */
+  readonly metadataSnapshots?: MetadataSnapshots | undefined;
   readonly wiper: Wiper;
   readonly wipePolicy: WipePolicy;
   /** The logical block size of its disks. */
@@ -61,7 +65,7 @@ export class LvmBackend implements Backend {
   readonly #parts: LvmParts;
 
   constructor(options: LvmBackendOptions) {
-    const { group, queue, thin, wiper } = options;
+    const { group, metadataSnapshots: snapshots, queue, thin, wiper } = options;
     const missing = ({ kind, record }: Recorded) =>
       new DataLoss(`${kind} ${record.id}: its logical volume in volume group ${group.name} is missing.`);
     const parts: LvmParts = { ...options, idle: new Set(), missing };
@@ -78,6 +82,7 @@ export class LvmBackend implements Backend {
     const trimmer = new FilesystemTrimmer({ name: group.poolName, queue, attacher: this.attacher, takenBytes });
     this.extras = {
       wipes: () => wiper.progress(),
+      changedRanges: snapshots && ((request, find) => thinChangedBlocks({ group, snapshots }, request, find)),
       trim: thin === undefined ? undefined : (record, how) => trimmer.trim(record, how),
       // What others have is not thin, or lies in a thin pool of theirs.
       adoption: thin === undefined ? new LvmAdoption(parts) : undefined,
@@ -94,13 +99,16 @@ export class LvmBackend implements Backend {
 
   abandon(): void {
     this.#parts.thinWatch?.stop();
+    this.#parts.metadataSnapshots?.abandon();
     void this.#parts.held.disposeAsync();
   }
 
   /** What nobody uses is as it was after the boot: the next start takes nothing for left behind. */
   async close(): Promise<void> {
-    const { group, held, idle, poolVolume, thin, thinWatch } = this.#parts;
+    const { group, held, idle, metadataSnapshots, poolVolume, thin, thinWatch } = this.#parts;
     await thinWatch?.[Symbol.asyncDispose]();
+    // What cannot be given back now, the next start does.
+    await metadataSnapshots?.close().catch(() => undefined);
     const active = [...idle].filter((name) => group.get(name) !== undefined && group.deviceOf(name) !== undefined);
     await poolVolume.unlock();
     const own = thin === undefined ? [poolLvName] : [thinLvName, poolLvName];

@@ -13,7 +13,9 @@ import { findLvm } from './commands/place.ts';
 import type { LvmOptions } from './config.ts';
 import { type GroupState, groupStateOf } from './group-state.ts';
 import { LvmBackend, type LvmBackendOptions } from './lvm-backend.ts';
-import { PoolVolume } from './pool-volume.ts';
+import { hasRoomForNote, PoolVolume } from './pool-volume.ts';
+import { MetadataSnapshots } from './thin/changes/metadata-snapshots.ts';
+import { SnapshotNotes } from './thin/changes/snapshot-note.ts';
 import { openThinPool, refuseThinPool } from './thin/open.ts';
 import { ThinWatch } from './thin/watch.ts';
 import { missingGroup } from './trouble.ts';
@@ -26,6 +28,8 @@ export interface LvmPoolOptions extends OpenContext, LvmOptions {
 /** mkfs processes at a time; more only makes each of them slower. */
 const formatsAtOnce = 8;
 const callsAtOnce = 4;
+/** Who reads what changed is in nobody's way. */
+const metadataCallsAtOnce = 2;
 /** Each has a disk to write for itself, most often the same one. */
 const wipesAtOnce = 2;
 
@@ -58,7 +62,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
       wipePolicy: options.wipe,
       blockSizeBytes: await blockSizeOf(queue, state),
       // What watches it ends with the backend.
-      ...(await openThin(options, group, { lvm, mapper })),
+      ...(await openThin(options, group, { lvm, mapper, poolVolume })),
     });
     return { backend, facts: { pool_id: poolVolume.id, volume_group: volumeGroup, lvm: lvm.runner.place } };
   } catch (error) {
@@ -71,15 +75,22 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
 async function openThin(
   { log, name, queue, thinPool }: LvmPoolOptions,
   group: VolumeGroup,
-  { lvm, mapper }: { readonly lvm: Lvm; readonly mapper: DeviceMapper },
-): Promise<Pick<LvmBackendOptions, 'thin' | 'thinWatch'>> {
+  { lvm, mapper, poolVolume }: { readonly lvm: Lvm; readonly mapper: DeviceMapper; readonly poolVolume: PoolVolume },
+): Promise<Pick<LvmBackendOptions, 'metadataSnapshots' | 'thin' | 'thinWatch'>> {
   if (thinPool === undefined) {
     refuseThinPool(group);
     return {};
   }
   lvm.lookAfterThinPool();
   const thin = await openThinPool(group, mapper, { ...thinPool, log, queue });
-  return { thin, thinWatch: new ThinWatch(thin, { log, poolName: name }) };
+  let metadataSnapshots: MetadataSnapshots | undefined;
+  if (hasRoomForNote(group.state.extentBytes)) {
+    const calls = queue.beside('metadata', metadataCallsAtOnce);
+    const notes = new SnapshotNotes(poolVolume, calls);
+    metadataSnapshots = new MetadataSnapshots(thin, { log, notes, queue: calls });
+    await metadataSnapshots.open();
+  }
+  return { thin, metadataSnapshots, thinWatch: new ThinWatch(thin, { log, poolName: name }) };
 }
 
 /** @throws FailedPrecondition if it is not there, or cannot be used */

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { DirectorySync, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { DirectorySync, readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
 import { parseStored } from '../../../volume/stored-json.ts';
@@ -18,6 +18,14 @@ import { documentTags, readDocument, stateTag } from './tags.ts';
 import type { VolumeGroup } from './volume-group.ts';
 
 const identityName = 'identity';
+
+/** Its first block is for trying its health, and the second for what is to be known after a kill. */
+const blockBytes = 4096;
+
+/** Whether the pool's own logical volume, which is one extent, has a second block. */
+export function hasRoomForNote(extentBytes: bigint | undefined): boolean {
+  return extentBytes === undefined || extentBytes >= 2n * BigInt(blockBytes);
+}
 
 const identityDocument = z.strictObject({
   format: z.literal(1),
@@ -71,9 +79,24 @@ export class PoolVolume implements AsyncDisposable {
   /** Something else each time, and not from memory. */
   async probe(queue: DiskQueue): Promise<void> {
     const text = `holdfast health ${++this.#probes} ${new Date().toISOString()}\n`;
-    const block = Buffer.alloc(4096);
+    await this.#write(queue, text, 0);
+  }
+
+  /** What was noted last, by whomever had the pool; anything, if nothing ever was. */
+  async readNote(queue: DiskQueue): Promise<string> {
+    const block = await readAt(queue, this.#device, { lengthBytes: blockBytes, offsetBytes: blockBytes });
+    return block.toString('utf8').replace(/\0*$/, '');
+  }
+
+  /** Durably. */
+  async writeNote(queue: DiskQueue, text: string): Promise<void> {
+    await this.#write(queue, text, blockBytes);
+  }
+
+  async #write(queue: DiskQueue, text: string, offsetBytes: number): Promise<void> {
+    const block = Buffer.alloc(blockBytes);
     block.write(text);
-    await writeAt(queue, this.#device, block, 0n);
+    await writeAt(queue, this.#device, block, BigInt(offsetBytes));
     await syncFile(queue, this.#device);
   }
 

@@ -9,7 +9,7 @@ const sections = {
   vg: 'vg_name,vg_uuid,vg_attr,vg_size,vg_extent_size,vg_missing_pv_count,vg_tags',
   pv: 'vg_name,pv_uuid,pv_name,pv_size,pv_free,pv_attr,pv_missing,pv_major,pv_minor',
   lv: 'vg_name,lv_name,lv_uuid,lv_size,lv_attr,lv_layout,sync_percent,lv_tags',
-  seg: 'vg_name,lv_name,stripes',
+  seg: 'vg_name,lv_name,stripes,thin_id',
 } as const;
 
 /** Everything of one volume group, or of all. */

@@ -81,6 +81,15 @@ describe('the report of LVM', () => {
     assert.equal(groupStateOf(read(printed), 'vg1'), undefined);
   });
 
+  test('by what its thin pool knows a thin one', () => {
+    const row = { lv_size: '0', lv_attr: 'Vwi---tz-k', lv_layout: 'thin,sparse', sync_percent: '' };
+    const named = { ...row, lv_name: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa.00c0ffee', lv_tags: 'holdfast.volume' };
+    assert.equal(ownLvOf(named, { stripes: '0', thin_id: '7' })?.thinId, 7n);
+    for (const segment of [undefined, {}, { thin_id: '' }, { thin_id: 'x' }]) {
+      assert.equal(ownLvOf(named, segment)?.thinId, undefined);
+    }
+  });
+
   test('neither a tag nor a name alone makes a logical volume ours', () => {
     const row = { lv_size: '0', lv_attr: '-wi-------', lv_layout: 'linear', sync_percent: '' };
     const ownName = 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa.00c0ffee';

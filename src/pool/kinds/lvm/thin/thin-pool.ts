@@ -1,6 +1,8 @@
-import type { DeviceMapper, MappedState } from '../../../../kernel/block/device-mapper.ts';
+import { type DeviceMapper, type MappedState, mappedPath } from '../../../../kernel/block/device-mapper.ts';
 import { parseThinBytes, parseThinPool, type ThinPoolStatus } from '../../../../kernel/block/thin-status.ts';
+import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { openDirect } from '../../../../kernel/file/direct.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
 import { defaultLayout } from '../../../../volume/layout.ts';
 import type { OwnLv } from '../group-state.ts';
@@ -12,6 +14,8 @@ import { familyTagOf, newFamilyTag } from './families.ts';
 
 /** LVM's name for the pool itself, below the device that only keeps it active. */
 const layer = '-tpool';
+/** Its metadata, which LVM names so. */
+const metadataLvName = `${thinLvName}_tmeta`;
 const statusesAtOnce = 2;
 
 /** What is asked of a thin pool to tell how full it is. */
@@ -55,9 +59,7 @@ export class ThinPool implements ThinFigures {
   async status(isExact = false): Promise<ThinPoolStatus> {
     const status = (await this.#ask(isExact)) ?? (await this.#activated(isExact));
     if (status !== undefined) return status;
-    throw new DataLoss(
-      `pool ${this.group.poolName}: thin pool ${this.group.name}/${thinLvName} cannot be activated: see lvs -a, the kernel log, and docs/lvm.md.`,
-    );
+    throw this.#inactive();
   }
 
   async takenBytes(lvName: string): Promise<bigint | undefined> {
@@ -81,6 +83,20 @@ export class ThinPool implements ThinFigures {
     if (inactive.length === 0) return;
     await group.activateAll(inactive);
     await group.deactivate(inactive);
+  }
+
+  /** Tells the kernel's thin pool to do something, in its own words. @throws KernelError */
+  async tell(message: string): Promise<void> {
+    const found = poolDevice(this.#mapper, this.group.state);
+    if (found === undefined) throw this.#inactive();
+    await this.#mapper.tell(this.#queue, found.device, message);
+  }
+
+  /** Its metadata, to be read past the page cache, as the kernel writes it. */
+  async openMetadata(): Promise<Descriptor> {
+    const mapped = this.group.deviceOf(metadataLvName);
+    if (mapped === undefined) throw this.#inactive();
+    return openDirect(this.#queue, mappedPath(mapped.device));
   }
 
   async create(lvName: string, sizeBytes: bigint, tags: readonly string[]): Promise<void> {
@@ -114,6 +130,13 @@ export class ThinPool implements ThinFigures {
     const { group } = this;
     await group.change(arguments_.extendMetadataArguments(group.name, thinLvName, bytes), bytes);
     await group.refresh();
+  }
+
+  #inactive(): DataLoss {
+    const { name, poolName } = this.group;
+    return new DataLoss(
+      `pool ${poolName}: thin pool ${name}/${thinLvName} cannot be activated: see lvs -a, the kernel log, and docs/lvm.md.`,
+    );
   }
 
   async #activated(isExact: boolean): Promise<ThinPoolStatus | undefined> {

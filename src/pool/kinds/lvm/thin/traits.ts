@@ -1,5 +1,6 @@
 import { filesystemTypes } from '../../../../volume/filesystem.ts';
 import type { Traits } from '../../../pool.ts';
+import { hasRoomForNote } from '../pool-volume.ts';
 
 /** Of thin logical volumes, which take what is written to them, and share what they were cloned from. */
 export function thinTraits(extentBytes: bigint | undefined): Traits {
@@ -10,7 +11,7 @@ export function thinTraits(extentBytes: bigint | undefined): Traits {
     provisioning: ['thin'],
     snapshots: 'reflink',
     freezing: 'device',
-    changedBlocks: 'none',
+    changedBlocks: hasRoomForNote(extentBytes) ? 'delta' : 'none',
     expansion: { online: true, offline: true },
     detaching: 'explicit',
     granularityBytes: extentBytes,

@@ -1,7 +1,7 @@
-import type { Extent, ExtentPage } from '../../../kernel/file/fiemap.ts';
-import type { ByteRange } from '../../../kernel/file/sparse.ts';
-import { InternalError } from '../../../volume/errors.ts';
-import { smaller } from '../../../volume/size.ts';
+import type { Extent, ExtentPage } from '../kernel/file/fiemap.ts';
+import type { ByteRange } from '../kernel/file/sparse.ts';
+import { InternalError } from '../volume/errors.ts';
+import { smaller } from '../volume/size.ts';
 
 /** Reads the map of one image, a page at a time, from an offset on. */
 export type ReadPage = (fromBytes: bigint, toBytes: bigint) => Promise<ExtentPage>;

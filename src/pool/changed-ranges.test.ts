@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Extent, ExtentPage } from '../../../kernel/file/fiemap.ts';
-import type { ByteRange } from '../../../kernel/file/sparse.ts';
-import { smaller } from '../../../volume/size.ts';
+import type { Extent, ExtentPage } from '../kernel/file/fiemap.ts';
+import type { ByteRange } from '../kernel/file/sparse.ts';
+import { smaller } from '../volume/size.ts';
 import { changedRanges, differences, type ReadPage } from './changed-ranges.ts';
 
 /**

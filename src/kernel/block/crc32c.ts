@@ -1,0 +1,15 @@
+/** The polynomial of Castagnoli, bits reflected, as iSCSI and device-mapper have it. */
+const polynomial = 0x82f63b78;
+
+/** What each byte does to the register. */
+const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let register = byte;
+  for (let bit = 0; bit < 8; bit++) register = (register >>> 1) ^ (register & 1 ? polynomial : 0);
+  return register;
+});
+
+export function crc32c(data: Uint8Array): number {
+  let register = 0xffffffff;
+  for (const byte of data) register = (register >>> 8) ^ (table[(register ^ byte) & 0xff] ?? 0);
+  return ~register >>> 0;
+}

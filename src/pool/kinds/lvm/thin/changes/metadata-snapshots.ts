@@ -1,0 +1,178 @@
+import { metadataBlockBytes } from '../../../../../kernel/block/thin-metadata.ts';
+import type { Descriptor } from '../../../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../../../kernel/call/errno.ts';
+import { readDirect } from '../../../../../kernel/file/direct.ts';
+import { FailedPrecondition, ResourceExhausted, Unavailable } from '../../../../../volume/errors.ts';
+import { step } from '../../../../../volume/step.ts';
+import type { PoolLog } from '../../../../log.ts';
+import { mappedName, thinLvName } from '../../names.ts';
+import { shortageOf } from '../sizes.ts';
+import type { ThinPool } from '../thin-pool.ts';
+import { MappingTrees } from './mapping-trees.ts';
+import { SharedHold } from './shared-hold.ts';
+import { isOurs, type SnapshotNotes } from './snapshot-note.ts';
+
+/** Those who read on come back much sooner. */
+const lingerMs = 1_000;
+/** As long as one is held, no block of metadata or data is free that it has: so it never grows old. */
+const longestMs = 10_000;
+
+interface Taken {
+  readonly block: bigint;
+  readonly device: Descriptor;
+  readonly trees: MappingTrees;
+}
+
+export interface MetadataSnapshotOptions {
+  readonly queue: DiskQueue;
+  readonly notes: SnapshotNotes;
+  readonly log: PoolLog;
+}
+
+/**
+ * The metadata of a thin pool, as it was at one moment: the kernel keeps that for who asks, one at a time, and those who read
+ * share it (Documentation/admin-guide/device-mapper/thin-provisioning.rst, reserve_metadata_snap).
+ */
+export class MetadataSnapshots {
+  readonly #pool: ThinPool;
+  readonly #options: MetadataSnapshotOptions;
+  readonly #hold: SharedHold<Taken>;
+
+  constructor(pool: ThinPool, options: MetadataSnapshotOptions) {
+    this.#pool = pool;
+    this.#options = options;
+    this.#hold = new SharedHold<Taken>({
+      ...{ lingerMs, longestMs, what: `pool ${pool.group.poolName}` },
+      take: () => this.#take(),
+      giveBack: (taken) => this.#giveBack(taken),
+    });
+  }
+
+  /** What is there now has all devices in it that `read` tells of when it is asked for a newer one. */
+  get lastNumber(): number {
+    return this.#hold.lastNumber;
+  }
+
+  /**
+   * Reads a little of it. @param after a newer one than this
+   * @throws ResourceExhausted, FailedPrecondition, Unavailable, DataLoss
+   */
+  read<R>(after: number, work: (trees: MappingTrees, number: number) => Promise<R>): Promise<R> {
+    return this.#hold.use(after, async ({ block, trees }, number) => {
+      const result = await work(trees, number);
+      // Its blocks may have been given to others since somebody has released it by hand.
+      if ((await this.#pool.status()).snapshotBlock === block) return result;
+      throw new Unavailable(
+        `pool ${this.#pool.group.poolName}: somebody else has released the metadata snapshot of its thin pool; try again.`,
+      );
+    });
+  }
+
+  /** Gives back what a killed driver has left. What somebody else has is left, and told. */
+  async open(): Promise<void> {
+    const { group } = this.#pool;
+    const snapshotBlock = await this.#giveBackLeft();
+    if (snapshotBlock === undefined) return;
+    this.#options.log.warn(
+      { pool: group.poolName, volume_group: group.name, release: this.#releaseCommand },
+      'the thin pool has a metadata snapshot of somebody else: changed blocks of snapshots cannot be told until it is released',
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#hold.close();
+    // Where it could not be given back before.
+    if (this.lastNumber > 0) await this.#giveBackLeft();
+  }
+
+  /** Of a disk that does not answer: the next start gives it back. */
+  abandon(): void {
+    this.#hold.abandon()?.device.closeLater();
+  }
+
+  async #take(): Promise<Taken> {
+    const pool = this.#pool;
+    const { notes } = this.#options;
+    await this.#requireRoom();
+    if ((await this.#giveBackLeft()) !== undefined) throw this.#taken();
+    await step('metadata/note', () => notes.write({ block: undefined }));
+    try {
+      await step('metadata/reserve', () => pool.tell('reserve_metadata_snap'));
+    } catch (error) {
+      // Also of an error after which it may be there: the note stays.
+      if (!isErrno(error, 'EBUSY')) throw error;
+      await notes.clear();
+      throw this.#taken();
+    }
+    try {
+      return await this.#open();
+    } catch (error) {
+      await this.#giveBackLeft().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #open(): Promise<Taken> {
+    const block = (await this.#pool.status()).snapshotBlock;
+    if (block === undefined) throw this.#taken();
+    await step('metadata/record', () => this.#options.notes.write({ block }));
+    const device = await this.#pool.openMetadata();
+    try {
+      const { poolName } = this.#pool.group;
+      const trees = await MappingTrees.open(poolName, (each) => this.#readBlock(device, each), block);
+      return { block, device, trees };
+    } catch (error) {
+      await device[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async #giveBack({ device }: Taken): Promise<void> {
+    await device[Symbol.asyncDispose]();
+    await this.#giveBackLeft();
+  }
+
+  /** By what is there, and what was noted of it. @returns the one that somebody else has */
+  async #giveBackLeft(): Promise<bigint | undefined> {
+    const { notes } = this.#options;
+    const { snapshotBlock } = await this.#pool.status();
+    const note = await notes.read();
+    if (note === undefined) return snapshotBlock;
+    const ours = snapshotBlock !== undefined && isOurs(note, snapshotBlock);
+    if (ours) await step('metadata/release', () => this.#pool.tell('release_metadata_snap'));
+    await step('metadata/clear', () => notes.clear());
+    return ours ? undefined : snapshotBlock;
+  }
+
+  /** @throws ResourceExhausted, FailedPrecondition */
+  async #requireRoom(): Promise<void> {
+    const { group, isOvercommitted } = this.#pool;
+    const { alarm } = shortageOf(await this.#pool.status(), isOvercommitted);
+    if (alarm === 'metadata') {
+      throw new ResourceExhausted(
+        `pool ${group.poolName}: changed blocks are not told while the metadata of its thin pool is nearly full: extend volume group ${group.name}, or delete volumes and snapshots.`,
+      );
+    }
+    if (alarm === 'mode') {
+      throw new FailedPrecondition(
+        `pool ${group.poolName}: changed blocks are not told while its thin pool cannot be written to: see lvs -a ${group.name}.`,
+      );
+    }
+  }
+
+  #readBlock(device: Descriptor, block: bigint): Promise<Buffer> {
+    const offsetBytes = block * BigInt(metadataBlockBytes);
+    return readDirect(this.#options.queue, device, { lengthBytes: metadataBlockBytes, offsetBytes });
+  }
+
+  get #releaseCommand(): string {
+    return `dmsetup message ${mappedName(this.#pool.group.name, thinLvName)}-tpool 0 release_metadata_snap`;
+  }
+
+  #taken(): Unavailable {
+    return new Unavailable(
+      `pool ${this.#pool.group.poolName}: somebody else has its thin pool's metadata snapshot. If nobody needs it: ${this.#releaseCommand}`,
+    );
+  }
+}

@@ -1,0 +1,128 @@
+import { Unavailable } from '../../../../../volume/errors.ts';
+
+export interface HoldOptions<T> {
+  take(): Promise<T>;
+  /** Nobody uses it any more. */
+  giveBack(thing: T): Promise<void>;
+  /** How long it is kept for the next one to come. */
+  readonly lingerMs: number;
+  /** How old it becomes, if it is used all the time. */
+  readonly longestMs: number;
+  /** Its name, for messages. */
+  readonly what: string;
+}
+
+interface Hold<T> {
+  readonly thing: T;
+  readonly takenAtMs: number;
+  /** Each is newer than the one before. */
+  readonly number: number;
+  users: number;
+  /** Called when the last user has gone. */
+  onIdle: () => void;
+}
+
+/**
+ * A thing of which there is only one at a time, that is as of the moment at which it was taken, and costs something as long as
+ * it is held. Those who use it have it for a moment each, again and again. Who needs a newer one waits for the moments that
+ * have begun, and nobody begins another before. So nobody who stops in between keeps it, and nobody waits for long.
+ */
+export class SharedHold<T> {
+  readonly #options: HoldOptions<T>;
+  #hold: Hold<T> | undefined;
+  #count = 0;
+  #isClosed = false;
+  #timer: NodeJS.Timeout | undefined;
+  /** Takes and gives back, one after the other. */
+  #turns: Promise<void> = Promise.resolve();
+
+  constructor(options: HoldOptions<T>) {
+    this.#options = options;
+  }
+
+  /** The number of the one taken last: what is newer has been taken after now. */
+  get lastNumber(): number {
+    return this.#count;
+  }
+
+  /** @param after a newer one than this @throws what `take` throws */
+  async use<R>(after: number, work: (thing: T, number: number) => Promise<R>): Promise<R> {
+    this.#requireOpen();
+    const hold = await this.#inTurn(() => this.#enter(after));
+    try {
+      return await work(hold.thing, hold.number);
+    } finally {
+      this.#leave(hold);
+    }
+  }
+
+  /** Gives it back once those who use it are done; nobody gets it any more. */
+  async close(): Promise<void> {
+    this.#stop();
+    await this.#inTurn(() => this.#giveBack());
+  }
+
+  /** Waits for nobody and gives nothing back: for a disk that does not answer. @returns what is held */
+  abandon(): T | undefined {
+    this.#stop();
+    return this.#hold?.thing;
+  }
+
+  async #enter(after: number): Promise<Hold<T>> {
+    this.#requireOpen();
+    clearTimeout(this.#timer);
+    const { longestMs } = this.#options;
+    const present = this.#hold;
+    const isOld = present !== undefined && performance.now() - present.takenAtMs >= longestMs;
+    if (present !== undefined && (isOld || present.number <= after)) await this.#giveBack();
+    this.#hold ??= await this.#take();
+    this.#hold.users++;
+    return this.#hold;
+  }
+
+  #requireOpen(): void {
+    if (this.#isClosed) throw new Unavailable(`${this.#options.what}: the pool is being closed; try again.`);
+  }
+
+  async #take(): Promise<Hold<T>> {
+    const number = ++this.#count;
+    const takenAtMs = performance.now();
+    return { thing: await this.#options.take(), takenAtMs, number, users: 0, onIdle: () => undefined };
+  }
+
+  #leave(hold: Hold<T>): void {
+    if (--hold.users > 0) return;
+    hold.onIdle();
+    if (this.#isClosed || hold !== this.#hold) return;
+    clearTimeout(this.#timer);
+    const giveBack = () => this.#inTurn(async () => (hold.users === 0 ? this.#giveBack(hold) : undefined));
+    // What fails now is tried again when it is taken the next time.
+    this.#timer = setTimeout(() => void giveBack().catch(() => undefined), this.#options.lingerMs).unref();
+  }
+
+  async #giveBack(only = this.#hold): Promise<void> {
+    const hold = this.#hold;
+    if (hold === undefined || hold !== only) return;
+    if (hold.users > 0) {
+      await new Promise<void>((resolve) => {
+        hold.onIdle = resolve;
+      });
+    }
+    this.#hold = undefined;
+    await this.#options.giveBack(hold.thing);
+  }
+
+  #stop(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #inTurn<R>(work: () => Promise<R>): Promise<R> {
+    const turn = this.#turns.then(work);
+    this.#turns = turn.then(
+      () => undefined,
+      () => undefined,
+    );
+    return turn;
+  }
+}
