@@ -351,8 +351,8 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'who needs newer metadata does not get what is there',
     ...hold,
-    text: '(isOld || present.number <= after)',
-    replacement: 'isOld',
+    text: '(!isUsable || isOld || present.number <= after)',
+    replacement: '(!isUsable || isOld)',
     only: 'waits for those who have begun',
   },
   {
@@ -365,8 +365,8 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'old metadata is given back',
     ...hold,
-    text: '(isOld || present.number <= after)',
-    replacement: '(present.number <= after)',
+    text: '(!isUsable || isOld || present.number <= after)',
+    replacement: '(!isUsable || present.number <= after)',
     only: 'taken anew when it is old',
   },
   {

@@ -72,10 +72,19 @@ export class MetadataSnapshots {
   /** Gives back what a killed driver has left. What somebody else has is left, and told. */
   async open(): Promise<void> {
     const { group } = this.#pool;
-    const snapshotBlock = await this.#giveBackLeft();
+    const facts = { pool: group.poolName, volume_group: group.name, release: this.#releaseCommand };
+    let snapshotBlock: bigint | undefined;
+    try {
+      snapshotBlock = await this.#giveBackLeft();
+    } catch (error) {
+      // One that cannot be written to, say: its volumes can be read all the same.
+      const message = 'a metadata snapshot that a killed driver has left in the thin pool cannot be released';
+      this.#options.log.warn({ ...facts, err: error }, message);
+      return;
+    }
     if (snapshotBlock === undefined) return;
     this.#options.log.warn(
-      { pool: group.poolName, volume_group: group.name, release: this.#releaseCommand },
+      facts,
       'the thin pool has a metadata snapshot of somebody else: changed blocks of snapshots cannot be told until it is released',
     );
   }
@@ -136,7 +145,9 @@ export class MetadataSnapshots {
   /** By what is there, and what was noted of it. @returns the one that somebody else has */
   async #giveBackLeft(): Promise<bigint | undefined> {
     const { notes } = this.#options;
-    const { snapshotBlock } = await this.#pool.status();
+    const { mode, snapshotBlock } = await this.#pool.status();
+    // Nothing is known of it then.
+    if (mode === 'fail') return undefined;
     const note = await notes.read();
     if (note === undefined) return snapshotBlock;
     const ours = snapshotBlock !== undefined && isOurs(note, snapshotBlock);

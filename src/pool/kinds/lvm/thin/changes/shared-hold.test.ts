@@ -104,6 +104,46 @@ describe('what is shared by those who use it', () => {
     assert.equal(await hold.use(0, async (thing) => thing), 1);
   });
 
+  test('what cannot be given back is not used any more, and is given back before the next is taken', async () => {
+    let fails = true;
+    let count = 0;
+    const given: number[] = [];
+    const hold = new SharedHold<number>({
+      ...{ lingerMs: 1e6, longestMs: 1e6, what: 'it' },
+      take: async () => ++count,
+      giveBack: async (thing) => {
+        if (fails) assert.fail('not now');
+        given.push(thing);
+      },
+    });
+    await hold.use(0, async () => undefined);
+    await assert.rejects(
+      hold.use(hold.lastNumber, async () => undefined),
+      /not now/,
+    );
+    await assert.rejects(
+      hold.use(0, async () => undefined),
+      /not now/,
+    );
+    fails = false;
+    assert.equal(await hold.use(0, async (thing) => thing), 2);
+    assert.deepEqual(given, [1]);
+    // By itself as well.
+    fails = true;
+    const linger = new SharedHold<number>({
+      ...{ lingerMs: 0, longestMs: 1, what: 'it' },
+      take: async () => 7,
+      giveBack: async (thing) => {
+        const failed = fails;
+        fails = false;
+        if (failed) assert.fail('not now');
+        given.push(thing);
+      },
+    });
+    await linger.use(0, async () => undefined);
+    while (given.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+  });
+
   test('a user that fails keeps nobody waiting', async () => {
     const { hold } = numbered();
     const failing = hold.use(0, async () => assert.fail('mine'));

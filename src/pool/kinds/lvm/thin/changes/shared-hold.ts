@@ -2,7 +2,7 @@ import { Unavailable } from '../../../../../volume/errors.ts';
 
 export interface HoldOptions<T> {
   take(): Promise<T>;
-  /** Nobody uses it any more. */
+  /** Nobody uses it any more. Done again after it has failed. */
   giveBack(thing: T): Promise<void>;
   /** How long it is kept for the next one to come. */
   readonly lingerMs: number;
@@ -18,6 +18,8 @@ interface Hold<T> {
   /** Each is newer than the one before. */
   readonly number: number;
   users: number;
+  /** It was about to be given back: nobody uses it any more, whatever has become of that. */
+  isSpent: boolean;
   /** Called when the last user has gone. */
   onIdle: () => void;
 }
@@ -74,7 +76,8 @@ export class SharedHold<T> {
     const { longestMs } = this.#options;
     const present = this.#hold;
     const isOld = present !== undefined && performance.now() - present.takenAtMs >= longestMs;
-    if (present !== undefined && (isOld || present.number <= after)) await this.#giveBack();
+    const isUsable = present?.isSpent !== true;
+    if (present !== undefined && (!isUsable || isOld || present.number <= after)) await this.#giveBack();
     this.#hold ??= await this.#take();
     this.#hold.users++;
     return this.#hold;
@@ -87,17 +90,21 @@ export class SharedHold<T> {
   async #take(): Promise<Hold<T>> {
     const number = ++this.#count;
     const takenAtMs = performance.now();
-    return { thing: await this.#options.take(), takenAtMs, number, users: 0, onIdle: () => undefined };
+    return { thing: await this.#options.take(), takenAtMs, number, users: 0, isSpent: false, onIdle: () => undefined };
   }
 
   #leave(hold: Hold<T>): void {
     if (--hold.users > 0) return;
     hold.onIdle();
+    this.#giveBackLater(hold, this.#options.lingerMs);
+  }
+
+  #giveBackLater(hold: Hold<T>, delayMs: number): void {
     if (this.#isClosed || hold !== this.#hold) return;
     clearTimeout(this.#timer);
     const giveBack = () => this.#inTurn(async () => (hold.users === 0 ? this.#giveBack(hold) : undefined));
-    // What fails now is tried again when it is taken the next time.
-    this.#timer = setTimeout(() => void giveBack().catch(() => undefined), this.#options.lingerMs).unref();
+    const again = () => this.#giveBackLater(hold, this.#options.longestMs);
+    this.#timer = setTimeout(() => void giveBack().catch(again), delayMs).unref();
   }
 
   async #giveBack(only = this.#hold): Promise<void> {
@@ -108,8 +115,9 @@ export class SharedHold<T> {
         hold.onIdle = resolve;
       });
     }
-    this.#hold = undefined;
+    hold.isSpent = true;
     await this.#options.giveBack(hold.thing);
+    this.#hold = undefined;
   }
 
   #stop(): void {
