@@ -16,6 +16,11 @@ const atomicBytes = 4096;
 export const lvmScene = sceneOf('');
 /** The same with a thin pool in it. */
 export const thinScene = sceneOf('thinPool: { size: 3Gi }, ');
+/** The same with volumes that are mirrored. */
+export const mirrorScene: PowerScene = {
+  ...lvmScene,
+  users: lvmScene.users.map((user) => ({ ...user, layout: 'raid1' as const })),
+};
 
 function sceneOf(keys: string): PowerScene {
   return {

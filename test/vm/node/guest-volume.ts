@@ -1,5 +1,6 @@
 import type * as wire from '../../../src/csi/generated/types.ts';
 import type { Draft } from '../../../src/csi/handler.ts';
+import type { Layout } from '../../../src/volume/layout.ts';
 import type { GuestNode } from './guest-node.ts';
 
 /** What is in it: a filesystem, or what its user puts there. */
@@ -14,6 +15,7 @@ export interface GuestVolumeOptions {
   readonly pool: string;
   /** Of one that is made anew; what is made from a snapshot is as that is. */
   readonly encryption?: 'luks2' | undefined;
+  readonly layout?: Layout | undefined;
 }
 
 /** One volume as its callers see it: every call with the arguments that it always has. */
@@ -25,10 +27,11 @@ export class GuestVolume {
   readonly targetPath: string;
   readonly node: GuestNode;
   readonly id: string;
-  readonly #encryption: GuestVolumeOptions['encryption'];
+  /** What its class says. */
+  readonly #parameters: Readonly<Record<string, string>>;
 
-  constructor(node: GuestNode, id: string, { content, encryption, name, pool }: GuestVolumeOptions) {
-    this.#encryption = encryption;
+  constructor(node: GuestNode, id: string, { content, encryption, layout, name, pool }: GuestVolumeOptions) {
+    this.#parameters = { pool, ...(encryption && { encryption }), ...(layout && { layout }) };
     this.node = node;
     this.id = id;
     this.name = name;
@@ -44,7 +47,7 @@ export class GuestVolume {
         name: this.name,
         capacity_range: { required_bytes: sizeBytes },
         volume_capabilities: [this.#capability],
-        parameters: { pool: this.pool, ...(this.#encryption === undefined ? {} : { encryption: this.#encryption }) },
+        parameters: this.#parameters,
         volume_content_source: snapshotId === undefined ? null : { snapshot: { snapshot_id: snapshotId } },
       },
       { deadlineMs },

@@ -1,3 +1,4 @@
+import type { Layout } from '../../../src/volume/layout.ts';
 import type { GuestNode } from '../node/guest-node.ts';
 import type { Content } from '../node/guest-volume.ts';
 import type { NodeSetup } from '../node/start-node.ts';
@@ -7,6 +8,7 @@ export interface SceneUser {
   readonly pool: string;
   readonly contents: readonly Content[];
   readonly encryption?: 'luks2';
+  readonly layout?: Layout;
   /** What each volume of the pool has, if it is the pool's only one: then it has no snapshots and does not grow. */
   readonly onlyBytes?: bigint;
 }

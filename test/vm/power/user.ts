@@ -59,7 +59,7 @@ export class User {
   readonly #random: SeededRandom;
   readonly #pool: string;
   readonly #contents: readonly Content[];
-  readonly #encryption: 'luks2' | undefined;
+  readonly #class: Pick<SceneUser, 'encryption' | 'layout'>;
   readonly #onlyBytes: bigint | undefined;
 
   constructor(node: GuestNode, name: string, options: SceneUser & { readonly random: SeededRandom }) {
@@ -68,7 +68,7 @@ export class User {
     this.#random = options.random;
     this.#pool = options.pool;
     this.#contents = options.contents;
-    this.#encryption = options.encryption;
+    this.#class = options;
     this.#onlyBytes = options.onlyBytes;
   }
 
@@ -155,9 +155,8 @@ export class User {
     const name = `${this.#name}-${this.#count++}`;
     const content = source?.content ?? this.#random.pick(this.#contents);
     const id = volumeIdFor(nodeId, this.#pool, name);
-    const volume = new GuestVolume(this.#node, id, {
-      ...{ name, content, pool: this.#pool, encryption: this.#encryption },
-    });
+    const { encryption, layout } = this.#class;
+    const volume = new GuestVolume(this.#node, id, { name, content, pool: this.#pool, encryption, layout });
     const sizeBytes = this.#onlyBytes ?? source?.sizeBytes ?? sizes[content];
     return {
       what: `create ${content}`,
