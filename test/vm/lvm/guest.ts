@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Scratch } from '../../support/scratch.ts';
 import { VolatileDisk } from '../disk/volatile-disk.ts';
+import { makeMemoryDisks } from '../machine/memory-disks.ts';
 import { bootVirtualMachine, type VirtualMachine } from '../machine/virtual-machine.ts';
 import { bundleForGuest } from './bundle.ts';
 
@@ -32,6 +33,14 @@ export async function succeedsInGuest(program: string, ...words: readonly string
   using second = new VolatileDisk(scratch, { name: 'second', sizeBytes });
   await using vm = await bootVirtualMachine({ scratch, disks: [first, second] });
   return await succeeds(vm, [program, ...words], ['/dev/vda', '/dev/vdb']);
+}
+
+/** The same with one disk of the machine's memory, for what does not cut the power. */
+export async function succeedsInMemory(program: string, ...words: readonly string[]): Promise<string> {
+  using scratch = new Scratch('vm');
+  await using vm = await bootVirtualMachine({ scratch, memoryMiB: 1536 });
+  await vm.run(makeMemoryDisks({ count: 1, sizeMiB: 512 }));
+  return await succeeds(vm, [program, ...words], ['/dev/sda']);
 }
 
 async function succeeds(vm: VirtualMachine, words: readonly string[], disks: readonly string[]): Promise<string> {
