@@ -283,10 +283,15 @@ describe('the file', () => {
     );
     assert.deepEqual(
       pools.map(({ kind, own }) => ({ kind, own })),
-      [{ kind: 'lvm', own: { volumeGroup: 'vg0', wipe: 'zero' } }],
+      [{ kind: 'lvm', own: { volumeGroup: 'vg0', devices: [], wipe: 'zero' } }],
     );
     const of = async (text: string) => problems(await ofFile(`pools: { ${text} }\ndefaultPool: a`)).join('\n');
-    assert.match(await of('a: { kind: lvm }'), /needs a volumeGroup/);
+    assert.match(await of('a: { kind: lvm }'), /needs a volumeGroup that its volumes are to lie in, or devices/);
+    assert.match(await of('a: { kind: lvm, devices: /dev/sdb }'), /devices: must be a list, each a path of a disk/);
+    assert.match(await of('a: { kind: lvm, devices: [] }'), /devices: must be a list/);
+    assert.match(await of('a: { kind: lvm, devices: [/dev/sdb, /dev//sdb] }'), /has '\/dev\/sdb' twice/);
+    assert.match(await of('a: { kind: lvm, devices: [/dev/sdb] }, b: { device: /dev/sdb }'), /already at/);
+    assert.match(await of(`${'a'.repeat(40)}: { kind: lvm, devices: [/dev/sdb] }`), /needs a volumeGroup, too/);
     assert.match(await of('a: { kind: lvm, volumeGroup: -x }'), /must be the name of a volume group/);
     assert.match(await of('a: { kind: lvm, volumeGroup: vg0, wipe: shred }'), /must be one of discard, zero, none/);
     assert.match(await of('a: { kind: lvm, volumeGroup: vg0, overcommit: 2 }'), /unknown key/);
@@ -513,7 +518,7 @@ describe('the file', () => {
       [
         { kind: 'image', own: { location: { type: 'auto', sizeBytes: undefined } }, undeleteSeconds: 0 },
         { kind: 'directory', own: { path: '/srv/b', quota: 'whenAvailable' }, undeleteSeconds: 86_400 },
-        { kind: 'lvm', own: { volumeGroup: 'v', wipe: 'discard' }, undeleteSeconds: 0 },
+        { kind: 'lvm', own: { volumeGroup: 'v', devices: [], wipe: 'discard' }, undeleteSeconds: 0 },
       ],
     );
   });

@@ -86,6 +86,18 @@ export const text: ReadValue<string> = (value) => {
   throw new WrongValue(`must be text, not ${shown(value)}${typeof value === 'object' ? '' : ': put it in quotes'}`);
 };
 
+/** At least one of them, and none twice. */
+export function list<T>(readItem: ReadValue<T>, what: string): ReadValue<readonly T[]> {
+  return (value) => {
+    if (!Array.isArray(value) || value.length === 0)
+      throw new WrongValue(`must be a list, each ${what}, not ${shown(value)}`);
+    const items = value.map((item: unknown) => readItem(item));
+    const twice = items.find((item, index) => items.indexOf(item) !== index);
+    if (twice === undefined) return items;
+    throw new WrongValue(`has ${shown(twice)} twice`);
+  };
+}
+
 /** A section of labels, each with a value of text. */
 export const labels: ReadValue<Labels> = (value) => {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

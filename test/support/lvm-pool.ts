@@ -44,6 +44,6 @@ export function openTestLvm(
   volumeGroup: string,
   options: LvmTestOptions = {},
 ): Promise<Catalog> {
-  const chosen = { ...testSettings(scratch), volumeGroup, wipe: 'discard', ...options } as const;
+  const chosen = { ...testSettings(scratch), volumeGroup, devices: [], wipe: 'discard', ...options } as const;
   return openOver(() => openLvmBackend(chosen), { ...chosen, path: volumeGroup });
 }

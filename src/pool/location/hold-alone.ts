@@ -25,8 +25,8 @@ export async function holdAlone(
 
 const lockPausesMs = [0, 1, 10, 100, 1000];
 
-/** udev has it for a moment after the disk has appeared. */
-async function lockWithPatience(queue: DiskQueue, device: Descriptor): Promise<boolean> {
+/** udev has it for a moment after the disk has appeared, or somebody has written to it. */
+export async function lockWithPatience(queue: DiskQueue, device: Descriptor): Promise<boolean> {
   for (const pauseMs of lockPausesMs) {
     await delay(pauseMs);
     if (await tryLock(queue, device)) return true;

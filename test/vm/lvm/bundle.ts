@@ -4,6 +4,8 @@ const programs = [
   'adoption-in-guest',
   'changes-in-guest',
   'crash-in-guest',
+  'devices-driver',
+  'devices-in-guest',
   'killed-driver',
   'layouts-in-guest',
   'mirrors-in-guest',

@@ -1,12 +1,15 @@
 import { type SectionReader, shown, WrongValue } from '../../../settings/section.ts';
-import { oneOf } from '../../../settings/values.ts';
+import { absolutePath, list, oneOf } from '../../../settings/values.ts';
 import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
+import type { PoolSettings } from '../../settings.ts';
 import { type ThinPoolOptions, thinPool } from './thin/config.ts';
 
 /** What only LVM pools are configured by. */
 export interface LvmOptions {
-  /** Of the operator's; empty only if there is a mistake. */
+  /** Of the operator's, or of ours; empty only if there is a mistake. */
   readonly volumeGroup: string;
+  /** The disks that it is made of if it is ours; empty: it is the operator's. */
+  readonly devices: readonly string[];
   /** What becomes of the extents of what was deleted. */
   readonly wipe: WipePolicy;
   /** undefined: its volumes are linear. */
@@ -21,21 +24,35 @@ function groupName(value: unknown): string {
   throw new WrongValue(`must be the name of a volume group (at most 40 letters, digits, + _ . -), not ${shown(value)}`);
 }
 
-const readers = { volumeGroup: groupName, wipe: oneOf(wipePolicies), thinPool };
+/** For a group of ours. */
+function ownName(section: SectionReader, poolName: string): string {
+  const name = `holdfast-${poolName}`;
+  if (groupNamePattern.test(name)) return name;
+  section.mistake([], `needs a volumeGroup, too: the name for its group, ${name}, is too long for LVM`);
+  return '';
+}
+
+const readers = {
+  volumeGroup: groupName,
+  devices: list(absolutePath, 'a path of a disk'),
+  wipe: oneOf(wipePolicies),
+  thinPool,
+};
 
 export const lvmKeys: readonly string[] = Object.keys(readers);
 
-export function readLvmOptions(section: SectionReader): LvmOptions {
+export function readLvmOptions(section: SectionReader, { name }: Pick<PoolSettings, 'name'>): LvmOptions {
   const read = section.readAll(readers);
-  const { volumeGroup, wipe } = read;
+  const { devices, wipe } = read;
+  const volumeGroup = section.has('devices') && !section.has('volumeGroup') ? ownName(section, name) : read.volumeGroup;
   const isThin = section.has('thinPool');
-  if (!section.has('volumeGroup')) {
-    section.mistake([], 'needs a volumeGroup: the one that its volumes are to lie in');
+  if (!section.has('volumeGroup') && !section.has('devices')) {
+    section.mistake([], 'needs a volumeGroup that its volumes are to lie in, or devices to make one of');
   }
   if (isThin && section.has('wipe')) {
     section.mistake(['wipe'], 'cannot be with a thinPool: what thin volumes were not written yet is zeros');
   }
   if (!isThin && section.has('trim')) section.mistake(['trim'], 'needs a thinPool: other volumes keep their space');
-  const options = { volumeGroup: volumeGroup ?? '', wipe: wipe ?? 'discard' };
+  const options = { volumeGroup: volumeGroup ?? '', devices: devices ?? [], wipe: wipe ?? 'discard' };
   return read.thinPool === undefined ? options : { ...options, thinPool: read.thinPool };
 }

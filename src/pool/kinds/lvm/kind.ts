@@ -7,8 +7,10 @@ export const lvmKind: PoolKind<LvmOptions> = {
   commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'trim', 'sickAfter', 'encryption', 'labels'],
   ownKeys: lvmKeys,
   read: readLvmOptions,
-  claims: ({ own }) =>
-    own.volumeGroup === '' ? [] : [{ type: 'device', path: `/dev/${own.volumeGroup}`, key: 'volumeGroup' }],
+  claims: ({ own: { devices, volumeGroup } }) => [
+    ...(volumeGroup === '' ? [] : [{ type: 'device', path: `/dev/${volumeGroup}`, key: 'volumeGroup' } as const]),
+    ...devices.map((path) => ({ type: 'device', path, key: 'devices' }) as const),
+  ],
 
   async open({ name, own }, context) {
     const { openLvmBackend } = await import('./open.ts');

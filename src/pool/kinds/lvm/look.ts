@@ -13,9 +13,11 @@ import { Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
 import type { LvmOptions } from './config.ts';
 import type { GroupState } from './group-state.ts';
+import { devicesFinding, lookAtNoGroup } from './look-at-devices.ts';
 import { findDevice } from './mapped-lv.ts';
 import { poolLvName } from './names.ts';
 import { readGroup } from './open.ts';
+import { findGroup } from './own-group.ts';
 import { readIdentity } from './pool-volume.ts';
 import {
   type LvSource,
@@ -33,14 +35,21 @@ import { linearTraits } from './traits.ts';
 /** Looks at a volume group by one report of LVM. */
 export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookRequest): Promise<PoolSight> {
   const { queue } = request;
-  const { volumeGroup } = pool.own;
+  const { devices, volumeGroup } = pool.own;
+  const named = { ...request, poolName: pool.name, devices };
   const location = { type: 'volume group', path: volumeGroup, holders: [] };
   try {
     const lvm = new Lvm(await findLvm(queue), queue);
+    if (devices.length > 0 && (await findGroup(lvm, volumeGroup)) === undefined) {
+      const none = await lookAtNoGroup(named, volumeGroup);
+      if (none !== undefined) return { location: { ...location, ...none }, contents: undefined };
+    }
     const state = await readGroup(lvm, pool.name, volumeGroup);
     const id = await readIdentity({ ...request, poolName: pool.name }, state);
     const mapper = await openMapper(queue, pool.name);
-    const contents = await readContents(pool, request, state, mapper);
+    const read = await readContents(pool, request, state, mapper);
+    const contents =
+      devices.length === 0 ? read : { ...read, findings: [...read.findings, await devicesFinding(named, state)] };
     const holders = await holdersOf(queue, state, mapper);
     const absent = `${volumeGroup} holds no pool yet: the driver makes it at its first start (holdfast serve).`;
     const found = id === undefined ? ({ state: 'absent', advice: absent } as const) : ({ state: 'open' } as const);

@@ -1,18 +1,17 @@
-import { readFile } from 'node:fs/promises';
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { granularityBytes } from '../../../volume/size.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { openMapper } from '../../mapped-device.ts';
 import { Wiper } from '../../wipe/wiper.ts';
+import { blockSizeOf } from './block-size.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
 import type { LvmOptions } from './config.ts';
 import { type GroupState, groupStateOf } from './group-state.ts';
 import { LvmBackend, type LvmBackendOptions } from './lvm-backend.ts';
+import { ensureGroup } from './own-group.ts';
 import { hasRoomForNote, PoolVolume } from './pool-volume.ts';
 import { MetadataSnapshots } from './thin/changes/metadata-snapshots.ts';
 import { SnapshotNotes } from './thin/changes/snapshot-note.ts';
@@ -39,6 +38,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
   const held = new AsyncDisposableStack();
   try {
     const lvm = new Lvm(await findLvm(queue), queue);
+    await ensureGroup({ ...options, poolName: name }, lvm);
     const state = await readGroup(lvm, name, volumeGroup);
     const mapper = await openMapper(queue, name);
     const group = new VolumeGroup(name, lvm, mapper, state);
@@ -128,22 +128,4 @@ function refuseUnfit(poolName: string, { extentBytes, name }: GroupState, attrib
   if (extentBytes % granularityBytes !== 0n) {
     refuse(`has extents of ${extentBytes} bytes`, `They must be multiples of ${granularityBytes}.`);
   }
-}
-
-const usualBlockBytes = 512;
-
-/** The largest of its disks' logical block sizes: a volume may come to lie on any of them. */
-async function blockSizeOf(queue: DiskQueue, { physicalVolumes }: GroupState): Promise<number> {
-  const sizes = physicalVolumes.map(({ device }) => (device === undefined ? usualBlockBytes : readSize(queue, device)));
-  return Math.max(usualBlockBytes, ...(await Promise.all(sizes)));
-}
-
-/** A partition has no queue of its own. */
-async function readSize(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<number> {
-  for (const directory of ['queue', '../queue']) {
-    const path = `/sys/dev/block/${major}:${minor}/${directory}/logical_block_size`;
-    const text = await queue.run(() => readFile(path, 'utf8')).catch(() => '');
-    if (/^[0-9]+\n?$/.test(text)) return Number(text);
-  }
-  return usualBlockBytes;
 }

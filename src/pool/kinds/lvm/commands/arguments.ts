@@ -101,12 +101,18 @@ export function repairArguments(vgName: string): string[] {
 /** Room for the tags of thousands of volumes: what LVM takes unless it is told is enough for a few hundred. */
 const metadataSize = '32m';
 
+/** Of a blank disk. Without --yes: it refuses to go on where it finds anything. */
+export function makePvArguments(uuid: string, devicePath: string): string[] {
+  return ['pvcreate', '--uuid', uuid, '--norestorefile', '--metadatasize', metadataSize, devicePath];
+}
+
+/** Of physical volumes. */
 export function makeGroupArguments(vgName: string, tag: string, devicePaths: readonly string[]): string[] {
-  return ['vgcreate', '--metadatasize', metadataSize, '--addtag', tag, vgName, ...devicePaths];
+  return ['vgcreate', '--addtag', tag, vgName, ...devicePaths];
 }
 
 export function extendGroupArguments(vgName: string, devicePaths: readonly string[]): string[] {
-  return ['vgextend', '--metadatasize', metadataSize, vgName, ...devicePaths];
+  return ['vgextend', vgName, ...devicePaths];
 }
 
 function added(tags: readonly string[]): string[] {

@@ -5,7 +5,7 @@ import { readLvmOptions } from '../config.ts';
 
 function read(section: Readonly<Record<string, unknown>>) {
   const mistakes: Mistake[] = [];
-  const options = readLvmOptions(new SectionReader({ volumeGroup: 'vg0', ...section }, [], mistakes));
+  const options = readLvmOptions(new SectionReader({ volumeGroup: 'vg0', ...section }, [], mistakes), { name: 'a' });
   return { options, mistakes: mistakes.map(({ message, path }) => `${path.join('.')}: ${message}`) };
 }
 

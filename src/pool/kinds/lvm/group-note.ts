@@ -1,0 +1,75 @@
+import { readFile, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import type { DiskIdentity } from '../../../kernel/block/disk-identity.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../../../kernel/call/errno.ts';
+import { DirectorySync } from '../../../kernel/file/file.ts';
+import { parseStored, storedBytes } from '../../../volume/stored-json.ts';
+import { poolsDirectory } from '../../location/place.ts';
+import { replaceFile } from '../../records/durable-file.ts';
+
+/** A disk that was blank, and is on its way into a volume group. */
+export interface BegunDisk {
+  readonly disk: DiskIdentity;
+  /** That it has, or is to have, as a physical volume. */
+  readonly pvUuid: string;
+}
+
+/** A volume group that is being made of disks, or to which they are being added. */
+export interface BegunGroup {
+  readonly volumeGroup: string;
+  readonly disks: readonly BegunDisk[];
+}
+
+const document = z.strictObject({
+  format: z.literal(1),
+  volumeGroup: z.string(),
+  disks: z.array(
+    z.strictObject({ name: z.string(), sizeBytes: storedBytes, pvUuid: z.string().regex(/^[0-9a-f-]{38}$/) }),
+  ),
+});
+
+/**
+ * Says which disks were blank and are being taken. It is durable before the first byte is written to one of them, and gone
+ * before the group is used: as long as it is there, there is nothing on them that anybody could miss.
+ */
+export class GroupNote {
+  readonly path: string;
+  /** Who makes the group has it locked. */
+  readonly lockPath: string;
+  readonly #queue: DiskQueue;
+  readonly #syncs = new DirectorySync();
+
+  constructor(queue: DiskQueue, dataDirectory: string, poolName: string) {
+    this.#queue = queue;
+    this.path = join(poolsDirectory(dataDirectory), `${poolName}.disks`);
+    this.lockPath = `${this.path}.lock`;
+  }
+
+  /** @returns undefined if nothing was begun @throws DataLoss */
+  async read(): Promise<BegunGroup | undefined> {
+    const text = await this.#queue.run(() => readFile(this.path, 'utf8')).catch(ignoreMissing);
+    if (text === undefined) return undefined;
+    const { disks, volumeGroup } = parseStored(document, text, `in ${this.path}`);
+    return {
+      volumeGroup,
+      disks: disks.map(({ name, pvUuid, sizeBytes }) => ({ pvUuid, disk: { name, sizeBytes: BigInt(sizeBytes) } })),
+    };
+  }
+
+  async write({ disks, volumeGroup }: BegunGroup): Promise<void> {
+    const stored: z.infer<typeof document> = {
+      format: 1,
+      volumeGroup,
+      disks: disks.map(({ disk, pvUuid }) => ({ name: disk.name, sizeBytes: `${disk.sizeBytes}`, pvUuid })),
+    };
+    await replaceFile(this.#queue, this.#syncs, this.path, `${JSON.stringify(stored, null, 2)}\n`);
+  }
+
+  /** No note is as good. */
+  async clear(): Promise<void> {
+    await this.#queue.run(() => rm(this.path, { force: true }));
+    await this.#syncs.sync(this.#queue, dirname(this.path));
+  }
+}

@@ -1,0 +1,253 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { sameDevice } from '../../../kernel/block/device.ts';
+import { isSameDisk } from '../../../kernel/block/disk-identity.ts';
+import { explain } from '../../../kernel/call/explain.ts';
+import { syncFile } from '../../../kernel/file/file.ts';
+import { FailedPrecondition } from '../../../volume/errors.ts';
+import { step } from '../../../volume/step.ts';
+import type { OpenContext } from '../../kind.ts';
+import { type FoundDisk, locateDisk } from '../../location/found-disk.ts';
+import { takeLock } from '../../location/lock.ts';
+import { markerPathOf, readMarker } from '../../records/pool-file.ts';
+import { blockSizeOf } from './block-size.ts';
+import { extendGroupArguments, makeGroupArguments, makePvArguments } from './commands/arguments.ts';
+import { failureOf } from './commands/failure.ts';
+import { isLvmError, type Lvm } from './commands/lvm.ts';
+import { type BegunDisk, type BegunGroup, GroupNote } from './group-note.ts';
+import { type GroupState, groupStateOf } from './group-state.ts';
+import { readIdentity } from './pool-volume.ts';
+import { type HeldDisk, holdDisk, identityOf } from './taken-disk.ts';
+import { missingGroup } from './trouble.ts';
+
+export interface OwnGroupOptions extends OpenContext {
+  readonly poolName: string;
+  readonly volumeGroup: string;
+  /** The disks that it is to be made of. */
+  readonly devices: readonly string[];
+}
+
+interface Parts {
+  readonly options: OwnGroupOptions;
+  readonly lvm: Lvm;
+  readonly note: GroupNote;
+  readonly noted: BegunGroup | undefined;
+}
+
+const groupTag = 'holdfast.devices';
+
+/**
+ * Makes the pool's volume group of the disks that its configuration names, if there is none yet, and adds those that are
+ * new. What was begun, and cut short at any moment, is finished, on the same disks.
+ * @throws FailedPrecondition if it cannot be made: nothing was written then
+ */
+export async function ensureGroup(options: OwnGroupOptions, lvm: Lvm): Promise<void> {
+  const { dataDirectory, devices, poolName, queue, volumeGroup } = options;
+  if (devices.length === 0) return;
+  const note = new GroupNote(queue, dataDirectory, poolName);
+  await queue.run(async () => {
+    await mkdir(dirname(note.lockPath), { recursive: true, mode: 0o700 });
+    await writeFile(note.lockPath, '', { flag: 'a', mode: 0o600 });
+  });
+  // The note is to be found after a power cut.
+  await syncFile(queue, dataDirectory);
+  await using _lock = await takeLock(options, note.lockPath);
+  const noted = await note.read();
+  if (noted !== undefined && noted.volumeGroup !== volumeGroup) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: its disks were begun to be taken for volume group ${noted.volumeGroup}, not ${volumeGroup}. Write that name, or clear the disks and remove ${note.path}.`,
+    );
+  }
+  const parts = { options, lvm, note, noted };
+  const state = await findGroup(lvm, volumeGroup);
+  if (state === undefined) await makeGroup(parts);
+  else await extendGroup(parts, state);
+}
+
+/** @returns undefined if there is none of that name */
+export async function findGroup(lvm: Lvm, volumeGroup: string): Promise<GroupState | undefined> {
+  try {
+    return groupStateOf(await lvm.report(volumeGroup), volumeGroup);
+  } catch (error) {
+    if (isLvmError(error) && failureOf(error) === 'no-group') return undefined;
+    throw error;
+  }
+}
+
+/** Of all disks that are named, or of none. */
+async function makeGroup(parts: Parts): Promise<void> {
+  const { lvm, note, noted, options } = parts;
+  const { dataDirectory, devices, log, poolName, queue, volumeGroup } = options;
+  if ((await readMarker(queue, markerPathOf(dataDirectory, poolName))) !== undefined) {
+    throw missingGroup(poolName, volumeGroup);
+  }
+  const found = await Promise.all(devices.map((path) => locateDisk(queue, poolName, path)));
+  refuseTwice(poolName, found);
+  const lost = noted?.disks.find(({ disk }) => !found.some((each) => isSameDisk(identityOf(each), disk)));
+  if (lost !== undefined) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: its volume group was begun on disk ${lost.disk.name}, which is not among its devices. Put it back, or remove ${note.path} to begin anew on others.`,
+    );
+  }
+  await takeDisks(parts, { found, mayHaveVolumes: false, sectorBytes: undefined }, (paths) =>
+    step('open/commit', () => lvm.change(makeGroupArguments(volumeGroup, groupTag, paths))),
+  );
+  await lvm.flush(found.map(({ device }) => device));
+  await step('open/unmark', () => note.clear());
+  log.info({ pool: poolName, volume_group: volumeGroup, disks: devices }, 'a volume group was made of blank disks');
+}
+
+/** By disks that are blank. With one that cannot be taken the pool goes on without it. */
+async function extendGroup(parts: Parts, state: GroupState): Promise<void> {
+  const { lvm, note, options } = parts;
+  const { devices, log, poolName, queue, volumeGroup } = options;
+  const found = await Promise.all(
+    devices.map((path) => locateDisk(queue, poolName, path).catch((error) => passOver(parts, path, error))),
+  );
+  const there = found.filter((each) => each !== undefined);
+  refuseTwice(poolName, there);
+  await requireOwn(options, state, there);
+  const wanted = there.filter((each) => !isIn(state, each));
+  if (wanted.length > 0 && state.physicalVolumes.some(({ isMissing }) => isMissing)) {
+    // One of them may have been put into the place of the one that is missing.
+    log.warn(
+      { pool: poolName, volume_group: volumeGroup, disks: wanted.map(({ path }) => path) },
+      'disks are not added to a volume group while one of its own is missing',
+    );
+    return;
+  }
+  // What an earlier start has added is durable before nobody knows any more that it was begun.
+  const present = state.physicalVolumes.flatMap(({ device }) => device ?? []);
+  if (parts.noted !== undefined) await lvm.flush(present);
+  await forget(
+    note,
+    there.filter((each) => isIn(state, each)),
+  );
+  for (const each of wanted) {
+    try {
+      await addDisk(parts, state, each);
+    } catch (error) {
+      passOver(parts, each.path, error);
+    }
+  }
+}
+
+/** One by one: each is as good as it was, whatever the others are like. */
+async function addDisk({ lvm, note, options }: Parts, state: GroupState, found: FoundDisk): Promise<void> {
+  const { log, poolName, queue, volumeGroup } = options;
+  const sectorBytes = await blockSizeOf(queue, state);
+  const noted = await note.read();
+  await takeDisks({ lvm, note, noted, options }, { found: [found], mayHaveVolumes: true, sectorBytes }, (paths) =>
+    step('open/extend', () => lvm.change(extendGroupArguments(volumeGroup, paths))),
+  );
+  await lvm.flush([...state.physicalVolumes.flatMap(({ device }) => device ?? []), found.device]);
+  await forget(note, [found]);
+  log.info({ pool: poolName, volume_group: volumeGroup, disk: found.path }, 'a disk was added to a volume group');
+}
+
+/** They are in the group. What was begun on a disk that is away is gone on with at a later start. */
+async function forget(note: GroupNote, done: readonly FoundDisk[]): Promise<void> {
+  const noted = await note.read();
+  if (noted === undefined) return;
+  const isDone = ({ disk }: BegunDisk) => done.some((each) => isSameDisk(identityOf(each), disk));
+  const disks = noted.disks.filter((each) => !isDone(each));
+  if (disks.length === noted.disks.length) return;
+  await step('open/unmark', () => (disks.length > 0 ? note.write({ ...noted, disks }) : note.clear()));
+}
+
+/**
+ * Before anything is changed in it: it was made of disks by a driver, for the pool that this node had; and on a node that had
+ * none, it is all there, on the disks that are named.
+ */
+async function requireOwn(options: OwnGroupOptions, state: GroupState, there: readonly FoundDisk[]): Promise<void> {
+  const { dataDirectory, poolName, queue, volumeGroup } = options;
+  const { physicalVolumes, tags } = state;
+  if (!there.some((each) => isIn(state, each))) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: there is a volume group ${volumeGroup}, and it lies on none of its devices. Are the right disks there? Else name another volumeGroup.`,
+    );
+  }
+  if (!tags.includes(groupTag)) {
+    throw new FailedPrecondition(
+      `pool ${poolName}: volume group ${volumeGroup} was not made by Holdfast. Take devices out of the pool's configuration, or name another volumeGroup.`,
+    );
+  }
+  await readIdentity(options, state);
+  if ((await readMarker(queue, markerPathOf(dataDirectory, poolName))) !== undefined) return;
+  const named = { ...state, physicalVolumes: physicalVolumes.filter(({ isMissing }) => !isMissing) };
+  const count = there.filter((each) => isIn(named, each)).length;
+  if (count === physicalVolumes.length) return;
+  throw new FailedPrecondition(
+    `pool ${poolName}: this node does not know volume group ${volumeGroup}, and only ${count} of its ${physicalVolumes.length} disks are among the pool's devices. Name all of them.`,
+  );
+}
+
+export function isIn({ physicalVolumes }: Pick<GroupState, 'physicalVolumes'>, { device }: FoundDisk): boolean {
+  return physicalVolumes.some((each) => each.device !== undefined && sameDevice(each.device, device));
+}
+
+interface Wanted {
+  readonly found: readonly FoundDisk[];
+  readonly mayHaveVolumes: boolean;
+  /** Of the group; undefined: it is made of these disks alone. */
+  readonly sectorBytes: number | undefined;
+}
+
+/**
+ * Makes physical volumes of disks, each held exclusively while it is looked at, all of them before the first is written to.
+ * @param use what is then done with them, while no other disk can have their numbers
+ */
+async function takeDisks(
+  { lvm, note, noted, options }: Parts,
+  { found, mayHaveVolumes, sectorBytes }: Wanted,
+  use: (devicePaths: readonly string[]) => Promise<void>,
+): Promise<void> {
+  const { poolName, queue, volumeGroup } = options;
+  await using held = new AsyncDisposableStack();
+  const disks: HeldDisk[] = [];
+  for (const each of found) {
+    const disk = held.use(await holdDisk({ queue, poolName }, each, noted && { ...noted, mayHaveVolumes }));
+    refuseUnlike(poolName, disk, sectorBytes ?? disks[0]?.sectorBytes ?? disk.sectorBytes);
+    disks.push(disk);
+  }
+  const begun = disks.map((disk) => disk.begun);
+  const others = noted?.disks.filter((each) => !begun.includes(each)) ?? [];
+  await step('open/mark', () => note.write({ volumeGroup, disks: [...begun, ...others] }));
+  for (const disk of disks) await disk.clear();
+  for (const disk of disks) {
+    await disk.yieldToLvm();
+    await step('open/format', async () => {
+      await lvm.change(makePvArguments(disk.begun.pvUuid, disk.found.devicePath));
+      // What comes next relies on its label.
+      await lvm.flush([disk.found.device]);
+    });
+  }
+  await use(disks.map((disk) => disk.found.devicePath));
+}
+
+/** LVM would refuse it only when it is a physical volume already. */
+function refuseUnlike(poolName: string, { found, sectorBytes }: HeldDisk, wantedBytes: number): void {
+  if (sectorBytes === wantedBytes) return;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${found.path} has logical blocks of ${sectorBytes} bytes, and other disks of its volume group of ${wantedBytes}: LVM does not mix them.`,
+  );
+}
+
+/** Whatever is wrong with it: the pool has its other disks. */
+function passOver(
+  { options: { log, poolName, queue } }: Pick<Parts, 'options'>,
+  path: string,
+  error: unknown,
+): undefined {
+  if (queue.closedFor !== undefined) throw error;
+  log.warn({ pool: poolName, disk: path, reason: explain(error) }, 'a disk is not added to the volume group');
+}
+
+/** By two names, say. */
+function refuseTwice(poolName: string, found: readonly FoundDisk[]): void {
+  for (const [index, { device, path }] of found.entries()) {
+    const other = found.slice(0, index).find((each) => sameDevice(each.device, device));
+    if (other === undefined) continue;
+    throw new FailedPrecondition(`pool ${poolName}: ${other.path} and ${path} are one disk. Name it once.`);
+  }
+}
