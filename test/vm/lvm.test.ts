@@ -1,4 +1,5 @@
 import { describe, test } from 'node:test';
+import { succeedsWithBlankDisks } from './lvm/devices-guest.ts';
 import { succeedsInGuest } from './lvm/guest.ts';
 
 describe('pools in a volume group', () => {
@@ -8,5 +9,9 @@ describe('pools in a volume group', () => {
 
   test('and so do pools of thin volumes', async (t) => {
     t.diagnostic(await succeedsInGuest('processes-in-guest.mjs', 'thin'));
+  });
+
+  test('are made of blank disks, and grow by them; of no disk that holds anything', async (t) => {
+    t.diagnostic(await succeedsWithBlankDisks('is made of all that are named|grows by blank disks|holds a filesystem'));
   });
 });

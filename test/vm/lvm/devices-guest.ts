@@ -10,8 +10,11 @@ const sizeBytes = 160 * 2 ** 20;
 const timeoutMs = 3600_000;
 const names = ['first', 'second', 'third'];
 
-/** Runs tests in a machine with blank disks that have names, and one without. @returns their last words */
-export async function succeedsWithBlankDisks(): Promise<string> {
+/**
+ * Runs tests in a machine with blank disks that have names, and one without.
+ * @param pattern of the names of tests @returns their last words
+ */
+export async function succeedsWithBlankDisks(pattern = '.'): Promise<string> {
   using scratch = new Scratch('vm');
   using stack = new DisposableStack();
   const nameless = stack.use(new VolatileDisk(scratch, { name: 'nameless', sizeBytes }));
@@ -22,7 +25,7 @@ export async function succeedsWithBlankDisks(): Promise<string> {
   );
   const words = [...names.map((name, index) => `${name}=/dev/sd${'abc'[index]}`), 'nameless=/dev/vda'].join(' ');
   const { code, stderr, stdout } = await vm.attempt(
-    `${process.execPath} ${await bundleForGuest()}devices-in-guest.mjs ${words}`,
+    `${process.execPath} --test-name-pattern='${pattern}' ${await bundleForGuest()}devices-in-guest.mjs ${words}`,
     { timeoutMs },
   );
   assert.equal(code, 0, `${stdout}\n${stderr}\n${vm.console()}`);
