@@ -12,7 +12,7 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'a volume in another pool is no replay',
     ...replay,
-    text: 'parameters.poolName !== undefined && parameters.poolName !== poolName &&',
+    text: 'parameters.poolName !== poolName &&',
     replacement: "parameters.poolName === '' &&",
   },
   {

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -22,7 +22,7 @@ const driver = fileURLToPath(new URL(`devices-driver${extname(import.meta.url)}`
 /** All of its bytes, as they are on the disk, and how often it was written to. */
 function stateOf(device: string): { readonly digest: string; readonly writes: string } {
   shell(`blockdev --flushbufs ${device}`);
-  const fields = readFileSync(`/sys/block/${basename(device)}/stat`, 'utf8')
+  const fields = readFileSync(`/sys/block/${basename(realpathSync(device))}/stat`, 'utf8')
     .trim()
     .split(/\s+/);
   return { digest: shell(`sha256sum < ${device}`), writes: fields[4] ?? '' };
