@@ -39,24 +39,22 @@ export class NoteLabel implements DiskLabel {
 
   /**
    * @param empty what is known of the disk if there is no note
-   * @param device the disk, which is closed with the label
+   * @param device the disk, which is closed with the label, and if there is none
    * @throws FailedPrecondition if another driver has it
    */
   static async open(options: LabelOptions, file: NoteFile, empty: Payload, device: Descriptor): Promise<NoteLabel> {
     const { poolName, queue } = options;
+    await using stack = new AsyncDisposableStack();
+    stack.use(device);
     await queue.run(async () => {
       await mkdir(dirname(file.lockPath), { recursive: true, mode: 0o700 });
       await writeFile(file.lockPath, '', { flag: 'a', mode: 0o600 });
     });
-    const lock = await takeLock(options, file.lockPath);
-    try {
-      // A driver that had the lock until now may have changed it.
-      const note = (await file.read()) ?? { payload: empty, filesystem: undefined };
-      return new NoteLabel(file, poolName, note, lock, device);
-    } catch (error) {
-      await lock[Symbol.asyncDispose]();
-      throw error;
-    }
+    const lock = stack.use(await takeLock(options, file.lockPath));
+    // A driver that had the lock until now may have changed it.
+    const note = (await file.read()) ?? { payload: empty, filesystem: undefined };
+    stack.move();
+    return new NoteLabel(file, poolName, note, lock, device);
   }
 
   get payload(): Payload {
