@@ -22,14 +22,15 @@ describe('the bundle', () => {
       assert.equal(execFileSync(interpreter, ['--version'], { encoding: 'utf8' }).trim(), `v${version}`);
       const { file } = await buildBundle(scratch.join('dist'));
       const command = [interpreter, file];
-      const environment = environmentFor(scratch);
+      const config = `defaultPool: default\npools: { default: {}, plain: { kind: directory, path: ${scratch.join('plain')} } }\n`;
+      const environment = environmentFor(scratch, { config });
       const shown = await holdfast(['--version'], {}, { command });
       assert.deepEqual([shown.code, shown.stderr], [0, '']);
       const doctor = await holdfast(['doctor', '--json'], environment, { command });
       assert.equal(doctor.stderr, '');
       assert.equal(JSON.parse(doctor.stdout).healthy, true, doctor.stdout);
 
-      const driver = await DriverProcess.start(scratch, { command });
+      const driver = await DriverProcess.start(scratch, { command, config });
       using client = driver.connect();
       const volume = new TestVolume(scratch, 'v');
       const id = await volume.bringUp(client);
@@ -38,6 +39,9 @@ describe('the bundle', () => {
       const list = await holdfast(['volumes'], environment, { command });
       assert.match(list.stdout, new RegExp(`^${id} .* published `, 'm'));
       await volume.tearDown(client, id);
+      const directory = new TestVolume(scratch, 'plain', { mount: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } });
+      const volume_id = await directory.create(client, { pool: 'plain' });
+      await client.controller.DeleteVolume({ volume_id });
       assert.deepEqual(await driver.stop(), { code: 0, signal: null });
       assert.equal(driver.output().includes('unrecognized flag'), false, driver.output());
       await assertNothingLeft(scratch);

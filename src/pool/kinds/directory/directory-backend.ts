@@ -1,5 +1,6 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import type { FilesystemPlace } from '../../../kernel/mount/filesystem-place.ts';
+import type { Held } from '../../../volume/held.ts';
 import type { Backend, Extras, Snapshotter } from '../../backend.ts';
 import { writeHealthFile } from '../../location/health-file.ts';
 import type { Traits } from '../../pool.ts';
@@ -27,7 +28,7 @@ export interface DirectoryParts extends FileParts {
 
 export interface DirectoryBackendOptions extends DirectoryParts {
   /** What is held for as long as the pool is open. */
-  readonly held: AsyncDisposableStack;
+  readonly held: Held;
 }
 
 /** Volumes as directories on a filesystem that somebody else looks after. */
@@ -71,12 +72,12 @@ export class DirectoryBackend implements Backend {
   abandon(): void {
     void this.#options.handovers.close();
     void this.space.close();
-    void this.#options.held.disposeAsync();
+    void this.#options.held[Symbol.asyncDispose]();
   }
 
   async close(): Promise<void> {
     await this.#options.handovers.close();
     await this.space.close();
-    await this.#options.held.disposeAsync();
+    await this.#options.held[Symbol.asyncDispose]();
   }
 }

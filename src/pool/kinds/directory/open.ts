@@ -3,6 +3,7 @@ import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
 import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
+import { Held } from '../../../volume/held.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { openLocation } from '../../location/location.ts';
 import { canReflink } from '../../location/reflink.ts';
@@ -26,7 +27,7 @@ const copiesAtOnce = 2;
 /** Opens the storage of a pool of directories. Its filesystem is mounted by whoever it belongs to. */
 export async function openDirectoryBackend(options: DirectoryPoolOptions): Promise<ReadyBackend> {
   const { dataDirectory, name, path, queue } = options;
-  const held = new AsyncDisposableStack();
+  const held = new Held();
   try {
     const location = await openLocation({ ...options, location: { type: 'directory', path }, poolName: name });
     held.defer(() => location.close());
@@ -60,7 +61,7 @@ export async function openDirectoryBackend(options: DirectoryPoolOptions): Promi
     const facts = { pool_id: poolFile.id, root: layout.root, quota: hasQuota ? 'enforced' : 'none' };
     return { backend: new DirectoryBackend({ ...parts, held }), facts };
   } catch (error) {
-    await held.disposeAsync();
+    await held[Symbol.asyncDispose]();
     throw error;
   }
 }

@@ -5,6 +5,7 @@ import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { readAt, syncFile } from '../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
+import { Held } from '../../../volume/held.ts';
 import { takeLock } from '../../location/lock.ts';
 import type { DiskLabel } from './disk-label.ts';
 import type { Payload } from './label/payload.ts';
@@ -44,16 +45,16 @@ export class NoteLabel implements DiskLabel {
    */
   static async open(options: LabelOptions, file: NoteFile, empty: Payload, device: Descriptor): Promise<NoteLabel> {
     const { poolName, queue } = options;
-    await using stack = new AsyncDisposableStack();
-    stack.use(device);
+    await using held = new Held();
+    held.use(device);
     await queue.run(async () => {
       await mkdir(dirname(file.lockPath), { recursive: true, mode: 0o700 });
       await writeFile(file.lockPath, '', { flag: 'a', mode: 0o600 });
     });
-    const lock = stack.use(await takeLock(options, file.lockPath));
+    const lock = held.use(await takeLock(options, file.lockPath));
     // A driver that had the lock until now may have changed it.
     const note = (await file.read()) ?? { payload: empty, filesystem: undefined };
-    stack.move();
+    held.giveUp();
     return new NoteLabel(file, poolName, note, lock, device);
   }
 

@@ -1,5 +1,6 @@
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss } from '../../../volume/errors.ts';
+import type { Held } from '../../../volume/held.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Backend, Extras, Recorded, Snapshotter } from '../../backend.ts';
@@ -41,7 +42,7 @@ export interface LvmBackendOptions {
   /** The logical block size of its disks. */
   readonly blockSizeBytes: number;
   /** What is held for as long as the pool is open. */
-  readonly held: AsyncDisposableStack;
+  readonly held: Held;
 }
 
 /** What the parts of an LVM backend work with. */
@@ -100,7 +101,7 @@ export class LvmBackend implements Backend {
   abandon(): void {
     this.#parts.thinWatch?.stop();
     this.#parts.metadataSnapshots?.abandon();
-    void this.#parts.held.disposeAsync();
+    void this.#parts.held[Symbol.asyncDispose]();
   }
 
   /** What nobody uses is as it was after the boot: the next start takes nothing for left behind. */
@@ -113,6 +114,6 @@ export class LvmBackend implements Backend {
     await poolVolume.unlock();
     const own = thin === undefined ? [poolLvName] : [thinLvName, poolLvName];
     await group.deactivate([...active, ...own]).catch(() => undefined);
-    await held.disposeAsync();
+    await held[Symbol.asyncDispose]();
   }
 }

@@ -1,5 +1,6 @@
 import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
+import { Held } from '../../../volume/held.ts';
 import { granularityBytes } from '../../../volume/size.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { openMapper } from '../../mapped-device.ts';
@@ -35,7 +36,7 @@ const wipesAtOnce = 2;
 /** Opens the storage of a pool in a volume group. */
 export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBackend> {
   const { log, name, queue, volumeGroup } = options;
-  const held = new AsyncDisposableStack();
+  const held = new Held();
   try {
     const lvm = new Lvm(await findLvm(queue), queue);
     await ensureGroup({ ...options, poolName: name }, lvm);
@@ -66,7 +67,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
     });
     return { backend, facts: { pool_id: poolVolume.id, volume_group: volumeGroup, lvm: lvm.runner.place } };
   } catch (error) {
-    await held.disposeAsync();
+    await held[Symbol.asyncDispose]();
     throw error;
   }
 }

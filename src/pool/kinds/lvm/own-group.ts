@@ -5,6 +5,7 @@ import { isSameDisk } from '../../../kernel/block/disk-identity.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
+import { Held } from '../../../volume/held.ts';
 import { step } from '../../../volume/step.ts';
 import type { OpenContext } from '../../kind.ts';
 import { type FoundDisk, locateDisk } from '../../location/found-disk.ts';
@@ -203,7 +204,7 @@ async function takeDisks(
   use: (devicePaths: readonly string[]) => Promise<void>,
 ): Promise<void> {
   const { poolName, queue, volumeGroup } = options;
-  await using held = new AsyncDisposableStack();
+  await using held = new Held();
   const disks: HeldDisk[] = [];
   for (const each of found) {
     const disk = held.use(await holdDisk({ queue, poolName }, each, noted && { ...noted, mayHaveVolumes }));
