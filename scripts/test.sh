@@ -92,10 +92,11 @@ failed_tests() {
   ' "$results"/*.tap 2>/dev/null
 }
 
-# By themselves, one after the other: they measure memory or the share of a processor that a writer gets, or run a driver
-# or git in a mount namespace of its own, which keeps alive whatever other tests have mounted. Everything else bears company.
+# By themselves, one after the other: they measure memory or the share of a processor that a writer gets, or run a driver,
+# git or mkfs in a mount namespace of its own, which keeps alive whatever other tests have mounted. Everything else bears company.
 alone=(
   test/command/git.test.ts
+  test/command/mkfs.test.ts
   test/cli/closed-pool.test.ts
   test/grpc/group-cut.test.ts
   test/hostile/frames.test.ts

@@ -1,5 +1,5 @@
 import type { FilesystemType } from '../volume/filesystem.ts';
-import { run } from './run.ts';
+import { CommandError, run } from './run.ts';
 
 export interface FormatRequest {
   /** A regular file or a device that is known to be blank, and that nobody else can see or use. */
@@ -18,8 +18,31 @@ export interface FormatRequest {
  */
 export async function format(request: FormatRequest): Promise<void> {
   const { program, args } = mkfsCommand(request);
-  await run(program, args);
+  try {
+    await run(program, args);
+  } catch (error) {
+    if (!failedOverMounts(error)) throw error;
+    await run('unshare', [...withoutMountTable, program, ...args]);
+  }
 }
+
+/**
+ * mkfs.btrfs asks of every mount on the node whether it is over the file that it is given. It gives up at the first
+ * loop device whose own file cannot be looked at any more, as the disk below that has failed.
+ */
+function failedOverMounts(error: unknown): boolean {
+  return error instanceof CommandError && error.stderr.includes('cannot check mount status');
+}
+
+/**
+ * unshare(1), with a mount namespace where the table of mounts is empty. Only what needs it runs so: the namespace has a
+ * copy of every mount until the program ends. Nobody else can see the file, so none of them is over it.
+ */
+const withoutMountTable = [
+  ...['--mount', '--propagation', 'slave', 'sh', '-ec'],
+  'mount -t tmpfs -o size=64k none /proc; mkdir /proc/self; : >/proc/self/mounts; exec "$@"',
+  'sh',
+] as const;
 
 /**
  * Does not discard (a new image has nothing to discard) and leaves tables to be initialised when needed, so that an
