@@ -3,9 +3,10 @@
  * node refusals-in-guest.ts NAME=DEVICE…
  */
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { encodeSlot, slotBytes } from '../../../src/pool/kinds/disk/label/slots.ts';
 import { blankDisk, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
@@ -186,6 +187,16 @@ describe('a disk that is not taken is not written to', () => {
     using other = new Scratch('refused');
     await refused(other, cut, /had 71303168 when it was labelled: data is missing/);
     blankDisk(cut);
+  });
+
+  test('somebody who only looks at it has it exclusively for a moment: it is waited for', async () => {
+    blankDisk(victim);
+    await (await openTestDisk(scratch, victim)).close();
+    const looker = openSync(victim, constants.O_RDONLY | constants.O_EXCL);
+    const opening = openTestDisk(scratch, victim);
+    await Promise.race([opening.catch(() => undefined), delay(300)]);
+    closeSync(looker);
+    await (await opening).close();
   });
 
   test('whoever is first has the disk: one of two who label it at once', async () => {

@@ -27,6 +27,8 @@ export interface MappedNode {
   readonly devicePath: string;
 }
 
+/** Whoever only looks whether a disk is free has it exclusively for a moment: `holdfast disks`, or another driver. */
+const busyPausesMs = [1, 10, 100, 1000];
 const goingPausesMs = [10, 30, 100, 300, 1000, 3000];
 
 /**
@@ -150,15 +152,7 @@ export class MappedParts {
   }
 
   async #make(queue: DiskQueue, wanted: MappedName, part: Extent): Promise<void> {
-    const { device: over, path } = this.#found;
-    try {
-      await this.#mapper.createLinear(queue, { ...wanted, ...part, over });
-    } catch (error) {
-      if (!isErrno(error, 'EBUSY')) throw error;
-      throw new FailedPrecondition(
-        `pool ${this.poolName}: ${path} is in use by something else than Holdfast (see lsblk), or a device ${wanted.name} is there that is not Holdfast's.`,
-      );
-    }
+    await this.#createWithPatience(queue, wanted, part);
     try {
       // Until it is part of a device, its number could come to mean another disk.
       await requireStill(queue, this.#found, undefined);
@@ -166,6 +160,22 @@ export class MappedParts {
       await this.#mapper.removeUnused(queue, wanted.name);
       throw error;
     }
+  }
+
+  async #createWithPatience(queue: DiskQueue, wanted: MappedName, part: Extent): Promise<void> {
+    const { device: over, path } = this.#found;
+    for (const pauseMs of [...busyPausesMs, undefined]) {
+      try {
+        await this.#mapper.createLinear(queue, { ...wanted, ...part, over });
+        return;
+      } catch (error) {
+        if (!isErrno(error, 'EBUSY')) throw error;
+      }
+      if (pauseMs !== undefined) await delay(pauseMs);
+    }
+    throw new FailedPrecondition(
+      `pool ${this.poolName}: ${path} is in use by something else than Holdfast (see lsblk), or a device ${wanted.name} is there that is not Holdfast's.`,
+    );
   }
 
   async #waitUntilGone({ name }: MappedName): Promise<void> {
