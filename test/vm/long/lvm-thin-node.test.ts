@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { BlockMetadata } from '../../../src/csi/generated/types.ts';
 import { snapshotIdFor } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { assertKeepsake, leaveKeepsake } from '../faults/keepsake.ts';
@@ -67,4 +68,47 @@ describe('a node with a pool of thin volumes', () => {
       patienceMs,
     );
   });
+
+  test('SM14: what differs between snapshots of a volume in use, by gRPC, through a kill', async (t) => {
+    await using started = await startNode(t, setup);
+    const { node } = started;
+    const volume = await usedVolume(node, 'fast', 'block');
+    await leaveKeepsake(node, volume);
+    await volume.snapshot('base');
+    await node.vm.run(`dd if=/dev/urandom of=${volume.targetPath} bs=64K count=2 seek=128 oflag=direct status=none`);
+    await volume.snapshot('target');
+    // Written after the snapshot: no part of it.
+    await node.vm.run(`dd if=/dev/urandom of=${volume.targetPath} bs=64K count=1 seek=256 oflag=direct status=none`);
+
+    const [base_snapshot_id, target_snapshot_id] = [snapshotIdFor(nodeId, 'base'), snapshotIdFor(nodeId, 'target')];
+    const kept = { byte_offset: 0n, size_bytes: 5n << 16n };
+    const written = { byte_offset: 8n * mebibyte, size_bytes: 2n << 16n };
+    const look = async () => {
+      const { snapshotMetadata } = node.client;
+      assert.deepEqual(await rangesOf(snapshotMetadata.GetMetadataAllocated({ snapshot_id: base_snapshot_id })), [
+        kept,
+      ]);
+      const delta = snapshotMetadata.GetMetadataDelta({ base_snapshot_id, target_snapshot_id });
+      assert.deepEqual(await rangesOf(delta), [written]);
+      const allocated = snapshotMetadata.GetMetadataAllocated({ snapshot_id: target_snapshot_id });
+      assert.deepEqual(await rangesOf(allocated), [kept, written]);
+    };
+    await look();
+    await node.kill();
+    await node.start();
+    await look();
+  });
 });
+
+/** All ranges of an answer, those that touch as one. */
+async function rangesOf(
+  answer: Promise<readonly { readonly block_metadata: readonly BlockMetadata[] }[]>,
+): Promise<BlockMetadata[]> {
+  const ranges: BlockMetadata[] = [];
+  for (const { byte_offset, size_bytes } of (await answer).flatMap(({ block_metadata }) => block_metadata)) {
+    const last = ranges.at(-1);
+    if (last !== undefined && last.byte_offset + last.size_bytes === byte_offset) last.size_bytes += size_bytes;
+    else ranges.push({ byte_offset, size_bytes });
+  }
+  return ranges;
+}
