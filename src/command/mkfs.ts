@@ -40,7 +40,7 @@ function failedOverMounts(error: unknown): boolean {
  */
 const withoutMountTable = [
   ...['--mount', '--propagation', 'slave', 'sh', '-ec'],
-  'mount -t tmpfs -o size=64k none /proc; mkdir /proc/self; : >/proc/self/mounts; exec "$@"',
+  'mount -t tmpfs -o size=64k none /proc; install -d /proc/self; : >/proc/self/mounts; exec "$@"',
   'sh',
 ] as const;
 
