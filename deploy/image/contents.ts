@@ -13,7 +13,7 @@ export const programs: Readonly<Record<string, readonly string[]>> = {
   e2fsprogs: ['dumpe2fs', 'e2fsck', 'mkfs.ext4', 'resize2fs', 'tune2fs'],
   git: ['git', '/usr/lib/git-core/git-remote-https'],
   mount: ['losetup', 'mount', 'umount'],
-  'util-linux': ['blkid', 'dmesg', 'nsenter', 'setpriv', 'unshare', 'wipefs'],
+  'util-linux': ['blkid', 'dmesg', 'flock', 'nsenter', 'setpriv', 'unshare', 'wipefs'],
   xfsprogs: ['mkfs.xfs', 'xfs_admin', 'xfs_db', 'xfs_growfs', 'xfs_repair'],
 };
 

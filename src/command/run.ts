@@ -52,6 +52,7 @@ interface Invocation {
 
 interface Killable {
   readonly mustFinish?: false;
+  readonly lockPath?: never;
   /** After this time it is killed. */
   readonly timeoutMs?: number;
   /** When this is aborted it is killed. */
@@ -64,6 +65,8 @@ interface Killable {
  */
 interface Unkillable {
   readonly mustFinish: true;
+  /** A file that is locked, as by flock(1), until the program ends: whoever comes after a driver that died can wait for that. */
+  readonly lockPath?: string;
   readonly timeoutMs?: never;
   readonly signal?: never;
 }
@@ -77,9 +80,10 @@ export type RunOptions = Invocation & (Killable | Unkillable);
  * @throws CommandError
  */
 export async function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
-  const { accept = [0], input, keep = 'all', mustFinish = false, onLine, signal } = options;
+  const { accept = [0], input, keep = 'all', lockPath, mustFinish = false, onLine, signal } = options;
   const timeoutMs = mustFinish ? 0 : (options.timeoutMs ?? defaultTimeoutMs);
-  const [file, ...rest] = mustFinish ? [...deafToClosedOutput, program, ...args] : [program, ...args];
+  const locked = lockPath === undefined ? [] : ['flock', '--close', lockPath];
+  const [file, ...rest] = mustFinish ? [...deafToClosedOutput, ...locked, program, ...args] : [program, ...args];
   // Both execa and Node would repeat the argument in their error.
   if ([file, ...rest].some((word) => word.includes('\0'))) throw notStarted(program, 'EINVAL');
   // Loaded when the first program runs, so that the driver starts faster.

@@ -179,6 +179,25 @@ describe('run, of a program that must finish', () => {
     assert.equal(await survives(false), false);
   });
 
+  it('has its file locked until it ends, also when the driver dies', async () => {
+    using scratch = new Scratch('run');
+    const [fifo, lock] = [scratch.join('fifo'), scratch.join('lock')];
+    await run('mkfifo', [fifo]);
+    writeFileSync(lock, '');
+    const source = `
+      import { run } from '${import.meta.resolve('../../src/command/run.ts')}';
+      const onLine = (line) => console.log(line);
+      await run('sh', ['-c', 'echo begun; read go <"$1"', 'sh', '${fifo}'], { mustFinish: true, lockPath: '${lock}', onLine });`;
+    await using driver = await Child.start([process.execPath, '--input-type=module-typescript', '--eval', source], {
+      tells: true,
+    });
+    await driver[Symbol.asyncDispose]();
+    const isLocked = async () => (await run('flock', ['--nonblock', lock, 'true'], { accept: [0, 1] })).exitCode === 1;
+    assert.equal(await isLocked(), true);
+    writeFileSync(fifo, 'go\n');
+    await eventually(async () => assert.equal(await isLocked(), false));
+  });
+
   it('is told of as others are', async () => {
     const mustFinish = true;
     assert.deepEqual(await shell('echo out; exit 3', { mustFinish, accept: [3] }), {
@@ -191,6 +210,10 @@ describe('run, of a program that must finish', () => {
       'no-such-program is not installed',
     );
     assert.equal((await failure(shell('kill -TERM $$', { mustFinish }))).message, 'sh was ended by SIGTERM');
+    using scratch = new Scratch('run');
+    const lockPath = scratch.join('lock');
+    const locked = await failure(shell('echo words >&2; exit 5', { mustFinish, lockPath }));
+    assert.deepEqual([locked.message, locked.exitCode], ['sh failed with exit code 5: words', 5]);
   });
 });
 

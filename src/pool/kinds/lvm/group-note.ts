@@ -38,6 +38,8 @@ export class GroupNote {
   readonly path: string;
   /** Who makes the group has it locked. */
   readonly lockPath: string;
+  /** Each command of LVM that changes one of the disks has it locked. */
+  readonly commandLockPath: string;
   readonly #queue: DiskQueue;
   readonly #syncs = new DirectorySync();
 
@@ -45,6 +47,7 @@ export class GroupNote {
     this.#queue = queue;
     this.path = join(poolsDirectory(dataDirectory), `${poolName}.disks`);
     this.lockPath = `${this.path}.lock`;
+    this.commandLockPath = `${this.path}.command.lock`;
   }
 
   /** @returns undefined if nothing was begun @throws DataLoss */

@@ -48,11 +48,13 @@ export async function ensureGroup(options: OwnGroupOptions, lvm: Lvm): Promise<v
   const note = new GroupNote(queue, dataDirectory, poolName);
   await queue.run(async () => {
     await mkdir(dirname(note.lockPath), { recursive: true, mode: 0o700 });
-    await writeFile(note.lockPath, '', { flag: 'a', mode: 0o600 });
+    for (const path of [note.lockPath, note.commandLockPath]) await writeFile(path, '', { flag: 'a', mode: 0o600 });
   });
   // The note is to be found after a power cut.
   await syncFile(queue, dataDirectory);
   await using _lock = await takeLock(options, note.lockPath);
+  // What a driver that was killed has told LVM to do, LVM does all the same: first that ends, and then it is seen.
+  await (await takeLock(options, note.commandLockPath))[Symbol.asyncDispose]();
   const noted = await note.read();
   if (noted !== undefined && noted.volumeGroup !== volumeGroup) {
     throw new FailedPrecondition(
@@ -91,7 +93,7 @@ async function makeGroup(parts: Parts): Promise<void> {
     );
   }
   await takeDisks(parts, { found, mayHaveVolumes: false, sectorBytes: undefined }, (paths) =>
-    step('open/commit', () => lvm.change(makeGroupArguments(volumeGroup, groupTag, paths))),
+    step('open/commit', () => lvm.change(makeGroupArguments(volumeGroup, groupTag, paths), note.commandLockPath)),
   );
   await lvm.flush(found.map(({ device }) => device));
   await step('open/unmark', () => note.clear());
@@ -139,7 +141,7 @@ async function addDisk({ lvm, note, options }: Parts, state: GroupState, found: 
   const sectorBytes = await blockSizeOf(queue, state);
   const noted = await note.read();
   await takeDisks({ lvm, note, noted, options }, { found: [found], mayHaveVolumes: true, sectorBytes }, (paths) =>
-    step('open/extend', () => lvm.change(extendGroupArguments(volumeGroup, paths))),
+    step('open/extend', () => lvm.change(extendGroupArguments(volumeGroup, paths), note.commandLockPath)),
   );
   await lvm.flush([...state.physicalVolumes.flatMap(({ device }) => device ?? []), found.device]);
   await forget(note, [found]);
@@ -218,7 +220,7 @@ async function takeDisks(
   for (const disk of disks) {
     await disk.yieldToLvm();
     await step('open/format', async () => {
-      await lvm.change(makePvArguments(disk.begun.pvUuid, disk.found.devicePath));
+      await lvm.change(makePvArguments(disk.begun.pvUuid, disk.found.devicePath), note.commandLockPath);
       // What comes next relies on its label.
       await lvm.flush([disk.found.device]);
     });

@@ -61,11 +61,13 @@ export class Lvm {
     this.#hasThinPool = true;
   }
 
-  /** @throws CommandError */
-  async change(args: readonly string[]): Promise<void> {
+  /** @param lockPath locked until the command ends, also if the driver dies before @throws CommandError */
+  async change(args: readonly string[], lockPath?: string): Promise<void> {
     const { before, environment, program } = this.runner;
     const words = [...before, ...this.#command(args)];
-    await this.#queue.run(() => run(program, words, { environment, mustFinish: true, keep: 'end' }));
+    await this.#queue.run(() =>
+      run(program, words, { environment, mustFinish: true, keep: 'end', ...(lockPath && { lockPath }) }),
+    );
   }
 
   /**
