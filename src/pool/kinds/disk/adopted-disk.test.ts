@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Content } from '../../../kernel/block/blkid.ts';
 import { differenceFrom } from './adopted-disk.ts';
 import type { Note } from './note-file.ts';
 
@@ -13,7 +14,9 @@ const note: Note = {
     object: { name: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa.00000000', state: 'volume' },
   },
 };
-const disk = { name: 'wwid t10.disk', sizeBytes, uuid: 'a' };
+const content = (uuid: string | undefined): Content => ({ kind: 'filesystem', type: 'ext4', uuid });
+const blank: Content = { kind: 'blank' };
+const disk = { name: 'wwid t10.disk', sizeBytes, content: content('a') };
 
 test('a disk that was adopted is known by its name, its size and its filesystem', () => {
   assert.equal(differenceFrom(note, disk), undefined);
@@ -21,21 +24,21 @@ test('a disk that was adopted is known by its name, its size and its filesystem'
   assert.equal(differenceFrom(note, { ...disk, name: 'wwid t10.other' }), 'disk');
   assert.equal(differenceFrom(note, { ...disk, name: undefined }), 'disk');
   assert.equal(differenceFrom(note, { ...disk, sizeBytes: sizeBytes - 1n }), 'size');
-  assert.equal(differenceFrom(note, { ...disk, uuid: 'b' }), 'filesystem');
-  assert.equal(differenceFrom(note, { ...disk, uuid: undefined }), 'filesystem');
+  assert.equal(differenceFrom(note, { ...disk, content: content('b') }), 'filesystem');
+  assert.equal(differenceFrom(note, { ...disk, content: content(undefined) }), 'filesystem');
+  assert.equal(differenceFrom(note, { ...disk, content: blank }), 'filesystem');
 });
 
-test('what held no filesystem is known by its name, and what is wiped may have lost its own', () => {
+test('what held no filesystem is known by its name, and what is wiped may have lost its own, but has no other', () => {
   const { filesystem: _, ...rest } = note;
-  assert.equal(differenceFrom({ ...rest, filesystem: undefined }, { ...disk, uuid: 'b' }), undefined);
+  assert.equal(differenceFrom({ ...rest, filesystem: undefined }, { ...disk, content: content('b') }), undefined);
   const object = { name: 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa.00000000', state: 'removed' } as const;
-  assert.equal(
-    differenceFrom({ ...note, payload: { ...note.payload, object } }, { ...disk, uuid: undefined }),
-    undefined,
-  );
-  const trashed = { ...object, state: 'trash' } as const;
-  assert.equal(
-    differenceFrom({ ...note, payload: { ...note.payload, object: trashed } }, { ...disk, uuid: undefined }),
-    'filesystem',
-  );
+  const removed = { ...note, payload: { ...note.payload, object } };
+  assert.equal(differenceFrom(removed, disk), undefined);
+  assert.equal(differenceFrom(removed, { ...disk, content: blank }), undefined);
+  for (const other of [content('b'), { kind: 'other', type: 'crypto_LUKS' }, { kind: 'ambivalent' }] as const) {
+    assert.equal(differenceFrom(removed, { ...disk, content: other }), 'filesystem');
+  }
+  const trashed = { ...note, payload: { ...note.payload, object: { ...object, state: 'trash' } as const } };
+  assert.equal(differenceFrom(trashed, { ...disk, content: blank }), 'filesystem');
 });

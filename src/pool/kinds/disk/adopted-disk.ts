@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { probeContent } from '../../../kernel/block/blkid.ts';
+import { type Content, probeContent } from '../../../kernel/block/blkid.ts';
 import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import { type FoundDisk, locateDisk, openDisk } from '../../location/found-disk.ts';
 import { DiskAdoption } from './adoption.ts';
@@ -71,8 +70,8 @@ async function requireAdopted(
   { device, sizeBytes }: { readonly device: Descriptor; readonly sizeBytes: bigint },
 ): Promise<void> {
   const { data, disk } = note.payload;
-  const uuid = note.filesystem && (await uuidOn(queue, device));
-  const difference = differenceFrom(note, { name, sizeBytes, uuid });
+  const content = await device.during((path) => probeContent(queue, path));
+  const difference = differenceFrom(note, { name, sizeBytes, content });
   if (difference === undefined) return;
   if (difference === 'size') {
     throw new DataLoss(
@@ -92,7 +91,7 @@ async function requireAdopted(
 interface SeenDisk {
   readonly name: string | undefined;
   readonly sizeBytes: bigint;
-  readonly uuid: string | undefined;
+  readonly content: Content;
 }
 
 /**
@@ -101,17 +100,13 @@ interface SeenDisk {
  */
 export function differenceFrom(
   { filesystem, payload }: Note,
-  { name, sizeBytes, uuid }: SeenDisk,
+  { content, name, sizeBytes }: SeenDisk,
 ): 'disk' | 'size' | 'filesystem' | undefined {
   const { data, disk, object } = payload;
   if (name !== disk.name) return 'disk';
   if (sizeBytes < data.lengthBytes) return 'size';
-  // What is being wiped need not have it any more.
-  if (filesystem === undefined || object?.state === 'removed') return undefined;
-  return uuid === filesystem.uuid ? undefined : 'filesystem';
-}
-
-async function uuidOn(queue: DiskQueue, device: Descriptor): Promise<string | undefined> {
-  const content = await device.during((path) => probeContent(queue, path));
-  return content.kind === 'filesystem' ? content.uuid : undefined;
+  if (filesystem === undefined) return undefined;
+  // What is being wiped has lost its own by and by. Another one is somebody's: the note has come back with a backup, say.
+  if (object?.state === 'removed' && content.kind === 'blank') return undefined;
+  return content.kind === 'filesystem' && content.uuid === filesystem.uuid ? undefined : 'filesystem';
 }

@@ -51,6 +51,8 @@ export class NoteLabel implements DiskLabel {
       await mkdir(dirname(file.lockPath), { recursive: true, mode: 0o700 });
       await writeFile(file.lockPath, '', { flag: 'a', mode: 0o600 });
     });
+    // The note is to be found after a power cut.
+    await syncFile(queue, dirname(dirname(file.lockPath)));
     const lock = held.use(await takeLock(options, file.lockPath));
     // A driver that had the lock until now may have changed it.
     const note = (await file.read()) ?? { payload: empty, filesystem: undefined };
