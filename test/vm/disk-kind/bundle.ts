@@ -1,6 +1,13 @@
 import { bundlePrograms } from '../machine/bundle.ts';
 
-const programs = ['pool-in-guest', 'refusals-in-guest', 'crash-in-guest', 'adoption-in-guest', 'killed-driver'];
+const programs = [
+  'pool-in-guest',
+  'refusals-in-guest',
+  'crash-in-guest',
+  'adoption-in-guest',
+  'later-in-guest',
+  'killed-driver',
+];
 
 /** @returns the directory of what runs in the virtual machine */
 export function bundleForGuest(): Promise<string> {

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type Content, probeContent } from '../../../kernel/block/blkid.ts';
+import { sizeOfDevice } from '../../../kernel/block/block.ts';
 import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import { type FoundDisk, locateDisk, openDisk } from '../../location/found-disk.ts';
 import { DiskAdoption } from './adoption.ts';
@@ -55,16 +57,30 @@ export async function openAdopted(
   options: LabelOptions & { readonly dataDirectory: string },
   mapper: DeviceMapper,
   { device, found, payload, sectorBytes }: AdoptedDisk,
-): Promise<{ readonly label: NoteLabel; readonly mapped: MappedParts; readonly adoption: DiskAdoption }> {
+): Promise<AdoptedParts> {
   const { dataDirectory, poolName, queue } = options;
   const label = await NoteLabel.open(options, new NoteFile(queue, dataDirectory, poolName), payload, device);
   const mapped = new MappedParts(poolName, label.payload.poolId, mapper, found);
-  return { label, mapped, adoption: new DiskAdoption({ found, label, mapped, poolName, queue, sectorBytes }) };
+  const adoption = new DiskAdoption({ dataDirectory, found, label, mapped, poolName, queue, sectorBytes });
+  const requireOwn = async (calls: DiskQueue, shown: Descriptor) => {
+    await label.dropCache(calls);
+    const seen = { device: shown, sizeBytes: sizeOfDevice(shown) };
+    await requireAdopted({ path: found.path, poolName, queue: calls }, label.note, found, seen);
+  };
+  return { label, mapped, adoption, requireOwn };
+}
+
+interface AdoptedParts {
+  readonly label: NoteLabel;
+  readonly mapped: MappedParts;
+  readonly adoption: DiskAdoption;
+  /** Nothing of ours holds such a disk while its volume is not attached: somebody may have formatted it since it was opened. */
+  readonly requireOwn: (queue: DiskQueue, device: Descriptor) => Promise<void>;
 }
 
 /** @throws FailedPrecondition, DataLoss */
 async function requireAdopted(
-  { path, poolName, queue }: LabelledPlace,
+  { path, poolName, queue }: Pick<LabelledPlace, 'path' | 'poolName' | 'queue'>,
   note: Note,
   { name }: FoundDisk,
   { device, sizeBytes }: { readonly device: Descriptor; readonly sizeBytes: bigint },

@@ -31,11 +31,10 @@ export class DiskAttacher implements Attacher {
   }
 
   async attach(record: VolumeRecord): Promise<Attachment> {
-    const { calls, label, mapped } = this.#parts;
+    const { calls, label, openData } = this.#parts;
     const object = volumeOf(label.payload, record.id);
     if (object === undefined) throw this.#parts.missing(record.id);
-    const { data } = label.payload;
-    const { descriptor, device, devicePath } = await mapped.open(calls, mapped.data(object.name), data);
+    const { descriptor, device, devicePath } = await openData(calls, object.name);
     const release = () => descriptor[Symbol.asyncDispose]();
     return { kind: 'device', devicePath, device, readonly: false, descriptor, release };
   }

@@ -1,3 +1,4 @@
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
@@ -7,7 +8,7 @@ import type { Traits } from '../../pool.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { DiskAttacher } from './attacher.ts';
 import type { DiskLabel } from './disk-label.ts';
-import type { MappedParts } from './mapped.ts';
+import type { MappedNode, MappedParts } from './mapped.ts';
 import { DiskProvisioner } from './provisioner.ts';
 import { LabelStore } from './record-store.ts';
 import { DiskSpace } from './space.ts';
@@ -28,11 +29,15 @@ export interface DiskBackendOptions {
   readonly blockSizeBytes: number;
   /** Of a disk that was adopted, or can be. */
   readonly adoption?: Adoption | undefined;
+  /** Of such a disk: that what a device shows of it is still what was adopted. @throws FailedPrecondition, DataLoss */
+  readonly requireOwn?: ((queue: DiskQueue, device: Descriptor) => Promise<void>) | undefined;
 }
 
 /** What the parts of the backend work with. */
 export interface DiskParts extends DiskBackendOptions {
   missing(id: string): DataLoss;
+  /** Opens what the disk has, made sure of. */
+  openData(queue: DiskQueue, objectName: string, flags?: number): Promise<MappedNode>;
 }
 
 /** A disk that is one volume. */
@@ -51,7 +56,9 @@ export class DiskBackend implements Backend {
     const { adoption, label, poolName, queue, wiper } = options;
     const missing = (id: VolumeId | string) =>
       new DataLoss(`volume ${id} is not on the disk of pool ${poolName}: its label says otherwise.`);
-    const parts: DiskParts = { ...options, missing };
+    const openData = (calls: DiskQueue, objectName: string, flags?: number) =>
+      openOwn(options, calls, objectName, flags);
+    const parts: DiskParts = { ...options, missing, openData };
     this.#parts = parts;
     this.queue = queue;
     this.traits = diskTraits(label.payload.data.lengthBytes);
@@ -79,5 +86,24 @@ export class DiskBackend implements Backend {
     const { label, mapped, queue } = this.#parts;
     await label[Symbol.asyncDispose]();
     await mapped.remove(queue, mapped.label);
+  }
+}
+
+/** A device that shows what is somebody else's goes again: it would keep the disk from him. */
+async function openOwn(
+  { label, mapped, requireOwn }: DiskBackendOptions,
+  queue: DiskQueue,
+  objectName: string,
+  flags: number | undefined,
+): Promise<MappedNode> {
+  const wanted = mapped.data(objectName);
+  const node = await mapped.open(queue, wanted, label.payload.data, flags);
+  try {
+    await requireOwn?.(queue, node.descriptor);
+    return node;
+  } catch (error) {
+    await node.descriptor[Symbol.asyncDispose]();
+    await mapped.remove(queue, wanted).catch(() => undefined);
+    throw error;
   }
 }

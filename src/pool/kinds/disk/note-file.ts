@@ -1,4 +1,4 @@
-import { readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
@@ -23,6 +23,8 @@ export interface Note {
   readonly filesystem: FilesystemName | undefined;
 }
 
+const suffix = '.adopted';
+
 const document = z.strictObject({
   format: z.literal(1),
   filesystem: z.strictObject({ type: z.string(), uuid: z.string() }).optional(),
@@ -42,7 +44,7 @@ export class NoteFile {
 
   constructor(queue: DiskQueue, dataDirectory: string, poolName: string) {
     this.#queue = queue;
-    this.path = join(poolsDirectory(dataDirectory), `${poolName}.adopted`);
+    this.path = join(poolsDirectory(dataDirectory), `${poolName}${suffix}`);
     this.lockPath = `${this.path}.lock`;
   }
 
@@ -52,6 +54,17 @@ export class NoteFile {
     if (text === undefined) return undefined;
     const { filesystem, label } = parseStored(document, text, `in ${this.path}`);
     return { filesystem, payload: fromStored(label) };
+  }
+
+  /** Another pool of this node that has adopted a disk of this name. @throws DataLoss if a note cannot be read */
+  async otherWith(diskName: string): Promise<NoteFile | undefined> {
+    const directory = dirname(this.path);
+    for (const name of await this.#queue.run(() => readdir(directory))) {
+      if (!name.endsWith(suffix)) continue;
+      const other = new NoteFile(this.#queue, dirname(directory), name.slice(0, -suffix.length));
+      if (other.path !== this.path && (await other.read())?.payload.disk.name === diskName) return other;
+    }
+    return undefined;
   }
 
   async write({ filesystem, payload }: Note): Promise<void> {

@@ -64,6 +64,11 @@ export class NoteLabel implements DiskLabel {
     return this.#note.payload;
   }
 
+  /** What the disk was when it was adopted. */
+  get note(): Note {
+    return this.#note;
+  }
+
   get obstacle(): FailedPrecondition | undefined {
     if (this.payload.object !== undefined) return undefined;
     return new FailedPrecondition(
@@ -95,9 +100,14 @@ export class NoteLabel implements DiskLabel {
 
   /** Not from memory. What lies on the disk is another's: nothing is written. */
   async probe(queue: DiskQueue): Promise<void> {
-    await dropCache(queue, this.#device);
+    await this.dropCache(queue);
     await readAt(queue, this.#device, { lengthBytes: probeBytes, offsetBytes: 0 });
     await syncFile(queue, this.#device);
+  }
+
+  /** What others have written to the disk is on it from now on, and what is read of it is not from memory. */
+  async dropCache(queue: DiskQueue): Promise<void> {
+    await dropCache(queue, this.#device);
   }
 
   /** From now on another driver may have it. */

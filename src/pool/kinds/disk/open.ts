@@ -58,7 +58,7 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
   return readyOver(options, { label, mapped, found, blockSizeBytes: shape.sectorBytes });
 }
 
-type OpenParts = Pick<DiskBackendOptions, 'adoption' | 'blockSizeBytes' | 'label' | 'mapped'> & {
+type OpenParts = Pick<DiskBackendOptions, 'adoption' | 'blockSizeBytes' | 'label' | 'mapped' | 'requireOwn'> & {
   readonly found: FoundDisk;
 };
 

@@ -129,9 +129,9 @@ export class DiskProvisioner implements Provisioner {
 
   /** Also while somebody has it open, who is to read nothing any more. */
   async openInTrash(ref: TrashRef): Promise<Descriptor | undefined> {
-    const { calls, label, mapped } = this.#parts;
+    const { calls, openData } = this.#parts;
     if (this.#ofNobody(ref) === undefined) return undefined;
-    return (await mapped.open(calls, mapped.data(ref), label.payload.data, constants.O_RDWR)).descriptor;
+    return (await openData(calls, ref, constants.O_RDWR)).descriptor;
   }
 
   #inTrash(ref: TrashRef): boolean {
@@ -170,11 +170,10 @@ export class DiskProvisioner implements Provisioner {
   }
 
   async #openAlone(queue: DiskQueue, ref: TrashRef): Promise<Descriptor | undefined> {
-    const { label, mapped } = this.#parts;
     if (this.#ofNobody(ref) === undefined) return undefined;
     try {
       const flags = constants.O_RDWR | constants.O_EXCL;
-      return (await mapped.open(queue, mapped.data(ref), label.payload.data, flags)).descriptor;
+      return (await this.#parts.openData(queue, ref, flags)).descriptor;
     } catch (error) {
       if (!isErrno(error, 'EBUSY')) throw error;
       throw inUseStill(ref);
