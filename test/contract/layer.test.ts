@@ -76,7 +76,7 @@ describe('a backend over another backend', () => {
     assert.deepEqual(again.device, attachment.device);
     await assert.rejects(pool.remove(id), FailedPrecondition);
     await pool.detach(attachment);
-    assert.deepEqual(await attachedDevices(pool, id), []);
+    await eventually(async () => assert.deepEqual(await attachedDevices(pool, id), []));
     await pool.remove(id);
     assert.equal(await pool.find(volumeIdFor('node', 'test', 'block')), undefined);
     await pool.close();
