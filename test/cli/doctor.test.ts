@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
+import { remountReadOnly } from '../support/disk.ts';
 import { DriverProcess, environmentFor, fromSource } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -160,7 +161,7 @@ describe('holdfast doctor', () => {
     using client = driver.connect();
     const id = await new TestVolume(scratch, 'v').create(client);
     await driver.stop();
-    execFileSync('mount', ['-o', 'remount,ro', disk]);
+    await remountReadOnly(disk);
     const environment = environmentFor(scratch, options);
     const { code, findings: found } = await findings(environment);
     assert.equal(code, 1);

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { CallError, type DriverClient } from '../support/client.ts';
 import { holdfast } from '../support/command.ts';
+import { remountReadOnly } from '../support/disk.ts';
 import { assertNothingLeft, DriverProcess } from '../support/driver.ts';
 import { eventually, soon } from '../support/eventually.ts';
 import { Frozen } from '../support/frozen.ts';
@@ -152,7 +153,7 @@ describe('a pool whose filesystem has shut down after an error', () => {
     using client = driver.connect();
     // Raw: a template, which the pool holds open, would keep its filesystem from becoming read-only.
     const kept = await create(client, 'kept', 'sick', rawBlock);
-    execFileSync('mount', ['-o', 'remount,ro', disk.directory]);
+    await remountReadOnly(disk.directory);
     const words = /in quarantine since .*: its filesystem has become read-only/;
     await eventually(async () => assert.match(await refusedOrIo(create(client, 'new', 'sick')), words));
     execFileSync('mount', ['-o', 'remount,rw', disk.directory]);
@@ -174,7 +175,7 @@ describe('what is asked for again while its pool is in quarantine', () => {
     const cutGroup = () =>
       groupController.CreateVolumeGroupSnapshot({ source_volume_ids: [source_volume_id], name: 'g' });
     const [snapshot, group] = [await cut(), await cutGroup()];
-    execFileSync('mount', ['-o', 'remount,ro', disk.directory]);
+    await remountReadOnly(disk.directory);
     await eventually(async () => assert.match(await refusedOrIo(create(client, 'new', 'sick')), /quarantine/));
 
     assert.deepEqual(await cut(), snapshot);

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
+import { remountReadOnly } from '../support/disk.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestVolume } from '../support/life.ts';
@@ -71,7 +72,7 @@ describe('health over HTTP', () => {
     await using driver = await DriverProcess.start(scratch, { config, environment: monitored });
     using client = driver.connect();
     assert.equal((await ask(driver, '/readyz')).status, 200);
-    execFileSync('mount', ['-o', 'remount,ro', disk]);
+    await remountReadOnly(disk);
     await assert.rejects(new TestVolume(scratch, 'v').create(client));
     await driver.logged('a pool is in quarantine: its disk is sick; the others work without it');
     const { status, text } = await ask(driver, '/readyz');
@@ -89,7 +90,7 @@ describe('health over HTTP', () => {
     const config = `pools:\n${sick}  well: { directory: ${scratch.join('pool')} }\ndefaultPool: sick\n`;
     await using driver = await DriverProcess.start(scratch, { config, environment: monitored });
     using client = driver.connect();
-    execFileSync('mount', ['-o', 'remount,ro', disk]);
+    await remountReadOnly(disk);
     await assert.rejects(new TestVolume(scratch, 'v').create(client));
     await driver.logged('a pool is in quarantine: its disk is sick; the others work without it');
     const { status, text } = await ask(driver, '/readyz');

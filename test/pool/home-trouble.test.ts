@@ -8,7 +8,7 @@ import { KernelError } from '../../src/kernel/call/errno.ts';
 import type { Location } from '../../src/pool/location/location.ts';
 import { explainTrouble } from '../../src/pool/location/trouble.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
-import { attachDisk, sparseFile } from '../support/disk.ts';
+import { attachDisk, remountReadOnly, sparseFile } from '../support/disk.ts';
 import { DriverProcess } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool } from '../support/image-pool.ts';
@@ -66,14 +66,14 @@ describe('a pool that cannot be made, or opened, tells why and what to do', () =
     const words = new RegExp(
       `filesystem at ${host} \\(ext4 on /dev/loop\\d+\\) is mounted read-only.*remount,rw ${host}`,
     );
-    execFileSync('mount', ['-o', 'remount,ro', host]);
+    await remountReadOnly(host);
     for (const options of locationsOn(host)) await assertTold(scratch, options, words);
     // One that was there before.
     for (const [index, options] of locationsOn(host).slice(0, 2).entries()) {
       execFileSync('mount', ['-o', 'remount,rw', host]);
       const name = `pool${index}`;
       await (await openTestPool(scratch, { ...options, name })).close();
-      execFileSync('mount', ['-o', 'remount,ro', host]);
+      await remountReadOnly(host);
       await assertTold(scratch, { ...options, name }, words);
     }
   });
@@ -128,7 +128,7 @@ describe('the log of a driver that cannot open a pool', () => {
   test('has the reason and what to do, and no stack', async () => {
     using scratch = new Scratch('trouble');
     const host = mountHost(scratch);
-    execFileSync('mount', ['-o', 'remount,ro', host]);
+    await remountReadOnly(host);
     const config = `pools: { default: { directory: ${scratch.join('pool')} }, gone: { directory: ${host}/pool } }`;
     await using driver = await DriverProcess.start(scratch, { config });
     // The driver answers before its pools have been tried.

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { eventually } from './eventually.ts';
 import type { Scratch } from './scratch.ts';
 
 const mebibyte = 1 << 20;
@@ -25,6 +26,14 @@ export function nameDisk(scratch: Scratch, name: string, device: string): string
   const { rdev } = statSync(device);
   execFileSync('mknod', [path, 'b', `${rdev >> 8}`, `${rdev & 0xff}`]);
   return path;
+}
+
+/**
+ * Makes the filesystem read-only. It waits for loop devices of its files that are on their way out: the kernel keeps
+ * those, and with them the filesystem writable, while anybody on the machine looks at one.
+ */
+export function remountReadOnly(directory: string): Promise<void> {
+  return eventually(() => void execFileSync('mount', ['-o', 'remount,ro', directory]));
 }
 
 /** What a sparse file holds, to see that nothing has changed it. */
