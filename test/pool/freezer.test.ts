@@ -15,11 +15,11 @@ import { Child } from '../support/child.ts';
 import { soon } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { mounted } from '../support/mounted-volume.ts';
+import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const queue = new DiskQueue('test', 4);
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const parts = { queue, log, name: 'test' };
+const parts = { queue, log: quiet, name: 'test' };
 const nothing = async () => undefined;
 
 /** Starts to write to a file. */
@@ -200,7 +200,7 @@ describe('a pool that is opened', () => {
 });
 
 describe('filesystems that stand still', () => {
-  const options = { queue, thawQueue: queue.beside('thaw', 1), log };
+  const options = { queue, thawQueue: queue.beside('thaw', 1), log: quiet };
 
   test('one that cannot be thawed keeps no other frozen', async () => {
     await using inUse = await InUse.start('a', 'b', 'c');

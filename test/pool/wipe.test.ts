@@ -11,6 +11,7 @@ import { Wiper } from '../../src/pool/wipe/wiper.ts';
 import type { WipePolicy } from '../../src/volume/wipe-policy.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestBackend, openTestPool, volumeSpec } from '../support/image-pool.ts';
+import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const mebibyte = 1 << 20;
@@ -103,8 +104,6 @@ describe('wiping a device', () => {
 });
 
 describe('a wiper', () => {
-  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
-
   test('does as many at a time as it may, tells how far they are, and ends with its pool', async () => {
     using scratch = new Scratch('wipe');
     const [first, second] = [fullDisk(scratch, 'first'), fullDisk(scratch, 'second')];

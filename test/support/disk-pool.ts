@@ -29,6 +29,17 @@ export function blankDisk(device: string): void {
   `);
 }
 
+/** Somebody's filesystem with a file of his, in the place of whatever the disk held, and mounted by nobody. */
+export function formatDisk(device: string, { mkfs = 'mkfs.ext4 -q -F', text = 'precious' } = {}): void {
+  shell(`
+    ${mkfs} ${device}
+    mkdir -p /run/his
+    mount ${device} /run/his
+    echo ${text} >/run/his/file
+    umount /run/his
+  `);
+}
+
 /** The disk that the test of a scratch directory has for itself: blank at first. */
 const given = new WeakSet<Scratch>();
 

@@ -1,8 +1,7 @@
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { PoolOptions } from '../../src/pool/open.ts';
+import { quiet } from './pool-log.ts';
 import type { Scratch } from './scratch.ts';
-
-const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** What a test may choose for a pool: what its kind is configured by, and what all kinds are. */
 export type TestPoolOptions<Own> = Partial<Own & Omit<PoolOptions, 'path'>>;

@@ -10,7 +10,15 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
 import { FailedPrecondition, InvalidArgument, NotFound } from '../../../src/volume/errors.ts';
-import { blankDisk, type DiskTestOptions, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
+import {
+  blankDisk,
+  type DiskTestOptions,
+  formatDisk,
+  guestDisks,
+  openTestDisk,
+  shell,
+} from '../../support/disk-pool.ts';
+import { digestOf } from '../../support/disk-state.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { withMounted } from '../../support/mounted-volume.ts';
@@ -22,12 +30,6 @@ const driver = fileURLToPath(new URL(`killed-driver${extname(import.meta.url)}`,
 const diskNamed = (name: string) => guestDisks().get(name) ?? assert.fail(`there is no disk ${name}`);
 const usual = diskNamed('usual');
 const other = diskNamed('victim');
-
-/** All of its bytes, as they are on the disk. */
-function digestOf(device: string): string {
-  shell(`blockdev --flushbufs ${device}`);
-  return shell(`sha256sum < ${device}`);
-}
 
 /** One of 32 MiB, in a table of the kind that all programs read. */
 function makePartition(device: string): void {
@@ -43,11 +45,9 @@ function makePartition(device: string): void {
 }
 
 /** Somebody's filesystem with a file of his, mounted by nobody. */
-function makeFilesystem(device: string, mkfs = 'mkfs.ext4 -q -F'): void {
+function makeFilesystem(device: string, how?: { readonly mkfs: string }): void {
   blankDisk(device);
-  shell(
-    `${mkfs} ${device}; mkdir -p /run/his; mount ${device} /run/his; echo precious >/run/his/file; umount /run/his`,
-  );
+  formatDisk(device, how);
 }
 
 async function withPool(
@@ -69,7 +69,7 @@ describe('disks and partitions of others', () => {
   for (const mkfs of ['mkfs.ext4 -q -F', 'mkfs.btrfs -q -f --mixed']) {
     test(`the filesystem of ${mkfs} becomes a volume, with all that is in it, and is the same again`, async () => {
       using scratch = new Scratch('adoption');
-      makeFilesystem(usual, mkfs);
+      makeFilesystem(usual, { mkfs });
       const before = digestOf(usual);
       await withPool(scratch, async (pool) => {
         assert.equal((await pool.capacity()).availableBytes, 0n);
@@ -83,7 +83,7 @@ describe('disks and partitions of others', () => {
       });
       // Not a byte was written so far, by mounts of his neither.
       if (mkfs.includes('ext4')) shell(`e2fsck -fn ${usual}`);
-      makeFilesystem(usual, mkfs);
+      makeFilesystem(usual, { mkfs });
       const untouched = digestOf(usual);
       assert.notEqual(untouched, before);
       await withPool(scratch, async (pool) => {

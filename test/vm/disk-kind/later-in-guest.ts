@@ -6,105 +6,80 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
-import type { PoolLog } from '../../../src/pool/log.ts';
-import { blankDisk, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
+import { blankDisk, formatDisk, guestDisks, openTestDisk } from '../../support/disk-pool.ts';
+import { digestOf } from '../../support/disk-state.ts';
 import { eventually } from '../../support/eventually.ts';
 import { withMounted } from '../../support/mounted-volume.ts';
+import { keepErrors } from '../../support/pool-log.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { adopt, release } from './adoption-operations.ts';
 import { idOf } from './operations.ts';
 
 const usual = guestDisks().get('usual') ?? assert.fail('there is no disk usual');
 
-function makeFilesystem(mkfs: string, word: string): void {
-  shell(
-    `${mkfs} ${usual}; mkdir -p /run/his; mount ${usual} /run/his; echo ${word} >/run/his/file; sync; umount /run/his`,
-  );
+interface Adopted {
+  readonly pool: Catalog;
+  readonly scratch: Scratch;
+  /** Until the wipe was tried, and was not done. */
+  refused(): Promise<void>;
 }
 
-function digest(): string {
-  shell(`blockdev --flushbufs ${usual}`);
-  return shell(`sha256sum < ${usual}`);
-}
-
-/** What the pool has told of what it could not wipe. */
-type Refusals = readonly string[];
-
-async function withPool(scratch: Scratch, work: (pool: Catalog, refusals: Refusals) => Promise<void>): Promise<void> {
-  const refusals: string[] = [];
-  const ignore = () => undefined;
-  const log: PoolLog = {
-    info: ignore,
-    warn: ignore,
-    error: ({ err }, message) => refusals.push(`${message}: ${String(err)}`),
-  };
-  const pool = await openTestDisk(scratch, usual, { adopt: true, log });
+/** With the pool of a disk whose filesystem is the volume `db`. */
+async function withAdopted(work: (adopted: Adopted) => Promise<void>): Promise<void> {
+  using scratch = new Scratch('later');
+  blankDisk(usual);
+  formatDisk(usual);
+  const errors: string[] = [];
+  const pool = await openTestDisk(scratch, usual, { adopt: true, log: keepErrors(errors) });
+  const refused = () =>
+    eventually(() =>
+      assert.match(errors.join('\n'), /cannot destroy what was deleted.*does not hold the ext4 with UUID/),
+    );
   try {
-    await work(pool, refusals);
+    await adopt(pool, 'db', usual);
+    await work({ pool, scratch, refused });
   } finally {
     await pool.close();
   }
 }
 
-/** Until the wipe was tried, and was not done. */
-function refused(refusals: Refusals): Promise<void> {
-  return eventually(() =>
-    assert.match(refusals.join('\n'), /cannot destroy what was deleted.*does not hold the ext4 with UUID/),
-  );
+/** Somebody else's filesystem is in the place of the volume's. @returns the digest of the disk */
+function formatAnew(): string {
+  formatDisk(usual, { text: 'another' });
+  return digestOf(usual);
 }
 
 describe('a disk that was adopted, and that somebody has formatted while its pool is open', () => {
-  test('it is not wiped when the volume is deleted', async () => {
-    using scratch = new Scratch('later');
-    blankDisk(usual);
-    makeFilesystem('mkfs.ext4 -q -F', 'precious');
-    await withPool(scratch, async (pool, refusals) => {
-      await adopt(pool, 'db', usual);
-      makeFilesystem('mkfs.ext4 -q -F', 'another');
-      const before = digest();
+  test('it is not wiped when the volume is deleted', () =>
+    withAdopted(async ({ pool, refused }) => {
+      const before = formatAnew();
       await pool.remove(idOf('db'));
-      await refused(refusals);
-      assert.equal(digest(), before, "somebody's new filesystem was written over");
-    });
-  });
+      await refused();
+      assert.equal(digestOf(usual), before, "somebody's new filesystem was written over");
+    }));
 
-  test('what is in the trash is not wiped either, after its time', async () => {
-    using scratch = new Scratch('later');
-    blankDisk(usual);
-    makeFilesystem('mkfs.ext4 -q -F', 'precious');
-    await withPool(scratch, async (pool, refusals) => {
-      await adopt(pool, 'db', usual);
+  test('what is in the trash is not wiped either, after its time', () =>
+    withAdopted(async ({ pool, refused }) => {
       await pool.modify(idOf('db'), { undeleteSeconds: 5 });
       await pool.remove(idOf('db'));
-      makeFilesystem('mkfs.ext4 -q -F', 'another');
-      const before = digest();
-      await refused(refusals);
-      assert.equal(digest(), before, "somebody's new filesystem was written over");
-    });
-  });
+      const before = formatAnew();
+      await refused();
+      assert.equal(digestOf(usual), before, "somebody's new filesystem was written over");
+    }));
 
-  test('it is not mounted as the volume', async () => {
-    using scratch = new Scratch('later');
-    blankDisk(usual);
-    makeFilesystem('mkfs.ext4 -q -F', 'precious');
-    await withPool(scratch, async (pool) => {
-      await adopt(pool, 'db', usual);
-      makeFilesystem('mkfs.ext4 -q -F', 'another');
+  test('it is not mounted as the volume', () =>
+    withAdopted(async ({ pool, scratch }) => {
+      formatAnew();
       await assert.rejects(
         withMounted(pool, idOf('db'), scratch, (mounted) => {
           assert.notEqual(readFileSync(`${mounted}/file`, 'utf8'), 'another\n', 'mounted as the volume');
         }),
         /does not hold/,
       );
-    });
-  });
+    }));
 
-  test('a second pool of the same driver does not adopt the disk', async () => {
-    using scratch = new Scratch('later');
-    blankDisk(usual);
-    makeFilesystem('mkfs.ext4 -q -F', 'precious');
-    await withPool(scratch, async (pool) => {
-      await adopt(pool, 'db', usual);
+  test('a second pool of the same driver does not adopt the disk', () =>
+    withAdopted(async ({ pool, scratch }) => {
       const other = await openTestDisk(scratch, usual, { adopt: true, name: 'second' });
       try {
         await assert.rejects(
@@ -117,6 +92,5 @@ describe('a disk that was adopted, and that somebody has formatted while its poo
       } finally {
         await other.close();
       }
-    });
-  });
+    }));
 });

@@ -3,12 +3,12 @@
  * node refusals-in-guest.ts NAME=DEVICE…
  */
 import assert from 'node:assert/strict';
-import { closeSync, constants, openSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
-import { basename } from 'node:path';
+import { closeSync, constants, openSync, rmSync, symlinkSync } from 'node:fs';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { encodeSlot, slotBytes } from '../../../src/pool/kinds/disk/label/slots.ts';
 import { blankDisk, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
+import { stateOf } from '../../support/disk-state.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
 
@@ -18,17 +18,6 @@ const victim = diskNamed('victim');
 /** Read as a whole in a moment. */
 const small = diskNamed('small');
 const sectors = 24 * 2048;
-
-/** All of its bytes, as they are on the disk, and how often it was written to. */
-function stateOf(device: string): { readonly digest: string; readonly writes: string } {
-  // What memory has of it is on it then.
-  shell(`blockdev --flushbufs ${device}`);
-  const writes =
-    readFileSync(`/sys/block/${basename(device)}/stat`, 'utf8')
-      .trim()
-      .split(/\s+/)[4] ?? '';
-  return { digest: shell(`sha256sum < ${device}`), writes };
-}
 
 /** The pool is not opened, and not one write reaches the disk. */
 async function refused(scratch: Scratch, device: string, reason: RegExp, path = device): Promise<void> {

@@ -4,11 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
-import { basename, extname, join } from 'node:path';
+import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { extname, join } from 'node:path';
 import { beforeEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { blankDisk, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
+import { stateOf } from '../../support/disk-state.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { lvm, testThinPool } from '../../support/lvm-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
@@ -18,15 +19,6 @@ const disks = guestDisks();
 const diskNamed = (name: string) => disks.get(name) ?? assert.fail(`there is no disk ${name}`);
 const [first, second, third] = ['first', 'second', 'third'].map(diskNamed) as [string, string, string];
 const driver = fileURLToPath(new URL(`devices-driver${extname(import.meta.url)}`, import.meta.url));
-
-/** All of its bytes, as they are on the disk, and how often it was written to. */
-function stateOf(device: string): { readonly digest: string; readonly writes: string } {
-  shell(`blockdev --flushbufs ${device}`);
-  const fields = readFileSync(`/sys/block/${basename(realpathSync(device))}/stat`, 'utf8')
-    .trim()
-    .split(/\s+/);
-  return { digest: shell(`sha256sum < ${device}`), writes: fields[4] ?? '' };
-}
 
 /** No pool is opened, and not one write reaches any of the disks. */
 async function refused(data: string, devices: readonly string[], reason: RegExp): Promise<void> {

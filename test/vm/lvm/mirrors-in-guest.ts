@@ -8,6 +8,7 @@ import { describe, test } from 'node:test';
 import { snapshotIdFor } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { groupFor, lvm, openTestLvm } from '../../support/lvm-pool.ts';
+import { keepErrors } from '../../support/pool-log.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { openLvmWithLayer } from '../luks/encrypted-pool.ts';
 import {
@@ -33,7 +34,6 @@ import {
 } from './layouts-scene.ts';
 
 const headerBytes = 16n * mebibyte;
-const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 describe('what becomes of the data of a volume', () => {
   test('its class says so, also of its snapshots and of what is made from them', async () => {
@@ -94,7 +94,7 @@ describe('what becomes of the data of a volume', () => {
     // So that the kernel knows.
     writeAll(deviceOf(volumeGroup, 'mirror'), 'mirror');
     const complaints: string[] = [];
-    const log = { ...quiet, error: (fields: object) => complaints.push(String(Reflect.get(fields, 'err'))) };
+    const log = keepErrors(complaints);
     pool = await openTestLvm(scratch, volumeGroup, { wipe: 'zero', log });
     await eventually(() => {
       assert.match(complaints.join('\n'), /was deleted while a disk of its mirror was away/);

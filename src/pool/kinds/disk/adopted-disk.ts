@@ -61,7 +61,7 @@ export async function openAdopted(
   const { dataDirectory, poolName, queue } = options;
   const label = await NoteLabel.open(options, new NoteFile(queue, dataDirectory, poolName), payload, device);
   const mapped = new MappedParts(poolName, label.payload.poolId, mapper, found);
-  const adoption = new DiskAdoption({ dataDirectory, found, label, mapped, poolName, queue, sectorBytes });
+  const adoption = new DiskAdoption({ found, label, mapped, poolName, queue, sectorBytes });
   const requireOwn = async (calls: DiskQueue, shown: Descriptor) => {
     await label.dropCache(calls);
     const seen = { device: shown, sizeBytes: sizeOfDevice(shown) };

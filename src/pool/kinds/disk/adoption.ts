@@ -17,12 +17,11 @@ import { whyNotFree } from '../../location/free-disk.ts';
 import { storedRecord } from './label/payload.ts';
 import type { MappedParts } from './mapped.ts';
 import { newObjectName } from './names.ts';
-import { type FilesystemName, NoteFile } from './note-file.ts';
+import type { FilesystemName } from './note-file.ts';
 import type { NoteLabel } from './note-label.ts';
 import { changeObject, volumeOf } from './objects.ts';
 
 export interface DiskAdoptionParts {
-  readonly dataDirectory: string;
   readonly poolName: string;
   readonly queue: DiskQueue;
   readonly found: FoundDisk;
@@ -90,7 +89,7 @@ export class DiskAdoption implements Adoption {
 
   /** Looks at the disk, and holds it for the time of `work`. */
   async #whileAlone<T>(path: string, work: (seen: SeenDisk) => Promise<T>): Promise<T> {
-    const { dataDirectory, found, label, poolName, queue, sectorBytes } = this.#parts;
+    const { found, label, queue, sectorBytes } = this.#parts;
     await this.#requireOwnDisk(path);
     const refuse = (reasons: readonly string[]) =>
       new FailedPrecondition(`${path} cannot be adopted: ${reasons.join('; ')}.`);
@@ -102,8 +101,8 @@ export class DiskAdoption implements Adoption {
     await requireStill(queue, found, device);
     const users = await whoHasItOpen(found);
     if (users.length > 0) throw refuse(users);
-    const other = await new NoteFile(queue, dataDirectory, poolName).otherWith(found.name ?? '');
-    if (other !== undefined) throw refuse([`it is the volume of another pool (${other.path})`]);
+    const other = await label.otherNoteOf(found.name ?? '');
+    if (other !== undefined) throw refuse([`it is the volume of another pool (${other})`]);
     const content = await device.during((devicePath) => probeContent(queue, devicePath));
     const volumeContent = contentOf(content);
     if (typeof volumeContent === 'string') throw refuse([volumeContent]);

@@ -56,13 +56,13 @@ export class NoteFile {
     return { filesystem, payload: fromStored(label) };
   }
 
-  /** Another pool of this node that has adopted a disk of this name. @throws DataLoss if a note cannot be read */
-  async otherWith(diskName: string): Promise<NoteFile | undefined> {
+  /** @returns the path of the note by which another pool of this node has adopted a disk of this name @throws DataLoss if one cannot be read */
+  async otherWith(diskName: string): Promise<string | undefined> {
     const directory = dirname(this.path);
     for (const name of await this.#queue.run(() => readdir(directory))) {
       if (!name.endsWith(suffix)) continue;
       const other = new NoteFile(this.#queue, dirname(directory), name.slice(0, -suffix.length));
-      if (other.path !== this.path && (await other.read())?.payload.disk.name === diskName) return other;
+      if (other.path !== this.path && (await other.read())?.payload.disk.name === diskName) return other.path;
     }
     return undefined;
   }

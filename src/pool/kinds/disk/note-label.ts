@@ -98,6 +98,11 @@ export class NoteLabel implements DiskLabel {
     return this.#afterLast(() => this.#write({ filesystem, payload }));
   }
 
+  /** @returns where it is noted that another pool has adopted a disk of this name @throws DataLoss */
+  otherNoteOf(diskName: string): Promise<string | undefined> {
+    return this.#file.otherWith(diskName);
+  }
+
   /** Not from memory. What lies on the disk is another's: nothing is written. */
   async probe(queue: DiskQueue): Promise<void> {
     await this.dropCache(queue);
@@ -106,8 +111,8 @@ export class NoteLabel implements DiskLabel {
   }
 
   /** What others have written to the disk is on it from now on, and what is read of it is not from memory. */
-  async dropCache(queue: DiskQueue): Promise<void> {
-    await dropCache(queue, this.#device);
+  dropCache(queue: DiskQueue): Promise<void> {
+    return dropCache(queue, this.#device);
   }
 
   /** From now on another driver may have it. */
