@@ -29,12 +29,6 @@ export interface Traits {
   readonly snapshots: 'reflink' | 'copy' | 'none';
   /** Set: they are copies wherever the pool lies, not for want of a filesystem whose files can share blocks. */
   readonly copiesAlways?: true;
-  /**
-   * device: what takes a snapshot brings a mounted ext4 or XFS to rest by itself, one device at a time, and the kernel refuses
-   * that if somebody has frozen the filesystem. It sees no filesystem of an encrypted volume. Unset: filesystems are to be frozen
-   * for it.
-   */
-  readonly freezing?: 'device';
   /** What it can tell of snapshots without reading them. allocated: what holds data. delta: also what changed. */
   readonly changedBlocks: 'allocated' | 'delta' | 'none';
   readonly expansion: { readonly online: boolean; readonly offline: boolean };

@@ -96,6 +96,10 @@ export const encryptionStepNames = [
 
 /** Those that only thin pools pass: killed in the virtual machine, too. */
 export const thinStepNames = [
+  'instant/forget',
+  'instant/suspend',
+  'instant/take',
+  'instant/resume',
   'metadata/note',
   'metadata/reserve',
   'metadata/record',

@@ -49,6 +49,8 @@ export interface MappedState extends MappedDevice {
   readonly isGoing: boolean;
   /** false: who made it was stopped before it had a table. */
   readonly isLive: boolean;
+  /** Its reads and writes wait (`suspend`). */
+  readonly isSuspended: boolean;
 }
 
 /** A device that is a part of another one. */
@@ -119,7 +121,10 @@ const DM_DEV_STATUS: IoctlRequest = { name: 'DM_DEV_STATUS', number: 0xc138fd07 
 const DM_TABLE_LOAD: IoctlRequest = { name: 'DM_TABLE_LOAD', number: 0xc138fd09 };
 const DM_TARGET_MSG: IoctlRequest = { name: 'DM_TARGET_MSG', number: 0xc138fd0e };
 const DM_TABLE_STATUS: IoctlRequest = { name: 'DM_TABLE_STATUS', number: 0xc138fd0c };
+const DM_SUSPEND = 1 << 1;
+const DM_STATUS_TABLE = 1 << 4;
 const DM_ACTIVE_PRESENT = 1 << 5;
+const DM_SKIP_LOCKFS = 1 << 10;
 const DM_NOFLUSH = 1 << 11;
 const DM_DEFERRED_REMOVE = 1 << 17;
 /** Room for one target and its status. */
@@ -165,6 +170,7 @@ export class DeviceMapper {
       openCount: request.readInt32LE(at.openCount),
       isGoing: (request.readUInt32LE(at.flags) & DM_DEFERRED_REMOVE) !== 0,
       isLive: (request.readUInt32LE(at.flags) & DM_ACTIVE_PRESENT) !== 0,
+      isSuspended: (request.readUInt32LE(at.flags) & DM_SUSPEND) !== 0,
     };
   }
 
@@ -173,8 +179,17 @@ export class DeviceMapper {
    * is written to
    * @returns undefined if there is no such device
    */
-  async status(queue: DiskQueue, wanted: Wanted, isExact: boolean): Promise<TargetStatus | undefined> {
-    const request = Buffer.concat([requestFor(wanted, isExact ? 0 : DM_NOFLUSH), Buffer.alloc(statusBytes)]);
+  status(queue: DiskQueue, wanted: Wanted, isExact: boolean): Promise<TargetStatus | undefined> {
+    return this.#firstTarget(queue, wanted, isExact ? 0 : DM_NOFLUSH);
+  }
+
+  /** What the first target of a device is made with. @returns undefined if there is no such device */
+  table(queue: DiskQueue, wanted: Wanted): Promise<TargetStatus | undefined> {
+    return this.#firstTarget(queue, wanted, DM_STATUS_TABLE | DM_NOFLUSH);
+  }
+
+  async #firstTarget(queue: DiskQueue, wanted: Wanted, flags: number): Promise<TargetStatus | undefined> {
+    const request = Buffer.concat([requestFor(wanted, flags), Buffer.alloc(statusBytes)]);
     request.writeUInt32LE(request.length, at.size);
     try {
       await ioctl(queue, this.#control, DM_TABLE_STATUS, request);
@@ -193,6 +208,19 @@ export class DeviceMapper {
   /** Tells the first target of a device to do something, in words of its own. @throws KernelError */
   async tell(queue: DiskQueue, wanted: DeviceNumber, message: string): Promise<void> {
     await ioctl(queue, this.#control, DM_TARGET_MSG, messageRequest(wanted, message));
+  }
+
+  /**
+   * From now on whoever reads or writes waits, until `resume`; what was begun is done, or waits, too. A filesystem on it is not
+   * brought to rest.
+   */
+  async suspend(queue: DiskQueue, wanted: DeviceNumber): Promise<void> {
+    await ioctl(queue, this.#control, DM_DEV_SUSPEND, requestFor(wanted, DM_SUSPEND | DM_SKIP_LOCKFS | DM_NOFLUSH));
+  }
+
+  /** One that is not suspended is left as it is. */
+  async resume(queue: DiskQueue, wanted: DeviceNumber): Promise<void> {
+    await ioctl(queue, this.#control, DM_DEV_SUSPEND, requestFor(wanted));
   }
 
   /**
@@ -236,10 +264,11 @@ export class DeviceMapper {
 
 /**
  * Removes the node that a program has made in /dev/mapper, where no udev is that would do it: the kernel does not, and
- * the device's number may come to mean another.
+ * the device's number may come to mean another. @param link what else leads to it, in /dev
  */
-export async function forgetMappedNode(queue: DiskQueue, name: string): Promise<void> {
+export async function forgetMappedNode(queue: DiskQueue, name: string, link?: string): Promise<void> {
   await queue.run(() => unlink(`/dev/mapper/${name}`)).catch(ignoreMissing);
+  if (link !== undefined) await queue.run(() => unlink(`/dev/${link}`)).catch(ignoreMissing);
 }
 
 function namesIn(directory: string): string[] {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { parseThinBytes, parseThinPool, type ThinPoolMode } from './thin-status.ts';
+import { parseThinBytes, parseThinNumber, parseThinPool, type ThinPoolMode } from './thin-status.ts';
 
 const pool = (text: string) => parseThinPool({ type: 'thin-pool', text }, 65_536n);
 
@@ -44,4 +44,12 @@ test('what a thin volume has of its pool', () => {
   assert.equal(parseThinBytes({ type: 'thin', text: '0 -' }), 0n);
   for (const text of ['Fail', '-', 'Error', '']) assert.equal(parseThinBytes({ type: 'thin', text }), undefined, text);
   assert.equal(parseThinBytes({ type: 'linear', text: '8 8' }), undefined);
+});
+
+test('which volume of which thin pool a device is', () => {
+  const number = (text: string, type = 'thin') => parseThinNumber({ type, text });
+  assert.deepEqual(number('253:2 17'), { poolDevice: { major: 253, minor: 2 }, thinId: 17n });
+  // With an origin outside of the pool; and what is no thin volume.
+  for (const text of ['253:2 17 253:9', '253:2', '/dev/dm-2 17', '']) assert.equal(number(text), undefined, text);
+  assert.equal(number('253:2 17', 'linear'), undefined);
 });

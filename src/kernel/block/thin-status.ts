@@ -1,3 +1,4 @@
+import type { DeviceNumber } from './device.ts';
 import type { TargetStatus } from './device-mapper.ts';
 
 /* What the targets thin-pool and thin say of themselves: Documentation/admin-guide/device-mapper/thin-provisioning.rst. */
@@ -41,6 +42,20 @@ export function parseThinPool({ text, type }: TargetStatus, chunkBytes: bigint):
 export function parseThinBytes({ text, type }: TargetStatus): bigint | undefined {
   const [, sectors] = type === 'thin' ? (/^([0-9]+) ([0-9]+|-)$/.exec(text) ?? []) : [];
   return sectors === undefined ? undefined : BigInt(sectors) * sectorBytes;
+}
+
+/** Which volume of which thin pool a device is. */
+export interface ThinNumber {
+  readonly poolDevice: DeviceNumber;
+  /** By which the pool knows it. */
+  readonly thinId: bigint;
+}
+
+/** Of the table of a device; undefined: it is no thin volume, or has an origin outside of its pool. */
+export function parseThinNumber({ text, type }: TargetStatus): ThinNumber | undefined {
+  const [, major, minor, id] = type === 'thin' ? (/^([0-9]+):([0-9]+) ([0-9]{1,8})$/.exec(text) ?? []) : [];
+  if (id === undefined) return undefined;
+  return { poolDevice: { major: Number(major), minor: Number(minor) }, thinId: BigInt(id) };
 }
 
 function filling(text: string | undefined, unitBytes: bigint): Filling | undefined {

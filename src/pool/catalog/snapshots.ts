@@ -39,7 +39,7 @@ export class Snapshots {
     const { backend, space } = this.#parts;
     const snapshotter = snapshotterOf(this.#parts);
     const takings = await Promise.all(specs.map((spec) => this.#begin(snapshotter, spec)));
-    if (takings.length > 1) refuseUnfreezable(takings, this.#parts.name);
+    if (takings.length > 1) refuseUnfreezable(takings);
     using held = await space.hold(await this.#neededSpace(takings));
     try {
       const records = await this.#make(takings, group);
@@ -217,13 +217,7 @@ function cutOf(takings: readonly Taking[]): Cut<string> {
 }
 
 /** Several volumes at one instant: each must be mounted here, where it can be frozen, or not be in use at all. */
-function refuseUnfreezable(takings: readonly Taking[], poolName: string): void {
-  const [first, second] = takings.filter(({ target }) => target.isFrozenByDevice === true && target.devices.length > 0);
-  if (first !== undefined && second !== undefined) {
-    throw new FailedPrecondition(
-      `volumes ${first.source.id} and ${second.source.id} are in use, and pool ${poolName} can bring only one volume in use to rest at a time. Snapshot them one by one, or stop their pods for that time.`,
-    );
-  }
+function refuseUnfreezable(takings: readonly Taking[]): void {
   for (const { source, target } of takings) {
     if (source.content.type === 'block' && target.devices.length > 0) {
       throw new FailedPrecondition(

@@ -12,14 +12,11 @@ import { isMountOf } from './mounted.ts';
  * @throws FailedPrecondition then
  */
 export async function freezeTarget(
-  { attacher, queue, traits }: Pick<Backend, 'attacher' | 'queue' | 'traits'>,
-  { content, encryption, id }: Pick<VolumeRecord, 'content' | 'encryption' | 'id'>,
+  { attacher, queue }: Pick<Backend, 'attacher' | 'queue'>,
+  { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<FreezeTarget> {
   const devices = (await attacher.inUse(id)).filter((each) => each.kind === 'device');
-  // Of a btrfs the kernel does not know which devices are its own, and of a mapper's device not what lies above the mapper.
-  const isSeen = content.type === 'mount' && content.fsType !== 'btrfs' && encryption === undefined;
-  const isFrozenByDevice = traits.freezing === 'device' && isSeen;
-  const target = { volumeId: id, devices, hasFilesystem: content.type === 'mount', isFrozenByDevice };
+  const target = { volumeId: id, devices, hasFilesystem: content.type === 'mount' };
   const writable = devices.find(({ readonly }) => !readonly);
   if (!target.hasFilesystem || writable === undefined) return target;
   const table = await readMountTable(queue);

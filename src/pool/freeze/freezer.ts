@@ -32,8 +32,6 @@ export interface FreezeTarget {
   readonly devices: readonly AttachedDevice[];
   /** Ours, which is mounted whenever something writes to it. */
   readonly hasFilesystem: boolean;
-  /** What clones it brings its filesystem to rest, and cannot if that is frozen (`Traits.freezing`). */
-  readonly isFrozenByDevice?: boolean;
 }
 
 /** What is done to volumes at one instant. */
@@ -75,18 +73,16 @@ export class Freezer {
     targets: readonly FreezeTarget[],
     cut: Cut<T>,
   ): Promise<{ readonly result: T; readonly frozenMs: number }> {
-    const mounted = await this.#mounted(targets.filter(({ isFrozenByDevice }) => isFrozenByDevice !== true));
-    const left: Descriptor[] = [];
+    const mounted = await this.#mounted(targets);
     try {
-      left.push(...(await this.#mounted(targets.filter(({ isFrozenByDevice }) => isFrozenByDevice === true))));
       const isWritten = targets.some(({ devices }) => devices.some(({ readonly }) => !readonly));
       // Where nobody writes nobody has to wait, however long the work takes: it may be a copy.
-      if (isWritten) await this.#goAhead(targets, [...mounted, ...left], cut);
+      if (isWritten) await this.#goAhead(targets, mounted, cut);
       if (mounted.length > 0) return await this.#freeze(targets, mounted, cut);
       await this.#syncRaw(targets);
       return { result: await cut.work(new AbortController().signal), frozenMs: 0 };
     } finally {
-      for (const directory of [...mounted, ...left]) await directory[Symbol.asyncDispose]();
+      for (const directory of mounted) await directory[Symbol.asyncDispose]();
     }
   }
 

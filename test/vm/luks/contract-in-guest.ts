@@ -4,13 +4,13 @@
  * node contract-in-guest.ts /xfs|/ext4|/dev/… [thin]
  */
 import { describeEphemeral } from '../../contract/ephemeral-contract.ts';
+import { describeInstantGroups } from '../../contract/instant-groups-contract.ts';
 import { describeDevices, describePool } from '../../contract/pool-contract.ts';
 import { describePublication } from '../../contract/publication-contract.ts';
 import { describeIdentities, describeInstantSnapshots, describeSnapshots } from '../../contract/snapshot-contract.ts';
 import { describeTrash, type PoolWithOptions } from '../../contract/trash-contract.ts';
 import { groupFor, guestArguments } from '../../support/lvm-pool.ts';
 import { encryptingAll, openLvmWithLayer, openWithLayer } from './encrypted-pool.ts';
-import { describeInstantGroups } from './instant-groups.ts';
 
 const [, , place = ''] = process.argv;
 const { disks, options: chosen } = guestArguments();

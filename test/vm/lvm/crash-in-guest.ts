@@ -18,13 +18,15 @@ import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, lvm } from '../../support/lvm-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { encryptedOperations } from '../luks/encrypted-operations.ts';
-import { clear, operations } from './operations.ts';
+import { inUseOperations } from './in-use-operations.ts';
+import { clear, type Operation, operations } from './operations.ts';
 import { isSort, openOfSort } from './sort.ts';
 
 const words = process.argv.slice(2);
 const disks = words.filter((word) => word.startsWith('/dev/'));
 const sort = words.find(isSort) ?? 'linear';
-const all = sort === 'encrypted' ? { ...operations, ...encryptedOperations } : operations;
+const ofItsOwn = { linear: {}, thin: inUseOperations, encrypted: encryptedOperations }[sort];
+const all: Readonly<Record<string, Operation>> = { ...operations, ...ofItsOwn };
 const named = Object.entries(all).filter(([name]) => words.includes(name));
 const chosen = named.length === 0 ? Object.entries(all) : named;
 /** Before a step it is as after the last one. Encrypted volumes take so long that they are killed after each only. */

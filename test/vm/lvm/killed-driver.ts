@@ -17,6 +17,7 @@ import { lvm } from '../../support/lvm-pool.ts';
 import { encryptedOperations } from '../luks/encrypted-operations.ts';
 import { adoptionOperations } from './adoption-operations.ts';
 import { thinOperations } from './changes-operation.ts';
+import { inUseOperations } from './in-use-operations.ts';
 import { operations } from './operations.ts';
 import { isSort, openOfSort } from './sort.ts';
 
@@ -33,7 +34,10 @@ channel('holdfast:step').subscribe((step) => passed.add(String(step)));
 if ((when === 'before' || when === 'after') && isStep(stepName)) armCrashPoint({ when, step: stepName });
 assert.ok(isSort(sort));
 const pool = await openOfSort(sort, volumeGroup, dataDirectory);
-const all = { ...operations, ...encryptedOperations, ...adoptionOperations, ...thinOperations };
+const all = {
+  ...{ ...operations, ...encryptedOperations, ...adoptionOperations },
+  ...{ ...thinOperations, ...inUseOperations },
+};
 /** None: the pool is opened, and that is all. */
 const operation = all[operationName];
 await operation?.run(pool, name);

@@ -3,6 +3,7 @@
  * node pool-in-guest.ts [thin] DISK…
  */
 import { describeEphemeral } from '../../contract/ephemeral-contract.ts';
+import { describeInstantGroups } from '../../contract/instant-groups-contract.ts';
 import { describeDevices, describePool } from '../../contract/pool-contract.ts';
 import { describePublication } from '../../contract/publication-contract.ts';
 import { describeIdentities, describeInstantSnapshots, describeSnapshots } from '../../contract/snapshot-contract.ts';
@@ -18,7 +19,10 @@ const poolUnderTest: PoolWithOptions = {
 describePool(kind, poolUnderTest);
 describeDevices(kind, poolUnderTest);
 describeSnapshots(kind, poolUnderTest);
-if (chosen.thinPool !== undefined) describeInstantSnapshots(kind, poolUnderTest);
+if (chosen.thinPool !== undefined) {
+  describeInstantSnapshots(kind, poolUnderTest);
+  describeInstantGroups(kind, poolUnderTest);
+}
 describeIdentities(kind, poolUnderTest);
 describeTrash(kind, poolUnderTest);
 describePublication(kind, poolUnderTest);

@@ -13,6 +13,7 @@ import { snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments, lvm, openTestLvm } from '../../support/lvm-pool.ts';
+import { mounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { changedRanges } from './changes-operation.ts';
 
@@ -51,6 +52,17 @@ async function attach(pool: Pool, name: string) {
   const attachment = await attachDevice(pool, idOf(name), { persistent: true });
   await attachment.release();
   return attachment;
+}
+
+async function cloneMounted(
+  pool: Pool,
+  scratch: Scratch,
+  work: (clone: () => Promise<unknown>) => Promise<void>,
+): Promise<void> {
+  const options = { content: { type: 'mount', fsType: 'ext4' }, sizeBytes: 2n * sizeBytes } as const;
+  const { id } = await pool.create(volumeSpec('mounted', options));
+  await using _inUse = await mounted(pool, id, scratch);
+  await work(() => pool.create(volumeSpec('clone', options), { type: 'volume', id }));
 }
 
 test('operations take as many commands of LVM as the document says', async () => {
@@ -100,6 +112,15 @@ test('operations take as many commands of LVM as the document says', async () =>
   await takes('unstage', () => pool.detach(attached));
   await takes('stage, of a volume whose logical volume is inactive', () => attach(pool, 'a'));
   await takes('stage, else', () => attach(pool, 'a'));
+  if (isThin) {
+    const again = snapshotIdFor('node', 'in use');
+    await takes('snapshot, of a volume in use', () =>
+      pool.takeSnapshots([{ id: again, name: 'in use', sourceId: idOf('a'), parameters: {} }]),
+    );
+    const inUse = { type: 'volume', id: idOf('a') } as const;
+    await takes('raw block volume from one in use', () => pool.create(spec('d', { sizeBytes: 2n * sizeBytes }), inUse));
+    await cloneMounted(pool, scratch, (clone) => takes('volume with a filesystem from one in use', clone));
+  }
   await takes('GetCapacity', () => pool.capacity());
   await takes('delete', () => pool.remove(idOf('b')));
   await pool.create(spec('kept', { undeleteSeconds: 3600 }));

@@ -10,6 +10,7 @@ import type { TrashRef } from '../../catalog/trash-entry.ts';
 import { formatVolume } from '../../filesystem/format-volume.ts';
 import { giveNewIdentity } from '../../filesystem/identity.ts';
 import { copyLv } from './copy.ts';
+import type { OwnLv } from './group-state.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { newLvName } from './names.ts';
@@ -62,9 +63,8 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
     return {
       goAhead: async () => undefined,
       complete: async ({ signal }) => {
-        const from = group.find(source.record.id);
+        const from = this.#find(source);
         const { sizeBytes } = source.record;
-        if (from === undefined) throw this.parts.missing(source);
         // What it holds now is what its source held.
         this.wipe ??= wipeOf(from.tags);
         await this.create(sizeBytes);
@@ -76,15 +76,42 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
 
   /** At once, whoever writes to the source. */
   #thinClone(thin: ThinPool, source: Recorded): Clone {
+    const { idle } = this.parts;
+    const tags = [stateTag('draft')];
+    let preparing: Promise<bigint> | undefined;
+    const prepare = (from: OwnLv) => {
+      idle.add(this.lvName);
+      preparing ??= thin.instant.prepare(from, this.lvName, tags);
+      return preparing;
+    };
     return {
-      goAhead: async () => undefined,
-      complete: async () => {
-        const from = this.parts.group.find(source.record.id);
-        if (from === undefined) throw this.parts.missing(source);
-        this.parts.idle.add(this.lvName);
-        await thin.clone(from, this.lvName, [stateTag('draft')], this.isUsed);
+      goAhead: async () => {
+        const from = this.#find(source);
+        if (this.#isInUse(from)) await prepare(from);
+      },
+      complete: async ({ signal }) => {
+        const from = this.#find(source);
+        if (preparing === undefined && !this.#isInUse(from)) {
+          idle.add(this.lvName);
+          await thin.clone(from, this.lvName, tags, this.isUsed);
+          return;
+        }
+        const number = await prepare(from);
+        signal?.throwIfAborted();
+        await thin.instant.take(from, this.lvName, number);
       },
     };
+  }
+
+  #isInUse({ name }: OwnLv): boolean {
+    const { group, idle } = this.parts;
+    return group.deviceOf(name) !== undefined && !idle.has(name);
+  }
+
+  #find(source: Recorded): OwnLv {
+    const lv = this.parts.group.find(source.record.id);
+    if (lv === undefined) throw this.parts.missing(source);
+    return lv;
   }
 
   async commit(): Promise<void> {

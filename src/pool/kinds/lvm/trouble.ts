@@ -31,10 +31,6 @@ export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Tr
       return new FailedPrecondition(
         `${pool}: volume group ${vgName} has a logical volume ${thinLvName} that is not Holdfast's. Rename or remove it.`,
       );
-    case 'frozen':
-      return new FailedPrecondition(
-        `${pool}: a filesystem that is to be cloned is frozen by somebody (fsfreeze): it must be thawed first.`,
-      );
     case 'incomplete-group':
       return incompleteGroup(poolName, vgName);
     case 'no-group':

@@ -1,4 +1,4 @@
-import type { DeviceMapper } from '../../../kernel/block/device-mapper.ts';
+import { type DeviceMapper, forgetMappedNode } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
@@ -39,9 +39,11 @@ export class VolumeGroup extends KnownGroup {
     this.#lookAtOwnDisks();
   }
 
-  /** Takes its device away without LVM, which would read its disks: for disks that do not answer. */
+  /** Takes its device away without LVM, which would read its disks. One that somebody has open stays. */
   async removeDevice(queue: DiskQueue, lvName: string): Promise<void> {
-    await this.mapper.removeUnused(queue, mappedName(this.name, lvName));
+    const name = mappedName(this.name, lvName);
+    await this.mapper.removeUnused(queue, name);
+    if (this.deviceOf(lvName) === undefined) await forgetMappedNode(queue, name, `${this.name}/${lvName}`);
   }
 
   /** Asks LVM. Those who ask at a time share one answer. @param maximumAgeMs what was told since then will do */

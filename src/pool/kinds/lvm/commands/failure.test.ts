@@ -10,8 +10,6 @@ test('what a command of LVM failed for is known by its words', () => {
     '  Volume group "vgx" not found\n  Cannot process volume group vgx': 'no-group',
     '  Logical volume vg0/vol-b in use.': 'in-use',
     '  Logical Volume "holdfast-thin" already exists in volume group "vg0"': 'exists',
-    '  device-mapper: suspend ioctl on  (253:4) failed: Device or resource busy\n  Unable to suspend vg0-v1 (253:4)\n  Failed to suspend thin snapshot origin vg0/v1.':
-      'frozen',
     "  WARNING: Couldn't find device with uuid SOk4l3.\n  Cannot change VG vg0 while PVs are missing.\n  See vgreduce --removemissing.\n  Cannot process volume group vg0":
       'incomplete-group',
     '  VG vg0 metadata on /dev/vda (521 bytes) too large for circular buffer (512 bytes)': 'no-metadata-space',

@@ -13,8 +13,6 @@ export type LvmFailure =
   | 'in-use'
   /** There is something else of that name. */
   | 'exists'
-  /** What is to be cloned cannot be brought to rest: somebody has frozen its filesystem. */
-  | 'frozen'
   /** A physical volume of the group is not there. */
   | 'incomplete-group'
   | 'not-installed'
@@ -26,7 +24,6 @@ const words: readonly (readonly [LvmFailure, RegExp])[] = [
   ['incomplete-group', /while PVs are missing/i],
   ['no-volume', /failed to find logical volume|logical volume .* not found/i],
   ['exists', /logical volume .* already exists in volume group/i],
-  ['frozen', /failed to suspend thin snapshot origin/i],
   ['no-group', /volume group .* not found|cannot process volume group/i],
   ['in-use', /\bin use\b|is used by another device|contains a filesystem/i],
 ];

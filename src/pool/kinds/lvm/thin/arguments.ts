@@ -49,7 +49,7 @@ export interface NewThinClone {
   readonly tags: readonly string[];
 }
 
-/** Of one instant: LVM brings the source to rest for it, with the filesystem that is mounted from it. */
+/** Of what nobody uses. */
 export function newThinCloneArguments({ fromName, isActive, lvName, tags, vgName }: NewThinClone): string[] {
   const how = [...skipped, ...(isActive ? active : ['--activate', 'n'])];
   return ['lvcreate', '--yes', '--snapshot', ...how, ...added(tags), '--name', lvName, `${vgName}/${fromName}`];

@@ -44,7 +44,8 @@ export async function openThinPool(
       `pool ${group.poolName}: ${group.name}/${thinLvName} is no thin pool that Holdfast has made: see lvs -a -o +lv_tags. Nothing was changed.`,
     );
   }
-  const pool = new ThinPool(group, mapper, { queue, chunkBytes, overcommit: options.overcommit });
+  const pool = new ThinPool(group, mapper, { log, queue, chunkBytes, overcommit: options.overcommit });
+  await pool.instant.resumeAll();
   await pool.keepActive();
   const missingBytes = group.roundUp(options.sizeBytes) - lv.sizeBytes;
   if (missingBytes > 0n) await step('open/extend', () => extendIfPossible(pool, missingBytes, log));

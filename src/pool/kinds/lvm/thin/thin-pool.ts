@@ -1,3 +1,4 @@
+import type { DeviceNumber } from '../../../../kernel/block/device.ts';
 import { type DeviceMapper, type MappedState, mappedPath } from '../../../../kernel/block/device-mapper.ts';
 import { parseThinBytes, parseThinPool, type ThinPoolStatus } from '../../../../kernel/block/thin-status.ts';
 import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
@@ -5,12 +6,14 @@ import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { openDirect } from '../../../../kernel/file/direct.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
 import { defaultLayout } from '../../../../volume/layout.ts';
+import type { PoolLog } from '../../../log.ts';
 import type { OwnLv } from '../group-state.ts';
 import { idOfLvName, mappedName, mappedUuidPrefix, thinLvName } from '../names.ts';
 import { stateOf } from '../tags.ts';
 import type { VolumeGroup } from '../volume-group.ts';
 import * as arguments_ from './arguments.ts';
 import { familyTagOf, newFamilyTag } from './families.ts';
+import { InstantSnapshots } from './instant-snapshots.ts';
 
 /** LVM's name for the pool itself, below the device that only keeps it active. */
 const layer = '-tpool';
@@ -26,27 +29,33 @@ export interface ThinFigures {
   takenBytes(lvName: string): Promise<bigint | undefined>;
 }
 
+export interface ThinPoolParts {
+  readonly chunkBytes: bigint;
+  /** More than 1: more may be promised than there is. */
+  readonly overcommit: number;
+  readonly queue: DiskQueue;
+  readonly log: PoolLog;
+}
+
 /** The thin pool of a volume group's pool, and the thin volumes in it. */
 export class ThinPool implements ThinFigures {
   readonly group: VolumeGroup;
+  /** For volumes in use. */
+  readonly instant: InstantSnapshots;
   readonly chunkBytes: bigint;
-  /** More than 1: more may be promised than there is. */
   readonly overcommit: number;
   readonly #mapper: DeviceMapper;
   readonly #queue: DiskQueue;
   /** Of volumes that are inactive by now, and so as they were. */
   readonly #takenBytes = new Map<string, bigint>();
 
-  constructor(
-    group: VolumeGroup,
-    mapper: DeviceMapper,
-    options: { readonly queue: DiskQueue; readonly chunkBytes: bigint; readonly overcommit: number },
-  ) {
+  constructor(group: VolumeGroup, mapper: DeviceMapper, { chunkBytes, log, overcommit, queue }: ThinPoolParts) {
     this.group = group;
-    this.chunkBytes = options.chunkBytes;
-    this.overcommit = options.overcommit;
+    this.instant = new InstantSnapshots(this, mapper, { log, queue });
+    this.chunkBytes = chunkBytes;
+    this.overcommit = overcommit;
     this.#mapper = mapper;
-    this.#queue = options.queue.beside('thin', statusesAtOnce);
+    this.#queue = queue.beside('thin', statusesAtOnce);
     group.beforeDeactivation = async (lvNames) => {
       await Promise.all(lvNames.map((name) => this.takenBytes(name)));
     };
@@ -87,9 +96,14 @@ export class ThinPool implements ThinFigures {
 
   /** Tells the kernel's thin pool to do something, in its own words. @throws KernelError */
   async tell(message: string): Promise<void> {
+    await this.#mapper.tell(this.#queue, this.device, message);
+  }
+
+  /** That of the kernel's thin pool. @throws DataLoss if it is not active */
+  get device(): DeviceNumber {
     const found = poolDevice(this.#mapper, this.group.state);
     if (found === undefined) throw this.#inactive();
-    await this.#mapper.tell(this.#queue, found.device, message);
+    return found.device;
   }
 
   /** Its metadata, to be read past the page cache, as the kernel writes it. */
@@ -99,23 +113,34 @@ export class ThinPool implements ThinFigures {
     return openDirect(this.#queue, mappedPath(mapped.device));
   }
 
-  async create(lvName: string, sizeBytes: bigint, tags: readonly string[]): Promise<void> {
+  /** Blank, and active. @param familyTag of those that it is going to share blocks with */
+  async create(
+    lvName: string,
+    sizeBytes: bigint,
+    tags: readonly string[],
+    familyTag: string = newFamilyTag(),
+  ): Promise<void> {
     const { group } = this;
     const size = group.roundUp(sizeBytes);
-    const allTags = [...tags, newFamilyTag()];
+    const allTags = [...tags, familyTag];
     const names = { vgName: group.name, poolLvName: thinLvName, lvName };
     await group.change(arguments_.newThinLvArguments({ ...names, sizeBytes: size, tags: allTags }), 0n);
     group.put(thinLv(lvName, size, allTags));
   }
 
-  /** @param isActive its device is wanted */
+  /** Of one that nobody uses. @param isActive its device is wanted */
   async clone(from: OwnLv, lvName: string, tags: readonly string[], isActive: boolean): Promise<void> {
     const { group } = this;
     const allTags = [...tags, familyTagOf(from)];
     const names = { vgName: group.name, fromName: from.name, lvName };
     await group.change(arguments_.newThinCloneArguments({ ...names, isActive, tags: allTags }), 0n);
     group.put(thinLv(lvName, from.sizeBytes, allTags));
-    const takenBytes = await this.takenBytes(from.name);
+    await this.ownsAsMuch(lvName, from.name);
+  }
+
+  /** It was just cloned. */
+  async ownsAsMuch(lvName: string, fromName: string): Promise<void> {
+    const takenBytes = await this.takenBytes(fromName);
     if (takenBytes !== undefined) this.#takenBytes.set(lvName, takenBytes);
   }
 

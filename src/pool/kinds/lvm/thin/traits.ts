@@ -10,7 +10,6 @@ export function thinTraits(extentBytes: bigint | undefined): Traits {
     filesystems: filesystemTypes,
     provisioning: ['thin'],
     snapshots: 'reflink',
-    freezing: 'device',
     changedBlocks: hasRoomForNote(extentBytes) ? 'delta' : 'none',
     expansion: { online: true, offline: true },
     detaching: 'explicit',

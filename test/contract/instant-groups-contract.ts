@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { groupIdFor, memberIdFor } from '../../../src/volume/id.ts';
-import type { PoolUnderTest } from '../../contract/pool-contract.ts';
-import { Child } from '../../support/child.ts';
-import { isOneInstant } from '../../support/counter.ts';
-import { volumeSpec } from '../../support/image-pool.ts';
-import { mounted, withMounted } from '../../support/mounted-volume.ts';
-import { Scratch } from '../../support/scratch.ts';
+import { groupIdFor, memberIdFor } from '../../src/volume/id.ts';
+import { Child } from '../support/child.ts';
+import { isOneInstant } from '../support/counter.ts';
+import { volumeSpec } from '../support/image-pool.ts';
+import { mounted, withMounted } from '../support/mounted-volume.ts';
+import { Scratch } from '../support/scratch.ts';
+import type { PoolUnderTest } from './pool-contract.ts';
 
-/** The filesystems of encrypted volumes are frozen by the driver, whatever clones what lies below them. */
+/** What a pool must do that takes snapshots of several volumes in use at one instant. */
 export function describeInstantGroups(kind: string, { open }: PoolUnderTest): void {
   describe(`${kind}: groups in use`, () => {
     test('GR05: volumes of each filesystem that are written to are cut at one instant', async () => {
