@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
+import { channel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { test } from 'node:test';
@@ -240,6 +241,33 @@ test('after snapshots of volumes in use LVM and the kernel agree, and nothing is
   await again.removeSnapshot(snapshotIdFor('node', 'cut'));
   await eventually(async () => assert.ok((await again.usage()).capacity.usedBytes < mebibyte), patienceMs);
   await again.close();
+});
+
+test('writers do not wait longer than it is said for a snapshot that does not come to an end', async () => {
+  using scratch = new Scratch('late');
+  const volumeGroup = groupFor(scratch, disks);
+  const pool = await withThinPool(scratch);
+  const { id } = await pool.create(volumeSpec('a', { sizeBytes: 64n * mebibyte }));
+  await using _inUse = await mounted(pool, id, scratch);
+  const metadata = `${volumeGroup.replaceAll('-', '--')}-holdfast--thin_tmeta`;
+  const steps = channel('holdfast:step');
+  const onStep = (name: unknown) => {
+    if (name === 'instant/take') execFileSync('dmsetup', ['suspend', metadata]);
+  };
+  steps.subscribe(onStep);
+  try {
+    const snapshot = { id: snapshotIdFor('node', 'late'), name: 'late', sourceId: id, parameters: {} };
+    const taking = assert.rejects(pool.takeSnapshots([snapshot]), /given up: cloning took longer than 10 s/);
+    await eventually(() => assert.equal(suspended().length, 2), patienceMs);
+    await eventually(() => assert.deepEqual(suspended(), [metadata]), patienceMs);
+    execFileSync('dmsetup', ['resume', metadata]);
+    await taking;
+  } finally {
+    steps.unsubscribe(onStep);
+    execFileSync('dmsetup', ['resume', metadata]);
+  }
+  assert.deepEqual(await pool.listSnapshots(undefined, undefined), []);
+  await pool.close();
 });
 
 test('T04: a device that a killed driver left suspended goes on at the next start', async () => {

@@ -96,9 +96,7 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
           await thin.clone(from, this.lvName, tags, this.isUsed);
           return;
         }
-        const number = await prepare(from);
-        signal?.throwIfAborted();
-        await thin.instant.take(from, this.lvName, number);
+        await thin.instant.take(from, this.lvName, await prepare(from), signal);
       },
     };
   }

@@ -58,8 +58,11 @@ export class InstantSnapshots {
     return number;
   }
 
-  /** Puts a snapshot of the source, as it is now, under that number. Durable at its end. */
-  async take(from: OwnLv, lvName: string, number: bigint): Promise<void> {
+  /**
+   * Puts a snapshot of the source, as it is now, under that number. Durable at its end.
+   * @param signal aborted when writers have waited for too long: they go on, and what was made is not of one instant
+   */
+  async take(from: OwnLv, lvName: string, number: bigint, signal: AbortSignal | undefined): Promise<void> {
     const source = this.#pool.group.deviceOf(from.name);
     if (source === undefined) {
       throw new InternalError(
@@ -67,13 +70,20 @@ export class InstantSnapshots {
       );
     }
     const message = `create_snap ${number} ${await this.#numberOf(from.name, source)}`;
-    // Without that the kernel would make a snapshot that is damaged (thin-provisioning.rst, "Internal snapshots").
-    await step('instant/suspend', () => this.#mapper.suspend(this.#queue, source.device));
+    signal?.throwIfAborted();
+    // What it says is asked for below.
+    const goOn = () => void this.#resume(source).catch(() => undefined);
+    signal?.addEventListener('abort', goOn, { once: true });
     try {
+      // What is written while the kernel makes a snapshot would be in it or not, as it comes (thin-provisioning.rst).
+      await step('instant/suspend', () => this.#mapper.suspend(this.#queue, source.device));
+      signal?.throwIfAborted();
       await step('instant/take', () => this.#pool.tell(message));
     } finally {
+      signal?.removeEventListener('abort', goOn);
       await this.#resume(source);
     }
+    signal?.throwIfAborted();
     await this.#pool.ownsAsMuch(lvName, from.name);
   }
 
