@@ -72,7 +72,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'raw block volumes in use are not cut together',
     ...group,
-    text: '    if (takings.length > 1) refuseUnfreezable(takings, this.#parts.name);\n',
+    text: '    if (takings.length > 1) refuseUnfreezable(takings);\n',
     replacement: '',
     only: 'backing file.*raw block volumes in use cannot',
   },
@@ -123,7 +123,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'what takes long is done ahead',
     ...freezer,
-    text: '      if (isWritten) await this.#goAhead(targets, [...mounted, ...left], cut);\n',
+    text: '      if (isWritten) await this.#goAhead(targets, mounted, cut);\n',
     replacement: '',
     only: 'what takes long is done ahead',
   },
