@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { test } from 'node:test';
 import { attachDevice, type DeviceAttachment } from '../../../src/pool/attached-device.ts';
+import { lookAtLvmPool } from '../../../src/pool/kinds/lvm/look.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../src/volume/errors.ts';
 import { snapshotIdFor, type VolumeId, volumeIdFor } from '../../../src/volume/id.ts';
@@ -17,6 +18,7 @@ import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments, type LvmTestOptions, lvm, openTestLvm } from '../../support/lvm-pool.ts';
 import { mounted, withMounted } from '../../support/mounted-volume.ts';
 import { Scratch } from '../../support/scratch.ts';
+import { testSettings } from '../../support/test-pool.ts';
 
 const { disks } = guestArguments();
 const mebibyte = 1n << 20n;
@@ -279,6 +281,13 @@ test('T04: a device that a killed driver left suspended goes on at the next star
   const [attachment] = execFileSync('dmsetup', ['ls'], { encoding: 'utf8' }).match(/^\S+-vol--\S+/m) ?? [];
   execFileSync('dmsetup', ['suspend', '--nolockfs', attachment ?? '']);
   assert.deepEqual(suspended(), [attachment]);
+  const settings = { ...testSettings(scratch), labels: {}, sickAfterMs: 20_000, keyFile: undefined };
+  const own = { volumeGroup: groupFor(scratch, disks), devices: [], wipe: 'discard' } as const;
+  const { contents } = await lookAtLvmPool({ ...settings, own }, { ...settings, wanted: 'records' });
+  assert.match(
+    contents?.findings.find(({ check }) => check === 'devices')?.detail ?? '',
+    /whoever reads or writes waits/,
+  );
   const again = await withThinPool(scratch);
   assert.deepEqual(suspended(), []);
   writeFileSync(`${inUse.path}/file`, 'goes on');

@@ -97,7 +97,11 @@ async function readContents(
   return {
     ...contents,
     traits: pool.own.thinPool === undefined ? linearTraits(state.extentBytes) : thinTraits(state.extentBytes),
-    findings: [disksFinding(state), ...(thin === undefined ? [] : [thinFinding(thin, overcommit)])],
+    findings: [
+      disksFinding(state),
+      ...(thin === undefined ? [] : [thinFinding(thin, overcommit)]),
+      ...suspendedFindings(state, mapper),
+    ],
     shown: new Map(shown),
   };
 }
@@ -113,4 +117,13 @@ function disksFinding({ name, physicalVolumes }: GroupState): Finding {
   if (missing.length === 0) return ok(check, `${name}: all of its disks are there (${physicalVolumes.length})`);
   const detail = `${name}: ${missing.length} of its ${physicalVolumes.length} disks are missing (${missing.map(({ uuid }) => uuid).join(', ')})`;
   return warn(check, detail, 'Put them back. As long as they are missing, LVM changes nothing in the group.');
+}
+
+/** By a driver or an LVM that was killed in the middle: for its users it is as if the disk did not answer. */
+function suspendedFindings({ lvs, ...group }: GroupState, mapper: DeviceMapper): Finding[] {
+  const mapped = [...lvs.keys()].flatMap((name) => findDevice(mapper, group, name) ?? []);
+  const names = mapped.flatMap(({ isSuspended, name }) => (isSuspended ? [name] : []));
+  if (names.length === 0) return [];
+  const detail = `suspended just now, so that whoever reads or writes waits: ${names.join(', ')}`;
+  return [warn('devices', detail, 'If they stay so and no lvm runs: start the driver, or dmsetup resume.')];
 }
