@@ -38,13 +38,15 @@ export async function exportCommand(config: Config, output: Output, options: Exp
   });
   const { wanted } = options;
   const exported = wanted === undefined ? volumes : [findVolume(volumes, wanted, lookedIn(pools))];
+  // By its id it is the one that is meant, whatever lies where nobody could look; another may have its name or its claim.
+  const isWhole = problems.length === 0 || exported.every(({ id }) => id === wanted);
   const manifests = exported.map(({ manifestName, record }) =>
     persistentVolumeOf(record, manifestName, { ...config, ...options }),
   );
   if (options.json) output.line(toJson<'export'>({ apiVersion: 'v1', kind: 'List', items: manifests.map(asItem) }));
   else for (const manifest of manifests) output.line(`---\n${toYaml(manifest).trimEnd()}`);
   if (manifests.length > 0 && options.storageClass === undefined) output.problem('WARNING', classIsUnknown);
-  return problems.length > 0 ? exitCodes.failed : exitCodes.ok;
+  return isWhole ? exitCodes.ok : exitCodes.failed;
 }
 
 function asItem(manifest: PersistentVolume): Readonly<Record<string, unknown>> {

@@ -85,6 +85,26 @@ describe('holdfast export', () => {
     );
   });
 
+  test('of one volume, by its id, is whole while another pool cannot be looked into', async () => {
+    using scratch = new Scratch('cli');
+    const { environment, ids } = await leftBehind(scratch, ['a']);
+    const config = scratch.join('two-pools.yaml');
+    const other = `  other: { device: ${scratch.join('none')} }`;
+    writeFileSync(
+      config,
+      `defaultPool: default\npools:\n  default: { directory: ${scratch.join('pool')} }\n${other}\n`,
+    );
+    const withOther = { ...environment, HOLDFAST_CONFIG: config };
+    const exportOf = (...words: readonly string[]) =>
+      holdfast(['export', ...words, '--storage-class', 'local'], withOther);
+    const one = await exportOf(ids[0] ?? '');
+    assert.equal(one.code, 0, one.stderr);
+    assert.match(one.stdout, new RegExp(`volumeHandle: ${ids[0]}`));
+    assert.match(one.stderr, /^holdfast: pool other: /m);
+    // Another of its name may lie in the pool that is not there, and a list may lack something.
+    for (const words of [['v-0'], []]) assert.equal((await exportOf(...words)).code, 1);
+  });
+
   test('says what no record knows, and refuses what Kubernetes does not have', async () => {
     using scratch = new Scratch('cli');
     const { environment } = await leftBehind(scratch, ['a']);
