@@ -1,6 +1,8 @@
+import type { ThinPoolStatus } from '../../../../kernel/block/thin-status.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import { larger } from '../../../../volume/size.ts';
 import type { PoolLog } from '../../../log.ts';
+import type { VolumeGroup } from '../volume-group.ts';
 import { growthWithin, type Shortage, shortageOf } from './sizes.ts';
 import type { ThinPool } from './thin-pool.ts';
 
@@ -14,17 +16,23 @@ export interface ThinWatchOptions {
   readonly poolName: string;
 }
 
+/** What is watched of a thin pool. */
+export interface WatchedPool
+  extends Pick<ThinPool, 'extendData' | 'extendMetadata' | 'isOvercommitted' | 'keepActive' | 'status'> {
+  readonly group: Pick<VolumeGroup, 'freeBytes' | 'name' | 'refresh' | 'state'>;
+}
+
 /** Makes a thin pool larger before it is full, as long as its volume group has free extents. */
 export class ThinWatch implements AsyncDisposable {
   readonly #options: ThinWatchOptions;
-  readonly #pool: ThinPool;
+  readonly #pool: WatchedPool;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> = Promise.resolve();
   #isStopped = false;
   /** What was said last: it is said once. */
   #told = '';
 
-  constructor(pool: ThinPool, options: ThinWatchOptions) {
+  constructor(pool: WatchedPool, options: ThinWatchOptions) {
     this.#pool = pool;
     this.#options = options;
     this.#wait(0);
@@ -53,37 +61,41 @@ export class ThinWatch implements AsyncDisposable {
   async #look(): Promise<void> {
     const pool = this.#pool;
     await pool.keepActive();
-    const shortage = shortageOf(await pool.status(), pool.isOvercommitted);
+    let status = await pool.status();
     // Metadata first: without it nothing can be written, not even to data that is there.
-    await this.#growMetadata(shortage);
-    await this.#growData(shortage);
-    const { alarm } = shortageOf(await pool.status(), pool.isOvercommitted);
+    if (await this.#growMetadata(status)) status = await pool.status();
+    if (await this.#growData(status)) status = await pool.status();
+    const { alarm } = shortageOf(status, pool.isOvercommitted);
     if (alarm === undefined) this.#told = '';
     else this.#tell('error', alarms[alarm]);
   }
 
-  /** LVM keeps a spare of the same size, which grows with it. */
-  async #growMetadata({ moreMetadataBytes }: Shortage): Promise<void> {
-    if (moreMetadataBytes === 0n) return;
+  /** LVM keeps a spare of the same size, which grows with it. @returns whether it has grown */
+  async #growMetadata(status: ThinPoolStatus): Promise<boolean> {
+    const { moreMetadataBytes } = shortageOf(status, this.#pool.isOvercommitted);
+    if (moreMetadataBytes === 0n) return false;
     const { group } = this.#pool;
     await group.refresh(groupAgeMs);
     const bytes = growthWithin(moreMetadataBytes, group.freeBytes / 2n, group.state.extentBytes);
-    if (bytes === 0n) return;
+    if (bytes === 0n) return false;
     await this.#pool.extendMetadata(bytes);
     this.#log('the metadata of the thin pool has grown', bytes);
+    return true;
   }
 
-  async #growData({ moreDataBytes }: Shortage): Promise<void> {
-    if (moreDataBytes === 0n) return;
+  /** @returns whether it has grown */
+  async #growData(status: ThinPoolStatus): Promise<boolean> {
+    const { moreDataBytes } = shortageOf(status, this.#pool.isOvercommitted);
+    if (moreDataBytes === 0n) return false;
     const { group } = this.#pool;
     await group.refresh(groupAgeMs);
     // What metadata may come to need is left for it.
-    const { metadata } = await this.#pool.status();
-    const freeBytes = larger(0n, group.freeBytes - 2n * metadata.totalBytes);
+    const freeBytes = larger(0n, group.freeBytes - 2n * status.metadata.totalBytes);
     const bytes = growthWithin(moreDataBytes, freeBytes, group.state.extentBytes);
-    if (bytes === 0n) return;
+    if (bytes === 0n) return false;
     await this.#pool.extendData(bytes);
     this.#log('the thin pool has grown', bytes);
+    return true;
   }
 
   #log(message: string, bytes: bigint): void {
