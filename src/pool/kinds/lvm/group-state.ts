@@ -53,6 +53,8 @@ export interface GroupState {
   readonly tags: readonly string[];
   /** Its disks differ in what they say of it. */
   readonly isDifferent: boolean;
+  /** Devices that have the label of one of its disks, and are another: LVM takes the one, and not the other. */
+  readonly copies: readonly { readonly path: string; readonly otherPath: string }[];
   readonly physicalVolumes: readonly PhysicalVolume[];
   /** Ours, by name. */
   readonly lvs: ReadonlyMap<string, OwnLv>;
@@ -79,6 +81,9 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
     freeBytes: usable.reduce((sum, { freeBytes }) => sum + freeBytes, 0n),
     tags: list(vg, 'vg_tags'),
     isDifferent: report.isDifferent,
+    copies: report.copies.flatMap(({ path: otherPath, pvUuid }) =>
+      physicalVolumes.flatMap(({ path, uuid }) => (uuid === pvUuid ? [{ path, otherPath }] : [])),
+    ),
     physicalVolumes,
     lvs: new Map(lvs.map((lv) => [lv.name, lv])),
     others: new Map(others.map((lv) => [lv.name, lv])),

@@ -40,7 +40,7 @@ export async function lookAtLvmPool(pool: Configured<LvmOptions>, request: LookR
   const location = { type: 'volume group', path: volumeGroup, holders: [] };
   try {
     const lvm = new Lvm(await findLvm(queue), queue);
-    if (devices.length > 0 && (await findGroup(lvm, volumeGroup)) === undefined) {
+    if (devices.length > 0 && (await findGroup(lvm, pool.name, volumeGroup)) === undefined) {
       const none = await lookAtNoGroup(named, volumeGroup);
       if (none !== undefined) return { location: { ...location, ...none }, contents: undefined };
     }
@@ -116,7 +116,7 @@ function disksFinding({ name, physicalVolumes }: GroupState): Finding {
   const check = 'volume group';
   if (missing.length === 0) return ok(check, `${name}: all of its disks are there (${physicalVolumes.length})`);
   const detail = `${name}: ${missing.length} of its ${physicalVolumes.length} disks are missing (${missing.map(({ uuid }) => uuid).join(', ')})`;
-  return warn(check, detail, 'Put them back. As long as they are missing, LVM changes nothing in the group.');
+  return warn(check, detail, 'Put them back. As long as they are missing, nothing is changed in the group.');
 }
 
 /** By a driver or an LVM that was killed in the middle: for its users it is as if the disk did not answer. */

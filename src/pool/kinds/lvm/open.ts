@@ -18,7 +18,7 @@ import { MetadataSnapshots } from './thin/changes/metadata-snapshots.ts';
 import { SnapshotNotes } from './thin/changes/snapshot-note.ts';
 import { openThinPool, refuseThinPool } from './thin/open.ts';
 import { ThinWatch } from './thin/watch.ts';
-import { missingGroup } from './trouble.ts';
+import { missingGroup, refuseCopies, twoGroups } from './trouble.ts';
 import { VolumeGroup } from './volume-group.ts';
 
 export interface LvmPoolOptions extends OpenContext, LvmOptions {
@@ -100,6 +100,7 @@ export async function readGroup(lvm: Lvm, poolName: string, vgName: string): Pro
     const report = await lvm.report(vgName);
     const state = groupStateOf(report, vgName);
     if (state === undefined) throw missingGroup(poolName, vgName);
+    refuseCopies(poolName, state);
     refuseUnfit(poolName, state, report.vg[0]?.['vg_attr'] ?? '');
     return state;
   } catch (error) {
@@ -107,6 +108,8 @@ export async function readGroup(lvm: Lvm, poolName: string, vgName: string): Pro
     switch (failureOf(error)) {
       case 'no-group':
         throw missingGroup(poolName, vgName);
+      case 'two-groups':
+        throw twoGroups(poolName, vgName);
       case 'not-installed':
         throw new FailedPrecondition(
           `pool ${poolName}: there is no LVM on this node. Install lvm2; a container must see the node's processes (hostPID: true).`,

@@ -19,7 +19,7 @@ import { type BegunDisk, type BegunGroup, GroupNote } from './group-note.ts';
 import { type GroupState, groupStateOf } from './group-state.ts';
 import { readIdentity } from './pool-volume.ts';
 import { type HeldDisk, holdDisk, identityOf } from './taken-disk.ts';
-import { missingGroup } from './trouble.ts';
+import { missingGroup, refuseCopies, twoGroups } from './trouble.ts';
 
 export interface OwnGroupOptions extends OpenContext {
   readonly poolName: string;
@@ -62,18 +62,21 @@ export async function ensureGroup(options: OwnGroupOptions, lvm: Lvm): Promise<v
     );
   }
   const parts = { options, lvm, note, noted };
-  const state = await findGroup(lvm, volumeGroup);
+  const state = await findGroup(lvm, poolName, volumeGroup);
+  if (state !== undefined) refuseCopies(poolName, state);
   if (state === undefined) await makeGroup(parts);
   else await extendGroup(parts, state);
 }
 
 /** @returns undefined if there is none of that name */
-export async function findGroup(lvm: Lvm, volumeGroup: string): Promise<GroupState | undefined> {
+export async function findGroup(lvm: Lvm, poolName: string, volumeGroup: string): Promise<GroupState | undefined> {
   try {
     return groupStateOf(await lvm.report(volumeGroup), volumeGroup);
   } catch (error) {
-    if (isLvmError(error) && failureOf(error) === 'no-group') return undefined;
-    throw error;
+    if (!isLvmError(error)) throw error;
+    const failure = failureOf(error);
+    if (failure === 'no-group') return undefined;
+    throw failure === 'two-groups' ? twoGroups(poolName, volumeGroup) : error;
   }
 }
 

@@ -5,7 +5,7 @@ import { failureOf } from './commands/failure.ts';
 import { isLvmError } from './commands/lvm.ts';
 import type { GroupState } from './group-state.ts';
 import { byRoom, largestBytes } from './layout.ts';
-import { thinLvName } from './names.ts';
+import { poolLvName, thinLvName } from './names.ts';
 
 interface Trouble {
   readonly poolName: string;
@@ -27,17 +27,23 @@ export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Tr
         `${pool}: the metadata of volume group ${vgName} has no room for another volume. Delete some, or use disks with a larger metadata area (docs/lvm.md).`,
       );
     case 'exists':
-      // All other names of ours are random.
       return new FailedPrecondition(
-        `${pool}: volume group ${vgName} has a logical volume ${thinLvName} that is not Holdfast's. Rename or remove it.`,
+        `${pool}: volume group ${vgName} has a logical volume ${takenName(error.stderr)} that is not Holdfast's. Rename or remove it.`,
       );
     case 'incomplete-group':
       return incompleteGroup(poolName, vgName);
     case 'no-group':
       return missingGroup(poolName, vgName);
+    case 'two-groups':
+      return twoGroups(poolName, vgName);
     default:
       return error;
   }
+}
+
+/** Names of ours but for two are random. */
+function takenName(words: string): string {
+  return /logical volume "?([^"\s]+)"? already exists/i.exec(words)?.[1] ?? `${poolLvName} or ${thinLvName}`;
 }
 
 /** Another node may have more disks, so it is no fault of the request. */
@@ -60,13 +66,32 @@ export function noRoomFor(
 
 export function incompleteGroup(poolName: string, vgName: string): FailedPrecondition {
   return new FailedPrecondition(
-    `pool ${poolName}: a disk of volume group ${vgName} is missing (see pvs), and so LVM changes nothing in it. Put it back, or see vgreduce(8).`,
+    `pool ${poolName}: a disk of volume group ${vgName} is missing (see pvs), and nothing is changed in it meanwhile. Put it back, or see vgreduce(8).`,
   );
 }
 
 export function missingGroup(poolName: string, vgName: string): FailedPrecondition {
   return new FailedPrecondition(
     `pool ${poolName}: there is no volume group ${vgName} on this node (see vgs). Are its disks there?`,
+  );
+}
+
+export function twoGroups(poolName: string, vgName: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: two volume groups of this node are called ${vgName} (see vgs -o +vg_uuid). Rename the other one (vgrename UUID NAME), or take its disks out.`,
+  );
+}
+
+/**
+ * LVM changes and activates nothing of a group while it sees one of its disks twice. Once it is told to look at the disks of
+ * the group alone, it does not see the other one.
+ * @throws FailedPrecondition
+ */
+export function refuseCopies(poolName: string, { copies, name }: Pick<GroupState, 'copies' | 'name'>): void {
+  const [copy] = copies;
+  if (copy === undefined) return;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${copy.path} and ${copy.otherPath} are one disk of volume group ${name}, by their labels: a copy, or two paths to it. Take one out, or clear the copy. Nothing was changed.`,
   );
 }
 

@@ -13,7 +13,7 @@ import { idOfLvName, mappedName } from './names.ts';
 import { changeOf, isOwnTag, stateOf, type TagChange } from './tags.ts';
 import { activateAllArguments } from './thin/arguments.ts';
 import { isFamilyTag } from './thin/families.ts';
-import { explainLvm, goneByHand, incompleteGroup, missingGroup, noRoomFor } from './trouble.ts';
+import { explainLvm, goneByHand, incompleteGroup, missingGroup, noRoomFor, refuseCopies } from './trouble.ts';
 
 /** A logical volume that is to be made. */
 export interface NewOwnLv {
@@ -139,7 +139,13 @@ export class VolumeGroup extends KnownGroup {
     const newBytes = this.takenBytes(grown) - this.takenBytes(before);
     const devicePaths = before.layout === 'raid1' ? await this.#disksOfLegs(lvName) : [];
     const extents = size / extentBytes;
-    await this.change(arguments_.extendArguments(this.name, lvName, { devicePaths, extents }), newBytes);
+    try {
+      await this.change(arguments_.extendArguments(this.name, lvName, { devicePaths, extents }), newBytes);
+    } catch (error) {
+      // Somebody has made it so large by hand, which is known by now.
+      if (isLvmError(error) && failureOf(error) === 'not-larger') return;
+      throw error;
+    }
     this.put(grown);
     this.take(newBytes);
   }
@@ -247,6 +253,7 @@ export class VolumeGroup extends KnownGroup {
     this.#lvm.lookOnlyAt(undefined);
     const state = groupStateOf(await this.#lvm.report(this.name), this.name);
     if (state === undefined) throw missingGroup(this.poolName, this.name);
+    refuseCopies(this.poolName, state);
     return state;
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { tellsOfDifference } from './difference.ts';
+import { copyToldOf, tellsOfDifference } from './difference.ts';
 
 test('that the disks of a group differ is known by the words of LVM', () => {
   // LVM 2.03.16, and in the last two lines newer ones.
@@ -14,4 +14,11 @@ test('that the disks of a group differ is known by the words of LVM', () => {
     '  WARNING: Bad metadata header on /dev/vdb at 4096.': true,
   };
   for (const [line, expected] of Object.entries(said)) assert.equal(tellsOfDifference(line), expected, line);
+});
+
+test('a second device of a physical volume is known by the words of LVM', () => {
+  const pvUuid = 'vLeFpV-j1Qf-603A-e4v4-Lpho-ulB5-rG5jbg';
+  assert.deepEqual(copyToldOf(`  WARNING: Not using device /dev/sdb for PV ${pvUuid}.`), { path: '/dev/sdb', pvUuid });
+  const preferred = `  WARNING: PV ${pvUuid} prefers device /dev/sda because device name matches previous.`;
+  assert.equal(copyToldOf(preferred), undefined);
 });

@@ -8,7 +8,11 @@ test('what a command of LVM failed for is known by its words', () => {
     '  Volume group "vg0" has insufficient free space (2042 extents): 20000 required.': 'no-space',
     '  Failed to find logical volume "vg0/nix"': 'no-volume',
     '  Volume group "vgx" not found\n  Cannot process volume group vgx': 'no-group',
+    '  Multiple VGs found with the same name: skipping vg0\n  Use --select vg_uuid=<uuid> in place of the VG name.':
+      'two-groups',
     '  Logical volume vg0/vol-b in use.': 'in-use',
+    '  New size (12 extents) matches existing size (12 extents).': 'not-larger',
+    '  New size given (10 extents) not larger than existing size (12 extents)': 'not-larger',
     '  Logical Volume "holdfast-thin" already exists in volume group "vg0"': 'exists',
     "  WARNING: Couldn't find device with uuid SOk4l3.\n  Cannot change VG vg0 while PVs are missing.\n  See vgreduce --removemissing.\n  Cannot process volume group vg0":
       'incomplete-group',

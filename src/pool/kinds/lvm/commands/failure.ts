@@ -9,8 +9,12 @@ export type LvmFailure =
   /** The logical volume is not there. */
   | 'no-volume'
   | 'no-group'
+  /** There are several of that name. */
+  | 'two-groups'
   /** Somebody has the logical volume open. */
   | 'in-use'
+  /** The logical volume has that size already, or a larger one. */
+  | 'not-larger'
   /** There is something else of that name. */
   | 'exists'
   /** A physical volume of the group is not there. */
@@ -23,7 +27,9 @@ const words: readonly (readonly [LvmFailure, RegExp])[] = [
   ['no-space', /insufficient free space|insufficient free extents|insufficient suitable .*extents|not enough free/i],
   ['incomplete-group', /while PVs are missing/i],
   ['no-volume', /failed to find logical volume|logical volume .* not found/i],
+  ['not-larger', /not larger than existing size|matches existing size/i],
   ['exists', /logical volume .* already exists in volume group/i],
+  ['two-groups', /multiple VGs found with the same name/i],
   ['no-group', /volume group .* not found|cannot process volume group/i],
   ['in-use', /\bin use\b|is used by another device|contains a filesystem/i],
 ];

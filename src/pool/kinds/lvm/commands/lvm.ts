@@ -5,7 +5,7 @@ import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { syncFile } from '../../../../kernel/file/file.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
 import { reportArguments } from './arguments.ts';
-import { tellsOfDifference } from './difference.ts';
+import { type CopyOfPv, copyToldOf, tellsOfDifference } from './difference.ts';
 import type { LvmRunner } from './place.ts';
 import { ReportReader, type ReportRow } from './report.ts';
 
@@ -21,12 +21,17 @@ const unwatched = 'monitoring=0';
 /** In a thin pool that is full writes wait for a minute (the kernel's no_space_timeout), in which it may grow, and fail only then. */
 const patient = 'error_when_full=0';
 
+/** As reports are read here, whatever lvm.conf has for those who read them. */
+const reporting = 'report{compact_output=0 compact_output_cols="" list_item_separator=","}';
+
 const flushesAtOnce = 4;
 
 /** The rows of a report, by the section that they stand in. */
 export interface Report {
   /** The disks of the group differ in what they say of it, which a command can mend. */
   readonly isDifferent: boolean;
+  /** Of all groups that LVM has looked at. */
+  readonly copies: readonly CopyOfPv[];
   readonly vg: readonly ReportRow[];
   readonly pv: readonly ReportRow[];
   readonly lv: readonly ReportRow[];
@@ -93,13 +98,18 @@ export class Lvm {
     const { before, environment, program } = this.runner;
     const words = [...before, ...this.#command(reportArguments(vgName))];
     let isDifferent = false;
+    const copies: CopyOfPv[] = [];
     const onLine = (line: string, from: 'stdout' | 'stderr') => {
-      if (from === 'stdout') reader.read(line);
-      else isDifferent ||= tellsOfDifference(line);
+      if (from === 'stdout') {
+        reader.read(line);
+        return;
+      }
+      isDifferent ||= tellsOfDifference(line);
+      copies.push(...[copyToldOf(line)].filter((copy) => copy !== undefined));
     };
     await this.#queue.run(() => run(program, words, { environment, keep: 'end', onLine }));
     if (!reader.isWhole) throw new DataLoss('the report of lvm ended in the middle: nothing was done.');
-    return { ...rows, isDifferent };
+    return { ...rows, isDifferent, copies };
   }
 
   /** Of a report about one thing. @throws CommandError */
@@ -119,7 +129,7 @@ export class Lvm {
   #command([command = '', ...rest]: readonly string[]): string[] {
     const hasUdev = this.runner.environment['DM_DISABLE_UDEV'] === undefined;
     const activation = [unwatched, ...(this.#hasThinPool ? [patient] : []), ...(hasUdev ? [] : withoutUdev)].join(' ');
-    const config = `activation{${activation}} ${scanning}`;
+    const config = `activation{${activation}} ${scanning} ${reporting}`;
     const devices = this.#devicePaths?.flatMap((path) => ['--devices', path]) ?? [];
     return [command, '--config', config, ...devices, ...rest];
   }

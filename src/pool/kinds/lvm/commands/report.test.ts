@@ -39,7 +39,7 @@ function read(text: string, pieceLength = text.length): Report {
   });
   for (let at = 0; at < text.length; at += pieceLength) reader.read(text.slice(at, at + pieceLength));
   assert.equal(reader.isWhole, true);
-  return { ...report, isDifferent: false };
+  return { ...report, isDifferent: false, copies: [] };
 }
 
 describe('the report of LVM', () => {
