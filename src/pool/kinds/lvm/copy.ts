@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import { zeroOut } from '../../../kernel/block/zeroing.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { smaller } from '../../../volume/size.ts';
@@ -7,7 +8,8 @@ import { openLv } from './lv-device.ts';
 import type { VolumeGroup } from './volume-group.ts';
 
 export interface LvCopy {
-  readonly fromName: string;
+  /** Open for reading. */
+  readonly from: Descriptor;
   readonly toName: string;
   readonly sizeBytes: bigint;
   readonly signal: AbortSignal | undefined;
@@ -20,8 +22,7 @@ const pieceBytes = 256n << 20n;
 
 /** Copies the content of one logical volume, which nobody uses, over all of another one. Durable at its end. */
 export async function copyLv(queue: DiskQueue, group: VolumeGroup, copy: LvCopy): Promise<void> {
-  const { fromName, signal, sizeBytes, toName } = copy;
-  await using from = (await openLv(queue, group, fromName)).descriptor;
+  const { from, signal, sizeBytes, toName } = copy;
   await using to = (await openLv(queue, group, toName, constants.O_RDWR | constants.O_EXCL)).descriptor;
   for (let offset = 0n; offset < sizeBytes; ) {
     signal?.throwIfAborted();

@@ -1,4 +1,6 @@
+import { sizeOfDevice } from '../../../kernel/block/block.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
+import { FailedPrecondition } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { defaultLayout, type Layout } from '../../../volume/layout.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
@@ -11,6 +13,7 @@ import { formatVolume } from '../../filesystem/format-volume.ts';
 import { giveNewIdentity } from '../../filesystem/identity.ts';
 import { copyLv } from './copy.ts';
 import type { OwnLv } from './group-state.ts';
+import { wholeBytes } from './layout.ts';
 import { openLv } from './lv-device.ts';
 import type { LvmParts } from './lvm-backend.ts';
 import { newLvName } from './names.ts';
@@ -65,11 +68,13 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
       complete: async ({ signal }) => {
         const from = this.#find(source);
         const { sizeBytes } = source.record;
+        if (group.deviceOf(from.name) === undefined) idle.add(from.name);
+        await using device = (await openLv(calls, group, from.name)).descriptor;
+        refuseLarger(source, sizeOfDevice(device), wholeBytes(sizeBytes, from, group.state.extentBytes));
         // What it holds now is what its source held.
         this.wipe ??= wipeOf(from.tags);
         await this.create(sizeBytes);
-        if (group.deviceOf(from.name) === undefined) idle.add(from.name);
-        await copyLv(calls, group, { fromName: from.name, toName: this.lvName, sizeBytes, signal });
+        await copyLv(calls, group, { from: device, toName: this.lvName, sizeBytes, signal });
       },
     };
   }
@@ -133,6 +138,14 @@ abstract class LvDraft<Id extends VolumeId | SnapshotId> implements Draft {
     if (thin !== undefined) return thin.create(lvName, sizeBytes, [stateTag('draft')]);
     await group.create(lvName, { sizeBytes, layout, tags: [stateTag('draft'), ...wipeTags(wipe)] });
   }
+}
+
+/** Of one that was made larger by hand a part would be copied, and its filesystem would not be whole. @throws FailedPrecondition */
+function refuseLarger({ kind, record }: Recorded, deviceBytes: bigint, expectedBytes: bigint): void {
+  if (deviceBytes <= expectedBytes) return;
+  throw new FailedPrecondition(
+    `${kind} ${record.id}: its logical volume has become larger than it is (${deviceBytes} bytes): expand its claim to that size first. Nothing was copied.`,
+  );
 }
 
 /** A volume on its way. */
