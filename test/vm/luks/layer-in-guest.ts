@@ -121,6 +121,14 @@ describe('encrypted volumes', () => {
     });
   });
 
+  test('T03: a mapper that cryptsetup was killed over before it had a table is made anew', async () => {
+    await withPool(async (pool) => {
+      const { id } = await pool.create(volumeSpec('cut short', encrypted));
+      execFileSync('dmsetup', ['create', mapperName(id), '--notable']);
+      await use(pool, id, new Secrets({}), () => undefined);
+    });
+  });
+
   test('what was said until here is in docs/troubleshooting.md, and what is there was said', () => {
     for (const message of messages) {
       assert.ok(message.length <= longestMessageCharacters, message);

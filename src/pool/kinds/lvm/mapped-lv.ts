@@ -2,12 +2,15 @@ import type { DeviceMapper, MappedState } from '../../../kernel/block/device-map
 import type { GroupState } from './group-state.ts';
 import { mappedName, mappedUuidPrefix } from './names.ts';
 
-/** By its name, which another group may have had: the UUID tells. */
+/**
+ * By its name, which another group may have had: the UUID tells. One that has no table yet is none: whoever was to give it one
+ * was killed, and LVM does that when it is activated anew.
+ */
 export function findDevice(
   mapper: DeviceMapper,
   { name, uuid }: Pick<GroupState, 'name' | 'uuid'>,
   lvName: string,
 ): MappedState | undefined {
   const mapped = mapper.find(mappedName(name, lvName));
-  return mapped?.uuid.startsWith(mappedUuidPrefix(uuid)) === true ? mapped : undefined;
+  return mapped?.isLive === true && mapped.uuid.startsWith(mappedUuidPrefix(uuid)) ? mapped : undefined;
 }

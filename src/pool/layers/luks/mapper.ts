@@ -34,6 +34,7 @@ export function isDraftOf(name: string, poolTag: string): boolean {
  * @throws FailedPrecondition if what has its name is another's, or is of no use: nothing is done to it
  */
 export async function findOver(queue: DiskQueue, id: VolumeId, lower: AttachedDevice): Promise<MappedOver | undefined> {
+  await removeUnfinished(queue, mapperName(id));
   const [found] = await findMapped(queue, (name) => name === mapperName(id));
   if (found === undefined || found.backing.some((each) => sameDevice(each, lower.device))) return found;
   const { backing, devicePath } = found;
@@ -44,6 +45,12 @@ export async function findOver(queue: DiskQueue, id: VolumeId, lower: AttachedDe
       ? `volume ${id}: its mapper ${devicePath} is left over a device that is gone. Stop what uses it (see lsof ${devicePath}), then: ${remove}`
       : `volume ${id}: its mapper ${devicePath} is over device ${other.major}:${other.minor}, not over ${lower.devicePath}. Find out who made it, then: ${remove}`,
   );
+}
+
+/** One for which cryptsetup was killed before it had a table: it shows nothing, and stands in the way of another. */
+async function removeUnfinished(queue: DiskQueue, name: string): Promise<void> {
+  const mapper = await DeviceMapper.open(queue);
+  if (mapper.find(name)?.isLive === false) await step('luks/close', () => mapper.removeUnused(queue, name));
 }
 
 /** Opens what is encrypted. @throws FailedPrecondition for a key that does not fit, DataLoss for a damaged header */
