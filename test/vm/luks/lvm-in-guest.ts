@@ -75,6 +75,14 @@ describe('encrypted logical volumes', () => {
     const wrong = new Secrets({ key: Buffer.alloc(32, 7).toString('base64') });
     await assert.rejects(attachDevice(again, id, { persistent: false, secrets: wrong }), FailedPrecondition);
     assert.deepEqual(await again.attached(id), []);
+    // Neither is a change of keys that is refused any use of it.
+    const neither = new Secrets({
+      key: Buffer.alloc(32, 7).toString('base64'),
+      previousKey: Buffer.alloc(32, 8).toString('base64'),
+    });
+    await assert.rejects(attachDevice(again, id, { persistent: false, secrets: neither }), FailedPrecondition);
+    assert.deepEqual(await again.attached(id), []);
+    await again.remove(id);
     await again.close();
     assert.deepEqual(mapped(), []);
   });

@@ -46,6 +46,8 @@ export class LvmAttacher implements Attacher {
     const sizeBytes = sizeOfDevice(descriptor);
     if (sizeBytes < record.sizeBytes) {
       await descriptor[Symbol.asyncDispose]();
+      // Else it would be in use, and could not be deleted.
+      await step('detach/device', () => group.deactivate([lv.name])).catch(() => undefined);
       throw new DataLoss(
         `volume ${record.id}: its device ${devicePath} has only ${sizeBytes} of ${record.sizeBytes} bytes: data is missing.`,
       );

@@ -1,4 +1,5 @@
 import { addLuksKey, fitsLuks, nameLuks, removeLuksKey } from '../../../command/cryptsetup.ts';
+import { mappedOver } from '../../../kernel/block/device-mapper.ts';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { newKeyId } from '../../../volume/encryption.ts';
 import { InternalError } from '../../../volume/errors.ts';
@@ -25,15 +26,20 @@ export async function changeKey(
   if (keys?.previous === undefined || isSame(keys)) return undefined;
   const lower = await inner.attacher.attach(below(record), { persistent: false });
   if (lower.kind !== 'device') throw new InternalError(`volume ${record.id} has no device to be encrypted on.`);
+  let isDone = false;
   try {
     const { devicePath } = lower;
     await replaceKey(devicePath, { current: keys.current, previous: keys.previous }).catch((error) => {
       throw explained(error, record);
     });
     await using device = await openReadOnly(queue, devicePath);
-    return await labelOf(queue, device);
+    const keyId = await labelOf(queue, device);
+    isDone = true;
+    return keyId;
   } finally {
     await lower.release();
+    // Else the volume would be in use, though its stage has failed.
+    if (!isDone && (await mappedOver(queue, lower.device)).length === 0) await inner.attacher.detach(lower);
   }
 
   async function replaceKey(devicePath: string, { current, previous }: Required<Keys>): Promise<void> {
