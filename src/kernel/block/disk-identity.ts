@@ -49,7 +49,16 @@ async function nameInSysfs(queue: DiskQueue, directory: string): Promise<string 
     const value = await readName(queue, `${directory}/${attribute}`);
     if (value !== undefined) return `${attribute} ${value}`;
   }
-  return undefined;
+  // A SCSI disk need not have an identifier, and then has a serial number at most.
+  const page80 = await readPage80(queue, directory);
+  return page80 === undefined ? undefined : `vpd_pg80 ${page80}`;
+}
+
+/** Unit Serial Number of SCSI (SPC, VPD page 80h): four bytes of a header, then the text. @param directory of a whole disk */
+export async function readPage80(queue: DiskQueue, directory: string): Promise<string | undefined> {
+  const page = await readName(queue, `${directory}/device/vpd_pg80`);
+  const text = page?.slice(4).replaceAll('\0', '').trim();
+  return text === '' ? undefined : text;
 }
 
 /** A loop device is identified by its file. */

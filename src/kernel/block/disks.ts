@@ -5,7 +5,7 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
 import { type Bus, busOf } from './bus.ts';
 import type { DeviceNumber } from './device.ts';
-import { permanentNameOf } from './disk-identity.ts';
+import { permanentNameOf, readPage80 } from './disk-identity.ts';
 
 /*
  * The disks of this node, by what sysfs has of them. It lies in memory: no disk is opened, and none is asked.
@@ -78,7 +78,6 @@ export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | u
   const read = (attribute: string) => readText(queue, `${directory}/${attribute}`);
   const device = parseNumber(await read('dev'));
   if (device === undefined || (await read('hidden')) === '1') return undefined;
-  const page80 = await readPage80(queue, directory);
   const place = await queue.run(() => realpath(directory)).catch(nothingIfGone);
   return {
     name,
@@ -91,9 +90,8 @@ export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | u
     isReadonly: (await read('ro')) === '1',
     isZoned: !['none', undefined].includes(await read('queue/zoned')),
     model: await read('device/model'),
-    serial: (await read('serial')) ?? (await read('device/serial')) ?? page80,
-    // A SCSI disk need not have an identifier, and then has a serial number at most.
-    identity: (await permanentNameOf(queue, device)) ?? (page80 === undefined ? undefined : `vpd_pg80 ${page80}`),
+    serial: (await read('serial')) ?? (await read('device/serial')) ?? (await readPage80(queue, directory)),
+    identity: await permanentNameOf(queue, device),
     holders: await namesIn(queue, `${directory}/holders`),
     partitions: await readPartitions(queue, directory),
   };
@@ -159,13 +157,6 @@ async function readPartitions(queue: DiskQueue, directory: string): Promise<Part
     partitions.push({ name, device, holders: await namesIn(queue, `${directory}/${name}/holders`) });
   }
   return partitions;
-}
-
-/** Unit Serial Number of SCSI (SPC, VPD page 80h): four bytes of a header, then the text. */
-async function readPage80(queue: DiskQueue, directory: string): Promise<string | undefined> {
-  const page = await queue.run(() => readFile(`${directory}/device/vpd_pg80`)).catch(nothingIfGone);
-  const text = page?.subarray(4).toString('latin1').replaceAll('\0', '').trim();
-  return text === '' ? undefined : text;
 }
 
 /** sysfs has an exclamation mark for a slash (Documentation/filesystems/sysfs.rst). */

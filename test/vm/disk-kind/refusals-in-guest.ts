@@ -3,9 +3,13 @@
  * node refusals-in-guest.ts NAME=DEVICE…
  */
 import assert from 'node:assert/strict';
-import { closeSync, constants, openSync, rmSync, symlinkSync } from 'node:fs';
+import { closeSync, constants, openSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { deviceNumber } from '../../../src/kernel/block/device.ts';
+import { identifyDisk } from '../../../src/kernel/block/disk-identity.ts';
+import { openReadOnly } from '../../../src/kernel/call/descriptor.ts';
+import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { encodeSlot, slotBytes } from '../../../src/pool/kinds/disk/label/slots.ts';
 import { blankDisk, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
 import { stateOf } from '../../support/disk-state.ts';
@@ -86,6 +90,20 @@ describe('a disk that is not taken is not written to', () => {
       }
     });
   }
+
+  test('one of SCSI that has no more than a serial number is known by that, and so are its partitions', async () => {
+    const nameOf = async (path: string) => {
+      const queue = new DiskQueue('test', 1);
+      await using device = await openReadOnly(queue, path);
+      const { rdev } = statSync(path, { bigint: true });
+      return (await identifyDisk(queue, device, deviceNumber(rdev))).name;
+    };
+    blankDisk(victim);
+    await (await openTestDisk(scratch, victim)).close();
+    shell(`blockdev --rereadpt ${victim}; until [ -b ${victim}1 ]; do sleep 0.1; done`);
+    assert.equal(await nameOf(victim), 'vpd_pg80 victim');
+    assert.equal(await nameOf(`${victim}1`), 'vpd_pg80 victim, partition 1 from sector 2048');
+  });
 
   test('without a name of its own, with the name of another, or none at all', async () => {
     await refused(scratch, diskNamed('nameless'), /nothing names it permanently/);
