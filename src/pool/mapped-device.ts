@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
-import { DeviceMapper } from '../kernel/block/device-mapper.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DeviceMapper, type MappedState } from '../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
@@ -43,4 +44,17 @@ export async function openMappedNode(queue: DiskQueue, devicePath: string, flags
       `There is no ${devicePath}: this driver does not see the devices of the node. Mount the host's /dev in its container.`,
     );
   }
+}
+
+/**
+ * Whether somebody beside the one who asks has a device open, not exclusively either, and longer than udev does that has just
+ * heard of it.
+ * @param find what the kernel says of it
+ */
+export async function isOpenElsewhere(find: () => MappedState | undefined): Promise<boolean> {
+  for (const pauseMs of [1, 10, 100, 1000, undefined]) {
+    if ((find()?.openCount ?? 0) <= 1) return false;
+    if (pauseMs !== undefined) await delay(pauseMs);
+  }
+  return true;
 }

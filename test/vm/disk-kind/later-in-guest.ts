@@ -3,12 +3,14 @@
  * node later-in-guest.ts NAME=DEVICE…
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { attachDevice } from '../../../src/pool/attached-device.ts';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
-import { blankDisk, formatDisk, guestDisks, openTestDisk } from '../../support/disk-pool.ts';
+import { blankDisk, formatDisk, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
 import { digestOf } from '../../support/disk-state.ts';
 import { eventually } from '../../support/eventually.ts';
+import { volumeSpec } from '../../support/image-pool.ts';
 import { withMounted } from '../../support/mounted-volume.ts';
 import { keepErrors } from '../../support/pool-log.ts';
 import { Scratch } from '../../support/scratch.ts';
@@ -93,4 +95,33 @@ describe('a disk that was adopted, and that somebody has formatted while its poo
         await other.close();
       }
     }));
+});
+
+test('what is written to a deleted volume by who has it open is wiped before the next one can be made', async () => {
+  using scratch = new Scratch('later');
+  blankDisk(usual);
+  const errors: string[] = [];
+  const pool = await openTestDisk(scratch, usual, { wipe: 'zero', log: keepErrors(errors) });
+  const spec = volumeSpec('late', { content: { type: 'block' }, sizeBytes: 64n << 20n, undeleteSeconds: 3600 });
+  await pool.create(spec);
+  const attachment = await attachDevice(pool, spec.id, { persistent: true });
+  await attachment.release();
+  const table = shell(`dmsetup table ${attachment.devicePath}`).trim();
+  const [name, uuid] = shell(`dmsetup info --columns --noheadings -o name,uuid ${attachment.devicePath}`)
+    .trim()
+    .split(':');
+  await pool.detach(attachment);
+  await pool.remove(spec.id);
+
+  shell(`dmsetup create --noudevsync --uuid ${uuid} --table '${table}' ${name}`);
+  const minor = shell(`dmsetup info --columns --noheadings -o minor ${name}`).trim();
+  const late = openSync(`/dev/dm-${minor}`, 'r+');
+  await pool.purge(spec.id);
+  await eventually(() => assert.match(errors.join('\n'), /was deleted and is in use all the same/));
+  writeSync(late, 'what nobody may see');
+  fsyncSync(late);
+  closeSync(late);
+  await eventually(async () => assert.ok((await pool.capacity()).availableBytes > 0n), 300_000);
+  assert.ok(!readFileSync(usual).includes('what nobody may see'));
+  await pool.close();
 });

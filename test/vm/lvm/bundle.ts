@@ -2,6 +2,7 @@ import { bundlePrograms } from '../machine/bundle.ts';
 
 const programs = [
   'adoption-in-guest',
+  'by-hand-in-guest',
   'changes-in-guest',
   'crash-in-guest',
   'devices-driver',

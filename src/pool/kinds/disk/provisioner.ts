@@ -11,6 +11,7 @@ import { smaller } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
 import type { Destruction, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
 import type { Deletion, TrashEntry, TrashRef } from '../../catalog/trash-entry.ts';
+import { isOpenElsewhere } from '../../mapped-device.ts';
 import type { Condition } from '../../pool.ts';
 import type { DiskParts } from './disk-backend.ts';
 import { DiskVolumeDraft } from './drafts.ts';
@@ -122,7 +123,10 @@ export class DiskProvisioner implements Provisioner {
       this.#wiped.add(ref);
     }
     // Through a device that somebody has open he would read, and write, what the next volume has.
-    if (!(await mapped.remove(calls, mapped.data(ref)))) throw inUseStill(ref);
+    if (!(await mapped.remove(calls, mapped.data(ref)))) {
+      this.#wiped.delete(ref);
+      throw inUseStill(ref);
+    }
     await changeObject(label, ref, object.state, () => undefined);
     this.#wiped.delete(ref);
   }
@@ -169,15 +173,19 @@ export class DiskProvisioner implements Provisioner {
     await syncFile(calls, device);
   }
 
+  /** Nobody else has it open, not exclusively either: what he writes after its wipe, the next one would read. */
   async #openAlone(queue: DiskQueue, ref: TrashRef): Promise<Descriptor | undefined> {
+    const { mapped, openData } = this.#parts;
     if (this.#ofNobody(ref) === undefined) return undefined;
+    let descriptor: Descriptor;
     try {
-      const flags = constants.O_RDWR | constants.O_EXCL;
-      return (await this.#parts.openData(queue, ref, flags)).descriptor;
+      ({ descriptor } = await openData(queue, ref, constants.O_RDWR | constants.O_EXCL));
     } catch (error) {
-      if (!isErrno(error, 'EBUSY')) throw error;
-      throw inUseStill(ref);
+      throw isErrno(error, 'EBUSY') ? inUseStill(ref) : error;
     }
+    if (!(await isOpenElsewhere(() => mapped.find(mapped.data(ref))))) return descriptor;
+    await descriptor[Symbol.asyncDispose]();
+    throw inUseStill(ref);
   }
 
   async #sizeOf(id: VolumeId): Promise<bigint | undefined> {

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { DataLoss, FailedPrecondition, InternalError } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
@@ -7,7 +8,9 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Destruction, DraftOptions, Provisioner, Recorded, Removed, VolumeDraft } from '../../backend.ts';
 import type { Deletion, TrashEntry, TrashRef } from '../../catalog/trash-entry.ts';
+import { isOpenElsewhere } from '../../mapped-device.ts';
 import type { Condition } from '../../pool.ts';
+import { failureOf } from './commands/failure.ts';
 import { isLvmError } from './commands/lvm.ts';
 import { LvVolumeDraft } from './drafts.ts';
 import type { OwnLv } from './group-state.ts';
@@ -20,7 +23,7 @@ import { wipeOf } from './tags.ts';
 import { thinTrouble } from './thin/space.ts';
 
 /** What LVM said so long ago still tells what a volume is like: a list of thousands asks it once. */
-const conditionAgeMs = 10_000;
+const recentMs = 10_000;
 
 /** How logical volumes are made, changed, removed and brought back: one commit of the volume group each. */
 export class LvmProvisioner implements Provisioner {
@@ -61,7 +64,7 @@ export class LvmProvisioner implements Provisioner {
   async conditionOf({ id, sizeBytes }: VolumeRecord): Promise<Condition | undefined> {
     const { group } = this.#parts;
     try {
-      await group.refresh(conditionAgeMs);
+      await group.refresh(recentMs);
     } catch (error) {
       if (isLvmError(error)) return abnormal('LVM cannot read its volume group: see vgs on the node.');
       // The group is gone with its disks, say.
@@ -129,39 +132,47 @@ export class LvmProvisioner implements Provisioner {
 
   /** Its extents are free only when nothing can be read in them any more; done anew from the beginning after a crash. */
   async destroy(ref: TrashRef, { signal }: Destruction): Promise<void> {
-    const { group, idle, thin, wipePolicy, wiper } = this.#parts;
-    const lv = this.#ofNobody(ref);
-    if (lv === undefined) return;
-    const policy = wipeOf(lv.tags) ?? wipePolicy;
-    if (thin === undefined && !this.#wiped.has(ref)) {
+    const { group, idle, thin } = this.#parts;
+    let lv = await this.#ofNobodyNow(ref, 0);
+    if (lv !== undefined && thin === undefined && !this.#wiped.has(ref)) {
       await this.#requireBothLegs(lv);
-      await wiper.wipe({
-        what: `${group.name}/${ref}`,
-        range: { offsetBytes: 0n, lengthBytes: lv.sizeBytes },
-        policy,
-        signal,
-        open: (queue) => this.#openAlone(queue, ref),
-      });
-      // A disk that went away meanwhile would come back with what was on it.
-      await this.#requireBothLegs(lv);
+      await this.#wipe(lv, signal);
+      // That may have taken hours. And a disk of a mirror that went away meanwhile would come back with what was on it.
+      lv = await this.#ofNobodyNow(ref, lv.layout === 'raid1' ? 0 : recentMs);
+      if (lv !== undefined) await this.#requireBothLegs(lv);
       this.#wiped.add(ref);
     }
-    await group.remove(ref);
+    try {
+      if (lv !== undefined) await group.remove(ref);
+    } catch (error) {
+      // Who has it open may have written to it since.
+      if (isLvmError(error) && failureOf(error) === 'in-use') this.#wiped.delete(ref);
+      throw error;
+    }
     this.#wiped.delete(ref);
     idle.delete(ref);
   }
 
+  async #wipe({ name, sizeBytes, tags }: OwnLv, signal: AbortSignal | undefined): Promise<void> {
+    const { group, wipePolicy, wiper } = this.#parts;
+    await wiper.wipe({
+      what: `${group.name}/${name}`,
+      range: { offsetBytes: 0n, lengthBytes: sizeBytes },
+      policy: wipeOf(tags) ?? wipePolicy,
+      signal,
+      open: (queue) => this.#openAlone(queue, name),
+    });
+  }
+
   /** LVM removes a mirror also while a disk is missing, and that one would still have all of it. @throws FailedPrecondition */
-  async #requireBothLegs({ layout, name }: OwnLv): Promise<void> {
+  async #requireBothLegs(lv: OwnLv): Promise<void> {
     const { group } = this.#parts;
-    if (layout !== 'raid1') return;
-    await group.refresh();
-    const lv = group.get(name);
-    if (lv === undefined || legTroubleOf(lv) === undefined) return;
+    const trouble = legTroubleOf(lv);
+    if (trouble === undefined) return;
     // When it is activated anew, its legs are brought in step.
-    if (legTroubleOf(lv) === 'out of step') await group.deactivate([name]);
+    if (trouble === 'out of step') await group.deactivate([lv.name]);
     throw new FailedPrecondition(
-      `logical volume ${group.name}/${name} was deleted while a disk of its mirror was away: it is wiped and goes once both are there.`,
+      `logical volume ${group.name}/${lv.name} was deleted while a disk of its mirror was away: it is wiped and goes once both are there.`,
     );
   }
 
@@ -181,17 +192,39 @@ export class LvmProvisioner implements Provisioner {
     throw new InternalError(`logical volume ${group.name}/${ref} is a ${lv.state}: it is not destroyed.`);
   }
 
-  async #openAlone(queue: Parameters<typeof openLv>[0], lvName: string) {
+  /**
+   * As LVM has it by now: somebody may have made it larger, have kept it by its tags, or taken it away.
+   * @param maximumAgeMs what LVM said since then will do
+   * @throws FailedPrecondition if what is another's would go with it
+   */
+  async #ofNobodyNow(ref: TrashRef, maximumAgeMs: number): Promise<OwnLv | undefined> {
+    const { group } = this.#parts;
+    if (this.#ofNobody(ref) === undefined) return undefined;
+    await group.refresh(maximumAgeMs);
+    const lv = this.#ofNobody(ref);
+    // lv_attr of lvs(8): an origin.
+    if (lv === undefined || !/^o/i.test(lv.attributes)) return lv;
+    throw new FailedPrecondition(
+      `logical volume ${group.name}/${ref} was deleted, and somebody has a snapshot of it that would go with it (see lvs): it goes once that is gone.`,
+    );
+  }
+
+  /** Nobody else has it open, not exclusively either: what he writes after its wipe, the next one would read. */
+  async #openAlone(queue: DiskQueue, lvName: string): Promise<Descriptor | undefined> {
     const { group } = this.#parts;
     if (group.get(lvName) === undefined) return undefined;
+    const inUse = new FailedPrecondition(
+      `logical volume ${group.name}/${lvName} was deleted and is in use all the same (see lsblk): it goes once nobody has it open.`,
+    );
+    let descriptor: Descriptor;
     try {
-      return (await openLv(queue, group, lvName, constants.O_RDWR | constants.O_EXCL)).descriptor;
+      ({ descriptor } = await openLv(queue, group, lvName, constants.O_RDWR | constants.O_EXCL));
     } catch (error) {
-      if (!isErrno(error, 'EBUSY')) throw error;
-      throw new FailedPrecondition(
-        `logical volume ${group.name}/${lvName} was deleted and is in use all the same (see lsblk): it goes once nobody has it open.`,
-      );
+      throw isErrno(error, 'EBUSY') ? inUse : error;
     }
+    if (!(await isOpenElsewhere(() => group.deviceOf(lvName)))) return descriptor;
+    await descriptor[Symbol.asyncDispose]();
+    throw inUse;
   }
 
   #require(id: VolumeId): OwnLv {
