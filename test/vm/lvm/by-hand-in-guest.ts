@@ -172,6 +172,28 @@ describe('volumes that somebody changes by hand', () => {
     });
   });
 
+  test('one can be deleted, and brought back, however little room the metadata of the group has left for others', async () => {
+    using scratch = new Scratch('by-hand');
+    const volumeGroup = groupFor(scratch, presentDisks().slice(0, 1));
+    const freeBytes = () =>
+      Number(lvm('vgs', '--noheadings', '--units', 'b', '--nosuffix', '-o', 'vg_mda_free', volumeGroup).trim());
+    await withPool(volumeGroup, scratch, [], async (pool) => {
+      const small = (name: string) => spec(name, { sizeBytes: 4n * mebibyte, wipe: 'none', undeleteSeconds: 3600 });
+      await pool.create(small('kept'));
+      let count = 0;
+      const tags = (length: number) =>
+        Array.from({ length }, () => ['--addtag', `${++count}`.padEnd(1000, 'x')]).flat();
+      lvm('lvcreate', '--yes', '--zero', 'n', '--wipesignatures', 'n', '--extents', '1', '--name', 'his', volumeGroup);
+      // But for a few KiB.
+      lvm('lvchange', ...tags(Math.floor((freeBytes() - 8000) / 1004)), `${volumeGroup}/his`);
+      await assert.rejects(async () => {
+        for (let at = 0; at < 20; at++) await pool.create(small(`more-${at}`));
+      }, /the metadata of volume group .* has no room for another volume/);
+      for (const { id } of await pool.list(undefined, undefined)) await pool.remove(id);
+      assert.equal((await pool.restore(idOf('kept'))).name, 'kept');
+    });
+  });
+
   test('T03: a device that LVM was killed over before it had a table is made anew', async () => {
     using scratch = new Scratch('by-hand');
     const volumeGroup = groupFor(scratch, presentDisks());
@@ -186,6 +208,23 @@ describe('volumes that somebody changes by hand', () => {
       assert.deepEqual(await pool.attached(idOf('cut short')), []);
       await fill(pool, 'cut short');
       await pool.remove(idOf('cut short'));
+      await onlyPoolIsLeft(volumeGroup);
+    });
+  });
+
+  test('T03: a mirror of which LVM was killed over a part is activated all the same', async () => {
+    using scratch = new Scratch('by-hand');
+    const volumeGroup = groupFor(scratch, presentDisks());
+    await withPool(volumeGroup, scratch, [], async (pool) => {
+      await pool.create(spec('half', { layout: 'raid1', sizeBytes: 8n * mebibyte }));
+      const attachment = await attach(pool, 'half');
+      const name = mappedName(volumeGroup, lvNameOf(volumeGroup, 'half'));
+      for (const part of ['', '_rimage_1', '_rmeta_1']) shell(`dmsetup remove --noudevsync ${name}${part}`);
+      assert.match(shell('dmsetup ls'), new RegExp(`${name}_rimage_0`));
+      assert.deepEqual(await pool.attached(idOf('half')), []);
+      await pool.detach(attachment);
+      await fill(pool, 'half');
+      await pool.remove(idOf('half'));
       await onlyPoolIsLeft(volumeGroup);
     });
   });

@@ -4,6 +4,7 @@ import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { defaultLayout, type Layout, layouts } from '../../../volume/layout.ts';
 import type { Report } from './commands/lvm.ts';
 import type { ReportRow } from './commands/report.ts';
+import type { MetadataRoom } from './metadata.ts';
 import { idOfLvName, poolLvName, thinLvName } from './names.ts';
 import { type LvState, stateOf } from './tags.ts';
 
@@ -50,6 +51,7 @@ export interface GroupState {
   readonly sizeBytes: bigint;
   /** What can be allocated. */
   readonly freeBytes: bigint;
+  readonly metadata: MetadataRoom;
   readonly tags: readonly string[];
   /** Its disks differ in what they say of it. */
   readonly isDifferent: boolean;
@@ -79,6 +81,7 @@ export function groupStateOf(report: Report, vgName: string): GroupState | undef
     extentBytes: bytes(vg, 'vg_extent_size'),
     sizeBytes: bytes(vg, 'vg_size'),
     freeBytes: usable.reduce((sum, { freeBytes }) => sum + freeBytes, 0n),
+    metadata: { totalBytes: bytes(vg, 'vg_mda_size'), freeBytes: bytes(vg, 'vg_mda_free') },
     tags: list(vg, 'vg_tags'),
     isDifferent: report.isDifferent,
     copies: report.copies.flatMap(({ path: otherPath, pvUuid }) =>

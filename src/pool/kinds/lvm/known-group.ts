@@ -5,6 +5,7 @@ import { roundUp } from '../../../volume/size.ts';
 import type { GroupState, OtherLv, OwnLv, PhysicalVolume } from './group-state.ts';
 import { takenBytes } from './layout.ts';
 import { findDevice } from './mapped-lv.ts';
+import { isMetadataLow, metadataBytesOf } from './metadata.ts';
 import { lvNameOfMapped, mappedUuidPrefix } from './names.ts';
 import type { LvState } from './tags.ts';
 
@@ -17,6 +18,7 @@ export class KnownGroup {
   /** By id; undefined: not looked for since something has changed. */
   #existing: Map<string, OwnLv> | undefined;
   #freeBytes: bigint;
+  #metadataFreeBytes: bigint;
 
   constructor(poolName: string, mapper: DeviceMapper, state: GroupState) {
     this.poolName = poolName;
@@ -24,6 +26,7 @@ export class KnownGroup {
     this.#state = state;
     this.#lvs = new Map(state.lvs);
     this.#freeBytes = state.freeBytes;
+    this.#metadataFreeBytes = state.metadata.freeBytes;
   }
 
   get state(): GroupState {
@@ -95,6 +98,8 @@ export class KnownGroup {
 
   /** It was made, or changed. */
   put(lv: OwnLv): void {
+    const before = this.#lvs.get(lv.name);
+    this.#metadataFreeBytes -= metadataBytesOf(lv) - (before === undefined ? 0n : metadataBytesOf(before));
     this.#lvs.set(lv.name, lv);
     this.#existing = undefined;
   }
@@ -105,6 +110,7 @@ export class KnownGroup {
     this.#lvs = new Map(state.lvs);
     this.#existing = undefined;
     this.#freeBytes = state.freeBytes;
+    this.#metadataFreeBytes = state.metadata.freeBytes;
   }
 
   /** Less is free than LVM said. */
@@ -117,7 +123,12 @@ export class KnownGroup {
     const before = this.#lvs.get(lvName);
     this.#existing = undefined;
     this.#lvs.delete(lvName);
+    if (before !== undefined) this.#metadataFreeBytes += metadataBytesOf(before);
     return before;
+  }
+
+  protected isMetadataLow(): boolean {
+    return isMetadataLow({ ...this.#state.metadata, freeBytes: this.#metadataFreeBytes });
   }
 
   protected isIncomplete(): boolean {

@@ -23,9 +23,7 @@ export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Tr
         `${pool} has no ${formatBytes(neededBytes)} free in volume group ${vgName}: delete volumes, or extend it.`,
       );
     case 'no-metadata-space':
-      return new ResourceExhausted(
-        `${pool}: the metadata of volume group ${vgName} has no room for another volume. Delete some, or use disks with a larger metadata area (docs/lvm.md).`,
-      );
+      return noMetadata(poolName, vgName);
     case 'exists':
       return new FailedPrecondition(
         `${pool}: volume group ${vgName} has a logical volume ${takenName(error.stderr)} that is not Holdfast's. Rename or remove it.`,
@@ -61,6 +59,12 @@ export function noRoomFor(
   const most = largestBytes(layout, state.freeBytes, state);
   return new ResourceExhausted(
     `pool ${poolName}: the disks of volume group ${state.name} have no room for ${formatBytes(sizeBytes)} with layout ${layout}, only for ${formatBytes(most)}: delete volumes, or extend it.`,
+  );
+}
+
+export function noMetadata(poolName: string, vgName: string): ResourceExhausted {
+  return new ResourceExhausted(
+    `pool ${poolName}: the metadata of volume group ${vgName} has no room for another volume. Delete some, or use disks with a larger metadata area (docs/lvm.md).`,
   );
 }
 

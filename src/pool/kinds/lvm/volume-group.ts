@@ -13,7 +13,15 @@ import { idOfLvName, mappedName } from './names.ts';
 import { changeOf, isOwnTag, stateOf, type TagChange } from './tags.ts';
 import { activateAllArguments } from './thin/arguments.ts';
 import { isFamilyTag } from './thin/families.ts';
-import { explainLvm, goneByHand, incompleteGroup, missingGroup, noRoomFor, refuseCopies } from './trouble.ts';
+import {
+  explainLvm,
+  goneByHand,
+  incompleteGroup,
+  missingGroup,
+  noMetadata,
+  noRoomFor,
+  refuseCopies,
+} from './trouble.ts';
 
 /** A logical volume that is to be made. */
 export interface NewOwnLv {
@@ -85,7 +93,14 @@ export class VolumeGroup extends KnownGroup {
     }
   }
 
+  /** That one more can be made. @throws ResourceExhausted */
+  async requireMetadata(): Promise<void> {
+    if (this.isMetadataLow()) await this.refresh();
+    if (this.isMetadataLow()) throw noMetadata(this.poolName, this.name);
+  }
+
   async create(lvName: string, { layout, sizeBytes, tags }: NewOwnLv): Promise<OwnLv> {
+    await this.requireMetadata();
     const plan = await this.#planned(layout, sizeBytes, (plan) =>
       this.change(
         arguments_.createArguments({ vgName: this.name, lvName, plan, tags }),

@@ -6,7 +6,7 @@ import type { TagChange } from '../tags.ts';
  */
 
 const sections = {
-  vg: 'vg_name,vg_uuid,vg_attr,vg_size,vg_extent_size,vg_missing_pv_count,vg_tags',
+  vg: 'vg_name,vg_uuid,vg_attr,vg_size,vg_extent_size,vg_missing_pv_count,vg_mda_size,vg_mda_free,vg_tags',
   pv: 'vg_name,pv_uuid,pv_name,pv_size,pv_free,pv_attr,pv_missing,pv_major,pv_minor',
   lv: 'vg_name,lv_name,lv_uuid,lv_size,lv_attr,lv_layout,sync_percent,lv_tags',
   seg: 'vg_name,lv_name,stripes,thin_id',

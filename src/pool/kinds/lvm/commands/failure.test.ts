@@ -13,10 +13,14 @@ test('what a command of LVM failed for is known by its words', () => {
     '  Logical volume vg0/vol-b in use.': 'in-use',
     '  New size (12 extents) matches existing size (12 extents).': 'not-larger',
     '  New size given (10 extents) not larger than existing size (12 extents)': 'not-larger',
+    '  Activation of logical volume vg0/vol-b is prohibited while logical volume vg0/vol-b_rimage_0 is active.':
+      'half-active',
     '  Logical Volume "holdfast-thin" already exists in volume group "vg0"': 'exists',
     "  WARNING: Couldn't find device with uuid SOk4l3.\n  Cannot change VG vg0 while PVs are missing.\n  See vgreduce --removemissing.\n  Cannot process volume group vg0":
       'incomplete-group',
     '  VG vg0 metadata on /dev/vda (521 bytes) too large for circular buffer (512 bytes)': 'no-metadata-space',
+    '  VG vg0 17 metadata on /dev/sda (522310 bytes) exceeds maximum metadata size (521728 bytes)\n  WARNING: Failed to write an MDA of VG vg0.':
+      'no-metadata-space',
     '  something else': 'other',
   };
   for (const [stderr, failure] of Object.entries(said)) {

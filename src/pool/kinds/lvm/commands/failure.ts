@@ -15,6 +15,8 @@ export type LvmFailure =
   | 'in-use'
   /** The logical volume has that size already, or a larger one. */
   | 'not-larger'
+  /** Only a part of its devices is there: a command was killed in the middle. */
+  | 'half-active'
   /** There is something else of that name. */
   | 'exists'
   /** A physical volume of the group is not there. */
@@ -23,10 +25,14 @@ export type LvmFailure =
   | 'other';
 
 const words: readonly (readonly [LvmFailure, RegExp])[] = [
-  ['no-metadata-space', /too large for circular buffer|metadata too large|Insufficient (free )?metadata/i],
+  [
+    'no-metadata-space',
+    /exceeds maximum metadata size|too large for circular buffer|metadata too large|Insufficient (free )?metadata/i,
+  ],
   ['no-space', /insufficient free space|insufficient free extents|insufficient suitable .*extents|not enough free/i],
   ['incomplete-group', /while PVs are missing/i],
   ['no-volume', /failed to find logical volume|logical volume .* not found/i],
+  ['half-active', /activation of logical volume .* is prohibited while/i],
   ['not-larger', /not larger than existing size|matches existing size/i],
   ['exists', /logical volume .* already exists in volume group/i],
   ['two-groups', /multiple VGs found with the same name/i],

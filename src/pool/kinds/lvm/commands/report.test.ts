@@ -10,7 +10,7 @@ const printed = `  {
       "report": [
           {
               "vg": [
-                  {"vg_name":"vg0", "vg_uuid":"og50K0-hxCo", "vg_attr":"wz--n-", "vg_size":"8581545984", "vg_extent_size":"4194304", "vg_missing_pv_count":"0", "vg_tags":"a,b"}
+                  {"vg_name":"vg0", "vg_uuid":"og50K0-hxCo", "vg_attr":"wz--n-", "vg_size":"8581545984", "vg_extent_size":"4194304", "vg_missing_pv_count":"0", "vg_mda_size":"1044480", "vg_mda_free":"520192", "vg_tags":"a,b"}
               ]
               ,
               "pv": [

@@ -121,6 +121,7 @@ export class ThinPool implements ThinFigures {
     familyTag: string = newFamilyTag(),
   ): Promise<void> {
     const { group } = this;
+    await group.requireMetadata();
     const size = group.roundUp(sizeBytes);
     const allTags = [...tags, familyTag];
     const names = { vgName: group.name, poolLvName: thinLvName, lvName };
@@ -131,6 +132,7 @@ export class ThinPool implements ThinFigures {
   /** Of one that nobody uses. @param isActive its device is wanted */
   async clone(from: OwnLv, lvName: string, tags: readonly string[], isActive: boolean): Promise<void> {
     const { group } = this;
+    await group.requireMetadata();
     const allTags = [...tags, familyTagOf(from)];
     const names = { vgName: group.name, fromName: from.name, lvName };
     await group.change(arguments_.newThinCloneArguments({ ...names, isActive, tags: allTags }), 0n);
