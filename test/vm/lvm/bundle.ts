@@ -8,6 +8,7 @@ const programs = [
   'devices-driver',
   'devices-in-guest',
   'killed-driver',
+  'killed-lvm-in-guest',
   'layouts-in-guest',
   'mirrors-in-guest',
   'pool-in-guest',

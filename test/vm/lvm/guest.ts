@@ -13,7 +13,7 @@ const timeoutMs = 3600_000;
  * Runs one of the programs of this directory in a machine with three small disks that can be pulled, from within, too.
  * @returns its last words
  */
-export async function succeedsWithPullableDisks(program: string): Promise<string> {
+export async function succeedsWithPullableDisks(program: string, ...words: readonly string[]): Promise<string> {
   using scratch = new Scratch('vm');
   const options = { sizeBytes: 128 * 2 ** 20, bus: 'scsi' } as const;
   using first = new VolatileDisk(scratch, { name: 'first', ...options });
@@ -23,7 +23,7 @@ export async function succeedsWithPullableDisks(program: string): Promise<string
   const disks = ['/dev/sda', '/dev/sdb', '/dev/sdc'];
   const areThere = disks.map((disk) => `[ -b ${disk} ]`).join(' && ');
   await vm.run(`modprobe -a virtio_scsi sd_mod dm-crypt && until ${areThere}; do sleep 0.1; done`);
-  return await succeeds(vm, [program], disks);
+  return await succeeds(vm, [program, ...words], disks);
 }
 
 /** Runs one of the programs of this directory in a machine with two blank disks and real LVM. @returns its last words */

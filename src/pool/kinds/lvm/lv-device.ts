@@ -28,7 +28,7 @@ export async function openLv(
   lvName: string,
   flags: number = constants.O_RDONLY,
 ): Promise<LvDevice> {
-  if (group.deviceOf(lvName) === undefined) await step('attach/device', () => group.activate(lvName));
+  if (group.deviceOf(lvName) === undefined) await step('attach/device', () => group.activate(queue, lvName));
   const mapped = group.deviceOf(lvName);
   if (mapped === undefined) {
     throw new DataLoss(`logical volume ${group.name}/${lvName} cannot be activated: see lvs -a, and the kernel log.`);

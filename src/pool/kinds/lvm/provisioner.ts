@@ -132,9 +132,12 @@ export class LvmProvisioner implements Provisioner {
 
   /** Its extents are free only when nothing can be read in them any more; done anew from the beginning after a crash. */
   async destroy(ref: TrashRef, { signal }: Destruction): Promise<void> {
-    const { group, idle, thin } = this.#parts;
+    const { group, idle, queue, thin } = this.#parts;
     let lv = await this.#ofNobodyNow(ref, 0);
-    if (lv !== undefined && thin === undefined && !this.#wiped.has(ref)) {
+    if (lv?.state === 'draft' && group.isHalfMade(ref)) {
+      // Nobody has written to it, and it cannot be activated.
+      await group.removeParts(queue, ref);
+    } else if (lv !== undefined && thin === undefined && !this.#wiped.has(ref)) {
       await this.#requireBothLegs(lv);
       await this.#wipe(lv, signal);
       // That may have taken hours. And a disk of a mirror that went away meanwhile would come back with what was on it.

@@ -165,8 +165,25 @@ export class VolumeGroup extends KnownGroup {
     this.take(newBytes);
   }
 
-  async activate(lvName: string): Promise<void> {
-    await this.#tell(arguments_.activateArguments(this.name, lvName), 0n);
+  async activate(queue: DiskQueue, lvName: string): Promise<void> {
+    const activate = () => this.#tell(arguments_.activateArguments(this.name, lvName), 0n);
+    try {
+      await activate();
+    } catch (error) {
+      if (!isLvmError(error) || failureOf(error) !== 'half-active') throw error;
+      await this.removeParts(queue, lvName);
+      await activate();
+    }
+  }
+
+  /** Whether LVM was killed while it made this mirror: what LVM is to know of its legs can be seen until it is whole. */
+  isHalfMade(lvName: string): boolean {
+    return this.other(`${lvName}_rmeta_0`) !== undefined;
+  }
+
+  /** What a command that was killed has left of a mirror or a thin pool: LVM does not go on with it. What is in use stays. */
+  async removeParts(queue: DiskQueue, lvName: string): Promise<void> {
+    for (const part of partNames) await this.removeDevice(queue, lvName + part);
   }
 
   /** Those that can be. */
@@ -300,6 +317,9 @@ export class VolumeGroup extends KnownGroup {
     return explainLvm(error, { poolName: this.poolName, vgName: this.name, neededBytes });
   }
 }
+
+/** What LVM puts behind the name of a logical volume for those that it is made of. */
+const partNames = ['_rimage_0', '_rimage_1', '_rmeta_0', '_rmeta_1', '_tdata', '_tmeta'];
 
 /** What it was to do can wait. */
 function passOverLvmError(error: unknown): void {

@@ -81,7 +81,7 @@ export class ThinPool implements ThinFigures {
 
   /** It stays active when no volume of it is: to be activated takes a check of all of its metadata. */
   async keepActive(): Promise<void> {
-    if (this.group.deviceOf(thinLvName) === undefined) await this.group.activate(thinLvName);
+    if (this.group.deviceOf(thinLvName) === undefined) await this.group.activate(this.#queue, thinLvName);
   }
 
   /** Learns what volumes have of it that are inactive, as after a boot: only active ones tell. */
@@ -167,7 +167,7 @@ export class ThinPool implements ThinFigures {
   }
 
   async #activated(isExact: boolean): Promise<ThinPoolStatus | undefined> {
-    await this.group.activate(thinLvName);
+    await this.group.activate(this.#queue, thinLvName);
     return this.#ask(isExact);
   }
 
