@@ -133,7 +133,8 @@ export class LvmProvisioner implements Provisioner {
   /** Its extents are free only when nothing can be read in them any more; done anew from the beginning after a crash. */
   async destroy(ref: TrashRef, { signal }: Destruction): Promise<void> {
     const { group, idle, queue, thin } = this.#parts;
-    let lv = await this.#ofNobodyNow(ref, 0);
+    // What is deleted of a thin pool is not read by the next one, whatever has become of it.
+    let lv = await this.#ofNobodyNow(ref, thin === undefined ? 0 : recentMs);
     if (lv?.state === 'draft' && group.isHalfMade(ref)) {
       // Nobody has written to it, and it cannot be activated.
       await group.removeParts(queue, ref);
