@@ -10,9 +10,15 @@ export const programs: Readonly<Record<string, readonly string[]>> = {
   // For encrypted volumes.
   'cryptsetup-bin': ['cryptsetup'],
   dash: ['sh'],
+  // For a person who mends a pool in a volume group.
+  dmsetup: ['dmsetup'],
   e2fsprogs: ['dumpe2fs', 'e2fsck', 'mkfs.ext4', 'resize2fs', 'tune2fs'],
   git: ['git', '/usr/lib/git-core/git-remote-https'],
+  // For pools in volume groups on nodes that have no LVM of their own. It needs no lvm.conf: what is compiled in is the default.
+  lvm2: ['lvm'],
   mount: ['losetup', 'mount', 'umount'],
+  // LVM runs thin_check when it activates a thin pool, by this path, and the others when it repairs one.
+  'thin-provisioning-tools': ['thin_check', 'thin_dump', 'thin_repair', 'thin_restore'],
   'util-linux': ['blkid', 'dmesg', 'flock', 'nsenter', 'setpriv', 'unshare', 'wipefs'],
   xfsprogs: ['mkfs.xfs', 'xfs_admin', 'xfs_db', 'xfs_growfs', 'xfs_repair'],
 };

@@ -141,6 +141,7 @@ describe('What a release publishes', { timeout: 900_000 }, () => {
     const program = join(root, 'usr/lib/holdfast/holdfast.mjs');
     assert.equal((await run(join(root, 'usr/bin/node'), program, '--version')).trim(), version);
     assert.match(await run(join(root, 'usr/sbin/mkfs.xfs'), '-V'), /^mkfs\.xfs version/);
+    assert.match(await run(join(root, 'usr/sbin/lvm'), 'version').catch(outputOf), /LVM version: +2\.03\./);
   });
 
   test('the version is the same wherever it is named', () => {
@@ -206,6 +207,7 @@ describe('Container image', { timeout: 600_000 }, () => {
     ['xfs_repair', ['xfs_repair', '-V']],
     ['btrfs', ['btrfs', '--version']],
     ['chown', ['chown', '--version']],
+    ['dmsetup', ['dmsetup', '--version']],
   ];
   for (const [what, command] of programs) {
     test(`has ${what}`, async () => {
@@ -213,6 +215,14 @@ describe('Container image', { timeout: 600_000 }, () => {
       assert.doesNotMatch(words, /not found|No such file|cannot open shared object|is not a git command/);
     });
   }
+
+  test('has LVM, and what it runs for thin pools where it looks for it', async () => {
+    const words = await inside(['lvm', 'version']).catch(outputOf);
+    assert.match(words, /LVM version: +2\.03\.[0-9]+/);
+    const paths = [...words.matchAll(/--with-thin-(?:check|dump|repair|restore)=(\S+)/g)].map(([, path = '']) => path);
+    assert.equal(paths.length, 3, words);
+    for (const path of paths) assert.match(await inside([path, '-V']), /^[0-9]+\.[0-9]+\.[0-9]+$/m, path);
+  });
 
   for (const [program, ...check] of [
     ['mkfs.ext4', 'e2fsck', '-fn'],
