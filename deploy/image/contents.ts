@@ -14,7 +14,7 @@ export const programs: Readonly<Record<string, readonly string[]>> = {
   dmsetup: ['dmsetup'],
   e2fsprogs: ['dumpe2fs', 'e2fsck', 'mkfs.ext4', 'resize2fs', 'tune2fs'],
   git: ['git', '/usr/lib/git-core/git-remote-https'],
-  // For pools in volume groups on nodes that have no LVM of their own. It needs no lvm.conf: what is compiled in is the default.
+  // For pools in volume groups on nodes that have no LVM of their own.
   lvm2: ['lvm'],
   mount: ['losetup', 'mount', 'umount'],
   // LVM runs thin_check when it activates a thin pool, by this path, and the others when it repairs one.
@@ -37,6 +37,10 @@ export const plainFiles: Readonly<Record<string, string>> = {
   '/etc/passwd': 'root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n',
   '/etc/group': 'root:x:0:\nnogroup:x:65534:\n',
   '/etc/nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
+  // Without its directory LVM does nothing: it would make it, and the root is read-only here. So no old texts are kept in it.
+  // The rest is what the driver says itself, for who runs LVM by hand in here: nobody would answer.
+  '/etc/lvm/lvm.conf':
+    'backup { backup = 0 archive = 0 }\nactivation { udev_sync = 0 udev_rules = 0 monitoring = 0 }\n',
 };
 
 /** Empty directories: what a container runtime and the driver's mounts stand on. */

@@ -41,6 +41,14 @@ job "holdfast" {
           readonly = false
         }
 
+        # LVM locks volume groups by files in here, against all others of the client.
+        mount {
+          type     = "bind"
+          source   = "/run/lock"
+          target   = "/run/lock"
+          readonly = false
+        }
+
         # Pools are mounted in here, and stay mounted without the driver.
         mount {
           type     = "bind"
