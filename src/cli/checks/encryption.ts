@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { release } from 'node:os';
 import { encryptionTool, missingTools } from '../../command/tools.ts';
 import type { Config } from '../../config/config.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
+import { knownModules } from './modules.ts';
 
 /** What encrypted volumes need, on a node with a pool that has a key for them. Other pools say nothing of it. */
 export async function checkEncryption(queue: DiskQueue, { pools }: Config, searchPath: string): Promise<Finding[]> {
@@ -27,8 +27,7 @@ async function checkProgram(searchPath: string): Promise<Finding[]> {
 async function checkKernel(): Promise<Finding> {
   const check = 'dm-crypt';
   if (await isLoaded('/sys/module/dm_crypt')) return ok(check, 'known to the kernel');
-  const lists = ['modules.dep', 'modules.builtin'].map((name) => readText(`/lib/modules/${release()}/${name}`));
-  if ((await Promise.all(lists)).some((text) => text.includes('/dm-crypt.ko'))) {
+  if ((await knownModules()).includes('/dm-crypt.ko')) {
     return ok(check, 'a module, loaded for the first volume');
   }
   return warn(

@@ -7,6 +7,7 @@ import { openBeneath, openDirectory } from '../../kernel/file/path.ts';
 import { bindMount, mountFilesystem, unmount } from '../../kernel/mount/mount.ts';
 import { type Finding, fail, ok, warn } from '../../pool/sight.ts';
 import { filesystemTypes } from '../../volume/filesystem.ts';
+import { knownModules } from './modules.ts';
 
 /** What the driver asks of the kernel, tried for real in a directory of its own that is gone afterwards. */
 export async function checkKernel(queue: DiskQueue): Promise<Finding[]> {
@@ -65,7 +66,7 @@ async function tryMounts(queue: DiskQueue, directory: string): Promise<void> {
 /** A filesystem that is a module and not loaded yet is fine: the kernel loads it at the first mount. */
 async function checkFilesystems(): Promise<Finding[]> {
   const loaded = await readFile('/proc/filesystems', 'utf8');
-  const modules = await readFile(`/lib/modules/${release()}/modules.dep`, 'utf8').catch(() => '');
+  const modules = await knownModules();
   return filesystemTypes.map((type) => {
     if (new RegExp(`\\t${type}$`, 'm').test(loaded)) return ok(type, 'known to the kernel');
     if (modules.includes(`/${type}.ko`)) return ok(type, 'a module, loaded at the first mount');

@@ -1,9 +1,9 @@
-import { stat } from 'node:fs/promises';
 import { run } from '../../../command/run.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { checkMapper } from '../../mapped-device.ts';
-import { type Finding, fail, ok, warn } from '../../sight.ts';
+import { type Finding, fail, ok } from '../../sight.ts';
+import { checkActivation, checkMultipath } from './check-grabbers.ts';
 import { findLvm, type LvmRunner } from './commands/place.ts';
 
 /** The first that knows --setautoactivation. */
@@ -12,7 +12,9 @@ const oldestVersion = [2, 3, 12] as const;
 /** Whether LVM and device-mapper are there, which LVM it is, and who may take our logical volumes for his. */
 export async function checkNode(queue: DiskQueue): Promise<Finding[]> {
   const runner = await findLvm(queue);
-  return [await checkLvm(runner), await checkMapper(queue), await checkMultipath(queue)];
+  const lvm = await checkLvm(runner);
+  const activation = lvm.status === 'ok' ? [await checkActivation(runner)] : [];
+  return [lvm, ...activation, await checkMapper(queue), await checkMultipath(queue)];
 }
 
 async function checkLvm({ before, environment, place, program }: LvmRunner): Promise<Finding> {
@@ -23,8 +25,8 @@ async function checkLvm({ before, environment, place, program }: LvmRunner): Pro
     const { stdout } = await run(program, [...before, 'version'], { environment });
     const text = /LVM version:\s+([0-9]+\.[0-9]+\.[0-9]+)/.exec(stdout)?.[1] ?? '';
     const udev = environment['DM_DISABLE_UDEV'] === undefined ? 'with udev' : 'without udev';
-    const which = place === 'host' ? "the host's, in the host's namespaces" : `the one beside the driver, ${udev}`;
-    const detail = `${text}: ${which}`;
+    const which = place === 'host' ? "the host's, in the host's namespaces" : 'the one beside the driver';
+    const detail = `${text}: ${which}, ${udev}`;
     return isOld(text.split('.').map(Number)) ? fail(check, `${detail}; too old`, remedy) : ok(check, detail);
   } catch (error) {
     return fail(check, explain(error), remedy);
@@ -34,21 +36,4 @@ async function checkLvm({ before, environment, place, program }: LvmRunner): Pro
 function isOld(version: readonly number[]): boolean {
   const differing = oldestVersion.findIndex((part, index) => version[index] !== part);
   return differing >= 0 && (version[differing] ?? 0) < (oldestVersion[differing] ?? 0);
-}
-
-/** multipathd takes every disk that it is not told to leave, and what lies in a logical volume, too. */
-async function checkMultipath(queue: DiskQueue): Promise<Finding> {
-  const check = 'multipath';
-  const isThere = await queue
-    .run(() => stat('/run/multipathd.pid'))
-    .then(
-      () => true,
-      () => false,
-    );
-  if (!isThere) return ok(check, 'multipathd is not seen at work here');
-  return warn(
-    check,
-    'multipathd is at work',
-    'See that it leaves the disks of volume groups alone (find_multipaths yes).',
-  );
 }

@@ -9,6 +9,7 @@ import { blockSizeOf } from './block-size.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
+import { loadTarget } from './commands/target.ts';
 import type { LvmOptions } from './config.ts';
 import { type GroupState, groupStateOf } from './group-state.ts';
 import { LvmBackend, type LvmBackendOptions } from './lvm-backend.ts';
@@ -42,6 +43,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
     await ensureGroup({ ...options, poolName: name }, lvm);
     const state = await readGroup(lvm, name, volumeGroup);
     const mapper = await openMapper(queue, name);
+    await loadTarget(queue, mapper, options.thinPool === undefined ? 'raid' : 'thin-pool');
     const group = new VolumeGroup(name, lvm, mapper, state);
     // Before this node remembers which pool is here.
     await group.flush();

@@ -1,5 +1,6 @@
-import { access, constants, readlink, stat } from 'node:fs/promises';
+import { access, constants, readlink } from 'node:fs/promises';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { udevAnswers } from './udev.ts';
 
 /** Where LVM runs. host: in the host's namespaces, with its udev and its locks. own: as this driver's, beside it. */
 export type LvmPlace = 'host' | 'own';
@@ -14,22 +15,25 @@ export interface LvmRunner {
 
 const hostRoot = '/proc/1/root';
 const hostPrograms = ['/usr/sbin/lvm', '/sbin/lvm'];
-/** There as long as udevd is at work (systemd-udevd.service(8)). */
-const udevSocket = '/run/udev/control';
 
 /**
  * The host's LVM where there is one: it waits for the host's udev by a semaphore, and locks by files in /run/lock/lvm, and
- * both are of no use from another container. Else the LVM beside this driver; without udev, which nobody would answer for,
- * unless it is at work here.
+ * both are of no use from another container. Else the LVM beside this driver. Either without udev where that does not answer.
  */
 export async function findLvm(queue: DiskQueue): Promise<LvmRunner> {
   const host = (await isContained(queue)) ? await hostProgram(queue) : undefined;
   if (host !== undefined) {
     const into = ['mnt', 'ipc', 'uts'].map((name) => `--${namespaceOptions[name]}=/proc/1/ns/${name}`);
-    return { place: 'host', program: 'nsenter', before: [...into, '--', host], environment: {} };
+    const environment = environmentFor(await udevAnswers(queue, 1));
+    return { place: 'host', program: 'nsenter', before: [...into, '--', host], environment };
   }
-  const hasUdev = await exists(queue, udevSocket);
-  return { place: 'own', program: 'lvm', before: [], environment: hasUdev ? {} : { DM_DISABLE_UDEV: '1' } };
+  const environment = environmentFor(await udevAnswers(queue, 'self'));
+  return { place: 'own', program: 'lvm', before: [], environment };
+}
+
+/** Where udev does not answer, LVM makes the nodes that it needs itself, if it is told. */
+function environmentFor(hasUdev: boolean): Readonly<Record<string, string>> {
+  return hasUdev ? {} : { DM_DISABLE_UDEV: '1' };
 }
 
 const namespaceOptions: Readonly<Record<string, string>> = { mnt: 'mount', ipc: 'ipc', uts: 'uts' };
@@ -53,13 +57,4 @@ async function hostProgram(queue: DiskQueue): Promise<string | undefined> {
     if (isThere) return program;
   }
   return undefined;
-}
-
-async function exists(queue: DiskQueue, path: string): Promise<boolean> {
-  return queue
-    .run(() => stat(path))
-    .then(
-      () => true,
-      () => false,
-    );
 }

@@ -1,0 +1,39 @@
+import { run } from '../../../command/run.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { explain } from '../../../kernel/call/explain.ts';
+import { listProcesses, processState } from '../../../kernel/process/process.ts';
+import { type Finding, ok, warn } from '../../sight.ts';
+import type { LvmRunner } from './commands/place.ts';
+import { scanningOf } from './commands/scanning.ts';
+
+/* Who on this node may take what is inside a volume for his own, for `holdfast doctor`. */
+
+const lvmConf = "Set devices { scan_lvs = 0 } in the node's lvm.conf, or leave these devices out by its global_filter.";
+
+/** By its own configuration, LVM leaves alone what lies in a logical volume, or makes it a part of this node. */
+export async function checkActivation({ before, environment, program }: LvmRunner): Promise<Finding> {
+  const check = 'event activation';
+  try {
+    const { stdout } = await run(program, [...before, 'lvmconfig', '--typeconfig', 'full'], { environment });
+    const { activatesByEvent, looksIntoVolumes } = scanningOf(stdout);
+    const when = activatesByEvent ? 'as soon as they are seen' : 'with the next vgchange';
+    if (looksIntoVolumes) {
+      const whose = 'volume groups that tenants make inside raw block volumes are activated';
+      return warn(check, `LVM looks into logical volumes (scan_lvs = 1): ${whose} ${when}`, lvmConf);
+    }
+    return ok(check, `${activatesByEvent ? 'on' : 'off'}; LVM does not look into logical volumes (scan_lvs = 0)`);
+  } catch (error) {
+    return warn(check, explain(error), `It is not known what LVM would activate by itself. ${lvmConf}`);
+  }
+}
+
+/** multipathd takes every disk that it is not told to leave, and what lies in a logical volume, too. */
+export async function checkMultipath(queue: DiskQueue): Promise<Finding> {
+  const check = 'multipath';
+  for (const pid of await listProcesses(queue)) {
+    if ((await processState(queue, pid))?.command !== 'multipathd') continue;
+    const remedy = 'See that it leaves the disks of volume groups alone (find_multipaths yes).';
+    return warn(check, `multipathd is at work (process ${pid})`, remedy);
+  }
+  return ok(check, 'multipathd is not seen at work here');
+}

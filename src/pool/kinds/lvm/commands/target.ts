@@ -1,0 +1,19 @@
+import { stat } from 'node:fs/promises';
+import { release } from 'node:os';
+import type { DeviceMapper } from '../../../../kernel/block/device-mapper.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+
+/**
+ * LVM has modprobe load what it needs of the kernel, and says that there is no such target where that cannot: in a container
+ * there are no modules. There the kernel is asked, which loads them as the node has them.
+ */
+export async function loadTarget(queue: DiskQueue, mapper: DeviceMapper, targetType: string): Promise<void> {
+  const hasModules = await queue
+    .run(() => stat(`/lib/modules/${release()}`))
+    .then(
+      () => true,
+      () => false,
+    );
+  // What the kernel does not have, LVM says better.
+  if (!hasModules) await mapper.knows(queue, targetType);
+}
