@@ -62,7 +62,11 @@ const holder = z.discriminatedUnion('kind', [
     path: z.string(),
     namespaceOf: namespaceMember.optional().describe('of a mount in another mount namespace: a process in it'),
   }),
-  z.object({ kind: z.literal('device'), path: z.string() }),
+  z.object({
+    kind: z.literal('device'),
+    path: z.string(),
+    name: z.string().optional().describe('what device-mapper calls it, if it is one of its devices'),
+  }),
 ]);
 
 /** Who keeps a volume in use on this node. */

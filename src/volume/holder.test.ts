@@ -6,12 +6,14 @@ const postgres: Holder = { kind: 'process', pid: 1234, command: 'postgres', path
 const shim: Holder = { kind: 'mount', path: '/mnt', namespaceOf: { pid: 77, command: 'containerd-shim' } };
 const here: Holder = { kind: 'mount', path: '/pods/a/mount', namespaceOf: undefined };
 const stacked: Holder = { kind: 'device', path: '/dev/dm-0' };
+const mapped: Holder = { kind: 'device', path: '/dev/dm-1', name: 'nested-inner' };
 
 describe('holders in words', () => {
   const cases: readonly [holders: readonly Holder[], words: string][] = [
     [[postgres], 'by process 1234 (postgres) at /pods/a/mount/data/base'],
     [[here], 'by the mount at /pods/a/mount'],
     [[shim, stacked], 'by the mount at /mnt for process 77 (containerd-shim) and 1 other'],
+    [[mapped], 'by device /dev/dm-1 (nested-inner)'],
     [[stacked, here, shim], 'by the mount at /pods/a/mount and 2 others'],
   ];
   for (const [holders, words] of cases) {

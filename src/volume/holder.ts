@@ -7,7 +7,12 @@ export type Holder =
   /** The volume is mounted there, or something is mounted on it. */
   | { readonly kind: 'mount'; readonly path: string; readonly namespaceOf: NamespaceMember | undefined }
   /** Another block device is built on the volume's device, or on a file in the volume. */
-  | { readonly kind: 'device'; readonly path: string };
+  | {
+      readonly kind: 'device';
+      readonly path: string;
+      /** What device-mapper calls it: by that its owner knows it. */
+      readonly name?: string | undefined;
+    };
 
 /** A process by which a mount namespace is named; undefined stands for the driver's own. */
 export interface NamespaceMember {
@@ -41,7 +46,7 @@ function describeHolder(holder: Holder): string {
     case 'process':
       return `process ${holder.pid} (${holder.command}) at ${path}`;
     case 'device':
-      return `device ${path}`;
+      return `device ${path}${holder.name === undefined ? '' : ` (${shortPath(holder.name)})`}`;
     case 'mount': {
       const { namespaceOf } = holder;
       const where = namespaceOf === undefined ? '' : ` for process ${namespaceOf.pid} (${namespaceOf.command})`;

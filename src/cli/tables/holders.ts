@@ -18,7 +18,8 @@ export const incompleteHolders = 'there was no time to look everywhere: there ma
 
 /** A mount of another mount namespace is named by a process in it. */
 function rowOf(holder: HolderList['holders'][number]): string[] {
-  const path = printable(holder.path);
+  const name = holder.kind === 'device' && holder.name !== undefined ? ` (${holder.name})` : '';
+  const path = printable(`${holder.path}${name}`);
   if (holder.kind === 'process') return ['process', String(holder.pid), printable(holder.command), path];
   const { command, pid } = (holder.kind === 'mount' ? holder.namespaceOf : undefined) ?? {};
   return [holder.kind, pid === undefined ? '-' : String(pid), command === undefined ? '-' : printable(command), path];

@@ -10,6 +10,13 @@ export interface SoughtDevice {
   readonly devicePath: string;
 }
 
+/** A block device that is built on another one. */
+export interface StackedDevice {
+  readonly path: string;
+  /** What device-mapper calls it, of one of its devices. */
+  readonly name?: string;
+}
+
 /**
  * Block devices that are built on these devices (device-mapper and RAID: Documentation/ABI/stable/sysfs-block,
  * holders), and loop devices over one of them or over a file below one of the directories. Opens none of them.
@@ -18,21 +25,26 @@ export async function stackedDevices(
   queue: DiskQueue,
   devices: readonly SoughtDevice[],
   directories: Iterable<string>,
-): Promise<string[]> {
+): Promise<StackedDevice[]> {
   const names = devices.map(({ devicePath }) => basename(devicePath));
   const holders = await Promise.all(names.map((name) => entries(queue, `/sys/block/${name}/holders`)));
   const isOver = (file: string) =>
     devices.some(({ devicePath }) => file === devicePath) ||
     [...directories].some((directory) => file.startsWith(`${directory}/`));
   const loops = (await entries(queue, '/sys/block')).filter((name) => /^loop[0-9]+$/.test(name));
-  const backing = await Promise.all(loops.map((name) => backingFile(queue, name)));
+  const backing = await Promise.all(loops.map((name) => textOf(queue, `/sys/block/${name}/loop/backing_file`)));
   const overFiles = loops.filter((_, index) => isOver(backing[index] ?? ''));
-  return [...new Set([...holders.flat(), ...overFiles])].map((name) => `/dev/${name}`);
+  return Promise.all([...new Set([...holders.flat(), ...overFiles])].map((name) => describeDevice(queue, name)));
 }
 
-async function backingFile(queue: DiskQueue, loop: string): Promise<string | undefined> {
+async function describeDevice(queue: DiskQueue, kernelName: string): Promise<StackedDevice> {
+  const text = await textOf(queue, `/sys/block/${kernelName}/dm/name`);
+  return { path: `/dev/${kernelName}`, ...(text !== undefined && { name: text }) };
+}
+
+async function textOf(queue: DiskQueue, path: string): Promise<string | undefined> {
   try {
-    return (await queue.run(() => readFile(`/sys/block/${loop}/loop/backing_file`, 'utf8'))).trim();
+    return (await queue.run(() => readFile(path, 'utf8'))).trim();
   } catch (error) {
     if (isErrno(error, 'ENOENT', 'ENODEV')) return undefined;
     throw error;

@@ -106,7 +106,7 @@ class Search {
     for (const namespace of namespaces) await this.#lookAtMounts(namespace);
     const directories = [...this.#targets, ...this.#sought.directories];
     const stacked = await stackedDevices(queue, this.#sought.devices, directories);
-    for (const path of stacked) this.#findings.push({ holder: { kind: 'device', path }, keepsBusyMount: true });
+    for (const device of stacked) this.#findings.push({ holder: { kind: 'device', ...device }, keepsBusyMount: true });
     if (scope === 'mounts') return;
     const pids = namespaces.flatMap((namespace) => namespace.pids);
     for (const pid of pids) await this.#lookAtFiles(pid);

@@ -1,10 +1,10 @@
 import { isErrno } from '../../kernel/call/errno.ts';
+import { detachUnseen } from '../../pool/detach-unseen.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
-import { detachUnseen } from '../detach.ts';
 import { removeEphemeral } from '../ephemeral/remove.ts';
 import { findIfPossible } from '../find.ts';
 import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';

@@ -4,13 +4,13 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../../kernel/file/path.ts';
 import { bindMount, unmountAt } from '../../kernel/mount/mount.ts';
 import { attachDevice } from '../../pool/attached-device.ts';
+import { detachUnseen } from '../../pool/detach-unseen.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { Aborted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
-import { detachUnseen } from '../detach.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 
 /** Opens the node of a device, to be shown elsewhere. */

@@ -3,7 +3,8 @@ import { FailedPrecondition } from '../../volume/errors.ts';
 import { describeHolders } from '../../volume/holder.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { soughtOf } from '../attached-mounts.ts';
-import type { Attacher } from '../backend.ts';
+import type { Backend } from '../backend.ts';
+import { detachUnseen } from '../detach-unseen.ts';
 import type { Attached } from '../pool.ts';
 
 /** What cannot be done to a volume that is attached on this node: who has it, and what to do. */
@@ -17,8 +18,19 @@ export async function attachedHere(id: VolumeId, attached: Attached): Promise<Fa
   return new FailedPrecondition(`volume ${id} is in use${through} ${describeHolders(found)}; ${advice}.`);
 }
 
-/** @throws FailedPrecondition if the volume is attached on this node */
-export async function refuseInUse(attacher: Pick<Attacher, 'inUse'>, id: VolumeId): Promise<void> {
+/**
+ * What an unstage had to leave, as somebody had it open then, keeps no volume in use once nobody has.
+ * @throws FailedPrecondition if the volume is attached on this node
+ */
+export async function refuseInUse(
+  { attacher, queue, traits }: Pick<Backend, 'attacher' | 'queue' | 'traits'>,
+  id: VolumeId,
+): Promise<void> {
   const [attached] = await attacher.inUse(id);
-  if (attached !== undefined) throw await attachedHere(id, attached);
+  if (attached === undefined) return;
+  if (traits.detaching === 'explicit') {
+    await detachUnseen(queue, attacher, id);
+    if ((await attacher.inUse(id)).length === 0) return;
+  }
+  throw await attachedHere(id, attached);
 }

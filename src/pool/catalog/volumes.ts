@@ -121,7 +121,7 @@ export class Volumes {
   async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
     const { backend, index } = this.#parts;
     const { publication: _before, ...unpublished } = this.require(id);
-    if (publication === undefined) await refuseInUse(backend.attacher, id);
+    if (publication === undefined) await refuseInUse(backend, id);
     const record = publication === undefined ? unpublished : { ...unpublished, publication };
     await step('publication/record', () => this.#record(record));
     index.put(record);

@@ -1,0 +1,22 @@
+import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { readMountTable } from '../kernel/mount/mount-table.ts';
+import type { VolumeId } from '../volume/id.ts';
+import { mountsOf } from './attached-mounts.ts';
+import type { Attacher } from './backend.ts';
+
+/**
+ * Detaches devices of a volume that can be seen nowhere any more. A crash may have left one between its last unmount and
+ * its detach, and so may somebody who had it open at that moment, udev say.
+ */
+export async function detachUnseen(
+  queue: DiskQueue,
+  attacher: Pick<Attacher, 'attached' | 'detach'>,
+  id: VolumeId,
+): Promise<void> {
+  const attached = await attacher.attached(id);
+  if (attached.length === 0) return;
+  const table = await readMountTable(queue);
+  for (const each of attached) {
+    if (!table.some(await mountsOf(queue, [each], table))) await attacher.detach(each);
+  }
+}
