@@ -1,15 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  accessSync,
-  constants,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -21,25 +11,13 @@ import { tools } from '../../src/command/tools.ts';
 import { version } from '../../src/version.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { buildPrograms } from '../cluster/harness/programs.ts';
+import { type UnpackedImage, unpackImage } from '../support/unpack-image.ts';
 import { Helm } from './helm.ts';
 import { objectsOf } from './objects.ts';
 
 const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
 
-const described = z.object({ digest: z.string() });
-const index = z.object({ manifests: z.tuple([described]) });
-const forArchitecture = z.object({ digest: z.string(), platform: z.object({ architecture: z.string() }) });
-const images = z.object({ manifests: z.array(forArchitecture) });
-const manifest = z.object({ config: described, layers: z.array(described) });
 const bill = z.object({ components: z.array(z.object({ purl: z.string() })) });
-const imageConfig = z.object({
-  config: z.object({
-    Entrypoint: z.array(z.string()),
-    Cmd: z.array(z.string()),
-    Labels: z.record(z.string(), z.string()),
-  }),
-});
-
 const work = mkdtempSync('/var/tmp/holdfast-release-');
 const release = join(work, 'release');
 const repository = 'registry.example.org/storage/holdfast';
@@ -52,21 +30,8 @@ before(async () => {
 after(() => rmSync(work, { recursive: true, force: true }));
 
 /** Unpacks the image of one architecture. */
-async function unpackImage(architecture: string): Promise<{ root: string; config: z.infer<typeof imageConfig> }> {
-  const blobs = join(work, 'oci');
-  const root = join(work, architecture);
-  mkdirSync(blobs, { recursive: true });
-  mkdirSync(root);
-  await runToEnd('tar', ['-xf', releaseFile(`holdfast-${version}-image.tar`), '-C', blobs]);
-  const json = (path: string): unknown => JSON.parse(readFileSync(path, 'utf8'));
-  const blob = (digest: string) => join(blobs, 'blobs', digest.replace(':', '/'));
-  const [{ digest: all }] = index.parse(json(join(blobs, 'index.json'))).manifests;
-  const own = images.parse(json(blob(all))).manifests.find(({ platform }) => platform.architecture === architecture);
-  assert.ok(own !== undefined, `no image for ${architecture}`);
-  const parts = manifest.parse(json(blob(own.digest)));
-  for (const { digest } of parts.layers) await runToEnd('tar', ['-xzf', blob(digest), '-C', root]);
-  return { root, config: imageConfig.parse(json(blob(parts.config.digest))) };
-}
+const unpackedImage = (architecture: string) =>
+  unpackImage(releaseFile(`holdfast-${version}-image.tar`), join(work, architecture), architecture);
 
 describe('What a release publishes', { timeout: 900_000 }, () => {
   test('has checksums of all its files', async () => {
@@ -136,7 +101,7 @@ describe('What a release publishes', { timeout: 900_000 }, () => {
 
   test('the image for arm64 starts', async () => {
     installPrograms({ 'qemu-aarch64-static': 'qemu-user-static' });
-    const { root } = await unpackImage('arm64');
+    const { root } = await unpackedImage('arm64');
     const run = (...command: string[]) => runToEnd('qemu-aarch64-static', ['-L', root, ...command]);
     const program = join(root, 'usr/lib/holdfast/holdfast.mjs');
     assert.equal((await run(join(root, 'usr/bin/node'), program, '--version')).trim(), version);
@@ -159,12 +124,10 @@ describe('What a release publishes', { timeout: 900_000 }, () => {
 describe('Container image', { timeout: 600_000 }, () => {
   const architecture = ownArchitecture();
   const root = join(work, architecture);
-  let config: z.infer<typeof imageConfig>['config'];
+  let config: UnpackedImage['config'];
 
   before(async () => {
-    ({
-      config: { config },
-    } = await unpackImage(architecture));
+    ({ config } = await unpackedImage(architecture));
   });
 
   /** Runs a program in it, as a pod has it: root filesystem read-only, /dev of the node, /tmp to write in. */
