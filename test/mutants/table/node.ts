@@ -201,7 +201,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device that is seen somewhere stays',
     ...block,
-    file: 'src/node/detach.ts',
+    file: 'src/pool/detach-unseen.ts',
     text: 'if (!table.some(await mountsOf(queue, [each], table))) await',
     replacement: 'if (table.length > 0) await',
     only: 'PB06, PB09',
@@ -209,7 +209,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a device that nobody sees goes',
     ...block,
-    file: 'src/node/detach.ts',
+    file: 'src/pool/detach-unseen.ts',
     text: 'if (!table.some(await mountsOf(queue, [each], table))) await',
     replacement: 'if (table.length < 0) await',
     only: 'US05: leaves the directory',
@@ -348,7 +348,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a volume in use is not unpublished',
     file: 'src/pool/catalog/volumes.ts',
-    text: '    if (publication === undefined) await refuseInUse(backend.attacher, id);\n',
+    text: '    if (publication === undefined) await refuseInUse(backend, id);\n',
     replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*does not end while the volume is attached',
