@@ -3,11 +3,12 @@
  * node thin-in-guest.ts DISK…
  */
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { channel } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { attachDevice, type DeviceAttachment } from '../../../src/pool/attached-device.ts';
 import { lookAtLvmPool } from '../../../src/pool/kinds/lvm/look.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
@@ -25,6 +26,8 @@ const mebibyte = 1n << 20n;
 /** On a busy machine. */
 const patienceMs = 600_000;
 const block = { type: 'block' } as const;
+/** Not waited for by the whole process: LVM of the driver has the lock until somebody has read what it says of so many. */
+const lvmBeside = promisify(execFile);
 const idOf = (name: string) => volumeIdFor('node', 'test', name);
 
 async function attach(pool: Pool, id: VolumeId): Promise<DeviceAttachment> {
@@ -170,9 +173,9 @@ test('metadata that is driven to its limit is told before, nothing is lost, and 
   const lvName = lvm('lvs', '--noheadings', '-o', 'lv_name', volumeGroup).match(/vol-\S+/)?.[0] ?? '';
   let count = 0;
   /** Each leaf of the map has to be copied then, for a byte in it. */
-  const spend = () => {
+  const spend = async () => {
     const words = ['--yes', '--snapshot', '--activate', 'n', '--name', `spent-${++count}`, `${volumeGroup}/${lvName}`];
-    execFileSync('lvm', ['lvcreate', '--config', 'activation{monitoring=0}', ...words], { stdio: 'pipe' });
+    await lvmBeside('lvm', ['lvcreate', '--config', 'activation{monitoring=0}', ...words]);
     const file = openSync(device.devicePath, 'r+');
     for (let at = 0n; at < sizeBytes; at += 4n * mebibyte) writeSync(file, Buffer.alloc(4096, 1), 0, 4096, Number(at));
     try {
@@ -182,15 +185,15 @@ test('metadata that is driven to its limit is told before, nothing is lost, and 
     }
   };
   let told = false;
-  for (; !told && count < 200; told = (await pool.usage()).isNearlyFull) spend();
+  for (; !told && count < 200; told = (await pool.usage()).isNearlyFull) await spend();
   await assertTold(pool, idOf('a'));
   assert.match(poolText(volumeGroup), / rw /);
   // Others may go on all the same.
-  assert.throws(() => {
-    while (count < 400) spend();
+  await assert.rejects(async () => {
+    while (count < 400) await spend();
   });
   assert.doesNotMatch(poolText(volumeGroup), /needs_check|Fail/);
-  lvm('lvremove', '--yes', `${volumeGroup}/foreign`);
+  await lvmBeside('lvm', ['lvremove', '--yes', `${volumeGroup}/foreign`]);
   await eventually(() => assert.match(poolText(volumeGroup), / rw /), patienceMs);
   await eventually(async () => assert.equal((await pool.condition(idOf('a'))).abnormal, false), patienceMs);
   assert.ok(holds(device, 1, sizeBytes));
