@@ -180,10 +180,10 @@ export function describeDevices(kind: string, { headerBytes = 0n, isOneVolume, o
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('busy', { content: { type: 'block' } }));
       const attachment = await attachDevice(pool, id, { persistent: true });
-      await attachment.release();
       await assert.rejects(pool.remove(id), FailedPrecondition);
       await assert.rejects(pool.repair(id, 'ext4'), FailedPrecondition);
       assert.ok(await pool.find(id));
+      await attachment.release();
       await pool.detach(attachment);
       await pool.remove(id);
       await pool.close();
