@@ -94,12 +94,11 @@ export const encryptionStepNames = [
   'rekey/record',
 ] as const;
 
-/** Those that only thin pools pass: killed in the virtual machine, too. */
-export const thinStepNames = [
-  'instant/forget',
-  'instant/suspend',
-  'instant/take',
-  'instant/resume',
+/** Those that only thin pools pass, where a volume in use is cloned: killed in the virtual machine, too. */
+export const instantStepNames = ['instant/forget', 'instant/suspend', 'instant/take', 'instant/resume'] as const;
+
+/** And where their changed blocks are read. */
+export const metadataStepNames = [
   'metadata/note',
   'metadata/reserve',
   'metadata/record',
@@ -110,7 +109,8 @@ export const thinStepNames = [
 export type StepName =
   | (typeof stepNames)[number]
   | (typeof encryptionStepNames)[number]
-  | (typeof thinStepNames)[number];
+  | (typeof instantStepNames)[number]
+  | (typeof metadataStepNames)[number];
 
 /** Where a test lets the process die: `before create/commit`; or `after snapshot/take 2`, at its second pass. */
 export interface CrashPoint {

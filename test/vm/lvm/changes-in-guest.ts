@@ -14,7 +14,7 @@ import { mappedName } from '../../../src/pool/kinds/lvm/names.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import { NotFound, Unavailable } from '../../../src/volume/errors.ts';
 import { type SnapshotId, snapshotIdFor, volumeIdFor } from '../../../src/volume/id.ts';
-import { thinStepNames } from '../../../src/volume/step.ts';
+import { metadataStepNames } from '../../../src/volume/step.ts';
 import { eventually } from '../../support/eventually.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { groupFor, guestArguments, lvm, openTestLvm, testThinPool } from '../../support/lvm-pool.ts';
@@ -240,7 +240,7 @@ test('T03: a driver that is killed around each step leaves nothing that the next
   const first = await openTestLvm(scratch, volumeGroup, { thinPool, dataDirectory });
   await operation.prepare(first, 'v');
   await first.close();
-  for (const step of thinStepNames) {
+  for (const step of metadataStepNames) {
     for (const when of ['before', 'after'] as const) {
       const words = [driver, 'thin', volumeGroup, dataDirectory, 'changed blocks', 'v', when, step];
       const { signal, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' });

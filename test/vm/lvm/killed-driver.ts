@@ -8,9 +8,10 @@ import { channel } from 'node:diagnostics_channel';
 import {
   armCrashPoint,
   encryptionStepNames,
+  instantStepNames,
+  metadataStepNames,
   type StepName,
   stepNames,
-  thinStepNames,
 } from '../../../src/volume/step.ts';
 import { eventually } from '../../support/eventually.ts';
 import { lvm } from '../../support/lvm-pool.ts';
@@ -24,7 +25,8 @@ import { isSort, openOfSort } from './sort.ts';
 const [, , sort, volumeGroup = '', dataDirectory = '', operationName = '', name = '', when, stepName] = process.argv;
 
 function isStep(text: string | undefined): text is StepName {
-  return [...stepNames, ...thinStepNames, ...encryptionStepNames].some((each) => each === text);
+  const names = [...stepNames, ...encryptionStepNames, ...instantStepNames, ...metadataStepNames];
+  return names.some((each) => each === text);
 }
 
 /** A disk that has to write all the zeros, on a busy machine. */
