@@ -177,4 +177,11 @@ export const diskMutants: readonly Mutant[] = [
     text: "  if (member !== undefined) return { kind: 'member', poolName: member.poolName };\n",
     replacement: '',
   },
+  {
+    name: 'a second device of a disk of a volume group is noticed',
+    file: 'src/pool/kinds/lvm/commands/difference.ts',
+    killer: 'src/pool/kinds/lvm/commands/difference.test.ts',
+    text: 'return path === undefined || pvUuid === undefined ? undefined : { path, pvUuid };',
+    replacement: "return path === pvUuid ? { path: '', pvUuid: '' } : undefined;",
+  },
 ];

@@ -250,4 +250,11 @@ export const ledgerMutants: readonly Mutant[] = [
     text: 'if (isBroken(status)) return { moreDataBytes',
     replacement: 'if (status === undefined) return { moreDataBytes',
   },
+  {
+    name: 'nothing new is made in a volume group whose metadata is nearly full',
+    file: 'src/pool/kinds/lvm/metadata.ts',
+    killer: 'src/pool/kinds/lvm/metadata.test.ts',
+    text: 'return freeBytes * 16n < totalBytes;',
+    replacement: 'return freeBytes * 16n < 0n * totalBytes;',
+  },
 ];
