@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { basename } from 'node:path';
 import { describe, test } from 'node:test';
 import { attachDevice } from '../../../src/pool/attached-device.ts';
 import type { Catalog } from '../../../src/pool/catalog/catalog.ts';
@@ -106,10 +107,9 @@ test('what is written to a deleted volume by who has it open is wiped before the
   await pool.create(spec);
   const attachment = await attachDevice(pool, spec.id, { persistent: true });
   await attachment.release();
-  const table = shell(`dmsetup table ${attachment.devicePath}`).trim();
-  const [name, uuid] = shell(`dmsetup info --columns --noheadings -o name,uuid ${attachment.devicePath}`)
-    .trim()
-    .split(':');
+  const of = (attribute: string) => shell(`cat /sys/block/${basename(attachment.devicePath)}/dm/${attribute}`).trim();
+  const [name, uuid] = [of('name'), of('uuid')];
+  const table = shell(`dmsetup table ${name}`).trim();
   await pool.detach(attachment);
   await pool.remove(spec.id);
 
