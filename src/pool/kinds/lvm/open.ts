@@ -9,7 +9,7 @@ import { blockSizeOf } from './block-size.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError, Lvm } from './commands/lvm.ts';
 import { findLvm } from './commands/place.ts';
-import { loadTarget } from './commands/target.ts';
+import { loadTargets } from './commands/target.ts';
 import type { LvmOptions } from './config.ts';
 import { type GroupState, groupStateOf } from './group-state.ts';
 import { LvmBackend, type LvmBackendOptions } from './lvm-backend.ts';
@@ -34,6 +34,10 @@ const metadataCallsAtOnce = 2;
 /** Each has a disk to write for itself, most often the same one. */
 const wipesAtOnce = 2;
 
+/** What LVM wants the kernel to have beside what it always has, for mirrors, and for thin volumes and their snapshots. */
+const linearTargets = ['raid'];
+const thinTargets = ['thin-pool', 'snapshot'];
+
 /** Opens the storage of a pool in a volume group. */
 export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBackend> {
   const { log, name, queue, volumeGroup } = options;
@@ -43,7 +47,7 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
     await ensureGroup({ ...options, poolName: name }, lvm);
     const state = await readGroup(lvm, name, volumeGroup);
     const mapper = await openMapper(queue, name);
-    await loadTarget(queue, mapper, options.thinPool === undefined ? 'raid' : 'thin-pool');
+    await loadTargets(queue, mapper, options.thinPool === undefined ? linearTargets : thinTargets);
     const group = new VolumeGroup(name, lvm, mapper, state);
     // Before this node remembers which pool is here.
     await group.flush();

@@ -7,7 +7,7 @@ import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
  * LVM has modprobe load what it needs of the kernel, and says that there is no such target where that cannot: in a container
  * there are no modules. There the kernel is asked, which loads them as the node has them.
  */
-export async function loadTarget(queue: DiskQueue, mapper: DeviceMapper, targetType: string): Promise<void> {
+export async function loadTargets(queue: DiskQueue, mapper: DeviceMapper, types: readonly string[]): Promise<void> {
   const hasModules = await queue
     .run(() => stat(`/lib/modules/${release()}`))
     .then(
@@ -15,5 +15,5 @@ export async function loadTarget(queue: DiskQueue, mapper: DeviceMapper, targetT
       () => false,
     );
   // What the kernel does not have, LVM says better.
-  if (!hasModules) await mapper.knows(queue, targetType);
+  if (!hasModules) for (const each of types) await mapper.knows(queue, each);
 }
