@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, unpacked beside
+# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel and udev, unpacked beside
 # nothing of the system's own. Quick when there is nothing to do. Prints the kernel's directory.
 set -euo pipefail
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -52,6 +52,20 @@ unpack_kernel() { # directory
   mv -T "$draft/tree" "$1"
 }
 
+# udev is unpacked as well: one that is installed would be started, and look at the devices of all tests here.
+unpack_udev() { # directory
+  draft="$(mktemp -d "$cache/draft-XXXXXX")"
+  chmod 755 "$draft"
+  apt-cache show udev >/dev/null 2>&1 || apt-get -q update >/dev/null
+  say 'fetching udev'
+  (cd "$draft" && apt-get -q download udev >log 2>&1) || fail "$(cat "$draft/log")"
+  dpkg-deb -x "$draft"/udev_*.deb "$draft/tree"
+  # Names of all hardware there is: nothing here asks for them.
+  rm -rf "$draft/tree/lib/udev/hwdb.d"
+  mv -T "$draft/tree" "$1"
+  rm -rf "$draft"
+}
+
 [ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || fail 'the virtual machine needs Debian on amd64'
 mkdir -p "$cache"
 trap '[ -z "$draft" ] || rm -rf "$draft"' EXIT
@@ -60,4 +74,5 @@ flock 9 # another run may be installing just now
 install_packages
 kernel="$cache/kernel"
 [ -s "$kernel/vmlinux" ] || unpack_kernel "$kernel"
+[ -x "$cache/udev/bin/udevadm" ] || unpack_udev "$cache/udev"
 echo "$kernel"

@@ -72,7 +72,13 @@ export async function startDevicesNode(): Promise<DevicesNode> {
   const system = stack.use(new VolatileDisk(scratch, { name: 'system', sizeBytes: 1024 * mebibyte }));
   const { file: bundle } = await buildBundle(scratch.join('bundle'));
   const vm = stack.use(await bootVirtualMachine({ scratch, disks: [system], memoryMiB, clock: 'instructions' }));
-  const node = new GuestNode({ vm, scratch, bundle, config, pools: ['lvm', 'disk', 'luks'] });
+  const node = new GuestNode({
+    vm,
+    scratch,
+    program: `${process.execPath} ${bundle}`,
+    config,
+    pools: ['lvm', 'disk', 'luks'],
+  });
   await node.format();
   await node.mount();
   const prepare = [

@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { SeededRandom } from '../../crash/seeded-random.ts';
@@ -37,6 +38,8 @@ export interface MachineOptions {
 export class VirtualMachine implements AsyncDisposable {
   readonly disks: readonly VolatileDisk[];
   readonly consolePath: string;
+  /** Debian's udev, unpacked: the machine starts without it (udev.ts). */
+  readonly udevDirectory: string;
   boots = 0;
   readonly #options: MachineOptions;
   readonly #kernel: string;
@@ -50,6 +53,7 @@ export class VirtualMachine implements AsyncDisposable {
     this.disks = options.disks ?? [];
     this.consolePath = options.scratch.join('console.log');
     this.#kernel = execFileSync('bash', [setup], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
+    this.udevDirectory = join(dirname(this.#kernel), 'udev');
     this.#initramfs = makeInitramfs(this.#kernel, options.scratch.path);
   }
 

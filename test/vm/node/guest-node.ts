@@ -18,8 +18,8 @@ const probePauseMs = 200;
 export interface GuestNodeOptions {
   readonly vm: VirtualMachine;
   readonly scratch: Scratch;
-  /** The driver's bundle, at the same path here and there. */
-  readonly bundle: string;
+  /** How the driver is started there. */
+  readonly program: string;
   /** The text of the configuration file. */
   readonly config: string;
   /** The pools in it. */
@@ -143,7 +143,7 @@ export class GuestNode {
       HOLDFAST_NODE_ID: nodeId,
     };
     const settings = Object.entries(environment).map(([name, value]) => `'${name}=${value}'`);
-    return `env ${settings.join(' ')} ${process.execPath} ${this.#options.bundle}`;
+    return `env ${settings.join(' ')} ${this.#options.program}`;
   }
 
   /** The end of what the drivers have logged. */

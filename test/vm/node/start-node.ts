@@ -2,6 +2,7 @@ import type { TestContext } from 'node:test';
 import { buildBundle } from '../../../scripts/build.ts';
 import { Scratch } from '../../support/scratch.ts';
 import { VolatileDisk } from '../disk/volatile-disk.ts';
+import { startUdev } from '../machine/udev.ts';
 import { bootVirtualMachine } from '../machine/virtual-machine.ts';
 import { GuestNode } from './guest-node.ts';
 
@@ -31,6 +32,10 @@ export interface NodeSetup {
   readonly environment?: Readonly<Record<string, string>>;
   /** A command of the shell after the first boot and before the first driver. */
   readonly prepare?: string;
+  /** How the driver is started there, if not as a process of the node beside all others. */
+  readonly program?: string;
+  /** udev is at work there before that command. */
+  readonly hasUdev?: boolean;
 }
 
 /** A node in a virtual machine with its driver; all of it goes on disposal. */
@@ -44,7 +49,7 @@ export interface StartedNode extends AsyncDisposable {
 /** A new node, for one test. If that fails, the machine's console and the driver's log are shown. */
 export async function startNode(
   t: TestContext,
-  { config, disks, environment = {}, pools, prepare }: NodeSetup,
+  { config, disks, environment = {}, hasUdev = false, pools, prepare, program }: NodeSetup,
 ): Promise<StartedNode> {
   await using stack = new AsyncDisposableStack();
   const scratch = stack.use(new Scratch('vm'));
@@ -54,9 +59,9 @@ export async function startNode(
   const others = disks.map(({ sizeGiB, ...disk }) =>
     stack.use(new VolatileDisk(scratch, { ...disk, sizeBytes: sizeGiB * gibibyte })),
   );
-  const { file: bundle } = await buildBundle(scratch.join('bundle'));
+  const runs = program ?? `${process.execPath} ${(await buildBundle(scratch.join('bundle'))).file}`;
   const vm = stack.use(await bootVirtualMachine({ scratch, disks: [system, ...others] }));
-  const node = new GuestNode({ vm, scratch, bundle, config, pools, environment });
+  const node = new GuestNode({ vm, scratch, program: runs, config, pools, environment });
   const words: { readonly console: () => string; readonly driver: () => string } = {
     console: () => vm.console(),
     driver: () => node.lastWords(),
@@ -70,6 +75,7 @@ export async function startNode(
   });
   await node.format();
   await node.mount();
+  if (hasUdev) await startUdev(vm);
   if (prepare !== undefined) await vm.run(prepare);
   await node.start();
   const kept = stack.move();
