@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import { LineSplitter, OutputEnd } from './output.ts';
 
 /** A program failed, or could not be started. The message has its last output, not its arguments. */
@@ -46,6 +47,8 @@ interface Invocation {
   readonly input?: string | Uint8Array;
   /** Hears each line of both outputs as it comes. */
   readonly onLine?: (line: string, from: 'stdout' | 'stderr') => void;
+  /** Hears its standard output in pieces as it comes, whole however long its lines are; `onLine` cuts those. */
+  readonly onText?: (text: string) => void;
   /** The end of a standard output that is too long is enough. Otherwise too long an output is an error. */
   readonly keep?: 'all' | 'end';
 }
@@ -80,7 +83,7 @@ export type RunOptions = Invocation & (Killable | Unkillable);
  * @throws CommandError
  */
 export async function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<CommandResult> {
-  const { accept = [0], input, keep = 'all', lockPath, mustFinish = false, onLine, signal } = options;
+  const { accept = [0], input, keep = 'all', lockPath, mustFinish = false, onLine, onText, signal } = options;
   const timeoutMs = mustFinish ? 0 : (options.timeoutMs ?? defaultTimeoutMs);
   const locked = lockPath === undefined ? [] : ['flock', '--close', lockPath];
   const [file, ...rest] = mustFinish ? [...deafToClosedOutput, ...locked, program, ...args] : [program, ...args];
@@ -108,6 +111,7 @@ export async function run(program: string, args: readonly string[], options: Run
   });
   const stdout = collect(subprocess.stdout, (line) => onLine?.(line, 'stdout'));
   const stderr = collect(subprocess.stderr, (line) => onLine?.(line, 'stderr'));
+  if (onText !== undefined) listen(subprocess.stdout, onText);
   abandonOutput(subprocess.nodeChildProcess, [subprocess.stdout, subprocess.stderr]);
   // A program that waits for a dead disk does not end even by SIGKILL. Its end is not known, so none is reported.
   const end = await subprocess;
@@ -145,6 +149,12 @@ function collect(stream: Readable, onLine: (line: string) => void): OutputEnd {
   });
   stream.once('end', () => lines.end());
   return end;
+}
+
+function listen(stream: Readable, onText: (text: string) => void): void {
+  // A character may come in two pieces.
+  const decoder = new StringDecoder('utf8');
+  stream.on('data', (chunk: Buffer) => onText(decoder.write(chunk)));
 }
 
 /**

@@ -64,6 +64,19 @@ describe('run', () => {
     assert.deepEqual(heard.sort(), ['stderr: two', 'stdout: last', 'stdout: one']);
   });
 
+  it('tells all of a line that is longer than lines are', async () => {
+    const [heard, lines]: [string[], string[]] = [[], []];
+    const text = `${'ü'.repeat(1 << 20)}\nlast`;
+    const options = {
+      keep: 'end' as const,
+      onText: (piece: string) => heard.push(piece),
+      onLine: (line: string) => lines.push(line),
+    };
+    await run('cat', [], { ...options, input: text });
+    assert.equal(heard.join(''), text);
+    assert.deepEqual([lines[0]?.length, lines[1]], [1 << 16, 'last']);
+  });
+
   it('leaves the program no descriptor of ours, no blocked and no ignored signal', async () => {
     const held = readdirSync('/proc/self/fd').length;
     const { stdout } = await shell("echo /proc/self/fd/*; grep -E '^Sig(Blk|Ign)' /proc/self/status");

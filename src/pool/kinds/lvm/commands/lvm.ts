@@ -92,38 +92,43 @@ export class Lvm {
       lv: [] as ReportRow[],
       seg: [] as ReportRow[],
     };
-    const reader = new ReportReader((section, row) => {
-      if (section === 'vg' || section === 'pv' || section === 'lv' || section === 'seg') rows[section].push(row);
-    });
-    const { before, environment, program } = this.runner;
-    const words = [...before, ...this.#command(reportArguments(vgName))];
     let isDifferent = false;
     const copies: CopyOfPv[] = [];
-    const onLine = (line: string, from: 'stdout' | 'stderr') => {
-      if (from === 'stdout') {
-        reader.read(line);
-        return;
-      }
-      isDifferent ||= tellsOfDifference(line);
-      copies.push(...[copyToldOf(line)].filter((copy) => copy !== undefined));
-    };
-    await this.#queue.run(() => run(program, words, { environment, keep: 'end', onLine }));
-    if (!reader.isWhole) throw new DataLoss('the report of lvm ended in the middle: nothing was done.');
+    await this.#read(
+      reportArguments(vgName),
+      (section, row) => {
+        if (section === 'vg' || section === 'pv' || section === 'lv' || section === 'seg') rows[section].push(row);
+      },
+      (line) => {
+        isDifferent ||= tellsOfDifference(line);
+        copies.push(...[copyToldOf(line)].filter((copy) => copy !== undefined));
+      },
+    );
     return { ...rows, isDifferent, copies };
   }
 
   /** Of a report about one thing. @throws CommandError */
   async rows(args: readonly string[]): Promise<ReportRow[]> {
     const rows: ReportRow[] = [];
-    const reader = new ReportReader((_section, row) => rows.push(row));
-    const { before, environment, program } = this.runner;
-    const onLine = (line: string, from: 'stdout' | 'stderr') => {
-      if (from === 'stdout') reader.read(line);
-    };
-    const words = [...before, ...this.#command(args)];
-    await this.#queue.run(() => run(program, words, { environment, keep: 'end', onLine }));
-    if (!reader.isWhole) throw new DataLoss('the report of lvm ended in the middle: nothing was done.');
+    await this.#read(args, (_section, row) => rows.push(row));
     return rows;
+  }
+
+  /** A row is one line, as long as the tags of a logical volume are together, anybody's: so it is not read by lines. */
+  async #read(
+    args: readonly string[],
+    onRow: (section: string, row: ReportRow) => void,
+    onWarning: (line: string) => void = () => undefined,
+  ): Promise<void> {
+    const reader = new ReportReader(onRow);
+    const { before, environment, program } = this.runner;
+    const words = [...before, ...this.#command(args)];
+    const onText = (text: string) => reader.read(text);
+    const onLine = (line: string, from: 'stdout' | 'stderr') => {
+      if (from === 'stderr') onWarning(line);
+    };
+    await this.#queue.run(() => run(program, words, { environment, keep: 'end', onLine, onText }));
+    if (!reader.isWhole) throw new DataLoss('the report of lvm ended in the middle: nothing was done.');
   }
 
   #command([command = '', ...rest]: readonly string[]): string[] {
