@@ -39,7 +39,8 @@ export async function exportCommand(config: Config, output: Output, options: Exp
   const { wanted } = options;
   const exported = wanted === undefined ? volumes : [findVolume(volumes, wanted, lookedIn(pools))];
   // By its id it is the one that is meant, whatever lies where nobody could look; another may have its name or its claim.
-  const isWhole = problems.length === 0 || exported.every(({ id }) => id === wanted);
+  const isMeant = wanted !== undefined && exported.every(({ id }) => id === wanted);
+  const isWhole = problems.length === 0 || isMeant;
   const manifests = exported.map(({ manifestName, record }) =>
     persistentVolumeOf(record, manifestName, { ...config, ...options }),
   );
