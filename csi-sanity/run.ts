@@ -1,7 +1,6 @@
-/**
- * `npm run sanity`: builds the driver, starts it in a directory of its own and runs csi-sanity against it, once for
- * each mode, or those that are named. There is no list of specs to leave out: what does not apply, csi-sanity skips by itself, and the number of
- * those is checked.
+/*
+ * There is no list of specs to leave out: what does not apply, csi-sanity skips by itself, and the number of those is
+ * checked.
  */
 import { deepEqual } from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
@@ -9,6 +8,7 @@ import { once } from 'node:events';
 import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildBundle } from '../scripts/build.ts';
+import { Usage } from '../scripts/options.ts';
 import { ApiDouble } from '../test/fleet/support/api-double.ts';
 import { ControllerProcess } from '../test/fleet/support/controller-process.ts';
 import { authorityIn } from '../test/fleet/support/fleet.ts';
@@ -36,11 +36,18 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
+const usage =
+  new Usage(`Builds the driver, starts it in a directory of its own, and runs csi-sanity against it, once for each mode, or for those that are
+named. As root: npm run sanity -- [mode]...
+${modes.map(({ name }) => `  ${JSON.stringify(name)}`).join('\n')}
+`);
+const { positionals: wanted } = usage.read({ allowPositionals: true });
+for (const name of wanted) if (!modes.some((mode) => mode.name === name)) usage.refuse(`there is no mode ${name}`);
+
 const csiSanity = installCsiSanity();
 using bundle = new Scratch('bundle');
 const { file } = await buildBundle(bundle.path);
 let failures = 0;
-const wanted = process.argv.slice(2);
 for (const mode of modes.filter(({ name }) => wanted.length === 0 || wanted.includes(name))) {
   if (interrupted) break;
   const problem = await runMode(mode, [process.execPath, file]).then(

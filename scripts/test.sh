@@ -6,14 +6,24 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-bash scripts/setup.sh || exit 1
-export PATH="$PWD/node_modules/.bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin"
-
+stages="$(sed -n 's/^ *stage \([a-z]*\) .*/\1/p' scripts/test.sh | xargs)"
 wanted=()
 allow_skips=no
 for argument in "$@"; do
-  if [ "$argument" = --allow-skips ]; then allow_skips=yes; else wanted+=("$argument"); fi
+  if [ "$argument" = --allow-skips ]; then
+    allow_skips=yes
+  elif [[ " $stages " == *" $argument "* ]]; then
+    wanted+=("$argument")
+  else
+    # A run of no stage would look like a success.
+    printf 'there is no stage %s\nusage: npm test -- [--allow-skips] [stage]...\nstages: %s\n' "$argument" "$stages" >&2
+    exit 2
+  fi
 done
+
+bash scripts/setup.sh || exit 1
+export PATH="$PWD/node_modules/.bin:$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+
 summary=()
 failures=0
 passed=0 failed=0 skipped=0

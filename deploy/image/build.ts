@@ -1,19 +1,26 @@
 /*
- * npm run image: the container image, as an OCI archive.
- *
  * There is no Containerfile: an image of chosen files has no base to name and nothing to RUN, and every line of this
  * works where no registry can be reached. Nothing of another architecture is run, so any machine makes images for all.
  */
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { Usage } from '../../scripts/options.ts';
 import { version } from '../../src/version.ts';
 import { ownArchitecture, parseArchitecture } from './architecture.ts';
 import { debianArchive } from './debian.ts';
 import { describeArchive, digestOf, installTools, makeImage, projectRoot } from './image.ts';
 import { ImageStorage } from './layers.ts';
 
-const { values: options } = parseArgs({
+const usage = new Usage(`Makes the container image, as an OCI archive. On Debian, as root: npm run image -- [options]
+  --architecture NAME      amd64 or arm64, on any machine (that of this machine)
+  --output FILE            the archive (.cache/image/holdfast.tar)
+  --name NAME              what the image is called (localhost/holdfast:${version})
+  --locked                 refuses packages that are not in deploy/image/packages.*.lock
+  --update-lock            writes that file
+  --mirror URL             where Debian's packages come from
+  --security-mirror URL    and their security updates
+`);
+const { values: options } = usage.read({
   options: {
     architecture: { type: 'string' },
     output: { type: 'string', default: join(projectRoot, '.cache', 'image', 'holdfast.tar') },

@@ -1,9 +1,6 @@
-/*
- * npm run release: all that a release publishes, in dist/release. Nothing is uploaded: .github/workflows/release.yml does that.
- */
 import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { Usage } from '../../scripts/options.ts';
 import { version } from '../../src/version.ts';
 import { architectures } from '../image/architecture.ts';
 import { debianArchive } from '../image/debian.ts';
@@ -15,7 +12,16 @@ import { installManifest } from './install.ts';
 import { notesOf } from './notes.ts';
 import { billOfMaterials } from './sbom.ts';
 
-const { values: options } = parseArgs({
+const usage =
+  new Usage(`Makes all that a release publishes. Nothing is uploaded: .github/workflows/release.yml does that.
+On Debian, as root: npm run release -- [options]
+  --repository NAME        where the image is going to be (localhost/holdfast)
+  --output DIRECTORY       where all of it is put (dist/release)
+  --locked                 refuses packages that are not in deploy/image/packages.*.lock
+  --mirror URL             where Debian's packages come from
+  --security-mirror URL    and their security updates
+`);
+const { values: options } = usage.read({
   options: {
     repository: { type: 'string', default: 'localhost/holdfast' },
     output: { type: 'string', default: join(projectRoot, 'dist', 'release') },

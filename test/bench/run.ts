@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, release } from 'node:os';
-import { parseArgs } from 'node:util';
 import { buildBundle } from '../../scripts/build.ts';
+import { Usage } from '../../scripts/options.ts';
 import { connectDriver } from '../support/client.ts';
 import { Scratch } from '../support/scratch.ts';
 import { connectCaller } from './caller.ts';
@@ -70,7 +70,7 @@ const scaleVolumes = { few: 100, many: 5000 } as const;
 
 const noFio = 'fio is not installed (apt-get install fio)';
 
-const usage = `Measures the driver beside the raw system calls. As root: npm run bench -- [options]
+const usage = new Usage(`Measures the driver beside the raw system calls. As root: npm run bench -- [options]
   --quick      a minute, for a first look
   --full       long: more rounds, 5000 lives for the memory
   --data       the data path as well, with fio: on this machine, and of block volumes in a virtual machine, which takes ten minutes
@@ -78,7 +78,7 @@ const usage = `Measures the driver beside the raw system calls. As root: npm run
   --scale      5000 volumes beside 100 as well (part of --full): two minutes
   --check      ends with 1 if a goal is missed, or could not be measured
   --json FILE  the result for programs
-`;
+`);
 
 interface Extent {
   readonly withData: boolean;
@@ -144,7 +144,7 @@ function describeMachine(path: string): BenchResult['machine'] {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values } = usage.read({
     options: {
       quick: { type: 'boolean', default: false },
       full: { type: 'boolean', default: false },
@@ -152,13 +152,8 @@ async function main(): Promise<void> {
       scale: { type: 'boolean', default: false },
       check: { type: 'boolean', default: false },
       json: { type: 'string' },
-      help: { type: 'boolean', default: false },
     },
   });
-  if (values.help) {
-    process.stdout.write(usage);
-    return;
-  }
   if (process.getuid?.() !== 0) throw new Error('must be run as root: it mounts filesystems');
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { Usage } from '../../scripts/options.ts';
 import { buildPrograms, clusterPrograms, suitePrograms } from './harness/programs.ts';
 import { waitFor } from './harness/waiting.ts';
 import { driverDefinition } from './suite/definitions.ts';
@@ -10,12 +10,15 @@ import { makeSuiteImages } from './suite/images.ts';
 import { outcomeOf } from './suite/outcome.ts';
 import { type SuitePlace, startFleet, startOneNode } from './suite/places.ts';
 
-/*
- * npm run test:e2e [-- fleet] [--all] [--focus REGEX] [--processes N] [--filesystem NAME]: Kubernetes' own tests of storage
- * drivers, with ext4 and with XFS, on one node, or on three with the controller. --all has those that it calls slow or
- * disruptive as well.
- */
-const { positionals, values: options } = parseArgs({
+const usage =
+  new Usage(`Kubernetes' own tests of storage drivers, with ext4 and with XFS, on one node, or on three with the controller.
+As root: npm run test:e2e -- [fleet] [options]
+  --all                those that Kubernetes calls slow or disruptive, too
+  --focus REGEX        only those whose names it matches
+  --processes N        so many at a time (4)
+  --filesystem NAME    ext4 or xfs alone
+`);
+const { positionals, values: options } = usage.read({
   allowPositionals: true,
   options: {
     all: { type: 'boolean', default: false },
@@ -26,9 +29,12 @@ const { positionals, values: options } = parseArgs({
 });
 const [where, ...others] = positionals;
 if ((where !== undefined && where !== 'fleet') || others.length > 0) {
-  throw new Error(`usage: npm run test:e2e -- [fleet] [options]; there is no ${positionals.join(' ')}`);
+  usage.refuse(`there is no ${positionals.join(' ')}`);
 }
 const classes = { ext4: 'holdfast', xfs: 'holdfast-xfs' };
+if (options.filesystem !== undefined && !Object.hasOwn(classes, options.filesystem)) {
+  usage.refuse(`--filesystem wants ${Object.keys(classes).join(' or ')}`);
+}
 const logs = fileURLToPath(new URL('../../.cache/e2e', import.meta.url));
 mkdirSync(logs, { recursive: true });
 

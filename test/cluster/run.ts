@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-
-/*
- * npm run test:cluster [-- word …]: the tests whose files have one of the words in their names, or all. Those in this
- * directory are run in a Kubernetes of one node; those in fleet, whose words begin with `fleet`, in one of three nodes.
- */
+import { Usage } from '../../scripts/options.ts';
 
 const directory = import.meta.dirname;
-const words = process.argv.slice(2);
+const usage = new Usage(`Our manifests and image on a real Kubernetes. As root: npm run test:cluster -- [word]...
+The tests whose files have one of the words in their names, or all: those of one node, and those whose words begin with
+fleet, of three nodes.
+`);
+const { positionals: words } = usage.read({ allowPositionals: true });
 const suites = { 'run-one-node.ts': filesIn('.'), 'run-fleet.ts': filesIn('fleet') };
 
 let child: ChildProcess | undefined;
@@ -22,8 +22,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-let failed = Object.values(suites).every((files) => files.length === 0);
-if (failed) console.error(`cluster: no file has one of these words in its name: ${words.join(' ')}`);
+if (Object.values(suites).every((files) => files.length === 0)) {
+  usage.refuse(`no file has one of these words in its name: ${words.join(' ')}`);
+}
+let failed = false;
 for (const [program, files] of Object.entries(suites)) {
   if (files.length === 0 || stopped) continue;
   // A process for each: node:test runs files in its own process once.

@@ -1,15 +1,15 @@
-/**
- * `npm run test:crash`: every crash point of every operation, then random kills under 8 callers.
- *
- *   --kills 500     how many random kills
- *   --seed NUMBER   repeats the choices of an earlier run
- */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { Usage } from '../../scripts/options.ts';
 
-const { values } = parseArgs({ options: { kills: { type: 'string', default: '500' }, seed: { type: 'string' } } });
+const usage =
+  new Usage(`The driver is killed at every step of every operation, then at random under 8 callers. As root: npm run test:crash -- [options]
+  --kills N    how many random kills (500)
+  --seed N     repeats the choices of an earlier run
+`);
+const { values } = usage.read({ options: { kills: { type: 'string', default: '500' }, seed: { type: 'string' } } });
+usage.wholeNumber('kills', values.kills);
 const seed = values.seed ?? `${Math.floor(Math.random() * 2 ** 32)}`;
 const tests = ['steps', 'random'].map((name) => fileURLToPath(new URL(`${name}.test.ts`, import.meta.url)));
 

@@ -1,10 +1,7 @@
-/*
- * npm run test:docs [-- word …]: types the commands of README and the guides, as they stand there, on a real Kubernetes of
- * one node. With words: only of the pages that have one of them in their names; README installs what the others use.
- * What is not the reader's to do is done before: the programs are there, and the images that a registry would have.
- */
+/* What is not the reader's to do is done before: the programs are there, and the images that a registry would have. */
 import { mkdirSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { Usage } from '../../scripts/options.ts';
 import { Cluster } from '../cluster/harness/cluster.ts';
 import { runToEnd } from '../cluster/harness/command.ts';
 import { makeDebianImage } from '../cluster/harness/debian.ts';
@@ -81,8 +78,14 @@ const after: Readonly<Record<string, readonly string[]>> = {
   'kubectl delete pv adopted.shop.data-db-0': withKubectlAgain,
 };
 
-const words = process.argv.slice(2);
+const usage =
+  new Usage(`Types the commands of README and the guides, as they stand there, on a real Kubernetes of one node. As root:
+npm run test:docs -- [word]...
+With words: only of the pages that have one of them in their names; README installs what the others use.
+`);
+const { positionals: words } = usage.read({ allowPositionals: true });
 const wanted = pages.filter(({ file }) => words.length === 0 || words.some((word) => file.includes(word)));
+if (wanted.length === 0) usage.refuse(`no page has one of these words in its name: ${words.join(' ')}`);
 
 await using cluster = await Cluster.start({ withDriver: false });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

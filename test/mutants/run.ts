@@ -1,8 +1,3 @@
-/**
- * npm run test:mutants -- [--list] [--new] [word of a name, file or test]...
- * Takes one safeguard after another out of a copy of the sources, and runs the test that must notice. It takes long, and
- * is no part of npm test. The outcome is written to docs/mutants.md. With --new only those that were never killed.
- */
 import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -16,8 +11,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { transform } from 'esbuild';
+import { Usage } from '../../scripts/options.ts';
 import { documentPath, type Outcome, readOutcomes, renderTable } from './document.ts';
 import { type Mutant, mutate } from './mutant.ts';
 import { mutants } from './table.ts';
@@ -28,7 +23,14 @@ const copied = ['src', 'test', 'scripts', 'proto', 'docs', 'deploy', 'package.js
 /** A test that hangs over a mutant has noticed it, too. */
 const patienceMs = 10 * 60_000;
 
-const { positionals, values } = parseArgs({
+const usage =
+  new Usage(`Takes one safeguard after another out of a copy of the sources, and runs the test that must notice. It takes long, and is no
+part of npm test. The outcome is written to docs/mutants.md. As root: npm run test:mutants -- [options] [word]...
+Of the safeguards those are taken that have one of the words in their name, their file, or the file of their test.
+  --list    names them, and takes none out
+  --new     only those that no test has noticed yet
+`);
+const { positionals, values } = usage.read({
   options: { list: { type: 'boolean' }, new: { type: 'boolean' } },
   allowPositionals: true,
 });
@@ -38,6 +40,9 @@ const chosen = mutants.filter(
     (positionals.length === 0 || positionals.some((word) => `${name} ${file} ${killer}`.includes(word))) &&
     !(values.new === true && before.get(name) === 'killed'),
 );
+if (chosen.length === 0 && positionals.length > 0) {
+  usage.refuse(`no safeguard has one of these words: ${positionals.join(' ')}`);
+}
 /** Tests of the sources as they are: each run once. */
 const whole = new Map<string, boolean>();
 

@@ -23,11 +23,11 @@ function project(t: TestContext, test: string) {
     run(...args: string[]) {
       // A test runner below a test runner would report to that one.
       const { NODE_TEST_CONTEXT: _, HOLDFAST_TEST_SEED: __, ...env } = process.env;
-      const { status, stdout } = spawnSync('bash', [scratch.join('scripts/test.sh'), 'unit', ...args], {
+      const { status, stderr, stdout } = spawnSync('bash', [scratch.join('scripts/test.sh'), 'unit', ...args], {
         encoding: 'utf8',
         env,
       });
-      return { status, summary: stdout.slice(stdout.indexOf('== summary')), stdout };
+      return { status, stderr, summary: stdout.slice(stdout.indexOf('== summary')), stdout };
     },
     kept(name: string): string {
       const [run = ''] = readdirSync(scratch.join('.cache/test-results'));
@@ -81,6 +81,13 @@ describe('npm test', () => {
     const { status, summary } = run('--allow-skips');
     assert.equal(status, 0, summary);
     assert.match(summary, /1 tests were skipped\n1 passed, 0 failed, 1 skipped\n$/);
+  });
+
+  test('a stage that is not there fails the run before it begins', (t) => {
+    const { run } = project(t, "test('yes', () => undefined);");
+    const { status, stderr, stdout } = run('untis');
+    assert.deepEqual([status, stdout], [2, '']);
+    assert.match(stderr, /^there is no stage untis\nusage: npm test -- /);
   });
 
   test('a run without a failure', (t) => {

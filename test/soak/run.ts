@@ -1,15 +1,7 @@
-/**
- * `npm run test:soak`: a mixed load of all operations on several pools and filesystems under 8 callers, with kill -9 now
- * and then; a page to look at, and a verdict. Ends with 1 if anything was wrong.
- *
- *   --minutes 10              how long
- *   --seed NUMBER             repeats the choices of an earlier run
- *   --output dist/soak.html   the page
- */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { Usage } from '../../scripts/options.ts';
 import { buildDriver } from '../crash/bundle.ts';
 import { Caller } from '../crash/caller.ts';
 import { type CrashNode, makeNode } from '../crash/crash-node.ts';
@@ -20,14 +12,22 @@ import { Recorder } from './recorder.ts';
 import { soakPage } from './report.ts';
 import { type Sample, takeSample } from './sampler.ts';
 
-const { values } = parseArgs({
+const usage =
+  new Usage(`A mixed load of all operations on several pools and filesystems under 8 callers, with kill -9 now and then; a page to
+look at, and a verdict. As root: npm run test:soak -- [options]
+  --minutes N      how long (10)
+  --seed N         repeats the choices of an earlier run
+  --output FILE    the page (dist/soak.html)
+It ends with 1 if anything was wrong.
+`);
+const { values } = usage.read({
   options: {
     minutes: { type: 'string', default: '10' },
     seed: { type: 'string' },
     output: { type: 'string', default: 'dist/soak.html' },
   },
 });
-const minutes = Number(values.minutes);
+const minutes = usage.wholeNumber('minutes', values.minutes);
 const seed = Number(values.seed ?? Math.floor(Math.random() * 2 ** 32));
 const command = `npm run test:soak -- --minutes ${minutes} --seed ${seed}`;
 const output = resolve(values.output);

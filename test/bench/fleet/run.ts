@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import { buildBundle } from '../../../scripts/build.ts';
+import { Usage } from '../../../scripts/options.ts';
 import { tableLines } from '../../../src/cli/table.ts';
 import { startApiServer } from '../../cluster/api-server.ts';
 import { freePort } from '../../cluster/harness/api-server.ts';
@@ -27,13 +27,14 @@ import { forEach, Kubernetes } from './kubernetes.ts';
 import { type Load, loadOf } from './load.ts';
 import { addNodes } from './nodes.ts';
 
-const usage = `Measures one controller for many nodes, beside a provisioner on each node. As root: npm run bench:fleet -- [options]
+const usage =
+  new Usage(`Measures one controller for many nodes, beside a provisioner on each node. As root: npm run bench:fleet -- [options]
   --nodes N     nodes that link to the controller (1000)
   --drivers N   of them with a real driver and a pool; the others have volumes that are names in memory (30)
   --claims N    claims in all, over all nodes (3000)
   --rate N      so many of them in a second at first, a tenth of them; then the others at once (10)
   --rest N      seconds in which nothing is asked for (60)
-`;
+`);
 
 const project = (path: string) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 
@@ -280,19 +281,21 @@ function describe(rows: readonly Row[]): string[] {
   );
 }
 
-const { values } = parseArgs({
+const { values } = usage.read({
   options: {
     nodes: { type: 'string', default: '1000' },
     drivers: { type: 'string', default: '30' },
     claims: { type: 'string', default: '3000' },
     rate: { type: 'string', default: '10' },
     rest: { type: 'string', default: '60' },
-    help: { type: 'boolean', default: false },
   },
 });
-if (values.help) console.log(usage);
-else {
-  const { claims, drivers, nodes, rate, rest } = values;
-  const plan = { nodes: +nodes, drivers: +drivers, claims: +claims, rate: +rate, rest: +rest };
-  for (const line of describe(await bench(plan))) console.log(line);
-}
+const number = (option: keyof typeof values) => usage.wholeNumber(option, values[option]);
+const plan = {
+  nodes: number('nodes'),
+  drivers: number('drivers'),
+  claims: number('claims'),
+  rate: number('rate'),
+  rest: number('rest'),
+};
+for (const line of describe(await bench(plan))) console.log(line);

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const project = fileURLToPath(new URL('../..', import.meta.url));
+
+/** Those that README and CONTRIBUTING.md have options or words of. */
+const scripts = [
+  'csi-sanity/run.ts',
+  'deploy/image/build.ts',
+  'deploy/release/build.ts',
+  'test/bench/devices/run.ts',
+  'test/bench/fleet/run.ts',
+  'test/bench/run.ts',
+  'test/cluster/e2e.ts',
+  'test/cluster/run.ts',
+  'test/crash/run.ts',
+  'test/docs/run.ts',
+  'test/mutants/run.ts',
+  'test/soak/run.ts',
+  'test/vm/run.ts',
+];
+
+function run(file: string, ...args: string[]) {
+  return spawnSync(process.execPath, [file, ...args], { cwd: project, encoding: 'utf8' });
+}
+
+describe('what is typed behind the name of a script', () => {
+  for (const file of scripts) {
+    test(`${file} tells how it is typed, and does nothing when that is a mistake`, () => {
+      const help = run(file, '--help');
+      assert.deepEqual([help.status, help.stderr], [0, '']);
+      assert.match(help.stdout, /npm run [a-z0-9:]+ -- \[/);
+      const { status, stderr, stdout } = run(file, '--nonsense');
+      assert.deepEqual([status, stdout], [2, '']);
+      assert.equal(stderr, `Unknown option '--nonsense'\n\n${help.stdout}`);
+    });
+  }
+
+  for (const [file, args, problem] of [
+    ['test/vm/run.ts', ['no-such-test'], 'no test file has a name that begins with no-such-test'],
+    ['test/vm/run.ts', ['--cuts', 'ten'], '--cuts wants a whole number, and "ten" is none'],
+    ['csi-sanity/run.ts', ['ext5'], 'there is no mode ext5'],
+    ['test/cluster/run.ts', ['no-such-test'], 'no file has one of these words in its name: no-such-test'],
+    ['test/cluster/e2e.ts', ['--filesystem', 'zfs'], '--filesystem wants ext4 or xfs'],
+    ['test/docs/run.ts', ['no-such-page'], 'no page has one of these words in its name: no-such-page'],
+    ['test/mutants/run.ts', ['no-such-safeguard'], 'no safeguard has one of these words: no-such-safeguard'],
+  ] as const) {
+    test(`${file} ${args.join(' ')}: a run of nothing is no success`, () => {
+      const { status, stderr } = run(file, ...args);
+      assert.equal(stderr.split('\n')[0], problem);
+      assert.equal(status, 2);
+    });
+  }
+});
