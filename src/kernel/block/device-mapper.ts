@@ -39,6 +39,7 @@ export interface MappedOver extends MappedDevice {
   /** The devices that it is made of, none of them opened; of one that is gone nothing is there. */
   readonly backing: readonly DeviceNumber[];
   readonly readonly: boolean;
+  readonly sizeBytes: bigint;
 }
 
 /** What the control device says of it. */
@@ -100,6 +101,7 @@ function lookAt(directory: string, isWanted = (_name: string) => true): MappedOv
       (each) => parseDevice(readText(`/sys/class/block/${each}/dev`)) ?? [],
     ),
     readonly: readText(`${directory}/ro`) === '1',
+    sizeBytes: BigInt(readText(`${directory}/size`) ?? 0) * sectorBytes,
   };
 }
 
@@ -118,6 +120,7 @@ const DM_DEV_CREATE: IoctlRequest = { name: 'DM_DEV_CREATE', number: 0xc138fd03 
 const DM_DEV_REMOVE: IoctlRequest = { name: 'DM_DEV_REMOVE', number: 0xc138fd04 };
 const DM_DEV_SUSPEND: IoctlRequest = { name: 'DM_DEV_SUSPEND', number: 0xc138fd06 };
 const DM_DEV_STATUS: IoctlRequest = { name: 'DM_DEV_STATUS', number: 0xc138fd07 };
+const DM_TABLE_CLEAR: IoctlRequest = { name: 'DM_TABLE_CLEAR', number: 0xc138fd0a };
 const DM_TABLE_LOAD: IoctlRequest = { name: 'DM_TABLE_LOAD', number: 0xc138fd09 };
 const DM_TARGET_MSG: IoctlRequest = { name: 'DM_TARGET_MSG', number: 0xc138fd0e };
 const DM_TABLE_STATUS: IoctlRequest = { name: 'DM_TABLE_STATUS', number: 0xc138fd0c };
@@ -128,6 +131,8 @@ const DM_ACTIVE_PRESENT = 1 << 5;
 const DM_SKIP_LOCKFS = 1 << 10;
 const DM_NOFLUSH = 1 << 11;
 const DM_DEFERRED_REMOVE = 1 << 17;
+/** Of sysfs, whatever the device's own are. */
+const sectorBytes = 512n;
 /** Room for one target and its status. */
 const statusBytes = 4096;
 /**
@@ -228,6 +233,11 @@ export class DeviceMapper {
    */
   async suspend(queue: DiskQueue, wanted: DeviceNumber): Promise<void> {
     await ioctl(queue, this.#control, DM_DEV_SUSPEND, requestFor(wanted, DM_SUSPEND | DM_SKIP_LOCKFS | DM_NOFLUSH));
+  }
+
+  /** Forgets a table that was loaded and is not live yet: `resume` would make it so. */
+  async clear(queue: DiskQueue, wanted: DeviceNumber): Promise<void> {
+    await ioctl(queue, this.#control, DM_TABLE_CLEAR, requestFor(wanted));
   }
 
   /** One that is not suspended is left as it is. */

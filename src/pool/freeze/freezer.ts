@@ -14,7 +14,7 @@ import { repeatWhileItHelps } from './rounds.ts';
 import { Standstill, thawUnlessSick } from './standstill.ts';
 
 /** A writer that waits longer than this for a snapshot has been wronged: thaw, and give the snapshot up. */
-const longestFreezeMs = 10_000;
+export const longestFreezeMs = 10_000;
 /** Writers hardly notice so much. */
 const shortFreezeMs = 500;
 const roundsAtMost = 10;

@@ -14,6 +14,7 @@ const programs = [
   'pool-in-guest',
   'processes-in-guest',
   'thin-in-guest',
+  'thin-trouble-in-guest',
 ];
 
 /** @returns the directory of what runs in the virtual machine */

@@ -26,6 +26,13 @@ export interface QemuOptions {
   readonly monitorPath: string;
   readonly memoryMiB: number;
   readonly clock: Clock;
+  readonly network: Network | undefined;
+}
+
+/** A network card: this machine is 10.0.2.2 there, and it is 10.0.2.15 (QEMU's user networking). */
+export interface Network {
+  /** TCP ports of the machine that are to be reached at 127.0.0.1 of this one, under the same number. */
+  readonly forwardedPorts: readonly number[];
 }
 
 /**
@@ -61,8 +68,20 @@ function qemuArguments(options: QemuOptions): string[] {
     ...['-object', 'rng-random,id=random,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=random'],
     ...['-fsdev', 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap'],
     ...['-device', 'virtio-9p-pci,fsdev=host,mount_tag=host'],
+    ...networkArguments(options.network),
     ...(drives.some(({ bus }) => bus === 'scsi') ? ['-device', 'virtio-scsi-pci'] : []),
     ...drives.flatMap(driveArguments),
+  ];
+}
+
+function networkArguments(network: Network | undefined): string[] {
+  if (network === undefined) return [];
+  const forwarded = network.forwardedPorts.map((port) => `hostfwd=tcp:127.0.0.1:${port}-:${port}`);
+  return [
+    '-netdev',
+    ['user', 'id=network', ...forwarded].join(','),
+    '-device',
+    'virtio-net-pci,netdev=network,romfile=',
   ];
 }
 

@@ -10,7 +10,7 @@ import type { Scratch } from '../../support/scratch.ts';
 import type { Loss, VolatileDisk } from '../disk/volatile-disk.ts';
 import { makeInitramfs } from './initramfs.ts';
 import { Link, MachineGone } from './link.ts';
-import { addDrive, type Clock, removeDrive, startQemu } from './qemu.ts';
+import { addDrive, type Clock, type Network, removeDrive, startQemu } from './qemu.ts';
 import { type Outcome, type RunningCommand, runCommand, startCommand } from './run-command.ts';
 import type { Tasks } from './tasks.ts';
 
@@ -29,6 +29,8 @@ export interface MachineOptions {
   readonly memoryMiB?: number;
   /** The host's, unless it says another. */
   readonly clock?: Clock;
+  /** It has none, unless this says so. */
+  readonly network?: Network;
 }
 
 /**
@@ -59,7 +61,7 @@ export class VirtualMachine implements AsyncDisposable {
 
   /** Starts it, and waits until it does what it is told. */
   async boot(): Promise<void> {
-    const { clock = 'host', memoryMiB = 1024, scratch } = this.#options;
+    const { clock = 'host', memoryMiB = 1024, network, scratch } = this.#options;
     const agentSocketPath = scratch.join(`agent-${++this.boots}`);
     const server = createServer().listen(agentSocketPath);
     const connected = once(server, 'connection', { signal: AbortSignal.timeout(bootPatienceMs) });
@@ -72,6 +74,7 @@ export class VirtualMachine implements AsyncDisposable {
       monitorPath: this.#monitorPath,
       memoryMiB,
       clock,
+      network,
     });
     this.#qemu = qemu;
     qemu.once('exit', () => this.#link?.cut());

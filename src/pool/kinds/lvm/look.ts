@@ -1,4 +1,4 @@
-import { type DeviceMapper, mappedPath } from '../../../kernel/block/device-mapper.ts';
+import { type DeviceMapper, type MappedOver, mappedPath } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
 import { type LockHolder, lockHolders } from '../../../kernel/file/lock.ts';
@@ -27,6 +27,7 @@ import {
   readVolumeRecords,
 } from './record-store.ts';
 import { LvmSpace, type SpaceOfGroup } from './space.ts';
+import { findSuspended } from './suspended.ts';
 import { lookAtThinPool, thinFinding } from './thin/look.ts';
 import { ThinSpace } from './thin/space.ts';
 import { thinTraits } from './thin/traits.ts';
@@ -100,7 +101,7 @@ async function readContents(
     findings: [
       disksFinding(state),
       ...(thin === undefined ? [] : [thinFinding(thin, overcommit)]),
-      ...suspendedFindings(state, mapper),
+      ...suspendedFindings(await findSuspended(queue, mapper, state.uuid)),
     ],
     shown: new Map(shown),
   };
@@ -120,10 +121,11 @@ function disksFinding({ name, physicalVolumes }: GroupState): Finding {
 }
 
 /** By a driver or an LVM that was killed in the middle: for its users it is as if the disk did not answer. */
-function suspendedFindings({ lvs, ...group }: GroupState, mapper: DeviceMapper): Finding[] {
-  const mapped = [...lvs.keys()].flatMap((name) => findDevice(mapper, group, name) ?? []);
-  const names = mapped.flatMap(({ isSuspended, name }) => (isSuspended ? [name] : []));
-  if (names.length === 0) return [];
-  const detail = `suspended just now, so that whoever reads or writes waits: ${names.join(', ')}`;
-  return [warn('devices', detail, 'If they stay so and no lvm runs: start the driver, or dmsetup resume.')];
+function suspendedFindings(suspended: readonly MappedOver[]): Finding[] {
+  if (suspended.length === 0) return [];
+  const names = suspended.map(({ name }) => name).join(', ');
+  const detail = `suspended just now, so that whoever reads or writes waits: ${names}`;
+  const remedy =
+    'If they stay so and no lvm runs: start the driver. By hand: one after the other, in this order, dmsetup clear and dmsetup resume.';
+  return [warn('devices', detail, remedy)];
 }

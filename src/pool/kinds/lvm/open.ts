@@ -61,6 +61,11 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
         `the disks of the volume group differed in what they say of it, ${became}`,
       );
     }
+    const resumed = await group.resumeLeft(queue);
+    if (resumed.length > 0) {
+      const devices = { pool: name, volume_group: volumeGroup, devices: resumed };
+      log.warn(devices, 'resumed devices that a killed driver, or a killed LVM, had left suspended');
+    }
     const backend = new LvmBackend({
       ...{ group, held, poolVolume, queue },
       calls: queue.beside('volumes', callsAtOnce),

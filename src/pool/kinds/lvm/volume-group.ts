@@ -1,4 +1,4 @@
-import { type DeviceMapper, forgetMappedNode } from '../../../kernel/block/device-mapper.ts';
+import { type DeviceMapper, forgetMappedNode, mappedDevice } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
@@ -10,6 +10,7 @@ import { type GroupState, groupStateOf, type OwnLv } from './group-state.ts';
 import { KnownGroup } from './known-group.ts';
 import { disksOfLegs, type LvPlan, neededBytes, planOf, wholeBytes } from './layout.ts';
 import { idOfLvName, mappedName } from './names.ts';
+import { findSuspended, resumeLeft } from './suspended.ts';
 import { changeOf, isOwnTag, stateOf, type TagChange } from './tags.ts';
 import { activateAllArguments } from './thin/arguments.ts';
 import { isFamilyTag } from './thin/families.ts';
@@ -38,12 +39,17 @@ export class VolumeGroup extends KnownGroup {
   readonly #lvm: Lvm;
   #readAtMs = performance.now();
   #reading: Promise<void> | undefined;
+  /** Suspended by ourselves just now, by their names in device-mapper: not to be resumed by whoever ends what was left so. */
+  readonly suspending = new Set<string>();
   /** Of what is about to become inactive, and will tell nothing more. */
   beforeDeactivation: (lvNames: readonly string[]) => Promise<void> = async () => undefined;
 
   constructor(poolName: string, lvm: Lvm, mapper: DeviceMapper, state: GroupState) {
     super(poolName, mapper, state);
     this.#lvm = lvm;
+    lvm.whenKilled = async (queue) => {
+      await this.resumeLeft(queue);
+    };
     this.#lookAtOwnDisks();
   }
 
@@ -52,6 +58,18 @@ export class VolumeGroup extends KnownGroup {
     const name = mappedName(this.name, lvName);
     await this.mapper.removeUnused(queue, name);
     if (this.deviceOf(lvName) === undefined) await forgetMappedNode(queue, name, `${this.name}/${lvName}`);
+  }
+
+  /**
+   * Ends what an LVM or a driver has left suspended that was killed: all who use the pool's volumes may wait for that. No command
+   * of LVM may be under way in the group.
+   * @returns the names of the devices
+   */
+  async resumeLeft(queue: DiskQueue): Promise<string[]> {
+    const suspended = await findSuspended(queue, this.mapper, this.state.uuid);
+    const left = suspended.filter(({ name }) => !this.suspending.has(name));
+    await resumeLeft(queue, this.mapper, left);
+    return left.map(({ name }) => name);
   }
 
   /** Asks LVM. Those who ask at a time share one answer. @param maximumAgeMs what was told since then will do */
@@ -133,6 +151,13 @@ export class VolumeGroup extends KnownGroup {
     this.put({ ...before, tags, state: stateOf(tags) ?? before.state });
   }
 
+  /** It is nobody's from now on, and left as it is. */
+  async disown(lvName: string): Promise<void> {
+    const remove = this.#require(lvName).tags;
+    await this.change(arguments_.retagArguments(this.name, lvName, { add: [], remove }), 0n);
+    this.forget(lvName);
+  }
+
   /** Changes the tags of what is not ours. */
   async tagOther(lvName: string, change: TagChange): Promise<void> {
     await this.change(arguments_.retagArguments(this.name, lvName, change), 0n);
@@ -149,7 +174,7 @@ export class VolumeGroup extends KnownGroup {
     const before = this.#require(lvName);
     const { extentBytes } = this.state;
     const size = wholeBytes(sizeBytes, before, extentBytes);
-    if (size <= before.sizeBytes) return;
+    if (size <= before.sizeBytes) return this.#matchDevice(before);
     const grown = { ...before, sizeBytes: size };
     const newBytes = this.takenBytes(grown) - this.takenBytes(before);
     const devicePaths = before.layout === 'raid1' ? await this.#disksOfLegs(lvName) : [];
@@ -158,7 +183,7 @@ export class VolumeGroup extends KnownGroup {
       await this.change(arguments_.extendArguments(this.name, lvName, { devicePaths, extents }), newBytes);
     } catch (error) {
       // Somebody has made it so large by hand, which is known by now.
-      if (isLvmError(error) && failureOf(error) === 'not-larger') return;
+      if (isLvmError(error) && failureOf(error) === 'not-larger') return this.#matchDevice(this.#require(lvName));
       throw error;
     }
     this.put(grown);
@@ -301,6 +326,14 @@ export class VolumeGroup extends KnownGroup {
     const lv = this.get(lvName);
     if (lv === undefined) throw goneByHand(this.poolName, this.name, lvName);
     return lv;
+  }
+
+  /** LVM that was killed may have noted a size that the kernel has not been told. */
+  async #matchDevice({ name, sizeBytes }: OwnLv): Promise<void> {
+    const device = this.deviceOf(name)?.device;
+    const mapped = device && mappedDevice(device);
+    if (mapped === undefined || mapped.sizeBytes >= sizeBytes) return;
+    await this.#tell(arguments_.refreshArguments(this.name, name), 0n);
   }
 
   /** What has become of a change that failed, only LVM can tell. */

@@ -55,6 +55,11 @@ export function retagArguments(vgName: string, lvName: string, { add, remove }: 
   return ['lvchange', ...remove.flatMap((tag) => ['--deltag', tag]), ...added(add), `${vgName}/${lvName}`];
 }
 
+/** The kernel gets the table that the group's metadata say. */
+export function refreshArguments(vgName: string, lvName: string): string[] {
+  return ['lvchange', '--refresh', `${vgName}/${lvName}`];
+}
+
 export function renameArguments(vgName: string, lvName: string, newName: string): string[] {
   return ['lvrename', vgName, lvName, newName];
 }

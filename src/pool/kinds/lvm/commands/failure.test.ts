@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CommandError } from '../../../../command/run.ts';
-import { failureOf, type LvmFailure } from './failure.ts';
+import { failureOf, type LvmFailure, wasKilled } from './failure.ts';
 
 test('what a command of LVM failed for is known by its words', () => {
   const said: Readonly<Record<string, LvmFailure>> = {
@@ -27,4 +27,14 @@ test('what a command of LVM failed for is known by its words', () => {
     assert.equal(failureOf(new CommandError('lvm', 5, 'failed', stderr)), failure, stderr);
   }
   assert.equal(failureOf(new CommandError('lvm', undefined, 'is not installed', '')), 'not-installed');
+});
+
+test('a command that was killed is told from one that failed', () => {
+  const ended = (exitCode: number | undefined, reason: string) =>
+    wasKilled(new CommandError('lvm', exitCode, reason, ''));
+  assert.equal(ended(undefined, 'was killed by SIGKILL'), true);
+  assert.equal(ended(137, 'failed with exit code 137'), true);
+  assert.equal(ended(5, 'failed with exit code 5'), false);
+  assert.equal(ended(undefined, 'is not installed'), false);
+  assert.equal(ended(undefined, 'could not be started (EAGAIN)'), false);
 });

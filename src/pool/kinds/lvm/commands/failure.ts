@@ -40,6 +40,11 @@ const words: readonly (readonly [LvmFailure, RegExp])[] = [
   ['in-use', /\bin use\b|is used by another device|contains a filesystem/i],
 ];
 
+/** In the middle, by a signal: by the kernel when memory runs out, say. Shells tell that by codes above 128. */
+export function wasKilled({ exitCode, message }: CommandError): boolean {
+  return exitCode === undefined ? !/is not installed|could not be started/.test(message) : exitCode > 128;
+}
+
 export function failureOf({ exitCode, message, stderr }: CommandError): LvmFailure {
   if (exitCode === undefined && message.includes('is not installed')) return 'not-installed';
   return words.find(([, pattern]) => pattern.test(stderr))?.[0] ?? 'other';

@@ -6,6 +6,7 @@ import { syncFile } from '../../../../kernel/file/file.ts';
 import { DataLoss } from '../../../../volume/errors.ts';
 import { reportArguments } from './arguments.ts';
 import { type CopyOfPv, copyToldOf, tellsOfDifference } from './difference.ts';
+import { wasKilled } from './failure.ts';
 import type { LvmRunner } from './place.ts';
 import { ReportReader, type ReportRow } from './report.ts';
 
@@ -46,14 +47,18 @@ export class Lvm {
   readonly runner: LvmRunner;
   readonly #queue: DiskQueue;
   readonly #flushQueue: DiskQueue;
+  readonly #resumeQueue: DiskQueue;
   /** The disks of the volume group: LVM looks at no other, one that hangs say. undefined: not known yet. */
   #devicePaths: readonly string[] | undefined;
   #hasThinPool = false;
+  /** Ends what a command that was killed has left. No other command is under way then. */
+  whenKilled: (queue: DiskQueue) => Promise<void> = async () => undefined;
 
   constructor(runner: LvmRunner, queue: DiskQueue) {
     this.runner = runner;
     this.#queue = queue.beside('lvm', commandsAtOnce);
     this.#flushQueue = queue.beside('flushes', flushesAtOnce);
+    this.#resumeQueue = queue.beside('left suspended', 1);
   }
 
   /** From now on only these are looked at; undefined: all. */
@@ -70,9 +75,15 @@ export class Lvm {
   async change(args: readonly string[], lockPath?: string): Promise<void> {
     const { before, environment, program } = this.runner;
     const words = [...before, ...this.#command(args)];
-    await this.#queue.run(() =>
-      run(program, words, { environment, mustFinish: true, keep: 'end', ...(lockPath && { lockPath }) }),
-    );
+    await this.#queue.run(async () => {
+      try {
+        await run(program, words, { environment, mustFinish: true, keep: 'end', ...(lockPath && { lockPath }) });
+      } catch (error) {
+        // The caller hears that it failed, and whoever opens the pool anew ends what is left even then.
+        if (isLvmError(error) && wasKilled(error)) await this.whenKilled(this.#resumeQueue).catch(() => undefined);
+        throw error;
+      }
+    });
   }
 
   /**

@@ -1,9 +1,10 @@
 import { sameDevice } from '../../../../kernel/block/device.ts';
-import type { DeviceMapper, MappedState } from '../../../../kernel/block/device-mapper.ts';
-import { parseThinBytes, parseThinNumber } from '../../../../kernel/block/thin-status.ts';
+import { type DeviceMapper, type MappedState, mappedDevice } from '../../../../kernel/block/device-mapper.ts';
+import { parseThinNumber } from '../../../../kernel/block/thin-status.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
-import { InternalError } from '../../../../volume/errors.ts';
+import { Aborted, InternalError } from '../../../../volume/errors.ts';
 import { step } from '../../../../volume/step.ts';
+import { longestFreezeMs } from '../../../freeze/freezer.ts';
 import type { PoolLog } from '../../../log.ts';
 import type { OwnLv } from '../group-state.ts';
 import { familyTagOf } from './families.ts';
@@ -34,7 +35,7 @@ export class InstantSnapshots {
     this.#mapper = mapper;
     this.#log = log;
     this.#queue = queue.beside('instant', snapshotsAtOnce);
-    this.#resumeQueue = queue.beside('resume', 1);
+    this.#resumeQueue = queue.beside('resume', snapshotsAtOnce);
   }
 
   /**
@@ -43,16 +44,8 @@ export class InstantSnapshots {
    * @returns its number
    */
   async prepare(from: OwnLv, lvName: string, tags: readonly string[]): Promise<bigint> {
-    await this.#pool.create(lvName, from.sizeBytes, tags, familyTagOf(from));
-    const blank = this.#pool.group.deviceOf(lvName);
-    const status = blank && (await this.#mapper.status(this.#queue, blank.device, false));
-    // What is thrown away must be what was just made.
-    if (blank === undefined || status === undefined || parseThinBytes(status) !== 0n) {
-      throw new InternalError(
-        `logical volume ${this.#pool.group.name}/${lvName} is not blank, and was just made: it is left.`,
-      );
-    }
-    const number = await this.#numberOf(lvName, blank);
+    await this.#pool.create(lvName, await this.#sizeOf(from), tags, familyTagOf(from));
+    const number = await this.#numberOf(lvName, this.#active(lvName));
     await this.#removeDevice(lvName);
     await step('instant/forget', () => this.#pool.tell(`delete ${number}`));
     return number;
@@ -61,49 +54,51 @@ export class InstantSnapshots {
   /**
    * Puts a snapshot of the source, as it is now, under that number. Durable at its end.
    * @param signal aborted when writers have waited for too long: they go on, and what was made is not of one instant
+   * @throws Aborted if they have waited for too long here
    */
   async take(from: OwnLv, lvName: string, number: bigint, signal: AbortSignal | undefined): Promise<void> {
-    const source = this.#pool.group.deviceOf(from.name);
-    if (source === undefined) {
-      throw new InternalError(
-        `logical volume ${this.#pool.group.name}/${from.name} was in use, and is not active any more.`,
-      );
-    }
+    const source = this.#active(from.name);
+    this.#refuseOtherSize(from, lvName, source);
     const message = `create_snap ${number} ${await this.#numberOf(from.name, source)}`;
     signal?.throwIfAborted();
+    const late = new AbortController();
     // What it says is asked for below.
     const goOn = () => void this.#resume(source).catch(() => undefined);
-    signal?.addEventListener('abort', goOn, { once: true });
+    late.signal.addEventListener('abort', goOn, { once: true });
+    const stop = () => late.abort(signal?.reason);
+    signal?.addEventListener('abort', stop, { once: true });
+    // A volume without a filesystem of ours is frozen by nobody, who would look at the time.
+    const timer = setTimeout(() => late.abort(tookTooLong()), longestFreezeMs);
+    this.#pool.group.suspending.add(source.name);
     try {
       // What is written while the kernel makes a snapshot would be in it or not, as it comes (thin-provisioning.rst).
       await step('instant/suspend', () => this.#mapper.suspend(this.#queue, source.device));
-      signal?.throwIfAborted();
+      late.signal.throwIfAborted();
       await step('instant/take', () => this.#pool.tell(message));
     } finally {
-      signal?.removeEventListener('abort', goOn);
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+      late.signal.removeEventListener('abort', goOn);
+      this.#pool.group.suspending.delete(source.name);
       await this.#resume(source);
     }
-    signal?.throwIfAborted();
+    late.signal.throwIfAborted();
+    await this.#pool.requireWritable();
     await this.#pool.ownsAsMuch(lvName, from.name);
   }
 
-  /** After a start: those who use what a killed driver, or a killed LVM, has left suspended wait for that. */
-  async resumeAll(): Promise<void> {
-    const { group } = this.#pool;
-    for (const { name } of group.all()) {
-      const mapped = group.deviceOf(name);
-      if (mapped?.isSuspended !== true) continue;
-      await this.#resume(mapped);
-      this.#log.warn(
-        { pool: group.poolName, device: mapped.name },
-        'resumed a device that a killed driver had suspended',
-      );
-    }
-  }
-
+  /** Whatever the disk is like: that needs none. */
   async #resume({ device, name }: MappedState): Promise<void> {
+    const resume = (queue: DiskQueue) => this.#mapper.resume(queue, device);
+    const queue = this.#resumeQueue;
     try {
-      await step('instant/resume', () => this.#mapper.resume(this.#resumeQueue, device));
+      await step('instant/resume', () =>
+        queue.rescue(resume).catch((error) => {
+          if (queue.closedFor === undefined) throw error;
+          // The pool was given up meanwhile. Twice is as well as once.
+          return queue.rescue(resume);
+        }),
+      );
     } catch (error) {
       this.#log.error(
         { pool: this.#pool.group.poolName, device: name, err: error },
@@ -111,6 +106,31 @@ export class InstantSnapshots {
       );
       throw error;
     }
+  }
+
+  #active(lvName: string): MappedState {
+    const { group } = this.#pool;
+    const mapped = group.deviceOf(lvName);
+    if (mapped !== undefined) return mapped;
+    throw new InternalError(`logical volume ${group.name}/${lvName} was in use, and is not active any more.`);
+  }
+
+  /** Somebody may have made it larger by hand, and its filesystem too. */
+  async #sizeOf(from: OwnLv): Promise<bigint> {
+    const { group } = this.#pool;
+    if (bytesOf(this.#active(from.name)) === from.sizeBytes) return from.sizeBytes;
+    await group.refresh();
+    return group.get(from.name)?.sizeBytes ?? from.sizeBytes;
+  }
+
+  /** A snapshot with less in it would be of no use. @throws Aborted */
+  #refuseOtherSize(from: OwnLv, lvName: string, source: MappedState): void {
+    const { group } = this.#pool;
+    const roomBytes = group.get(lvName)?.sizeBytes ?? 0n;
+    if (bytesOf(source) <= roomBytes) return;
+    throw new Aborted(
+      `logical volume ${group.name}/${from.name} has become larger than its snapshot was to be (${roomBytes} bytes). Try again.`,
+    );
   }
 
   /** As the kernel has it. */
@@ -131,4 +151,15 @@ export class InstantSnapshots {
     // udev has a look at it, say: LVM waits for that.
     if (group.deviceOf(lvName) !== undefined) await group.deactivate([lvName]);
   }
+}
+
+function bytesOf({ device }: MappedState): bigint {
+  return mappedDevice(device)?.sizeBytes ?? 0n;
+}
+
+function tookTooLong(): Aborted {
+  const seconds = longestFreezeMs / 1000;
+  return new Aborted(
+    `The snapshot was given up: it took longer than ${seconds} s, and writers wait meanwhile. Try again.`,
+  );
 }

@@ -45,7 +45,6 @@ export async function openThinPool(
     );
   }
   const pool = new ThinPool(group, mapper, { log, queue, chunkBytes, overcommit: options.overcommit });
-  await pool.instant.resumeAll();
   await pool.keepActive();
   const missingBytes = group.roundUp(options.sizeBytes) - lv.sizeBytes;
   if (missingBytes > 0n) await step('open/extend', () => extendIfPossible(pool, missingBytes, log));

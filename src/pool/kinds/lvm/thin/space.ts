@@ -62,9 +62,20 @@ export class ThinSpace extends LvmSpace {
 
   #obstacle(alarm: Shortage['alarm']): ResourceExhausted | undefined {
     if (alarm === undefined) return undefined;
-    const { poolName, state } = this.#group;
-    return new ResourceExhausted(`pool ${poolName}: ${obstacles[alarm]} of volume group ${state.name} (docs/lvm.md).`);
+    return obstacleFor(alarm, this.#group);
   }
+}
+
+/** Of a thin pool that takes no changes any more. */
+export function notWritable(group: Pick<SpaceOfGroup, 'poolName' | 'state'>): ResourceExhausted {
+  return obstacleFor('mode', group);
+}
+
+function obstacleFor(
+  alarm: NonNullable<Shortage['alarm']>,
+  { poolName, state }: Pick<SpaceOfGroup, 'poolName' | 'state'>,
+): ResourceExhausted {
+  return new ResourceExhausted(`pool ${poolName}: ${obstacles[alarm]} of volume group ${state.name} (docs/lvm.md).`);
 }
 
 const obstacles: Readonly<Record<NonNullable<Shortage['alarm']>, string>> = {

@@ -4,7 +4,7 @@ import { parseThinBytes, parseThinPool, type ThinPoolStatus } from '../../../../
 import type { Descriptor } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { openDirect } from '../../../../kernel/file/direct.ts';
-import { DataLoss } from '../../../../volume/errors.ts';
+import { DataLoss, InternalError } from '../../../../volume/errors.ts';
 import { defaultLayout } from '../../../../volume/layout.ts';
 import type { PoolLog } from '../../../log.ts';
 import type { OwnLv } from '../group-state.ts';
@@ -14,6 +14,8 @@ import type { VolumeGroup } from '../volume-group.ts';
 import * as arguments_ from './arguments.ts';
 import { familyTagOf, newFamilyTag } from './families.ts';
 import { InstantSnapshots } from './instant-snapshots.ts';
+import { isBroken } from './sizes.ts';
+import { notWritable } from './space.ts';
 
 /** LVM's name for the pool itself, below the device that only keeps it active. */
 const layer = '-tpool';
@@ -127,6 +129,36 @@ export class ThinPool implements ThinFigures {
     const names = { vgName: group.name, poolLvName: thinLvName, lvName };
     await group.change(arguments_.newThinLvArguments({ ...names, sizeBytes: size, tags: allTags }), 0n);
     group.put(thinLv(lvName, size, allTags));
+    await this.#requireBlank(lvName);
+  }
+
+  /**
+   * LVM gives the next number that is free in its own books. If the kernel's thin pool knows that number already, as after
+   * thin_repair(8) or vgcfgrestore(8), what was just made holds what somebody else has written.
+   * @throws DataLoss then; and it is nobody's any more, so that nothing of it is removed
+   */
+  async #requireBlank(lvName: string): Promise<void> {
+    const { group } = this;
+    const blank = group.deviceOf(lvName);
+    const status = blank && (await this.#mapper.status(this.#queue, blank.device, false));
+    const takenBytes = status && parseThinBytes(status);
+    if (takenBytes === 0n) return;
+    if (takenBytes === undefined) {
+      throw new InternalError(`logical volume ${group.name}/${lvName} was just made, and is not active.`);
+    }
+    await group.disown(lvName);
+    throw new DataLoss(
+      `pool ${group.poolName}: logical volume ${group.name}/${lvName} was just made, and holds data that LVM knows nothing of. It was left for you to look at (docs/lvm.md). Try again.`,
+    );
+  }
+
+  /**
+   * What the kernel's thin pool was told last is durable: it says nothing of a commit that failed (pool_message), and writes no
+   * more after it. @throws ResourceExhausted
+   */
+  async requireWritable(): Promise<void> {
+    const status = await this.status();
+    if (isBroken(status) || status.mode === 'ro') throw notWritable(this.group);
   }
 
   /** Of one that nobody uses. @param isActive its device is wanted */
