@@ -24,13 +24,14 @@ const everything: Values = {
   kubeletDir: '/var/snap/microk8s/common/var/lib/kubelet',
   dataDir: '/data/holdfast',
   poolDirectories: ['/srv/fast', '/srv/slow'],
+  keyDirectories: ['/run/keys'],
   config: {
     nodes: { 'db-*': { pools: { own: { device: '/dev/sdb' } }, maxVolumesPerNode: 5 } },
     pools: {
       fast: { directory: '/srv/fast/pool', reserve: '1Gi' },
       disk: { kind: 'image', device: '/dev/nvme1n1', undelete: '24h', sickAfter: '1m' },
       plain: { kind: 'directory', path: '/srv/slow/plain', quota: 'none', overcommit: 2 },
-      raw: { kind: 'lvm', volumeGroup: 'vg0', wipe: 'zero' },
+      raw: { kind: 'lvm', volumeGroup: 'vg0', wipe: 'zero', encryption: { keyFile: '/run/keys/holdfast' } },
     },
     defaultPool: 'fast',
     maxVolumesPerNode: 100,
@@ -351,6 +352,14 @@ describe('Helm chart', () => {
     assert.match(daemonSet, new RegExp(`"mountPath":"${parent}"`));
   });
 
+  test('lets the driver read the key files of pools, and change nothing beside them', async () => {
+    const objects = objectsOf(await helm.template({ keyDirectories: ['/run/keys'] }));
+    const daemonSet = JSON.stringify(objects.get('DaemonSet holdfast'));
+    assert.ok(daemonSet.includes('{"name":"key-0","hostPath":{"path":"/run/keys","type":"Directory"}}'));
+    const mount = { name: 'key-0', mountPath: '/run/keys', readOnly: true, mountPropagation: 'HostToContainer' };
+    assert.ok(daemonSet.includes(JSON.stringify(mount)));
+  });
+
   test('makes no pool on the system disk of a node that lacks a pool directory, unless that is meant', async () => {
     const pools = {
       fast: { directory: '/srv/fast/pool' },
@@ -408,6 +417,7 @@ describe('Helm chart', () => {
     ['a misspelled value', { kubletDir: '/var/lib/kubelet' }, /kubletDir/],
     ['a relative directory', { kubeletDir: 'var/lib/kubelet' }, /kubeletDir/],
     ['a directory with a slash at its end', { kubeletDir: '/var/lib/kubelet/' }, /kubeletDir/],
+    ['a relative directory of keys', { keyDirectories: ['run/keys'] }, /keyDirectories/],
     ['a directory that leads elsewhere', { dataDir: '/var/lib/../etc' }, /dataDir/],
     ['a pool of a kind there is not', { config: { pools: { a: { kind: 'zfs' } } } }, /kind/],
     ['a key of another kind', { config: { pools: { a: { kind: 'directory', path: '/srv/a', size: '1Gi' } } } }, /size/],
