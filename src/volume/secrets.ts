@@ -15,6 +15,11 @@ export class Secrets {
     return this.#values.get(name);
   }
 
+  /** What its fields are called. Names are not secret. */
+  names(): readonly string[] {
+    return [...this.#values.keys()];
+  }
+
   toJSON(): undefined {
     return undefined;
   }

@@ -8,6 +8,9 @@ const encrypted = { encryption: 'luks2' };
 export const keys: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   'the class names no secret': (stage) => new ClaimedVolume(stage, encrypted).create(),
   "the pool's key file is not there": (stage) => new ClaimedVolume(stage, { ...encrypted, pool: 'keyed' }).create(),
+  'the secret has other fields': createWith({ username: 'admin', password: 'correct horse battery' }),
+  'the secret has other fields, and the pool a key file': (stage) =>
+    new ClaimedVolume(stage, { ...encrypted, pool: 'keyed' }).create({ secrets: { password: 'correct horse' } }),
   'the key is none': createWith({ key: 'a passphrase' }),
   'the passphrase is short': createWith({ passphrase: 'short' }),
   'the passphrase has a line break': createWith({ passphrase: 'correct horse battery\n' }),

@@ -87,7 +87,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
   }
 
   async function open(record: VolumeRecord, lower: Device, { secrets }: AttachOptions): Promise<MappedOver> {
-    const { current } = await ring.keysOf(record, secrets);
+    const { current } = await ring.keysOf(record, { secrets, use: 'stage' });
     return openMapper(queue, record, { devicePath: lower.devicePath, name: mapperName(record.id), key: current });
   }
 

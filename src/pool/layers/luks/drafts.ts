@@ -27,7 +27,7 @@ export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
       const { encryption } = record;
       if (encryption === undefined) return inner.make(record, data);
       // Before anything is made that would have to go again.
-      const { current } = await ring.keysOf(record, data.secrets);
+      const { current } = await ring.keysOf(record, { secrets: data.secrets, use: 'create' });
       await inner.make(record, belowData(record, { ...data, mkfsArguments: [] }));
       await showing(inner, data.blockSizeBytes, async (devicePath) => {
         await step('luks/format', () => formatNew(devicePath, { record, encryption, key: current }));
@@ -43,7 +43,8 @@ export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
       if (record.encryption === undefined) return inner.complete(record, data);
       const { content } = data;
       // The header came with the data, and opens with the source's key.
-      const keys = content.type === 'mount' ? await ring.keysOf(record, data.secrets) : undefined;
+      const keys =
+        content.type === 'mount' ? await ring.keysOf(record, { secrets: data.secrets, use: 'create' }) : undefined;
       await inner.complete(record, belowData(record, data));
       await showing(inner, data.blockSizeBytes, async (devicePath) => {
         await step('luks/identity', () => identifyLuks(devicePath, randomUUID())).catch((error) => {

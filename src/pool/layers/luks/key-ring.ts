@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises';
-import { isErrno } from '../../../kernel/call/errno.ts';
+import { errnoName, isErrno } from '../../../kernel/call/errno.ts';
 import { refuseCoreDumps } from '../../../kernel/process/core-dump.ts';
 import { FailedPrecondition, InvalidArgument } from '../../../volume/errors.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import type { Secrets } from '../../../volume/secrets.ts';
-import { type Keys, parseKey, parseKeys } from './key.ts';
+import { type Keys, noKeyIn, parseKey, parseKeys } from './key.ts';
+
+/** What a key is wanted for: it decides which secret of the class comes with the call. */
+export type KeyUse = 'create' | 'stage';
 
 /** Where the keys of a pool's volumes come from: from each call's secrets, or else from the pool's own file. */
 export class KeyRing {
@@ -18,15 +21,25 @@ export class KeyRing {
 
   /** @throws InvalidArgument, FailedPrecondition: what to do */
   async keysOf(
-    { encryption, id }: Pick<VolumeRecord, 'encryption' | 'id'>,
-    secrets: Secrets | undefined,
+    record: Pick<VolumeRecord, 'encryption' | 'id'>,
+    { secrets, use }: { readonly secrets: Secrets | undefined; readonly use: KeyUse },
   ): Promise<Keys> {
     refuseCoreDumps();
     const given = parseKeys(secrets);
     if (given !== undefined) return given;
+    const fields = secrets?.names() ?? [];
+    // A volume that was made with the pool's key opens with it, whatever else comes with the call. A new one would have
+    // another key than was meant.
+    if (fields.length > 0 && (use === 'create' || this.#keyFile === undefined)) throw noKeyIn(fields);
     if (this.#keyFile !== undefined) return { current: await this.#read(this.#keyFile), previous: undefined };
-    throw new InvalidArgument(
-      `volume ${id} needs ${encryption?.keyId}, and no secret with key or passphrase came with the call: name one in its StorageClass, or give pool ${this.#poolName} a key file.`,
+    throw this.#noSecret(record, use);
+  }
+
+  #noSecret({ encryption, id }: Pick<VolumeRecord, 'encryption' | 'id'>, use: KeyUse): InvalidArgument {
+    const [wants, secret] =
+      use === 'create' ? ['is to be encrypted', 'provisioner'] : [`needs ${encryption?.keyId}`, 'node-stage'];
+    return new InvalidArgument(
+      `volume ${id} ${wants}, and no secret came: name one in its class (csi.storage.k8s.io/${secret}-secret-name and -namespace), or give pool ${this.#poolName} a key file.`,
     );
   }
 
@@ -36,8 +49,12 @@ export class KeyRing {
       return parseKey(await readFile(path, 'utf8'), `The key in ${path}`);
     } catch (error) {
       if (error instanceof InvalidArgument) throw new FailedPrecondition(`pool ${this.#poolName}: ${error.message}`);
-      if (!isErrno(error, 'ENOENT', 'EACCES', 'EISDIR')) throw error;
-      throw new FailedPrecondition(`pool ${this.#poolName}: its key file ${path} cannot be read; put it there.`);
+      const start = `pool ${this.#poolName}: its key file ${path} cannot be read`;
+      if (isErrno(error, 'ENOENT', 'ENOTDIR')) {
+        throw new FailedPrecondition(`${start}: the driver sees none there (in a container: is it mounted?).`);
+      }
+      if (!isErrno(error, 'EACCES', 'EISDIR')) throw error;
+      throw new FailedPrecondition(`${start} (${errnoName(error)}): put a file there that the driver may read.`);
     }
   }
 }

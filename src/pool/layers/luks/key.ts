@@ -28,6 +28,21 @@ export function parseKeys(secrets: Secrets | undefined): Keys | undefined {
   );
 }
 
+const mostShownFields = 3;
+const longestShownField = 30;
+
+/** For secrets that have fields, and none that is known here. */
+export function noKeyIn(fields: readonly string[]): InvalidArgument {
+  const shown = fields
+    .toSorted()
+    .slice(0, mostShownFields)
+    .map((field) => (field.length > longestShownField ? `${field.slice(0, longestShownField)}…` : field));
+  const more = fields.length > mostShownFields ? ', …' : '';
+  return new InvalidArgument(
+    `The secret has ${shown.join(', ')}${more}, and neither key nor passphrase: name its field so (docs/encryption.md).`,
+  );
+}
+
 function parseOne(secrets: Secrets, keyName: string, passphraseName: string): KeyMaterial | undefined {
   const key = secrets.get(keyName);
   const passphrase = secrets.get(passphraseName);

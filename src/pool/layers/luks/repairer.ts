@@ -35,7 +35,7 @@ export function luksRepairer(parts: LuksParts, inner: Repairer): Repairer {
     const { queue, ring, tag } = parts;
     const { id } = record;
     if (draft.withDevice === undefined) throw new InternalError(`volume ${id}: its clone cannot be shown as a device.`);
-    const { current: key } = await ring.keysOf(record, secrets);
+    const { current: key } = await ring.keysOf(record, { secrets, use: 'stage' });
     await draft.withDevice((devicePath) =>
       withMapper(queue, record, { devicePath, key, name: draftName(id, tag) }, async (path) => {
         const mount = () => mountBriefly(queue, fsType, path, fsType === 'xfs' ? [['nouuid']] : []);
