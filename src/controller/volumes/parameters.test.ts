@@ -49,6 +49,9 @@ describe('parameters', () => {
   for (const [key, hint] of [
     ['Pool', pool],
     ['pool ', pool],
+    ...['fsType', 'fstype', 'filesystem'].map(
+      (word) => [word, " (did you mean 'csi.storage.k8s.io/fstype'?)"] as const,
+    ),
     ...['size', '', '__proto__', 'csi.storage.k8s.io', 'toString'].map((far) => [far, ''] as const),
   ] as const) {
     test(`CV10: unknown parameter ${JSON.stringify(key)} is refused by name, with the known ones`, () => {

@@ -53,9 +53,13 @@ export const parameterKeys = [
 /** Kubernetes' sidecars add keys with this prefix (the claim's name, say): kept in the record, never acted upon. */
 const kubernetesPrefix = 'csi.storage.k8s.io/';
 
+/** Kubernetes asks for the filesystem by a key of its own. Inline volumes, and other drivers, have it under these names. */
+const filesystemKey = `${kubernetesPrefix}fstype`;
+const filesystemWords = /^(fs-?type|filesystem)$/i;
+
 /** @throws InvalidArgument for an unknown parameter or a value that cannot be (CV10) */
 export function parseParameters(parameters: Parameters): VolumeParameters {
-  refuseUnknown(parameters, 'parameter', parameterKeys);
+  refuseUnknown(parameters, 'parameter', parameterKeys, hintAt);
   const { pool: poolName, poolSelector } = parameters;
   if (poolName !== undefined && poolSelector !== undefined) {
     throw new InvalidArgument(
@@ -141,10 +145,20 @@ export function sortedParameters(parameters: Parameters): Record<string, string>
   return Object.fromEntries(Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function refuseUnknown(parameters: Parameters, what: string, known: readonly string[]): void {
+/** What of a class was most likely meant. */
+function hintAt(key: string): string {
+  return filesystemWords.test(key) ? ` (did you mean '${filesystemKey}'?)` : didYouMean(key, parameterKeys);
+}
+
+function refuseUnknown(
+  parameters: Parameters,
+  what: string,
+  known: readonly string[],
+  hint = (key: string) => didYouMean(key, known),
+): void {
   for (const key of Object.keys(parameters)) {
     if (key.startsWith(kubernetesPrefix) || known.includes(key)) continue;
-    const choice = known.length === 0 ? 'there are none' : `known are ${known.join(', ')}${didYouMean(key, known)}`;
+    const choice = known.length === 0 ? 'there are none' : `known are ${known.join(', ')}${hint(key)}`;
     throw new InvalidArgument(`Unknown ${what} ${JSON.stringify(key)}; ${choice}.`);
   }
 }
