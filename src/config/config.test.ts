@@ -294,7 +294,10 @@ describe('the file', () => {
     assert.match(await of(`${'a'.repeat(40)}: { kind: lvm, devices: [/dev/sdb] }`), /needs a volumeGroup, too/);
     assert.match(await of('a: { kind: lvm, volumeGroup: -x }'), /must be the name of a volume group/);
     assert.match(await of('a: { kind: lvm, volumeGroup: vg0, wipe: shred }'), /must be one of discard, zero, none/);
-    assert.match(await of('a: { kind: lvm, volumeGroup: vg0, overcommit: 2 }'), /unknown key/);
+    assert.match(
+      await of('a: { kind: lvm, volumeGroup: vg0, overcommit: 2 }'),
+      /pools\.a\.overcommit: unknown key \(in a pool of kind lvm it belongs in thinPool\)$/,
+    );
     assert.match(await of('a: { kind: lvm, volumeGroup: v }, b: { kind: lvm, volumeGroup: v }'), /already at/);
     assert.match(await of('a: { kind: disk }'), /needs a device/);
     assert.match(await of('a: { kind: disk, device: sdb }'), /must be an absolute path/);
@@ -393,6 +396,21 @@ describe('the file', () => {
     ['a key of blanks', '"  ": 1\n', /:1:1: " {2}": unknown key/],
     ['a key of two lines', '"a\\nb": 1\n', /:1:1: "a\\nb": unknown key/],
     ['an unknown key of a pool', 'pools:\n  a:\n    overcomit: 2\n', /:3:5: pools.a.overcomit: .*'overcommit'/],
+    [
+      'an unknown key in a section of a pool',
+      'pools:\n  a: { encryption: { keyfile: /run/key } }\n',
+      /:2:22: pools.a.encryption.keyfile: unknown key \(did you mean 'keyFile'\?\)/,
+    ],
+    [
+      'encryption without a key',
+      'pools:\n  a: { encryption: {} }\n',
+      /:2:8: pools.a.encryption: needs a keyFile, such/,
+    ],
+    [
+      'a size that is none, in a section of a pool',
+      'pools:\n  a: { kind: lvm, volumeGroup: v, thinPool: { size: 80% } }\n',
+      /:2:47: pools.a.thinPool.size: '80%' is no size: write a whole number/,
+    ],
     [
       'an unknown key far from any',
       'pools:\n  a: { colour: red }\n',

@@ -1,4 +1,13 @@
-import { claimsOf, defaultKind, type KindName, keysOf, kindNames, type PoolConfig, readPool } from '../pool/kinds.ts';
+import {
+  claimsOf,
+  defaultKind,
+  type KindName,
+  keyAbove,
+  keysOf,
+  kindNames,
+  type PoolConfig,
+  readPool,
+} from '../pool/kinds.ts';
 import { didYouMean } from '../settings/nearest.ts';
 import { type Mistake, SectionReader } from '../settings/section.ts';
 import { number, oneOf, size, text } from '../settings/values.ts';
@@ -151,11 +160,13 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
 function readPoolSection(name: string, section: SectionReader): PoolConfig | undefined {
   const kind = section.has('kind') ? section.read('kind', oneOf(kindNames)) : defaultKind;
   if (kind === undefined) return undefined;
-  section.refuseOthers(keysOf(kind), (key) => kindsThatHave(key, kind));
+  section.refuseOthers(keysOf(kind), (key) => whereItBelongs(key, kind));
   return readPool(kind, name, section);
 }
 
-function kindsThatHave(key: string, kind: KindName): string | undefined {
+function whereItBelongs(key: string, kind: KindName): string | undefined {
+  const above = keyAbove(kind, key);
+  if (above !== undefined) return `in a pool of kind ${kind} it belongs in ${above}`;
   const others = kindNames.filter((other) => keysOf(other).includes(key));
   return others.length === 0
     ? undefined

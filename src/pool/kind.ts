@@ -17,6 +17,8 @@ export interface PoolKind<Own> {
   readonly commonKeys: readonly CommonKey[];
   /** Which others. */
   readonly ownKeys: readonly string[];
+  /** Keys of other kinds that it has, too, but in a section of its own: the key of that. */
+  readonly keysBelow?: Readonly<Record<string, string>>;
   /** Reads its own keys, and tells what is wrong with them. An empty section has no mistakes, if it can be used at all. */
   read(section: SectionReader, settings: PoolSettings): Own;
   /** What such a pool takes for itself on this node: no other pool may be there. */

@@ -52,6 +52,12 @@ export function keysOf(kind: KindName): readonly string[] {
   return ['kind', ...ownKeys, ...commonKeys];
 }
 
+/** The key of the section that such a pool has this one in; undefined: it has none of that name. */
+export function keyAbove(kind: KindName, key: string): string | undefined {
+  const { keysBelow = {} } = kinds[kind];
+  return Object.hasOwn(keysBelow, key) ? keysBelow[key] : undefined;
+}
+
 /** Reads the section of a pool, apart from its kind, and tells what is wrong with it. */
 export function readPool<Kind extends KindName>(kind: Kind, name: string, section: SectionReader): PoolConfig<Kind> {
   const { commonKeys, read }: PoolKind<OwnOptions[Kind]> = kinds[kind];

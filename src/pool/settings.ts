@@ -1,5 +1,5 @@
-import type { ReadValue, SectionReader } from '../settings/section.ts';
-import { absolutePath, duration, labels, number, oneOf, section as sectionOf, size } from '../settings/values.ts';
+import { type ReadValue, type SectionReader, sectionWith, WrongValue } from '../settings/section.ts';
+import { absolutePath, duration, labels, number, oneOf, size } from '../settings/values.ts';
 import { type FilesystemType, filesystemTypes } from '../volume/filesystem.ts';
 import type { Labels } from '../volume/labels.ts';
 import { type Trimming, trimmings } from '../volume/trimming.ts';
@@ -46,6 +46,14 @@ interface CommonValues {
 
 export type CommonKey = keyof CommonValues;
 
+const readKeyFile = sectionWith({ keyFile: absolutePath });
+
+function readEncryption(value: unknown): CommonValues['encryption'] {
+  const { keyFile } = readKeyFile(value);
+  if (keyFile === undefined) throw new WrongValue('needs a keyFile, such as /run/keys/holdfast');
+  return { keyFile };
+}
+
 const readers: { readonly [Key in CommonKey]: ReadValue<CommonValues[Key]> } = {
   reserve: size(smallestReserveBytes),
   overcommit: number({ minimum: 1, maximum: 1000 }),
@@ -54,7 +62,7 @@ const readers: { readonly [Key in CommonKey]: ReadValue<CommonValues[Key]> } = {
   // Helm, and all else that reads YAML 1.1, makes false of a plain off.
   trim: (value) => oneOf(trimmings)(value === false ? 'off' : value),
   sickAfter: duration(sickAfterBounds),
-  encryption: sectionOf({ keyFile: absolutePath }),
+  encryption: readEncryption,
   labels,
 };
 

@@ -7,7 +7,15 @@ export interface Mistake {
 }
 
 /** What is wrong with one value; the message goes on from its key: `must be …`. */
-export class WrongValue extends Error {}
+export class WrongValue extends Error {
+  /** The keys that lead on from there, if the value is a section and a part of it is wrong. */
+  readonly below: readonly string[];
+
+  constructor(message: string, below: readonly string[] = []) {
+    super(message);
+    this.below = below;
+  }
+}
 
 /** Makes of a value what it means. @throws WrongValue */
 export type ReadValue<T> = (value: unknown) => T;
@@ -42,9 +50,7 @@ export class SectionReader {
   refuseOthers(known: readonly string[], whose: (key: string) => string | undefined = () => undefined): void {
     for (const key of Object.keys(this.#section)) {
       if (known.includes(key)) continue;
-      const meant = nearest(key, known);
-      const near = meant === undefined ? `known: ${known.join(', ')}` : `did you mean '${meant}'?`;
-      this.mistake([key], `unknown key (${whose(key) ?? near})`);
+      this.mistake([key], unknownKey(whose(key) ?? nearOf(key, known)));
     }
   }
 
@@ -57,7 +63,7 @@ export class SectionReader {
       return readValue(value);
     } catch (error) {
       if (!(error instanceof WrongValue)) throw error;
-      this.mistake([key], error.message);
+      this.mistake([key, ...error.below], error.message);
       return undefined;
     }
   }
@@ -90,6 +96,34 @@ export class SectionReader {
   mistake(below: readonly string[], message: string): void {
     this.#mistakes.push({ path: [...this.#path, ...below], message });
   }
+}
+
+/** A section as one value: it may have these keys, and no others. */
+export function sectionWith<Readers extends KeyReaders>(readers: Readers): ReadValue<Given<Readers>> {
+  const known = Object.keys(readers);
+  return (value) => {
+    if (!isSection(value)) throw new WrongValue(`must be a section with ${known.join(', ')}, not ${shown(value)}`);
+    const other = Object.keys(value).find((key) => !known.includes(key));
+    if (other !== undefined) throw new WrongValue(unknownKey(nearOf(other, known)), [other]);
+    const read = (key: string, readValue: ReadValue<unknown>): unknown => {
+      try {
+        return Object.hasOwn(value, key) ? readValue(value[key]) : undefined;
+      } catch (error) {
+        throw error instanceof WrongValue ? new WrongValue(error.message, [key, ...error.below]) : error;
+      }
+    };
+    const entries = Object.entries(readers).map(([key, readValue]) => [key, read(key, readValue)]);
+    return Object.fromEntries(entries);
+  };
+}
+
+function unknownKey(hint: string): string {
+  return `unknown key (${hint})`;
+}
+
+function nearOf(key: string, known: readonly string[]): string {
+  const meant = nearest(key, known);
+  return meant === undefined ? `known: ${known.join(', ')}` : `did you mean '${meant}'?`;
 }
 
 function isSection(value: unknown): value is Readonly<Record<string, unknown>> {

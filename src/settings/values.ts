@@ -114,31 +114,6 @@ export const labels: ReadValue<Labels> = (value) => {
 
 const labelWords = "labels and their values are text of 1 to 63 letters, digits, and inner '-', '_' or '.'";
 
-/** A section all of whose keys must be there, and no others. */
-export function section<Values extends object>(
-  readers: {
-    readonly [Key in keyof Values]: ReadValue<Values[Key]>;
-  },
-): ReadValue<Values> {
-  const keys = Object.keys(readers).join(', ');
-  return (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw new WrongValue(`must be a section with ${keys}, not ${shown(value)}`);
-    }
-    const given = new Map<string, unknown>(Object.entries(value));
-    const unknownKey = [...given.keys()].find((key) => !Object.hasOwn(readers, key));
-    if (unknownKey !== undefined) throw new WrongValue(`has the unknown key ${unknownKey} (known: ${keys})`);
-    const read = ([key, readValue]: [string, ReadValue<unknown>]): [string, unknown] => {
-      try {
-        return [key, readValue(given.get(key))];
-      } catch (error) {
-        throw error instanceof WrongValue ? new WrongValue(`: ${key} ${error.message}`) : error;
-      }
-    };
-    return Object.fromEntries(Object.entries<ReadValue<unknown>>(readers).map(read)) as Values;
-  };
-}
-
 /** As the kernel takes it, without what changes nothing: `/x//y/` is `/x/y`. */
 export const absolutePath: ReadValue<string> = (value) => {
   if (typeof value !== 'string' || !value.startsWith('/') || value.includes('\0')) {

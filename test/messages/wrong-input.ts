@@ -16,6 +16,7 @@ const configurations: Readonly<
   'a path is not absolute': { environment: { HOLDFAST_KUBELET_DIR: 'kubelet' } },
   'a key is misspelt': { file: 'pools:\n  a:\n    sise: 1Gi\n' },
   'a key is of another kind': { file: 'pools:\n  a: { kind: directory, path: /srv/a, size: 1Gi }\n' },
+  'a key belongs in another section': { file: 'pools:\n  a: { kind: lvm, volumeGroup: vg0, overcommit: 2 }\n' },
   'a size has a unit that is none': { file: 'pools:\n  a: { size: 10 GB }\n' },
   'a size has no unit': { file: 'pools:\n  a: { size: 10 }\n' },
   'a word is none of those that there are': { file: 'pools:\n  a: { trim: always }\n' },

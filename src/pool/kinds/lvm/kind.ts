@@ -6,6 +6,7 @@ import { type LvmOptions, lvmKeys, readLvmOptions } from './config.ts';
 export const lvmKind: PoolKind<LvmOptions> = {
   commonKeys: ['reserve', 'defaultFilesystem', 'undelete', 'trim', 'sickAfter', 'encryption', 'labels'],
   ownKeys: lvmKeys,
+  keysBelow: { overcommit: 'thinPool' },
   read: readLvmOptions,
   claims: ({ own: { devices, volumeGroup } }) => [
     ...(volumeGroup === '' ? [] : [{ type: 'device', path: `/dev/${volumeGroup}`, key: 'volumeGroup' } as const]),

@@ -22,8 +22,16 @@ describe('the thin pool of a configuration', () => {
     const told: readonly (readonly [Readonly<Record<string, unknown>>, RegExp])[] = [
       [{ thinPool: '500Gi' }, /^thinPool: must be a section with size, metadata, overcommit/],
       [{ thinPool: {} }, /^thinPool: needs a size, such as 500Gi/],
-      [{ thinPool: { size: '1Gi', chunk: '64Ki' } }, /^thinPool: has the unknown key chunk/],
-      [{ thinPool: { size: '1Mi' } }, /^thinPool: : size must be at least 300Mi/],
+      [
+        { thinPool: { size: '1Gi', chunk: '64Ki' } },
+        /^thinPool\.chunk: unknown key \(known: size, metadata, overcommit\)$/,
+      ],
+      [
+        { thinPool: { size: '1Gi', overcomit: 2n } },
+        /^thinPool\.overcomit: unknown key \(did you mean 'overcommit'\?\)$/,
+      ],
+      [{ thinPool: { size: '1Mi' } }, /^thinPool\.size: must be at least 300Mi/],
+      [{ thinPool: { size: '80%' } }, /^thinPool\.size: '80%' is no size: /],
       [{ thinPool: { size: '1Gi' }, wipe: 'zero' }, /^wipe: cannot be with a thinPool/],
       [{ trim: 'daily' }, /^trim: needs a thinPool/],
     ];
