@@ -288,7 +288,10 @@ describe('the file', () => {
     const of = async (text: string) => problems(await ofFile(`pools: { ${text} }\ndefaultPool: a`)).join('\n');
     assert.match(await of('a: { kind: lvm }'), /needs a volumeGroup that its volumes are to lie in, or devices/);
     assert.match(await of('a: { kind: lvm, devices: /dev/sdb }'), /devices: must be a list, each a path of a disk/);
-    assert.match(await of('a: { kind: lvm, devices: [] }'), /devices: must be a list/);
+    assert.match(
+      await of('a: { kind: lvm, devices: [] }'),
+      /devices: must be a list with one path of a disk at least$/,
+    );
     assert.match(await of('a: { kind: lvm, devices: [/dev/sdb, /dev//sdb] }'), /has '\/dev\/sdb' twice/);
     assert.match(await of('a: { kind: lvm, devices: [/dev/sdb] }, b: { device: /dev/sdb }'), /already at/);
     assert.match(await of(`${'a'.repeat(40)}: { kind: lvm, devices: [/dev/sdb] }`), /needs a volumeGroup, too/);
@@ -300,7 +303,10 @@ describe('the file', () => {
     );
     assert.match(await of('a: { kind: lvm, volumeGroup: v }, b: { kind: lvm, volumeGroup: v }'), /already at/);
     assert.match(await of('a: { kind: disk }'), /needs a device/);
-    assert.match(await of('a: { kind: disk, device: sdb }'), /must be an absolute path/);
+    const example = /must be an absolute path, such as \/dev\/disk\/by-id\/… \(holdfast disks\), not 'sdb'/;
+    assert.match(await of('a: { kind: disk, device: sdb }'), example);
+    assert.match(await of('a: { device: sdb }'), example);
+    assert.match(await of('a: { kind: lvm, devices: [sdb] }'), example);
     assert.match(
       await of('a: { kind: disk, device: /dev/sdb, adopt: yes }'),
       /adopt: must be true or false, not 'yes'/,

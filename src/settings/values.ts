@@ -86,11 +86,11 @@ export const text: ReadValue<string> = (value) => {
   throw new WrongValue(`must be text, not ${shown(value)}${typeof value === 'object' ? '' : ': put it in quotes'}`);
 };
 
-/** At least one of them, and none twice. */
+/** At least one of them, and none twice. @param what one of them is: `path of a disk` */
 export function list<T>(readItem: ReadValue<T>, what: string): ReadValue<readonly T[]> {
   return (value) => {
-    if (!Array.isArray(value) || value.length === 0)
-      throw new WrongValue(`must be a list, each ${what}, not ${shown(value)}`);
+    if (!Array.isArray(value)) throw new WrongValue(`must be a list, each a ${what}, not ${shown(value)}`);
+    if (value.length === 0) throw new WrongValue(`must be a list with one ${what} at least`);
     const items = value.map((item: unknown) => readItem(item));
     const twice = items.find((item, index) => items.indexOf(item) !== index);
     if (twice === undefined) return items;
@@ -114,10 +114,17 @@ export const labels: ReadValue<Labels> = (value) => {
 
 const labelWords = "labels and their values are text of 1 to 63 letters, digits, and inner '-', '_' or '.'";
 
+export const absolutePath = pathSuchAs('/srv/holdfast');
+
+/** Of a disk. */
+export const devicePath = pathSuchAs('/dev/disk/by-id/… (holdfast disks)');
+
 /** As the kernel takes it, without what changes nothing: `/x//y/` is `/x/y`. */
-export const absolutePath: ReadValue<string> = (value) => {
-  if (typeof value !== 'string' || !value.startsWith('/') || value.includes('\0')) {
-    throw new WrongValue(`must be an absolute path, such as /srv/holdfast, not ${shown(value)}`);
-  }
-  return posix.normalize(value).replace(/(?<=.)\/+$/, '');
-};
+function pathSuchAs(example: string): ReadValue<string> {
+  return (value) => {
+    if (typeof value !== 'string' || !value.startsWith('/') || value.includes('\0')) {
+      throw new WrongValue(`must be an absolute path, such as ${example}, not ${shown(value)}`);
+    }
+    return posix.normalize(value).replace(/(?<=.)\/+$/, '');
+  };
+}

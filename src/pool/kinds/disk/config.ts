@@ -1,5 +1,5 @@
 import type { SectionReader } from '../../../settings/section.ts';
-import { absolutePath, oneOf, yesOrNo } from '../../../settings/values.ts';
+import { devicePath, oneOf, yesOrNo } from '../../../settings/values.ts';
 import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
 import type { PoolSettings } from '../../settings.ts';
 import type { DiskMatch } from './match/criteria.ts';
@@ -20,7 +20,7 @@ export interface DiskOptions {
   readonly adopt: boolean;
 }
 
-const readers = { device: absolutePath, wipe: oneOf(wipePolicies), adopt: yesOrNo };
+const readers = { device: devicePath, wipe: oneOf(wipePolicies), adopt: yesOrNo };
 
 export const diskKeys: readonly string[] = [...Object.keys(readers), 'match'];
 

@@ -1,5 +1,5 @@
 import type { SectionReader } from '../../../settings/section.ts';
-import { absolutePath, oneOf, size } from '../../../settings/values.ts';
+import { absolutePath, devicePath, oneOf, size } from '../../../settings/values.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import type { Claim, Configured } from '../../kind.ts';
 import type { Location } from '../../location/location.ts';
@@ -19,7 +19,7 @@ export const smallestFileBytes = 300n << 20n;
 
 const readers = {
   directory: absolutePath,
-  device: absolutePath,
+  device: devicePath,
   file: absolutePath,
   size: size(smallestFileBytes),
   systemDisk: oneOf(systemDiskUses),

@@ -1,5 +1,5 @@
 import { type SectionReader, shown, WrongValue } from '../../../settings/section.ts';
-import { absolutePath, list, oneOf } from '../../../settings/values.ts';
+import { devicePath, list, oneOf } from '../../../settings/values.ts';
 import { type WipePolicy, wipePolicies } from '../../../volume/wipe-policy.ts';
 import type { PoolSettings } from '../../settings.ts';
 import { type ThinPoolOptions, thinPool } from './thin/config.ts';
@@ -34,7 +34,7 @@ function ownName(section: SectionReader, poolName: string): string {
 
 const readers = {
   volumeGroup: groupName,
-  devices: list(absolutePath, 'a path of a disk'),
+  devices: list(devicePath, 'path of a disk'),
   wipe: oneOf(wipePolicies),
   thinPool,
 };
