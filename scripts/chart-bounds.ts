@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { smallestInlineBytes } from '../src/config/file.ts';
 import { smallestFileBytes } from '../src/pool/kinds/image/config.ts';
+import { metadataBounds } from '../src/pool/kinds/lvm/thin/config.ts';
 import { sickAfterBounds, smallestReserveBytes, undeleteBounds } from '../src/pool/settings.ts';
 import { largestBytes } from '../src/settings/values.ts';
 import { parseDuration } from '../src/volume/duration.ts';
@@ -19,21 +20,23 @@ const schemaShape = z.looseObject({ definitions: z.record(z.string(), z.unknown(
 export const boundedDefinitions: Readonly<Record<string, unknown>> = {
   fileSize: size(smallestFileBytes),
   reserve: size(smallestReserveBytes),
+  thinMetadata: size(metadataBounds.leastBytes, metadataBounds.mostBytes),
   inlineSize: size(smallestInlineBytes),
   sickAfter: { type: 'string', pattern: durationPattern(sickAfterBounds) },
   duration: { type: 'string', pattern: durationPattern(undeleteBounds) },
 };
 
-function size(leastBytes: bigint): object {
+function size(leastBytes: bigint, mostBytes = largestBytes): object {
   const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'k', 'M', 'G', 'T', 'P'];
-  const alternatives = units.map((unit) => {
+  const alternatives = units.flatMap((unit) => {
     const factor = parseQuantity(`1${unit}`);
-    return `${numbersPattern((leastBytes + factor - 1n) / factor, largestBytes / factor)}${unit}`;
+    const [least, most] = [(leastBytes + factor - 1n) / factor, mostBytes / factor];
+    return least > most ? [] : [`${numbersPattern(least, most)}${unit}`];
   });
   return {
     oneOf: [
       { type: 'string', pattern: `^(${alternatives.join('|')})$` },
-      { type: 'integer', minimum: Number(leastBytes), maximum: Number(largestBytes) },
+      { type: 'integer', minimum: Number(leastBytes), maximum: Number(mostBytes) },
     ],
   };
 }

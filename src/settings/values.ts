@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { formatDuration, parseDuration } from '../volume/duration.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { isLabel, type Labels } from '../volume/labels.ts';
-import { formatBytes, parseQuantity } from '../volume/size.ts';
+import { exactQuantity, parseQuantity } from '../volume/size.ts';
 import { didYouMean } from './nearest.ts';
 import { type ReadValue, shown, WrongValue } from './section.ts';
 
@@ -11,12 +11,12 @@ import { type ReadValue, shown, WrongValue } from './section.ts';
 /** Larger than any disk; the kernel counts a file's bytes up to eight times as many. */
 export const largestBytes = 1n << 60n;
 
-export function size(minimumBytes: bigint): ReadValue<bigint> {
+export function size(minimumBytes: bigint, maximumBytes = largestBytes): ReadValue<bigint> {
   return (value) => {
     const bytes = inWords(value, 'a size, such as 10Gi', parseQuantity);
-    if (bytes >= minimumBytes && bytes <= largestBytes) return bytes;
+    if (bytes >= minimumBytes && bytes <= maximumBytes) return bytes;
     const bound =
-      bytes < minimumBytes ? `at least ${formatBytes(minimumBytes)}` : `at most ${formatBytes(largestBytes)}`;
+      bytes < minimumBytes ? `at least ${exactQuantity(minimumBytes)}` : `at most ${exactQuantity(maximumBytes)}`;
     throw new WrongValue(`must be ${bound}, not ${shown(value)}: write a number with a unit, such as 10Gi`);
   };
 }

@@ -86,6 +86,9 @@ const sections: readonly Section[] = [
   { kind: 'lvm', volumeGroup: 'vg5', thinPool: { size: '299Mi' } },
   { kind: 'lvm', volumeGroup: 'vg6', thinPool: { metadata: '1Gi' } },
   { kind: 'lvm', volumeGroup: 'vg7', thinPool: { size: '1Gi', chunk: '64Ki' } },
+  ...['15Gi', '16192Mi', '16193Mi', '16Gi', '1Ti', '1Mi', '1023Ki', '17G', 16978542592, 16978542593].map(
+    (metadata, index) => ({ kind: 'lvm', volumeGroup: `vg-metadata-${index}`, thinPool: { size: '1Ti', metadata } }),
+  ),
   { kind: 'lvm', volumeGroup: 'vg8', thinPool: { size: '1Gi' }, wipe: 'zero' },
   { kind: 'lvm', volumeGroup: 'vg9', trim: 'daily' },
   { kind: 'lvm', devices: ['/dev/sdg', '/dev/sdh'] },

@@ -14,6 +14,10 @@ describe('the thin pool of a configuration', () => {
     const { mistakes, options } = read({ thinPool: { size: '500Gi', metadata: '1Gi', overcommit: 4n } });
     assert.deepEqual(mistakes, []);
     assert.deepEqual(options.thinPool, { sizeBytes: 500n << 30n, metadataBytes: 1n << 30n, overcommit: 4 });
+    assert.equal(
+      read({ thinPool: { size: '1Ti', metadata: '16192Mi' } }).options.thinPool?.metadataBytes,
+      16_192n << 20n,
+    );
     assert.equal(read({ thinPool: { size: '1Ti' } }).options.thinPool?.overcommit, 1);
     assert.equal(read({}).options.thinPool, undefined);
   });
@@ -31,6 +35,7 @@ describe('the thin pool of a configuration', () => {
         /^thinPool\.overcomit: unknown key \(did you mean 'overcommit'\?\)$/,
       ],
       [{ thinPool: { size: '1Mi' } }, /^thinPool\.size: must be at least 300Mi/],
+      [{ thinPool: { size: '1Gi', metadata: '16Gi' } }, /^thinPool\.metadata: must be at most 16192Mi, not '16Gi'/],
       [{ thinPool: { size: '80%' } }, /^thinPool\.size: '80%' is no size: /],
       [{ thinPool: { size: '1Gi' }, wipe: 'zero' }, /^wipe: cannot be with a thinPool/],
       [{ trim: 'daily' }, /^trim: needs a thinPool/],

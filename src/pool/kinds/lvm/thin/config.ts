@@ -12,11 +12,13 @@ export interface ThinPoolOptions {
 }
 
 const smallestPoolBytes = 300n << 20n;
-const smallestMetadataBytes = 1n << 20n;
+
+/** LVM gives no more: DM_THIN_MAX_METADATA_SIZE of its libdm. What is not given by hand stays well below (sizes.ts). */
+export const metadataBounds = { leastBytes: 1n << 20n, mostBytes: 16_192n << 20n } as const;
 
 const read = sectionWith({
   size: size(smallestPoolBytes),
-  metadata: size(smallestMetadataBytes),
+  metadata: size(metadataBounds.leastBytes, metadataBounds.mostBytes),
   overcommit: number({ minimum: 1, maximum: 1000 }),
 });
 
