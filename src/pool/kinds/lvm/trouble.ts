@@ -1,6 +1,6 @@
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
 import type { Layout } from '../../../volume/layout.ts';
-import { formatBytes } from '../../../volume/size.ts';
+import { exactQuantity, formatBytes } from '../../../volume/size.ts';
 import { failureOf } from './commands/failure.ts';
 import { isLvmError } from './commands/lvm.ts';
 import type { GroupState } from './group-state.ts';
@@ -59,6 +59,22 @@ export function noRoomFor(
   const most = largestBytes(layout, state.freeBytes, state);
   return new ResourceExhausted(
     `pool ${poolName}: the disks of volume group ${state.name} have no room for ${formatBytes(sizeBytes)} with layout ${layout}, only for ${formatBytes(most)}: delete volumes, or extend it.`,
+  );
+}
+
+/** For the thin pool of a pool that has none yet. LVM keeps as much again as its metadata takes, for repairs. */
+export function noRoomForThinPool(
+  { freeBytes, name, poolName }: { readonly freeBytes: bigint; readonly name: string; readonly poolName: string },
+  { metadataBytes, sizeBytes }: { readonly metadataBytes: bigint; readonly sizeBytes: bigint },
+): ResourceExhausted {
+  const neededBytes = sizeBytes + 2n * metadataBytes;
+  // Rounded, two sizes of which one is too large for the other may read the same.
+  const isSeen = formatBytes(neededBytes) !== formatBytes(freeBytes);
+  const [needed, size, metadata, free] = [neededBytes, sizeBytes, metadataBytes, freeBytes].map(
+    isSeen ? formatBytes : exactQuantity,
+  );
+  return new ResourceExhausted(
+    `pool ${poolName}: its thinPool takes ${needed} (size ${size}, and twice ${metadata} of metadata), and volume group ${name} has ${free} free: write a smaller thinPool.size, or extend the group (vgextend).`,
   );
 }
 
