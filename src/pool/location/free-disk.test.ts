@@ -30,6 +30,8 @@ const flaws: readonly [RegExp, (facts: DiskFacts) => DiskFacts][] = [
   [/mounted at \/, \/a, \/b and 1 more$/, (facts) => ({ ...facts, mountedAt: ['/', '/a', '/b', '/c'] })],
   [/\/dev\/sdb1 is swapped to/, (facts) => ({ ...facts, swaps: ['/dev/sdb1'] })],
   [/dm-0 \(vg0-data\) is made of it/, (facts) => ({ ...facts, holders: ['dm-0 (vg0-data)'] })],
+  [/^\/dev\/sdb1, \/dev\/sdb2 are swapped to$/, (facts) => ({ ...facts, swaps: ['/dev/sdb1', '/dev/sdb2'] })],
+  [/^dm-0 \(a\), dm-1 \(b\) are made of it$/, (facts) => ({ ...facts, holders: ['dm-0 (a)', 'dm-1 (b)'] })],
   [/in use/, (facts) => ({ ...facts, isHeld: true })],
   [/partitions of it \(1\)/, (facts) => ({ ...facts, disk: { ...facts.disk, partitions: [partition] } })],
   [/was not read/, (facts) => ({ ...facts, content: undefined })],

@@ -37,8 +37,8 @@ export function whyNotFree(facts: DiskFacts): string[] {
   const used = [
     ...owners.map((owner) => `it is of ${owner}`),
     ...(mountedAt.length > 0 ? [`it is mounted at ${listed(mountedAt)}`] : []),
-    ...(swaps.length > 0 ? [`${listed(swaps)} is swapped to`] : []),
-    ...(holders.length > 0 ? [`${listed(holders)} is made of it`] : []),
+    ...(swaps.length > 0 ? [`${listed(swaps)} ${swaps.length === 1 ? 'is' : 'are'} swapped to`] : []),
+    ...(holders.length > 0 ? [`${listed(holders)} ${holders.length === 1 ? 'is' : 'are'} made of it`] : []),
   ];
   return [
     ...used,
