@@ -19,7 +19,7 @@ import { type BegunDisk, type BegunGroup, GroupNote } from './group-note.ts';
 import { type GroupState, groupStateOf } from './group-state.ts';
 import { readIdentity } from './pool-volume.ts';
 import { type HeldDisk, holdDisk, identityOf } from './taken-disk.ts';
-import { missingGroup, refuseCopies, twoGroups } from './trouble.ts';
+import { lostGroup, refuseCopies, twoGroups } from './trouble.ts';
 
 export interface OwnGroupOptions extends OpenContext {
   readonly poolName: string;
@@ -85,7 +85,7 @@ async function makeGroup(parts: Parts): Promise<void> {
   const { lvm, note, noted, options } = parts;
   const { dataDirectory, devices, log, poolName, queue, volumeGroup } = options;
   if ((await readMarker(queue, markerPathOf(dataDirectory, poolName))) !== undefined) {
-    throw missingGroup(poolName, volumeGroup);
+    throw lostGroup(poolName, volumeGroup);
   }
   const found = await Promise.all(devices.map((path) => locateDisk(queue, poolName, path)));
   refuseTwice(poolName, found);

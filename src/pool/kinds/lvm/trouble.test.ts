@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { noRoomForThinPool } from './trouble.ts';
+import { lostGroup, missingGroup, noRoomForThinPool } from './trouble.ts';
 
 const [mebibyte, gibibyte] = [1n << 20n, 1n << 30n];
 
@@ -20,5 +20,15 @@ describe('a thin pool that has no room in its group', () => {
       noRoomForThinPool(groupWith(504n * gibibyte - 4n * mebibyte), thinPool).message,
       /takes 504Gi \(size 500Gi, and twice 2Gi of metadata\), and volume group vgthin has 516092Mi free/,
     );
+  });
+});
+
+describe('a volume group that is not there', () => {
+  test('can be made, unless the driver has made it before', () => {
+    assert.equal(
+      missingGroup('fast', 'vg0').message,
+      'pool fast: there is no volume group vg0 on this node (see vgs). Bring its disks back, correct volumeGroup, or make it (vgcreate vg0 DISK).',
+    );
+    assert.doesNotMatch(lostGroup('fast', 'holdfast-fast').message, /vgcreate/);
   });
 });

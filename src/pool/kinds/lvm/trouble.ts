@@ -92,7 +92,14 @@ export function incompleteGroup(poolName: string, vgName: string): FailedPrecond
 
 export function missingGroup(poolName: string, vgName: string): FailedPrecondition {
   return new FailedPrecondition(
-    `pool ${poolName}: there is no volume group ${vgName} on this node (see vgs). Are its disks there?`,
+    `pool ${poolName}: there is no volume group ${vgName} on this node (see vgs). Bring its disks back, correct volumeGroup, or make it (vgcreate ${vgName} DISK).`,
+  );
+}
+
+/** Of one that the driver has made: nobody is to make another in its place. */
+export function lostGroup(poolName: string, vgName: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: there is no volume group ${vgName} on this node (see vgs), and this pool had one. Bring its disks back.`,
   );
 }
 
