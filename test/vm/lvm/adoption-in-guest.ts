@@ -116,7 +116,7 @@ describe('logical volumes of others', () => {
         [`/dev/${group}/holdfast-pool`, InvalidArgument, /names no logical volume/],
         [`/dev/${group}/${own}`, InvalidArgument, /names no logical volume/],
         [`/dev/${group}/../x`, InvalidArgument, /names no logical volume/],
-        ['/dev/other/x', InvalidArgument, /names no logical volume/],
+        ['/dev/other/x', InvalidArgument, /is not in volume group .*: name a pool of other/],
       ] as const;
       for (const [path, kind, words] of refused) {
         await assert.rejects(adopt(pool, 'refused', path), (error) => {

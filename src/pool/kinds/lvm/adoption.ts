@@ -24,6 +24,8 @@ const nameOutside = 'outside';
 
 /** As lvm(8) has it. */
 const lvNamePattern = /^(?!-)(?!\.{1,2}$)[a-zA-Z0-9+_.-]{1,127}$/;
+/** /dev/mapper has all groups together. */
+const lvPathPattern = /^\/dev\/(?!mapper\/)([a-zA-Z0-9+_.-]+)\/(?!\.{1,2}$)[a-zA-Z0-9+_.-]+$/;
 
 /**
  * Logical volumes of others in the pool's group become volumes, and volumes theirs. It is a volume if it has both our tags and
@@ -66,7 +68,7 @@ export class LvmAdoption implements Adoption {
 
   async release({ id }: VolumeRecord, path: string): Promise<undefined> {
     const { group } = this.#parts;
-    const name = this.#nameIn(path);
+    const name = nameIn(group, path, 'release');
     await group.refresh();
     if (group.get(name) !== undefined || group.other(name) !== undefined) {
       throw new AlreadyExists(`There is a logical volume ${path}: rename it, or release to another path (--to PATH).`);
@@ -105,7 +107,7 @@ export class LvmAdoption implements Adoption {
   /** @throws InvalidArgument, NotFound, FailedPrecondition: why it cannot become a volume */
   async #adoptable(path: string): Promise<OtherLv> {
     const { group } = this.#parts;
-    const name = this.#nameIn(path);
+    const name = nameIn(group, path, 'adopt');
     await group.refresh();
     const lv = group.other(name);
     if (lv === undefined) throw new NotFound(`There is no logical volume ${path} (see lvs ${group.name}).`);
@@ -122,18 +124,6 @@ export class LvmAdoption implements Adoption {
     if (trouble !== undefined) throw refuse(trouble.replace(/\.$/, ''));
     if (attributes[5] === 'o') throw await this.#inUse(name, path);
     return lv;
-  }
-
-  /** Of the group of this pool, and none that is ours. */
-  #nameIn(path: string): string {
-    const { group } = this.#parts;
-    const start = `/dev/${group.name}/`;
-    const name = path.startsWith(start) ? path.slice(start.length) : '';
-    const isOurs = idOfLvName(name) !== undefined || name === poolLvName || name === thinLvName;
-    if (lvNamePattern.test(name) && !isOurs) return name;
-    throw new InvalidArgument(
-      `'${path}' names no logical volume that pool ${group.poolName} could adopt or release to: write ${start}NAME.`,
-    );
   }
 
   /** While nobody else has it. */
@@ -189,4 +179,25 @@ export class LvmAdoption implements Adoption {
       lv.tags.filter((tag) => !note.includes(tag)),
     );
   }
+}
+
+/** Of the group of this pool, and none that is ours. @throws InvalidArgument */
+export function nameIn(
+  { name: vgName, poolName }: { readonly name: string; readonly poolName: string },
+  path: string,
+  use: 'adopt' | 'release',
+): string {
+  const start = `/dev/${vgName}/`;
+  const name = path.startsWith(start) ? path.slice(start.length) : '';
+  const isOurs = idOfLvName(name) !== undefined || name === poolLvName || name === thinLvName;
+  if (lvNamePattern.test(name) && !isOurs) return name;
+  const otherGroup = lvPathPattern.exec(path)?.[1];
+  if (use === 'adopt' && otherGroup !== undefined && otherGroup !== vgName) {
+    throw new InvalidArgument(
+      `${path} is not in volume group ${vgName}, which pool ${poolName} is in: name a pool of ${otherGroup} (holdfast pools).`,
+    );
+  }
+  throw new InvalidArgument(
+    `'${path}' names no logical volume that pool ${poolName} could adopt or release to: write ${start}NAME.`,
+  );
 }
