@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { shown } from '../settings/section.ts';
 import { isClaim } from '../volume/claim.ts';
 import { InvalidArgument } from '../volume/errors.ts';
 import { parseVolumeId } from '../volume/id.ts';
@@ -31,7 +32,7 @@ const volumeId = z.string().transform((text, context) => {
 });
 
 const absolutePath = z.string().refine((text) => text.startsWith('/') && !text.includes('\0'), {
-  error: 'a path is written from the root on: /srv/data',
+  error: ({ input }) => `${shown(input)} must be an absolute path: /dev/GROUP/NAME, /dev/disk/by-id/…, or a directory`,
 });
 const adoption = z
   .strictObject({

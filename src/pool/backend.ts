@@ -344,6 +344,8 @@ export interface Extras {
   /** What is being wiped of what was deleted, or waits for it. */
   readonly wipes?: (() => readonly WipeProgress[]) | undefined;
   readonly adoption?: Adoption | undefined;
+  /** Why there is none, where another pool of the kind has it; the sentence goes on from the pool's name. */
+  readonly noAdoption?: string | undefined;
 }
 
 /**

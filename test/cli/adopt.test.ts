@@ -130,7 +130,9 @@ describe('holdfast adopt and release', () => {
     await refused(2, /required option '--pool/, 'adopt', path, ...claim);
     await refused(1, /Kubernetes can have no such claim/, 'adopt', path, '--pool', 'plain', '--claim', 'shop/DB');
     await refused(1, /There is no pool 'fast'/, 'adopt', path, '--pool', 'fast', ...claim);
-    await refused(1, /a path is written from the root on/, 'adopt', 'data', '--pool', 'plain', ...claim);
+    const relative =
+      /'vg0\/data' must be an absolute path: \/dev\/GROUP\/NAME, \/dev\/disk\/by-id\/…, or a directory\b/;
+    await refused(1, relative, 'adopt', 'vg0/data', '--pool', 'plain', ...claim);
     await refused(1, /pool images \(image\) makes its volumes itself/, 'adopt', path, '--pool', 'images', ...claim);
     await refused(1, /There is no .*\/none/, 'adopt', scratch.join('none'), '--pool', 'plain', ...claim);
     await refused(1, /there is no volume '\.\.\/x' here/, 'release', '../x');
@@ -148,5 +150,7 @@ describe('holdfast adopt and release', () => {
       ...claim,
     );
     assert.ok(existsSync(`${path}-other`));
+    const taken = /is volume vol-\w+ already \(claim shop\/db\)\. Undo it: holdfast release vol-/;
+    await refused(1, taken, 'adopt', path, '--pool', 'plain', '--claim', 'shop/other');
   });
 });

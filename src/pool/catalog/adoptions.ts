@@ -1,7 +1,8 @@
-import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../../volume/errors.ts';
+import { claimOf } from '../../volume/claim.ts';
+import { AlreadyExists, FailedPrecondition, InvalidArgument, NotFound } from '../../volume/errors.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { chooseSize, defaultVolumeBytes, formatBytes, larger, roundUp } from '../../volume/size.ts';
-import type { Adoptable, Adoption } from '../backend.ts';
+import type { Adoptable, Adoption, Extras } from '../backend.ts';
 import type { AdoptionSpec } from '../pool.ts';
 import { explainFull } from './full.ts';
 import { refuseInUse } from './in-use.ts';
@@ -20,7 +21,9 @@ export class Adoptions {
     const { id, path } = spec;
     if (index.get(id) !== undefined) throw new AlreadyExists(`volume ${id} exists already.`);
     const adoption = this.#adoption();
-    const found = await adoption.examine(path);
+    const found = await adoption.examine(path).catch((error) => {
+      throw error instanceof NotFound ? (this.#whoHas(path) ?? error) : error;
+    });
     const record = recordOf(spec, found);
     // What it takes is taken already.
     const newBytes = larger(0n, record.sizeBytes - found.usedBytes);
@@ -57,10 +60,25 @@ export class Adoptions {
   #adoption(): Adoption {
     const { backend, name } = this.#parts;
     if (backend.extras.adoption !== undefined) return backend.extras.adoption;
-    throw new FailedPrecondition(
-      `pool ${name} (${backend.kind}) makes its volumes itself: it adopts and releases none.`,
-    );
+    throw adoptsNothing(name, backend);
   }
+
+  /** What is not there any more is a volume by now, perhaps. */
+  #whoHas(path: string): AlreadyExists | undefined {
+    const record = [...this.#parts.index.all()].find(({ adopted }) => adopted?.path === path);
+    if (record === undefined) return undefined;
+    const claim = claimOf(record);
+    const whose = claim === undefined ? '' : ` (claim ${claim.namespace}/${claim.name})`;
+    return new AlreadyExists(`${path} is volume ${record.id} already${whose}. Undo it: holdfast release ${record.id}.`);
+  }
+}
+
+export function adoptsNothing(
+  poolName: string,
+  { extras, kind }: { readonly extras: Pick<Extras, 'noAdoption'>; readonly kind: string },
+): FailedPrecondition {
+  const why = extras.noAdoption ?? `(${kind}) makes its volumes itself: it adopts and releases none.`;
+  return new FailedPrecondition(`pool ${poolName} ${why}`);
 }
 
 function recordOf(

@@ -29,6 +29,8 @@ export interface DiskBackendOptions {
   readonly blockSizeBytes: number;
   /** Of a disk that was adopted, or can be. */
   readonly adoption?: Adoption | undefined;
+  /** As the section says. */
+  readonly mayAdopt: boolean;
   /** Of such a disk: that what a device shows of it is still what was adopted. @throws FailedPrecondition, DataLoss */
   readonly requireOwn?: ((queue: DiskQueue, device: Descriptor) => Promise<void>) | undefined;
 }
@@ -53,7 +55,7 @@ export class DiskBackend implements Backend {
   readonly #parts: DiskParts;
 
   constructor(options: DiskBackendOptions) {
-    const { adoption, label, poolName, queue, wiper } = options;
+    const { adoption, label, mayAdopt, poolName, queue, wiper } = options;
     const missing = (id: VolumeId | string) =>
       new DataLoss(`volume ${id} is not on the disk of pool ${poolName}: its label says otherwise.`);
     const openData = (calls: DiskQueue, objectName: string, flags?: number) =>
@@ -66,7 +68,7 @@ export class DiskBackend implements Backend {
     this.provisioner = new DiskProvisioner(parts);
     this.attacher = new DiskAttacher(parts);
     this.space = new DiskSpace(label);
-    this.extras = { adoption, wipes: () => wiper.progress() };
+    this.extras = { adoption, noAdoption: whyNoAdoption(mayAdopt), wipes: () => wiper.progress() };
   }
 
   blockSizeOf(): number {
@@ -87,6 +89,12 @@ export class DiskBackend implements Backend {
     await label[Symbol.asyncDispose]();
     await mapped.remove(queue, mapped.label);
   }
+}
+
+function whyNoAdoption(mayAdopt: boolean): string {
+  return mayAdopt
+    ? 'adopts and releases nothing: its disk was blank, and has a label by now (docs/disks.md).'
+    : 'adopts and releases nothing: its section has no adopt: true (docs/disks.md).';
 }
 
 /** A device that shows what is somebody else's goes again: it would keep the disk from him. */

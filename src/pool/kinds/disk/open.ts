@@ -62,9 +62,9 @@ type OpenParts = Pick<DiskBackendOptions, 'adoption' | 'blockSizeBytes' | 'label
   readonly found: FoundDisk;
 };
 
-function readyOver({ log, name, queue, wipe }: DiskPoolOptions, { found, ...parts }: OpenParts): ReadyBackend {
+function readyOver({ adopt, log, name, queue, wipe }: DiskPoolOptions, { found, ...parts }: OpenParts): ReadyBackend {
   const backend = new DiskBackend({
-    ...{ ...parts, queue, poolName: name, wipePolicy: wipe },
+    ...{ ...parts, queue, poolName: name, wipePolicy: wipe, mayAdopt: adopt },
     calls: queue.beside('volumes', callsAtOnce),
     formatQueue: queue.beside('mkfs', 1),
     wiper: new Wiper({ poolName: name, log, queue, atOnce: 1 }),

@@ -87,6 +87,7 @@ export class LvmBackend implements Backend {
       trim: thin === undefined ? undefined : (record, how) => trimmer.trim(record, how),
       // What others have is not thin, or lies in a thin pool of theirs.
       adoption: thin === undefined ? new LvmAdoption(parts) : undefined,
+      noAdoption: 'has a thinPool, and adopts and releases nothing: only pools without one do (docs/lvm.md).',
     };
   }
 
