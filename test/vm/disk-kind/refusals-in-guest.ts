@@ -36,7 +36,7 @@ const write = (text: string, sector: number, disk = small) =>
 
 /** What is done with the disk, why it is then refused, and how it is undone. */
 const fates: Readonly<Record<string, readonly [shell: string, reason: RegExp, undo?: string]>> = {
-  'a filesystem': [`mkfs.ext4 -q ${small}`, /it holds a filesystem \(ext4\)/],
+  'a filesystem': [`mkfs.ext4 -q ${small}`, /it holds a filesystem \(ext4\)\. .* To keep what it holds: adopt: true\./],
   swap: [`mkswap -q ${small}`, /it holds swap/],
   'a physical volume': [`lvm pvcreate --quiet --yes ${small}`, /it holds LVM2_member/],
   LUKS: [

@@ -4,9 +4,7 @@ import { limitsOfDevice, openDeviceAlone } from '../../../kernel/block/block.ts'
 import { deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
-import type { VolumeContent } from '../../../volume/capability.ts';
 import { DataLoss, FailedPrecondition, InvalidArgument, NotFound } from '../../../volume/errors.ts';
-import { parseFilesystemType } from '../../../volume/filesystem.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
@@ -14,6 +12,7 @@ import type { Adoptable, Adoption } from '../../backend.ts';
 import { factsOf, whoHasItOpen } from '../../location/candidate.ts';
 import { type FoundDisk, requireStill } from '../../location/found-disk.ts';
 import { whyNotFree } from '../../location/free-disk.ts';
+import { contentOf, whyNotWhole } from './adoptable-content.ts';
 import { storedRecord } from './label/payload.ts';
 import type { MappedParts } from './mapped.ts';
 import { newObjectName } from './names.ts';
@@ -94,6 +93,8 @@ export class DiskAdoption implements Adoption {
     const refuse = (reasons: readonly string[]) =>
       new FailedPrecondition(`${path} cannot be adopted: ${reasons.join('; ')}.`);
     if (label.payload.object !== undefined) throw refuse(['it is a volume already, or was one and is wiped']);
+    const partitions = await whyNotWhole(queue, found);
+    if (partitions !== undefined) throw refuse([partitions]);
     const reasons = whyNotFree(await factsOf(queue, found, undefined));
     if (reasons.length > 0) throw refuse(reasons);
     await using device = await openDeviceAlone(queue, found.devicePath);
@@ -132,25 +133,6 @@ export class DiskAdoption implements Adoption {
     throw new InvalidArgument(
       `${path} is not the disk of pool ${poolName}, which can adopt that alone: ${found.path}.`,
     );
-  }
-}
-
-/** @returns why it cannot become a volume, if it cannot */
-function contentOf(content: Content): VolumeContent | string {
-  switch (content.kind) {
-    case 'filesystem': {
-      const fsType = parseFilesystemType(content.type);
-      if (fsType !== undefined && content.uuid !== undefined) return { type: 'mount', fsType };
-      return `it holds ${content.type}, and no filesystem that a volume can have`;
-    }
-    case 'blank':
-      return { type: 'block' };
-    case 'partitions':
-      return 'it holds a partition table: name a partition of it';
-    case 'ambivalent':
-      return 'it holds signatures of several kinds';
-    case 'other':
-      return `it holds ${content.type}, and no filesystem that a volume can have`;
   }
 }
 

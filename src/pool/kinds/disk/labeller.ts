@@ -16,6 +16,7 @@ import { whyNotFree } from '../../location/free-disk.ts';
 import { holdAlone } from '../../location/hold-alone.ts';
 import { poolsDirectory } from '../../location/place.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
+import { holdsFilesystemOfVolumes } from './adoptable-content.ts';
 import { type DiskEnds, endsOf, judgeDisk, planOf, type Verdict } from './label/labelling.ts';
 import { type Extent, minimumDiskBytes } from './label/layout.ts';
 
@@ -184,14 +185,19 @@ async function readPart(queue: DiskQueue, device: Descriptor, { lengthBytes, off
 }
 
 async function notBlank(place: LabelledPlace, found: FoundDisk, device: Descriptor): Promise<FailedPrecondition> {
-  const reasons = whyNotFree(await factsOf(place.queue, found, device));
-  return notFree(place, reasons.length > 0 ? reasons : ['it holds data of an unknown kind']);
+  const facts = await factsOf(place.queue, found, device);
+  const reasons = whyNotFree(facts);
+  // A disk of a section with match is not named, so what it holds cannot be kept.
+  const isKept =
+    place.identity === undefined && typeof facts.content === 'object' && holdsFilesystemOfVolumes(facts.content.found);
+  const why = reasons.length > 0 ? reasons : ['it holds data of an unknown kind'];
+  return notFree(place, why, isKept ? ' To keep what it holds: adopt: true.' : '');
 }
 
-function notFree({ path, poolName }: LabelledPlace, reasons: readonly string[]): FailedPrecondition {
+function notFree({ path, poolName }: LabelledPlace, reasons: readonly string[], advice = ''): FailedPrecondition {
   const why = reasons.length > 0 ? reasons.join('; ') : 'nothing names it permanently: it has no serial number';
   return new FailedPrecondition(
-    `pool ${poolName}: ${path} cannot be taken: ${why}. Only a blank disk that nobody uses is. Nothing was changed (docs/disks.md).`,
+    `pool ${poolName}: ${path} cannot be taken: ${why}. Only a blank disk that nobody uses is.${advice} Nothing was changed (docs/disks.md).`,
   );
 }
 

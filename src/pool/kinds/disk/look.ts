@@ -9,6 +9,7 @@ import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import { openMapper } from '../../mapped-device.ts';
 import { type Finding, ok, type PoolContents, type PoolSight, type Shown, type Wanted, warn } from '../../sight.ts';
+import { whyNotWhole } from './adoptable-content.ts';
 import { type AdoptedDisk, findAdopted } from './adopted-disk.ts';
 import type { DiskOptions } from './config.ts';
 import { idOf, type Payload } from './label/payload.ts';
@@ -66,6 +67,11 @@ async function lookAtAdopted(
   const { lockPath } = new NoteFile(queue, dataDirectory, pool.name);
   const location = { type: 'disk', path: found.path, holders: await lockHolders(queue, lockPath).catch(() => []) };
   if (payload.object === undefined) {
+    const partitions = await whyNotWhole(queue, found);
+    if (partitions !== undefined) {
+      const advice = `${found.path} cannot be adopted: ${partitions}.`;
+      return { location: { ...location, state: 'broken', advice }, contents: undefined };
+    }
     const advice = `what ${found.path} holds is no volume yet: holdfast adopt ${found.path} --pool ${pool.name} --claim NAMESPACE/NAME makes it one.`;
     return { location: { ...location, state: 'absent', advice }, contents: undefined };
   }
