@@ -267,6 +267,8 @@ export interface StorageSpace {
   readonly metadata?: { readonly usedBytes: bigint; readonly totalBytes: bigint };
   /** Why nothing can be made just now, however much is free; the trash is not emptied for what would fail. */
   readonly obstacle?: HoldfastError | undefined;
+  /** Why nothing more fits, where sizes would not tell; the sentence goes on from the pool's name. */
+  readonly whyFull?: string | undefined;
 }
 
 /** Names data of a volume or snapshot, or in the trash, to its backend. */

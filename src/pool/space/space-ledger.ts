@@ -221,6 +221,7 @@ export class SpaceLedger {
   }
 
   #exhausted(look: Observation, request: SpaceRequest): ResourceExhausted {
+    if (look.whyFull !== undefined) return new ResourceExhausted(`pool ${this.#options.poolName} ${look.whyFull}`);
     const { availableBytes, thickAvailableBytes } = this.#compute(look);
     const needed = this.#neededBytes(request);
     const available = request.provisioning === 'thick' ? thickAvailableBytes : availableBytes;

@@ -2,8 +2,18 @@ import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { DataRef, SpaceSource, StorageSpace } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
 import type { DiskLabel } from './disk-label.ts';
+import type { ObjectState } from './label/payload.ts';
 import { idOfObject } from './names.ts';
 import { objectNamed, volumeOf } from './objects.ts';
+
+const taken = 'has its one volume already: delete that, or use another pool.';
+const reasons: Readonly<Record<ObjectState, string>> = {
+  draft: taken,
+  volume: taken,
+  trash:
+    'has one volume, and what was deleted can still be brought back (holdfast trash): purge it, or use another pool.',
+  removed: 'has one volume, and what was deleted is still being wiped: try again later, or use another pool.',
+};
 
 /** All of the disk, or nothing. Data is named by an id, or by the name of what the disk has. */
 export class DiskSpace implements SpaceSource {
@@ -28,6 +38,7 @@ export class DiskSpace implements SpaceSource {
       isCountedLate: false,
       isOutOfInodes: false,
       obstacle,
+      whyFull: object && reasons[object.state],
     };
   }
 
