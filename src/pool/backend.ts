@@ -134,6 +134,8 @@ export interface DraftOptions extends Pick<VolumeSpec, 'layout' | 'wipe'> {
 
 export interface VolumeDraft extends Draft {
   readonly id: VolumeId;
+  /** Refuses before anything is written what a layer would refuse later: the key is missing, say. */
+  check?(record: VolumeRecord, request: Pick<NewData, 'secrets'> & { readonly isClone: boolean }): Promise<void>;
   /** Its data, blank or formatted, and its record. */
   make(record: VolumeRecord, data: NewData): Promise<void>;
   /** Makes a volume of what was cloned into it: its size, an identity of its own, its record. */

@@ -51,8 +51,9 @@ export class Creation {
       sourceIds: cloned?.volumeId !== undefined && backend.space.sharesBlocks ? [cloned.volumeId] : [],
     });
     try {
-      await step('create/directory', () => draft.begin());
       const { mkfsArguments, secrets } = spec;
+      await draft.check?.(record, { secrets, isClone: cloned !== undefined });
+      await step('create/directory', () => draft.begin());
       if (cloned === undefined) await draft.make(record, { ...record, mkfsArguments, secrets });
       else await this.#clone(cloned, draft, { record, secrets }, backend.space.sharesBlocks ? held : undefined);
       await step('create/commit', () => draft.commit());

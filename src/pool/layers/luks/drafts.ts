@@ -23,10 +23,16 @@ export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
   return over<VolumeDraft>(inner, {
     clone: (source) => inner.clone(belowRecorded(source)),
 
+    async check(record, { isClone, secrets }) {
+      const { content, encryption } = record;
+      // The header of a clone comes with the data: without a filesystem nobody need open it.
+      const opens = encryption !== undefined && !(isClone && content.type === 'block');
+      if (opens) await ring.keysOf(record, { secrets, use: 'create' });
+    },
+
     async make(record, data) {
       const { encryption } = record;
       if (encryption === undefined) return inner.make(record, data);
-      // Before anything is made that would have to go again.
       const { current } = await ring.keysOf(record, { secrets: data.secrets, use: 'create' });
       await inner.make(record, belowData(record, { ...data, mkfsArguments: [] }));
       await showing(inner, data.blockSizeBytes, async (devicePath) => {
