@@ -143,7 +143,7 @@ export const configurationMutants: readonly Mutant[] = [
   {
     name: 'a size beyond any disk is refused',
     ...values,
-    text: 'if (bytes >= minimumBytes && bytes <= largestBytes) return bytes;',
+    text: 'if (bytes >= minimumBytes && bytes <= maximumBytes) return bytes;',
     replacement: 'if (bytes >= minimumBytes) return bytes;',
   },
   {

@@ -44,7 +44,7 @@ export const requestMutants: readonly Mutant[] = [
   {
     name: 'an unknown parameter is refused',
     ...parameters,
-    text: "  refuseUnknown(parameters, 'parameter', parameterKeys);\n",
+    text: "  refuseUnknown(parameters, 'parameter', parameterKeys, hintAt);\n",
     replacement: '',
   },
   {
