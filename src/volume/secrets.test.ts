@@ -17,5 +17,6 @@ describe('secrets', () => {
   test('are told one by one', () => {
     assert.equal(secrets.get('key'), 'nobody may see it');
     assert.equal(secrets.get('toString'), undefined);
+    assert.deepEqual(secrets.names(), ['key']);
   });
 });

@@ -68,11 +68,10 @@ async function lookAtAdopted(
   const location = { type: 'disk', path: found.path, holders: await lockHolders(queue, lockPath).catch(() => []) };
   if (payload.object === undefined) {
     const partitions = await whyNotWhole(queue, found);
-    if (partitions !== undefined) {
-      const advice = `${found.path} cannot be adopted: ${partitions}.`;
-      return { location: { ...location, state: 'broken', advice }, contents: undefined };
-    }
-    const advice = `what ${found.path} holds is no volume yet: holdfast adopt ${found.path} --pool ${pool.name} --claim NAMESPACE/NAME makes it one.`;
+    const advice =
+      partitions === undefined
+        ? `what ${found.path} holds is no volume yet: holdfast adopt ${found.path} --pool ${pool.name} --claim NAMESPACE/NAME makes it one.`
+        : `${found.path} cannot be adopted: ${partitions}.`;
     return { location: { ...location, state: 'absent', advice }, contents: undefined };
   }
   const mapped = new MappedParts(pool.name, payload.poolId, mapper, found);
