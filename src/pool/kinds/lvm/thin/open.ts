@@ -1,5 +1,5 @@
 import type { DeviceMapper } from '../../../../kernel/block/device-mapper.ts';
-import { FailedPrecondition, HoldfastError } from '../../../../volume/errors.ts';
+import { FailedPrecondition, HoldfastError, ResourceExhausted } from '../../../../volume/errors.ts';
 import { larger } from '../../../../volume/size.ts';
 import { step } from '../../../../volume/step.ts';
 import type { OpenContext } from '../../../kind.ts';
@@ -7,6 +7,7 @@ import type { PoolLog } from '../../../log.ts';
 import type { OwnLv } from '../group-state.ts';
 import { thinLvName } from '../names.ts';
 import { stateTag } from '../tags.ts';
+import { noRoomForThinPool } from '../trouble.ts';
 import type { VolumeGroup } from '../volume-group.ts';
 import { newThinPoolArguments } from './arguments.ts';
 import type { ThinPoolOptions } from './config.ts';
@@ -93,7 +94,12 @@ async function make(group: VolumeGroup, { metadataBytes, sizeBytes }: ThinPoolOp
   // LVM keeps as much again as a spare, for repairs.
   const neededBytes = size + 2n * metadata;
   const asked = { ...names, extents, metadataBytes: metadata, chunkBytes, tags };
-  await group.change(newThinPoolArguments(asked), neededBytes);
+  try {
+    await group.change(newThinPoolArguments(asked), neededBytes);
+  } catch (error) {
+    const isFull = error instanceof ResourceExhausted && neededBytes > group.freeBytes;
+    throw isFull ? noRoomForThinPool(group, { sizeBytes: size, metadataBytes: metadata }) : error;
+  }
 }
 
 function isThinPool({ attributes }: OwnLv): boolean {
