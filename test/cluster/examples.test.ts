@@ -22,7 +22,8 @@ const named = {
 /** What one node with nothing but Kubernetes cannot show, and why. */
 const notHere: Readonly<Record<string, string>> = {
   'inline/git.yaml': 'its repository is on the internet: test/grpc has the same with one of this machine',
-  'lvm.yaml': 'wants LVM and a volume group: test/vm',
+  'disk.yaml': 'wants a blank disk: test/cluster/devices',
+  'lvm.yaml': 'wants a volume group: test/cluster/devices',
 };
 
 const applied = new Set<string>();
@@ -157,7 +158,7 @@ describe('deploy/examples, as they stand there', () => {
       await kubectl.run(['apply', '--validate=strict', '-f', file]);
       applied.add('encrypted.yaml');
       // The kernel of this machine may lack dm-crypt. Without it a raw block volume is made, which no pod can use:
-      // test/vm/long has pods that do.
+      // test/cluster/devices has pods that do.
       await namespace.apply(
         claim('raw', { storageClass: 'holdfast-encrypted', volumeMode: 'Block' }),
         pod('raw', { volumes: { raw: { source: 'raw', block: true } } }),

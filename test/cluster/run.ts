@@ -4,13 +4,19 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Usage } from '../../scripts/options.ts';
 
+type Place = '.' | 'fleet' | 'devices';
+
 const directory = import.meta.dirname;
 const usage = new Usage(`Our manifests and image on a real Kubernetes. As root: npm run test:cluster -- [word]...
 The tests whose files have one of the words in their names, or all: those of one node, and those whose words begin with
-fleet, of three nodes.
+fleet, of three nodes; with devices, of a node with disks, which is a virtual machine.
 `);
 const { positionals: words } = usage.read({ allowPositionals: true });
-const suites = { 'run-one-node.ts': filesIn('.'), 'run-fleet.ts': filesIn('fleet') };
+const suites = {
+  'run-one-node.ts': filesIn('.'),
+  'run-fleet.ts': filesIn('fleet'),
+  'run-devices.ts': filesIn('devices'),
+};
 
 let child: ChildProcess | undefined;
 let stopped = false;
@@ -35,14 +41,14 @@ for (const [program, files] of Object.entries(suites)) {
 }
 process.exitCode = failed || stopped ? 1 : 0;
 
-function filesIn(place: '.' | 'fleet'): string[] {
+function filesIn(place: Place): string[] {
   return readdirSync(join(directory, place))
     .filter((name) => name.endsWith('.test.ts'))
     .filter((name) => words.length === 0 || words.some((word) => isMeant(word, place, name)))
     .map((name) => join(directory, place, name));
 }
 
-function isMeant(word: string, place: '.' | 'fleet', name: string): boolean {
-  if (place === 'fleet') return word.startsWith('fleet') && `fleet/${name}`.includes(word);
-  return name.includes(word);
+function isMeant(word: string, place: Place, name: string): boolean {
+  if (place === '.') return name.includes(word);
+  return word.startsWith(place) && `${place}/${name}`.includes(word);
 }

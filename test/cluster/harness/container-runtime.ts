@@ -52,7 +52,7 @@ export class ContainerRuntime implements AsyncDisposable {
   ctr(parameters: readonly string[]): Promise<string> {
     const program = join(this.#programs, 'ctr');
     return runToEnd(program, ['--address', this.socket, '--namespace', 'k8s.io', ...parameters], {
-      timeoutMs: 120_000,
+      timeoutMs: 900_000,
     });
   }
 

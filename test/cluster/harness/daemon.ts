@@ -43,7 +43,7 @@ export class Daemon implements AsyncDisposable {
   }
 
   /** Waits until `check` does not throw. Fails at once if the program ends instead. */
-  async ready(check: () => Promise<unknown>, patienceMs = 60_000): Promise<void> {
+  async ready(check: () => Promise<unknown>, patienceMs = 300_000): Promise<void> {
     const giveUpAt = performance.now() + patienceMs;
     for (;;) {
       try {

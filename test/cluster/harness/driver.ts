@@ -17,17 +17,33 @@ const projectRoot = fileURLToPath(new URL('../../..', import.meta.url));
 const namespace = 'holdfast-system';
 const daemonSet = 'daemonset/holdfast';
 
+/** A change of JSON (RFC 6902) in objects of a kind. */
+export interface Patch {
+  readonly target: { readonly kind: string; readonly name?: string };
+  readonly patch: readonly object[];
+}
+
 /** Our driver in a cluster, from our own manifests. */
 export class Driver {
   readonly #kubectl: Kubectl;
   readonly #directory: ClusterDirectory;
   /** Where it keeps its volumes, as the machine sees it. */
   readonly dataDirectory: string;
+  readonly #patches: readonly Patch[];
 
-  constructor(kubectl: Kubectl, directory: ClusterDirectory) {
+  /** @param plan.patches what is changed in the manifests besides */
+  constructor(
+    kubectl: Kubectl,
+    directory: ClusterDirectory,
+    {
+      dataDirectory = directory.join('holdfast'),
+      patches = [],
+    }: { readonly dataDirectory?: string; readonly patches?: readonly Patch[] } = {},
+  ) {
     this.#kubectl = kubectl;
     this.#directory = directory;
-    this.dataDirectory = directory.join('holdfast');
+    this.#patches = patches;
+    this.dataDirectory = dataDirectory;
   }
 
   /**
@@ -47,7 +63,7 @@ export class Driver {
   }
 
   async ready(): Promise<void> {
-    await this.#run(['rollout', 'status', '--timeout=120s', daemonSet]);
+    await this.#run(['rollout', 'status', '--timeout=900s', daemonSet]);
   }
 
   /** A new version of it: the pod is replaced. */
@@ -122,6 +138,7 @@ export class Driver {
           ]),
         },
         { target: { kind: 'DaemonSet' }, patch: JSON.stringify(this.#dataPatch()) },
+        ...this.#patches.map(({ patch, target }) => ({ target, patch: JSON.stringify(patch) })),
       ],
     };
   }

@@ -7,7 +7,7 @@ interface KubectlOptions {
 }
 
 /** Longer than anything that kubectl itself is told to wait for. */
-const longestMs = 300_000;
+const longestMs = 1_000_000;
 
 /** kubectl, as the administrator of one cluster. */
 export class Kubectl {

@@ -16,7 +16,7 @@ interface Keeper {
 /** Whatever is still there of volumes and snapshots, a line each: nothing, once everybody has deleted what was theirs. */
 export async function leftovers(kubectl: Kubectl, ...keepers: readonly Keeper[]): Promise<string[]> {
   const ofNodes = await Promise.all(keepers.map(ofNode));
-  return [...ofNodes.flat(), ...(await objects(kubectl))];
+  return [...ofNodes.flat(), ...(await leftObjects(kubectl))];
 }
 
 async function ofNode({ dataDirectory, pid }: Keeper): Promise<string[]> {
@@ -47,7 +47,8 @@ function notesIn(dataDirectory: string): string[] {
     : [];
 }
 
-async function objects(kubectl: Kubectl): Promise<string[]> {
+/** Of Kubernetes. */
+export async function leftObjects(kubectl: Kubectl): Promise<string[]> {
   const kinds = 'pv,volumesnapshotcontents,volumegroupsnapshotcontents,volumeattachments';
   const names = await kubectl.run(['get', kinds, '-o', 'name']);
   return names.split('\n').filter((name) => name !== '');

@@ -2,20 +2,27 @@ import type { Kubectl } from './kubectl.ts';
 import type { Manifest } from './objects.ts';
 
 /** How long anything in a cluster may take before it has failed: twice the kubelet's longest pause between two tries. */
-const patience = '240s';
+const usualPatienceSeconds = 240;
 
 /** A namespace of a test's own, and what a user does in it. Objects are named as for kubectl: `pod/a`, `pvc/data`. */
 export class Namespace {
   readonly name: string;
   readonly #kubectl: Kubectl;
+  /** As kubectl takes it. */
+  readonly #patience: string;
 
-  private constructor(kubectl: Kubectl, name: string) {
+  private constructor(kubectl: Kubectl, name: string, patienceSeconds: number) {
     this.#kubectl = kubectl;
+    this.#patience = `${patienceSeconds}s`;
     this.name = name;
   }
 
-  static async make(kubectl: Kubectl, name: string): Promise<Namespace> {
-    const namespace = new Namespace(kubectl, name);
+  static async make(
+    kubectl: Kubectl,
+    name: string,
+    { patienceSeconds = usualPatienceSeconds }: { readonly patienceSeconds?: number } = {},
+  ): Promise<Namespace> {
+    const namespace = new Namespace(kubectl, name, patienceSeconds);
     await kubectl.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }]);
     // A pod is refused until its service account is there.
     await namespace.wait('--for=create', 'serviceaccount/default');
@@ -38,7 +45,7 @@ export class Namespace {
 
   /** `kubectl wait`, with a condition as it takes them. */
   async wait(condition: string, ...objects: readonly string[]): Promise<void> {
-    await this.run(['wait', condition, `--timeout=${patience}`, ...objects]);
+    await this.run(['wait', condition, `--timeout=${this.#patience}`, ...objects]);
   }
 
   async running(...pods: readonly string[]): Promise<void> {
@@ -51,7 +58,7 @@ export class Namespace {
 
   /** Until they are gone. */
   async remove(...objects: readonly string[]): Promise<void> {
-    await this.run(['delete', `--timeout=${patience}`, ...objects]);
+    await this.run(['delete', `--timeout=${this.#patience}`, ...objects]);
   }
 
   /** A script in a pod's container; what it printed. */
@@ -84,7 +91,7 @@ export class Namespace {
 
   /** With all that is in it; returns when the volumes of its claims are gone, too. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#kubectl.run(['delete', 'namespace', this.name, `--timeout=${patience}`]);
+    await this.#kubectl.run(['delete', 'namespace', this.name, `--timeout=${this.#patience}`]);
   }
 
   get #here(): string[] {
