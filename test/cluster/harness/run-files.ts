@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 
@@ -49,7 +50,24 @@ async function runTests(files: readonly string[], counts: Counts): Promise<void>
   stream.on('test:fail', () => {
     counts.failed += 1;
   });
-  for await (const text of stream.compose(spec)) process.stdout.write(text);
+  const text = stream.compose(spec);
+  text.on('data', (piece) => process.stdout.write(piece));
+  await Promise.race([once(text, 'end'), lastTest(stream)]);
+}
+
+/** node:test itself ends with the process, which what a cluster has open keeps alive. */
+function lastTest(stream: ReturnType<typeof run>): Promise<void> {
+  return new Promise((resolve) => {
+    let waiting = 0;
+    stream.on('test:enqueue', ({ nesting }) => {
+      if (nesting === 0) waiting += 1;
+    });
+    stream.on('test:complete', ({ nesting }) => {
+      if (nesting === 0) waiting -= 1;
+      // The next file may be on its way.
+      setTimeout(() => waiting === 0 && resolve(), 1000).unref();
+    });
+  });
 }
 
 async function end(cluster: AsyncDisposable): Promise<void> {
