@@ -1,5 +1,6 @@
 import { sameDevice } from '../kernel/block/device.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import { ignoreMissing } from '../kernel/call/errno.ts';
 import { statusOf } from '../kernel/file/path.ts';
 import { findRoot, showsDirectory } from '../kernel/mount/directory-root.ts';
 import { isNodeOf, type Mount } from '../kernel/mount/mount-table.ts';
@@ -33,11 +34,12 @@ async function mountsOfOne(queue: DiskQueue, attached: Attached, table: readonly
 
 /** A filesystem on the device, or the device's node on a file. btrfs has a device number of its own (major 0). */
 async function mountsOfDevice(queue: DiskQueue, { device, devicePath }: AttachedDevice): Promise<ShowsIt> {
-  const { device: filesystemOfNode } = await statusOf(queue, devicePath);
+  // Gone with its last user since it was found: then nothing shows its node.
+  const filesystemOfNode = (await statusOf(queue, devicePath).catch(ignoreMissing))?.device;
   return (mount) =>
     sameDevice(mount.device, device) ||
     (mount.device.major === 0 && mount.source === devicePath) ||
-    (sameDevice(mount.device, filesystemOfNode) && isNodeOf(mount, devicePath));
+    (filesystemOfNode !== undefined && sameDevice(mount.device, filesystemOfNode) && isNodeOf(mount, devicePath));
 }
 
 /** What to look for to find who keeps a volume in use that is attached in these ways. */

@@ -13,10 +13,13 @@ export async function detachUnseen(
   attacher: Pick<Attacher, 'attached' | 'detach'>,
   id: VolumeId,
 ): Promise<void> {
-  const attached = await attacher.attached(id);
-  if (attached.length === 0) return;
-  const table = await readMountTable(queue);
-  for (const each of attached) {
-    if (!table.some(await mountsOf(queue, [each], table))) await attacher.detach(each);
+  // A mapper may go by itself at this very moment, and leave the device that it was over.
+  for (let round = 0; round < 2; round++) {
+    const attached = await attacher.attached(id);
+    if (attached.length === 0) return;
+    const table = await readMountTable(queue);
+    for (const each of attached) {
+      if (!table.some(await mountsOf(queue, [each], table))) await attacher.detach(each);
+    }
   }
 }
