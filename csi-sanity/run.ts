@@ -42,7 +42,7 @@ named. As root: npm run sanity -- [mode]...
 ${modes.map(({ name }) => `  ${JSON.stringify(name)}`).join('\n')}
 `);
 const { positionals: wanted } = usage.read({ allowPositionals: true });
-for (const name of wanted) if (!modes.some((mode) => mode.name === name)) usage.refuse(`there is no mode ${name}`);
+usage.requireKnown(wanted, (name) => modes.some((mode) => mode.name === name), 'there is no mode');
 
 const csiSanity = installCsiSanity();
 using bundle = new Scratch('bundle');

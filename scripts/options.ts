@@ -30,7 +30,13 @@ export class Usage {
     return Number(text);
   }
 
-  /** Nothing was done: what was typed was a mistake. */
+  /** Refuses the words that name nothing, also beside others that do: a run of a part would look like a success. */
+  requireKnown(words: readonly string[], isKnown: (word: string) => boolean, problem: string): void {
+    const unknown = words.filter((word) => !isKnown(word));
+    if (unknown.length > 0) this.refuse(`${problem}: ${unknown.join(', ')}`);
+  }
+
+  /** Ends the script with 2 before it has done anything: the command line has a mistake. */
   refuse(problem: string): never {
     console.error(`${problem}\n\n${this.#text}`);
     process.exit(2);

@@ -1,5 +1,3 @@
-import { mkdir } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { Logger } from 'pino';
 import { adminService } from '../admin/service.ts';
 import { CommandError } from '../command/run.ts';
@@ -76,7 +74,6 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   } = services(config, { pools, objects, kubeletQueue, inFlight, gate });
   const callOptions = { log, ready: () => !isStopping(), stopping: stopping.signal };
   addServices(server, handlers, callOptions);
-  await mkdir(dirname(config.socketPath), { recursive: true, mode: 0o700 });
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 

@@ -1,4 +1,4 @@
-import { chmod, lstat, rename, rm } from 'node:fs/promises';
+import { chmod, lstat, rename, rm, stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import path from 'node:path';
 import { ignoreMissing } from '../kernel/call/errno.ts';
@@ -31,6 +31,7 @@ export async function serveSocket(
   if (Buffer.byteLength(hiddenPath) > longestPathBytes) {
     throw new Error(`The socket path ${socketPath} is too long: a socket's address has ${longestPathBytes} bytes.`);
   }
+  await requireDirectory(socketPath);
   await assertFree(socketPath);
   await rm(hiddenPath, { force: true });
   await bind(hiddenPath);
@@ -44,6 +45,16 @@ export async function serveSocket(
       if (status?.ino === ino) await rm(socketPath, { force: true });
     },
   };
+}
+
+/** A directory made here would hide a mistyped path: nobody looks for a socket in it (O01). */
+async function requireDirectory(socketPath: string): Promise<void> {
+  const directory = path.dirname(socketPath);
+  const status = await stat(directory).catch(ignoreMissing);
+  if (status?.isDirectory() === true) return;
+  throw new Error(
+    `The directory ${directory} of the socket ${socketPath} does not exist: create it, or choose another path.`,
+  );
 }
 
 /** @throws SocketTaken by a server at work, Error if the path is taken by something that is no socket at all */

@@ -4,7 +4,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Usage } from '../../scripts/options.ts';
 
-type Place = '.' | 'fleet' | 'devices';
+const places = ['.', 'fleet', 'devices'] as const;
+type Place = (typeof places)[number];
 
 const directory = import.meta.dirname;
 const usage = new Usage(`Our manifests and image on a real Kubernetes. As root: npm run test:cluster -- [word]...
@@ -12,10 +13,15 @@ The tests whose files have one of the words in their names, or all: those of one
 fleet, of three nodes; with devices, of a node with disks, which is a virtual machine.
 `);
 const { positionals: words } = usage.read({ allowPositionals: true });
+usage.requireKnown(
+  words,
+  (word) => places.some((place) => filesIn(place, [word]).length > 0),
+  'no test file has this word in its name',
+);
 const suites = {
-  'run-one-node.ts': filesIn('.'),
-  'run-fleet.ts': filesIn('fleet'),
-  'run-devices.ts': filesIn('devices'),
+  'run-one-node.ts': filesIn('.', words),
+  'run-fleet.ts': filesIn('fleet', words),
+  'run-devices.ts': filesIn('devices', words),
 };
 
 let child: ChildProcess | undefined;
@@ -28,9 +34,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-if (Object.values(suites).every((files) => files.length === 0)) {
-  usage.refuse(`no file has one of these words in its name: ${words.join(' ')}`);
-}
 let failed = false;
 for (const [program, files] of Object.entries(suites)) {
   if (files.length === 0 || stopped) continue;
@@ -41,10 +44,10 @@ for (const [program, files] of Object.entries(suites)) {
 }
 process.exitCode = failed || stopped ? 1 : 0;
 
-function filesIn(place: Place): string[] {
+function filesIn(place: Place, chosen: readonly string[]): string[] {
   return readdirSync(join(directory, place))
     .filter((name) => name.endsWith('.test.ts'))
-    .filter((name) => words.length === 0 || words.some((word) => isMeant(word, place, name)))
+    .filter((name) => chosen.length === 0 || chosen.some((word) => isMeant(word, place, name)))
     .map((name) => join(directory, place, name));
 }
 

@@ -85,7 +85,7 @@ With words: only of the pages that have one of them in their names; README insta
 `);
 const { positionals: words } = usage.read({ allowPositionals: true });
 const wanted = pages.filter(({ file }) => words.length === 0 || words.some((word) => file.includes(word)));
-if (wanted.length === 0) usage.refuse(`no page has one of these words in its name: ${words.join(' ')}`);
+usage.requireKnown(words, (word) => pages.some(({ file }) => file.includes(word)), 'no page has this word in its name');
 
 await using cluster = await Cluster.start({ withDriver: false });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -94,15 +94,27 @@ describe('start', () => {
     assert.match(driver.output(), /^holdfast: CSI_ENDPOINT is not set/m);
   });
 
-  test("its socket's directory is made if need be; where it cannot be, that is said", async () => {
+  test('O01: without the directory of its socket it does not start, and does not create it', async () => {
     using scratch = new Scratch('server');
-    const config = directoryPool(scratch);
     const socketPath = scratch.join('run', 'holdfast', 'csi.sock');
-    await using driver = await DriverProcess.start(scratch, { config, socketPath, logPath: scratch.join('a.log') });
-    assert.ok(existsSync(driver.socketPath));
-    await using other = DriverProcess.spawn(scratch, { socketPath: '/proc/csi.sock', logPath: scratch.join('b.log') });
-    assert.deepEqual(await other.ended(), { code: 1, signal: null });
-    assert.match(other.output(), /^holdfast: .*\/proc\/\.?csi\.sock/m);
+    await using driver = DriverProcess.spawn(scratch, {
+      config: directoryPool(scratch),
+      socketPath,
+      logPath: scratch.join('log'),
+    });
+    assert.deepEqual(await driver.ended(), { code: 1, signal: null });
+    assert.match(
+      driver.output(),
+      /^holdfast: The directory .*\/run\/holdfast of the socket .*csi\.sock does not exist: create it/m,
+    );
+    assert.equal(existsSync(scratch.join('run')), false);
+  });
+
+  test('a socket that cannot be created is an error with its path', async () => {
+    using scratch = new Scratch('server');
+    await using driver = DriverProcess.spawn(scratch, { socketPath: '/proc/csi.sock', logPath: scratch.join('log') });
+    assert.deepEqual(await driver.ended(), { code: 1, signal: null });
+    assert.match(driver.output(), /^holdfast: .*\/proc\/\.?csi\.sock/m);
   });
 
   test('others than root and its group cannot reach the socket', async () => {

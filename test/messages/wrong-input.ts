@@ -44,6 +44,8 @@ export const wrongInput: Readonly<Record<string, () => Promise<never>>> = {
   ...Object.fromEntries(
     Object.entries(configurations).map(([name, given]) => [name, () => refusedConfiguration(given)]),
   ),
+  'the directory of the socket is not there': () =>
+    refusedCommand(['serve'], { CSI_ENDPOINT: 'unix:///nowhere/csi.sock', HOLDFAST_NODE_ID: 'node-1' }),
   ...Object.fromEntries(Object.entries(commands).map(([name, args]) => [name, () => refusedCommand(args)])),
   'several volumes have that claim': async () => {
     const claim = { namespace: 'shop', name: 'data' };
@@ -73,8 +75,8 @@ async function refusedConfiguration(given: { environment?: Record<string, string
   throw new Error(problemLine('INVALID_ARGUMENT', parsed.problems[0] ?? '', { json: false }));
 }
 
-async function refusedCommand(args: readonly string[]): Promise<never> {
-  const { code, stderr, stdout } = await holdfast(args, { HOLDFAST_DATA: '/run/holdfast-nowhere' });
+async function refusedCommand(args: readonly string[], environment: Record<string, string> = {}): Promise<never> {
+  const { code, stderr, stdout } = await holdfast(args, { HOLDFAST_DATA: '/run/holdfast-nowhere', ...environment });
   assert.notEqual(code, 0, stdout);
   throw new Error(stderr.trimEnd());
 }

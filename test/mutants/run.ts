@@ -35,14 +35,17 @@ const { positionals, values } = usage.read({
   allowPositionals: true,
 });
 const before = readOutcomes(readFileSync(join(project, documentPath), 'utf8'));
-const chosen = mutants.filter(
-  ({ file, killer, name }) =>
-    (positionals.length === 0 || positionals.some((word) => `${name} ${file} ${killer}`.includes(word))) &&
-    !(values.new === true && before.get(name) === 'killed'),
+const hasWord = ({ file, killer, name }: Mutant, word: string) => `${name} ${file} ${killer}`.includes(word);
+usage.requireKnown(
+  positionals,
+  (word) => mutants.some((mutant) => hasWord(mutant, word)),
+  'no safeguard has this word in its name, its file, or the file of its test',
 );
-if (chosen.length === 0 && positionals.length > 0) {
-  usage.refuse(`no safeguard has one of these words: ${positionals.join(' ')}`);
-}
+const chosen = mutants.filter(
+  (mutant) =>
+    (positionals.length === 0 || positionals.some((word) => hasWord(mutant, word))) &&
+    !(values.new === true && before.get(mutant.name) === 'killed'),
+);
 /** Tests of the sources as they are: each run once. */
 const whole = new Map<string, boolean>();
 

@@ -39,13 +39,26 @@ describe('what is typed behind the name of a script', () => {
   }
 
   for (const [file, args, problem] of [
-    ['test/vm/run.ts', ['no-such-test'], 'no test file has a name that begins with no-such-test'],
+    ['test/vm/run.ts', ['no-such-test'], 'no test file has a name that begins with: no-such-test'],
     ['test/vm/run.ts', ['--cuts', 'ten'], '--cuts wants a whole number, and "ten" is none'],
-    ['csi-sanity/run.ts', ['ext5'], 'there is no mode ext5'],
-    ['test/cluster/run.ts', ['no-such-test'], 'no file has one of these words in its name: no-such-test'],
+    ['csi-sanity/run.ts', ['ext5'], 'there is no mode: ext5'],
+    ['test/vm/run.ts', ['lvm', 'no-such-test'], 'no test file has a name that begins with: no-such-test'],
+    ['csi-sanity/run.ts', ['ext4', 'ext5'], 'there is no mode: ext5'],
+    ['test/cluster/run.ts', ['no-such-test'], 'no test file has this word in its name: no-such-test'],
+    ['test/cluster/run.ts', ['fleet/copies', 'fleet/nope'], 'no test file has this word in its name: fleet/nope'],
     ['test/cluster/e2e.ts', ['--filesystem', 'zfs'], '--filesystem wants ext4 or xfs'],
-    ['test/docs/run.ts', ['no-such-page'], 'no page has one of these words in its name: no-such-page'],
-    ['test/mutants/run.ts', ['no-such-safeguard'], 'no safeguard has one of these words: no-such-safeguard'],
+    ['test/docs/run.ts', ['no-such-page'], 'no page has this word in its name: no-such-page'],
+    ['test/docs/run.ts', ['kind', 'no-such-page'], 'no page has this word in its name: no-such-page'],
+    [
+      'test/mutants/run.ts',
+      ['no-such-safeguard'],
+      'no safeguard has this word in its name, its file, or the file of its test: no-such-safeguard',
+    ],
+    [
+      'test/mutants/run.ts',
+      ['fsync', 'no-such-safeguard', 'nor-this'],
+      'no safeguard has this word in its name, its file, or the file of its test: no-such-safeguard, nor-this',
+    ],
   ] as const) {
     test(`${file} ${args.join(' ')}: a run of nothing is no success`, () => {
       const { status, stderr } = run(file, ...args);

@@ -24,10 +24,11 @@ const isWanted = (path: string) =>
   (positionals.length === 0 || positionals.some((part) => basename(path).startsWith(part)));
 const files = all.filter(isWanted);
 usage.wholeNumber('cuts', values.cuts);
-for (const part of positionals) {
-  if (!files.some((path) => basename(path).startsWith(part)))
-    usage.refuse(`no test file has a name that begins with ${part}`);
-}
+usage.requireKnown(
+  positionals,
+  (part) => files.some((path) => basename(path).startsWith(part)),
+  'no test file has a name that begins with',
+);
 execFileSync('bash', [join(directory, '../../scripts/setup-vm.sh')], { stdio: ['ignore', 'ignore', 'inherit'] });
 const { status } = spawnSync(process.execPath, ['--test', '--test-concurrency=1', ...files], {
   stdio: 'inherit',
