@@ -18,6 +18,7 @@ import { attachLoop } from '../../src/kernel/block/loop.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { shortPath } from '../../src/volume/short-path.ts';
 import { BeforeStep } from '../support/before-step.ts';
+import { detachLoopDevice } from '../support/left-behind.ts';
 import { NodeHarness, rejects, run } from '../support/node-harness.ts';
 import { blockCapability, mountCapability } from '../support/node-volume.ts';
 
@@ -266,7 +267,8 @@ describe('block volumes', () => {
     // Somebody else detached it: what the kernel keeps of it must not be the next volume's.
     await volume.stage(many);
     await volume.publish({ ...many, readonly: true });
-    for (const each of harness.loopsOf(volume)) run('losetup', '--detach', each);
+    const detached = harness.loopsOf(volume);
+    for (const each of detached) run('losetup', '--detach', each);
     await volume.down();
     const others = await Promise.all(['a', 'b', 'c'].map((name) => harness.volume(`reused-${name}`, block)));
     for (const other of others) {
@@ -275,6 +277,8 @@ describe('block volumes', () => {
       write(other.target, 'writable');
     }
     for (const other of others) await other.down();
+    // None of the three may have got that number, and another test's mkfs would be refused by it.
+    for (const each of detached) run('blockdev', '--setrw', each);
   });
 
   test('A02: a reader-only mode gives a device that takes no writes', async () => {
@@ -398,7 +402,7 @@ describe('block volumes', () => {
     const volume = await harness.volume('broken', block);
     await volume.stage();
     await volume.publish({ readonly: true });
-    for (const device of harness.loopsOf(volume)) run('losetup', '--detach', device);
+    for (const device of harness.loopsOf(volume)) detachLoopDevice(device);
     await volume.down();
     assert.ok(!existsSync(volume.target));
     assert.deepEqual(readdirSync(volume.staging), []);

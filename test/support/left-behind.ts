@@ -42,8 +42,17 @@ export function undoMounts(directory: string): void {
     execFileSync('umount', ['--lazy', target]);
   }
   for (const { attachment, device } of persistent) {
-    if (attachmentOf(device) === attachment) spawnSync('losetup', ['--detach', device]);
+    if (attachmentOf(device) === attachment) detachLoopDevice(device);
   }
+}
+
+/**
+ * Detaches a loop device, as losetup(8) does. A read-only volume leaves its mark on the device's number (BLKROSET), and
+ * the next user of that number, another test's mkfs, would get EPERM from its first write.
+ */
+export function detachLoopDevice(device: string): void {
+  spawnSync('blockdev', ['--setrw', device]);
+  spawnSync('losetup', ['--detach', device]);
 }
 
 /** Another number for each time that a file is attached or detached (Documentation/ABI/testing/sysfs-block, diskseq). */
