@@ -124,6 +124,13 @@ vm_tests() {
   bash scripts/setup-vm.sh >/dev/null && node_tests vm --test-concurrency=1 'test/vm/*.test.ts'
 }
 
+# Also for a few stages alone: the tests run this bundle, not the sources, because it starts in half the time.
+build() {
+  local wanted=()
+  stage build node scripts/build.ts
+  export HOLDFAST_TEST_DRIVER="$PWD/dist/holdfast.mjs"
+}
+
 audit() {
   local report
   report="$(npm audit --json 2>/dev/null)" && echo 'no known vulnerability' && return 0
@@ -138,7 +145,7 @@ manifests_tests() {
   node test/deploy/build.ts && node_tests manifests --test-concurrency=1 'test/deploy/**/*.test.ts'
 }
 
-stage build node scripts/build.ts
+build
 stage lint biome check --error-on-warnings .
 stage types tsc --noEmit
 stage unit node_tests unit 'src/**/*.test.ts'

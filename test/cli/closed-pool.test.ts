@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
-import { assertNothingLeft, DriverProcess, environmentFor, fromSource } from '../support/driver.ts';
+import { assertNothingLeft, DriverProcess, driverCommand, environmentFor } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -99,7 +99,7 @@ describe('a pool that is not mounted, as no driver runs', () => {
 test('a pool that a driver has mounted in another mount namespace is read as that driver sees it', async () => {
   using scratch = new Scratch('cli');
   const options = filePool(scratch);
-  const apart = ['unshare', '--mount', '--propagation', 'private', ...fromSource];
+  const apart = ['unshare', '--mount', '--propagation', 'private', ...driverCommand];
   await using driver = await DriverProcess.start(scratch, { ...options, command: apart });
   const made = await fill(scratch, driver);
   assert.deepEqual(scratch.mounts(), []);

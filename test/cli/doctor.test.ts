@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
 import { remountReadOnly } from '../support/disk.ts';
-import { DriverProcess, environmentFor, fromSource } from '../support/driver.ts';
+import { DriverProcess, driverCommand, environmentFor } from '../support/driver.ts';
 import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -87,7 +87,7 @@ describe('holdfast doctor', () => {
     using scratch = new Scratch('cli');
     const drop = ['setpriv', '--bounding-set', '-sys_admin', '--inh-caps', '-sys_admin'];
     const { code, stdout } = await holdfast(['doctor', '--json'], environmentFor(scratch), {
-      command: [...drop, ...fromSource],
+      command: [...drop, ...driverCommand],
     });
     assert.equal(code, 1);
     const found: Finding[] = JSON.parse(stdout).findings;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
 import { holdfast } from '../support/command.ts';
-import { environmentFor, fromSource } from '../support/driver.ts';
+import { driverCommand, environmentFor } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 
 describe('the command line', () => {
@@ -72,7 +72,7 @@ describe('the command line', () => {
 
   test('a reader that stops reading is no error', async () => {
     using scratch = new Scratch('cli');
-    const [program = '', ...args] = fromSource;
+    const [program = '', ...args] = driverCommand;
     const child = spawn(program, [...args, 'doctor'], {
       env: environmentFor(scratch),
       stdio: ['ignore', 'pipe', 'pipe'],

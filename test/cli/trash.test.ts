@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { holdfast } from '../support/command.ts';
-import { DriverProcess, environmentFor, fromSource } from '../support/driver.ts';
+import { DriverProcess, driverCommand, environmentFor } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestVolume } from '../support/life.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -185,7 +185,7 @@ async function atTerminal(
   typed: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<{ code: number | null; text: string }> {
-  const command = [...fromSource, ...args].join(' ');
+  const command = [...driverCommand, ...args].join(' ');
   const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], { env: environment });
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {

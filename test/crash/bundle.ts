@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { buildBundle } from '../../scripts/build.ts';
+import { testBundle } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const stepTrace = fileURLToPath(new URL('./step-trace.ts', import.meta.url));
@@ -13,11 +14,11 @@ export interface DriverCommand extends Disposable {
   readonly traced: readonly string[];
 }
 
-/** Builds the bundle in a directory of its own, for as long as it is needed. */
+/** Takes the bundle that is there for all tests, or builds one for as long as it is needed. */
 export async function buildDriver(): Promise<DriverCommand> {
   const directory = new Scratch('crash-bundle');
   try {
-    const { file } = await buildBundle(directory.path);
+    const file = testBundle ?? (await buildBundle(directory.path)).file;
     return {
       environment: { NODE_COMPILE_CACHE: directory.join('compiled') },
       plain: [process.execPath, file],

@@ -19,7 +19,7 @@ import { audience } from '../fleet/support/api-double.ts';
 import { ControllerProcess } from '../fleet/support/controller-process.ts';
 import { volumeOn } from '../fleet/support/fleet.ts';
 import { CallError } from '../support/client.ts';
-import { DriverProcess, fromSource } from '../support/driver.ts';
+import { DriverProcess, driverCommand } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { monitored } from '../support/monitoring.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -258,7 +258,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
 
   async function runForget(parameters: readonly string[]): Promise<string> {
     const { port } = (await first?.logged('listening for monitoring')) ?? {};
-    const [program = '', ...own] = fromSource;
+    const [program = '', ...own] = driverCommand;
     return runToEnd(program, [...own, 'forget-node', ...parameters], {
       env: {
         ...environment,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { alertsOf, rulesIn, sicknessTests, testRules } from '../metrics/rules.ts';
-import { fromSource } from '../support/driver.ts';
+import { driverCommand } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { Exposition } from '../support/exposition.ts';
 import { monitored } from '../support/monitoring.ts';
@@ -28,7 +28,7 @@ describe("the controller's health and metrics", () => {
     await using api = await ApiDouble.start();
     api.known.csiNodes.add('node-a');
     api.known.refused.add('/csinodes');
-    await using controller = await ControllerProcess.start(scratch, api, 'first', fromSource, monitored);
+    await using controller = await ControllerProcess.start(scratch, api, 'first', driverCommand, monitored);
     assert.equal((await ask(controller, '/healthz')).status, 200);
     const early = await ask(controller, '/readyz');
     assert.equal(early.status, 503);
@@ -46,7 +46,7 @@ describe("the controller's health and metrics", () => {
     using scratch = new Scratch('fleet-metrics');
     await using api = await ApiDouble.start();
     for (const name of ['node-a', 'node-b']) api.known.csiNodes.add(name);
-    await using controller = await ControllerProcess.start(scratch, api, 'first', fromSource, monitored);
+    await using controller = await ControllerProcess.start(scratch, api, 'first', driverCommand, monitored);
     await using _a = await LinkedNode.start(api, 'node-a', [controller]);
     await using stranger = await LinkedNode.start(api, 'node-b', [controller], { user: 'system:anonymous' });
     await controller.logged('linked', { node: 'node-a' });

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
-import { fromSource } from '../support/driver.ts';
+import { driverCommand } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble, viewAudience } from './support/api-double.ts';
@@ -14,7 +14,7 @@ describe('whoever comes to look at the fleet', () => {
   test('without a token of its audience, or without the right, nobody sees anything; what is no question is refused', async () => {
     using scratch = new Scratch('hostile-view');
     await using api = await ApiDouble.start();
-    await using controller = await ControllerProcess.start(scratch, api, 'only', fromSource, viewed);
+    await using controller = await ControllerProcess.start(scratch, api, 'only', driverCommand, viewed);
     const withToken = (token: string) => ({ headers: { 'x-holdfast-token': token } });
     const good = new Viewer(api, 'alice', ['nodes', 'volumes']);
     const rows: readonly [object, number, RegExp][] = [
@@ -75,7 +75,7 @@ describe('whoever comes to look at the fleet', () => {
   test('garbage, long heads and a crowd that says nothing keep nobody out', async () => {
     using scratch = new Scratch('hostile-view-crowd');
     await using api = await ApiDouble.start();
-    await using controller = await ControllerProcess.start(scratch, api, 'only', fromSource, viewed);
+    await using controller = await ControllerProcess.start(scratch, api, 'only', driverCommand, viewed);
     const port = Number((await controller.logged('listening for who looks at the fleet'))['port']);
     const viewer = new Viewer(api, 'alice', ['nodes']);
     const sockets: Socket[] = [];

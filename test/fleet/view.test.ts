@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { z } from 'zod';
 import { fleetShapes } from '../../src/cli/fleet-shapes.ts';
 import { holdfast } from '../support/command.ts';
-import { fromSource } from '../support/driver.ts';
+import { driverCommand } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
@@ -35,7 +35,7 @@ describe('one view of the fleet', () => {
     using scratch = new Scratch('fleet-view');
     await using api = await ApiDouble.start();
     for (const name of ['node-a', 'node-b', 'node-c']) api.known.csiNodes.add(name);
-    await using controller = await ControllerProcess.start(scratch, api, 'first', fromSource, viewed);
+    await using controller = await ControllerProcess.start(scratch, api, 'first', driverCommand, viewed);
     await using a = await LinkedNode.start(api, 'node-a', [controller]);
     await using _b = await LinkedNode.start(api, 'node-b', [controller]);
     for (const node of ['node-a', 'node-b']) await controller.logged('told all', { node });

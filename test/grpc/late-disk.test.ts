@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { DriverProcess, fromSource } from '../support/driver.ts';
+import { DriverProcess, driverCommand } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 
 /** As a container has a host path: a mount of its own, in which it sees what the host mounts later. */
@@ -24,7 +24,7 @@ describe('a pool directory whose disk is not mounted yet', () => {
       const path = scratch.join('inside/fast/pool');
       const late = `late: { ${section.replace('PATH', path)}, systemDisk: refuse, sickAfter: 1s }`;
       await using driver = await DriverProcess.start(scratch, {
-        command: [...inContainer, scratch.path, ...fromSource],
+        command: [...inContainer, scratch.path, ...driverCommand],
         config: `defaultPool: default\npools:\n  default: {}\n  ${late}\n`,
       });
       using client = driver.connect();

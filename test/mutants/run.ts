@@ -117,6 +117,8 @@ function passes(copy: string, { killer, only }: Mutant): boolean {
   const { status } = spawnSync(process.execPath, [...options, killer], {
     cwd: copy,
     stdio: 'ignore',
+    // The mutant is in the sources.
+    env: { ...process.env, HOLDFAST_TEST_DRIVER: undefined },
     timeout: patienceMs,
     // In order, so that a test's own handler puts the machine back.
     killSignal: 'SIGTERM',

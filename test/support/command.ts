@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { fromSource } from './driver.ts';
+import { driverCommand } from './driver.ts';
 
 export interface CommandOutcome {
   readonly code: number | null;
@@ -13,7 +13,7 @@ export function holdfast(
   environment: Readonly<Record<string, string>>,
   options: { readonly command?: readonly string[]; readonly cwd?: string; readonly uid?: number } = {},
 ): Promise<CommandOutcome> {
-  const [program = '', ...leading] = options.command ?? fromSource;
+  const [program = '', ...leading] = options.command ?? driverCommand;
   const child = spawn(program, [...leading, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     cwd: options.cwd ?? '/',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { spawnWithUs } from './child.ts';
@@ -8,11 +9,17 @@ import { CallError, connectDriver, type DriverClient } from './client.ts';
 import { eventually } from './eventually.ts';
 import type { Scratch } from './scratch.ts';
 
-/** The driver from its sources, as a program and its first argument. */
-export const fromSource: readonly string[] = [
-  process.execPath,
-  fileURLToPath(new URL('../../src/main.ts', import.meta.url)),
-];
+/** The bundle that `npm test` has built for all of its tests (HOLDFAST_TEST_DRIVER); undefined: they run the sources. */
+export const testBundle: string | undefined = process.env['HOLDFAST_TEST_DRIVER'];
+
+/**
+ * The driver, as a program and its first arguments. The bundle starts in half the time of the sources, and with V8's
+ * compile cache beside it in less. env(1) sets the variable because tests give the driver an environment without ours.
+ */
+export const driverCommand: readonly string[] =
+  testBundle === undefined
+    ? [process.execPath, fileURLToPath(new URL('../../src/main.ts', import.meta.url))]
+    : ['/usr/bin/env', `NODE_COMPILE_CACHE=${join(dirname(testBundle), 'compiled')}`, process.execPath, testBundle];
 
 export interface DriverOptions {
   /** What to run instead of the sources: a bundle, another Node. */
@@ -62,7 +69,7 @@ export class DriverProcess implements AsyncDisposable {
     const log = openSync(this.#logPath, 'a');
     this.startedMs = performance.now();
     // A process group of its own: Ctrl-C is for us, and we stop the driver in order.
-    this.#child = spawnWithUs([...(options.command ?? fromSource), 'serve'], {
+    this.#child = spawnWithUs([...(options.command ?? driverCommand), 'serve'], {
       stdio: ['ignore', log, log],
       detached: true,
       cwd: '/',

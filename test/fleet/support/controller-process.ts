@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { spawnWithUs } from '../../support/child.ts';
 import { connectDriver, type DriverClient } from '../../support/client.ts';
-import { fromSource } from '../../support/driver.ts';
+import { driverCommand } from '../../support/driver.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Scratch } from '../../support/scratch.ts';
 import type { ApiDouble } from './api-double.ts';
@@ -46,7 +46,7 @@ export class ControllerProcess implements AsyncDisposable {
     scratch: Scratch,
     api: ApiDouble,
     name: string,
-    command = fromSource,
+    command = driverCommand,
     environment: Readonly<Record<string, string>> = {},
   ): Promise<ControllerProcess> {
     const account = scratch.join('account');
@@ -71,7 +71,7 @@ export class ControllerProcess implements AsyncDisposable {
     scratch: Scratch,
     name: string,
     environment: Readonly<Record<string, string>>,
-    command: readonly string[] = fromSource,
+    command: readonly string[] = driverCommand,
   ): Promise<ControllerProcess> {
     const controller = new ControllerProcess(scratch, name, environment, command);
     try {
