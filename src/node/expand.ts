@@ -2,7 +2,7 @@ import { deviceSizeBytes } from '../kernel/block/block.ts';
 import { openReadOnly } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
-import { readAt } from '../kernel/file/file.ts';
+import { readAtMost } from '../kernel/file/file.ts';
 import { growMounted } from '../kernel/mount/grow.ts';
 import { cloneMount } from '../kernel/mount/mount.ts';
 import { sizeMultiple } from '../pool/pool.ts';
@@ -54,7 +54,7 @@ async function requireGrowable(
   id: VolumeId,
 ): Promise<void> {
   await using device = await openReadOnly(queue, located.mounted.mount.source);
-  const reason = whyOfFixedSize(fsType, await readAt(queue, device, superblockRange[fsType]));
+  const reason = whyOfFixedSize(fsType, await readAtMost(queue, device, superblockRange[fsType]));
   if (reason !== undefined)
     throw new FailedPrecondition(`volume ${id} keeps its size: ${reason}. Copy its data to another.`);
 }

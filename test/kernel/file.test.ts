@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
+import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { allocate, DirectorySync, syncFile } from '../../src/kernel/file/file.ts';
+import { allocate, DirectorySync, readAt, readAtMost, syncFile } from '../../src/kernel/file/file.ts';
 import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import { attach, image, openDescriptors, queue, scratch } from './fixture.ts';
@@ -118,4 +120,38 @@ describe('DirectorySync', () => {
     await mkdir(`${directory}/b`);
     await syncs.sync(queue, `${directory}/b`);
   });
+});
+
+/** The end of memory that can be read, with nothing behind it: of /proc/self/mem the kernel reads up to there, as of a disk up to a sector that is lost. */
+function endOfMemory(): number {
+  const areas = readFileSync('/proc/self/maps', 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => {
+      const [, start = '', end = '', mode = ''] = /^([0-9a-f]+)-([0-9a-f]+) (....)/.exec(line) ?? [];
+      return { start: Number.parseInt(start, 16), end: Number.parseInt(end, 16), isReadable: mode.startsWith('r') };
+    });
+  const found = areas.find(
+    ({ end, isReadable }, index) => isReadable && (areas[index + 1]?.start ?? 0) > end + (1 << 20),
+  );
+  return found?.end ?? assert.fail('there is no gap in the memory of this process');
+}
+
+test('DK13: what cannot be read is an error, and not an end before which there are only zeros', async () => {
+  await using memory = await openReadOnly(queue, '/proc/self/mem');
+  const offsetBytes = endOfMemory() - 4096;
+  assert.equal((await readAt(queue, memory, { offsetBytes, lengthBytes: 4096 })).length, 4096);
+  for (const read of [readAt, readAtMost]) {
+    await assert.rejects(read(queue, memory, { offsetBytes, lengthBytes: 8192 }), { code: 'EIO' });
+  }
+});
+
+test('a file that ends before is an error, unless who reads it says that it may', async (t) => {
+  const directory = await scratch(t);
+  await writeFile(`${directory}/file`, 'data');
+  await using file = await openReadOnly(queue, `${directory}/file`);
+  assert.equal(`${await readAt(queue, file, { offsetBytes: 1, lengthBytes: 3 })}`, 'ata');
+  assert.equal(`${await readAtMost(queue, file, { offsetBytes: 1, lengthBytes: 9 })}`, 'ata');
+  assert.equal((await readAtMost(queue, file, { offsetBytes: 9, lengthBytes: 9 })).length, 0);
+  await assert.rejects(readAt(queue, file, { offsetBytes: 1, lengthBytes: 4 }), RangeError);
 });

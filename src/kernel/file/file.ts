@@ -47,17 +47,37 @@ export async function resizeFile(queue: DiskQueue, file: Descriptor | string, si
   await invoke(queue, ftruncateCall, [file, sizeBytes], file.path);
 }
 
-/** Reads a range of a file or device (pread(2)); less than requested only at its end. */
-export async function readAt(
-  queue: DiskQueue,
-  file: Descriptor,
-  { lengthBytes, offsetBytes }: { readonly lengthBytes: number; readonly offsetBytes: number },
-): Promise<Buffer> {
-  const memory = Buffer.alloc(lengthBytes);
-  return memory.subarray(0, await readInto(queue, file, memory, offsetBytes));
+interface FileRange {
+  readonly lengthBytes: number;
+  readonly offsetBytes: number;
 }
 
-/** The same into memory of the caller's. @returns how many bytes it read */
+/**
+ * Reads a range of a file or device, all of it. A disk of which a part cannot be read answers with what lies before that,
+ * and tells of it only whoever asks for the rest.
+ * @throws KernelError, RangeError if it ends before
+ */
+export async function readAt(queue: DiskQueue, file: Descriptor, range: FileRange): Promise<Buffer> {
+  const found = await readAtMost(queue, file, range);
+  if (found.length === range.lengthBytes) return found;
+  throw new RangeError(`${file.path} ended at ${range.offsetBytes + found.length}`);
+}
+
+/** The same of what may end before: then less. */
+export async function readAtMost(
+  queue: DiskQueue,
+  file: Descriptor,
+  { lengthBytes, offsetBytes }: FileRange,
+): Promise<Buffer> {
+  const memory = Buffer.alloc(lengthBytes);
+  for (let length = 0; ; ) {
+    const more = length < lengthBytes ? await readInto(queue, file, memory.subarray(length), offsetBytes + length) : 0;
+    if (more === 0) return memory.subarray(0, length);
+    length += more;
+  }
+}
+
+/** Into memory of the caller's (pread(2)), by one call: less at the end, and before what cannot be read. @returns how many bytes it read */
 export function readInto(
   queue: DiskQueue,
   file: Descriptor,

@@ -4,7 +4,7 @@ import { type Descriptor, type Openable, openReadOnly } from '../call/descriptor
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
-import { readAt } from '../file/file.ts';
+import { readAtMost } from '../file/file.ts';
 import { freeze, thaw } from './freeze.ts';
 
 export interface Growth {
@@ -55,7 +55,7 @@ async function growExt4(queue: DiskQueue, directory: Descriptor, { devicePath, d
 /** Reads the superblock (Documentation/filesystems/ext4/super.rst). A mounted filesystem has it in the same cache. */
 async function isExt4AsLargeAs(queue: DiskQueue, devicePath: string, blocks: bigint): Promise<boolean> {
   await using device = await openReadOnly(queue, devicePath);
-  const superblock = await readAt(queue, device, { offsetBytes: 1024, lengthBytes: 1024 });
+  const superblock = await readAtMost(queue, device, { offsetBytes: 1024, lengthBytes: 1024 });
   if (superblock.length < 1024) return false;
   const is64Bit = (superblock.readUInt32LE(0x60) & 0x80) !== 0;
   const high = is64Bit ? BigInt(superblock.readUInt32LE(0x150)) : 0n;

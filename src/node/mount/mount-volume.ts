@@ -6,7 +6,7 @@ import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
-import { readAt } from '../../kernel/file/file.ts';
+import { readAtMost } from '../../kernel/file/file.ts';
 import { growMounted } from '../../kernel/mount/grow.ts';
 import { mountDetached, mountFilesystem, placeMount } from '../../kernel/mount/mount.ts';
 import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
@@ -78,7 +78,7 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome>
     if (mount.hasNewParameters && isMountedAnywhere(fsType, attachment.devicePath)) {
       throw await mountedOtherwise(volumeId, attachment);
     }
-    const superblock = await readAt(queue, attachment.descriptor, superblockRange[fsType]);
+    const superblock = await readAtMost(queue, attachment.descriptor, superblockRange[fsType]);
     if (hasErrors(fsType, superblock)) throw new DamagedFilesystem(`volume ${volumeId}: its ${fsType} has errors.`);
     const size = filesystemSize(fsType, superblock);
     // Not a superblock: the mount fails, and says why better.

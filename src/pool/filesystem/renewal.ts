@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { sizeOfDevice } from '../../kernel/block/block.ts';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { readAt, writeAt } from '../../kernel/file/file.ts';
+import { readAtMost, writeAt } from '../../kernel/file/file.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 
 /** Bytes of a filesystem, and where they belong. */
@@ -34,7 +34,7 @@ export async function inspect<T>(
   // The node of a device has no size of its own (stat(2)).
   const sizeBytes = status.kind === 'block' ? sizeOfDevice(file) : status.sizeBytes;
   const read = (offsetBytes: bigint, lengthBytes: number) =>
-    readAt(queue, file, { offsetBytes: Number(offsetBytes), lengthBytes });
+    readAtMost(queue, file, { offsetBytes: Number(offsetBytes), lengthBytes });
   return look({ path: file.path, sizeBytes, read });
 }
 

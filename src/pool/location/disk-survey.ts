@@ -6,7 +6,7 @@ import type { Disk } from '../../kernel/block/disks.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { explain } from '../../kernel/call/explain.ts';
-import { readAt } from '../../kernel/file/file.ts';
+import { readAtMost } from '../../kernel/file/file.ts';
 import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
 import { swapPaths } from '../../kernel/process/swaps.ts';
@@ -81,7 +81,7 @@ async function isZeroAtBothEnds(queue: DiskQueue, device: Descriptor): Promise<b
   const sizeBytes = sizeOfDevice(device);
   const lastBytes = larger(0n, sizeBytes - BigInt(beginningBytes));
   for (const offsetBytes of [0, Number(lastBytes)]) {
-    const part = await readAt(queue, device, { lengthBytes: beginningBytes, offsetBytes });
+    const part = await readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes });
     if (!isZeros(part)) return false;
   }
   return true;

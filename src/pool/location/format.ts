@@ -7,7 +7,7 @@ import type { DeviceNumber } from '../../kernel/block/device.ts';
 import { identifyDisk, isSameDisk } from '../../kernel/block/disk-identity.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { readAt } from '../../kernel/file/file.ts';
+import { readAtMost } from '../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { formatBytes, smaller } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
@@ -170,9 +170,9 @@ async function wasUsed(queue: DiskQueue, device: Descriptor, beginning: Buffer):
   const place = logPlace(beginning);
   if (place === undefined) return true;
   const lengthBytes = Number(smaller(place.lengthBytes, BigInt(beginningBytes)));
-  return !isFreshLog(await readAt(queue, device, { lengthBytes, offsetBytes: Number(place.offsetBytes) }));
+  return !isFreshLog(await readAtMost(queue, device, { lengthBytes, offsetBytes: Number(place.offsetBytes) }));
 }
 
 function readBeginning(queue: DiskQueue, device: Descriptor): Promise<Buffer> {
-  return readAt(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
+  return readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
 }

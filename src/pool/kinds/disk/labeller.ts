@@ -178,10 +178,8 @@ async function examine(
   return { ends, verdict: judgeDisk(ends, shape, disk, isBegun ? begun.uuid : undefined) };
 }
 
-async function readPart(queue: DiskQueue, device: Descriptor, { lengthBytes, offsetBytes }: Extent): Promise<Buffer> {
-  const part = await readAt(queue, device, { lengthBytes: Number(lengthBytes), offsetBytes: Number(offsetBytes) });
-  if (part.length === Number(lengthBytes)) return part;
-  throw new RangeError(`${device.path} ended at ${Number(offsetBytes) + part.length}`);
+function readPart(queue: DiskQueue, device: Descriptor, { lengthBytes, offsetBytes }: Extent): Promise<Buffer> {
+  return readAt(queue, device, { lengthBytes: Number(lengthBytes), offsetBytes: Number(offsetBytes) });
 }
 
 async function notBlank(place: LabelledPlace, found: FoundDisk, device: Descriptor): Promise<FailedPrecondition> {

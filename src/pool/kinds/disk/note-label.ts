@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { dropCache } from '../../../kernel/block/block.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAt, syncFile } from '../../../kernel/file/file.ts';
+import { readAtMost, syncFile } from '../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { Held } from '../../../volume/held.ts';
 import { takeLock } from '../../location/lock.ts';
@@ -106,7 +106,7 @@ export class NoteLabel implements DiskLabel {
   /** Not from memory. What lies on the disk is another's: nothing is written. */
   async probe(queue: DiskQueue): Promise<void> {
     await this.dropCache(queue);
-    await readAt(queue, this.#device, { lengthBytes: probeBytes, offsetBytes: 0 });
+    await readAtMost(queue, this.#device, { lengthBytes: probeBytes, offsetBytes: 0 });
     await syncFile(queue, this.#device);
   }
 

@@ -3,7 +3,7 @@ import { limitsOfDevice } from '../../../kernel/block/block.ts';
 import type { Disk } from '../../../kernel/block/disks.ts';
 import { openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAt } from '../../../kernel/file/file.ts';
+import { readAtMost } from '../../../kernel/file/file.ts';
 import { readGpt } from './label/gpt.ts';
 import { entriesBytes } from './label/layout.ts';
 
@@ -12,6 +12,6 @@ export async function poolIdOn(queue: DiskQueue, { devicePath }: Disk): Promise<
   await using device = await openFile(queue, devicePath, constants.O_RDONLY | constants.O_NONBLOCK);
   const { sectorBytes } = limitsOfDevice(device);
   const table = { lengthBytes: 2 * sectorBytes + Number(entriesBytes), offsetBytes: 0 };
-  const front = await readAt(queue, device, table);
+  const front = await readAtMost(queue, device, table);
   return readGpt(front.subarray(sectorBytes, 2 * sectorBytes), front.subarray(2 * sectorBytes))?.poolId;
 }

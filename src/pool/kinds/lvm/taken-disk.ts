@@ -4,7 +4,7 @@ import { type DiskIdentity, isSameDisk } from '../../../kernel/block/disk-identi
 import { zeroOut } from '../../../kernel/block/zeroing.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAt, syncFile } from '../../../kernel/file/file.ts';
+import { readAtMost, syncFile } from '../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { factsOf, whoHasItOpen } from '../../location/candidate.ts';
 import { beginningBytes, isZeros } from '../../location/content.ts';
@@ -101,7 +101,7 @@ async function clearBegun(queue: DiskQueue, found: FoundDisk, device: Descriptor
 }
 
 function readFront(queue: DiskQueue, device: Descriptor): Promise<Buffer> {
-  return readAt(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
+  return readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: 0 });
 }
 
 /** As the kernel has it in memory: no disk is asked. */
@@ -112,7 +112,7 @@ export function identityOf({ name, place }: FoundDisk): DiskIdentity {
 async function holdsOnlyOurs(queue: DiskQueue, device: Descriptor, sizeBytes: bigint, begun: Begun): Promise<boolean> {
   const tailAt = sizeBytes > BigInt(beginningBytes) ? sizeBytes - BigInt(beginningBytes) : 0n;
   const front = await readFront(queue, device);
-  const tail = await readAt(queue, device, { lengthBytes: beginningBytes, offsetBytes: Number(tailAt) });
+  const tail = await readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: Number(tailAt) });
   return isBegun(front, tail, begun);
 }
 

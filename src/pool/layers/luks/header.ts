@@ -1,6 +1,6 @@
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { readAtMost, syncFile, writeAt } from '../../../kernel/file/file.ts';
 
 /*
  * The header of LUKS2, as far as it is read here: the first of its two copies (LUKS2 On-Disk Format Specification, 2.1).
@@ -15,7 +15,7 @@ const label = { offsetBytes: 24, lengthBytes: 48 };
 
 /** The header's label, which is the name of its key; undefined: there is no header. */
 export async function labelOf(queue: DiskQueue, device: Descriptor): Promise<string | undefined> {
-  const start = await readAt(queue, device, { offsetBytes: 0, lengthBytes: 512 });
+  const start = await readAtMost(queue, device, { offsetBytes: 0, lengthBytes: 512 });
   if (!start.subarray(0, magic.length).equals(magic)) return undefined;
   const text = start.subarray(label.offsetBytes, label.offsetBytes + label.lengthBytes).toString('latin1');
   return text.replace(/\0.*$/s, '');
@@ -25,9 +25,9 @@ const pieceBytes = 1 << 18;
 
 /** Whether there is one, or what has been left of one. */
 export async function hasHeader(queue: DiskQueue, data: Descriptor): Promise<boolean> {
-  const first = await readAt(queue, data, { offsetBytes: 0, lengthBytes: magic.length });
+  const first = await readAtMost(queue, data, { offsetBytes: 0, lengthBytes: magic.length });
   if (first.equals(magic)) return true;
-  const second = await readAt(queue, data, { offsetBytes: secondCopyBytes, lengthBytes: secondMagic.length });
+  const second = await readAtMost(queue, data, { offsetBytes: secondCopyBytes, lengthBytes: secondMagic.length });
   return second.equals(secondMagic);
 }
 
@@ -38,7 +38,7 @@ export async function hasHeader(queue: DiskQueue, data: Descriptor): Promise<boo
 export async function eraseHeader(queue: DiskQueue, data: Descriptor, headerBytes: number): Promise<void> {
   // From the end, so that what is cut short is known as a header still, and done again.
   for (let offsetBytes = headerBytes - pieceBytes; offsetBytes >= 0; offsetBytes -= pieceBytes) {
-    const piece = await readAt(queue, data, { offsetBytes, lengthBytes: pieceBytes });
+    const piece = await readAtMost(queue, data, { offsetBytes, lengthBytes: pieceBytes });
     if (piece.every((byte) => byte === 0)) continue;
     if (offsetBytes === 0) await syncFile(queue, data);
     await writeAt(queue, data, Buffer.alloc(piece.length), BigInt(offsetBytes));
