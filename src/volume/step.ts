@@ -16,6 +16,7 @@ export const stepNames = [
   'open/resize',
   'open/grow',
   'open/identity',
+  'open/settle',
   'open/remember',
   'open/thaw',
   'create/directory',

@@ -113,13 +113,13 @@ describe('a pool that cannot be made, or opened, tells why and what to do', () =
     const file = { type: 'file', path: scratch.join('pool.img'), sizeBytes: 100n << 20n } as const;
     await assertTold(scratch, { location: file }, /pool\.img has only 100Mi: .*at least 300Mi/);
     await open(attachDisk(sparseFile(scratch.join('ro.img'), 400), '--read-only'), /read-only disk/);
+    const held = attachDisk(sparseFile(scratch.join('held.img'), 400));
+    await using _somebody = await openDeviceAlone(new DiskQueue('somebody', 1), held);
+    await open(held, /is in use: it is mounted/);
     const used = attachDisk(sparseFile(scratch.join('used.img'), 400));
     await (await openTestPool(scratch, { location: { type: 'device', path: used } })).close();
     const readonly = attachDisk(scratch.join('used.img'), '--read-only');
     await open(readonly, /read-only disk/);
-    const held = attachDisk(sparseFile(scratch.join('held.img'), 400));
-    await using _somebody = await openDeviceAlone(new DiskQueue('somebody', 1), held);
-    await open(held, /is in use: it is mounted elsewhere/);
     assert.ok(!existsSync(scratch.join('data/pools/test.formatting')));
   });
 });

@@ -113,13 +113,21 @@ export interface DiskPart extends Partition {
 }
 
 /** @returns undefined if there is no such device, or it is neither a disk nor a part of one */
-export async function findDisk(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<DiskPlace | undefined> {
+export async function findDisk(queue: DiskQueue, device: DeviceNumber): Promise<DiskPlace | undefined> {
+  const found = await findBlockDevice(queue, device);
+  return found !== undefined && isDiskName(found.disk.name) ? found : undefined;
+}
+
+/** The same of whatever it is made of. */
+export async function findBlockDevice(
+  queue: DiskQueue,
+  { major, minor }: DeviceNumber,
+): Promise<DiskPlace | undefined> {
   const directory = `/sys/dev/block/${major}:${minor}`;
   const place = await queue.run(() => realpath(directory)).catch(nothingIfGone);
   if (place === undefined) return undefined;
   const number = await readText(queue, `${place}/partition`);
   const whole = number === undefined ? place : dirname(place);
-  if (!isDiskName(basename(whole))) return undefined;
   const disk = await readDisk(queue, basename(whole));
   if (disk === undefined) return undefined;
   const sequence = await readText(queue, `${whole}/diskseq`);

@@ -120,3 +120,11 @@ async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
 function isGone(error: unknown): boolean {
   return isErrno(error, 'ENOENT', 'ESRCH', 'EACCES', 'EPERM', 'EINVAL');
 }
+
+/** Of the namespace that all others are in (PROC_PID_INIT_INO of linux/proc_ns.h). */
+const firstNamespace = 'pid:[4026531836]';
+
+/** Whether /proc has all processes of this machine, and not only those of a container. */
+export async function seesAllProcesses(queue: DiskQueue): Promise<boolean> {
+  return (await queue.run(() => readlink('/proc/self/ns/pid'))) === firstNamespace;
+}

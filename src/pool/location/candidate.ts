@@ -2,6 +2,7 @@ import { type Disk, listDisks } from '../../kernel/block/disks.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { findHolders } from '../../kernel/process/holders.ts';
+import { seesAllProcesses } from '../../kernel/process/process.ts';
 import { readContentOf, readUsers, usersOf } from './disk-survey.ts';
 import type { FoundDisk } from './found-disk.ts';
 import type { DiskFacts } from './free-disk.ts';
@@ -19,16 +20,25 @@ export async function factsOf(queue: DiskQueue, found: FoundDisk, device: Descri
   const namesakes = (await listDisks(queue)).filter(
     ({ identity, name }) => identity !== undefined && identity === whole.identity && name !== whole.name,
   );
+  const users = await readUsers(queue);
+  const byWhole = part === undefined ? [] : (users.loops.get(whole.devicePath) ?? []);
+  const used = usersOf(disk, users);
   const own = { found: { kind: 'blank' }, isZeroAtBothEnds: true } as const;
   return {
     disk,
     owners: [],
-    ...usersOf(disk, await readUsers(queue)),
+    ...{ ...used, holders: [...used.holders, ...byWhole] },
     // It is ours alone where this is asked.
     isHeld: false,
     namesakes: namesakes.map(({ name }) => name),
     content: device === undefined ? own : await device.during((path) => readContentOf(queue, path)),
   };
+}
+
+/** Why it cannot be told whether programs have a disk open; undefined: it can. */
+export async function whyUnseen(queue: DiskQueue): Promise<string | undefined> {
+  if (await seesAllProcesses(queue)) return undefined;
+  return 'whether a program has it open cannot be seen without the processes of the node (hostPID: true)';
 }
 
 /** More than a busy node needs to look through its processes. */

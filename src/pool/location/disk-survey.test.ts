@@ -32,11 +32,15 @@ const mounts = parseMountTable(
 
 test('who uses a disk is known by its numbers, by those of its partitions, and by nodes that are mounted', () => {
   const swaps = ['/dev/sdb1', '/dev/sda3', '/swapfile'];
-  const found = usersOf(disk, { mounts, swaps, mappedNames: new Map([['dm-0', 'vg0-data']]) });
+  const loops = new Map([
+    ['/dev/sdb', ['loop3']],
+    ['/dev/sdc', ['loop4']],
+  ]);
+  const found = usersOf(disk, { mounts, swaps, mappedNames: new Map([['dm-0', 'vg0-data']]), loops });
   assert.deepEqual(found, {
     mountedAt: ['/data', '/bound', '/pool', '/var/lib/kubelet/block'],
     swaps: ['/dev/sdb1'],
-    holders: ['md0', 'dm-0 (vg0-data)'],
+    holders: ['md0', 'dm-0 (vg0-data)', 'loop3'],
   });
 });
 
@@ -49,6 +53,6 @@ test('a disk that others are seen to use is not used for that', () => {
     holders: [],
     partitions: [],
   };
-  const found = usersOf(other, { mounts, swaps: ['/dev/sdb1'], mappedNames: new Map() });
+  const found = usersOf(other, { mounts, swaps: ['/dev/sdb1'], mappedNames: new Map(), loops: new Map() });
   assert.deepEqual(found, { mountedAt: [], swaps: [], holders: [] });
 });

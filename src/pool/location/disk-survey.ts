@@ -3,6 +3,7 @@ import { sizeOfDevice } from '../../kernel/block/block.ts';
 import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
 import { findMapped } from '../../kernel/block/device-mapper.ts';
 import type { Disk } from '../../kernel/block/disks.ts';
+import { loopBackingPaths } from '../../kernel/block/loop-sysfs.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { explain } from '../../kernel/call/explain.ts';
@@ -20,6 +21,8 @@ export interface Users {
   readonly swaps: readonly string[];
   /** Of devices of device-mapper, by the kernel's own: `vg0-data` of `dm-0`. */
   readonly mappedNames: ReadonlyMap<string, string>;
+  /** The loop devices over each device, by its path: of those the kernel knows no holder. */
+  readonly loops: ReadonlyMap<string, readonly string[]>;
 }
 
 export async function readUsers(queue: DiskQueue): Promise<Users> {
@@ -28,13 +31,22 @@ export async function readUsers(queue: DiskQueue): Promise<Users> {
     mounts: [...(await readMountTable(queue)), ...(await mountsElsewhere())],
     swaps: await swapPaths(queue),
     mappedNames: new Map(mapped.map(({ device, name }) => [`dm-${device.minor}`, name])),
+    loops: await loopsByBacking(queue),
   };
+}
+
+async function loopsByBacking(queue: DiskQueue): Promise<ReadonlyMap<string, readonly string[]>> {
+  const loops = new Map<string, string[]>();
+  for (const [number, path] of await loopBackingPaths(queue)) {
+    if (path.startsWith('/dev/')) loops.set(path, [...(loops.get(path) ?? []), `loop${number}`]);
+  }
+  return loops;
 }
 
 /** Who uses a disk, as far as the kernel tells without asking it. */
 export function usersOf(
   { device, devicePath, holders, partitions }: Disk,
-  { mappedNames, mounts, swaps }: Users,
+  { loops, mappedNames, mounts, swaps }: Users,
 ): Pick<DiskFacts, 'holders' | 'mountedAt' | 'swaps'> {
   const parts: { readonly device: DeviceNumber; readonly devicePath: string }[] = [
     { device, devicePath },
@@ -48,7 +60,8 @@ export function usersOf(
         (mount.device.major === 0 && mount.source === part.devicePath) ||
         (isDeviceDirectory(mount) && isNodeOf(mount, part.devicePath)),
     );
-  const all = [...holders, ...partitions.flatMap((partition) => partition.holders)];
+  const over = parts.flatMap((part) => loops.get(part.devicePath) ?? []);
+  const all = [...holders, ...partitions.flatMap((partition) => partition.holders), ...over];
   return {
     mountedAt: [...new Set(mounts.filter(isOnDisk).map(({ target }) => target))],
     swaps: swaps.filter((path) => parts.some((part) => part.devicePath === path)),

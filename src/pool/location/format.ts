@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { open } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { format } from '../../command/mkfs.ts';
 import { probeContent } from '../../kernel/block/blkid.ts';
 import { limitsOfDevice, openDeviceAlone, refusesWrites } from '../../kernel/block/block.ts';
@@ -8,11 +9,16 @@ import { identifyDisk, isSameDisk } from '../../kernel/block/disk-identity.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { readAtMost } from '../../kernel/file/file.ts';
-import { FailedPrecondition } from '../../volume/errors.ts';
+import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { formatBytes, smaller } from '../../volume/size.ts';
 import { step } from '../../volume/step.ts';
+import type { PoolLog } from '../log.ts';
+import { refuseKnown } from '../records/pool-file.ts';
 import { beginningBytes, isFreshLog, isOwnFormat, judgeLocation, logPlace } from './content.ts';
 import { type BegunFormat, FormatMarker } from './format-marker.ts';
+import { locateDevice } from './found-disk.ts';
+import { inUse } from './hold-alone.ts';
+import { takeDisk } from './take-disk.ts';
 
 /** mkfs.xfs makes none that is smaller. */
 export const minimumLocationBytes = 300n << 20n;
@@ -26,28 +32,31 @@ export interface LocationDisk {
   readonly device: DeviceNumber;
   /** Of the driver's own. */
   readonly markerDirectory: string;
+  /** The caller has the device itself locked. */
+  readonly isLocked?: boolean;
+  readonly log?: PoolLog | undefined;
 }
 
 /**
- * Makes XFS on a disk if, and only if, it is blank, or holds nothing but what a format that was cut short has left: one
- * that the marker says was of this very disk, and that wrote what is there. An XFS stays as it is.
+ * Makes XFS on a disk if, and only if, it is blank and free, or holds nothing but what a format that was cut short has left:
+ * one that the marker says was of this very disk, and that wrote what is there. An XFS stays as it is.
+ * @returns whether it was made
  * @throws FailedPrecondition if there is anything else on the disk, or it cannot be formatted
  */
-export async function ensureFilesystem(location: LocationDisk): Promise<void> {
+export async function ensureFilesystem(location: LocationDisk): Promise<boolean> {
   await new FormatMarker(location.queue, location.markerDirectory, location.poolName).removeVoid();
   await using device = await openReadOnly(location.queue, location.devicePath);
   refuseReadonly(location, device);
-  let found = await examine(location, device);
-  if (found.isToBeMade) {
+  const { isMarked, isToBeMade, marker } = await examine(location, device);
+  if (isToBeMade) {
     refuseSmall(location, device);
-    await refuseInUse(location);
-    // Whoever had it until now, a program that formats say, may have written to it since we looked.
-    found = await examine(location, device);
+    await refuseKnown({ ...location, dataDirectory: dirname(location.markerDirectory) }, location.source);
+    await makeFilesystem(location);
+    return true;
   }
-  if (found.isToBeMade) return await makeFilesystem(location, { device, ...found });
   // The marker goes before the first use, so it can be there only if it was put back with a backup, say.
-  const { isMarked, marker } = found;
   if (isMarked) await step('open/unmark', () => marker.clear());
+  return false;
 }
 
 /**
@@ -60,9 +69,11 @@ export async function filesystemIsToBeMade(location: LocationDisk): Promise<bool
   const isDisk = location.devicePath === location.source;
   if (isDisk) refuseReadonly(location, device);
   const { isToBeMade } = await examine(location, device);
-  if (isToBeMade) refuseSmall(location, device);
-  if (isToBeMade && isDisk) await refuseInUse(location);
-  return isToBeMade;
+  if (!isToBeMade) return false;
+  refuseSmall(location, device);
+  await refuseKnown({ ...location, dataDirectory: dirname(location.markerDirectory) }, location.source);
+  if (isDisk) await refuseInUse(location);
+  return true;
 }
 
 function refuseReadonly({ poolName, source }: LocationDisk, device: Descriptor): void {
@@ -99,7 +110,7 @@ async function examine(location: LocationDisk, device: Descriptor): Promise<Exam
       return { ...examined, isToBeMade: false };
     case 'foreign':
       throw new FailedPrecondition(
-        `pool ${poolName}: ${source} is not blank: it holds ${verdict.what}. Holdfast formats blank disks only. If nothing on it is needed, clear it with: wipefs --all ${source} && dd if=/dev/zero of=${source} bs=1M count=1 conv=notrunc`,
+        `pool ${poolName}: ${source} is not blank: it holds ${verdict.what}. Holdfast formats blank disks only. If nothing on it is needed, clear it with wipefs --all ${source}, and both of its ends with zeros (docs/disks.md).`,
       );
     case 'finished':
       return { ...examined, isToBeMade: !(await wasUsed(queue, device, beginning)) };
@@ -108,17 +119,29 @@ async function examine(location: LocationDisk, device: Descriptor): Promise<Exam
   }
 }
 
-async function makeFilesystem(
-  location: LocationDisk,
-  {
-    device,
-    disk,
-    marker,
-  }: { readonly device: Descriptor; readonly disk: BegunFormat['disk']; readonly marker: FormatMarker },
-): Promise<void> {
-  const { devicePath, queue } = location;
-  const { sectorBytes, sizeBytes } = limitsOfDevice(device);
+async function makeFilesystem(location: LocationDisk): Promise<void> {
+  const { device, devicePath, isLocked, log, poolName, queue, source } = location;
+  const look = async (open: Descriptor) => {
+    const found = await examine(location, open);
+    // Whoever had it until now, a program that formats say, may have written to it since we looked.
+    if (!found.isToBeMade)
+      throw new Unavailable(`${source} was formatted by somebody just now: it is looked at again.`);
+    return found;
+  };
+  let examined: Examined | undefined;
+  await using taken = await takeDisk({
+    ...{ queue, poolName, log, isLocked, isNamed: true, needsNoName: true },
+    locate: () => locateDevice(queue, source, device),
+    async findOwn(held) {
+      examined = await look(held.device);
+      return examined.isMarked ? examined : undefined;
+    },
+  });
+  if (examined === undefined) throw new Unavailable(`${source} was not looked at.`);
+  const { disk, marker } = examined;
+  const { sectorBytes, sizeBytes } = taken.limits;
   const uuid = randomUUID();
+  await taken.yieldToProgram(async (open) => (await look(open)).isToBeMade);
   await step('open/mark', () => marker.set({ disk, uuid }));
   try {
     const extraArguments = ['-m', `uuid=${uuid}`];
@@ -133,13 +156,9 @@ async function makeFilesystem(
   await step('open/unmark', () => marker.clear());
 }
 
-/** What mkfs would refuse, in our words, and before anything is noted. */
 async function refuseInUse({ devicePath, queue, poolName, source }: LocationDisk): Promise<void> {
   await using alone = await openDeviceAlone(queue, devicePath);
-  if (alone !== undefined) return;
-  throw new FailedPrecondition(
-    `pool ${poolName}: ${source} is in use: it is mounted elsewhere, part of a volume group or RAID, or being formatted (see lsblk). Name another disk, or end that.`,
-  );
+  if (alone === undefined) throw inUse(poolName, source);
 }
 
 export function tooSmall(poolName: string, source: string, sizeBytes: bigint): FailedPrecondition {

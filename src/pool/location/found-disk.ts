@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { type DeviceLimits, limitsOfDevice, sequenceOfDevice } from '../../kernel/block/block.ts';
 import { type DeviceNumber, deviceNumber, sameDevice } from '../../kernel/block/device.ts';
 import type { DiskIdentity } from '../../kernel/block/disk-identity.ts';
-import { type Disk, type DiskPlace, findDisk, listDisks } from '../../kernel/block/disks.ts';
+import { type Disk, type DiskPlace, findBlockDevice, findDisk, listDisks } from '../../kernel/block/disks.ts';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
@@ -28,11 +28,20 @@ export interface FoundDisk {
 export async function locateDisk(queue: DiskQueue, poolName: string, path: string): Promise<FoundDisk> {
   const device = await numberOf(queue, poolName, path);
   const place = await findDisk(queue, device);
-  if (place === undefined) {
-    throw new FailedPrecondition(
-      `pool ${poolName}: ${path} is neither a disk nor a partition of one (see holdfast disks). Name one.`,
-    );
-  }
+  if (place !== undefined) return foundAt(path, device, place);
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${path} is neither a disk nor a partition of one (see holdfast disks). Name one.`,
+  );
+}
+
+/** The same of any block device. */
+export async function locateDevice(queue: DiskQueue, path: string, device: DeviceNumber): Promise<FoundDisk> {
+  const place = await findBlockDevice(queue, device);
+  if (place === undefined) throw new Unavailable(`${path} is gone just now: it is looked for again.`);
+  return foundAt(path, device, place);
+}
+
+function foundAt(path: string, device: DeviceNumber, place: DiskPlace): FoundDisk {
   const { disk, part } = place;
   const devicePath = part === undefined ? disk.devicePath : `/dev/${part.name}`;
   return { path, device, devicePath, place, name: nameOf(disk, part?.label) };
@@ -89,7 +98,7 @@ export async function requireStill(
     if (!sameDevice(deviceNumber(rdev), found.device) || sequenceOfDevice(descriptor) !== sequence)
       throw swapped(found);
   }
-  const now = await findDisk(queue, found.device);
+  const now = await findBlockDevice(queue, found.device);
   const isSame = now?.sequence === sequence && nameOf(now?.disk ?? found.place.disk, now?.part?.label) === found.name;
   if (now === undefined || !isSame) throw swapped(found);
 }

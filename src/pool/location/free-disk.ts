@@ -27,11 +27,17 @@ export interface ReadContent {
   readonly isZeroAtBothEnds: boolean;
 }
 
+/** What does not speak against a disk where its pool can do without. */
+export interface Lenience {
+  /** The pool is told by what lies in it, and not by the name of its disk. */
+  readonly needsNoName?: boolean;
+}
+
 /**
  * Why a disk is not free to be given to a pool; empty: it is. What cannot be shown to be blank and nobody's is somebody's:
  * a database on a raw disk has no signature.
  */
-export function whyNotFree(facts: DiskFacts): string[] {
+export function whyNotFree(facts: DiskFacts, { needsNoName = false }: Lenience = {}): string[] {
   const { content, disk, holders, isHeld, mountedAt, namesakes, owners, swaps } = facts;
   if (disk.sizeBytes === 0n) return ['it has no medium'];
   const used = [
@@ -47,7 +53,7 @@ export function whyNotFree(facts: DiskFacts): string[] {
     ...(disk.isReadonly ? ['it is read-only'] : []),
     ...(disk.isRemovable ? ['it can be taken out (removable)'] : []),
     ...(disk.isZoned ? ['its zones can only be written in order'] : []),
-    ...(disk.identity === undefined ? ['nothing names it permanently: it has no serial number'] : []),
+    ...(disk.identity === undefined && !needsNoName ? ['nothing names it permanently: it has no serial number'] : []),
     ...(namesakes.length > 0 ? [`${listed(namesakes)} has the same name of its own`] : []),
     ...whyNotBlank(disk, content),
   ];

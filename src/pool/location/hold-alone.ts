@@ -6,19 +6,30 @@ import { tryLock } from '../../kernel/file/lock.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { FoundDisk } from './found-disk.ts';
 
+interface HoldingPlace {
+  readonly poolName: string;
+  readonly queue: DiskQueue;
+  /** The caller has it locked himself. */
+  readonly isLocked?: boolean | undefined;
+}
+
 /**
  * Opens a disk for writing, and nobody else can have it. udev leaves alone whatever somebody has locked so
  * (https://systemd.io/BLOCK_DEVICE_LOCKING).
  * @throws FailedPrecondition if somebody has it
  */
 export async function holdAlone(
-  { poolName, queue }: { readonly poolName: string; readonly queue: DiskQueue },
+  { isLocked, poolName, queue }: HoldingPlace,
   { devicePath, path }: FoundDisk,
 ): Promise<Descriptor> {
   const alone = await openDeviceAlone(queue, devicePath);
-  if (alone !== undefined && (await lockWithPatience(queue, alone))) return alone;
+  if (alone !== undefined && (isLocked === true || (await lockWithPatience(queue, alone)))) return alone;
   await alone?.[Symbol.asyncDispose]();
-  throw new FailedPrecondition(
+  throw inUse(poolName, path);
+}
+
+export function inUse(poolName: string, path: string): FailedPrecondition {
+  return new FailedPrecondition(
     `pool ${poolName}: ${path} is in use: it is mounted, part of a volume group or RAID, or being formatted (see lsblk). Name another disk, or end that.`,
   );
 }

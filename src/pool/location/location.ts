@@ -2,8 +2,11 @@ import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
+import { freeze, thaw } from '../../kernel/mount/freeze.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
+import { step } from '../../volume/step.ts';
 import type { OpenContext } from '../kind.ts';
+import { markerPathOf, noPoolNow, readMarker } from '../records/pool-file.ts';
 import { exists, makeBackingFile, removeDrafts } from './backing-file.ts';
 import { DiskFollower, growToFile } from './growth.ts';
 import { takeLock } from './lock.ts';
@@ -49,6 +52,8 @@ export interface OpenLocation {
    * location that is known to be the pool's.
    */
   grow(): Promise<void>;
+  /** What is written so far is no more in the log of its filesystem alone: who reads it without that finds it. */
+  settle(): Promise<void>;
   /** Lets the pool's filesystem follow a disk that has been enlarged since. */
   followDisk(): Promise<void>;
   /** Gives up the lock, and leaves the rest as it is; waits for nothing. */
@@ -83,8 +88,16 @@ async function resolveAuto(options: LocationOptions): Promise<Exclude<Location, 
   return (await canReflink(queue, poolsDirectory(dataDirectory))) ? { type: 'directory', path: directory } : file;
 }
 
+/** Of a pool that the node knows: what it lies in is not made anew. A driver that makes it now notes it only after that. */
+async function refuseMissing({ dataDirectory, poolName, queue }: LocationOptions, path: string): Promise<void> {
+  const markerPath = markerPathOf(dataDirectory, poolName);
+  const knownId = await readMarker(queue, markerPath);
+  if (knownId !== undefined && !(await exists(queue, path))) throw noPoolNow(poolName, path, knownId, markerPath);
+}
+
 async function openDirectoryLocation(options: LocationOptions, path: string): Promise<OpenLocation> {
   const { queue, poolName } = options;
+  await refuseMissing(options, path);
   try {
     await queue.run(() => mkdir(path, { mode: 0o700 }));
   } catch (error) {
@@ -100,7 +113,8 @@ async function openDirectoryLocation(options: LocationOptions, path: string): Pr
   const unlock = () => lock[Symbol.asyncDispose]();
   const abandon = () => void unlock();
   const grow = async () => undefined;
-  return { root: path, backingFile: undefined, hostReserve: undefined, grow, followDisk: grow, abandon, close: unlock };
+  const nothing = { backingFile: undefined, hostReserve: undefined, grow, followDisk: grow, settle: grow };
+  return { root: path, ...nothing, abandon, close: unlock };
 }
 
 async function openFileLocation(
@@ -109,6 +123,7 @@ async function openFileLocation(
   chosenBytes: bigint | undefined,
 ): Promise<OpenLocation> {
   const { dataDirectory, detachFromDead, queue, poolName } = options;
+  await refuseMissing(options, path);
   const root = await makeMountPoint(queue, poolRoot(dataDirectory, poolName));
   const sizeBytes = chosenBytes ?? (await defaultSizeOf({ queue, poolName, path }));
   const made = await makeBackingFile({ queue, poolName, path }, sizeBytes);
@@ -120,12 +135,13 @@ async function openFileLocation(
     await hostReserve.acquire(queue);
     // Loop devices are told by their file's own name.
     const source = await queue.run(() => realpath(path));
-    const place = { queue, poolName, source, root, isFile: true, hostReserve, detachFromDead };
+    const place = { ...options, source, root, isFile: true, hostReserve, detachFromDead };
     const { device, devicePath } = await mountLocation(place);
     return {
       root,
       backingFile: source,
       hostReserve,
+      settle: () => settleMounted(queue, root),
       grow: () => growToFile({ queue, root, devicePath }, { path: source, device, wantedBytes: sizeBytes }),
       followDisk: async () => undefined,
       abandon: () => void unlock(),
@@ -146,13 +162,14 @@ async function openDeviceLocation(options: LocationOptions, devicePath: string):
   const lock = await takeLock(options, devicePath);
   const unlock = () => lock[Symbol.asyncDispose]();
   try {
-    const place = { queue, poolName, root, source: devicePath, isFile: false, hostReserve: undefined, detachFromDead };
+    const place = { ...options, root, source: devicePath, isFile: false, hostReserve: undefined, detachFromDead };
     await mountLocation(place);
     const follower = new DiskFollower({ queue, root, devicePath });
     return {
       root,
       backingFile: undefined,
       hostReserve: undefined,
+      settle: () => settleMounted(queue, root),
       grow: () => follower.look(),
       followDisk: () => follower.look(),
       abandon: () => void unlock(),
@@ -167,6 +184,17 @@ async function openDeviceLocation(options: LocationOptions, devicePath: string):
     await unlock();
     throw error;
   }
+}
+
+/** XFS empties its log when it is frozen. A driver that is killed here leaves it so, and the next one thaws it. */
+async function settleMounted(queue: DiskQueue, root: string): Promise<void> {
+  await step('open/settle', async () => {
+    try {
+      await freeze(queue, root);
+    } finally {
+      await thaw(queue, root);
+    }
+  });
 }
 
 /** Does not look into the directory: a filesystem that is dead may be mounted there. */

@@ -11,14 +11,18 @@ import { thaw } from '../../kernel/mount/freeze.ts';
 import { mountFilesystem, unmount } from '../../kernel/mount/mount.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
+import type { PoolLog } from '../log.ts';
 import { Layout } from '../records/layout.ts';
 import { ensureFilesystem } from './format.ts';
 import { writeHealthFile } from './health-file.ts';
 import type { ReservedSpace } from './reserved-space.ts';
+import { requireOwnFilesystem } from './whose.ts';
 
 export interface LocationMount {
   readonly queue: DiskQueue;
   readonly poolName: string;
+  readonly dataDirectory: string;
+  readonly log?: PoolLog | undefined;
   /** The block device or the backing file, locked by the caller. */
   readonly source: string;
   /** An existing directory of the driver's own. */
@@ -53,7 +57,9 @@ export async function mountLocation(location: LocationMount): Promise<MountedDev
     return attached;
   }
   await using device = attached ?? (await attachFile(location));
-  await ensureFilesystem({ ...location, ...device, markerDirectory: dirname(root) });
+  const disk = { ...location, ...device, markerDirectory: dirname(root), isLocked: !location.isFile };
+  const isNew = await ensureFilesystem(disk);
+  if (!isNew) await requireOwnFilesystem(disk).catch((error) => explainMount(location, error));
   await step('open/mount', () => mountSource(location, device.devicePath));
   return device;
 }
@@ -169,10 +175,14 @@ async function mountSource(
     // What the host had no room for when it was unmounted, XFS writes now.
     await (hostReserve === undefined ? mount() : hostReserve.withReserve(queue, mount));
   } catch (error) {
-    // Its host is full: whoever opens the pool tells of it.
-    if (isErrno(error, 'ENOSPC')) throw error;
-    throw error instanceof KernelError ? cannotBeMounted({ poolName, source }, error) : error;
+    explainMount({ poolName, source }, error);
   }
+}
+
+function explainMount(location: Pick<LocationMount, 'poolName' | 'source'>, error: unknown): never {
+  // Its host is full: whoever opens the pool tells of it.
+  if (isErrno(error, 'ENOSPC') || !(error instanceof KernelError)) throw error;
+  throw cannotBeMounted(location, error);
 }
 
 export function cannotBeMounted(

@@ -1,17 +1,15 @@
 import { basename } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
-import { attachLoop, holdLoop, type LoopDevice, listLoops } from '../../kernel/block/loop.ts';
-import { isAttached } from '../../kernel/block/loop-sysfs.ts';
+import { holdLoop, listLoops } from '../../kernel/block/loop.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { isOpenElsewhere, lockExclusively } from '../../kernel/file/lock.ts';
 import { statusOf } from '../../kernel/file/path.ts';
-import { type MountAttributes, type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
 import { NotReadable } from '../sight.ts';
 import { filesystemIsToBeMade } from './format.ts';
 import { noDevice } from './location.ts';
 import { cannotBeMounted } from './mount.ts';
+import { isMounted, readMounted, throughReadonly } from './unseen-mount.ts';
 
 /** A device or backing file that is a pool's location, and is not mounted in this mount namespace. */
 export interface ClosedLocation {
@@ -62,8 +60,6 @@ export async function readPrivately<T>(
   }
 }
 
-const attributes: MountAttributes = { readonly: true, nosuid: true, nodev: true, noexec: true, atime: 'noatime' };
-
 interface Device extends AsyncDisposable {
   readonly devicePath: string;
   readonly device: DeviceNumber;
@@ -86,65 +82,20 @@ async function deviceOf(queue: DiskQueue, { poolName, source, type }: ClosedLoca
   return undefined;
 }
 
-/**
- * Whether the device's filesystem is mounted, in whatever mount namespace: then the kernel refuses to mount it read-only,
- * as a filesystem is one or the other for all its mounts.
- */
-async function isMounted(queue: DiskQueue, devicePath: string): Promise<boolean> {
-  try {
-    const mount = await mountDetached(queue, { fsType: 'xfs', source: devicePath, parameters: passive, attributes });
-    await mount[Symbol.asyncDispose]();
-    return false;
-  } catch (error) {
-    if (isErrno(error, 'EBUSY')) return true;
-    throw error;
-  }
-}
-
-/** Writes nothing, not even what the log has. */
-const passive: readonly MountParameter[] = [['ro'], ['norecovery']];
-
 async function readAlone<T>(
   queue: DiskQueue,
   location: ClosedLocation,
   read: (root: string) => Promise<T>,
 ): Promise<T | undefined> {
-  const loop = await attachLoop(queue, {
-    backing: location.source,
-    label: 'holdfast look',
-    readonly: true,
-    autoclear: true,
-    blockSizeBytes: 512,
-  });
   try {
-    if (location.type === 'file' && (await filesystemIsToBeMade({ ...location, ...loop, queue }))) return undefined;
-    return await readMounted(queue, loop.devicePath, [['ro']], read);
+    return await throughReadonly(queue, location.source, async (loop) => {
+      if (location.type === 'file' && (await filesystemIsToBeMade({ ...location, ...loop, queue }))) return undefined;
+      return await readMounted(queue, loop.devicePath, [['ro']], read);
+    });
   } catch (error) {
     if (!isErrno(error, 'EROFS')) throw error;
     throw new NotReadable(
       `${location.source} was not unmounted in order, by a power cut say: before it can be read its log has to be replayed, and this command writes nothing. Start the driver (holdfast serve), which does that.`,
     );
-  } finally {
-    await detached(loop);
   }
-}
-
-async function readMounted<T>(
-  queue: DiskQueue,
-  devicePath: string,
-  parameters: readonly MountParameter[],
-  read: (root: string) => Promise<T>,
-): Promise<T> {
-  await using mount = await mountDetached(queue, { fsType: 'xfs', source: devicePath, parameters, attributes });
-  return await mount.during(read);
-}
-
-const detachPatienceMs = 2_000;
-const pauseMs = 5;
-
-/** Before the lock goes: a driver that comes now must not find a device that can only be read. */
-async function detached({ descriptor, number }: LoopDevice): Promise<void> {
-  await descriptor[Symbol.asyncDispose]();
-  const giveUpAt = performance.now() + detachPatienceMs;
-  while (isAttached(number) && performance.now() < giveUpAt) await delay(pauseMs);
 }

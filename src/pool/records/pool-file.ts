@@ -52,10 +52,14 @@ export interface PoolPlace {
   readonly dataDirectory: string;
   /** Unset: image. */
   readonly kind?: string | undefined;
+  /** What messages call it, where it is not mounted in its place; unset: by its path. */
+  readonly called?: string;
 }
 
 export interface PoolFileOptions extends PoolPlace {
   readonly syncs: DirectorySync;
+  /** Before the node remembers the pool: its file is to be found from now on, come what may. */
+  readonly settle?: () => Promise<void>;
   /** Found out only for a new pool. */
   readonly blockSizeBytes: () => Promise<512 | 4096>;
 }
@@ -78,7 +82,10 @@ export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> 
     );
   }
   const markerPath = markerPathOf(dataDirectory, poolName);
-  if ((await readMarker(queue, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);
+  if ((await readMarker(queue, markerPath)) === undefined) {
+    await options.settle?.();
+    await remember(options, markerPath, poolFile.id);
+  }
   return poolFile;
 }
 
@@ -89,24 +96,32 @@ export async function openPoolFile(options: PoolFileOptions): Promise<PoolFile> 
  * @returns undefined if a new pool can be made here
  * @throws HoldfastError if the driver will not use the location
  */
-export async function readPoolFile(options: PoolPlace): Promise<PoolFile | undefined> {
+export async function readPoolFile(
+  options: PoolPlace & {
+    /** No pool is no reason to refuse it. */
+    readonly mayBeNew?: boolean;
+  },
+): Promise<PoolFile | undefined> {
   const { dataDirectory, queue, layout, poolName } = options;
+  const where = options.called ?? layout.root;
   const markerPath = markerPathOf(dataDirectory, poolName);
   const knownId = await readMarker(queue, markerPath);
   const text = await readIfThere(queue, layout.poolFile);
   if (text === undefined) {
-    await refuseUnlessNew(options, knownId, markerPath);
+    if (options.mayBeNew === true) return undefined;
+    if (knownId !== undefined) throw noPoolNow(poolName, where, knownId, markerPath);
+    await refuseForeign(options);
     return undefined;
   }
-  const opened = parsePoolFile(text, layout.poolFile);
+  const opened = parsePoolFile(text, options.called === undefined ? layout.poolFile : `pool.json on ${where}`);
   if (opened.kind !== options.kind) {
     throw new FailedPrecondition(
-      `pool ${poolName}: ${layout.root} holds a pool of kind ${opened.kind ?? formerKind}, and its configuration says ${options.kind ?? formerKind}. Set its kind, or give the pool another place.`,
+      `pool ${poolName}: ${where} holds a pool of kind ${opened.kind ?? formerKind}, and its configuration says ${options.kind ?? formerKind}. Set its kind, or give the pool another place.`,
     );
   }
   if (knownId !== undefined && knownId !== opened.id) {
     throw new FailedPrecondition(
-      `pool ${poolName}: ${layout.root} holds pool ${opened.id}, but on this node the pool was ${knownId}. Is the right disk mounted? If the change is meant, remove ${markerPath}.`,
+      `pool ${poolName}: ${where} holds pool ${opened.id}, but on this node the pool was ${knownId}. Is the right disk mounted? If the change is meant, remove ${markerPath}.`,
     );
   }
   return opened;
@@ -129,22 +144,30 @@ function parsePoolFile(text: string, path: string): PoolFile {
   );
 }
 
-async function refuseUnlessNew(
-  { queue, layout, poolName }: PoolPlace,
-  knownId: string | undefined,
-  markerPath: string,
+/** Of a pool that the node knows nothing is ever made anew. @param where it is looked for */
+export function noPoolNow(poolName: string, where: string, knownId: string, markerPath: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: this node had pool ${knownId} here, but ${where} has no pool now. Is its disk mounted? To start with an empty pool, remove ${markerPath}.`,
+  );
+}
+
+/** @throws FailedPrecondition if this node had a pool of that name */
+export async function refuseKnown(
+  { dataDirectory, poolName, queue }: Pick<PoolPlace, 'dataDirectory' | 'poolName' | 'queue'>,
+  where: string,
 ): Promise<void> {
-  if (knownId !== undefined) {
-    throw new FailedPrecondition(
-      `pool ${poolName}: this node had pool ${knownId} here, but ${layout.root} has no pool now. Is its disk mounted? To start with an empty pool, remove ${markerPath}.`,
-    );
-  }
+  const markerPath = markerPathOf(dataDirectory, poolName);
+  const knownId = await readMarker(queue, markerPath);
+  if (knownId !== undefined) throw noPoolNow(poolName, where, knownId, markerPath);
+}
+
+/** @throws FailedPrecondition if a location without a pool has anything else in it */
+async function refuseForeign({ called, layout, poolName, queue }: PoolPlace): Promise<void> {
   const foreign = await findForeign(queue, layout.root);
-  if (foreign !== undefined) {
-    throw new FailedPrecondition(
-      `pool ${poolName}: ${layout.root} is not empty and not a pool (it has '${foreign}'). Give the pool an empty directory.`,
-    );
-  }
+  if (foreign === undefined) return;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${called ?? layout.root} is not empty and not a pool (it has '${foreign}'). Give the pool an empty directory.`,
+  );
 }
 
 /** @returns what lies in a location without a pool, and is not what a killed first start leaves there */

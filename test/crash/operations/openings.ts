@@ -26,12 +26,21 @@ export const openings: readonly Opening[] = [
   {
     name: 'first start, file',
     pool: 'file',
-    steps: ['open/draft', 'open/commit', 'open/mount', 'open/grow', 'open/identity', 'open/remember'],
+    steps: ['open/draft', 'open/commit', 'open/mount', 'open/grow', 'open/identity', 'open/settle', 'open/remember'],
   },
   {
     name: 'first start, disk',
     pool: 'disk',
-    steps: ['open/mark', 'open/format', 'open/unmark', 'open/mount', 'open/grow', 'open/identity', 'open/remember'],
+    steps: [
+      'open/mark',
+      'open/format',
+      'open/unmark',
+      'open/mount',
+      'open/grow',
+      'open/identity',
+      'open/settle',
+      'open/remember',
+    ],
   },
   { name: 'first start, directory', pool: 'directory', steps: ['open/identity', 'open/remember'] },
   {

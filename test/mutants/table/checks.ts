@@ -4,9 +4,9 @@ import type { Mutant } from '../mutant.ts';
 export const checkMutants: readonly Mutant[] = [
   {
     name: 'a disk that somebody had for himself is looked at again before it is formatted',
-    file: 'src/pool/location/format.ts',
-    text: '    found = await examine(location, device);\n',
-    replacement: '',
+    file: 'src/pool/location/take-disk.ts',
+    text: 'const own = await taking.findOwn({ found, device, limits });',
+    replacement: 'const own = undefined as Own | undefined;',
     killer: 'test/pool/format.test.ts',
     only: 'come to its end',
   },
@@ -35,15 +35,15 @@ export const checkMutants: readonly Mutant[] = [
   {
     name: 'no new pool where there was one',
     file: 'src/pool/records/pool-file.ts',
-    text: '    await refuseUnlessNew(options, knownId, markerPath);\n',
+    text: '    if (knownId !== undefined) throw noPoolNow(poolName, where, knownId, markerPath);\n',
     replacement: '',
     killer: 'test/contract/image-home.test.ts',
   },
   {
     name: "no pool among somebody's files",
     file: 'src/pool/records/pool-file.ts',
-    text: '  if (foreign !== undefined) {',
-    replacement: "  if (foreign === '') {",
+    text: '  if (foreign === undefined) return;',
+    replacement: "  if (foreign !== '') return;",
     killer: 'test/contract/image-home.test.ts',
   },
   {

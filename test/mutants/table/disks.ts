@@ -25,6 +25,8 @@ const claim = {
   killer: 'src/pool/kinds/disk/match/claim.test.ts',
 } as const;
 
+const foreignDisk = { killer: 'test/pool/foreign-disk.test.ts' } as const;
+
 /** What a disk is, and whether it may be formatted. */
 export const diskMutants: readonly Mutant[] = [
   {
@@ -183,5 +185,67 @@ export const diskMutants: readonly Mutant[] = [
     killer: 'src/pool/kinds/lvm/commands/difference.test.ts',
     text: 'return path === undefined || pvUuid === undefined ? undefined : { path, pvUuid };',
     replacement: "return path === pvUuid ? { path: '', pvUuid: '' } : undefined;",
+  },
+  {
+    name: 'what cannot be read is no end',
+    file: 'src/kernel/file/file.ts',
+    killer: 'test/kernel/file.test.ts',
+    text: 'const more = length < lengthBytes ?',
+    replacement: 'const more = length === 0 ?',
+  },
+  {
+    name: 'nothing is formatted for a pool that the node knows',
+    ...foreignDisk,
+    file: 'src/pool/location/format.ts',
+    only: 'DK02',
+    text: '    refuseSmall(location, device);\n    await refuseKnown(',
+    replacement: '    refuseSmall(location, device);\n    void (',
+  },
+  {
+    name: 'an XFS is looked at before it is mounted for writing',
+    ...foreignDisk,
+    file: 'src/pool/location/mount.ts',
+    only: 'DK05',
+    text: 'if (!isNew) await requireOwnFilesystem(',
+    replacement: 'if (isNew) await requireOwnFilesystem(',
+  },
+  {
+    name: 'a disk that a process has open is not taken',
+    ...foreignDisk,
+    file: 'src/pool/location/take-disk.ts',
+    only: 'so does a process',
+    text: ', ...(await whoHasItOpen(found))]',
+    replacement: ']',
+  },
+  {
+    name: 'a disk that only looks blank at its beginning is not taken',
+    ...foreignDisk,
+    file: 'src/pool/location/take-disk.ts',
+    only: 'what lies at its end',
+    text: 'factsOf(queue, found, own === undefined ? device : undefined)',
+    replacement: 'factsOf(queue, found, undefined)',
+  },
+  {
+    name: 'what a known pool lies in is not made anew',
+    ...foreignDisk,
+    file: 'src/pool/location/location.ts',
+    only: 'DK04',
+    text: 'if (knownId !== undefined && !(await exists(queue, path))) throw',
+    replacement: 'if (knownId !== undefined && poolName === path) throw',
+  },
+  {
+    name: 'a filesystem that others have mounted does not become a pool',
+    ...foreignDisk,
+    file: 'src/pool/location/whose.ts',
+    only: 'DK06',
+    text: 'if (await isMounted(queue, devicePath)) return requireMountedPool(location);',
+    replacement: 'if (await isMounted(queue, devicePath)) return;',
+  },
+  {
+    name: 'a disk with a loop device over it is used',
+    file: 'src/pool/location/disk-survey.ts',
+    killer: 'src/pool/location/disk-survey.test.ts',
+    text: 'partition.holders), ...over];',
+    replacement: 'partition.holders)];',
   },
 ];

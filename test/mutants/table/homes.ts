@@ -79,8 +79,8 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'a read-only disk is told before it is formatted',
     ...trouble,
-    text: '  refuseReadonly(location, device);\n  let found',
-    replacement: '  let found',
+    text: '  refuseReadonly(location, device);\n  const { isMarked, isToBeMade, marker }',
+    replacement: '  const { isMarked, isToBeMade, marker }',
     only: unfit,
   },
   {

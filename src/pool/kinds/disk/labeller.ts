@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { dropCache, limitsOfDevice } from '../../../kernel/block/block.ts';
 import { isSameDisk } from '../../../kernel/block/disk-identity.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
@@ -9,12 +8,13 @@ import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
-import { factsOf, whoHasItOpen } from '../../location/candidate.ts';
+import { factsOf } from '../../location/candidate.ts';
 import { FormatMarker } from '../../location/format-marker.ts';
 import { type FoundDisk, locateDisk, type OpenDisk, openDisk, requireStill } from '../../location/found-disk.ts';
 import { whyNotFree } from '../../location/free-disk.ts';
-import { holdAlone } from '../../location/hold-alone.ts';
 import { poolsDirectory } from '../../location/place.ts';
+import { cannotBeTaken, takeDisk } from '../../location/take-disk.ts';
+import type { PoolLog } from '../../log.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
 import { holdsFilesystemOfVolumes } from './adoptable-content.ts';
 import { type DiskEnds, endsOf, judgeDisk, planOf, type Verdict } from './label/labelling.ts';
@@ -28,6 +28,7 @@ export interface LabelledPlace {
   readonly path: string;
   /** What names it permanently, where that is known: no other disk is taken for it. */
   readonly identity?: string | undefined;
+  readonly log?: PoolLog | undefined;
 }
 
 /** A disk that has a label of ours. */
@@ -106,30 +107,32 @@ export async function readOrLabel(place: LabelledPlace): Promise<LabelledDisk> {
   return found;
 }
 
-/**
- * Writes a label on a disk that is shown to be blank and nobody's, while nobody else can have it: all that speaks against it
- * is gathered anew when it is held exclusively, and through that descriptor alone it is read and written.
- */
+/** A disk whose labelling may be gone on with, or that may be labelled. */
+interface Labelable {
+  readonly ends: DiskEnds;
+  /** The pool whose labelling was cut short; undefined: it is blank. */
+  readonly begunId: string | undefined;
+}
+
+/** Writes a label on a disk that is shown to be blank and nobody's, while nobody else can have it. */
 async function label(place: LabelledPlace): Promise<LabelledDisk> {
-  const { queue } = place;
-  const seen = await locate(place);
-  // In words that say who has it; what counts is asked again below.
-  refuseUnlessFree(place, seen, whyNotFree(await factsOf(queue, seen, undefined)));
-  await using device = await holdAlone(place, seen);
-  const found = await locate(place);
-  await requireStill(queue, found, device);
-  // What memory has of it may be older than what others have written, past this kernel.
-  await dropCache(queue, device);
-  const shape = limitsOfDevice(device);
-  refuseSmall(place, shape.sizeBytes);
-  const { ends, verdict } = await examine(place, found, { descriptor: device, shape });
-  if (verdict.kind !== 'blank' && verdict.kind !== 'begun') throw await notBlank(place, found, device);
-  const facts = await factsOf(queue, found, verdict.kind === 'blank' ? device : undefined);
-  const disk = {
-    name: refuseUnlessFree(place, found, [...whyNotFree(facts), ...(await whoHasItOpen(found))]),
-    sizeBytes: shape.sizeBytes,
-  };
-  const poolId = verdict.kind === 'begun' ? verdict.poolId : randomUUID();
+  const { identity, log, path, poolName, queue } = place;
+  let seen: Labelable | undefined;
+  await using taken = await takeDisk({
+    ...{ queue, poolName, log, isNamed: identity === undefined },
+    locate: () => locate(place),
+    async findOwn({ device, found, limits: shape }) {
+      refuseSmall(place, shape.sizeBytes);
+      const { ends, verdict } = await examine(place, found, { descriptor: device, shape });
+      if (verdict.kind !== 'blank' && verdict.kind !== 'begun') throw await notBlank(place, found, device);
+      seen = { ends, begunId: verdict.kind === 'begun' ? verdict.poolId : undefined };
+      return seen.begunId;
+    },
+  });
+  const { device, found, limits: shape } = taken;
+  if (seen === undefined || found.name === undefined) throw cannotBeTaken(poolName, path, ['it was not read']);
+  const disk = { name: found.name, sizeBytes: shape.sizeBytes };
+  const poolId = seen.begunId ?? randomUUID();
   await step('open/mark', async () => {
     await queue.run(() => mkdir(poolsDirectory(place.dataDirectory), { recursive: true, mode: 0o700 }));
     await syncFile(queue, place.dataDirectory);
@@ -144,7 +147,7 @@ async function label(place: LabelledPlace): Promise<LabelledDisk> {
       await syncFile(queue, device);
     });
   }
-  const front = Buffer.from(ends.front);
+  const front = Buffer.from(seen.ends.front);
   for (const { bytes, offsetBytes } of plan.flat()) {
     if (offsetBytes < BigInt(front.length)) bytes.copy(front, Number(offsetBytes));
   }
@@ -155,12 +158,6 @@ async function locate({ identity, path, poolName, queue }: LabelledPlace): Promi
   const found = await locateDisk(queue, poolName, path);
   if (identity === undefined || found.name === identity) return found;
   throw new Unavailable(`${path} is another disk than a moment ago: it is looked at again.`);
-}
-
-/** @returns what names it */
-function refuseUnlessFree(place: LabelledPlace, { name }: FoundDisk, reasons: readonly string[]): string {
-  if (reasons.length > 0 || name === undefined) throw notFree(place, reasons);
-  return name;
 }
 
 async function examine(
@@ -189,14 +186,7 @@ async function notBlank(place: LabelledPlace, found: FoundDisk, device: Descript
   const isKept =
     place.identity === undefined && typeof facts.content === 'object' && holdsFilesystemOfVolumes(facts.content.found);
   const why = reasons.length > 0 ? reasons : ['it holds data of an unknown kind'];
-  return notFree(place, why, isKept ? ' To keep what it holds: adopt: true.' : '');
-}
-
-function notFree({ path, poolName }: LabelledPlace, reasons: readonly string[], advice = ''): FailedPrecondition {
-  const why = reasons.length > 0 ? reasons.join('; ') : 'nothing names it permanently: it has no serial number';
-  return new FailedPrecondition(
-    `pool ${poolName}: ${path} cannot be taken: ${why}. Only a blank disk that nobody uses is.${advice} Nothing was changed (docs/disks.md).`,
-  );
+  return cannotBeTaken(place.poolName, place.path, why, isKept ? 'To keep what it holds: adopt: true.' : undefined);
 }
 
 function refuseSmall({ path, poolName }: LabelledPlace, sizeBytes: bigint): void {

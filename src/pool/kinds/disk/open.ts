@@ -22,9 +22,9 @@ const callsAtOnce = 4;
 
 /** Opens the storage of a pool that is one disk. */
 export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBackend> {
-  const { adopt, dataDirectory, device: path, identity, name: poolName, queue } = options;
+  const { adopt, dataDirectory, device: path, identity, log, name: poolName, queue } = options;
   const mapper = await openMapper(queue, poolName);
-  const place = { queue, poolName, dataDirectory, path, identity };
+  const place = { queue, poolName, dataDirectory, path, identity, log };
   const adopted = await findAdopted(place, adopt);
   if (adopted !== undefined) {
     const parts = await openAdopted({ ...options, poolName }, mapper, adopted);
@@ -32,7 +32,6 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
   }
   const disk = await readOrLabel(place);
   const { found, poolId, shape } = disk;
-  const { log } = options;
   const mapped = new MappedParts(poolName, poolId, mapper, found);
   await refuseCopy(options, disk, payloadIn(disk, poolName));
   let label: Label | undefined;

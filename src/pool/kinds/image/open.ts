@@ -34,6 +34,7 @@ export async function openImageBackend(options: ImagePoolOptions): Promise<Ready
       syncs,
       poolName: name,
       dataDirectory,
+      settle: () => location.settle(),
       blockSizeBytes: () => findBlockSizeBytes(queue, layout.root),
     });
     await location.grow();

@@ -208,11 +208,11 @@ async function takeDisks(
   { found, mayHaveVolumes, sectorBytes }: Wanted,
   use: (devicePaths: readonly string[]) => Promise<void>,
 ): Promise<void> {
-  const { poolName, queue, volumeGroup } = options;
+  const { log, poolName, queue, volumeGroup } = options;
   await using held = new Held();
   const disks: HeldDisk[] = [];
   for (const each of found) {
-    const disk = held.use(await holdDisk({ queue, poolName }, each, noted && { ...noted, mayHaveVolumes }));
+    const disk = held.use(await holdDisk({ queue, poolName, log }, each, noted && { ...noted, mayHaveVolumes }));
     refuseUnlike(poolName, disk, sectorBytes ?? disks[0]?.sectorBytes ?? disk.sectorBytes);
     disks.push(disk);
   }

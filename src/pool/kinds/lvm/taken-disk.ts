@@ -1,16 +1,12 @@
-import { constants } from 'node:fs';
-import { dropCache, limitsOfDevice } from '../../../kernel/block/block.ts';
 import { type DiskIdentity, isSameDisk } from '../../../kernel/block/disk-identity.ts';
 import { zeroOut } from '../../../kernel/block/zeroing.ts';
-import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { readAtMost, syncFile } from '../../../kernel/file/file.ts';
-import { FailedPrecondition } from '../../../volume/errors.ts';
-import { factsOf, whoHasItOpen } from '../../location/candidate.ts';
-import { beginningBytes, isZeros } from '../../location/content.ts';
+import { beginningBytes } from '../../location/content.ts';
 import { type FoundDisk, requireStill } from '../../location/found-disk.ts';
-import { whyNotFree } from '../../location/free-disk.ts';
-import { holdAlone, lockWithPatience } from '../../location/hold-alone.ts';
+import { takeDisk } from '../../location/take-disk.ts';
+import type { PoolLog } from '../../log.ts';
 import { type Begun, isBegun, labelEndBytes, newPvUuid } from './begun-disk.ts';
 import type { BegunDisk, BegunGroup } from './group-note.ts';
 
@@ -31,6 +27,7 @@ export interface HeldDisk extends AsyncDisposable {
 interface Place {
   readonly queue: DiskQueue;
   readonly poolName: string;
+  readonly log?: PoolLog | undefined;
 }
 
 /**
@@ -42,50 +39,28 @@ export async function holdDisk(
   found: FoundDisk,
   noted: (BegunGroup & Pick<Begun, 'mayHaveVolumes'>) | undefined,
 ): Promise<HeldDisk> {
-  const { queue } = place;
-  // In words that say who has it; what counts is asked again below.
-  refuse(place, found, whyNotFree(await factsOf(queue, found, undefined)));
-  const device = await holdAlone(place, found);
-  let pin: Descriptor | undefined;
-  try {
-    await requireStill(queue, found, device);
-    // What memory has of it may be older than what others have written, past this kernel.
-    await dropCache(queue, device);
-    const { sectorBytes, sizeBytes } = limitsOfDevice(device);
-    const disk = { name: found.name ?? '', sizeBytes };
-    const before = noted?.disks.find((each) => isSameDisk(each.disk, disk));
-    const isOurs =
-      before !== undefined &&
-      noted !== undefined &&
-      (await holdsOnlyOurs(queue, device, sizeBytes, { ...noted, ...before }));
-    const facts = await factsOf(queue, found, isOurs ? undefined : device);
-    refuse(place, found, [...whyNotFree(facts), ...(await whoHasItOpen(found))]);
-    const pinned = await openFile(queue, found.devicePath, constants.O_RDONLY | constants.O_NONBLOCK);
-    pin = pinned;
-    await requireStill(queue, found, pinned);
-    return {
-      ...{ found, sectorBytes },
-      begun: before ?? { disk, pvUuid: newPvUuid() },
-      async clear() {
-        if (isOurs) await clearBegun(queue, found, device);
-      },
-      async yieldToLvm() {
-        await device[Symbol.asyncDispose]();
-        if (!(await lockWithPatience(queue, pinned))) refuse(place, found, ['it is in use (see lsblk)']);
-        await requireStill(queue, found, pinned);
-        await dropCache(queue, pinned);
-        if (!isZeros(await readFront(queue, pinned))) refuse(place, found, ['somebody has written to it just now']);
-      },
-      async [Symbol.asyncDispose]() {
-        await device[Symbol.asyncDispose]();
-        await pinned[Symbol.asyncDispose]();
-      },
-    };
-  } catch (error) {
-    await pin?.[Symbol.asyncDispose]();
-    await device[Symbol.asyncDispose]();
-    throw error;
-  }
+  const { log, poolName, queue } = place;
+  const taken = await takeDisk({
+    ...{ queue, poolName, log, isNamed: true },
+    locate: async () => found,
+    async findOwn({ device, limits: { sizeBytes } }) {
+      const disk = { name: found.name ?? '', sizeBytes };
+      const before = noted?.disks.find((each) => isSameDisk(each.disk, disk));
+      if (before === undefined || noted === undefined) return undefined;
+      return (await holdsOnlyOurs(queue, device, sizeBytes, { ...noted, ...before })) ? before : undefined;
+    },
+  });
+  const { device, limits, own } = taken;
+  const disk = { name: found.name ?? '', sizeBytes: limits.sizeBytes };
+  return {
+    ...{ found, sectorBytes: limits.sectorBytes },
+    begun: own ?? noted?.disks.find((each) => isSameDisk(each.disk, disk)) ?? { disk, pvUuid: newPvUuid() },
+    async clear() {
+      if (own !== undefined) await clearBegun(queue, found, device);
+    },
+    yieldToLvm: () => taken.yieldToProgram(),
+    [Symbol.asyncDispose]: () => taken[Symbol.asyncDispose](),
+  };
 }
 
 /** What says that it is ours goes last: a power cut leaves no text without it. */
@@ -114,11 +89,4 @@ async function holdsOnlyOurs(queue: DiskQueue, device: Descriptor, sizeBytes: bi
   const front = await readFront(queue, device);
   const tail = await readAtMost(queue, device, { lengthBytes: beginningBytes, offsetBytes: Number(tailAt) });
   return isBegun(front, tail, begun);
-}
-
-function refuse({ poolName }: Place, { path }: FoundDisk, reasons: readonly string[]): void {
-  if (reasons.length === 0) return;
-  throw new FailedPrecondition(
-    `pool ${poolName}: ${path} cannot be taken: ${reasons.join('; ')}. Only a blank disk that nobody uses is. Nothing was changed (docs/disks.md).`,
-  );
 }

@@ -2,6 +2,7 @@ import { isHeldExclusively } from '../../../../kernel/block/block.ts';
 import { type DiskIdentity, isSameDisk } from '../../../../kernel/block/disk-identity.ts';
 import type { Disk } from '../../../../kernel/block/disks.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { whyUnseen } from '../../../location/candidate.ts';
 import { readContentOf, type Users, usersOf } from '../../../location/disk-survey.ts';
 import { whyNotFree } from '../../../location/free-disk.ts';
 import { poolIdOn } from '../pool-id.ts';
@@ -34,5 +35,7 @@ export async function examine(
     content: await readContentOf(queue, disk.devicePath),
   };
   const reasons = whyNotFree(facts);
+  const unseen = reasons.length === 0 ? await whyUnseen(queue) : undefined;
+  if (unseen !== undefined) reasons.push(unseen);
   return reasons.length === 0 ? { kind: 'free' } : { kind: 'not-free', reason: reasons.join('; ') };
 }
