@@ -1,13 +1,14 @@
 import { deviceSizeBytes } from '../kernel/block/block.ts';
-import { openReadOnly } from '../kernel/call/descriptor.ts';
+import { type Descriptor, openReadOnly } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
 import { readAtMost } from '../kernel/file/file.ts';
+import { isFrozen } from '../kernel/mount/freeze.ts';
 import { growMounted } from '../kernel/mount/grow.ts';
 import { cloneMount } from '../kernel/mount/mount.ts';
-import { sizeMultiple } from '../pool/pool.ts';
+import { type Pool, sizeMultiple } from '../pool/pool.ts';
 import { excess, type VolumeCapability } from '../volume/capability.ts';
-import { FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
+import { FailedPrecondition, InvalidArgument, Unavailable } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type CapacityRange, chooseSize } from '../volume/size.ts';
@@ -40,9 +41,10 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   const sizeBytes = chooseSize(wanted, record.sizeBytes, sizeMultiple(pool.traits, record.encryption?.type));
   if (record.content.type === 'mount' && sizeBytes > record.sizeBytes) {
     await requireGrowable(pool.queue, located, record.content.fsType, volumeId);
+    await requireThawed(pool.queue, located, volumeId);
   }
   const grown = await pool.grow(volumeId, sizeBytes);
-  if (record.content.type === 'mount') await growFilesystem(pool.queue, located, record.content.fsType, volumeId);
+  if (record.content.type === 'mount') await growFilesystem(pool, located, record.content.fsType, volumeId);
   return grown.sizeBytes;
 }
 
@@ -59,13 +61,24 @@ async function requireGrowable(
     throw new FailedPrecondition(`volume ${id} keeps its size: ${reason}. Copy its data to another.`);
 }
 
-async function growFilesystem(queue: DiskQueue, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
+/** @throws Unavailable for one that a backup has frozen, say: it would not grow before that is over */
+async function requireThawed(queue: DiskQueue, { handle, mounted }: Located, id: VolumeId): Promise<void> {
+  const { fsType, source } = mounted.mount;
+  if (!(await isFrozen(queue, { fsType, devicePath: source, directory: handle.descriptor }))) return;
+  throw new Unavailable(
+    `volume ${id} cannot grow now: somebody has frozen its filesystem. It grows once that is over (fsfreeze --unfreeze).`,
+  );
+}
+
+async function growFilesystem(pool: Pool, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
+  const { queue } = pool;
   // Through a mount of our own that may write: there may be no other.
   await using directory = cloneMount(queue, located.handle.descriptor, { readonly: false });
   const devicePath = located.mounted.mount.source;
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
+  const settle = (mounted: Descriptor) => pool.settleFilesystem(id, mounted);
   try {
-    await step('expand/filesystem', () => growMounted(queue, { fsType, directory, devicePath, deviceBytes }));
+    await step('expand/filesystem', () => growMounted(queue, { fsType, directory, devicePath, deviceBytes, settle }));
   } catch (error) {
     await requireGrowable(queue, located, fsType, id);
     if (isErrno(error, 'EPERM')) {

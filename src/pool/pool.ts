@@ -388,6 +388,10 @@ export interface Pool {
   inUse(id: VolumeId): Promise<readonly Attached[]>;
   /** Undoes an attach that does not end by itself; what is no longer this pool's is left alone. */
   detach(attached: Attached): Promise<void>;
+  /** Ends the freeze of its filesystem if that is mounted nowhere any more, so that nobody else could. */
+  endUnseenFreeze(id: VolumeId): Promise<void>;
+  /** Empties the log of its mounted filesystem, of which this is a directory (`growMounted`). */
+  settleFilesystem(id: VolumeId, directory: Descriptor): Promise<void>;
   /** Which of this pool's volumes it is that is seen, known to the records or not. */
   volumeSeen(seen: Seen): Promise<SeenVolume | undefined>;
   /** The same by what the kernel alone knows, for a disk that cannot be asked; also of volumes that are other pools'. */

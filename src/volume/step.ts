@@ -19,6 +19,7 @@ export const stepNames = [
   'open/settle',
   'open/remember',
   'open/thaw',
+  'unstage/thaw',
   'create/directory',
   'create/data',
   'create/format',

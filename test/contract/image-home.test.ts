@@ -210,7 +210,7 @@ describe('a hurt image pool', () => {
       using _user = opendirSync(root);
       await first.close();
     }
-    using _frozen = new Frozen(root);
+    using _frozen = await Frozen.byDriver(scratch, 'pool', root);
     const second = await soon(openTestPool(scratch, location), 'the pool is not opened: has it been left frozen?');
     await second.remove(id);
     await second.close();

@@ -197,22 +197,50 @@ export function describeInstantSnapshots(kind: string, { open }: PoolUnderTest):
       const { id } = await pool.create(volumeSpec('frozen'));
       await using inUse = await mounted(pool, id, scratch);
       await pool.close();
-      using frozen = new Frozen(inUse.path);
+      using frozen = await Frozen.byDriver(scratch, id, inUse.path);
       const again = await open(scratch);
       frozen.assertThawed();
       writeFileSync(`${inUse.path}/file`, 'writable again');
       await again.close();
     });
 
-    test('a filesystem that somebody else froze is left so, and the snapshot refused', async () => {
+    test('a filesystem in use that a hook has frozen stays so at a start', async () => {
       using scratch = new Scratch('snapshot');
       const pool = await open(scratch);
       const { id } = await pool.create(volumeSpec('frozen'));
       await using inUse = await mounted(pool, id, scratch);
-      using frozen = new Frozen(inUse.path);
-      await assert.rejects(pool.takeSnapshots([snapshotSpec('snap', id)]), FailedPrecondition);
+      await pool.close();
+      using frozen = Frozen.byHook(inUse.path);
+      const again = await open(scratch);
       // Fails if it is not frozen any more.
       frozen.thaw();
+      await again.close();
+    });
+
+    test('CS13: a filesystem that a hook has frozen is snapshotted and cloned, and its freeze left to the hook', async () => {
+      using scratch = new Scratch('snapshot');
+      const pool = await open(scratch);
+      for (const fsType of pool.traits.filesystems) {
+        const spec = { content: { type: 'mount', fsType }, sizeBytes: 320n * mebibyte } as const;
+        const { id } = await pool.create(volumeSpec(`frozen ${fsType}`, spec));
+        await using inUse = await mounted(pool, id, scratch);
+        writeFileSync(`${inUse.path}/before`, 'before');
+        using frozen = Frozen.byHook(inUse.path);
+        const [snapshot] = await pool.takeSnapshots([snapshotSpec(`snap ${fsType}`, id)]);
+        const clone = await pool.create(volumeSpec(`clone ${fsType}`, spec), { type: 'volume', id });
+        // Fails if it is not frozen any more.
+        frozen.thaw();
+        assert.ok(snapshot);
+        const restored = await pool.create(volumeSpec(`restored ${fsType}`, spec), {
+          type: 'snapshot',
+          id: snapshot.id,
+        });
+        for (const copy of [clone, restored]) {
+          await withMounted(pool, copy.id, scratch, (path) => {
+            assert.equal(readFileSync(`${path}/before`, 'utf8'), 'before');
+          });
+        }
+      }
       await pool.close();
     });
 

@@ -226,7 +226,7 @@ class Disk {
 
   /** It hangs until it is thawed, and no longer than the test runs. */
   freeze(): Frozen {
-    return new Frozen(this.directory);
+    return Frozen.byHook(this.directory);
   }
 
   unmount(): void {

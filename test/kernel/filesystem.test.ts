@@ -5,10 +5,11 @@ import { access, mkdir, readFile, stat, statfs, truncate, writeFile } from 'node
 import { describe, type TestContext, test } from 'node:test';
 import { deviceSizeBytes } from '../../src/kernel/block/block.ts';
 import { type LoopDevice, refreshLoopSize } from '../../src/kernel/block/loop.ts';
+import type { Descriptor } from '../../src/kernel/call/descriptor.ts';
 import { isErrno } from '../../src/kernel/call/errno.ts';
 import { reflink, seesReflink, trim } from '../../src/kernel/file/filesystem.ts';
 import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
-import { freeze, thaw } from '../../src/kernel/mount/freeze.ts';
+import { freeze, isFrozen, thaw } from '../../src/kernel/mount/freeze.ts';
 import { growMounted } from '../../src/kernel/mount/grow.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
@@ -29,6 +30,11 @@ async function mounted(
   return { backing, path, loop };
 }
 
+async function settle(directory: Descriptor): Promise<void> {
+  await freeze(queue, directory);
+  await thaw(queue, directory);
+}
+
 describe('growMounted', () => {
   for (const fsType of filesystems) {
     test(`CV27 NE05: ${fsType} gets as large as its device, with its data, and stays so on a replay`, async (t) => {
@@ -40,7 +46,7 @@ describe('growMounted', () => {
       const deviceBytes = sizeBytes * 2n;
       await truncate(backing, Number(deviceBytes));
       await refreshLoopSize(queue, loop.number);
-      const growth = { fsType, directory: path, devicePath: loop.devicePath, deviceBytes };
+      const growth = { fsType, directory: path, devicePath: loop.devicePath, deviceBytes, settle };
       assert.equal(await deviceSizeBytes(queue, loop.devicePath), deviceBytes);
 
       if (fsType === 'ext4') {
@@ -60,7 +66,7 @@ describe('growMounted', () => {
       const { path, loop } = await mounted(t, fsType);
       const before = await statfs(path);
       const deviceBytes = await deviceSizeBytes(queue, loop.devicePath);
-      await growMounted(queue, { fsType, directory: path, devicePath: loop.devicePath, deviceBytes });
+      await growMounted(queue, { fsType, directory: path, devicePath: loop.devicePath, deviceBytes, settle });
       assert.equal((await statfs(path)).blocks, before.blocks);
     });
   }
@@ -78,7 +84,13 @@ describe('growMounted', () => {
     const mount = { fsType: 'ext4', source: loop.devicePath, parameters: [], attributes: {}, target } as const;
     await mountFilesystem(queue, mount);
     const deviceBytes = await deviceSizeBytes(queue, loop.devicePath);
-    const growth = { fsType: 'ext4', directory: `${directory}/mnt`, devicePath: loop.devicePath, deviceBytes } as const;
+    const growth = {
+      fsType: 'ext4',
+      directory: `${directory}/mnt`,
+      devicePath: loop.devicePath,
+      deviceBytes,
+      settle,
+    } as const;
     await growMounted(queue, growth);
   });
 });
@@ -157,4 +169,19 @@ describe('reflink', () => {
     await assert.rejects(reflink(queue, `${path}/missing`, `${path}/b`), { code: 'ENOENT', path: `${path}/missing` });
     await assert.rejects(access(`${path}/b`), { code: 'ENOENT' });
   });
+});
+
+describe('isFrozen', () => {
+  for (const fsType of ['ext4', 'xfs'] as const) {
+    test(`VS08: ${fsType} tells without waiting`, async (t) => {
+      const { path, loop } = await mounted(t, fsType);
+      await using directory = await openDirectory(queue, path);
+      const look = () => isFrozen(queue, { fsType, devicePath: loop.devicePath, directory });
+      assert.equal(await look(), false);
+      await freeze(queue, directory);
+      assert.equal(await look(), true);
+      await thaw(queue, directory);
+      assert.equal(await look(), false);
+    });
+  }
 });

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, type TestContext, test } from 'node:test';
+import { after, describe, type TestContext, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { attachedDevices } from '../../src/pool/attached-device.ts';
 import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { type Cut, Freezer, type FreezeTarget } from '../../src/pool/freeze/freezer.ts';
-import { Standstill } from '../../src/pool/freeze/standstill.ts';
+import { Freezes } from '../../src/pool/freeze/freezes.ts';
+import { type MountedVolume, Standstill } from '../../src/pool/freeze/standstill.ts';
 import { Aborted, FailedPrecondition } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { gate } from '../grpc/controller-driver.ts';
@@ -19,7 +22,9 @@ import { quiet } from '../support/pool-log.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const queue = new DiskQueue('test', 4);
-const parts = { queue, log: quiet, name: 'test' };
+const dataDirectory = mkdtempSync(join(tmpdir(), 'freezer-'));
+after(() => rmSync(dataDirectory, { recursive: true }));
+const parts = { dataDirectory, queue, log: quiet, name: 'test' };
 const nothing = async () => undefined;
 
 /** Starts to write to a file. */
@@ -31,6 +36,15 @@ function writer(path: string): Promise<Child> {
 async function assertWritable(path: string): Promise<void> {
   await using child = await writer(path).catch(() => undefined);
   if (child !== undefined) await soon(child.ended(), `nobody can write to ${path}`);
+}
+
+function opened({ paths, targets }: InUse): Promise<MountedVolume[]> {
+  return Promise.all(
+    targets.map(async ({ volumeId }, index) => ({
+      volumeId,
+      directory: await openReadOnly(queue, paths[index] ?? ''),
+    })),
+  );
 }
 
 function thawByHand(path: string): boolean {
@@ -187,6 +201,46 @@ describe('a freeze', () => {
   });
 });
 
+describe('a filesystem that a hook has frozen', () => {
+  test('CS13: stands still for a cut, and stays frozen', async () => {
+    await using inUse = await InUse.start('a', 'b');
+    const [path = ''] = inUse.paths;
+    execFileSync('fsfreeze', ['--freeze', path]);
+    const cut: Cut<string> = { ahead: nothing, work: async () => 'cut' };
+    assert.equal((await new Freezer(parts).whileFrozen(inUse.targets, cut)).result, 'cut');
+    assert.ok(thawByHand(path), 'it was thawed');
+    for (const each of inUse.paths) await assertWritable(each);
+  });
+
+  test('CS13: who thaws what a hook had frozen spoils the cut, and it is not left frozen', async () => {
+    await using inUse = await InUse.start('a', 'b');
+    const [path = ''] = inUse.paths;
+    execFileSync('fsfreeze', ['--freeze', path]);
+    const cut: Cut<boolean> = { ahead: nothing, work: async () => thawByHand(path) };
+    await assert.rejects(new Freezer(parts).whileFrozen(inUse.targets, cut), Aborted);
+    for (const each of inUse.paths) await assertWritable(each);
+  });
+
+  test('T04: is not thawed for a note of an earlier boot', async () => {
+    await using inUse = await InUse.start('a');
+    const [path = ''] = inUse.paths;
+    const [target] = inUse.targets;
+    assert.ok(target);
+    mkdirSync(join(dataDirectory, 'frozen'), { recursive: true });
+    const note = join(dataDirectory, 'frozen', `test.${target.volumeId}`);
+    writeFileSync(note, 'another boot');
+    execFileSync('fsfreeze', ['--freeze', path]);
+    assert.equal(
+      await new Freezer(parts).thawLeft({
+        attached: async () => target.devices.map((each) => ({ kind: 'device', ...each })),
+      }),
+      0,
+    );
+    assert.equal(existsSync(note), false);
+    assert.ok(thawByHand(path), 'it was thawed');
+  });
+});
+
 describe('a pool that is opened', () => {
   test('K05: leaves alone what another pool on the same filesystem has frozen', async () => {
     await using inUse = await InUse.start('a');
@@ -200,29 +254,30 @@ describe('a pool that is opened', () => {
 });
 
 describe('filesystems that stand still', () => {
-  const options = { queue, thawQueue: queue.beside('thaw', 1), log: quiet };
+  const freezes = new Freezes(dataDirectory, 'test');
+  const options = { freezes, queue, thawQueue: queue.beside('thaw', 1), log: quiet };
 
   test('one that cannot be thawed keeps no other frozen', async () => {
     await using inUse = await InUse.start('a', 'b', 'c');
-    const directories = await Promise.all(inUse.paths.map((path) => openReadOnly(queue, path)));
+    const directories = await opened(inUse);
     const standstill = new Standstill(options);
     await standstill.begin(directories);
-    await directories[0]?.[Symbol.asyncDispose]();
+    await directories[0]?.directory[Symbol.asyncDispose]();
     await assert.rejects(standstill.end(), /EBADF/);
     const [first = '', ...others] = inUse.paths;
     for (const path of others) await assertWritable(path);
     assert.ok(thawByHand(first));
-    for (const directory of directories) await directory[Symbol.asyncDispose]();
+    for (const { directory } of directories) await directory[Symbol.asyncDispose]();
   });
 
   test('what is frozen only after the end is thawed at once', async () => {
     await using inUse = await InUse.start('a', 'b');
-    const directories = await Promise.all(inUse.paths.map((path) => openReadOnly(queue, path)));
+    const directories = await opened(inUse);
     const standstill = new Standstill(options);
     const begun = standstill.begin(directories);
     await standstill.end();
     await begun;
     for (const path of inUse.paths) assert.equal(thawByHand(path), false);
-    for (const directory of directories) await directory[Symbol.asyncDispose]();
+    for (const { directory } of directories) await directory[Symbol.asyncDispose]();
   });
 });

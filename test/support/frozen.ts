@@ -1,5 +1,9 @@
 import { execFileSync } from 'node:child_process';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { Freezes } from '../../src/pool/freeze/freezes.ts';
+import type { VolumeId } from '../../src/volume/id.ts';
 import { mountedDirectory } from './left-behind.ts';
+import type { Scratch } from './scratch.ts';
 
 /**
  * A mounted filesystem that is frozen: whoever writes to it waits until it is thawed. On disposal it is thawed at the
@@ -10,9 +14,25 @@ export class Frozen implements Disposable {
   readonly #directory: string;
   #isFrozen = true;
 
-  constructor(directory: string) {
+  private constructor(directory: string) {
     this.#directory = directory;
+  }
+
+  /** As a backup's hook would. */
+  static byHook(directory: string): Frozen {
     execFileSync('fsfreeze', ['--freeze', directory]);
+    return new Frozen(directory);
+  }
+
+  /** As a driver that is killed at that moment. */
+  static async byDriver(
+    scratch: Pick<Scratch, 'join'>,
+    what: VolumeId | 'pool',
+    directory: string,
+    poolName = 'test',
+  ): Promise<Frozen> {
+    await new Freezes(scratch.join('data'), poolName).freeze(new DiskQueue('freeze', 1), what, directory);
+    return new Frozen(directory);
   }
 
   thaw(): void {

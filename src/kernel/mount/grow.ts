@@ -5,7 +5,6 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno, KernelError } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
 import { readAtMost } from '../file/file.ts';
-import { freeze, thaw } from './freeze.ts';
 
 export interface Growth {
   readonly fsType: FilesystemType;
@@ -13,6 +12,8 @@ export interface Growth {
   readonly directory: Openable;
   readonly devicePath: string;
   readonly deviceBytes: bigint;
+  /** Freezes the filesystem for a moment, which empties its log. */
+  readonly settle: (directory: Descriptor) => Promise<void>;
 }
 
 const EXT4_IOC_RESIZE_FS: IoctlRequest = { name: 'EXT4_IOC_RESIZE_FS', number: 0x40086610 };
@@ -33,7 +34,7 @@ export async function growMounted(queue: DiskQueue, growth: Growth): Promise<voi
     case 'ext4':
       return await growExt4(queue, directory, growth);
     case 'xfs':
-      return await growXfs(queue, directory, growth.deviceBytes);
+      return await growXfs(queue, directory, growth);
     case 'btrfs':
       return await growBtrfs(queue, directory, growth.deviceBytes);
   }
@@ -70,7 +71,16 @@ async function isExt4AsLargeAs(queue: DiskQueue, devicePath: string, blocks: big
 /** The smallest allocation group that XFS makes (XFS_MIN_AG_BLOCKS). */
 const minimumXfsGroupBlocks = 64n;
 
-async function growXfs(queue: DiskQueue, directory: Descriptor, deviceBytes: bigint): Promise<void> {
+/**
+ * Before Linux 6.13, XFS checks its log against the size in the superblock on the disk. After a power cut it cannot
+ * replay (EUCLEAN) what was written beyond that size since it grew, and that may stay in the log for half a minute. A
+ * freeze empties the log.
+ */
+async function growXfs(
+  queue: DiskQueue,
+  directory: Descriptor,
+  { deviceBytes, settle }: Pick<Growth, 'deviceBytes' | 'settle'>,
+): Promise<void> {
   // struct xfs_fsop_geom_v1; looked up in memory.
   const geometry = Buffer.alloc(112);
   ioctlNow(directory, XFS_IOC_FSGEOMETRY_V1, geometry);
@@ -87,23 +97,7 @@ async function growXfs(queue: DiskQueue, directory: Descriptor, deviceBytes: big
   argument.writeBigUInt64LE(blocks, 0);
   argument.writeUInt32LE(inodePercent, 8);
   await ioctl(queue, directory, XFS_IOC_FSGROWFSDATA, argument);
-  await settle(queue, directory);
-}
-
-/**
- * Before Linux 6.13, XFS checks its log against the size in the superblock on the disk. After a power cut it cannot
- * replay (EUCLEAN) what was written beyond that size since it grew, and that may stay in the log for half a minute. A
- * freeze empties the log. If the driver is killed before the thaw, its next start thaws.
- */
-async function settle(queue: DiskQueue, directory: Descriptor): Promise<void> {
-  try {
-    await freeze(queue, directory);
-  } catch (error) {
-    // Somebody else has frozen it, which empties the log too.
-    if (isErrno(error, 'EBUSY')) return;
-    throw error;
-  }
-  await thaw(queue, directory);
+  await settle(directory);
 }
 
 /** The smallest sector of btrfs: its size on a device is a multiple of the sector. */

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename } from 'node:path';
-import type { FilesystemType } from '../../volume/filesystem.ts';
+import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
 import { ignoreMissing } from '../call/errno.ts';
 
 /**
@@ -12,6 +12,11 @@ export function isMountedAnywhere(fsType: FilesystemType, devicePath: string): b
   const name = basename(devicePath);
   if (fsType !== 'btrfs') return existsSync(`/sys/fs/${fsType}/${name}`);
   return btrfsFilesystems().some((filesystem) => existsSync(`/sys/fs/btrfs/${filesystem}/devices/${name}`));
+}
+
+/** The type of the filesystem on a device that the kernel has in use, mounted or not; undefined: it has none. */
+export function liveFilesystem(devicePath: string): FilesystemType | undefined {
+  return filesystemTypes.find((fsType) => isMountedAnywhere(fsType, devicePath));
 }
 
 function btrfsFilesystems(): readonly string[] {

@@ -127,7 +127,7 @@ async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevi
   // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
   const hidden = { ...mount, parameters: parametersOf(mount), attributes: {}, source: device.devicePath };
   await using draft = await mountDetached(queue, hidden);
-  const notGrown = await growStaged(pool, fsType, draft, device.devicePath).then(
+  const notGrown = await growStaged(pool, { volumeId, fsType, directory: draft, devicePath: device.devicePath }).then(
     () => undefined,
     (error) => {
       // Mounted elsewhere, where it goes on with the size that it has. So it can here.
@@ -139,15 +139,22 @@ async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevi
   return { notGrown };
 }
 
+/** The mounted filesystem of a volume. */
+export interface StagedFilesystem {
+  readonly volumeId: VolumeId;
+  readonly fsType: FilesystemType;
+  readonly directory: Descriptor;
+  readonly devicePath: string;
+}
+
 /** Grows a mounted filesystem, of which this is a directory, to the size of its device. */
 export async function growStaged(
   pool: Pool,
-  fsType: FilesystemType,
-  directory: Descriptor,
-  devicePath: string,
+  { directory, devicePath, fsType, volumeId }: StagedFilesystem,
 ): Promise<void> {
   const deviceBytes = await deviceSizeBytes(pool.queue, devicePath);
-  await step('stage/grow', () => growMounted(pool.queue, { fsType, directory, devicePath, deviceBytes }));
+  const settle = (mounted: Descriptor) => pool.settleFilesystem(volumeId, mounted);
+  await step('stage/grow', () => growMounted(pool.queue, { fsType, directory, devicePath, deviceBytes, settle }));
 }
 
 /** @returns whether it has grown; false: it is mounted somewhere, and can only grow there */

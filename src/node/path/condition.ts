@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
+import { isFrozen } from '../../kernel/mount/freeze.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
@@ -15,6 +17,9 @@ export async function filesystemCondition(queue: DiskQueue, { handle, mounted }:
   if (mounted.device === undefined) return healthy;
   const stopped = stoppedCondition(mounted.mount);
   if (stopped !== undefined) return stopped;
+  if (await isMountedFrozen(queue, handle.descriptor, mounted.mount)) {
+    return abnormal('Somebody has frozen the filesystem: writers wait until it is thawed (fsfreeze --unfreeze).');
+  }
   const errors = mounted.mount.fsType === 'ext4' ? await recordedErrors(queue, mounted.mount.source) : 0;
   if (errors === 0) return healthy;
   const where = mounted.mount.root === '/' ? 'unstage it' : "unmount its pool's filesystem";
@@ -25,6 +30,13 @@ const healthy: Condition = { abnormal: false, message: 'The filesystem is health
 
 function abnormal(message: string): Condition {
   return { abnormal: true, message };
+}
+
+/** A hook of a backup does so for a moment, and forgets it at times. */
+async function isMountedFrozen(queue: DiskQueue, directory: Descriptor, mount: Mount): Promise<boolean> {
+  const { fsType, root, source } = mount;
+  // A directory is its whole pool's filesystem, which the pool watches itself.
+  return root === '/' && (await isFrozen(queue, { fsType, devicePath: source, directory }));
 }
 
 /**

@@ -3,6 +3,7 @@ import { cloneMount } from '../../kernel/mount/mount.ts';
 import type { Pool } from '../../pool/pool.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
+import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
 import { mountDirectory } from '../mount/mount-directory.ts';
@@ -71,7 +72,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   if (plan === 'nothing') {
     // Noted as staged like this, by a try that died before it could note the options.
     if (noted === 'same' && earlierOptions !== options) await write(options);
-    return await growAgain(pool, fsType, observed, handle);
+    return await growAgain(pool, { fsType, volumeId }, observed, handle);
   }
   const hasNewParameters = earlierOptions !== undefined && earlierOptions !== options;
   // Before anything is mounted: a mount beside an older call's note would look like that call's work.
@@ -87,13 +88,13 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
 /** It may have grown since it was staged. ext4 grows before it is mounted, or by NodeExpandVolume. */
 async function growAgain(
   pool: Pool,
-  fsType: FilesystemType,
+  { fsType, volumeId }: { readonly fsType: FilesystemType; readonly volumeId: VolumeId },
   { mounted }: Observation,
   handle: PathHandle,
 ): Promise<undefined> {
   if (fsType === 'ext4' || mounted === undefined) return;
   await using directory = cloneMount(pool.queue, handle.descriptor, { readonly: false });
-  await growStaged(pool, fsType, directory, mounted.mount.source);
+  await growStaged(pool, { volumeId, fsType, directory, devicePath: mounted.mount.source });
 }
 
 /** The caller makes the directory, also for a block volume (ST08). */

@@ -1,3 +1,4 @@
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { ByteRange } from '../../kernel/file/sparse.ts';
 import { FailedPrecondition, HoldfastError, NotFound } from '../../volume/errors.ts';
@@ -211,7 +212,23 @@ export class Catalog implements Pool {
     await this.#parts.unsettled.settle(id);
     const record = await this.#volumes.withKeyOf(id, options.secrets);
     this.#parts.space.willWrite(id);
-    return this.#backend.attacher.attach(record, options);
+    const attachment = await this.#backend.attacher.attach(record, options);
+    try {
+      // The kernel may still have its filesystem, frozen, from before.
+      if (record.content.type === 'mount') await this.#parts.freezer.endUnseen([attachment]);
+      return attachment;
+    } catch (error) {
+      await attachment.release();
+      throw error;
+    }
+  }
+
+  async endUnseenFreeze(id: VolumeId): Promise<void> {
+    await this.#parts.freezer.endUnseen(await this.#backend.attacher.attached(id));
+  }
+
+  settleFilesystem(id: VolumeId, directory: Descriptor): Promise<void> {
+    return this.#parts.freezer.settle(id, directory);
   }
 
   attached(id: VolumeId): Promise<Attached[]> {

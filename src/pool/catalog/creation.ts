@@ -78,9 +78,9 @@ export class Creation {
     { record, secrets }: { readonly record: VolumeRecord; readonly secrets: Secrets | undefined },
     held: HeldSpace | undefined,
   ): Promise<void> {
-    const { backend, freezer, index } = this.#parts;
+    const { freezer, index } = this.#parts;
     const volume = volumeId === undefined ? undefined : index.get(volumeId);
-    const target = volume === undefined ? undefined : await freezeTarget(backend, volume);
+    const target = volume === undefined ? undefined : await freezeTarget(this.#parts, volume);
     const clone = draft.clone(from);
     await freezer.whileFrozen(target === undefined ? [] : [target], {
       ahead: () => step('create/ahead', () => clone.goAhead()),

@@ -26,7 +26,7 @@ export class Deletion {
       if (backend.traits.snapshots === 'copy') await this.#discardDraft(id);
       return;
     }
-    await refuseInUse(backend, id);
+    await refuseInUse(this.#parts, id);
     const { undeleteSeconds = this.#parts.undeleteSeconds } = record;
     const deletion = undeleteSeconds === 0 ? undefined : deletedNow(undeleteSeconds, trash.poolAgeMs);
     const { isKept, ref } = await unsettled.change([id], () => backend.provisioner.removeVolume(id, deletion));

@@ -3,9 +3,9 @@ import { FailedPrecondition } from '../../volume/errors.ts';
 import { describeHolders } from '../../volume/holder.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { soughtOf } from '../attached-mounts.ts';
-import type { Backend } from '../backend.ts';
 import { detachUnseen } from '../detach-unseen.ts';
 import type { Attached } from '../pool.ts';
+import type { CatalogParts } from './parts.ts';
 
 /** What cannot be done to a volume that is attached on this node: who has it, and what to do. */
 export async function attachedHere(id: VolumeId, attached: Attached): Promise<FailedPrecondition> {
@@ -19,13 +19,15 @@ export async function attachedHere(id: VolumeId, attached: Attached): Promise<Fa
 }
 
 /**
- * What an unstage had to leave, as somebody had it open then, keeps no volume in use once nobody has.
+ * What an unstage had to leave, as somebody had it open then, keeps no volume in use once nobody has. Nor does a
+ * filesystem that is mounted nowhere and was left frozen.
  * @throws FailedPrecondition if the volume is attached on this node
  */
 export async function refuseInUse(
-  { attacher, queue, traits }: Pick<Backend, 'attacher' | 'queue' | 'traits'>,
+  { backend: { attacher, queue, traits }, freezer }: Pick<CatalogParts, 'backend' | 'freezer'>,
   id: VolumeId,
 ): Promise<void> {
+  await freezer.endUnseen(await attacher.attached(id));
   const [attached] = await attacher.inUse(id);
   if (attached === undefined) return;
   if (traits.detaching === 'explicit') {

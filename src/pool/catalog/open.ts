@@ -1,7 +1,9 @@
+import { liveFilesystem } from '../../kernel/mount/mounted-device.ts';
 import type { Backend } from '../backend.ts';
 import { type Leftover, reconciled } from '../events.ts';
 import { Freezer } from '../freeze/freezer.ts';
 import type { PoolLog } from '../log.ts';
+import type { Attached } from '../pool.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
 import { Catalog, type CatalogSettings } from './catalog.ts';
 import { Deletion } from './deletion.ts';
@@ -15,6 +17,8 @@ import { Volumes } from './volumes.ts';
 
 export interface CatalogOptions extends CatalogSettings {
   readonly name: string;
+  /** The driver's own directory, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
   /** undefined: a share of the storage (`defaultReserveBytes`). */
   readonly reserveBytes: bigint | undefined;
   /** 1: never provision more than there is. */
@@ -55,7 +59,7 @@ export async function openCatalog(backend: Backend, options: CatalogOptions): Pr
   trash.onGone = (ref) => space.gone(ref);
   const parts: CatalogParts = {
     ...{ name, backend, log, undeleteSeconds: options.undeleteSeconds, index, snapshotIndex, space, trash },
-    freezer: new Freezer({ queue, log, name }),
+    freezer: new Freezer({ ...options, queue }),
     unsettled: new Unsettled({ backend, index, snapshotIndex, trash }),
   };
   try {
@@ -91,10 +95,12 @@ async function reconcile(parts: CatalogParts): Promise<void> {
     log.warn({ pool: name, volume_id: id }, 'detached a device that a killed driver had left');
   }
   tell('device', detached.length);
-  const devices = (await backend.attacher.all()).filter((each) => each.kind === 'device');
-  const thawed = await freezer.thawAll(devices);
+  const thawed = await freezer.thawLeft(backend.attacher);
   if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
-  tell('frozen_filesystem', thawed);
+  const ended = await freezer.endUnseen(await attachedFilesystems(parts));
+  if (ended > 0)
+    log.warn({ pool: name, thawed: ended }, 'thawed filesystems that were left frozen when they were unmounted');
+  tell('frozen_filesystem', thawed + ended);
   const grown = await new Volumes(parts).finishGrowth();
   for (const id of grown) log.warn({ pool: name, volume_id: id }, 'finished what a killed driver had begun to expand');
   tell('unfinished_expansion', grown.length);
@@ -113,4 +119,16 @@ async function reconcile(parts: CatalogParts): Promise<void> {
   }
   tell('unused_ephemeral_volume', ephemeral.length);
   tell('draft_or_removed', await trash.sweep());
+}
+
+/** The devices of volumes with a filesystem of ours: on a raw block volume a pod may have one, which is its own affair. */
+async function attachedFilesystems({ backend, index }: CatalogParts): Promise<Attached[]> {
+  const { attacher } = backend;
+  const devices = (await attacher.all()).filter((each) => each.kind === 'device');
+  const owned = devices.map(async (each) => {
+    if (liveFilesystem(each.devicePath) === undefined) return [];
+    const seen = await attacher.volumeSeen({ device: each.device, mount: undefined });
+    return seen !== undefined && index.get(seen.id)?.content.type === 'mount' ? [each] : [];
+  });
+  return (await Promise.all(owned)).flat();
 }

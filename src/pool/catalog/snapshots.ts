@@ -143,7 +143,7 @@ export class Snapshots {
     if (source === undefined) throw new NotFound(`There is no volume ${spec.sourceId} in pool ${name}.`);
     await backend.provisioner.verify({ kind: 'volume', record: source });
     if (backend.traits.snapshots === 'copy') await refuseCopyInUse(this.#parts, spec.sourceId);
-    const target = await freezeTarget(backend, source);
+    const target = await freezeTarget(this.#parts, source);
     return { spec, source, target, draft: snapshotter.draft(spec.id) };
   }
 

@@ -119,9 +119,9 @@ export class Volumes {
   }
 
   async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
-    const { backend, index } = this.#parts;
+    const { index } = this.#parts;
     const { publication: _before, ...unpublished } = this.require(id);
-    if (publication === undefined) await refuseInUse(backend, id);
+    if (publication === undefined) await refuseInUse(this.#parts, id);
     const record = publication === undefined ? unpublished : { ...unpublished, publication };
     await step('publication/record', () => this.#record(record));
     index.put(record);

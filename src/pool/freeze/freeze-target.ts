@@ -1,7 +1,7 @@
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
-import type { Backend } from '../backend.ts';
 import { attachedHere } from '../catalog/in-use.ts';
+import type { CatalogParts } from '../catalog/parts.ts';
 import type { FreezeTarget } from './freezer.ts';
 import { isMountOf } from './mounted.ts';
 
@@ -12,9 +12,11 @@ import { isMountOf } from './mounted.ts';
  * @throws FailedPrecondition then
  */
 export async function freezeTarget(
-  { attacher, queue }: Pick<Backend, 'attacher' | 'queue'>,
+  { backend: { attacher, queue }, freezer }: Pick<CatalogParts, 'backend' | 'freezer'>,
   { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<FreezeTarget> {
+  // One that was left frozen would stay for ever.
+  if (content.type === 'mount') await freezer.endUnseen(await attacher.attached(id));
   const devices = (await attacher.inUse(id)).filter((each) => each.kind === 'device');
   const target = { volumeId: id, devices, hasFilesystem: content.type === 'mount' };
   const writable = devices.find(({ readonly }) => !readonly);

@@ -1,17 +1,22 @@
-import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import type { Openable } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { syncFile } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
-import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { thaw } from '../../kernel/mount/freeze.ts';
+import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { liveFilesystem } from '../../kernel/mount/mounted-device.ts';
+import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import { finishAll } from '../../volume/finish-all.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
+import type { Attacher } from '../backend.ts';
 import type { PoolLog } from '../log.ts';
-import type { AttachedDevice } from '../pool.ts';
-import { openMounted } from './mounted.ts';
+import type { Attached, AttachedDevice } from '../pool.ts';
+import { Freezes } from './freezes.ts';
+import { isMountOf, mountUnseen, openMounted } from './mounted.ts';
 import { repeatWhileItHelps } from './rounds.ts';
-import { Standstill, thawUnlessSick } from './standstill.ts';
+import { type MountedVolume, Standstill } from './standstill.ts';
 
 /** A writer that waits longer than this for a snapshot has been wronged: thaw, and give the snapshot up. */
 export const longestFreezeMs = 10_000;
@@ -20,6 +25,8 @@ const shortFreezeMs = 500;
 const roundsAtMost = 10;
 
 export interface FreezerOptions {
+  /** The driver's own directory, HOLDFAST_DATA. */
+  readonly dataDirectory: string;
   readonly queue: DiskQueue;
   readonly log: PoolLog;
   /** Of the pool. */
@@ -44,20 +51,23 @@ export interface Cut<T> {
 
 /**
  * Brings filesystems to rest together for the moment in which their images are cloned. Whatever happens, they are
- * thawed: on success, on failure, when it takes too long, and after a kill -9 by the next start (`thawAll`).
+ * thawed: on success, on failure, when it takes too long, and after a kill -9 by the next start (`thawLeft`). A freeze of
+ * somebody else is left alone while its filesystem is mounted anywhere, and ended when it is not (`endUnseen`).
  */
 export class Freezer {
   readonly #queue: DiskQueue;
   readonly #thawQueue: DiskQueue;
   readonly #log: PoolLog;
   readonly #poolName: string;
+  readonly #freezes: Freezes;
   readonly #longestMs: number;
 
   /** @param longestMs how long writers may have to wait */
-  constructor({ queue, log, name }: FreezerOptions, longestMs = longestFreezeMs) {
+  constructor({ dataDirectory, queue, log, name }: FreezerOptions, longestMs = longestFreezeMs) {
     this.#queue = queue;
     this.#log = log;
     this.#poolName = name;
+    this.#freezes = new Freezes(dataDirectory, name);
     this.#longestMs = longestMs;
     this.#thawQueue = queue.beside('thaw', 1);
   }
@@ -82,20 +92,20 @@ export class Freezer {
       await this.#syncRaw(targets);
       return { result: await cut.work(new AbortController().signal), frozenMs: 0 };
     } finally {
-      for (const directory of mounted) await directory[Symbol.asyncDispose]();
+      for (const { directory } of mounted) await directory[Symbol.asyncDispose]();
     }
   }
 
   /** The rest takes as long as the last round did, or less. */
   async #goAhead(
     targets: readonly FreezeTarget[],
-    mounted: readonly Descriptor[],
+    mounted: readonly MountedVolume[],
     { ahead }: Pick<Cut<unknown>, 'ahead'>,
   ): Promise<void> {
     let syncedMs = 0;
     const round = async () => {
       const startedAt = performance.now();
-      await finishAll(mounted.map((directory) => syncFilesystem(this.#queue, directory)));
+      await finishAll(mounted.map(({ directory }) => syncFilesystem(this.#queue, directory)));
       await this.#syncRaw(targets);
       syncedMs = performance.now() - startedAt;
       await ahead();
@@ -108,10 +118,15 @@ export class Freezer {
 
   async #freeze<T>(
     targets: readonly FreezeTarget[],
-    mounted: readonly Descriptor[],
+    mounted: readonly MountedVolume[],
     { work }: Cut<T>,
   ): Promise<{ readonly result: T; readonly frozenMs: number }> {
-    const standstill = new Standstill({ queue: this.#queue, thawQueue: this.#thawQueue, log: this.#log });
+    const standstill = new Standstill({
+      freezes: this.#freezes,
+      queue: this.#queue,
+      thawQueue: this.#thawQueue,
+      log: this.#log,
+    });
     const late = new AbortController();
     const startedAt = performance.now();
     const watchdog = setTimeout(() => {
@@ -141,31 +156,76 @@ export class Freezer {
     await finishAll(raw.map(({ devicePath }) => syncFile(this.#queue, devicePath)));
   }
 
-  /** After a start: a driver that was killed while it had filesystems frozen left them so. */
-  async thawAll(devices: readonly AttachedDevice[]): Promise<number> {
-    const table = await readMountTable(this.#queue);
+  /** Empties the log of a filesystem that has grown (`growMounted`). */
+  async settle(volumeId: VolumeId, directory: Openable): Promise<void> {
+    await this.#freezes.briefly(this.#queue, volumeId, directory);
+  }
+
+  /**
+   * After a start: a driver that was killed while it had filesystems frozen left them so. Only what has a note is
+   * thawed: a hook's freeze has to last until the hook ends it.
+   */
+  async thawLeft(attacher: Pick<Attacher, 'attached'>): Promise<number> {
     let thawed = 0;
-    for (const device of devices) {
-      try {
-        await using directory = await openMounted(this.#queue, table, device);
-        if (directory === undefined) continue;
-        if (await step('open/thaw', () => thawUnlessSick(this.#thawQueue, directory))) thawed++;
-      } catch (error) {
-        if (this.#queue.closedFor !== undefined) throw error;
-        // One that cannot be thawed must not keep the others frozen.
-        this.#log.error(
-          { pool: this.#poolName, device: device.devicePath, err: error },
-          'cannot see to it that a filesystem is not frozen',
-        );
+    for (const id of await this.#freezes.noted(this.#queue)) {
+      const isLeft = await this.#freezes.isLeft(this.#queue, id);
+      let isDone = true;
+      for (const device of isLeft ? onlyDevices(await attacher.attached(id)) : []) {
+        const wasThawed = await this.#guarded(device, async () => {
+          await using directory = await openMounted(this.#queue, await readMountTable(this.#queue), device);
+          if (directory === undefined) return;
+          if (await step('open/thaw', () => this.#freezes.thaw(this.#thawQueue, id, directory))) thawed++;
+        });
+        isDone &&= wasThawed;
       }
+      if (isDone) await this.#freezes.forget(this.#queue, id);
     }
     return thawed;
   }
 
+  /**
+   * Ends the freeze of filesystems that are mounted nowhere any more. The kernel keeps a frozen filesystem when its last
+   * mount goes, with its device, and the next mount would get the same one, still frozen. Nobody can thaw it then, as
+   * nothing leads to it.
+   * @returns how many were frozen
+   */
+  async endUnseen(attached: readonly Attached[]): Promise<number> {
+    let ended = 0;
+    for (const device of onlyDevices(attached)) {
+      const fsType = liveFilesystem(device.devicePath);
+      if (fsType === undefined || (await this.#isMountedAnywhere(device))) continue;
+      await this.#guarded(device, async () => {
+        await using mount = await mountUnseen(this.#queue, device, fsType);
+        if (await step('unstage/thaw', () => thaw(this.#thawQueue, mount))) ended++;
+      });
+    }
+    return ended;
+  }
+
+  async #isMountedAnywhere(device: AttachedDevice): Promise<boolean> {
+    const shows = (mount: Mount) => isMountOf(mount, device);
+    return (await readMountTable(this.#queue)).some(shows) || (await mountsElsewhere()).some(shows);
+  }
+
+  /** One that cannot be thawed must not keep the others frozen. @returns whether the work was done */
+  async #guarded(device: AttachedDevice, work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (this.#queue.closedFor !== undefined) throw error;
+      this.#log.error(
+        { pool: this.#poolName, device: device.devicePath, err: error },
+        'cannot see to it that a filesystem is not frozen',
+      );
+      return false;
+    }
+  }
+
   /** One open directory for each filesystem. */
-  async #mounted(targets: readonly FreezeTarget[]): Promise<Descriptor[]> {
+  async #mounted(targets: readonly FreezeTarget[]): Promise<MountedVolume[]> {
     const table = targets.some(({ devices }) => devices.length > 0) ? await readMountTable(this.#queue) : [];
-    const directories: Descriptor[] = [];
+    const found: MountedVolume[] = [];
     try {
       for (const { devices, hasFilesystem, volumeId } of targets) {
         for (const device of devices.filter((each) => !each.readonly)) {
@@ -174,17 +234,21 @@ export class Freezer {
               ? new FailedPrecondition(`volume ${volumeId}: ${error.message}`)
               : error;
           });
-          if (directory !== undefined) directories.push(directory);
+          if (directory !== undefined) found.push({ volumeId, directory });
           // Cloned unfrozen it would lack what was written last.
           else if (hasFilesystem) throw new Aborted(`volume ${volumeId} is being unmounted; try again.`);
         }
       }
     } catch (error) {
-      for (const directory of directories) directory.closeLater();
+      for (const { directory } of found) directory.closeLater();
       throw error;
     }
-    return directories;
+    return found;
   }
+}
+
+function onlyDevices(attached: readonly Attached[]): AttachedDevice[] {
+  return attached.filter((each) => each.kind === 'device');
 }
 
 function tooLong(longestMs: number): Aborted {

@@ -1,11 +1,12 @@
 import { sameDevice } from '../../kernel/block/device.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { KernelError } from '../../kernel/call/errno.ts';
+import { isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { AttachedDevice } from '../pool.ts';
 
@@ -40,11 +41,9 @@ async function openHidden(
   { fsType, id, superOptions, target }: Mount,
   device: AttachedDevice,
 ): Promise<Descriptor | undefined> {
-  // Read-only or not is asked for as it is: anything else is EBUSY.
-  const parameters: MountParameter[] = superOptions.includes('ro') ? [['ro']] : [];
   let directory: Descriptor;
   try {
-    await using mount = await mountDetached(queue, { fsType, source: device.devicePath, parameters, attributes: {} });
+    await using mount = await mountAgain(queue, device, fsType, superOptions.includes('ro'));
     directory = await openReadOnly(queue, mount);
   } catch (error) {
     if (!(error instanceof KernelError)) throw error;
@@ -57,6 +56,32 @@ async function openHidden(
   if (table.some((mount) => mount.id === id && isMountOf(mount, device))) return directory;
   await directory[Symbol.asyncDispose]();
   return undefined;
+}
+
+/** Mounts the live filesystem of a device that is mounted nowhere, where nobody can see it. */
+export async function mountUnseen(
+  queue: DiskQueue,
+  device: AttachedDevice,
+  fsType: FilesystemType,
+): Promise<Descriptor> {
+  try {
+    return await mountAgain(queue, device, fsType, device.readonly);
+  } catch (error) {
+    // The kernel has made it read-only after an error.
+    if (!isErrno(error, 'EBUSY')) throw error;
+    return await mountAgain(queue, device, fsType, true);
+  }
+}
+
+/** @param readonly as the filesystem is: anything else is EBUSY */
+function mountAgain(
+  queue: DiskQueue,
+  { devicePath }: AttachedDevice,
+  fsType: string,
+  readonly: boolean,
+): Promise<Descriptor> {
+  const parameters: MountParameter[] = readonly ? [['ro']] : [];
+  return mountDetached(queue, { fsType, source: devicePath, parameters, attributes: {} });
 }
 
 /** btrfs mounts have a device number of their own and name their device. */

@@ -2,23 +2,29 @@ import { deviceSizeBytes } from '../../kernel/block/block.ts';
 import type { DeviceNumber } from '../../kernel/block/device.ts';
 import { refreshLoopSize } from '../../kernel/block/loop.ts';
 import { loopNumber } from '../../kernel/block/loop-sysfs.ts';
+import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { resizeFile, syncFile } from '../../kernel/file/file.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { growMounted } from '../../kernel/mount/grow.ts';
 import { step } from '../../volume/step.ts';
+import type { Freezes } from '../freeze/freezes.ts';
 
 /** Where the filesystem of a location is mounted, and the device that it is on. */
 export interface GrowingLocation {
+  readonly freezes: Freezes;
   readonly queue: DiskQueue;
   readonly root: string;
   readonly devicePath: string;
 }
 
 /** Makes a mounted location as large as its device has become. It never shrinks. @returns how large that is */
-async function growToDevice({ devicePath, queue, root }: GrowingLocation): Promise<bigint> {
+async function growToDevice({ devicePath, freezes, queue, root }: GrowingLocation): Promise<bigint> {
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
-  await step('open/grow', () => growMounted(queue, { fsType: 'xfs', directory: root, devicePath, deviceBytes }));
+  const settle = (directory: Descriptor) => freezes.briefly(queue, 'pool', directory);
+  await step('open/grow', () =>
+    growMounted(queue, { fsType: 'xfs', directory: root, devicePath, deviceBytes, settle }),
+  );
   return deviceBytes;
 }
 

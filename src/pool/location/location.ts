@@ -2,9 +2,9 @@ import { mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
-import { freeze, thaw } from '../../kernel/mount/freeze.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
+import { Freezes } from '../freeze/freezes.ts';
 import type { OpenContext } from '../kind.ts';
 import { markerPathOf, noPoolNow, readMarker } from '../records/pool-file.ts';
 import { exists, makeBackingFile, removeDrafts } from './backing-file.ts';
@@ -123,6 +123,7 @@ async function openFileLocation(
   chosenBytes: bigint | undefined,
 ): Promise<OpenLocation> {
   const { dataDirectory, detachFromDead, queue, poolName } = options;
+  const freezes = new Freezes(dataDirectory, poolName);
   await refuseMissing(options, path);
   const root = await makeMountPoint(queue, poolRoot(dataDirectory, poolName));
   const sizeBytes = chosenBytes ?? (await defaultSizeOf({ queue, poolName, path }));
@@ -135,14 +136,14 @@ async function openFileLocation(
     await hostReserve.acquire(queue);
     // Loop devices are told by their file's own name.
     const source = await queue.run(() => realpath(path));
-    const place = { ...options, source, root, isFile: true, hostReserve, detachFromDead };
+    const place = { ...options, freezes, source, root, isFile: true, hostReserve, detachFromDead };
     const { device, devicePath } = await mountLocation(place);
     return {
       root,
       backingFile: source,
       hostReserve,
-      settle: () => settleMounted(queue, root),
-      grow: () => growToFile({ queue, root, devicePath }, { path: source, device, wantedBytes: sizeBytes }),
+      settle: () => settleMounted(freezes, queue, root),
+      grow: () => growToFile({ freezes, queue, root, devicePath }, { path: source, device, wantedBytes: sizeBytes }),
       followDisk: async () => undefined,
       abandon: () => void unlock(),
       close: async () => {
@@ -158,18 +159,27 @@ async function openFileLocation(
 
 async function openDeviceLocation(options: LocationOptions, devicePath: string): Promise<OpenLocation> {
   const { dataDirectory, detachFromDead, queue, poolName } = options;
+  const freezes = new Freezes(dataDirectory, poolName);
   const root = await makeMountPoint(queue, poolRoot(dataDirectory, poolName));
   const lock = await takeLock(options, devicePath);
   const unlock = () => lock[Symbol.asyncDispose]();
   try {
-    const place = { ...options, root, source: devicePath, isFile: false, hostReserve: undefined, detachFromDead };
+    const place = {
+      ...options,
+      freezes,
+      root,
+      source: devicePath,
+      isFile: false,
+      hostReserve: undefined,
+      detachFromDead,
+    };
     await mountLocation(place);
-    const follower = new DiskFollower({ queue, root, devicePath });
+    const follower = new DiskFollower({ freezes, queue, root, devicePath });
     return {
       root,
       backingFile: undefined,
       hostReserve: undefined,
-      settle: () => settleMounted(queue, root),
+      settle: () => settleMounted(freezes, queue, root),
       grow: () => follower.look(),
       followDisk: () => follower.look(),
       abandon: () => void unlock(),
@@ -187,14 +197,8 @@ async function openDeviceLocation(options: LocationOptions, devicePath: string):
 }
 
 /** XFS empties its log when it is frozen. A driver that is killed here leaves it so, and the next one thaws it. */
-async function settleMounted(queue: DiskQueue, root: string): Promise<void> {
-  await step('open/settle', async () => {
-    try {
-      await freeze(queue, root);
-    } finally {
-      await thaw(queue, root);
-    }
-  });
+function settleMounted(freezes: Freezes, queue: DiskQueue, root: string): Promise<void> {
+  return step('open/settle', () => freezes.briefly(queue, 'pool', root));
 }
 
 /** Does not look into the directory: a filesystem that is dead may be mounted there. */

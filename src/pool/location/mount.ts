@@ -7,10 +7,10 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { isOpenElsewhere } from '../../kernel/file/lock.ts';
 import { type FileStatus, openDirectory, statusOf } from '../../kernel/file/path.ts';
-import { thaw } from '../../kernel/mount/freeze.ts';
 import { mountFilesystem, unmount } from '../../kernel/mount/mount.ts';
 import { DataLoss, FailedPrecondition } from '../../volume/errors.ts';
 import { step } from '../../volume/step.ts';
+import type { Freezes } from '../freeze/freezes.ts';
 import type { PoolLog } from '../log.ts';
 import { Layout } from '../records/layout.ts';
 import { ensureFilesystem } from './format.ts';
@@ -27,6 +27,7 @@ export interface LocationMount {
   readonly source: string;
   /** An existing directory of the driver's own. */
   readonly root: string;
+  readonly freezes: Freezes;
   /** Whether the source is a backing file. */
   readonly isFile: boolean;
   /** Room on the host of a backing file. */
@@ -106,8 +107,10 @@ async function usableMount(location: LocationMount): Promise<FileStatus | undefi
     const status = await statusOf(queue, root);
     if (!status.isMountRoot) return undefined;
     if (await isForeign(location, status)) throw foreignMount(location);
-    // A driver that was killed while it grew left it frozen: then whoever writes waits for ever.
-    await step('open/thaw', () => thaw(queue, root));
+    // A driver that was killed while it grew left it frozen: then whoever writes waits for ever. Whatever else has
+    // frozen it, a backup of the machine for example, thaws it itself.
+    const { freezes } = location;
+    if (await freezes.isLeft(queue, 'pool')) await step('open/thaw', () => freezes.thaw(queue, 'pool', root));
     await writeHealthFile(queue, root);
     return status;
   } catch (error) {

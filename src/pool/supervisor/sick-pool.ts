@@ -65,6 +65,9 @@ export class SickPool implements Pool {
     await this.rescue.detach(attached);
   }
 
+  /** It would have to be written to; when the pool is opened again, that is done. */
+  async endUnseenFreeze(): Promise<void> {}
+
   /** By its name alone it may be another pool's. */
   async volumeSeen(seen: Seen): Promise<SeenVolume | undefined> {
     const volume = await this.rescue.volumeSeen(seen);
@@ -98,6 +101,7 @@ export class SickPool implements Pool {
   readonly removeGroup = this.#refuse;
   readonly repair = this.#refuse;
   readonly attach = this.#refuse;
+  readonly settleFilesystem = this.#refuse;
   readonly trim = this.#refuse;
   readonly capacity = this.#refuse;
   readonly usage = this.#refuse;

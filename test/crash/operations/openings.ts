@@ -1,4 +1,8 @@
+import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
+import { Freezes } from '../../../src/pool/freeze/freezes.ts';
+import { parseVolumeId, type VolumeId } from '../../../src/volume/id.ts';
 import type { StepName } from '../../../src/volume/step.ts';
 import type { CrashNode } from '../crash-node.ts';
 import type { PoolLocation } from '../crash-pool.ts';
@@ -47,7 +51,7 @@ export const openings: readonly Opening[] = [
     name: 'start with a larger file',
     pool: 'file',
     sizes: { before: '1Gi', now: '4Gi' },
-    steps: ['open/extend', 'open/resize', 'open/grow', 'open/thaw'],
+    steps: ['open/extend', 'open/resize', 'open/grow'],
     prelude: async (node) => (await publish(node)).finish,
   },
   {
@@ -55,15 +59,30 @@ export const openings: readonly Opening[] = [
     pool: 'file',
     steps: ['open/grow', 'open/thaw'],
     async prelude(node) {
-      const { finish, targetPath } = await publish(node);
+      const { finish, id, targetPath } = await publish(node);
+      await new Freezes(node.dataDirectory, node.pools[0]?.name ?? assert.fail()).freeze(
+        new DiskQueue('freeze', 1),
+        id,
+        targetPath,
+      );
+      return finish;
+    },
+  },
+  {
+    name: 'start with a filesystem that was frozen when it was unmounted',
+    pool: 'file',
+    steps: ['open/grow', 'unstage/thaw'],
+    async prelude(node) {
+      const { finish, stagingPath, targetPath } = await publish(node);
       execFileSync('fsfreeze', ['--freeze', targetPath]);
+      for (const path of [targetPath, stagingPath]) execFileSync('umount', [path]);
       return finish;
     },
   },
   {
     name: 'start with a device that nobody sees',
     pool: 'file',
-    steps: ['open/thaw', 'open/grow', 'detach/device'],
+    steps: ['open/grow', 'detach/device'],
     async prelude(node) {
       const volume = new TestVolume(node, 'volume', block);
       await volume.create();
@@ -77,7 +96,7 @@ export const openings: readonly Opening[] = [
   {
     name: 'start with a half-made volume',
     pool: 'file',
-    steps: ['open/thaw', 'open/grow', 'remove/purge'],
+    steps: ['open/grow', 'remove/purge'],
     async prelude(node) {
       const volume = new TestVolume(node, 'volume', ext4);
       await interrupt(node, { when: 'before', step: 'create/commit' }, () => volume.create());
@@ -87,7 +106,7 @@ export const openings: readonly Opening[] = [
   {
     name: 'start with an unmounted inline volume',
     pool: 'file',
-    steps: ['open/thaw', 'open/grow', 'remove/trash', 'remove/purge'],
+    steps: ['open/grow', 'remove/trash', 'remove/purge'],
     async prelude(node) {
       const volume = new TestEphemeral(node, 'inline');
       await volume.publish();
@@ -97,8 +116,15 @@ export const openings: readonly Opening[] = [
   },
 ];
 
+interface Published {
+  readonly id: VolumeId;
+  readonly stagingPath: string;
+  readonly targetPath: string;
+  readonly finish: () => Promise<void>;
+}
+
 /** A volume with data in it and in use; after the crash it is as it was, and takes writes. */
-async function publish(node: CrashNode): Promise<{ targetPath: string; finish: () => Promise<void> }> {
+async function publish(node: CrashNode): Promise<Published> {
   const volume = new TestVolume(node, 'volume', ext4);
   await publishedWithData(volume);
   const finish = async () => {
@@ -108,5 +134,7 @@ async function publish(node: CrashNode): Promise<{ targetPath: string; finish: (
     await volume.unstage();
     await volume.destroy();
   };
-  return { targetPath: volume.targetPath, finish };
+  const id = parseVolumeId(volume.id);
+  assert.ok(id);
+  return { id, stagingPath: volume.stagingPath, targetPath: volume.targetPath, finish };
 }

@@ -206,7 +206,7 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'a pool that a killed driver left frozen is thawed',
     ...mount,
-    text: "    await step('open/thaw', () => thaw(queue, root));\n",
+    text: "    if (await freezes.isLeft(queue, 'pool')) await step('open/thaw', () => freezes.thaw(queue, 'pool', root));\n",
     replacement: '',
     only: 'left frozen when it was killed',
   },
