@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
@@ -49,7 +49,9 @@ for (const fsType of ['ext4', 'xfs', 'btrfs']) {
         freezeAndUnmount(place);
         await place.stage(driver.client, id);
         await place.publish(driver.client, id);
-        execFileSync('timeout', ['10', 'dd', 'if=/dev/zero', `of=${path}/f`, 'bs=4096', 'count=1', 'conv=fsync']);
+        // Still frozen, it would make whoever writes wait, and nothing could end that.
+        assert.notEqual(spawnSync('fsfreeze', ['--unfreeze', path], { stdio: 'ignore' }).status, 0);
+        writeFileSync(`${path}/f`, 'writable');
         await place.tearDown(driver.client, id);
       } finally {
         thawUnseen(driver.scratch);

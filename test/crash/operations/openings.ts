@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { Freezes } from '../../../src/pool/freeze/freezes.ts';
-import { parseVolumeId, type VolumeId } from '../../../src/volume/id.ts';
+import { parseVolumeId } from '../../../src/volume/id.ts';
 import type { StepName } from '../../../src/volume/step.ts';
 import type { CrashNode } from '../crash-node.ts';
 import type { PoolLocation } from '../crash-pool.ts';
@@ -59,11 +59,13 @@ export const openings: readonly Opening[] = [
     pool: 'file',
     steps: ['open/grow', 'open/thaw'],
     async prelude(node) {
-      const { finish, id, targetPath } = await publish(node);
+      const { finish, volume } = await publish(node);
+      const id = parseVolumeId(volume.id);
+      assert.ok(id);
       await new Freezes(node.dataDirectory, node.pools[0]?.name ?? assert.fail()).freeze(
         new DiskQueue('freeze', 1),
         id,
-        targetPath,
+        volume.targetPath,
       );
       return finish;
     },
@@ -73,10 +75,16 @@ export const openings: readonly Opening[] = [
     pool: 'file',
     steps: ['open/grow', 'unstage/thaw'],
     async prelude(node) {
-      const { finish, stagingPath, targetPath } = await publish(node);
-      execFileSync('fsfreeze', ['--freeze', targetPath]);
-      for (const path of [targetPath, stagingPath]) execFileSync('umount', [path]);
-      return finish;
+      const { finish, volume } = await publish(node);
+      execFileSync('fsfreeze', ['--freeze', volume.targetPath]);
+      for (const path of [volume.targetPath, volume.stagingPath]) execFileSync('umount', [path]);
+      return async () => {
+        await volume.unpublish();
+        await volume.unstage();
+        await volume.stage();
+        await volume.publish();
+        await finish();
+      };
     },
   },
   {
@@ -117,9 +125,7 @@ export const openings: readonly Opening[] = [
 ];
 
 interface Published {
-  readonly id: VolumeId;
-  readonly stagingPath: string;
-  readonly targetPath: string;
+  readonly volume: TestVolume;
   readonly finish: () => Promise<void>;
 }
 
@@ -134,7 +140,5 @@ async function publish(node: CrashNode): Promise<Published> {
     await volume.unstage();
     await volume.destroy();
   };
-  const id = parseVolumeId(volume.id);
-  assert.ok(id);
-  return { id, stagingPath: volume.stagingPath, targetPath: volume.targetPath, finish };
+  return { volume, finish };
 }

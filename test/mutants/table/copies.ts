@@ -165,7 +165,7 @@ export const copyMutants: readonly Mutant[] = [
     text: "        if (await step('unstage/thaw', () => thaw(this.#thawQueue, mount))) ended++;\n",
     replacement: '',
     killer: 'test/grpc/frozen.test.ts',
-    only: 'xfs that a backup|is thawed when it is unstaged',
+    only: 'xfs.*behind the driver, is deleted',
   },
   {
     name: 'a freeze in use is never ended',

@@ -263,7 +263,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a filesystem grows with its volume',
     ...expand,
-    text: "  if (record.content.type === 'mount') await growFilesystem(pool.queue, located, record.content.fsType, volumeId);\n",
+    text: "  if (record.content.type === 'mount') await growFilesystem(pool, located, record.content.fsType, volumeId);\n",
     replacement: '',
     only: 'xfs: grows where it is published',
   },
@@ -348,7 +348,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a volume in use is not unpublished',
     file: 'src/pool/catalog/volumes.ts',
-    text: '    if (publication === undefined) await refuseInUse(backend, id);\n',
+    text: '    if (publication === undefined) await refuseInUse(this.#parts, id);\n',
     replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*does not end while the volume is attached',
