@@ -57,7 +57,7 @@ describe('claims are told by events', () => {
       const inventory = this.state.linked(node);
       const put = names.map((name) => {
         const id = volumeIdFor(node, 'default', name);
-        return { kind: 'VOLUME' as const, id, name, pool: 'default', source_id: '', group_id: '' };
+        return { kind: 'VOLUME' as const, id, name, pool: 'default', source_id: '', group_id: '', adopted: false };
       });
       inventory.apply({ revision: 1n, starts: true, complete: true, put, gone: [], pools: [] });
       this.state.told(node, inventory);

@@ -45,6 +45,7 @@ const published = [
   'field InventoryEntry.pool = 4 string',
   'field InventoryEntry.source_id = 5 string',
   'field InventoryEntry.group_id = 6 string',
+  'field InventoryEntry.adopted = 7 bool',
   'value InventoryEntry.Kind.UNKNOWN = 0',
   'value InventoryEntry.Kind.VOLUME = 1',
   'value InventoryEntry.Kind.SNAPSHOT = 2',

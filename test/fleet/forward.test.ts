@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pino } from 'pino';
+import { methodsOf } from '../../src/csi/contract.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { forward } from '../../src/fleet/controller/forward.ts';
 import { NodeSession } from '../../src/fleet/controller/node-session.ts';
@@ -39,7 +40,8 @@ function nodesThatSay(codes: Readonly<Record<string, number>>): Sessions {
 }
 
 const [done, notFound, unavailable] = [0, 5, 14];
-const call = { method: '/csi.v1.Controller/DeleteVolume', request: Buffer.alloc(0), deadline: undefined };
+const method = methodsOf('csi.v1.Controller').find(({ name }) => name === 'DeleteVolume') ?? assert.fail();
+const call = { method, request: Buffer.alloc(0), deadline: undefined };
 const toAll = (codes: Readonly<Record<string, number>>) =>
   forward(nodesThatSay(codes), { to: 'all', nodes: Object.keys(codes) }, call);
 

@@ -6,16 +6,26 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { CallContext } from '../../csi/handler.ts';
 import { parseTopologyRequirement } from '../../csi/parse.ts';
 import { type CallOptions, streamCall, unaryCall, type Work } from '../../csi/pipeline.ts';
-import { Unavailable } from '../../volume/errors.ts';
+import { withoutSecrets } from '../../csi/without-secrets.ts';
+import { HoldfastError, Unavailable } from '../../volume/errors.ts';
+import { parseVolumeId } from '../../volume/id.ts';
 import { claimOf, type WaitingClaim } from '../kubernetes/claims.ts';
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 import { type Route, routeById } from '../routing/by-id.ts';
-import { type Candidates, type Placement, routeCreation, SourceElsewhere } from '../routing/create-volume.ts';
+import {
+  type Candidates,
+  type Placement,
+  routeCreation,
+  SourceElsewhere,
+  SourceUnknown,
+} from '../routing/create-volume.ts';
+import { describe, isAllTold } from '../routing/missing.ts';
 import { routeGroup, routeGroupById, routeSnapshot } from '../routing/snapshots.ts';
 import type { FleetCapacity } from './capacity.ts';
 import type { FleetState } from './fleet-state.ts';
 import { forward, forwardInTurn } from './forward.ts';
 import { listSnapshots, listVolumes } from './listing.ts';
+import { requireOwn } from './made.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface FleetParts {
@@ -86,31 +96,68 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
   const routeOf = routes[method.name] ?? (parts.attach === 'required' ? attachRoutes[method.name] : undefined);
   if (routeOf === undefined) return undefined;
   return async (request, context, bytes) => {
-    const route = routeOf(state, request);
+    let route = routeOf(state, request);
+    const call = { method, request: bytes, deadline: context.deadline };
+    if (route.to === 'all' && method.name === 'DeleteVolume') {
+      const records = await recordsOfGone(parts, volumesOf(request));
+      // Nodes come and go while Kubernetes is asked: from here on nothing is waited for before the nodes are.
+      route = routeOf(state, request);
+      if (route.to === 'all') refuseMissing(state, records);
+    }
     if (route.to === 'node') context.note({ node: route.node });
-    if (route.to === 'all' && method.name === 'DeleteVolume') await requireNowhere(parts, request);
-    return forward(sessions, route, { method: method.path, request: bytes, deadline: context.deadline });
+    const response = await forward(sessions, route, call).catch((error) =>
+      explainNotFound(parts, volumesOf(request), error),
+    );
+    if (route.to === 'node') requireOwn(state, { method, node: route.node, request: bytes, response });
+    return response;
   };
 }
 
+/** The volumes that a request is about. */
+function volumesOf(request: {
+  readonly volume_id?: string;
+  readonly source_volume_id?: string;
+  readonly source_volume_ids?: readonly string[];
+}): readonly string[] {
+  const { source_volume_id, source_volume_ids = [], volume_id } = request;
+  return [volume_id ?? '', source_volume_id ?? '', ...source_volume_ids].filter((id) => id !== '');
+}
+
+/** The PersistentVolumes that still bind the driver to what their node has. */
+async function recordsOfGone(parts: FleetParts, volumeIds: readonly string[]): Promise<readonly RecordedVolume[]> {
+  const { isForgottenByClass, records: recordsOf, state } = parts;
+  const records = (await Promise.all(volumeIds.map(recordsOf))).flat();
+  const isAnyMissing = records.some((record) => isMissing(state, record));
+  return isAnyMissing && (await isForgottenByClass(records)) ? [] : records;
+}
+
+function isMissing(state: FleetState, { node }: RecordedVolume): boolean {
+  const sight = node === undefined ? undefined : state.node(node);
+  return !(node === undefined || state.isForgotten(node) || (sight !== undefined && isAllTold(sight)));
+}
+
 /**
- * A deletion that was answered too soon leaves a volume for ever: Kubernetes may have recorded a node for it that the
- * controller does not know of.
+ * A deletion that was answered too soon leaves a volume for ever, and "not found" is final for Kubernetes: it may have
+ * recorded a node for the volume that the controller does not know of.
  * @throws Unavailable
  */
-async function requireNowhere(
-  { isForgottenByClass, records: recordsOf, state }: FleetParts,
-  request: { volume_id: string },
-): Promise<void> {
-  const records = await recordsOf(request.volume_id);
-  const isMissing = ({ node }: RecordedVolume) => {
-    const sight = node === undefined ? undefined : state.node(node);
-    return !(node === undefined || state.isForgotten(node) || (sight?.isLinked === true && sight.hasTold));
-  };
-  const missing = records.find(isMissing);
-  if (missing === undefined || (await isForgottenByClass(records))) return;
-  const { node } = missing;
-  throw new Unavailable(`${request.volume_id} is on ${node} by its PersistentVolume, and ${node} has no link.`);
+function refuseMissing(state: FleetState, records: readonly RecordedVolume[]): void {
+  const missing = records.find((record) => isMissing(state, record));
+  if (missing === undefined) return;
+  const { handle, node = '' } = missing;
+  const sight = state.node(node);
+  const why = sight === undefined ? `${node} has no link` : describe([sight]);
+  throw new Unavailable(
+    `${handle} is on ${node} by its PersistentVolume, and ${why}. If it is gone for good: holdfast forget-node.`,
+  );
+}
+
+/** @throws Unavailable instead, if the volume's node is away and was not asked */
+async function explainNotFound(parts: FleetParts, volumeIds: readonly string[], error: unknown): Promise<never> {
+  if (error instanceof HoldfastError && error.code === 'NOT_FOUND') {
+    refuseMissing(parts.state, await recordsOfGone(parts, volumeIds));
+  }
+  throw error;
 }
 
 type OwnWork = Readonly<Record<string, (method: Method) => Work<never>>>;
@@ -153,13 +200,36 @@ async function createVolume(
   const { name, volume_content_source: source } = request;
   const sourceId = source?.snapshot?.snapshot_id ?? source?.volume?.volume_id;
   const topology = parseTopologyRequirement(request.accessibility_requirements);
-  const { nodes, strays } = await place(parts, { name, sourceId, topology }, request.parameters);
+  const placement = { name, sourceId, topology };
+  const { nodes, strays } = await place(parts, placement, request.parameters).catch(async (error) => {
+    if (!(error instanceof SourceUnknown) || sourceId === undefined) throw error;
+    await seek(parts, sourceId, deadline);
+    // Whoever has it has told so before it answered.
+    return place(parts, placement, request.parameters).catch((again) => explainNotFound(parts, [sourceId], again));
+  });
   const { node, response } = await forwardInTurn(sessions, nodes, { method: method.path, request: bytes, deadline });
   note({ node });
+  requireOwn(parts.state, { method, node, request: bytes, response });
   for (const stray of strays) {
     log.warn({ volume_id: stray.id, node: stray.node }, 'a first try made this volume where its claim is no more');
   }
   return response;
+}
+
+/** Asks all nodes for what nobody is known to have: another replica may have had it made just now. */
+async function seek({ sessions, state }: FleetParts, id: string, deadline: Date | undefined): Promise<void> {
+  const isVolume = parseVolumeId(id) !== undefined;
+  const method = controllerMethod(isVolume ? 'ControllerGetVolume' : 'GetSnapshot');
+  const request = encode(method.requestType, isVolume ? { volume_id: id } : { snapshot_id: id });
+  await forward(sessions, routeById(state, id), { method, request, deadline }).catch((error) => {
+    if (!(error instanceof HoldfastError && error.code === 'NOT_FOUND')) throw error;
+  });
+}
+
+function controllerMethod(name: string): Method {
+  const method = methodsOf('csi.v1.Controller').find((each) => each.name === name);
+  if (method === undefined) throw new Error(`the contract has no ${name}`);
+  return method;
 }
 
 /**
@@ -204,9 +274,22 @@ async function* streamed(
   bytes: Buffer,
 ): AsyncGenerator<Buffer, void, void> {
   const route = routeById(state, snapshot_id ?? target_snapshot_id ?? '');
-  // Where no node is known to have it, any of them says so in the right words.
-  const node = route.to === 'node' ? route.node : route.nodes[0];
-  if (node === undefined) throw new Unavailable('No node has a link to the controller; try again.');
-  note({ node });
-  yield* sessions.get(node).calls.stream({ method: method.path, request: bytes, deadline }, signal);
+  if (route.to === 'node') {
+    note({ node: route.node });
+    yield* sessions.get(route.node).calls.stream({ method: method.path, request: bytes, deadline }, signal);
+    return;
+  }
+  const request = withoutSecrets(method.requestType, bytes);
+  let notFound: unknown = new Unavailable('No node has a link to the controller; try again.');
+  // Where no node is known to have it, each is asked until one has; of an id that none can have, any says so.
+  for (const node of route.to === 'all' ? route.nodes : route.nodes.slice(0, 1)) {
+    try {
+      yield* sessions.get(node).calls.stream({ method: method.path, request, deadline }, signal);
+      return note({ node });
+    } catch (error) {
+      if (!(error instanceof HoldfastError && error.code === 'NOT_FOUND')) throw error;
+      notFound = error;
+    }
+  }
+  throw notFound;
 }

@@ -135,7 +135,7 @@ export class FleetState implements FleetView, StrayView {
     const volumes = [...this.#states].flatMap(([node, { inventory }]) =>
       [...inventory.entries.values()]
         .filter(({ kind, isNative }) => kind === 'VOLUME' && isNative)
-        .map(({ id, name }) => ({ node, id, name })),
+        .map(({ id, isAdopted, name }) => ({ node, id, name, isAdopted })),
     );
     return [...Map.groupBy(volumes, ({ name }) => name).values()].filter(({ length }) => length > 1).flat();
   }
@@ -177,5 +177,6 @@ export class FleetState implements FleetView, StrayView {
 }
 
 function sightOf({ inventory, isLinked, name, sinceMs, telling }: NodeState): NodeSight {
-  return { name, isLinked, hasTold: telling === undefined && inventory.isComplete, sinceMs };
+  const { closedPools, isComplete } = inventory;
+  return { name, isLinked, hasTold: telling === undefined && isComplete, closedPools, sinceMs };
 }

@@ -1,15 +1,25 @@
+import type { Method } from '../../csi/contract.ts';
+import { withoutSecrets } from '../../csi/without-secrets.ts';
 import { HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { Route } from '../routing/by-id.ts';
 import type { Forward } from './forwarded-calls.ts';
 import type { Sessions } from './sessions.ts';
 
+/** A call as it came, and what its contract says of it. */
+export interface RoutedCall extends Omit<Forward, 'method'> {
+  readonly method: Pick<Method, 'path' | 'requestType'>;
+}
+
 /** Sends a call where its route says, and brings back what the node answered. */
-export async function forward(sessions: Sessions, route: Route, call: Forward): Promise<Buffer> {
-  if (route.to === 'node') return sessions.get(route.node).calls.call(call);
-  if (route.to === 'all') return askAll(sessions, route.nodes, call);
+export async function forward(sessions: Sessions, route: Route, call: RoutedCall): Promise<Buffer> {
+  const { method, request } = call;
+  if (route.to === 'node') return sessions.get(route.node).calls.call({ ...call, method: method.path });
+  // Nobody is known to need the secrets of a call for what nobody has: they are not for every node of the fleet to see.
+  const bare = { ...call, method: method.path, request: withoutSecrets(method.requestType, request) };
+  if (route.to === 'all') return askAll(sessions, route.nodes, bare);
   const [any] = route.nodes;
   if (any === undefined) throw new Unavailable('No node has a link to the controller; try again.');
-  return sessions.get(any).calls.call(call);
+  return sessions.get(any).calls.call(bare);
 }
 
 /**

@@ -17,6 +17,8 @@ export interface Entry {
   readonly pool: string;
   /** Of a snapshot: the volume that it was taken of. */
   readonly sourceId: string;
+  /** A volume whose data is older than it. */
+  readonly isAdopted: boolean;
   /** The id derives from the name of the node. */
   readonly isNative: boolean;
 }
@@ -48,6 +50,11 @@ export class NodeInventory {
     return this.#entries;
   }
 
+  /** Pools that the node cannot speak for: what they have is not among the entries. */
+  get closedPools(): readonly string[] {
+    return this.#pools.filter(({ state }) => state === 'opening' || state === 'failed').map(({ name }) => name);
+  }
+
   /** The ids of what has this name. */
   named(kind: Entry['kind'], name: string): readonly string[] {
     return this.#ids.get(nameKey(kind, name)) ?? [];
@@ -76,14 +83,14 @@ export class NodeInventory {
   }
 
   #put(told: wire.InventoryEntry): void {
-    const { id, kind, name, pool, source_id: sourceId } = told;
+    const { adopted: isAdopted, id, kind, name, pool, source_id: sourceId } = told;
     // A kind that a newer driver knows: nobody here can ask for it.
     if (typeof kind === 'number' || kind === 'UNKNOWN') return;
     if (!hasShapeOf(kind, id)) throw new BadInventory(`${JSON.stringify(id)} cannot be the id of a ${kind}`);
     this.#forget(id);
     const key = nameKey(kind, name);
     this.#ids.set(key, [...(this.#ids.get(key) ?? []), id]);
-    this.#entries.set(id, { kind, id, name, pool, sourceId, isNative: this.#isNative(told) });
+    this.#entries.set(id, { kind, id, name, pool, sourceId, isAdopted, isNative: this.#isNative(told) });
     if (this.#entries.size > mostEntries) throw new BadInventory(`more than ${mostEntries} entries`);
   }
 

@@ -1,6 +1,7 @@
 import { type PageRequest, parsePageRequest } from '../../controller/listing/page.ts';
 import { decode, encode, type Method } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
+import { withoutSecrets } from '../../csi/without-secrets.ts';
 import { parseSnapshotId, parseVolumeId } from '../../volume/id.ts';
 import { routeById } from '../routing/by-id.ts';
 import { mergePage, type PagePart, planPage } from '../routing/page.ts';
@@ -43,13 +44,25 @@ export async function listSnapshots(
   const { snapshot_id: id, source_volume_id: sourceId } = request;
   if (id !== '') {
     const route = routeById(state, id);
-    // Ids that nothing has are no error here (LS03): with all nodes there, none of them has it.
-    if (route.to !== 'node') return encode(method.responseType, {});
-    return forward(sessions, route, { method: method.path, request: bytes, deadline: listing.deadline });
+    const call = { method, request: bytes, deadline: listing.deadline };
+    if (route.to !== 'all') return forward(sessions, route, call);
+    // Ids that nothing has are no error here (LS03): each node says that it does not have it.
+    const answers = await Promise.all(
+      route.nodes.map((node) => forward(sessions, { to: 'node', node }, { ...call, request: bare(method, bytes) })),
+    );
+    return answers.find((answer) => entriesIn(method, answer) > 0) ?? encode(method.responseType, {});
   }
   const ids = state.ids('SNAPSHOT', (entry) => sourceId === '' || entry.sourceId === sourceId);
   const idOf = ({ snapshot }: wire.ListSnapshotsResponseEntry) => snapshot?.snapshot_id ?? '';
   return list(listing, request, page, ids, idOf);
+}
+
+function bare({ requestType }: Method, bytes: Buffer): Buffer {
+  return withoutSecrets(requestType, bytes);
+}
+
+function entriesIn({ responseType }: Method, answer: Buffer): number {
+  return decode<AnyResponse<unknown>>(responseType, answer).entries.length;
 }
 
 async function list<Entry extends object>(

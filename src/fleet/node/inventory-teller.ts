@@ -36,6 +36,7 @@ export class InventoryTeller {
   async #tellNow(): Promise<void> {
     // Asked before the lists: what opens meanwhile is not in them.
     const isWhole = this.#pools.ready();
+    const pools = this.#changedPools();
     const entries = await this.#entries();
     const put: Entry[] = [];
     const now = new Map<string, string>();
@@ -47,7 +48,6 @@ export class InventoryTeller {
     }
     const gone = [...this.#told.keys()].filter((id) => !now.has(id));
     this.#told = now;
-    const pools = this.#changedPools();
     const isFirst = this.#revision === 0n;
     const completes = isWhole && !this.#isComplete;
     if (!isFirst && !completes && put.length + gone.length + pools.length === 0) return;
@@ -78,8 +78,8 @@ export class InventoryTeller {
   async #entries(): Promise<Entry[]> {
     const entries = new Map<string, Entry>();
     for (const pool of this.#pools.known()) {
-      for (const { id, name } of await pool.list(undefined, undefined)) {
-        entries.set(id, { kind: 'VOLUME', id, name, pool: pool.name });
+      for (const { adopted, id, name } of await pool.list(undefined, undefined)) {
+        entries.set(id, { kind: 'VOLUME', id, name, pool: pool.name, adopted: adopted !== undefined });
       }
       for (const record of await pool.listSnapshots(undefined, undefined)) {
         for (const entry of snapshotEntries(record, pool.name)) entries.set(entry.id ?? '', entry);

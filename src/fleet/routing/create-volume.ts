@@ -16,6 +16,9 @@ export class SourceElsewhere extends ResourceExhausted {
   }
 }
 
+/** No node is known to have the source, and all have told. */
+export class SourceUnknown extends NotFound {}
+
 /** What of a CreateVolume says where it goes. */
 export interface Placement {
   readonly name: string;
@@ -31,7 +34,7 @@ export interface Candidates {
 }
 
 /**
- * Where a volume is made: where its source is; else where one of its name is already, for that is what a first try made;
+ * Where a volume is made: where one of its name is already, for that is what a first try made; else where its source is;
  * else in the preferred places in their order, then in the requisite ones. Nodes that are away are passed over: one dead
  * node must not hold up claims that may lie anywhere.
  * @throws Unavailable, ResourceExhausted, NotFound, FailedPrecondition
@@ -41,17 +44,18 @@ export function routeCreation(view: FleetView, { name, sourceId, topology }: Pla
   const isAllowed = (node: string) => allows(topology, node);
   const named = view.volumesNamed(name);
   const strays = named.filter(({ node }) => !isAllowed(node));
-  if (sourceId !== undefined) {
-    const source = sourceNode(view, sourceId, what);
-    if (!isAllowed(source.name)) throw new SourceElsewhere(what, sourceId, source.name);
-    requireLinked(source, sourceId);
-    return { nodes: [source.name], strays };
-  }
+  // Also of one that was made from a source: that may be gone by now, and the volume is there.
   const existing = named.find(({ node }) => isAllowed(node));
   if (existing !== undefined) {
     const node = view.node(existing.node);
     if (node !== undefined) requireLinked(node, what);
     return { nodes: [existing.node], strays };
+  }
+  if (sourceId !== undefined) {
+    const source = sourceNode(view, sourceId, what);
+    if (!isAllowed(source.name)) throw new SourceElsewhere(what, sourceId, source.name);
+    requireLinked(source, sourceId);
+    return { nodes: [source.name], strays };
   }
   const wished = candidates(view, topology);
   const linked = wished.filter(({ isLinked }) => isLinked);
@@ -67,7 +71,7 @@ function sourceNode(view: FleetView, sourceId: string, what: string): NodeSight 
   const owner = ownerOf(view, sourceId);
   if (owner !== undefined) return owner;
   requireAllTold(view, sourceId);
-  throw new NotFound(`${what} cannot be made: no node has its source ${sourceId}.`);
+  throw new SourceUnknown(`${what} cannot be made: no node has its source ${sourceId}.`);
 }
 
 function candidates(view: FleetView, topology: TopologyRequirement | undefined): NodeSight[] {

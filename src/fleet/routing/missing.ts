@@ -5,9 +5,14 @@ import type { FleetView, NodeSight } from './view.ts';
 /** So many are named in a message. */
 const mostNames = 3;
 
+/** Whether a node is there, and what it has told is all that it has, in all of its pools. */
+export function isAllTold({ closedPools, hasTold, isLinked }: NodeSight): boolean {
+  return hasTold && isLinked && closedPools.length === 0;
+}
+
 /** The nodes that have not told all: what nobody is known to have could be theirs. */
 export function untold(view: FleetView): NodeSight[] {
-  return view.nodes.filter(({ hasTold, isLinked }) => !(hasTold && isLinked));
+  return view.nodes.filter((node) => !isAllTold(node));
 }
 
 /** @throws Unavailable unless every node with the driver has told all that it has */
@@ -26,8 +31,10 @@ export function requireLinked(node: NodeSight, what: string): void {
 
 /** `node-1 is away since …`, of the first few. */
 export function describe(missing: readonly NodeSight[]): string {
-  const named = missing.slice(0, mostNames).map(({ isLinked, name, sinceMs }) => {
-    return isLinked ? `${name} has not told all yet` : `${name} is away since ${toTheSecond(sinceMs)}`;
+  const named = missing.slice(0, mostNames).map(({ closedPools, hasTold, isLinked, name, sinceMs }) => {
+    if (!isLinked) return `${name} is away since ${toTheSecond(sinceMs)}`;
+    const [closed] = closedPools;
+    return hasTold && closed !== undefined ? `pool ${closed} of ${name} is not open` : `${name} has not told all yet`;
   });
   const others = missing.length - named.length;
   return [...named, ...(others > 0 ? [`so are ${others} more`] : [])].join(', ');

@@ -22,12 +22,16 @@ interface Told {
   readonly foreign?: readonly string[];
   readonly entries?: readonly Partial<wire.InventoryEntry>[];
   readonly state?: 'told' | 'telling' | 'away';
+  /** Pools that failed to open. */
+  readonly failed?: readonly string[];
 }
 
 function fleetOf(nodes: Readonly<Record<string, Told>>, expected = Object.keys(nodes)): FleetState {
   const fleet = new FleetState(() => at);
   fleet.expect(expected);
-  for (const [node, { entries = [], foreign = [], state = 'told', volumes = [] }] of Object.entries(nodes)) {
+  for (const [node, { entries = [], failed = [], foreign = [], state = 'told', volumes = [] }] of Object.entries(
+    nodes,
+  )) {
     if (state === 'away' && volumes.length + foreign.length + entries.length === 0) continue;
     const inventory = fleet.linked(node);
     const all: Partial<wire.InventoryEntry>[] = [
@@ -36,9 +40,25 @@ function fleetOf(nodes: Readonly<Record<string, Told>>, expected = Object.keys(n
       ...entries,
     ];
     const put = all.map((entry): wire.InventoryEntry => {
-      return { kind: 'VOLUME', id: '', name: '', pool: 'default', source_id: '', group_id: '', ...entry };
+      return {
+        kind: 'VOLUME',
+        id: '',
+        name: '',
+        pool: 'default',
+        source_id: '',
+        group_id: '',
+        adopted: false,
+        ...entry,
+      };
     });
-    inventory.apply({ revision: 1n, starts: true, complete: state !== 'telling', put, gone: [], pools: [] });
+    inventory.apply({
+      revision: 1n,
+      starts: true,
+      complete: state !== 'telling',
+      put,
+      gone: [],
+      pools: failed.map((name) => ({ name, kind: '', state: 'failed', reason: 'no disk' })),
+    });
     fleet.told(node, inventory);
     if (state === 'away') fleet.away(node);
   }
@@ -49,6 +69,14 @@ describe('a call for one object', () => {
   test('goes to the node that has it', () => {
     const fleet = fleetOf({ a: { volumes: ['x'] }, b: { volumes: ['y'] }, c: { state: 'away' } });
     assert.deepEqual(routeById(fleet, volume('b', 'y')), { to: 'node', node: 'b' });
+  });
+
+  test('for what nobody has it is UNAVAILABLE while a pool of a node has never been open', () => {
+    const fleet = fleetOf({ a: { foreign: [volume('b', 'y')] }, b: { failed: ['fast'] } });
+    const reason = { name: 'Unavailable', message: /pool fast of b is not open/ };
+    assert.throws(() => routeById(fleet, volume('c', 'x')), reason);
+    // A copy of the disk that b does not see now.
+    assert.throws(() => routeById(fleet, volume('b', 'y')), reason);
   });
 
   test('for a node that is away it is UNAVAILABLE, with its name and since when', () => {

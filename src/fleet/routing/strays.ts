@@ -1,8 +1,13 @@
+/** Where `holdfast adopt` gives the name (`src/admin/adoption.ts`). */
+const adoptedPrefix = 'adopted.';
+
 /** A volume, as one node has it. */
 export interface NamedVolume {
   readonly node: string;
   readonly id: string;
   readonly name: string;
+  /** Its data is somebody's, and was there before it. */
+  readonly isAdopted: boolean;
 }
 
 /** What Kubernetes has recorded of this driver's volumes. */
@@ -22,11 +27,14 @@ export interface StrayView {
 /**
  * The volumes that a first try made on a node which its claim has left before they were recorded: the PersistentVolume of
  * that name stands for the volume of another node, and none stands for this one. No kubelet can have staged it then, for a
- * kubelet stages what a PersistentVolume stands for; one that somebody has cut a snapshot of is no such volume.
+ * kubelet stages what a PersistentVolume stands for; one that somebody has cut a snapshot of is no such volume. Nor is one
+ * that was adopted: no first try makes those, and a PersistentVolume may well have stood for it. Adoption names volumes
+ * `adopted.…` unless it is told another name; by that a volume of a driver that does not tell is known.
  */
 export function straysIn(view: StrayView, recorded: RecordedVolumes): NamedVolume[] {
   const { namesakes } = view;
-  return namesakes.filter(({ id, name, node }) => {
+  return namesakes.filter(({ id, isAdopted, name, node }) => {
+    if (isAdopted || name.startsWith(adoptedPrefix)) return false;
     const chosen = recorded.idOf(name);
     if (chosen === undefined || recorded.has(id) || view.isSource(id)) return false;
     return namesakes.some((other) => other.id === chosen && other.name === name && other.node !== node);

@@ -35,6 +35,12 @@ export class MemoryNode {
   made = 0;
   /** Whether volumes take for ever to be made. */
   hangs = false;
+  /** Ids of volumes that were adopted. */
+  readonly adopted = new Set<string>();
+  /** What it answers to CreateVolume instead of the truth. */
+  lie: object | undefined;
+  /** The secrets of all calls. */
+  readonly secrets: Record<string, string>[] = [];
 
   constructor(name: string) {
     this.name = name;
@@ -61,6 +67,7 @@ export class MemoryNode {
         controller: {
           GetCapacity: async () => ({ available_capacity: 1n << 40n }),
           CreateVolume: async ({ name }) => {
+            if (this.lie !== undefined) return this.lie;
             if (this.hangs) await new Promise(() => undefined);
             const id = volumeIdFor(this.name, 'default', name);
             if (!this.volumes.has(id)) this.made++;
@@ -72,7 +79,14 @@ export class MemoryNode {
             this.#undelete.set(volume_id, mutable_parameters['undelete'] ?? '');
             return {};
           },
-          DeleteVolume: async ({ volume_id }) => {
+          ControllerExpandVolume: async ({ volume_id }) => {
+            throw new NotFound(`There is no volume ${volume_id} on this node.`);
+          },
+          CreateSnapshot: async ({ source_volume_id }) => {
+            throw new NotFound(`There is no volume ${source_volume_id} on this node.`);
+          },
+          DeleteVolume: async ({ secrets, volume_id }) => {
+            this.secrets.push(secrets);
             const undelete = this.#undelete.get(volume_id);
             if (this.volumes.delete(volume_id) && undelete !== undefined) this.trash.set(volume_id, undelete);
             return {};
@@ -89,10 +103,10 @@ export class MemoryNode {
 
   #pools() {
     const records = () =>
-      [...this.volumes].map(([id, name]): Pick<VolumeRecord, 'id' | 'name'> => {
+      [...this.volumes].map(([id, name]): Pick<VolumeRecord, 'adopted' | 'id' | 'name'> => {
         const parsed = parseVolumeId(id);
         if (parsed === undefined) throw new Error(`${id} is no id`);
-        return { id: parsed, name };
+        return { id: parsed, name, ...(this.adopted.has(id) && { adopted: { path: '/srv' } }) };
       });
     const snapshots = () =>
       [...this.snapshots].map(([name, source]): Pick<SnapshotRecord, 'id' | 'name' | 'sourceId'> => {
@@ -124,6 +138,8 @@ export class MemoryReplica {
   isForgottenByClass = false;
   /** By PersistentVolumes: a volume's node. */
   readonly recorded = new Map<string, string>();
+  /** What happens while Kubernetes is asked for them. */
+  whileListing: () => Promise<void> = async () => undefined;
   readonly #calls = fleetCalls(
     {
       state: this.state,
@@ -131,6 +147,7 @@ export class MemoryReplica {
       capacity: new FleetCapacity(this.sessions),
       log,
       records: async (id) => {
+        await this.whileListing();
         const node = this.recorded.get(id);
         return node === undefined ? [] : [recordOf(id, node)];
       },

@@ -27,7 +27,7 @@ export interface InventoryChangeInput {
    */
   'gone'?: (string)[];
   /**
-   * All pools of the node; none: they are as they were.
+   * All pools of the node; none: they are as they were. Of one that is opening or failed nothing is told.
    */
   'pools'?: (_holdfast_fleet_v1_PoolToldInput)[];
 }
@@ -54,7 +54,7 @@ export interface InventoryChange {
    */
   'gone': (string)[];
   /**
-   * All pools of the node; none: they are as they were.
+   * All pools of the node; none: they are as they were. Of one that is opening or failed nothing is told.
    */
   'pools': (_holdfast_fleet_v1_PoolTold)[];
 }

@@ -39,6 +39,10 @@ export interface InventoryEntryInput {
    * Of a snapshot: its group, if it has one.
    */
   'group_id'?: (string);
+  /**
+   * Of a volume: it was adopted, so its data is older than the volume. A driver that is older than this field does not say so.
+   */
+  'adopted'?: (boolean);
 }
 
 export interface InventoryEntry {
@@ -57,4 +61,8 @@ export interface InventoryEntry {
    * Of a snapshot: its group, if it has one.
    */
   'group_id': (string);
+  /**
+   * Of a volume: it was adopted, so its data is older than the volume. A driver that is older than this field does not say so.
+   */
+  'adopted': (boolean);
 }

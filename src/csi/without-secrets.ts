@@ -1,0 +1,13 @@
+import { decode, encode } from './contract.ts';
+import type { MessageType } from './message-type.ts';
+
+/**
+ * A request without what the contract marks as `csi_secret`. Fields that nobody here knows go with them, as nobody can say
+ * whether they are secret.
+ */
+export function withoutSecrets(type: MessageType, bytes: Buffer): Buffer {
+  const secret = new Set(type.fields.filter(({ isSecret }) => isSecret).map(({ name }) => name));
+  if (secret.size === 0) return bytes;
+  const message = decode<object>(type, bytes);
+  return encode(type, Object.fromEntries(Object.entries(message).filter(([name]) => !secret.has(name))));
+}
