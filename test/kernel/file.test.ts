@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { allocate, DirectorySync, readAt, readAtMost, syncFile } from '../../src/kernel/file/file.ts';
+import { allocate, DirectorySync, readAt, readAtMost, readWhatCan, syncFile } from '../../src/kernel/file/file.ts';
 import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import { attach, image, openDescriptors, queue, scratch } from './fixture.ts';
@@ -144,6 +144,14 @@ test('DK13: what cannot be read is an error, and not an end before which there a
   for (const read of [readAt, readAtMost]) {
     await assert.rejects(read(queue, memory, { offsetBytes, lengthBytes: 8192 }), { code: 'EIO' });
   }
+});
+
+test('DK10: what is kept twice is read as far as it can be, and what cannot be read is not zeros', async () => {
+  await using memory = await openReadOnly(queue, '/proc/self/mem');
+  const offsetBytes = endOfMemory() - 4096;
+  const known = await readAt(queue, memory, { offsetBytes, lengthBytes: 4096 });
+  const found = await readWhatCan(queue, memory, { offsetBytes, lengthBytes: 12_288 });
+  assert.deepEqual(found, Buffer.concat([known, Buffer.alloc(8192, 0xff)]));
 });
 
 test('a file that ends before is an error, unless who reads it says that it may', async (t) => {

@@ -1,7 +1,8 @@
 import koffi from 'koffi';
+import type { Descriptor } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { KernelError } from '../call/errno.ts';
-import { callOnWorker, invokeNow, libraryCall } from '../call/libc.ts';
+import { type Argument, callOnWorker, invokeNow, libraryCall, type NativeCall } from '../call/libc.ts';
 
 /** What lies on a device or in an image, as far as libblkid can tell. */
 export type Content =
@@ -32,6 +33,11 @@ function load() {
   const library = koffi.load('libblkid.so.1');
   return {
     open: libraryCall<readonly [string]>(library, 'void *blkid_new_probe_from_filename(const char *path)'),
+    create: libraryCall<readonly []>(library, 'void *blkid_new_probe()'),
+    setDevice: libraryCall<readonly [bigint, number, bigint, bigint]>(
+      library,
+      'int blkid_probe_set_device(void *probe, int fd, int64_t offset, int64_t size)',
+    ),
     free: libraryCall<readonly [bigint]>(library, 'void blkid_free_probe(void *probe)'),
     enableSuperblocks: libraryCall<readonly [bigint, number]>(
       library,
@@ -63,10 +69,43 @@ export function probeContent(queue: DiskQueue, path: string): Promise<Content> {
   return queue.run(() => probeOnWorker(blkid, path));
 }
 
+/** The same of a part of an open device, as if it were a device of its own. */
+export function probePart(
+  queue: DiskQueue,
+  device: Descriptor,
+  { lengthBytes, offsetBytes }: { readonly lengthBytes: bigint; readonly offsetBytes: bigint },
+): Promise<Content> {
+  loaded ??= load();
+  const blkid = loaded;
+  return queue.run(() =>
+    device.during(async (path, fd) => {
+      const probe = await newProbe(blkid.create, [], path);
+      return await probeWith(blkid, probe, path, async () => {
+        const { result } = await callOnWorker(blkid.setDevice, [probe, fd, offsetBytes, lengthBytes]);
+        if (result !== 0) throw new KernelError({ syscall: blkid.setDevice.name, errno: EIO, path });
+      });
+    }),
+  );
+}
+
+async function newProbe<A extends readonly Argument[]>(call: NativeCall<A>, args: A, path: string): Promise<bigint> {
+  const { result, errno } = await callOnWorker(call, args);
+  if (typeof result === 'bigint') return result;
+  throw new KernelError({ syscall: call.name, errno: errno || EIO, path });
+}
+
 async function probeOnWorker(blkid: ReturnType<typeof load>, path: string): Promise<Content> {
-  const { result: probe, errno } = await callOnWorker(blkid.open, [path]);
-  if (typeof probe !== 'bigint') throw new KernelError({ syscall: blkid.open.name, errno: errno || EIO, path });
+  return probeWith(blkid, await newProbe(blkid.open, [path], path), path, async () => undefined);
+}
+
+async function probeWith(
+  blkid: ReturnType<typeof load>,
+  probe: bigint,
+  path: string,
+  prepare: () => Promise<void>,
+): Promise<Content> {
   try {
+    await prepare();
     invokeNow(blkid.enableSuperblocks, [probe, 1], path);
     invokeNow(blkid.setSuperblockFlags, [probe, superblockFlags], path);
     invokeNow(blkid.enablePartitions, [probe, 1], path);

@@ -77,6 +77,34 @@ export async function readAtMost(
   }
 }
 
+/** The smallest part that the page cache has of a disk. */
+const pieceBytes = 4096;
+/** What flash has where nothing was written. */
+const unreadableByte = 0xff;
+
+/**
+ * The same of what is kept twice, so that one sector that is lost does not lose all: a piece that cannot be read is given
+ * as 0xff throughout, which is nothing that is ever looked for.
+ */
+export async function readWhatCan(queue: DiskQueue, file: Descriptor, range: FileRange): Promise<Buffer> {
+  try {
+    return await readAt(queue, file, range);
+  } catch (error) {
+    if (!isErrno(error, 'EIO', 'EREMOTEIO', 'ENODATA', 'EILSEQ')) throw error;
+  }
+  const memory = Buffer.alloc(range.lengthBytes, unreadableByte);
+  for (let at = 0; at < memory.length; at += pieceBytes) {
+    const piece = memory.subarray(at, at + pieceBytes);
+    try {
+      await readInto(queue, file, piece, range.offsetBytes + at);
+    } catch (error) {
+      if (!isErrno(error, 'EIO', 'EREMOTEIO', 'ENODATA', 'EILSEQ')) throw error;
+      piece.fill(unreadableByte);
+    }
+  }
+  return memory;
+}
+
 /** Into memory of the caller's (pread(2)), by one call: less at the end, and before what cannot be read. @returns how many bytes it read */
 export function readInto(
   queue: DiskQueue,

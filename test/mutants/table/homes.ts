@@ -86,15 +86,16 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'a disk that is too small is told before it is marked',
     ...trouble,
-    text: '    refuseSmall(location, device);\n    await refuseInUse',
-    replacement: '    await refuseInUse',
+    text: '    refuseSmall(location, device);\n    await refuseKnown',
+    replacement: '    await refuseKnown',
     only: unfit,
   },
   {
     name: 'a disk that somebody has is told before it is marked',
-    ...trouble,
-    text: '    await refuseInUse(location);\n    // Whoever',
-    replacement: '    // Whoever',
+    file: 'src/pool/location/hold-alone.ts',
+    killer: 'test/pool/home-trouble.test.ts',
+    text: '  throw inUse(poolName, path);',
+    replacement: '  throw new Error(inUse(poolName, path).name);',
     only: unfit,
   },
   {
@@ -267,7 +268,7 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'which pool this node had is remembered',
     file: 'src/pool/records/pool-file.ts',
-    text: '  if ((await readMarker(queue, markerPath)) === undefined) await remember(options, markerPath, poolFile.id);\n',
+    text: '    await remember(options, markerPath, poolFile.id);\n',
     replacement: '',
     killer: 'test/contract/image-home.test.ts',
     only: 'an empty location where there was a pool',

@@ -4,7 +4,7 @@ import { sameDevice } from '../../../kernel/block/device.ts';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { readWhatCan, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
 import type { LocationOptions } from '../../location/location.ts';
 import { takeLock } from '../../location/lock.ts';
@@ -168,7 +168,7 @@ export class Label implements DiskLabel {
   async #read(): Promise<void> {
     this.#isDoubtful = true;
     await dropCache(this.#queue, this.#device);
-    const bytes = await readAt(this.#queue, this.#device, { lengthBytes: labelBytes, offsetBytes: 0 });
+    const bytes = await readWhatCan(this.#queue, this.#device, { lengthBytes: labelBytes, offsetBytes: 0 });
     await syncFile(this.#queue, this.#device);
     const current = readPayload(bytes, this.#poolName, this.#path);
     if (current.payload.poolId !== this.#parts.poolId) {

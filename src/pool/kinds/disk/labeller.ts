@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
+import { type Content, probePart } from '../../../kernel/block/blkid.ts';
+import { dropCache } from '../../../kernel/block/block.ts';
 import { isSameDisk } from '../../../kernel/block/disk-identity.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readAt, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { KernelError } from '../../../kernel/call/errno.ts';
+import { readWhatCan, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition, Unavailable } from '../../../volume/errors.ts';
 import { formatBytes } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
@@ -18,7 +21,7 @@ import type { PoolLog } from '../../log.ts';
 import { markerPathOf, readMarker } from '../../records/pool-file.ts';
 import { holdsFilesystemOfVolumes } from './adoptable-content.ts';
 import { type DiskEnds, endsOf, judgeDisk, planOf, type Verdict } from './label/labelling.ts';
-import { type Extent, minimumDiskBytes } from './label/layout.ts';
+import { type Extent, layoutOf, minimumDiskBytes } from './label/layout.ts';
 
 export interface LabelledPlace {
   readonly queue: DiskQueue;
@@ -43,15 +46,19 @@ export interface LabelledDisk {
 
 /**
  * Which pool the disk has. Changes nothing.
+ * @param isFresh not from memory, which may be older than what others have written, past this kernel or to a part of the disk
  * @returns undefined if it is blank, as far as it was looked at, and this node has had no pool of that name
  * @throws FailedPrecondition if it has anything else, or another pool than this node had
  */
-export async function readLabelled(place: LabelledPlace): Promise<LabelledDisk | undefined> {
+export async function readLabelled(place: LabelledPlace, isFresh = false): Promise<LabelledDisk | undefined> {
   const { path, poolName } = place;
-  await using judged = await judge(place);
+  await using judged = await judge(place, isFresh);
   const { descriptor, ends, found, shape, verdict } = judged;
   switch (verdict.kind) {
+    case 'mixed':
+      throw notOurs(place, 'one half of its partition table is not of Holdfast');
     case 'labelled':
+      await refuseSignatures(place, judged, verdict.diskBytes);
       return { found, shape, front: ends.front, poolId: verdict.poolId, isWhole: verdict.isWhole };
     case 'cut':
       throw new DataLoss(
@@ -81,13 +88,14 @@ interface JudgedDisk extends OpenDisk, AsyncDisposable {
   readonly verdict: Verdict;
 }
 
-async function judge(place: LabelledPlace): Promise<JudgedDisk> {
+async function judge(place: LabelledPlace, isFresh = false): Promise<JudgedDisk> {
   const { queue } = place;
   const found = await locate(place);
   const disk = await openDisk(queue, found, constants.O_RDONLY);
   const close = () => disk.descriptor[Symbol.asyncDispose]();
   try {
     refuseSmall(place, disk.shape.sizeBytes);
+    if (isFresh) await dropCache(queue, disk.descriptor);
     const { ends, verdict } = await examine(place, found, disk);
     await refuseOtherPool(place, verdict);
     return { ...disk, found, ends, verdict, [Symbol.asyncDispose]: close };
@@ -100,7 +108,7 @@ async function judge(place: LabelledPlace): Promise<JudgedDisk> {
 /** As `readLabelled`; a blank disk gets a label, and a labelling that was cut short is finished. */
 export async function readOrLabel(place: LabelledPlace): Promise<LabelledDisk> {
   await markerOf(place).removeVoid();
-  const found = (await readLabelled(place)) ?? (await label(place));
+  const found = (await readLabelled(place, true)) ?? (await label(place));
   // It goes before the first use: so it can be there only if a start was cut short just now, or it came back with a backup.
   const marker = markerOf(place);
   if ((await marker.read()) !== undefined) await step('open/unmark', () => marker.clear());
@@ -176,7 +184,42 @@ async function examine(
 }
 
 function readPart(queue: DiskQueue, device: Descriptor, { lengthBytes, offsetBytes }: Extent): Promise<Buffer> {
-  return readAt(queue, device, { lengthBytes: Number(lengthBytes), offsetBytes: Number(offsetBytes) });
+  return readWhatCan(queue, device, { lengthBytes: Number(lengthBytes), offsetBytes: Number(offsetBytes) });
+}
+
+/**
+ * A disk of ours holds no signature, neither as a whole nor in its partition: whoever has made one there since has something
+ * on it. What cannot be read says nothing.
+ */
+async function refuseSignatures(
+  place: LabelledPlace,
+  { descriptor, shape }: OpenDisk,
+  diskBytes: bigint,
+): Promise<void> {
+  const { queue } = place;
+  const { partition } = layoutOf({ ...shape, sizeBytes: diskBytes });
+  const whole = await probePart(queue, descriptor, { offsetBytes: 0n, lengthBytes: shape.sizeBytes }).catch(
+    ifUnreadable,
+  );
+  const isTableOfOurs = whole.kind === 'partitions' && ['gpt', 'PMBR'].includes(whole.type);
+  if (whole.kind !== 'blank' && !isTableOfOurs) throw notOurs(place, `it holds ${nameOf(whole)}`);
+  const part = await probePart(queue, descriptor, partition).catch(ifUnreadable);
+  if (part.kind !== 'blank') throw notOurs(place, `its partition holds ${nameOf(part)}`);
+}
+
+function ifUnreadable(error: unknown): Content {
+  if (!(error instanceof KernelError)) throw error;
+  return { kind: 'blank' };
+}
+
+function nameOf(content: Content): string {
+  return 'type' in content ? content.type : 'signatures of several kinds';
+}
+
+function notOurs({ path, poolName }: LabelledPlace, what: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: ${path} has the label of a pool, but ${what}. Somebody else has used the disk since. Nothing was changed (docs/disks.md).`,
+  );
 }
 
 async function notBlank(place: LabelledPlace, found: FoundDisk, device: Descriptor): Promise<FailedPrecondition> {
@@ -210,7 +253,7 @@ async function refuseOtherPool(
       `pool ${poolName}: ${path} holds pool ${verdict.poolId}, but on this node the pool was ${knownId}. Put the right disk back. If the change is meant, remove ${markerPath}.`,
     );
   }
-  if (verdict.kind === 'cut') return;
+  if (verdict.kind === 'cut' || verdict.kind === 'mixed') return;
   throw new FailedPrecondition(
     `pool ${poolName}: this node had pool ${knownId} here, but ${path} has no pool now. Put the right disk back. To start with an empty pool, remove ${markerPath}.`,
   );

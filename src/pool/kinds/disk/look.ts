@@ -1,7 +1,7 @@
 import { type DeviceMapper, mappedPath } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../kernel/call/explain.ts';
-import { readAt } from '../../../kernel/file/file.ts';
+import { readWhatCan } from '../../../kernel/file/file.ts';
 import { type LockHolder, lockHolders } from '../../../kernel/file/lock.ts';
 import { HoldfastError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
@@ -108,7 +108,7 @@ async function readLabel(
   const node = await mapped.openIfThere(queue, mapped.label);
   if (node === undefined) return payloadIn(disk, poolName);
   await using label = node.descriptor;
-  const bytes = await readAt(queue, label, { lengthBytes: slotBytes * slotCount, offsetBytes: 0 });
+  const bytes = await readWhatCan(queue, label, { lengthBytes: slotBytes * slotCount, offsetBytes: 0 });
   return readPayload(bytes, poolName, disk.found.path).payload;
 }
 

@@ -83,6 +83,34 @@ export function readGpt(header: Buffer, entries: Buffer): GptFound | undefined {
   return { poolId: guidAt(header, 56), diskBytes: (lastLba + 1n) * BigInt(header.length) };
 }
 
+/** Whether a sector is a whole header of a table of somebody else. */
+export function hasHeaderOfOthers(header: Buffer, poolId: string): boolean {
+  return hasWholeHeader(header) && guidAt(header, 56) !== poolId;
+}
+
+function hasWholeHeader(header: Buffer): boolean {
+  if (header.length < headerBytes || !header.subarray(0, 8).equals(signature)) return false;
+  if (header.readUInt32LE(12) < headerBytes || header.readUInt32LE(12) > header.length) return false;
+  const bare = Buffer.from(header.subarray(0, header.readUInt32LE(12)));
+  bare.writeUInt32LE(0, 16);
+  return crc32(bare) === header.readUInt32LE(16);
+}
+
+const mbrEntriesAt = 446;
+const mbrEntryBytes = 16;
+const mbrMagicAt = 510;
+/** That stands for a GPT. */
+const protectiveType = 0xee;
+
+/** Whether the first sector names partitions, as that of a disk with a GPT does not. */
+export function hasPartitionsOfOthers(firstSector: Buffer): boolean {
+  if (firstSector.readUInt16LE(mbrMagicAt) !== 0xaa55) return false;
+  return [0, 1, 2, 3].some((index) => {
+    const type = firstSector[mbrEntriesAt + index * mbrEntryBytes + 4];
+    return type !== 0 && type !== protectiveType;
+  });
+}
+
 interface Header {
   readonly poolId: string;
   readonly sectorBytes: number;

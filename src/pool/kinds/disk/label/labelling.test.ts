@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { gptOf, type Piece } from './gpt.ts';
 import { type DiskEnds, endsOf, judgeDisk, planOf } from './labelling.ts';
 import { type DiskShape, mebibyte } from './layout.ts';
 
@@ -43,7 +44,12 @@ for (const shape of shapes) {
     test('a blank disk is blank, whatever the marker says; a labelled one is labelled', () => {
       for (const begunId of [undefined, poolId, otherId]) {
         assert.deepEqual(judge(written(shape, 0), shape, begunId), { kind: 'blank' });
-        assert.deepEqual(judge(written(shape, groups), shape, begunId), { kind: 'labelled', poolId, isWhole: true });
+        assert.deepEqual(judge(written(shape, groups), shape, begunId), {
+          kind: 'labelled',
+          poolId,
+          isWhole: true,
+          diskBytes: shape.sizeBytes,
+        });
       }
     });
 
@@ -53,7 +59,9 @@ for (const shape of shapes) {
         const others = [undefined, otherId].map((begunId) => judge(written(shape, done), shape, begunId));
         // From the second half on it can be told whose it is, but it is never written to by others.
         const isTold = done >= 2;
-        const expected = isTold ? { kind: 'labelled', poolId, isWhole: false } : { kind: 'foreign' };
+        const expected = isTold
+          ? { kind: 'labelled', poolId, isWhole: false, diskBytes: shape.sizeBytes }
+          : { kind: 'foreign' };
         for (const verdict of others) assert.deepEqual(verdict, expected);
       }
     });
@@ -87,7 +95,7 @@ for (const shape of shapes) {
           fc.pre(byte !== whole[at]);
           disk.writeUInt8(byte, at);
           const { kind } = judge(disk, shape, poolId);
-          assert.ok(kind === 'foreign' || kind === 'labelled', kind);
+          assert.ok(['foreign', 'labelled', 'mixed'].includes(kind), kind);
           assert.equal(judge(disk, shape).kind === 'blank', false);
         }),
         { numRuns: 100 },
@@ -100,17 +108,58 @@ for (const shape of shapes) {
       noFront.fill(0xff, 0, Number(mebibyte));
       noTail.fill(0xff, Number(tail.offsetBytes));
       for (const disk of [noFront, noTail]) {
-        assert.deepEqual(judge(disk, shape), { kind: 'labelled', poolId, isWhole: false });
+        assert.deepEqual(judge(disk, shape), { kind: 'labelled', poolId, isWhole: false, diskBytes: shape.sizeBytes });
       }
       noTail.fill(0, 0, Number(front.lengthBytes));
       assert.deepEqual(judge(noTail, shape), { kind: 'foreign' });
+    });
+
+    test('DK01: a half that is neither ours, nor zeros, nor damaged in one place makes it nobody knows whose', () => {
+      const { tail } = endsOf(shape);
+      const whole = written(shape, groups);
+      const { sectorBytes, sizeBytes } = shape;
+      const foreign = gptOf(otherId, shape);
+      const spoilt = (spoil: (disk: Buffer) => void) => {
+        const disk = Buffer.from(whole);
+        spoil(disk);
+        return judge(disk, shape);
+      };
+      const put = (disk: Buffer, { bytes, offsetBytes }: Piece) => void bytes.copy(disk, Number(offsetBytes));
+      const labelled = { kind: 'labelled', poolId, isWhole: false, diskBytes: sizeBytes };
+      // A table of somebody else's, whole, before the second half of ours: as an image leaves it that is written to the disk.
+      const table = (disk: Buffer) => {
+        put(disk, foreign.mbr);
+        put(disk, foreign.primaryHeader);
+        put(disk, foreign.primaryEntries);
+      };
+      assert.deepEqual(spoilt(table), { kind: 'mixed' });
+      assert.deepEqual(
+        spoilt((disk) => put(disk, foreign.primaryHeader)),
+        { kind: 'mixed' },
+      );
+      const partitions = (disk: Buffer) => {
+        disk.fill(0, 0, 512);
+        disk[446 + 4] = 0x83;
+        disk.writeUInt16LE(0xaa55, 510);
+      };
+      assert.deepEqual(spoilt(partitions), { kind: 'mixed' });
+      const noise = (at: number, length: number) => (disk: Buffer) => void disk.fill(0x5a, at, at + length);
+      assert.deepEqual(spoilt(noise(0, Number(mebibyte))), { kind: 'mixed' });
+      assert.deepEqual(spoilt(noise(Number(tail.offsetBytes), Number(tail.lengthBytes))), { kind: 'mixed' });
+      // Torn, or not to be read.
+      assert.deepEqual(spoilt(noise(sectorBytes, 512)), labelled);
+      assert.deepEqual(spoilt(noise(Number(sizeBytes) - sectorBytes, sectorBytes)), labelled);
+      assert.deepEqual(
+        spoilt((disk) => disk.fill(0xff, 0, 8192)),
+        labelled,
+      );
     });
 
     test('a disk that has grown is the same one; one that was cut is told', () => {
       const whole = written(shape, groups);
       const grown = { ...shape, sizeBytes: shape.sizeBytes + 8n * mebibyte };
       const larger = Buffer.concat([whole, Buffer.alloc(Number(8n * mebibyte))]);
-      assert.deepEqual(judge(larger, grown), { kind: 'labelled', poolId, isWhole: true });
+      assert.deepEqual(judge(larger, grown), { kind: 'labelled', poolId, isWhole: true, diskBytes: shape.sizeBytes });
       const smaller = { ...shape, sizeBytes: shape.sizeBytes - 4n * mebibyte };
       const cut = whole.subarray(0, Number(smaller.sizeBytes));
       assert.deepEqual(judge(cut, smaller), { kind: 'cut', diskBytes: shape.sizeBytes });

@@ -1,5 +1,5 @@
 import type { DiskIdentity } from '../../../../kernel/block/disk-identity.ts';
-import { type GptFound, gptOf, type Piece, readGpt } from './gpt.ts';
+import { type GptFound, gptOf, hasHeaderOfOthers, hasPartitionsOfOthers, type Piece, readGpt } from './gpt.ts';
 import { type DiskShape, type Extent, entriesBytes, layoutOf } from './layout.ts';
 import { serializePayload } from './payload.ts';
 import { encodeSlot } from './slots.ts';
@@ -40,8 +40,13 @@ export type Verdict =
   | { readonly kind: 'blank' }
   /** A part of what the labelling that was begun writes, and zeros. */
   | { readonly kind: 'begun'; readonly poolId: string }
-  /** A disk of ours. @property isWhole false: one half of its table is damaged */
-  | { readonly kind: 'labelled'; readonly poolId: string; readonly isWhole: boolean }
+  /**
+   * A disk of ours. @property isWhole false: one half of its table is damaged
+   * @property diskBytes how large it was when it was labelled
+   */
+  | { readonly kind: 'labelled'; readonly poolId: string; readonly isWhole: boolean; readonly diskBytes: bigint }
+  /** One half of its table is ours, and the other one somebody else's. */
+  | { readonly kind: 'mixed' }
   /** One half of its table says that the disk was larger. */
   | { readonly kind: 'cut'; readonly diskBytes: bigint }
   | { readonly kind: 'foreign' };
@@ -52,12 +57,65 @@ export function judgeDisk(ends: DiskEnds, shape: DiskShape, disk: DiskIdentity, 
   const found = tableOf(ends, shape);
   if (found !== undefined && found.diskBytes > shape.sizeBytes) return { kind: 'cut', diskBytes: found.diskBytes };
   if (found !== undefined && hasWhole(ends, found, shape)) {
-    return { kind: 'labelled', poolId: found.poolId, isWhole: true };
+    return { kind: 'labelled', ...found, isWhole: true };
   }
   if (begunId !== undefined && isBegun(ends, { poolId: begunId, disk, shape }))
     return { kind: 'begun', poolId: begunId };
-  if (found !== undefined) return { kind: 'labelled', poolId: found.poolId, isWhole: false };
-  return { kind: 'foreign' };
+  if (found === undefined) return { kind: 'foreign' };
+  return hasOthers(ends, found, shape) ? { kind: 'mixed' } : { kind: 'labelled', ...found, isWhole: false };
+}
+
+/**
+ * Whether a half of the table is somebody else's: anything but ours, zeros, what cannot be read, and what of ours is damaged
+ * in one place, as by a write that was torn.
+ */
+function hasOthers(ends: DiskEnds, { diskBytes, poolId }: GptFound, shape: DiskShape): boolean {
+  const { mbr, primaryEntries, primaryHeader, ...backup } = gptOf(poolId, { ...shape, sizeBytes: diskBytes });
+  const front = { bytes: ends.front, startBytes: 0n, pieces: [mbr, primaryHeader, primaryEntries] };
+  const tail = {
+    bytes: ends.tail,
+    startBytes: layoutOf(shape).tail.offsetBytes,
+    pieces: [backup.backupEntries, backup.backupHeader],
+  };
+  // Of a disk that has grown, the second half lies in what may be the volume's by now.
+  const halves = diskBytes === shape.sizeBytes ? [front, tail] : [front];
+  const { sectorBytes } = shape;
+  return (
+    isTableOfOthers(ends.front, sectorBytes, poolId) ||
+    halves.some((half) => placesOfOthers(half, sectorBytes).size > 1)
+  );
+}
+
+interface Half {
+  readonly bytes: Buffer;
+  readonly startBytes: bigint;
+  readonly pieces: readonly Piece[];
+}
+
+/** The blocks in which it has sectors that are neither as they should be, nor zeros, nor could not be read. */
+function placesOfOthers({ bytes, pieces, startBytes }: Half, sectorBytes: number): Set<bigint> {
+  const blocks = new Set<bigint>();
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.bytes.length; at += sectorBytes) {
+      const offsetBytes = piece.offsetBytes + BigInt(at);
+      const start = Number(offsetBytes - startBytes);
+      const sector = bytes.subarray(start, start + sectorBytes);
+      if (sector.equals(piece.bytes.subarray(at, at + sectorBytes)) || isFilled(sector)) continue;
+      blocks.add(offsetBytes / BigInt(pieceBytes));
+    }
+  }
+  return blocks;
+}
+
+/** With zeros, or with what stands for a sector that cannot be read. */
+function isFilled(sector: Buffer): boolean {
+  const [first = 0] = sector;
+  return (first === 0 || first === 0xff) && sector.every((byte) => byte === first);
+}
+
+/** A table of partitions in front that is whole, and not ours: the old one of PCs, or a GPT. */
+function isTableOfOthers(front: Buffer, sectorBytes: number, poolId: string): boolean {
+  return hasPartitionsOfOthers(front) || hasHeaderOfOthers(front.subarray(sectorBytes, 2 * sectorBytes), poolId);
 }
 
 /** What either half of its table says. A disk that has grown since has the second half where its end was. */
