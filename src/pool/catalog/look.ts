@@ -37,6 +37,8 @@ export async function lookAtRecords(
       expendable: () => trash.kept.filter((entry) => !isOriginal(entry)),
       purgeEarly: async () => undefined,
       drained: async () => undefined,
+      going: [],
+      oneGone: async () => undefined,
     },
     counts: async () => new Map(),
   });

@@ -118,7 +118,20 @@ export class Trash {
     if (record.encryption !== undefined) await this.#options.backend.provisioner.shred?.(ref).catch(() => undefined);
   }
 
-  /** Makes room: destroys these, as their space is needed. Who was brought back meanwhile, or is going already, is left. */
+  /** What takes long to destroy, and is on its way: its space is going to be free. */
+  get going(): readonly TrashRef[] {
+    return [...this.#slow.keys()];
+  }
+
+  /** Resolves when one of those is gone, or could not be destroyed. */
+  async oneGone(): Promise<void> {
+    await Promise.race(this.#slow.values());
+  }
+
+  /**
+   * Makes room: destroys these, as their space is needed. Who was brought back meanwhile, or is going already, is left. What
+   * takes long is on its way then (`going`).
+   */
   async purgeEarly(entries: readonly TrashEntry[]): Promise<void> {
     for (const entry of entries) {
       if (!this.#kept.has(entry.ref)) continue;

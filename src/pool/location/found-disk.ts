@@ -2,7 +2,6 @@ import { constants } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { type DeviceLimits, limitsOfDevice, sequenceOfDevice } from '../../kernel/block/block.ts';
 import { type DeviceNumber, deviceNumber, sameDevice } from '../../kernel/block/device.ts';
-import type { DiskIdentity } from '../../kernel/block/disk-identity.ts';
 import { type Disk, type DiskPlace, findBlockDevice, findDisk, listDisks } from '../../kernel/block/disks.ts';
 import { type Descriptor, openFile } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
@@ -111,7 +110,7 @@ function swapped({ path }: FoundDisk): Unavailable {
 export async function otherWithName(
   queue: DiskQueue,
   { device }: FoundDisk,
-  { name }: DiskIdentity,
+  name: string,
 ): Promise<string | undefined> {
   for (const disk of await listDisks(queue)) {
     for (const each of [disk, ...disk.partitions]) {

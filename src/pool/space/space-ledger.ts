@@ -27,13 +27,15 @@ const toleratedBytes = 1n << 20n;
 
 const patienceMs = 1_000;
 const takingPatienceMs = 2_000;
+/** Less than those who call wait. What is destroyed goes on, and a later call finds its space. */
+const goingPatienceMs = 8_000;
 
 /** What the maps of fragmented images may take beside the images themselves, and their writes for a moment. */
 const overheadBytes = 16n << 20n;
 
 export interface SpaceOptions extends SpaceSources {
   readonly poolName: string;
-  readonly trash: SpaceSources['trash'] & Pick<Trash, 'purgeEarly' | 'drained'>;
+  readonly trash: SpaceSources['trash'] & Pick<Trash, 'purgeEarly' | 'drained' | 'going' | 'oneGone'>;
   readonly reserveBytes: bigint | undefined;
   readonly overcommit: number;
 }
@@ -149,12 +151,17 @@ export class SpaceLedger {
 
   /** One at a time, so that two requests never empty the trash for each other's sake. */
   async #makeRoom(request: SpaceRequest): Promise<HeldSpace> {
-    const turn = this.#makingRoom.then(() => this.#holdExactly(request));
+    const giveUpAtMs = performance.now() + goingPatienceMs;
+    const turn = this.#makingRoom.then(() => this.#holdExactly(request, giveUpAtMs));
     this.#makingRoom = turn.catch(() => undefined);
     return turn;
   }
 
-  async #holdExactly(request: SpaceRequest): Promise<HeldSpace> {
+  /**
+   * What was chosen to go is enough: as long as it is on its way, no more is chosen for its space. So the trash never goes
+   * for nothing, however long it takes until the space of what was destroyed is free.
+   */
+  async #holdExactly(request: SpaceRequest, giveUpAtMs: number): Promise<HeldSpace> {
     const { trash } = this.#options;
     // What is being unlinked already may be enough.
     await trash.drained();
@@ -175,13 +182,33 @@ export class SpaceLedger {
         await withTimeout(takingPatienceMs, others);
         continue;
       }
-      if (needed > this.#reclaimableBytes()) throw this.#exhausted(look, request);
+      const goingBytes = await this.#goingBytes();
+      if (goingBytes > 0n && goingBytes >= needed) {
+        const outcome = await withTimeout(giveUpAtMs - performance.now(), trash.oneGone());
+        if (outcome === 'late') throw this.#beingWiped(goingBytes);
+        await this.#observer.settle();
+        continue;
+      }
+      if (needed > this.#reclaimableBytes() + goingBytes) throw this.#exhausted(look, request);
       const oldestFirst = trash.expendable().reverse();
       const givers = oldestFirst.map((entry) => ({ entry, givesBytes: this.#observer.givesBytes(entry) }));
-      const chosen = look.isOutOfInodes ? oldestFirst.slice(0, 1) : chooseToPurge(givers, needed);
+      const chosen = look.isOutOfInodes ? oldestFirst.slice(0, 1) : chooseToPurge(givers, needed - goingBytes);
       if (chosen.length === 0) throw this.#exhausted(look, request);
       await trash.purgeEarly(chosen);
+      await this.#observer.settle();
     }
+  }
+
+  async #goingBytes(): Promise<bigint> {
+    const { source, trash } = this.#options;
+    const each = await Promise.all(trash.going.map((ref) => source.allocatedBytes(source.dataInTrash(ref))));
+    return each.reduce((sum, bytes) => sum + bytes, 0n);
+  }
+
+  #beingWiped(goingBytes: bigint): ResourceExhausted {
+    return new ResourceExhausted(
+      `pool ${this.#options.poolName} has too little space until what was deleted is wiped (${formatBytes(goingBytes)}): try again later.`,
+    );
   }
 
   /** Nothing waits in here, so two calls at once cannot get the same space. */

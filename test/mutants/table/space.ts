@@ -82,4 +82,20 @@ export const spaceMutants: readonly Mutant[] = [
     text: '    if (sum - each.givesBytes < neededBytes) break;\n',
     replacement: '',
   },
+  {
+    name: 'what is being wiped for its space is waited for',
+    file: 'src/pool/space/space-ledger.ts',
+    text: 'if (goingBytes > 0n && goingBytes >= needed) {',
+    replacement: 'if (goingBytes > 0n && goingBytes < 0n) {',
+    killer: 'test/pool/making-room.test.ts',
+    only: 'lvm 2',
+  },
+  {
+    name: 'what was destroyed for its space is free before more of the trash goes',
+    file: 'src/pool/space/space-ledger.ts',
+    text: '      await trash.purgeEarly(chosen);\n      await this.#observer.settle();\n',
+    replacement: '      await trash.purgeEarly(chosen);\n',
+    killer: 'test/pool/making-room.test.ts',
+    only: 'core 3',
+  },
 ];

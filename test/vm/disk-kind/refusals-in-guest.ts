@@ -4,14 +4,16 @@
  */
 import assert from 'node:assert/strict';
 import { closeSync, constants, openSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { basename } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deviceNumber } from '../../../src/kernel/block/device.ts';
 import { identifyDisk } from '../../../src/kernel/block/disk-identity.ts';
+import { listDisks } from '../../../src/kernel/block/disks.ts';
 import { openReadOnly } from '../../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { encodeSlot, slotBytes } from '../../../src/pool/kinds/disk/label/slots.ts';
-import { blankDisk, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
+import { blankDisk, type DiskTestOptions, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
 import { stateOf } from '../../support/disk-state.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
@@ -24,9 +26,15 @@ const small = diskNamed('small');
 const sectors = 24 * 2048;
 
 /** The pool is not opened, and not one write reaches the disk. */
-async function refused(scratch: Scratch, device: string, reason: RegExp, path = device): Promise<void> {
+async function refused(
+  scratch: Scratch,
+  device: string,
+  reason: RegExp,
+  path = device,
+  options: DiskTestOptions = {},
+): Promise<void> {
   const before = stateOf(device);
-  await assert.rejects(openTestDisk(scratch, path), reason);
+  await assert.rejects(openTestDisk(scratch, path, options), reason);
   assert.deepEqual(stateOf(device), before);
 }
 
@@ -70,6 +78,25 @@ const fates: Readonly<Record<string, readonly [shell: string, reason: RegExp, un
     /it is mounted at \/run\/elsewhere|is in use/,
     `kill -9 $(cat /run/pid); until wipefs --quiet --all ${small} 2>/dev/null; do sleep 0.1; done`,
   ],
+};
+
+const ext4 = (device: string) => `mkfs.ext4 -q -F ${device}`;
+
+/** What somebody does with a disk of ours that looks to him as if nobody used it. */
+const laterUses: Readonly<Record<string, readonly [shell: string, reason: RegExp]>> = {
+  'the partition became a physical volume': [
+    `lvm pvcreate --quiet --yes ${victim}1`,
+    /has the label of a pool, but its partition holds LVM2_member/,
+  ],
+  'the partition became swap': [`mkswap -q ${victim}1`, /has the label of a pool, but its partition holds swap/],
+  'an image with a table of its own was written to it': [
+    `truncate --size 40M /run/image
+     printf 'label: gpt\\nstart=2048, size=2048\\nstart=10240, size=40960\\n' | sfdisk --quiet /run/image
+     loop=$(losetup --find --show --offset 5242880 --sizelimit 20971520 /run/image); ${ext4('$loop')}; losetup --detach $loop
+     dd if=/run/image of=${victim} conv=sparse,notrunc,fsync bs=4096 status=none; rm /run/image`,
+    /has the label of a pool, but one half of its partition table is not of Holdfast/,
+  ],
+  'the partition got a filesystem': [ext4(`${victim}1`), /has the label of a pool, but its partition holds ext4/],
 };
 
 describe('a disk that is not taken is not written to', () => {
@@ -184,6 +211,66 @@ describe('a disk that is not taken is not written to', () => {
       `printf '${newer.toString('hex').replace(/../g, '\\x$&')}' | dd of=${victim} bs=512 seek=${slotAt(1)} conv=notrunc,fsync status=none`,
     );
     await refused(scratch, victim, /cannot be read/);
+  });
+
+  for (const [what, [use, reason]] of Object.entries(laterUses)) {
+    test(`DK01: one of which ${what} since it was labelled`, async () => {
+      blankDisk(victim);
+      await (await openTestDisk(scratch, victim)).close();
+      shell(`blockdev --rereadpt ${victim}; until [ -b ${victim}1 ]; do sleep 0.1; done`);
+      shell(use);
+      shell(`blockdev --flushbufs ${victim}`);
+      using other = new Scratch('refused');
+      await refused(other, victim, reason);
+      await refused(scratch, victim, reason);
+    });
+  }
+
+  test('DK07: one that is there twice, with one name and one label', async () => {
+    const [twin, otherTwin] = [diskNamed('twin'), diskNamed('other-twin')];
+    blankDisk(twin);
+    blankDisk(otherTwin);
+    shell(
+      `echo offline >/sys/block/${basename(otherTwin)}/device/state; echo 1 >/sys/block/${basename(otherTwin)}/device/delete`,
+    );
+    await (await openTestDisk(scratch, twin)).close();
+    const host = 'for each in /sys/class/scsi_host/host*/scan; do echo "- - -" >$each; done';
+    shell(
+      `${host}; until grep -ls twin /sys/block/sd*/device/vpd_pg80 | grep -v ${basename(twin)}/ >/dev/null; do sleep 0.1; done`,
+    );
+    await refused(scratch, twin, /is there twice: \/dev\/sd\S+ has the same name of its own/);
+    blankDisk(twin);
+  });
+
+  test('DK09: one with a loop device over it', async () => {
+    blankDisk(small);
+    const loop = shell(`losetup --find --show --offset 1048576 ${small}`).trim();
+    try {
+      await refused(scratch, small, /loop\d+ is made of it/);
+    } finally {
+      shell(`losetup --detach ${loop}`);
+    }
+  });
+
+  test('DK08: one of which it cannot be seen whether a program has it open is taken only if it is named', async () => {
+    const program = process.argv[1] ?? '';
+    if (process.env['HOLDFAST_HIDDEN'] !== undefined) return;
+    blankDisk(small);
+    const words = process.argv.slice(2).join(' ');
+    const said = shell(
+      `HOLDFAST_HIDDEN=1 unshare --pid --fork --mount-proc --kill-child ${process.execPath} --test-name-pattern='hidden:' ${program} ${words}`,
+    );
+    assert.match(said, /pass 1\b/);
+  });
+
+  test('hidden: a disk that a section matches is not taken without the processes of the node', async () => {
+    if (process.env['HOLDFAST_HIDDEN'] === undefined) return;
+    const disk = (await listDisks(new DiskQueue('test', 1))).find(({ devicePath }) => devicePath === small);
+    assert.ok(disk?.identity !== undefined);
+    await refused(scratch, small, /cannot be seen without the processes of the node/, small, {
+      identity: disk.identity,
+    });
+    await (await openTestDisk(scratch, small)).close();
   });
 
   test('a disk that has become smaller', async () => {

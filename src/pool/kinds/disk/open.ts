@@ -27,6 +27,10 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
   const place = { queue, poolName, dataDirectory, path, identity, log };
   const adopted = await findAdopted(place, adopt);
   if (adopted !== undefined) {
+    await refuseTwin(options, adopted.found).catch(async (error) => {
+      await adopted.device[Symbol.asyncDispose]();
+      throw error;
+    });
     const parts = await openAdopted({ ...options, poolName }, mapper, adopted);
     return readyOver(options, { ...parts, found: adopted.found, blockSizeBytes: adopted.sectorBytes });
   }
@@ -80,11 +84,22 @@ export async function refuseCopy(
   { found }: LabelledDisk,
   { disk }: Payload,
 ): Promise<void> {
+  await refuseTwin({ name, queue }, found);
   if (disk.name === found.name) return;
-  const original = await otherWithName(queue, found, disk);
+  const original = await otherWithName(queue, found, disk.name);
   if (original === undefined) return;
   throw new FailedPrecondition(
     `pool ${name}: ${found.path} has the label of another disk that is there, too (${original}): one is a copy of the other. Take one of them out, or clear the copy. Nothing was changed.`,
+  );
+}
+
+/** Two disks with one name: which of them it is, a link decides, and after the next boot it may be the other one. */
+async function refuseTwin({ name, queue }: Pick<DiskPoolOptions, 'name' | 'queue'>, found: FoundDisk): Promise<void> {
+  if (found.name === undefined) return;
+  const twin = await otherWithName(queue, found, found.name);
+  if (twin === undefined) return;
+  throw new FailedPrecondition(
+    `pool ${name}: ${found.path} is there twice: ${twin} has the same name of its own. Two paths: use multipath, and not this kind. A copy: take it out, or give it a serial number of its own. Nothing was changed.`,
   );
 }
 

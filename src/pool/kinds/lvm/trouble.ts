@@ -1,4 +1,4 @@
-import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
+import { FailedPrecondition, ResourceExhausted, Unavailable } from '../../../volume/errors.ts';
 import type { Layout } from '../../../volume/layout.ts';
 import { exactQuantity, formatBytes } from '../../../volume/size.ts';
 import { failureOf } from './commands/failure.ts';
@@ -24,6 +24,22 @@ export function explainLvm(error: unknown, { neededBytes, poolName, vgName }: Tr
       );
     case 'no-metadata-space':
       return noMetadata(poolName, vgName);
+    case 'too-many':
+      return new ResourceExhausted(
+        `${pool}: volume group ${vgName} may have no more logical volumes. Delete volumes, or let it have more (vgchange -l 0 ${vgName}).`,
+      );
+    case 'locked':
+      return new Unavailable(
+        `${pool}: another command of LVM has volume group ${vgName} locked, and lvm.conf says not to wait (wait_for_locks): it is tried again.`,
+      );
+    case 'closed':
+      return new FailedPrecondition(
+        `${pool}: volume group ${vgName} is exported, read-only, shared, or of another machine (see vgs -o +vg_systemid): LVM changes nothing in it.`,
+      );
+    case 'origin-in-use':
+      return new FailedPrecondition(
+        `${pool}: its logical volume in ${vgName} has a snapshot that was made by hand (lvs): it cannot grow until that is removed.`,
+      );
     case 'exists':
       return new FailedPrecondition(
         `${pool}: volume group ${vgName} has a logical volume ${takenName(error.stderr)} that is not Holdfast's. Rename or remove it.`,

@@ -21,6 +21,14 @@ test('what a command of LVM failed for is known by its words', () => {
     '  VG vg0 metadata on /dev/vda (521 bytes) too large for circular buffer (512 bytes)': 'no-metadata-space',
     '  VG vg0 17 metadata on /dev/sda (522310 bytes) exceeds maximum metadata size (521728 bytes)\n  WARNING: Failed to write an MDA of VG vg0.':
       'no-metadata-space',
+    '  Cannot create new thin volume, free space in thin pool fast/holdfast-thin reached threshold.': 'no-space',
+    '  Maximum number of logical volumes (2) reached in volume group fast': 'too-many',
+    "  Can't get lock for fast\n  Cannot process volume group fast": 'locked',
+    '  Volume group vg0 is exported\n  Cannot process volume group vg0': 'closed',
+    '  Cannot access VG vg0 with system ID other with local system ID this.': 'closed',
+    '  Cannot access VG vg0 as it is read-only': 'closed',
+    '  Refusing activation of partial LV vg0/vol-b.  Use --activationmode partial to override.': 'incomplete-group',
+    '  Snapshot origin volumes can be resized only while inactive: try lvchange -an.': 'origin-in-use',
     '  something else': 'other',
   };
   for (const [stderr, failure] of Object.entries(said)) {

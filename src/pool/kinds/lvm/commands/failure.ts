@@ -19,6 +19,14 @@ export type LvmFailure =
   | 'half-active'
   /** There is something else of that name. */
   | 'exists'
+  /** The group may have no more logical volumes (vgchange -l). */
+  | 'too-many'
+  /** Somebody has the group's lock, and LVM is not to wait. */
+  | 'locked'
+  /** The group is not to be changed, or not by this node. */
+  | 'closed'
+  /** Somebody has made a snapshot of it by hand. */
+  | 'origin-in-use'
   /** A physical volume of the group is not there. */
   | 'incomplete-group'
   | 'not-installed'
@@ -29,8 +37,15 @@ const words: readonly (readonly [LvmFailure, RegExp])[] = [
     'no-metadata-space',
     /exceeds maximum metadata size|too large for circular buffer|metadata too large|Insufficient (free )?metadata/i,
   ],
-  ['no-space', /insufficient free space|insufficient free extents|insufficient suitable .*extents|not enough free/i],
-  ['incomplete-group', /while PVs are missing/i],
+  [
+    'no-space',
+    /free space in thin pool .* reached threshold|insufficient free space|insufficient free extents|insufficient suitable .*extents|not enough free/i,
+  ],
+  ['incomplete-group', /while PVs are missing|refusing activation of partial LV/i],
+  ['too-many', /maximum number of logical volumes .* reached/i],
+  ['locked', /can't get lock for|cannot obtain lock/i],
+  ['closed', /is exported\b|with system ID|is read-only|volume group .* is shared/i],
+  ['origin-in-use', /snapshot origin volumes can be resized only while inactive/i],
   ['no-volume', /failed to find logical volume|logical volume .* not found/i],
   ['half-active', /activation of logical volume .* is prohibited while/i],
   ['not-larger', /not larger than existing size|matches existing size/i],

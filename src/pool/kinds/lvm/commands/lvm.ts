@@ -9,21 +9,10 @@ import { type CopyOfPv, copyToldOf, tellsOfDifference } from './difference.ts';
 import { wasKilled } from './failure.ts';
 import type { LvmRunner } from './place.ts';
 import { ReportReader, type ReportRow } from './report.ts';
+import { configFor } from './settings.ts';
 
 /** LVM takes its commands one after the other, by a lock: a second process at a time only waits for the first. */
 const commandsAtOnce = 1;
-
-/** LVs are never taken for physical volumes: what lies in one is its owner's. */
-const scanning = 'devices{scan_lvs=0}';
-/** Nobody would answer: LVM makes the nodes that it needs by itself. */
-const withoutUdev = ['udev_sync=0', 'udev_rules=0'];
-/** It is we who watch mirrors, and make thin pools larger: no dmeventd is started for that, in this container say. */
-const unwatched = 'monitoring=0';
-/** In a thin pool that is full writes wait for a minute (the kernel's no_space_timeout), in which it may grow, and fail only then. */
-const patient = 'error_when_full=0';
-
-/** As reports are read here, whatever lvm.conf has for those who read them. */
-const reporting = 'report{compact_output=0 compact_output_cols="" list_item_separator=","}';
 
 const flushesAtOnce = 4;
 
@@ -144,8 +133,7 @@ export class Lvm {
 
   #command([command = '', ...rest]: readonly string[]): string[] {
     const hasUdev = this.runner.environment['DM_DISABLE_UDEV'] === undefined;
-    const activation = [unwatched, ...(this.#hasThinPool ? [patient] : []), ...(hasUdev ? [] : withoutUdev)].join(' ');
-    const config = `activation{${activation}} ${scanning} ${reporting}`;
+    const config = configFor(command, { hasUdev, hasThinPool: this.#hasThinPool });
     const devices = this.#devicePaths?.flatMap((path) => ['--devices', path]) ?? [];
     return [command, '--config', config, ...devices, ...rest];
   }
