@@ -311,6 +311,8 @@ export interface SpaceSource {
 export interface LayoutSpace {
   /** What a new volume takes in all. */
   neededBytes(sizeBytes: bigint, layout: Layout): bigint;
+  /** What a copy of it takes, however it lies itself. */
+  copyBytes(data: DataRef): bigint;
   /** What it takes more once it is so large. */
   growthBytes(data: DataRef, sizeBytes: bigint): bigint;
   /** How large a volume can be that is to lie so, if it may take so much in all. */

@@ -71,7 +71,8 @@ export class Snapshots {
     }
     const { space } = this.#parts.backend;
     const copies = takings.map(async ({ draft, source }) => {
-      const wholeBytes = await space.allocatedBytes(space.dataOfVolume(source.id));
+      const data = space.dataOfVolume(source.id);
+      const wholeBytes = space.layouts?.copyBytes(data) ?? (await space.allocatedBytes(data));
       // What a try that was cut short has copied it need not ask for again.
       return larger(0n, wholeBytes - (await draft.takenBytes()));
     });

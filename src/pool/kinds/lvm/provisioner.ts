@@ -96,8 +96,11 @@ export class LvmProvisioner implements Provisioner {
 
   async removeVolume(id: VolumeId, deletion: Deletion | undefined): Promise<Removed> {
     const lv = this.#parts.group.find(id);
-    // Removed by hand: what remains to be done is to forget it (DV05).
-    if (lv === undefined) return { ref: id, isKept: false };
+    if (lv === undefined) {
+      // Removed by hand: what remains to be done is to forget it (DV05). But only if this is the pool's group, and all of it.
+      await this.#parts.group.requireWhole();
+      return { ref: id, isKept: false };
+    }
     const state = deletion === undefined ? 'removed' : 'trash';
     await step('remove/trash', () => this.#parts.group.retag(lv.name, tagsInState(lv, state, deletion)));
     return { ref: lv.name, isKept: deletion !== undefined };
@@ -105,7 +108,10 @@ export class LvmProvisioner implements Provisioner {
 
   async removeSnapshot(id: SnapshotId): Promise<TrashRef> {
     const lv = this.#parts.group.find(id);
-    if (lv === undefined) return id;
+    if (lv === undefined) {
+      await this.#parts.group.requireWhole();
+      return id;
+    }
     await this.#parts.group.retag(lv.name, tagsInState(lv, 'removed'));
     return lv.name;
   }

@@ -227,10 +227,11 @@ export class TagStore implements RecordStore {
   }
 
   async #writeDocument(name: string, text: string | undefined): Promise<void> {
-    const tags = this.#group.get(poolLvName)?.tags ?? [];
-    const before = tagsOfDocument(name, tags);
-    const others = tags.filter((tag) => !before.includes(tag));
-    await this.#group.retag(poolLvName, [...others, ...(text === undefined ? [] : documentTags(name, text))]);
+    await this.#group.edit(poolLvName, (tags) => {
+      const before = tagsOfDocument(name, tags);
+      const others = tags.filter((tag) => !before.includes(tag));
+      return [...others, ...(text === undefined ? [] : documentTags(name, text))];
+    });
   }
 }
 

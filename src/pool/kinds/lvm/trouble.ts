@@ -112,6 +112,12 @@ export function missingGroup(poolName: string, vgName: string): FailedPreconditi
   );
 }
 
+export function otherGroup(poolName: string, vgName: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `pool ${poolName}: volume group ${vgName} is not the one that the pool was opened in, by its UUID (vgs -o +vg_uuid). Are these the right disks? Was the pool's own renamed?`,
+  );
+}
+
 /** Of one that the driver has made: nobody is to make another in its place. */
 export function lostGroup(poolName: string, vgName: string): FailedPrecondition {
   return new FailedPrecondition(

@@ -21,6 +21,7 @@ import {
   missingGroup,
   noMetadata,
   noRoomFor,
+  otherGroup,
   refuseCopies,
 } from './trouble.ts';
 
@@ -39,6 +40,8 @@ export class VolumeGroup extends KnownGroup {
   readonly #lvm: Lvm;
   #readAtMs = performance.now();
   #reading: Promise<void> | undefined;
+  /** The last change of tags of each logical volume that has one under way. */
+  readonly #edits = new Map<string, Promise<void>>();
   /** Suspended by ourselves just now, by their names in device-mapper: not to be resumed by whoever ends what was left so. */
   readonly suspending = new Set<string>();
   /** Of what is about to become inactive, and will tell nothing more. */
@@ -99,6 +102,12 @@ export class VolumeGroup extends KnownGroup {
     return { differed, differ: differed && this.state.isDifferent };
   }
 
+  /** That what LVM does not name is not there. @throws FailedPrecondition if it is another group by now, or a disk is missing */
+  async requireWhole(): Promise<void> {
+    await this.refresh();
+    if (this.isIncomplete()) throw incompleteGroup(this.poolName, this.name);
+  }
+
   /** Makes durable what LVM has told. */
   async flush(): Promise<void> {
     try {
@@ -139,8 +148,25 @@ export class VolumeGroup extends KnownGroup {
   }
 
   /** Replaces all tags of ours, but for what it shares blocks with. */
-  async retag(lvName: string, newTags: readonly string[]): Promise<void> {
+  retag(lvName: string, newTags: readonly string[]): Promise<void> {
+    return this.edit(lvName, () => newTags);
+  }
+
+  /** The same, by what the tags are when the change before has been made: of one logical volume they come one after another. */
+  edit(lvName: string, newTagsOf: (tags: readonly string[]) => readonly string[]): Promise<void> {
+    const last = this.#edits.get(lvName) ?? Promise.resolve();
+    const turn = last.then(() => this.#retag(lvName, newTagsOf));
+    const settled = turn.catch(() => undefined);
+    this.#edits.set(lvName, settled);
+    void settled.then(() => {
+      if (this.#edits.get(lvName) === settled) this.#edits.delete(lvName);
+    });
+    return turn;
+  }
+
+  async #retag(lvName: string, newTagsOf: (tags: readonly string[]) => readonly string[]): Promise<void> {
     const before = this.#require(lvName);
+    const newTags = newTagsOf(before.tags);
     const stays = (tag: string) => isFamilyTag(tag) || !isOwnTag(tag);
     const tags = [...newTags, ...before.tags.filter((tag) => stays(tag) && !newTags.includes(tag))];
     const change = changeOf(before.tags, tags);
@@ -148,7 +174,7 @@ export class VolumeGroup extends KnownGroup {
     const isActivatedAtBoot = before.layout === 'raid1' && before.state === 'draft';
     const argumentsFor = isActivatedAtBoot ? arguments_.claimArguments : arguments_.retagArguments;
     await this.change(argumentsFor(this.name, lvName, change), 0n);
-    this.put({ ...before, tags, state: stateOf(tags) ?? before.state });
+    this.put({ ...(this.get(lvName) ?? before), tags, state: stateOf(tags) ?? before.state });
   }
 
   /** It is nobody's from now on, and left as it is. */
@@ -186,7 +212,7 @@ export class VolumeGroup extends KnownGroup {
       if (isLvmError(error) && failureOf(error) === 'not-larger') return this.#matchDevice(this.#require(lvName));
       throw error;
     }
-    this.put(grown);
+    this.put({ ...(this.get(lvName) ?? grown), sizeBytes: size });
     this.take(newBytes);
   }
 
@@ -306,12 +332,19 @@ export class VolumeGroup extends KnownGroup {
         throw error;
       },
     );
+    if (told !== undefined) this.#requireSame(told);
     if (told !== undefined && !told.physicalVolumes.some(({ isMissing }) => isMissing)) return told;
     this.#lvm.lookOnlyAt(undefined);
     const state = groupStateOf(await this.#lvm.report(this.name), this.name);
     if (state === undefined) throw missingGroup(this.poolName, this.name);
+    this.#requireSame(state);
     refuseCopies(this.poolName, state);
     return state;
+  }
+
+  /** Another group may have the name by now: of a node's disk that was plugged in, or made after a `vgrename`. */
+  #requireSame({ uuid }: GroupState): void {
+    if (uuid !== this.state.uuid) throw otherGroup(this.poolName, this.name);
   }
 
   #lookAtOwnDisks(): void {
