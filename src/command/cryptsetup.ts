@@ -117,6 +117,9 @@ export async function resizeLuks(name: string): Promise<void> {
   await cryptsetup([...quiet, 'resize', name]);
 }
 
+/** If memory runs out, the kernel shall end this process and not the driver. */
+const endedFirst = ['sh', '-c', 'echo 1000 2>/dev/null >/proc/self/oom_score_adj || :; exec "$@"', 'sh'];
+
 async function succeeds(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
@@ -132,7 +135,7 @@ async function succeeds(work: () => Promise<void>): Promise<boolean> {
  * takes a semaphore of the node, which a container does not see, and nothing here goes by what udev makes.
  */
 async function cryptsetup(args: readonly string[], input: Uint8Array = new Uint8Array()): Promise<void> {
-  const program = ['--pdeathsig', 'KILL', 'cryptsetup', ...args];
+  const program = ['--pdeathsig', 'KILL', ...endedFirst, 'cryptsetup', ...args];
   const { exitCode, stderr } = await run('setpriv', program, {
     input,
     environment: { DM_DISABLE_UDEV: '1' },

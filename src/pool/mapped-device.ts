@@ -1,5 +1,7 @@
 import { constants } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { type DeviceNumber, deviceNumber, sameDevice } from '../kernel/block/device.ts';
 import { DeviceMapper, type MappedState } from '../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
@@ -43,6 +45,36 @@ export async function openMappedNode(queue: DiskQueue, devicePath: string, flags
     throw new FailedPrecondition(
       `There is no ${devicePath}: this driver does not see the devices of the node. Mount the host's /dev in its container.`,
     );
+  }
+}
+
+/**
+ * Opens the device of device-mapper that was found, by its number. That is given to another one as soon as its own is gone: so
+ * what was opened is compared with what the kernel says then. As long as it is open it stays.
+ * @param numberNow the number that the wanted one has, asked by name or UUID
+ * @returns undefined if it is gone, or was: to be looked for anew
+ */
+export async function openStill(
+  queue: DiskQueue,
+  { device, devicePath }: { readonly device: DeviceNumber; readonly devicePath: string },
+  numberNow: () => Promise<DeviceNumber | undefined>,
+  flags: number = constants.O_RDONLY,
+): Promise<Descriptor | undefined> {
+  let descriptor: Descriptor;
+  try {
+    descriptor = await openMappedNode(queue, devicePath, flags);
+  } catch (error) {
+    if (isErrno(error, 'ENXIO', 'ENODEV') || !sameDevice(await numberNow(), device)) return undefined;
+    throw error;
+  }
+  try {
+    const { rdev } = await queue.run(() => descriptor.during((path) => stat(path, { bigint: true })));
+    if (sameDevice(deviceNumber(rdev), device) && sameDevice(await numberNow(), device)) return descriptor;
+    await descriptor[Symbol.asyncDispose]();
+    return undefined;
+  } catch (error) {
+    await descriptor[Symbol.asyncDispose]();
+    throw error;
   }
 }
 

@@ -24,6 +24,13 @@ describe('requests to device-mapper', () => {
     assert.equal(request.at(-1), 0);
   });
 
+  test('EN01: a device is named by its UUID alone, if that is what is asked for', () => {
+    const request = requestFor({ uuid: 'CRYPT-LUKS2-0123-holdfast-a' });
+    assert.equal(textAt(request, 176, 129), 'CRYPT-LUKS2-0123-holdfast-a');
+    assert.equal(textAt(request, 48, 128), '');
+    assert.equal(request.readBigUInt64LE(40), 0n);
+  });
+
   test('what is no whole sectors, or no name, is refused', () => {
     const over = { major: 8, minor: 0 };
     for (const part of [
@@ -34,5 +41,7 @@ describe('requests to device-mapper', () => {
       assert.throws(() => linearTable(over, part), RangeError);
     }
     assert.throws(() => requestFor('x'.repeat(128)), RangeError);
+    assert.throws(() => requestFor({ uuid: '' }), RangeError);
+    assert.throws(() => requestFor({ uuid: 'x'.repeat(129) }), RangeError);
   });
 });

@@ -22,8 +22,11 @@ export const targetBytes = 40;
 export const targetTypeAt = 24;
 const sectorBytes = 512n;
 
-/** By number is surer than by name, which may be given to another device meanwhile. */
-export type Wanted = string | DeviceNumber;
+/**
+ * By name, by number, or by UUID. A name, and a number even more so, may be another device's by now; a UUID is so only where its
+ * owner gives it to several.
+ */
+export type Wanted = string | DeviceNumber | { readonly uuid: string };
 
 export function requestFor(wanted: Wanted, flags = 0): Buffer {
   const request = Buffer.alloc(structBytes);
@@ -32,6 +35,12 @@ export function requestFor(wanted: Wanted, flags = 0): Buffer {
   request.writeUInt32LE(structBytes, at.size);
   request.writeUInt32LE(structBytes, at.start);
   request.writeUInt32LE(flags, at.flags);
+  if (typeof wanted !== 'string' && 'uuid' in wanted) {
+    if (wanted.uuid === '' || Buffer.byteLength(wanted.uuid) >= uuidBytes)
+      throw new RangeError(`a mapped device cannot have the UUID '${wanted.uuid}'`);
+    request.write(wanted.uuid, at.uuid);
+    return request;
+  }
   if (typeof wanted !== 'string') {
     request.writeBigUInt64LE(packedNumber(wanted), at.device);
     return request;

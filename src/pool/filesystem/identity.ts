@@ -70,7 +70,7 @@ async function identifyExt4(queue: DiskQueue, image: PrivateImage, uuid: Uuid): 
     outcome = await patiently(identify, 'journal');
   }
   if (outcome === 'journal') throw notReplayed(image);
-  if (outcome === 'program') await setExt4Uuid(image.path, uuid.text);
+  if (outcome === 'program') await queue.watch(() => setExt4Uuid(image.path, uuid.text));
 }
 
 async function identifyXfs(queue: DiskQueue, image: PrivateImage, uuid: Uuid): Promise<void> {
@@ -89,10 +89,11 @@ async function identifyXfs(queue: DiskQueue, image: PrivateImage, uuid: Uuid): P
 /** Without checksums (crc=0). */
 async function identifyOldXfs(queue: DiskQueue, image: PrivateImage, { text }: Uuid): Promise<void> {
   await withDevice(queue, image, async (devicePath) => {
-    const identify = () => setXfsUuid(devicePath, text).then(() => true, isRefused);
+    const give = () => queue.watch(() => setXfsUuid(devicePath, text));
+    const identify = () => give().then(() => true, isRefused);
     if (await identify()) return;
     await mountBriefly(queue, 'xfs', devicePath, [['nouuid']]);
-    if (!(await patiently(identify, false))) await setXfsUuid(devicePath, text);
+    if (!(await patiently(identify, false))) await give();
   });
 }
 

@@ -50,7 +50,8 @@ async function makeDraft(queue: DiskQueue, draft: string, sizeBytes: bigint): Pr
   if (lock === undefined) throw new InternalError(`${draft} has just been made, and somebody has locked it.`);
   try {
     await resizeFile(queue, draft, sizeBytes);
-    await format({ path: draft, fsType: 'xfs', sizeBytes, blockSizeBytes: 512, extraArguments: [] });
+    const request = { path: draft, fsType: 'xfs', sizeBytes, blockSizeBytes: 512, extraArguments: [] } as const;
+    await queue.watch(() => format(request));
     await syncFile(queue, draft);
     return lock;
   } catch (error) {

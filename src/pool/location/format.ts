@@ -146,7 +146,9 @@ async function makeFilesystem(location: LocationDisk): Promise<void> {
   try {
     const extraArguments = ['-m', `uuid=${uuid}`];
     await step('open/format', () =>
-      format({ path: devicePath, fsType: 'xfs', sizeBytes, blockSizeBytes: sectorBytes, extraArguments }),
+      queue.watch(() =>
+        format({ path: devicePath, fsType: 'xfs', sizeBytes, blockSizeBytes: sectorBytes, extraArguments }),
+      ),
     );
   } catch (error) {
     // If that fails too, the marker stays, and says the truth: what is there is of this disk and this UUID.

@@ -91,7 +91,8 @@ const laterUses: Readonly<Record<string, readonly [shell: string, reason: RegExp
   'the partition became swap': [`mkswap -q ${victim}1`, /has the label of a pool, but its partition holds swap/],
   'an image with a table of its own was written to it': [
     `truncate --size 40M /run/image
-     printf 'label: gpt\\nstart=2048, size=2048\\nstart=10240, size=40960\\n' | sfdisk --quiet /run/image
+     printf '\\0\\0\\0\\0\\203\\0\\0\\0\\0\\050\\0\\0\\0\\240\\0\\0' | dd of=/run/image bs=1 seek=446 conv=notrunc status=none
+     printf '\\125\\252' | dd of=/run/image bs=1 seek=510 conv=notrunc status=none
      loop=$(losetup --find --show --offset 5242880 --sizelimit 20971520 /run/image); ${ext4('$loop')}; losetup --detach $loop
      dd if=/run/image of=${victim} conv=sparse,notrunc,fsync bs=4096 status=none; rm /run/image`,
     /has the label of a pool, but one half of its partition table is not of Holdfast/,

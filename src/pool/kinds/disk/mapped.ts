@@ -1,7 +1,6 @@
 import { constants } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
+import { type DeviceNumber, sameDevice } from '../../../kernel/block/device.ts';
 import {
   type DeviceMapper,
   findMapped,
@@ -16,7 +15,7 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
 import { type FoundDisk, requireStill } from '../../location/found-disk.ts';
-import { openMappedNode } from '../../mapped-device.ts';
+import { openStill } from '../../mapped-device.ts';
 import type { Extent } from './label/layout.ts';
 import { dataDevice, labelDevice, type MappedName, mappedUuidPrefix, objectOfMapped } from './names.ts';
 
@@ -101,17 +100,10 @@ export class MappedParts {
 
   async #open(queue: DiskQueue, wanted: MappedName, { device }: MappedState, flags: number): Promise<MappedNode> {
     const devicePath = mappedPath(device);
-    const descriptor = await openMappedNode(queue, devicePath, flags);
-    try {
-      const { rdev } = await queue.run(() => descriptor.during((path) => stat(path, { bigint: true })));
-      if (!sameDevice(deviceNumber(rdev), device) || !sameDevice(this.find(wanted)?.device, device)) {
-        throw new FailedPrecondition(`${devicePath} is not the device ${wanted.name} any more; try again.`);
-      }
-      return { descriptor, device, devicePath };
-    } catch (error) {
-      await descriptor[Symbol.asyncDispose]();
-      throw error;
-    }
+    const numberNow = async () => this.find(wanted)?.device;
+    const descriptor = await openStill(queue, { device, devicePath }, numberNow, flags);
+    if (descriptor !== undefined) return { descriptor, device, devicePath };
+    throw new FailedPrecondition(`${devicePath} is not the device ${wanted.name} any more; try again.`);
   }
 
   /** Removes the device unless somebody has it open. @returns whether it is gone */

@@ -1,12 +1,11 @@
 import { constants } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { type DeviceNumber, deviceNumber, sameDevice } from '../../../kernel/block/device.ts';
+import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
-import { openMappedNode } from '../../mapped-device.ts';
+import { openStill } from '../../mapped-device.ts';
 import type { VolumeGroup } from './volume-group.ts';
 
 /** The device of a logical volume, open. */
@@ -34,16 +33,8 @@ export async function openLv(
     throw new DataLoss(`logical volume ${group.name}/${lvName} cannot be activated: see lvs -a, and the kernel log.`);
   }
   const devicePath = mappedPath(mapped.device);
-  const descriptor = await openMappedNode(queue, devicePath, flags);
-  try {
-    const { rdev } = await queue.run(() => descriptor.during((path) => stat(path, { bigint: true })));
-    const isStill = sameDevice(deviceNumber(rdev), mapped.device);
-    if (!isStill || !sameDevice(group.deviceOf(lvName)?.device, mapped.device)) {
-      throw new FailedPrecondition(`${devicePath} is not the device of logical volume ${lvName} any more; try again.`);
-    }
-    return { descriptor, device: mapped.device, devicePath };
-  } catch (error) {
-    await descriptor[Symbol.asyncDispose]();
-    throw error;
-  }
+  const numberNow = async () => group.deviceOf(lvName)?.device;
+  const descriptor = await openStill(queue, { device: mapped.device, devicePath }, numberNow, flags);
+  if (descriptor !== undefined) return { descriptor, device: mapped.device, devicePath };
+  throw new FailedPrecondition(`${devicePath} is not the device of logical volume ${lvName} any more; try again.`);
 }

@@ -9,9 +9,6 @@ import {
   mappedDevice,
   mappedOver,
 } from '../../../kernel/block/device-mapper.ts';
-import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { isErrno } from '../../../kernel/call/errno.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { FailedPrecondition, InternalError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
@@ -20,6 +17,7 @@ import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
 import { isMountOf } from '../../freeze/mounted.ts';
+import { openStill } from '../../mapped-device.ts';
 import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../pool.ts';
 import { below } from './below.ts';
 import type { LuksParts } from './luks-layer.ts';
@@ -54,14 +52,9 @@ export function luksAttacher(parts: LuksParts): Attacher {
 
   async function attachOver(record: VolumeRecord, lower: Device, options: AttachOptions): Promise<Attachment> {
     const mapper = (await present(record.id, lower, options)) ?? (await open(record, lower, options));
-    let descriptor: Descriptor;
-    try {
-      descriptor = await openReadOnly(queue, mapper.devicePath);
-    } catch (error) {
-      // It went with its last user just now.
-      if (isErrno(error, 'ENXIO', 'ENOENT', 'ENODEV')) return attachOver(record, lower, options);
-      throw error;
-    }
+    const descriptor = await openStill(queue, mapper, async () => (await stateOf(queue, mapper))?.device);
+    // It went with its last user just now, and its number may be that of another volume.
+    if (descriptor === undefined) return attachOver(record, lower, options);
     try {
       // As it is open here, it goes when that and all mounts of it have ended.
       if (!options.persistent) await step('luks/defer', () => removeMapper(queue, mapper));
@@ -88,7 +81,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
 
   async function open(record: VolumeRecord, lower: Device, { secrets }: AttachOptions): Promise<MappedOver> {
     const { current } = await ring.keysOf(record, { secrets, use: 'stage' });
-    return openMapper(queue, record, { devicePath: lower.devicePath, name: mapperName(record.id), key: current });
+    return openMapper(parts, record, { devicePath: lower.devicePath, name: mapperName(record.id), key: current });
   }
 
   /** What is below an own mapper is shown by nothing else. */
@@ -165,7 +158,7 @@ export function luksAttacher(parts: LuksParts): Attacher {
   async function grown(id: VolumeId): Promise<void> {
     await attacher.grown(id);
     for (const lower of await attacher.attached(id)) {
-      for (const { name } of await uppersOf(lower)) await resize(queue, name);
+      for (const { name } of await uppersOf(lower)) await resize(parts, name);
     }
   }
 
@@ -208,9 +201,9 @@ export function luksAttacher(parts: LuksParts): Attacher {
   };
 }
 
-async function resize(queue: DiskQueue, name: string): Promise<void> {
+async function resize({ programs, queue }: LuksParts, name: string): Promise<void> {
   try {
-    await step('luks/resize', () => resizeLuks(name));
+    await step('luks/resize', () => programs.cryptsetup(() => resizeLuks(name)));
     await forgetMappedNode(queue, name);
   } catch (error) {
     // It went while we looked: its last user has gone.

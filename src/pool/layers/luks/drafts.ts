@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { formatLuks, identifyLuks, type KeyMaterial } from '../../../command/cryptsetup.ts';
 import { format } from '../../../command/mkfs.ts';
 import { CommandError } from '../../../command/run.ts';
-import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { type Encryption, luksHeaderBytes } from '../../../volume/encryption.ts';
@@ -19,7 +18,7 @@ import { draftName, explained, withMapper } from './mapper.ts';
 
 /** A volume on its way: encrypted once, here, before anybody can see it. */
 export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
-  const { queue, ring } = parts;
+  const { programs, queue, ring } = parts;
   return over<VolumeDraft>(inner, {
     clone: (source) => inner.clone(belowRecorded(source)),
 
@@ -36,11 +35,13 @@ export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
       const { current } = await ring.keysOf(record, { secrets: data.secrets, use: 'create' });
       await inner.make(record, belowData(record, { ...data, mkfsArguments: [] }));
       await showing(inner, data.blockSizeBytes, async (devicePath) => {
-        await step('luks/format', () => formatNew(devicePath, { record, encryption, key: current }));
+        await step('luks/format', () =>
+          programs.cryptsetup(() => formatNew(devicePath, { record, encryption, key: current })),
+        );
         const { content } = data;
         if (content.type !== 'mount') return;
         await inside(parts, record, { devicePath, key: current }, (upper) =>
-          step('create/format', () => makeFilesystem(queue, upper, data)),
+          step('create/format', () => makeFilesystem(parts, upper, data)),
         );
       });
     },
@@ -53,9 +54,11 @@ export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
         content.type === 'mount' ? await ring.keysOf(record, { secrets: data.secrets, use: 'create' }) : undefined;
       await inner.complete(record, belowData(record, data));
       await showing(inner, data.blockSizeBytes, async (devicePath) => {
-        await step('luks/identity', () => identifyLuks(devicePath, randomUUID())).catch((error) => {
-          throw explained(error, record);
-        });
+        await step('luks/identity', () => programs.cryptsetup(() => identifyLuks(devicePath, randomUUID()))).catch(
+          (error) => {
+            throw explained(error, record);
+          },
+        );
         if (content.type !== 'mount' || keys === undefined) return;
         const { fsType } = content;
         await inside(parts, record, { devicePath, key: keys.current }, async (path) => {
@@ -90,12 +93,12 @@ function showing(
 }
 
 function inside(
-  { queue, tag }: LuksParts,
+  parts: LuksParts,
   record: VolumeRecord,
   open: { readonly devicePath: string; readonly key: KeyMaterial },
   work: (devicePath: string) => Promise<void>,
 ): Promise<void> {
-  return withMapper(queue, record, { ...open, name: draftName(record.id, tag) }, work);
+  return withMapper(parts, record, { ...open, name: draftName(record.id, parts.tag) }, work);
 }
 
 async function formatNew(
@@ -111,12 +114,12 @@ async function formatNew(
   await formatLuks({ devicePath, label, dataOffsetBytes, headerBytes: luksHeaderBytes, uuid, sectorBytes }, key);
 }
 
-async function makeFilesystem(queue: DiskQueue, path: string, data: NewData): Promise<void> {
+async function makeFilesystem({ programs, queue }: LuksParts, path: string, data: NewData): Promise<void> {
   const { blockSizeBytes, content, mkfsArguments: extraArguments, sizeBytes } = data;
   if (content.type !== 'mount') return;
   const { fsType } = content;
   try {
-    await format({ path, fsType, sizeBytes, blockSizeBytes, extraArguments });
+    await programs.format(() => format({ path, fsType, sizeBytes, blockSizeBytes, extraArguments }));
     // What mkfs makes on demand is not always what this kernel can mount: blocks larger than a page, say.
     if (extraArguments.length > 0) await mountBriefly(queue, fsType, path);
     await syncFile(queue, path);

@@ -13,6 +13,7 @@ import { below, belowRecorded } from './below.ts';
 import { snapshotDraft, volumeDraft } from './drafts.ts';
 import { eraseHeader, hasHeader } from './header.ts';
 import { KeyRing } from './key-ring.ts';
+import { LuksPrograms } from './programs.ts';
 import { changeKey } from './rekey.ts';
 import { luksRepairer } from './repairer.ts';
 
@@ -29,6 +30,7 @@ export interface LuksParts {
   readonly inner: Backend;
   readonly queue: DiskQueue;
   readonly ring: KeyRing;
+  readonly programs: LuksPrograms;
   /** Tells this pool's drafts from those of others. */
   readonly tag: string;
 }
@@ -41,7 +43,13 @@ export const luksLayer: Layer<LuksOptions> = (inner, { dataDirectory, keyFile, p
   if (!inner.traits.block) return inner;
   const { queue } = inner;
   const tag = createHash('sha256').update(`${dataDirectory}\0${poolName}`).digest('hex').slice(0, 8);
-  const parts: LuksParts = { inner, queue, ring: new KeyRing(poolName, keyFile), tag };
+  const parts: LuksParts = {
+    inner,
+    queue,
+    ring: new KeyRing(poolName, keyFile),
+    programs: new LuksPrograms(queue),
+    tag,
+  };
   const attacher = luksAttacher(parts);
   return over<Backend>(inner, {
     traits: { ...inner.traits, encryption: encryptionTypes },

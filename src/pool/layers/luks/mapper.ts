@@ -16,6 +16,7 @@ import { mapperName } from '../../../volume/mapper-name.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { AttachedDevice } from '../../pool.ts';
+import type { LuksParts } from './luks-layer.ts';
 
 /** A volume that is opened, with what its record says. */
 export type Opened = Pick<VolumeRecord, 'encryption' | 'id'>;
@@ -55,13 +56,13 @@ async function removeUnfinished(queue: DiskQueue, name: string): Promise<void> {
 
 /** Opens what is encrypted. @throws FailedPrecondition for a key that does not fit, DataLoss for a damaged header */
 export async function openMapper(
-  queue: DiskQueue,
+  { programs, queue }: Pick<LuksParts, 'programs' | 'queue'>,
   volume: Opened,
   request: { readonly devicePath: string; readonly name: string; readonly key: KeyMaterial },
 ): Promise<MappedOver> {
   const { key, ...open } = request;
   try {
-    await step('luks/open', () => openLuks(open, key));
+    await step('luks/open', () => programs.cryptsetup(() => openLuks(open, key)));
   } catch (error) {
     throw explained(error, volume);
   }
@@ -91,24 +92,30 @@ export async function closeMapper(queue: DiskQueue, mapper: MappedOver): Promise
   await step('luks/close', () => removeMapper(queue, mapper));
 }
 
-/** By its number: another may have its name by now. */
-export async function removeMapper(queue: DiskQueue, { device }: MappedOver): Promise<void> {
-  await (await DeviceMapper.open(queue)).removeWhenUnused(queue, device);
+/** By its UUID, in which its name is: another may have its number by now, and one that was made anew has another. */
+export async function removeMapper(queue: DiskQueue, mapper: MappedOver): Promise<void> {
+  await (await DeviceMapper.open(queue)).removeWhenUnused(queue, sureName(mapper));
 }
 
 /** @returns undefined if it is gone */
-export async function stateOf(queue: DiskQueue, { device }: MappedOver): Promise<MappedState | undefined> {
-  return (await DeviceMapper.open(queue)).find(device);
+export async function stateOf(queue: DiskQueue, mapper: MappedOver): Promise<MappedState | undefined> {
+  return (await DeviceMapper.open(queue)).find(sureName(mapper));
+}
+
+/** One that has none was made by somebody else. */
+function sureName({ device, uuid }: MappedOver): MappedOver['device'] | { readonly uuid: string } {
+  return uuid === '' ? device : { uuid };
 }
 
 /** Shows what is encrypted as a device, to nobody else, for the time of `work`. */
 export async function withMapper<T>(
-  queue: DiskQueue,
+  parts: Pick<LuksParts, 'programs' | 'queue'>,
   volume: Opened,
   request: Parameters<typeof openMapper>[2],
   work: (devicePath: string) => Promise<T>,
 ): Promise<T> {
-  const mapper = await openMapper(queue, volume, request);
+  const { queue } = parts;
+  const mapper = await openMapper(parts, volume, request);
   try {
     return await work(mapper.devicePath);
   } finally {

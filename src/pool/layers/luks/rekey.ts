@@ -1,4 +1,4 @@
-import { addLuksKey, fitsLuks, nameLuks, removeLuksKey } from '../../../command/cryptsetup.ts';
+import { addLuksKey, fitsLuks, type KeyMaterial, nameLuks, removeLuksKey } from '../../../command/cryptsetup.ts';
 import { mappedOver } from '../../../kernel/block/device-mapper.ts';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { newKeyId } from '../../../volume/encryption.ts';
@@ -18,7 +18,7 @@ import { explained, wrongKey } from './mapper.ts';
  * @returns the name of the key; undefined: the secrets say nothing of a previous one
  */
 export async function changeKey(
-  { inner, queue }: LuksParts,
+  { inner, programs, queue }: LuksParts,
   record: VolumeRecord,
   secrets: Secrets,
 ): Promise<string | undefined> {
@@ -44,13 +44,14 @@ export async function changeKey(
 
   async function replaceKey(devicePath: string, { current, previous }: Required<Keys>): Promise<void> {
     if (previous === undefined) return;
-    if (!(await fitsLuks(devicePath, current))) {
-      await step('luks/add-key', () => addLuksKey(devicePath, previous, current));
-      if (!(await fitsLuks(devicePath, current))) throw wrongKey(record);
+    const fits = (key: KeyMaterial) => programs.cryptsetup(() => fitsLuks(devicePath, key));
+    if (!(await fits(current))) {
+      await step('luks/add-key', () => programs.cryptsetup(() => addLuksKey(devicePath, previous, current)));
+      if (!(await fits(current))) throw wrongKey(record);
     }
-    if (!(await fitsLuks(devicePath, previous))) return;
-    await step('luks/name-key', () => nameLuks(devicePath, newKeyId()));
-    await step('luks/remove-key', () => removeLuksKey(devicePath, previous));
+    if (!(await fits(previous))) return;
+    await step('luks/name-key', () => programs.cryptsetup(() => nameLuks(devicePath, newKeyId())));
+    await step('luks/remove-key', () => programs.cryptsetup(() => removeLuksKey(devicePath, previous)));
   }
 }
 

@@ -37,7 +37,7 @@ export function luksRepairer(parts: LuksParts, inner: Repairer): Repairer {
     if (draft.withDevice === undefined) throw new InternalError(`volume ${id}: its clone cannot be shown as a device.`);
     const { current: key } = await ring.keysOf(record, { secrets, use: 'stage' });
     await draft.withDevice((devicePath) =>
-      withMapper(queue, record, { devicePath, key, name: draftName(id, tag) }, async (path) => {
+      withMapper(parts, record, { devicePath, key, name: draftName(id, tag) }, async (path) => {
         const mount = () => mountBriefly(queue, fsType, path, fsType === 'xfs' ? [['nouuid']] : []);
         try {
           await repairFilesystem(programs, { path, fsType, mount });
