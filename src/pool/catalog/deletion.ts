@@ -8,7 +8,7 @@ import type { TrashedVolume } from '../pool.ts';
 import { refuseInUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
 import { deletedNow, purgeTime } from './trash-entry.ts';
-import { destroyUnreadable } from './unreadable.ts';
+import { destroyUnreadable, isForWantOfRoom } from './unreadable.ts';
 
 /** How volumes go, and how they come back. */
 export class Deletion {
@@ -24,6 +24,7 @@ export class Deletion {
     if (record === undefined) {
       // A copy that was on its way is not wanted any more.
       if (backend.traits.snapshots === 'copy') await this.#discardDraft(id);
+      await this.#shredLeft(id);
       return;
     }
     await refuseInUse(this.#parts, id);
@@ -97,6 +98,18 @@ export class Deletion {
     const purged = await trash.purgeKept(id);
     await trash.drained();
     return purged;
+  }
+
+  /** A call that was cut short may have been told nothing, and its keys be there still: gone is what nobody can read. */
+  async #shredLeft(id: VolumeId): Promise<void> {
+    const { provisioner, records } = this.#parts.backend;
+    if (provisioner.shred === undefined) return;
+    const { unkept } = await records.readTrash(id);
+    for (const ref of unkept) {
+      await provisioner.shred(ref).catch((error) => {
+        if (!isForWantOfRoom(error)) throw error;
+      });
+    }
   }
 
   async #discardDraft(id: VolumeId): Promise<void> {

@@ -6,6 +6,7 @@ import type { Backend } from '../backend.ts';
 import { PoolAge } from './pool-age.ts';
 import { Retries } from './retries.ts';
 import { byDeletion, isOriginal, type TrashEntry, type TrashRef, timeLeftMs } from './trash-entry.ts';
+import { isForWantOfRoom } from './unreadable.ts';
 
 /** How often the trash is looked through for what has had its time. */
 const expiryIntervalMs = 30_000;
@@ -106,16 +107,18 @@ export class Trash {
     await finishAll(
       purged.map(async (entry) => {
         await this.#unmark(entry);
-        await this.#shred(entry);
-        this.destroy(entry.ref);
+        await this.#shred(entry).finally(() => this.destroy(entry.ref));
       }),
     );
     return purged.map(({ record }) => record.id);
   }
 
-  /** What is encrypted is unreadable before the answer, however slowly it goes. What fails is done again as it is destroyed. */
+  /** What is encrypted is unreadable before the answer, however slowly it goes. @throws what keeps it from that */
   async #shred({ record, ref }: TrashEntry): Promise<void> {
-    if (record.encryption !== undefined) await this.#options.backend.provisioner.shred?.(ref).catch(() => undefined);
+    if (record.encryption === undefined) return;
+    await this.#options.backend.provisioner.shred?.(ref).catch((error) => {
+      if (!isForWantOfRoom(error)) throw error;
+    });
   }
 
   /** What takes long to destroy, and is on its way: its space is going to be free. */

@@ -8,10 +8,20 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { diskFaultOf } from '../../../src/kernel/block/disk-fault.ts';
+import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import type { ByteRange } from '../../../src/kernel/file/sparse.ts';
 import { attachDevice } from '../../../src/pool/attached-device.ts';
+import { openMapper } from '../../../src/pool/layers/luks/mapper.ts';
+import { LuksPrograms } from '../../../src/pool/layers/luks/programs.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
-import { DataLoss, FailedPrecondition, type HoldfastError, InvalidArgument } from '../../../src/volume/errors.ts';
+import {
+  DataLoss,
+  FailedPrecondition,
+  type HoldfastError,
+  InvalidArgument,
+  Unavailable,
+} from '../../../src/volume/errors.ts';
 import { snapshotIdFor } from '../../../src/volume/id.ts';
 import { mapperName } from '../../../src/volume/mapper-name.ts';
 import { Secrets } from '../../../src/volume/secrets.ts';
@@ -59,6 +69,9 @@ async function isUnreadableAfter(path: string, work: () => Promise<void>): Promi
   closeSync(file);
   assert.ok(rest.equals(Buffer.alloc(rest.length)), `the header is still there: ${path}`);
 }
+
+const devicePathOf = (name: string) =>
+  `/dev/dm-${execFileSync('dmsetup', ['info', '--columns', '--noheadings', '-o', 'minor', name], { encoding: 'utf8' }).trim()}`;
 
 const messages: string[] = [];
 
@@ -129,6 +142,39 @@ describe('encrypted volumes', () => {
     });
   });
 
+  test('EN05: a header that cannot be read is not called damaged, and the pool hears of its disk', async () => {
+    await withPool(async (pool, scratch) => {
+      const key = { bytes: randomBytes(32), isRandom: true };
+      const secrets = new Secrets({ key: Buffer.from(key.bytes).toString('base64') });
+      const record = await pool.create({ ...volumeSpec('sick', encrypted), secrets });
+      const data = dataOf(scratch, record.id);
+      const loop = execFileSync('losetup', ['--find', '--show', '--read-only', data], { encoding: 'utf8' }).trim();
+      const queue = new DiskQueue('sick', 2);
+      const heard: unknown[] = [];
+      queue.onFailure = (error) => heard.push(error);
+      const open = async (table: string) => {
+        execFileSync('dmsetup', ['create', '--noudevsync', '--readonly', 'sick'], { input: table });
+        try {
+          const parts = { queue, programs: new LuksPrograms(queue) };
+          await openMapper(parts, record, { devicePath: devicePathOf('sick'), name: 'never', key });
+        } finally {
+          execFileSync('dmsetup', ['remove', '--noudevsync', '--retry', 'sick']);
+        }
+      };
+      // All of it; or the keys alone.
+      for (const table of ['0 131072 error', `0 64 linear ${loop} 0\n64 131008 error`]) {
+        heard.length = 0;
+        await refused(open(table), Unavailable);
+        assert.ok(
+          heard.some((error) => diskFaultOf(error) !== undefined),
+          'the pool has heard nothing',
+        );
+      }
+      await assert.rejects(open(`0 2048 linear ${loop} 0`), /has become smaller than its header|cryptsetup failed/);
+      execFileSync('losetup', ['--detach', loop]);
+    });
+  });
+
   test('what was said until here is in docs/troubleshooting.md, and what is there was said', () => {
     for (const message of messages) {
       assert.ok(message.length <= longestMessageCharacters, message);
@@ -159,6 +205,19 @@ describe('encrypted volumes', () => {
         use(pool, id, new Secrets({ key: first }), () => undefined),
         FailedPrecondition,
       );
+
+      // The Secret has both from the change on, and so has a restore of what has the key of before.
+      const spec = { ...volumeSpec('files', { encryption: 'luks2' }), secrets: new Secrets({ key: first }) };
+      const files = await pool.create(spec);
+      const before = { id: snapshotIdFor('node', 'files'), name: 'files', sourceId: files.id, parameters: {} };
+      await pool.takeSnapshots([before]);
+      await use(pool, files.id, both, () => undefined);
+      const restored = await pool.create(
+        { ...volumeSpec('EN06', { encryption: 'luks2' }), secrets: both },
+        { type: 'snapshot', id: before.id },
+      );
+      await use(pool, restored.id, both, () => undefined);
+      await use(pool, restored.id, new Secrets({ key: second }), () => undefined);
 
       const clone = await pool.create(volumeSpec('old key', { content: block }), { type: 'snapshot', id: snapshot.id });
       assert.deepEqual(clone.encryption, encryption);

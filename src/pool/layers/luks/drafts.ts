@@ -55,13 +55,13 @@ export function volumeDraft(parts: LuksParts, inner: VolumeDraft): VolumeDraft {
       await inner.complete(record, belowData(record, data));
       await showing(inner, data.blockSizeBytes, async (devicePath) => {
         await step('luks/identity', () => programs.cryptsetup(() => identifyLuks(devicePath, randomUUID()))).catch(
-          (error) => {
-            throw explained(error, record);
+          async (error) => {
+            throw await explained(queue, error, { devicePath, volume: record });
           },
         );
         if (content.type !== 'mount' || keys === undefined) return;
         const { fsType } = content;
-        await inside(parts, record, { devicePath, key: keys.current }, async (path) => {
+        await inside(parts, record, { devicePath, key: keys.current, previous: keys.previous }, async (path) => {
           await step('create/identity', () =>
             giveNewIdentity(queue, { path, fsType, blockSizeBytes: data.blockSizeBytes }),
           );
@@ -95,7 +95,7 @@ function showing(
 function inside(
   parts: LuksParts,
   record: VolumeRecord,
-  open: { readonly devicePath: string; readonly key: KeyMaterial },
+  open: { readonly devicePath: string; readonly key: KeyMaterial; readonly previous?: KeyMaterial | undefined },
   work: (devicePath: string) => Promise<void>,
 ): Promise<void> {
   return withMapper(parts, record, { ...open, name: draftName(record.id, parts.tag) }, work);

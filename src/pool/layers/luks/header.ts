@@ -1,6 +1,8 @@
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { openDirect, readDirect } from '../../../kernel/file/direct.ts';
 import { readAtMost, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { luksHeaderBytes } from '../../../volume/encryption.ts';
 
 /*
  * The header of LUKS2, as far as it is read here: the first of its two copies (LUKS2 On-Disk Format Specification, 2.1).
@@ -22,6 +24,15 @@ export async function labelOf(queue: DiskQueue, device: Descriptor): Promise<str
 }
 
 const pieceBytes = 1 << 18;
+
+/** Reads all of it, past the page cache, as cryptsetup does. @throws KernelError, or RangeError if it ends before */
+export async function readHeader(queue: DiskQueue, devicePath: string): Promise<void> {
+  await using device = await openDirect(queue, devicePath);
+  for (let offsetBytes = 0; offsetBytes < luksHeaderBytes; offsetBytes += pieceBytes) {
+    const piece = await readDirect(queue, device, { lengthBytes: pieceBytes, offsetBytes: BigInt(offsetBytes) });
+    if (piece.length < pieceBytes) throw new RangeError(`${devicePath} ended at ${offsetBytes + piece.length}`);
+  }
+}
 
 /** Whether there is one, or what has been left of one. */
 export async function hasHeader(queue: DiskQueue, data: Descriptor): Promise<boolean> {

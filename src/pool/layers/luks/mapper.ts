@@ -10,12 +10,14 @@ import {
   type MappedState,
 } from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { DataLoss, FailedPrecondition, InternalError } from '../../../volume/errors.ts';
+import { errnoName, KernelError } from '../../../kernel/call/errno.ts';
+import { DataLoss, FailedPrecondition, InternalError, Unavailable } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { mapperName } from '../../../volume/mapper-name.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { AttachedDevice } from '../../pool.ts';
+import { readHeader } from './header.ts';
 import type { LuksParts } from './luks-layer.ts';
 
 /** A volume that is opened, with what its record says. */
@@ -54,17 +56,31 @@ async function removeUnfinished(queue: DiskQueue, name: string): Promise<void> {
   if (mapper.find(name)?.isLive === false) await step('luks/close', () => mapper.removeUnused(queue, name));
 }
 
+interface OpenRequest {
+  readonly devicePath: string;
+  readonly name: string;
+  readonly key: KeyMaterial;
+  /** What came with data of before a change of the key still has the key of then; its own is changed when it is staged. */
+  readonly previous?: KeyMaterial | undefined;
+}
+
 /** Opens what is encrypted. @throws FailedPrecondition for a key that does not fit, DataLoss for a damaged header */
 export async function openMapper(
   { programs, queue }: Pick<LuksParts, 'programs' | 'queue'>,
   volume: Opened,
-  request: { readonly devicePath: string; readonly name: string; readonly key: KeyMaterial },
+  request: OpenRequest,
 ): Promise<MappedOver> {
-  const { key, ...open } = request;
+  const { key, previous, ...open } = request;
+  const openWith = (bytes: KeyMaterial) => programs.cryptsetup(() => openLuks(open, bytes));
   try {
-    await step('luks/open', () => programs.cryptsetup(() => openLuks(open, key)));
+    await step('luks/open', () =>
+      openWith(key).catch((error) => {
+        if (previous === undefined || !(error instanceof WrongKey)) throw error;
+        return openWith(previous);
+      }),
+    );
   } catch (error) {
-    throw explained(error, volume);
+    throw await explained(queue, error, { devicePath: open.devicePath, volume });
   }
   const [made] = await findMapped(queue, (name) => name === open.name);
   if (made === undefined) throw new InternalError(`volume ${volume.id}: ${open.name} is gone as soon as it was made.`);
@@ -72,10 +88,30 @@ export async function openMapper(
   return made;
 }
 
-/** What cryptsetup's refusal means. */
-export function explained(error: unknown, volume: Opened): unknown {
+/**
+ * What cryptsetup's refusal means. It says of what cannot be read that it is damaged, too: so that is found out here, and heard
+ * by who watches the pool's disk.
+ */
+export async function explained(
+  queue: DiskQueue,
+  error: unknown,
+  { devicePath, volume }: { readonly devicePath: string; readonly volume: Opened },
+): Promise<unknown> {
   if (error instanceof WrongKey) return wrongKey(volume);
-  if (!(error instanceof CommandError) || !/not a valid LUKS device|header|Metadata/i.test(error.stderr)) return error;
+  if (!(error instanceof CommandError) || !/not a valid LUKS|header|Metadata|IO error|size/i.test(error.stderr))
+    return error;
+  try {
+    await readHeader(queue, devicePath);
+  } catch (failure) {
+    if (failure instanceof RangeError) {
+      return new DataLoss(`volume ${volume.id}: its device has become smaller than its header: data is missing.`);
+    }
+    if (!(failure instanceof KernelError)) throw failure;
+    return new Unavailable(
+      `volume ${volume.id}: the header of its encryption cannot be read (${errnoName(failure) ?? failure.message}): see the kernel's log (dmesg). Nothing was changed.`,
+    );
+  }
+  if (!/not a valid LUKS|header|Metadata/i.test(error.stderr)) return error;
   return new DataLoss(
     `volume ${volume.id}: the header of its encryption is damaged, and so is its copy. Restore it from a backup (cryptsetup luksHeaderRestore), or the volume from a snapshot.`,
   );
@@ -111,7 +147,7 @@ function sureName({ device, uuid }: MappedOver): MappedOver['device'] | { readon
 export async function withMapper<T>(
   parts: Pick<LuksParts, 'programs' | 'queue'>,
   volume: Opened,
-  request: Parameters<typeof openMapper>[2],
+  request: OpenRequest,
   work: (devicePath: string) => Promise<T>,
 ): Promise<T> {
   const { queue } = parts;

@@ -29,8 +29,8 @@ export async function changeKey(
   let isDone = false;
   try {
     const { devicePath } = lower;
-    await replaceKey(devicePath, { current: keys.current, previous: keys.previous }).catch((error) => {
-      throw explained(error, record);
+    await replaceKey(devicePath, { current: keys.current, previous: keys.previous }).catch(async (error) => {
+      throw await explained(queue, error, { devicePath, volume: record });
     });
     await using device = await openReadOnly(queue, devicePath);
     const keyId = await labelOf(queue, device);

@@ -35,9 +35,9 @@ export function luksRepairer(parts: LuksParts, inner: Repairer): Repairer {
     const { queue, ring, tag } = parts;
     const { id } = record;
     if (draft.withDevice === undefined) throw new InternalError(`volume ${id}: its clone cannot be shown as a device.`);
-    const { current: key } = await ring.keysOf(record, { secrets, use: 'stage' });
+    const { current: key, previous } = await ring.keysOf(record, { secrets, use: 'stage' });
     await draft.withDevice((devicePath) =>
-      withMapper(parts, record, { devicePath, key, name: draftName(id, tag) }, async (path) => {
+      withMapper(parts, record, { devicePath, key, previous, name: draftName(id, tag) }, async (path) => {
         const mount = () => mountBriefly(queue, fsType, path, fsType === 'xfs' ? [['nouuid']] : []);
         try {
           await repairFilesystem(programs, { path, fsType, mount });
