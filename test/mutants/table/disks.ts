@@ -248,4 +248,33 @@ export const diskMutants: readonly Mutant[] = [
     text: 'partition.holders), ...over];',
     replacement: 'partition.holders)];',
   },
+  {
+    name: 'a table of somebody else beside a half of ours is seen',
+    ...labelling,
+    text: 'return hasOthers(ends, found, shape) ?',
+    replacement: 'return hasOthers(ends, found, shape) && false ?',
+    only: 'DK01',
+  },
+  {
+    name: 'a half of the table that is damaged in more than one place is not taken for ours',
+    ...labelling,
+    text: '.size > 1)',
+    replacement: '.size > 1000)',
+    only: 'DK01',
+  },
+  {
+    name: 'one sector that cannot be read is not all that is there',
+    file: 'src/kernel/file/file.ts',
+    killer: 'test/kernel/file.test.ts',
+    text: '      piece.fill(unreadableByte);\n',
+    replacement: '      piece.fill(0);\n',
+    only: 'DK10',
+  },
+  {
+    name: 'a device that is opened is the one that was found',
+    file: 'src/pool/mapped-device.ts',
+    killer: 'test/pool/open-still.test.ts',
+    text: 'if (sameDevice(deviceNumber(rdev), device) && sameDevice(await numberNow(), device)) return descriptor;',
+    replacement: 'if (sameDevice(deviceNumber(rdev), device)) return descriptor;',
+  },
 ];

@@ -111,14 +111,14 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'those that need room take their turns',
     ...ledger,
-    text: 'const turn = this.#makingRoom.then(() => this.#holdExactly(request));',
-    replacement: 'const turn = this.#holdExactly(request);',
+    text: 'const turn = this.#makingRoom.then(() => this.#holdExactly(request, giveUpAtMs));',
+    replacement: 'const turn = this.#holdExactly(request, giveUpAtMs);',
     only: twoAtOnce,
   },
   {
     name: 'the trash is not emptied for what does not fit anyway',
     ...ledger,
-    text: '      if (needed > this.#reclaimableBytes()) throw this.#exhausted(look, request);\n',
+    text: '      if (needed > this.#reclaimableBytes() + goingBytes) throw this.#exhausted(look, request);\n',
     replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*the trash counts as available',

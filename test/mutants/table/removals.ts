@@ -139,9 +139,9 @@ export const removalMutants: readonly Mutant[] = [
     name: 'what is kept has its mark off before anything of it goes',
     ...trash,
     text: `        await this.#unmark(entry);
-        await this.#shred(entry);`,
+        await this.#shred(entry)`,
     replacement: `        this.forget(entry);
-        await this.#shred(entry);`,
+        await this.#shred(entry)`,
     killer: 'test/pool/trash-purge.test.ts',
     only: 'cannot note that it begins',
   },

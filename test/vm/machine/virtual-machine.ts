@@ -42,6 +42,8 @@ export class VirtualMachine implements AsyncDisposable {
   readonly consolePath: string;
   /** Debian's udev, unpacked: the machine starts without it (udev.ts). */
   readonly udevDirectory: string;
+  /** Has the `lvm` of a newer Debian than this machine's, for who puts it first in PATH. */
+  readonly newerLvmDirectory: string;
   boots = 0;
   readonly #options: MachineOptions;
   readonly #kernel: string;
@@ -56,6 +58,7 @@ export class VirtualMachine implements AsyncDisposable {
     this.consolePath = options.scratch.join('console.log');
     this.#kernel = execFileSync('bash', [setup], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
     this.udevDirectory = join(dirname(this.#kernel), 'udev');
+    this.newerLvmDirectory = join(dirname(this.#kernel), 'lvm-newer/bin');
     this.#initramfs = makeInitramfs(this.#kernel, options.scratch.path);
   }
 

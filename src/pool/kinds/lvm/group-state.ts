@@ -1,4 +1,5 @@
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
+import { wholeDisksOf } from '../../../kernel/block/whole-disks.ts';
 import { DataLoss } from '../../../volume/errors.ts';
 import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
 import { defaultLayout, type Layout, layouts } from '../../../volume/layout.ts';
@@ -41,6 +42,8 @@ export interface PhysicalVolume {
   readonly freeBytes: bigint;
   readonly isMissing: boolean;
   readonly isAllocatable: boolean;
+  /** The disks that it lies on in the end, by their names. */
+  readonly disks: readonly string[];
 }
 
 /** A volume group, as a report told it. */
@@ -138,10 +141,12 @@ function otherLvOf(row: ReportRow): OtherLv {
 function physicalVolumeOf(row: ReportRow): PhysicalVolume {
   const attributes = field(row, 'pv_attr');
   const major = Number(row['pv_major'] ?? -1);
+  const device = major > 0 ? { major, minor: Number(row['pv_minor']) } : undefined;
   return {
     uuid: field(row, 'pv_uuid'),
     path: field(row, 'pv_name'),
-    device: major > 0 ? { major, minor: Number(row['pv_minor']) } : undefined,
+    device,
+    disks: device === undefined ? [field(row, 'pv_uuid')] : wholeDisksOf(device),
     sizeBytes: bytes(row, 'pv_size'),
     freeBytes: bytes(row, 'pv_free'),
     isMissing: attributes[2] === 'm',

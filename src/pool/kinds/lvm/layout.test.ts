@@ -8,7 +8,7 @@ const extentBytes = 4n << 20n;
 function disksWith(...freeExtents: number[]): Disks {
   const physicalVolumes = freeExtents.map((extents, index) => ({
     ...{ uuid: `${index}`, path: `/dev/sd${index}`, device: { major: 8, minor: index } },
-    ...{ sizeBytes: 1n << 40n, isMissing: false, isAllocatable: true },
+    ...{ sizeBytes: 1n << 40n, isMissing: false, isAllocatable: true, disks: [`sd${index}`] },
     freeBytes: BigInt(extents) * extentBytes,
   }));
   return { extentBytes, physicalVolumes };
@@ -34,6 +34,20 @@ describe('layouts of logical volumes', () => {
     assert.equal(planOf('raid1', sizeOf(10), disksWith(10, 3, 12)), undefined);
     assert.equal(neededBytes('raid1', sizeOf(9), disksWith(10, 3, 12)), sizeOf(20));
     assert.equal(planOf('raid1', sizeOf(1), disksWith(10)), undefined);
+  });
+
+  test('lvm 7: the legs of a mirror lie on two disks, whatever partitions these have', () => {
+    const { physicalVolumes } = disksWith(10, 8, 6);
+    const on = (...names: readonly string[]): Disks => ({
+      extentBytes,
+      physicalVolumes: physicalVolumes.map((each, index) => ({ ...each, disks: [names[index] ?? ''] })),
+    });
+    assert.deepEqual(planOf('raid1', sizeOf(4), on('sda', 'sda', 'sdb'))?.devicePaths, ['/dev/sd0', '/dev/sd2']);
+    assert.deepEqual(planOf('raid1', sizeOf(4), on('sda', 'sdb', 'sdb'))?.devicePaths, ['/dev/sd0', '/dev/sd1']);
+    assert.equal(planOf('raid1', sizeOf(7), on('sda', 'sda', 'sdb')), undefined);
+    assert.equal(planOf('raid1', sizeOf(1), on('sda', 'sda', 'sda')), undefined);
+    assert.equal(largestBytes('raid1', sizeOf(100), on('sda', 'sda', 'sda')), 0n);
+    assert.equal(largestBytes('raid1', sizeOf(100), on('sda', 'sda', 'sdb')), sizeOf(5));
   });
 
   test('GC04: what is told to fit does, and nothing larger', () => {

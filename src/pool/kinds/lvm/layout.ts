@@ -38,7 +38,9 @@ export function planOf(layout: Layout, sizeBytes: bigint, disks: Disks): LvPlan 
   const paths = (count: number) => usable.slice(0, count).map(({ path }) => path);
   if (layout === 'raid1') {
     const legBytes = takenBytes({ layout, sizeBytes: extents * disks.extentBytes }, disks.extentBytes) / 2n;
-    return roomOf(usable[1]) < legBytes ? undefined : { layout, extents, stripes: 2, devicePaths: paths(2) };
+    const legs = legsOf(usable);
+    const devicePaths = legs.map(({ path }) => path);
+    return roomOf(legs[1]) < legBytes ? undefined : { layout, extents, stripes: 2, devicePaths };
   }
   for (let stripes = usable.length; stripes >= 2; stripes--) {
     const whole = roundUp(extents, BigInt(stripes));
@@ -64,7 +66,7 @@ export function largestBytes(layout: Layout, availableBytes: bigint, disks: Disk
   // A sum that no layout exceeds; the rest, metadata and what is rounded up, are a few extents.
   const boundBytes =
     layout === 'raid1'
-      ? smaller(roomOf(usable[1]), availableBytes / 2n)
+      ? smaller(roomOf(legsOf(usable)[1]), availableBytes / 2n)
       : smaller(
           availableBytes,
           usable.reduce((most, disk, index) => larger(most, roomAt(disk, index)), 0n),
@@ -108,6 +110,16 @@ export function byRoom({ physicalVolumes }: Pick<Disks, 'physicalVolumes'>): Phy
   return physicalVolumes
     .filter(({ isAllocatable, isMissing }) => isAllocatable && !isMissing)
     .toSorted((a, b) => (a.freeBytes === b.freeBytes ? 0 : a.freeBytes > b.freeBytes ? -1 : 1));
+}
+
+/** The roomiest two that have no disk in common: two partitions of one are lost together. */
+export function legsOf(usable: readonly PhysicalVolume[]): PhysicalVolume[] {
+  let best: readonly PhysicalVolume[] = [];
+  for (const [index, first] of usable.entries()) {
+    const second = usable.slice(index + 1).find(({ disks }) => !disks.some((disk) => first.disks.includes(disk)));
+    if (second !== undefined && roomOf(second) > roomOf(best[1])) best = [first, second];
+  }
+  return [...best];
 }
 
 /** What fits on this one and on all that are roomier, evenly; on one alone nothing is striped. */

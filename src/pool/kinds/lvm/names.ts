@@ -33,6 +33,15 @@ export function lvNameOfMapped(vgName: string, name: string): string | undefined
   return rest.startsWith('-') ? undefined : rest.replaceAll('--', '-');
 }
 
+/** What device-mapper, and LVM, put behind the name of what is made of several devices, for each of those. */
+const partPattern = /(?:-(?:tpool|real|cow)|_(?:tdata|tmeta|rimage_[0-9]+|rmeta_[0-9]+)(?:-\w+)?)$/;
+
+/** Whether it has a name that we give, or is a part of what has one. */
+export function isOwnName(lvName: string): boolean {
+  const name = lvName.replace(partPattern, '');
+  return name === poolLvName || name === thinLvName || idOfLvName(name) !== undefined;
+}
+
 /** What the UUID of such a device begins with. */
 export function mappedUuidPrefix(vgUuid: string): string {
   return `LVM-${vgUuid.replaceAll('-', '')}`;

@@ -19,7 +19,7 @@ import { MetadataSnapshots } from './thin/changes/metadata-snapshots.ts';
 import { SnapshotNotes } from './thin/changes/snapshot-note.ts';
 import { openThinPool, refuseThinPool } from './thin/open.ts';
 import { ThinWatch } from './thin/watch.ts';
-import { missingGroup, refuseCopies, twoGroups } from './trouble.ts';
+import { explainLvm, missingGroup, refuseCopies, twoGroups } from './trouble.ts';
 import { VolumeGroup } from './volume-group.ts';
 
 export interface LvmPoolOptions extends OpenContext, LvmOptions {
@@ -126,7 +126,7 @@ export async function readGroup(lvm: Lvm, poolName: string, vgName: string): Pro
           `pool ${poolName}: there is no LVM on this node. Install lvm2; a container must see the node's processes (hostPID: true).`,
         );
       default:
-        throw error;
+        throw explainLvm(error, { poolName, vgName, neededBytes: 0n });
     }
   }
 }

@@ -19,7 +19,7 @@ import { type BegunDisk, type BegunGroup, GroupNote } from './group-note.ts';
 import { type GroupState, groupStateOf } from './group-state.ts';
 import { readIdentity } from './pool-volume.ts';
 import { type HeldDisk, holdDisk, identityOf } from './taken-disk.ts';
-import { lostGroup, refuseCopies, twoGroups } from './trouble.ts';
+import { explainLvm, lostGroup, refuseCopies } from './trouble.ts';
 
 export interface OwnGroupOptions extends OpenContext {
   readonly poolName: string;
@@ -76,7 +76,7 @@ export async function findGroup(lvm: Lvm, poolName: string, volumeGroup: string)
     if (!isLvmError(error)) throw error;
     const failure = failureOf(error);
     if (failure === 'no-group') return undefined;
-    throw failure === 'two-groups' ? twoGroups(poolName, volumeGroup) : error;
+    throw explainLvm(error, { poolName, vgName: volumeGroup, neededBytes: 0n });
   }
 }
 

@@ -66,10 +66,11 @@ export function noRoomFor(
   sizeBytes: bigint,
   { poolName, state }: { readonly poolName: string; readonly state: GroupState },
 ): ResourceExhausted {
-  const disks = byRoom(state);
-  if (disks.length < 2) {
+  const usable = byRoom(state);
+  const disks = layout === 'raid1' ? new Set(usable.flatMap(({ disks: each }) => each)) : new Set(usable);
+  if (disks.size < 2) {
     return new ResourceExhausted(
-      `pool ${poolName}: a volume with layout ${layout} needs two disks or more, and volume group ${state.name} has ${disks.length} that can be used: extend it.`,
+      `pool ${poolName}: a volume with layout ${layout} needs two disks or more, and volume group ${state.name} has ${disks.size} that can be used: extend it.`,
     );
   }
   const most = largestBytes(layout, state.freeBytes, state);

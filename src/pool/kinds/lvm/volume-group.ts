@@ -1,15 +1,21 @@
-import { type DeviceMapper, forgetMappedNode, mappedDevice } from '../../../kernel/block/device-mapper.ts';
+import {
+  type DeviceMapper,
+  forgetMappedNode,
+  type MappedOver,
+  mappedDevice,
+} from '../../../kernel/block/device-mapper.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
 import type { Layout } from '../../../volume/layout.ts';
 import * as arguments_ from './commands/arguments.ts';
 import { failureOf } from './commands/failure.ts';
+import { lockGroup } from './commands/group-lock.ts';
 import { isLvmError, type Lvm } from './commands/lvm.ts';
 import { type GroupState, groupStateOf, type OwnLv } from './group-state.ts';
 import { KnownGroup } from './known-group.ts';
 import { disksOfLegs, type LvPlan, neededBytes, planOf, wholeBytes } from './layout.ts';
-import { idOfLvName, mappedName } from './names.ts';
+import { idOfLvName, isOwnName, lvNameOfMapped, mappedName } from './names.ts';
 import { findSuspended, resumeLeft } from './suspended.ts';
 import { changeOf, isOwnTag, stateOf, type TagChange } from './tags.ts';
 import { activateAllArguments } from './thin/arguments.ts';
@@ -64,15 +70,24 @@ export class VolumeGroup extends KnownGroup {
   }
 
   /**
-   * Ends what an LVM or a driver has left suspended that was killed: all who use the pool's volumes may wait for that. No command
-   * of LVM may be under way in the group.
+   * Ends what an LVM or a driver has left of ours suspended that was killed: all who use the pool's volumes may wait for that.
+   * What others have in the group is theirs to resume; and while an LVM is at work in it, suspended is what that changes.
    * @returns the names of the devices
    */
   async resumeLeft(queue: DiskQueue): Promise<string[]> {
-    const suspended = await findSuspended(queue, this.mapper, this.state.uuid);
-    const left = suspended.filter(({ name }) => !this.suspending.has(name));
+    if ((await this.#findLeft(queue)).length === 0) return [];
+    await using lock = await lockGroup(queue, this.#lvm.runner, this.name);
+    if (lock === undefined) return [];
+    const left = await this.#findLeft(queue);
     await resumeLeft(queue, this.mapper, left);
     return left.map(({ name }) => name);
+  }
+
+  async #findLeft(queue: DiskQueue): Promise<MappedOver[]> {
+    const suspended = await findSuspended(queue, this.mapper, this.state.uuid);
+    return suspended.filter(
+      ({ name }) => isOwnName(lvNameOfMapped(this.name, name) ?? '') && !this.suspending.has(name),
+    );
   }
 
   /** Asks LVM. Those who ask at a time share one answer. @param maximumAgeMs what was told since then will do */

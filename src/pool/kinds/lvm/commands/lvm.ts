@@ -133,7 +133,10 @@ export class Lvm {
 
   #command([command = '', ...rest]: readonly string[]): string[] {
     const hasUdev = this.runner.environment['DM_DISABLE_UDEV'] === undefined;
-    const config = configFor(command, { hasUdev, hasThinPool: this.#hasThinPool });
+    const config = configFor(command, {
+      ...{ hasUdev, hasThinPool: this.#hasThinPool },
+      lockDirectory: this.runner.lockDirectory,
+    });
     const devices = this.#devicePaths?.flatMap((path) => ['--devices', path]) ?? [];
     return [command, '--config', config, ...devices, ...rest];
   }

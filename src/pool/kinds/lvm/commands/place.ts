@@ -1,6 +1,7 @@
 import { access, constants, readlink } from 'node:fs/promises';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { udevAnswers } from './udev.ts';
+import { isTooOld, versionOf } from './version.ts';
 
 /** Where LVM runs. host: in the host's namespaces, with its udev and its locks. own: as this driver's, beside it. */
 export type LvmPlace = 'host' | 'own';
@@ -11,9 +12,13 @@ export interface LvmRunner {
   readonly program: string;
   readonly before: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  /** Where it is to lock, if not where it does by itself. */
+  readonly lockDirectory?: string | undefined;
 }
 
-const hostRoot = '/proc/1/root';
+export const hostRoot = '/proc/1/root';
+/** Of LVM's, unless it is told otherwise (locking_dir of lvm.conf(5)). */
+export const lockDirectory = '/run/lock/lvm';
 const hostPrograms = ['/usr/sbin/lvm', '/sbin/lvm'];
 
 /**
@@ -25,10 +30,28 @@ export async function findLvm(queue: DiskQueue): Promise<LvmRunner> {
   if (host !== undefined) {
     const into = ['mnt', 'ipc', 'uts'].map((name) => `--${namespaceOptions[name]}=/proc/1/ns/${name}`);
     const environment = environmentFor(await udevAnswers(queue, 1));
-    return { place: 'host', program: 'nsenter', before: [...into, '--', host], environment };
+    const runner = { place: 'host', program: 'nsenter', before: [...into, '--', host], environment } as const;
+    return (await isOld(runner)) ? besideOld(queue, runner) : runner;
   }
   const environment = environmentFor(await udevAnswers(queue, 'self'));
   return { place: 'own', program: 'lvm', before: [], environment };
+}
+
+/** The driver's own, if that can do what is asked of it. It keeps out of the way of the host's by the host's locks. */
+async function besideOld(queue: DiskQueue, host: LvmRunner): Promise<LvmRunner> {
+  const environment = environmentFor(await udevAnswers(queue, 'self'));
+  const own = {
+    place: 'own',
+    program: 'lvm',
+    before: [],
+    environment,
+    lockDirectory: hostRoot + lockDirectory,
+  } as const;
+  return (await isOld(own)) ? host : own;
+}
+
+async function isOld(runner: LvmRunner): Promise<boolean> {
+  return isTooOld(await versionOf(runner).catch(() => ''));
 }
 
 /** Where udev does not answer, LVM makes the nodes that it needs itself, if it is told. */

@@ -23,6 +23,14 @@ test('lvm 10: no old text of the group is kept, unless its disks change', () => 
   for (const command of ['vgcreate', 'vgextend']) assert.doesNotMatch(configFor(command, usual), /backup/, command);
 });
 
+test('lvm 11: an LVM beside the one of the node locks where that does', () => {
+  assert.match(
+    configFor('lvcreate', { ...usual, lockDirectory: '/proc/1/root/run/lock/lvm' }),
+    /global\{locking_dir="\/proc\/1\/root\/run\/lock\/lvm"\}/,
+  );
+  assert.doesNotMatch(configFor('lvcreate', usual), /global/);
+});
+
 test('where udev does not answer, LVM does not wait for it; what was wiped is not discarded again', () => {
   assert.match(configFor('lvcreate', { ...usual, hasUdev: false }), /udev_sync=0 udev_rules=0/);
   assert.doesNotMatch(configFor('lvcreate', usual), /udev/);

@@ -33,15 +33,17 @@ const withoutArchive = 'backup{archive=0}';
 const archived: readonly string[] = ['vgcreate', 'vgextend'];
 
 export interface LvmCircumstances {
+  readonly lockDirectory?: string | undefined;
   readonly hasUdev: boolean;
   /** The pool's volumes lie in a thin pool that we look after. */
   readonly hasThinPool: boolean;
 }
 
 /** The text of `--config` for a command of LVM. */
-export function configFor(command: string, { hasThinPool, hasUdev }: LvmCircumstances): string {
+export function configFor(command: string, { hasThinPool, hasUdev, lockDirectory }: LvmCircumstances): string {
+  const locks = lockDirectory === undefined ? [] : [`global{locking_dir="${lockDirectory}"}`];
   const thin = hasThinPool ? [withoutThreshold, patient] : [];
   const activation = [unwatched, ...thin, ...(hasUdev ? [] : withoutUdev)].join(' ');
   const archive = archived.includes(command) ? [] : [withoutArchive];
-  return [`activation{${activation}}`, devices, reporting, saying, ...archive].join(' ');
+  return [`activation{${activation}}`, devices, reporting, saying, ...archive, ...locks].join(' ');
 }

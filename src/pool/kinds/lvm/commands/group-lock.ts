@@ -1,0 +1,54 @@
+import { constants } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sameDevice } from '../../../../kernel/block/device.ts';
+import { openFile } from '../../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../../../kernel/call/errno.ts';
+import { tryLock } from '../../../../kernel/file/lock.ts';
+import { statusBehind, statusOf } from '../../../../kernel/file/path.ts';
+import { hostRoot, type LvmRunner, lockDirectory } from './place.ts';
+
+/** Longer than a command of LVM takes that does not wait itself. */
+const pausesMs = [0, 10, 100, ...Array.from({ length: 20 }, () => 500)];
+
+/** Held, as LVM holds it while it changes a group (flock(2); lib/misc/lvm-flock.c). */
+export type GroupLock = AsyncDisposable;
+
+/** @returns undefined if an LVM is at work in the group, and does not come to its end */
+export async function lockGroup(
+  queue: DiskQueue,
+  runner: Pick<LvmRunner, 'lockDirectory' | 'place'>,
+  vgName: string,
+): Promise<GroupLock | undefined> {
+  const directory = runner.lockDirectory ?? `${runner.place === 'host' ? hostRoot : ''}${lockDirectory}`;
+  const path = `${directory}/V_${vgName}`;
+  try {
+    for (const pauseMs of pausesMs) {
+      await delay(pauseMs);
+      const lock = await lockNow(queue, path);
+      if (lock !== undefined) return lock;
+    }
+    return undefined;
+  } catch (error) {
+    // No LVM has ever taken one here.
+    if (isErrno(error, 'ENOENT', 'ENOTDIR')) return { [Symbol.asyncDispose]: async () => undefined };
+    throw error;
+  }
+}
+
+/** LVM removes the file when it lets go: one that has lost its name keeps nobody out. */
+async function lockNow(queue: DiskQueue, path: string): Promise<GroupLock | undefined> {
+  const lock = await openFile(queue, path, constants.O_RDWR | constants.O_CREAT, 0o600);
+  try {
+    if (await tryLock(queue, lock)) {
+      const [held, named] = [await statusOf(queue, lock), await statusBehind(queue, path)];
+      if (held.inode === named.inode && sameDevice(held.device, named.device)) return lock;
+    }
+    await lock[Symbol.asyncDispose]();
+    return undefined;
+  } catch (error) {
+    await lock[Symbol.asyncDispose]();
+    if (isErrno(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}

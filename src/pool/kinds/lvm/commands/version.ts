@@ -1,0 +1,27 @@
+import { run } from '../../../../command/run.ts';
+import type { LvmRunner } from './place.ts';
+
+/** The first that knows --devices and --setautoactivation. */
+const oldestVersion = [2, 3, 12] as const;
+
+/** @throws CommandError if there is none */
+export async function versionOf({
+  before,
+  environment,
+  program,
+}: Pick<LvmRunner, 'before' | 'environment' | 'program'>): Promise<string> {
+  const { stdout } = await run(program, [...before, 'version'], { environment });
+  return versionIn(stdout);
+}
+
+/** From what `lvm version` prints. */
+export function versionIn(text: string): string {
+  return /LVM version:\s+([0-9]+\.[0-9]+\.[0-9]+)/.exec(text)?.[1] ?? '';
+}
+
+/** Whether a version cannot do what is asked of it here. */
+export function isTooOld(version: string): boolean {
+  const parts = version.split('.').map(Number);
+  const differing = oldestVersion.findIndex((part, index) => parts[index] !== part);
+  return differing >= 0 && (parts[differing] ?? 0) < (oldestVersion[differing] ?? 0);
+}
