@@ -138,6 +138,13 @@ export class DiskQueue {
     return undefined;
   }
 
+  /** The same of this queue and those beside it. */
+  get anyBusySinceMs(): number | undefined {
+    const all = [this.busySinceMs, ...this.#beside.map(({ anyBusySinceMs }) => anyBusySinceMs)];
+    const known = all.filter((ms) => ms !== undefined);
+    return known.length === 0 ? undefined : Math.min(...known);
+  }
+
   /** How many jobs run at a time. */
   get places(): number {
     return this.#limit;

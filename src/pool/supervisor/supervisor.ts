@@ -107,7 +107,8 @@ export class PoolSupervisor {
       if (isSick) this.#giveUp(pool, `its disk has not answered for ${Math.round(sickAfterMs / 1000)} s`);
       return;
     }
-    const busyMs = nowMs - (pool.queue.busySinceMs ?? nowMs);
+    // A program in a queue beside it, LVM say, may wait for a disk that nothing else asks.
+    const busyMs = nowMs - (pool.queue.anyBusySinceMs ?? nowMs);
     const silentMs = nowMs - this.#answeredMs;
     const isSlow = busyMs > sickAfterMs / 8 && silentMs > sickAfterMs / 8;
     if (this.#isSuspect || isSlow || silentMs > 2 * sickAfterMs) void this.#ask(pool);

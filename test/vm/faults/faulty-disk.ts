@@ -1,5 +1,8 @@
 import type { VirtualMachine } from '../machine/virtual-machine.ts';
 
+/** Not its beginning: LVM takes a disk that has its label in two devices for two. */
+const startSectors = 8192;
+
 /** A disk that can be made to fail: a device over it (device-mapper), whose table says what becomes of requests. */
 export class FaultyDisk {
   /** Where the device is. */
@@ -47,10 +50,10 @@ export class FaultyDisk {
   }
 
   #table(target: string, options = ''): string {
-    return `0 ${this.#sectors} ${target} ${this.#below} 0 ${options}`;
+    return `0 ${this.#sectors} ${target} ${this.#below} ${startSectors} ${options}`;
   }
 
   get #sectors(): string {
-    return `$(blockdev --getsz ${this.#below})`;
+    return `$(($(blockdev --getsz ${this.#below}) - ${startSectors}))`;
   }
 }

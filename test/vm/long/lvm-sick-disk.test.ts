@@ -61,3 +61,27 @@ describe('T07: a disk below one volume group hurts only the pool in that group',
     await neighbour.assertUndisturbed(t);
   });
 });
+
+describe('lvm 3: one disk of several of a volume group', () => {
+  test('hangs: no call waits for it for ever, though all that is used lies on the other; the pool comes back by itself', async (t) => {
+    await using started = await startNode(t, {
+      config: 'pools: { sick: { kind: lvm, volumeGroup: vg1 } }\n',
+      pools: ['sick'],
+      disks: twoDisks,
+      // All lies on the first disk, until that is full.
+      prepare: `${faultyDisk.making} && lvm vgcreate --yes vg1 /dev/vdb ${faultyDisk.path}`,
+    });
+    const { node } = started;
+    const volume = await usedVolume(node, 'sick');
+    const sick = new SickPool(node, 'sick', [volume]);
+
+    await faultyDisk.hang(node.vm);
+    await sick.refuses(/in quarantine .* has not answered for 20 s/);
+    await sick.assertInQuarantine();
+
+    await faultyDisk.mend(node.vm);
+    await sick.recovers();
+    await volume.leave();
+    await volume.delete();
+  });
+});

@@ -95,8 +95,10 @@ export class LvmBackend implements Backend {
     return this.#parts.blockSizeBytes;
   }
 
-  probe(queue: DiskQueue): Promise<void> {
-    return this.#parts.poolVolume.probe(queue);
+  /** By the disk that the pool's own volume lies on, and by whether all the others answer: each command of LVM asks them all. */
+  async probe(queue: DiskQueue): Promise<void> {
+    await this.#parts.poolVolume.probe(queue);
+    await this.#parts.group.askDisks(queue);
   }
 
   abandon(): void {

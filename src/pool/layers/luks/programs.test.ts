@@ -11,6 +11,7 @@ function turn(): Promise<void> {
 class Program {
   static running = 0;
   static most = 0;
+  static ended = 0;
   end: () => void = () => undefined;
 
   readonly run = async (): Promise<void> => {
@@ -20,6 +21,7 @@ class Program {
       this.end = resolve;
     });
     Program.running--;
+    Program.ended++;
   };
 }
 
@@ -38,6 +40,7 @@ describe('programs of encryption', () => {
       for (const { program } of programs) program.end();
       await turn();
     }
+    assert.equal(Program.ended, programs.length);
     await Promise.all(programs.map(({ done }) => done));
     assert.equal(Program.most, 4);
   });
@@ -54,8 +57,10 @@ describe('programs of encryption', () => {
     // Others go on meanwhile.
     const others = Array.from({ length: 4 }, () => new Program());
     const other = new LuksPrograms(new DiskQueue('well', 1));
+    const before = Program.running;
     const done = others.slice(0, 3).map((program) => other.cryptsetup(program.run));
     await turn();
+    assert.equal(Program.running - before, 3);
     for (const program of others) program.end();
     await Promise.all(done);
     for (const program of programs) program.end();
