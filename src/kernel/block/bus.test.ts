@@ -13,6 +13,9 @@ test('a disk is known by its place in the tree of devices, and a bridge on the w
     [`${pci}/0000:00:1d.0/0000:3d:00.0/nvme/nvme0/nvme0n1`, 'nvme0n1', 'nvme'],
     ['/sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1', 'nvme0n1', 'nvme'],
     [`${pci}/0000:00:1a.0/mmc_host/mmc0/mmc0:0001/block/mmcblk0`, 'mmcblk0', 'mmc'],
+    ['/sys/devices/platform/host5/session1/target5:0:0/5:0:0:1/block/sde', 'sde', 'network'],
+    [`${pci}/0000:05:00.0/host7/rport-7:0-2/target7:0:0/7:0:0:0/block/sdf`, 'sdf', 'network'],
+    ['/sys/devices/virtual/nvme-fabrics/ctl/nvme1/nvme1n1', 'nvme1n1', 'network'],
     ['/sys/devices/vbd-51712/block/xvda', 'xvda', 'other'],
   ] as const) {
     assert.equal(busOf(place, name), bus, place);

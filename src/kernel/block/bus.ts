@@ -1,5 +1,5 @@
 /** What disks are connected by. */
-export const buses = ['ata', 'mmc', 'nvme', 'scsi', 'usb', 'virtio', 'other'] as const;
+export const buses = ['ata', 'mmc', 'network', 'nvme', 'scsi', 'usb', 'virtio', 'other'] as const;
 export type Bus = (typeof buses)[number];
 
 /**
@@ -9,6 +9,8 @@ export type Bus = (typeof buses)[number];
  */
 export function busOf(place: string, name: string): Bus {
   if (/\/usb[0-9]+\//.test(place)) return 'usb';
+  // iSCSI, Fibre Channel, NVMe over fabrics: other machines may have the same disk.
+  if (/\/host[0-9]+\/(?:session[0-9]+|rport-[^/]+)\/|\/nvme-fabrics\//.test(place)) return 'network';
   if (name.startsWith('nvme')) return 'nvme';
   if (name.startsWith('mmcblk')) return 'mmc';
   if (/\/ata[0-9]+\//.test(place)) return 'ata';

@@ -4,6 +4,7 @@ import { sameDevice } from '../../kernel/block/device.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
+import { mountTableOf } from '../../kernel/process/process.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { exists } from './backing-file.ts';
 import type { Location } from './location.ts';
@@ -34,7 +35,10 @@ export async function refuseWrongDisk(check: WrongDiskCheck): Promise<void> {
   const real = await resolve(queue, path);
   const [mount, own] = await Promise.all([mountOf(queue, real), mountOf(queue, dataDirectory)]);
   if (mount === undefined || own === undefined) throw new Unavailable(`${path} was unmounted just now; try again.`);
-  if (!isRootFilesystem(mount, real) && !sameDevice(mount.device, own.device)) return;
+  // Of the node, where its processes are seen: so a part of its filesystem is known as well, a subvolume that is the root.
+  const root = (await mountTableOf(queue, 1)).findLast(({ target }) => target === '/');
+  const isSystem = [own, root].some((each) => sameDevice(mount.device, each?.device));
+  if (!isRootFilesystem(mount, real) && !isSystem) return;
   throw new FailedPrecondition(
     `pool ${poolName}: ${path} is on the system's disk (${mount.fsType} on ${mount.source}). Is its disk mounted? If the pool is meant to be there, set systemDisk: allow.`,
   );

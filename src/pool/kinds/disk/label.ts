@@ -121,13 +121,25 @@ export class Label implements DiskLabel {
 
   change(edit: (payload: Payload) => Payload): Promise<void> {
     return this.#afterLast(async () => {
-      if (this.#isDoubtful) await this.#read();
+      await this.#requireUnchanged();
       const { payload: before } = this.#known;
       const payload = edit(before);
       if (payload === before) return;
       await this.#write(payload, false);
       await this.#write(payload, true);
     });
+  }
+
+  /** Another node that sees the disk may have written it: what that did is not to be undone. @throws DataLoss */
+  async #requireUnchanged(): Promise<void> {
+    const expected = this.#isDoubtful ? undefined : this.#current?.slot;
+    await this.#read();
+    const { slot } = this.#known;
+    if (expected === undefined || (slot.sequence === expected.sequence && slot.text === expected.text)) return;
+    this.#isDoubtful = true;
+    throw new DataLoss(
+      `pool ${this.#poolName}: somebody else has written the label of ${this.#path}, another node that has the disk, too, say. Nothing was changed. Stop one of them, then restart the driver.`,
+    );
   }
 
   /** Something else each time, and not from memory. */

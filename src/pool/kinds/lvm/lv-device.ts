@@ -3,7 +3,7 @@ import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
+import { FailedPrecondition } from '../../../volume/errors.ts';
 import { step } from '../../../volume/step.ts';
 import { openStill } from '../../mapped-device.ts';
 import type { VolumeGroup } from './volume-group.ts';
@@ -19,7 +19,7 @@ export interface LvDevice {
 /**
  * Opens the device of a logical volume, activating it if need be. A number is given to another device as soon as its own
  * is gone, so what was opened is compared with what the kernel says of the volume then.
- * @throws DataLoss if it cannot be activated
+ * @throws FailedPrecondition if LVM is told not to activate it
  */
 export async function openLv(
   queue: DiskQueue,
@@ -30,7 +30,9 @@ export async function openLv(
   if (group.deviceOf(lvName) === undefined) await step('attach/device', () => group.activate(queue, lvName));
   const mapped = group.deviceOf(lvName);
   if (mapped === undefined) {
-    throw new DataLoss(`logical volume ${group.name}/${lvName} cannot be activated: see lvs -a, and the kernel log.`);
+    throw new FailedPrecondition(
+      `LVM does not activate logical volume ${group.name}/${lvName}, and says of no error: does volume_list in lvm.conf leave its group out (lvmconfig activation/volume_list)? Else see lvs -a.`,
+    );
   }
   const devicePath = mappedPath(mapped.device);
   const numberNow = async () => group.deviceOf(lvName)?.device;

@@ -107,6 +107,8 @@ export async function explained(
       return new DataLoss(`volume ${volume.id}: its device has become smaller than its header: data is missing.`);
     }
     if (!(failure instanceof KernelError)) throw failure;
+    // A call of the kernel's that failed is no failed job of the queue: nobody else tells who watches the disk.
+    queue.onFailure?.(failure);
     return new Unavailable(
       `volume ${volume.id}: the header of its encryption cannot be read (${errnoName(failure) ?? failure.message}): see the kernel's log (dmesg). Nothing was changed.`,
     );
