@@ -22,8 +22,15 @@ export async function controllerCommand(config: ControllerConfig): Promise<numbe
   });
   const view = config.viewAddress === undefined ? undefined : (await import('./fleet-view.ts')).show;
   const controller = await startController(config, log, view);
-  log.info({ signal: await stopSignal }, 'stopping');
+  // It serves nobody if no node can link: whoever started it is to see that.
+  const failed = controller.port.then(
+    () => new Promise<never>(() => undefined),
+    (error: unknown) => ({ error }),
+  );
+  const end = await Promise.race([stopSignal, failed]);
+  if (typeof end === 'string') log.info({ signal: end }, 'stopping');
+  else log.fatal({ err: end.error }, 'nodes cannot link: the port for them cannot be opened');
   await controller.stop();
   await withTimeout(logGraceMs, flush());
-  return exitCodes.ok;
+  return typeof end === 'string' ? exitCodes.ok : exitCodes.failed;
 }

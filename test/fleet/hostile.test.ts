@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
+import { promisify } from 'node:util';
 import * as grpc from '@grpc/grpc-js';
 import { contract, encode } from '../../src/csi/contract.ts';
 import { linkMethod } from '../../src/fleet/link/grpc-pipe.ts';
 import { serverName } from '../../src/fleet/tls/material.ts';
 import { forgetPeak, peakMebibytes } from '../hostile/driver-memory.ts';
+import { driverCommand } from '../support/driver.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
 import { ControllerProcess } from './support/controller-process.ts';
@@ -42,6 +45,26 @@ function link(
   for (const message of messages) stream.write(Buffer.isBuffer(message) ? message : encode(fromNode, message));
   return { answers, ended, close: () => client.close() };
 }
+
+test('a controller whose port for nodes is taken ends, and says why', async () => {
+  using scratch = new Scratch('taken-port');
+  await using api = await ApiDouble.start();
+  await using first = await ControllerProcess.start(scratch, api, 'first');
+  const [program = '', ...command] = driverCommand;
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    CSI_ENDPOINT: `unix://${scratch.join('second.sock')}`,
+    HOLDFAST_API_SERVER: api.url,
+    HOLDFAST_SERVICE_ACCOUNT_DIR: scratch.join('account'),
+    HOLDFAST_LINK_ADDRESS: `127.0.0.1:${first.port}`,
+  };
+  const ended = promisify(execFile)(program, [...command, 'controller'], { env, timeout: 60_000 });
+  await assert.rejects(ended, (error: { code?: unknown; stdout?: string; stderr?: string }) => {
+    assert.equal(error.code, 1);
+    assert.match(`${error.stdout}${error.stderr}`, /nodes cannot link.*EADDRINUSE|EADDRINUSE.*nodes cannot link/s);
+    return true;
+  });
+});
 
 describe('whoever comes to the port', () => {
   test('without a token that is good for the node, nobody is heard', async () => {

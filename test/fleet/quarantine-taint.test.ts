@@ -111,9 +111,18 @@ test('a node has our taint while a pool of it is in quarantine, and all others a
     await look();
     assert.deepEqual(taints('a'), others);
 
-    // Ill again; then its Node is no more.
+    // Ill again. After a restart of its driver the pool has never been open, and its disk is as dead as before.
     tell('a', ['quarantined', 'open']);
     await look();
+    tell('a', ['failed', 'open']);
+    await look();
+    nowMs += 2 * wellMs;
+    await look();
+    assert.deepEqual(taints('a'), [...others, own]);
+    tell('a', ['quarantined', 'open']);
+    await look();
+
+    // Then its Node is no more.
     assert.deepEqual(taints('a'), [...others, own]);
     double.known.taints.delete('a');
     for (const replica of replicas) {

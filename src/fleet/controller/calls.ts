@@ -207,7 +207,12 @@ async function createVolume(
     // Whoever has it has told so before it answered.
     return place(parts, placement, request.parameters).catch((again) => explainNotFound(parts, [sourceId], again));
   });
-  const { node, response } = await forwardInTurn(sessions, nodes, { method: method.path, request: bytes, deadline });
+  const { node, response } = await forwardInTurn(sessions, nodes, {
+    method: method.path,
+    name,
+    request: bytes,
+    deadline,
+  });
   note({ node });
   requireOwn(parts.state, { method, node, request: bytes, response });
   for (const stray of strays) {

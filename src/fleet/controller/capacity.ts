@@ -1,9 +1,11 @@
 import { contract, decode, encode } from '../../csi/contract.ts';
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
+import { Unavailable } from '../../volume/errors.ts';
 import { topologyKey } from '../../volume/topology.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
 import { sumCapacity } from '../routing/capacity.ts';
+import type { FleetState } from './fleet-state.ts';
 import type { NodeSession } from './node-session.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -16,6 +18,16 @@ const firstAnswerMs = 5_000;
 /** One for each class and kind of volume; whoever asks more has lost his mind, and the oldest go. */
 const mostQuestions = 500;
 
+/** A node that is away for longer has no room. */
+const patienceMs = 5 * 60_000;
+
+const nothing: wire.GetCapacityResponse = decode(responseType, Buffer.alloc(0));
+
+interface Question {
+  readonly id: bigint;
+  readonly request: Buffer;
+}
+
 /**
  * What the nodes have told of their capacity. Each is asked once for each class, and tells by itself when its answer
  * changes: the provisioner asks for every class and node once a minute, which would be thousands of calls.
@@ -23,27 +35,51 @@ const mostQuestions = 500;
 export class FleetCapacity {
   readonly #sessions: Sessions;
   /** By the request without its topology, as text. */
-  readonly #questions = new Map<string, { readonly id: bigint; readonly request: Buffer }>();
+  readonly #questions = new Map<string, Question>();
+  readonly #state: FleetState;
+  readonly #now: () => number;
   #last = 0n;
 
-  constructor(sessions: Sessions) {
+  constructor(sessions: Sessions, state: FleetState, now: () => number = Date.now) {
     this.#sessions = sessions;
+    this.#state = state;
+    this.#now = now;
   }
 
-  /** A node that is away has no room: the scheduler looks for another. */
+  /**
+   * A node that stays away has no room: the scheduler looks for another. One that has not told yet, or has been away for a
+   * moment only, as all are after a start of the controller, is no reason to write zero: with an error the provisioner
+   * leaves what it wrote last.
+   * @throws Unavailable
+   */
   async answer(request: wire.GetCapacityRequest): Promise<Draft<wire.GetCapacityResponse>> {
     const question = this.#question(request);
-    const asked = this.#nodesIn(request.accessible_topology?.segments ?? {});
-    const told = await Promise.all(asked.map((session) => this.#toldBy(session, question)));
-    return sumCapacity(told);
+    const segments = request.accessible_topology?.segments ?? {};
+    const keys = Object.keys(segments);
+    if (keys.length === 0) {
+      const told = await Promise.all(this.#sessions.all().map((session) => this.#toldBy(session, question)));
+      return sumCapacity(told.map((answer) => answer ?? nothing));
+    }
+    // A key that is not ours describes a place that no node is known to be in.
+    if (keys.some((key) => key !== topologyKey)) return sumCapacity([]);
+    return sumCapacity([await this.#answerOf(segments[topologyKey] ?? '', question)]);
   }
 
-  async #toldBy(
-    session: NodeSession,
-    { id, request }: { readonly id: bigint; readonly request: Buffer },
-  ): Promise<wire.GetCapacityResponse> {
+  async #answerOf(node: string, question: Question): Promise<wire.GetCapacityResponse> {
+    const session = this.#sessions.find(node);
+    const told = session && (await this.#toldBy(session, question));
+    if (told !== undefined) return told;
+    const sight = this.#state.node(node);
+    if (this.#state.areNodesKnown && sight === undefined) return nothing;
+    if (sight !== undefined && !sight.isLinked && this.#now() - sight.sinceMs >= patienceMs) return nothing;
+    throw new Unavailable(`What room node ${node} has is not known yet: it has told nothing of it; try again.`);
+  }
+
+  /** @returns undefined: nothing yet */
+  async #toldBy(session: NodeSession, { id, request }: Question): Promise<wire.GetCapacityResponse | undefined> {
     if (session.ask(id, request)) await withTimeout(firstAnswerMs, session.capacityTold(id));
-    return decode(responseType, session.capacity.get(id) ?? Buffer.alloc(0));
+    const told = session.capacity.get(id);
+    return told === undefined ? undefined : decode(responseType, told);
   }
 
   #question({ accessible_topology: _place, ...request }: wire.GetCapacityRequest) {
@@ -57,13 +93,5 @@ export class FleetCapacity {
     const question = { id: this.#last, request: bytes };
     this.#questions.set(key, question);
     return question;
-  }
-
-  #nodesIn(segments: Readonly<Record<string, string>>): NodeSession[] {
-    const keys = Object.keys(segments);
-    if (keys.length === 0) return this.#sessions.all();
-    // A key that is not ours describes a place that no node is known to be in.
-    if (keys.some((key) => key !== topologyKey)) return [];
-    return [this.#sessions.find(segments[topologyKey] ?? '')].filter((session) => session !== undefined);
   }
 }

@@ -15,6 +15,7 @@ import { sendClaim } from '../kubernetes/claims.ts';
 import { watchNodes } from '../kubernetes/nodes.ts';
 import { persistentVolumes, recordedVolumes } from '../kubernetes/persistent-volumes.ts';
 import type { ObjectPlace } from '../kubernetes/stored-object.ts';
+import type { Comer } from '../kubernetes/token-review.ts';
 import { Tokens } from '../kubernetes/tokens.ts';
 import { VolumeRecords } from '../kubernetes/volume-records.ts';
 import { isSame, type Material } from '../tls/material.ts';
@@ -54,7 +55,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   const tokens = new Tokens(api, { audience: audienceOf(driverName), user: config.nodeUser });
   const state = new FleetState();
   const sessions = new Sessions(state);
-  const capacity = new FleetCapacity(sessions);
+  const capacity = new FleetCapacity(sessions, state);
   const gone = new GoneNodes({ api, place, state, log, driverName });
   const records = new VolumeRecords(() => persistentVolumes(api, driverName));
   const calls = fleetCalls(
@@ -110,7 +111,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
     // Who was forgotten is not to link before that is known.
     await keepForgotten({ api, place, state, log, signal });
     const { host, port: wanted } = config.linkAddress;
-    const review = (token: string) => tokens.review(token);
+    const review = (token: string, comer: Comer) => tokens.review(token, comer);
     links = new FleetServer({
       host,
       port: wanted,

@@ -4,6 +4,9 @@ import { withTimeout } from '../../volume/with-timeout.ts';
 /** Who has not shown a token in so long is sent away. */
 const strangerMs = 10_000;
 
+/** A refusal is on its way for so long. */
+const refusalMs = 1_000;
+
 /** So many may be at the door at a time without having shown a token. */
 const mostStrangers = 256;
 
@@ -27,6 +30,10 @@ export class Door {
   readonly #options: DoorOptions;
   readonly #strangers = new Map<Socket, NodeJS.Timeout>();
   readonly #sockets = new Map<string, Socket>();
+  /** How many links those have that are no strangers. */
+  readonly #links = new Map<Socket, number>();
+  /** Those that have been refused. */
+  readonly #leaving = new WeakSet<Socket>();
 
   private constructor(options: DoorOptions) {
     this.#options = options;
@@ -55,10 +62,47 @@ export class Door {
     return this.#strangers.size;
   }
 
-  /** Whoever comes from there, `address:port`, has shown a token. */
+  /** Whoever comes from there, `address:port`, has shown a token, and has one link more. */
   known(peer: string): void {
     const socket = this.#sockets.get(peer);
     if (socket === undefined) return;
+    this.#links.set(socket, (this.#links.get(socket) ?? 0) + 1);
+    this.#noStranger(socket);
+  }
+
+  /** A link has ended. With the last one whoever comes from there is a stranger again. */
+  left(peer: string): void {
+    const socket = this.#sockets.get(peer);
+    const links = socket && this.#links.get(socket);
+    if (socket === undefined || links === undefined) return;
+    this.#links.set(socket, links - 1);
+    if (links > 1) return;
+    this.#links.delete(socket);
+    this.#stranger(socket, this.#options.strangerMs ?? strangerMs);
+  }
+
+  /** Closes the connection of a stranger, once the refusal has been sent. */
+  sendAway(peer: string): void {
+    const socket = this.#sockets.get(peer);
+    if (socket === undefined || this.#links.has(socket)) return;
+    this.#leaving.add(socket);
+    this.#stranger(socket, refusalMs);
+  }
+
+  /** Whether a connection from there is there, and may stay. */
+  has(peer: string): boolean {
+    const socket = this.#sockets.get(peer);
+    return socket !== undefined && !socket.destroyed && !this.#leaving.has(socket);
+  }
+
+  #stranger(socket: Socket, patienceMs: number): void {
+    this.#noStranger(socket);
+    const timer = setTimeout(() => socket.destroy(), patienceMs);
+    this.#strangers.set(socket, timer.unref());
+    if (this.#strangers.size > mostStrangers) this.#sendOneAway();
+  }
+
+  #noStranger(socket: Socket): void {
     clearTimeout(this.#strangers.get(socket));
     this.#strangers.delete(socket);
   }
@@ -74,13 +118,11 @@ export class Door {
     this.#sockets.set(peer, socket);
     socket.on('error', () => socket.destroy());
     socket.once('close', () => {
-      clearTimeout(this.#strangers.get(socket));
-      this.#strangers.delete(socket);
+      this.#noStranger(socket);
+      this.#links.delete(socket);
       if (this.#sockets.get(peer) === socket) this.#sockets.delete(peer);
     });
-    const timer = setTimeout(() => socket.destroy(), this.#options.strangerMs ?? strangerMs);
-    this.#strangers.set(socket, timer.unref());
-    if (this.#strangers.size > mostStrangers) this.#sendOneAway();
+    this.#stranger(socket, this.#options.strangerMs ?? strangerMs);
     if (!socket.destroyed) this.#options.admit(socket);
   }
 
@@ -89,8 +131,7 @@ export class Door {
     const [crowd] = [...byAddress.values()].sort((a, b) => b.length - a.length);
     const oldest = crowd?.[0];
     if (oldest === undefined) return;
-    clearTimeout(this.#strangers.get(oldest));
-    this.#strangers.delete(oldest);
+    this.#noStranger(oldest);
     oldest.destroy();
   }
 }

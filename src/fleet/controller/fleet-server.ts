@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js';
 import type { Logger } from 'pino';
-import { HoldfastError } from '../../volume/errors.ts';
-import { BadToken } from '../kubernetes/token-review.ts';
+import { HoldfastError, Unavailable } from '../../volume/errors.ts';
+import { BadToken, type Comer } from '../kubernetes/token-review.ts';
 import type { Bearer } from '../kubernetes/tokens.ts';
 import { type ControllerStream, controllerPipe, linkMethod, longestMessageBytes } from '../link/grpc-pipe.ts';
 import type { Material } from '../tls/material.ts';
@@ -23,7 +23,7 @@ export interface FleetServerOptions {
   readonly state: FleetState;
   readonly sessions: Sessions;
   readonly log: Logger;
-  readonly review: (token: string) => Promise<Bearer>;
+  readonly review: (token: string, comer: Comer) => Promise<Bearer>;
   readonly beatMs?: number;
 }
 
@@ -33,6 +33,8 @@ export class FleetServer {
   readonly #options: FleetServerOptions;
   #injector: grpc.ConnectionInjector;
   #door: Door | undefined;
+  /** The last review of each address that waits for one. */
+  readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(options: FleetServerOptions) {
     this.#options = options;
@@ -73,6 +75,8 @@ export class FleetServer {
       const refusal = error instanceof HoldfastError ? error.message : 'the controller could not review the token';
       this.#options.log.warn({ peer: stream.getPeer(), reason: refusal }, 'a link was refused');
       stream.emit('error', { code: grpc.status.UNAUTHENTICATED, details: refusal });
+      // Whoever guesses has one guess for each connection.
+      if (error instanceof BadToken) this.#door?.sendAway(stream.getPeer());
     });
   }
 
@@ -81,9 +85,10 @@ export class FleetServer {
     const pipe = controllerPipe(stream);
     const [authorization = ''] = stream.metadata.get('authorization');
     const token = /^Bearer (\S+)$/.exec(String(authorization))?.[1] ?? '';
-    const bearer = await review(token);
-    this.#door?.known(stream.getPeer());
+    const peer = stream.getPeer();
+    const bearer = await this.#reviewInTurn(peer, token);
     if (state.isForgotten(bearer.node)) throw new ForgottenNode(bearer.node);
+    this.#door?.known(peer);
     let expiry: NodeJS.Timeout | undefined;
     const session = new NodeSession(pipe, {
       node: bearer.node,
@@ -93,14 +98,15 @@ export class FleetServer {
       log,
       ...(beatMs === undefined ? {} : { beatMs }),
       async renew(next) {
-        const renewed = await review(next);
-        if (renewed.node !== bearer.node) throw new Error(`it is one of node ${renewed.node}`);
+        const renewed = await review(next, 'known');
+        if (renewed.node !== bearer.node) throw new BadToken(`it is one of node ${renewed.node}`);
         expiry = endAt(renewed);
       },
       onReady: (ready) => sessions.ready(ready),
-      onEnd(ended) {
+      onEnd: (ended) => {
         clearTimeout(expiry);
         sessions.ended(ended);
+        this.#door?.left(peer);
       },
     });
     expiry = endAt(bearer);
@@ -111,6 +117,23 @@ export class FleetServer {
       const leftMs = Math.min(expiresAtMs + expiryGraceMs - Date.now(), 2 ** 31 - 1);
       return setTimeout(() => session.end('its token has expired'), leftMs).unref();
     }
+  }
+
+  /** One at a time of each address: nobody at the door takes the places of others. */
+  #reviewInTurn(peer: string, token: string): Promise<Bearer> {
+    const { review } = this.#options;
+    const address = peer.slice(0, peer.lastIndexOf(':'));
+    const turn = (this.#turns.get(address) ?? Promise.resolve()).then(() => {
+      if (this.#door?.has(peer) === false) throw new Unavailable('The connection is gone.');
+      return review(token, 'stranger');
+    });
+    const settled = turn
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#turns.get(address) === settled) this.#turns.delete(address);
+      });
+    this.#turns.set(address, settled);
+    return turn;
   }
 }
 

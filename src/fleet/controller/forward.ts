@@ -2,7 +2,7 @@ import type { Method } from '../../csi/contract.ts';
 import { withoutSecrets } from '../../csi/without-secrets.ts';
 import { HoldfastError, NotFound, Unavailable } from '../../volume/errors.ts';
 import type { Route } from '../routing/by-id.ts';
-import type { Forward } from './forwarded-calls.ts';
+import { type Forward, Refused } from './forwarded-calls.ts';
 import type { Sessions } from './sessions.ts';
 
 /** A call as it came, and what its contract says of it. */
@@ -37,16 +37,20 @@ async function askAll(sessions: Sessions, nodes: readonly string[], call: Forwar
 }
 
 /**
- * Asks one node after the other for room. Only a node that says it has none is left for the next one: of another
- * failure nobody knows what it has done.
+ * Asks one node after the other for room. Only a node that says it has none is left for the next one, or that was not
+ * asked as it has too many calls already, unless an earlier try is among them: of another failure nobody knows what it has
+ * done.
  */
 export async function forwardInTurn(sessions: Sessions, nodes: readonly string[], call: Forward): Promise<FirstAnswer> {
   let refusal: unknown = new Unavailable('No node has a link to the controller; try again.');
   for (const node of nodes) {
+    const { calls } = sessions.get(node);
+    const isAtIt = call.name !== undefined && calls.isMaking(call.name);
     try {
-      return { node, response: await sessions.get(node).calls.call(call) };
+      return { node, response: await calls.call(call) };
     } catch (error) {
-      if (!(error instanceof HoldfastError && error.code === 'RESOURCE_EXHAUSTED')) throw error;
+      const hasNoRoom = error instanceof HoldfastError && error.code === 'RESOURCE_EXHAUSTED';
+      if (!hasNoRoom && (isAtIt || !(error instanceof Refused))) throw error;
       refusal = error;
     }
   }

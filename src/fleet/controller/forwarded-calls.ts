@@ -10,6 +10,8 @@ export interface Forward {
   readonly method: string;
   readonly request: Buffer;
   readonly deadline: Date | undefined;
+  /** Of what is made: by it a later try knows that an earlier one is still on its way. */
+  readonly name?: string;
   /** Of a stream: so many messages may be on their way at a time; creditParts unless given. */
   readonly credit?: number;
 }
@@ -20,6 +22,12 @@ export interface Forward {
  */
 export const mostCallsEach = 32;
 
+/** Streams, of backups, take as long as whoever reads them: they have places of their own. */
+const mostStreamsEach = 32;
+
+/** The call was not sent: nothing was done for it. */
+export class Refused extends Unavailable {}
+
 /** So many messages of a stream are on their way at a time. */
 const creditParts = 8;
 
@@ -27,6 +35,8 @@ const creditParts = 8;
 const longestWaitMs = 10 * 60_000;
 
 interface Waiting {
+  readonly kind: 'call' | 'stream';
+  readonly name?: string | undefined;
   answered(answer: wire.CallAnswer): void;
   part(response: Buffer): void;
   failed(error: Error): void;
@@ -49,6 +59,11 @@ export class ForwardedCalls {
     return this.#waiting.size;
   }
 
+  /** Whether a call that is to make something of this name is on its way. */
+  isMaking(name: string): boolean {
+    return [...this.#waiting.values()].some((waiting) => waiting.name === name);
+  }
+
   /** @throws PassedOn, Unavailable, TooLate */
   call(forward: Forward): Promise<Buffer> {
     const outcome = this.#outcome();
@@ -58,6 +73,8 @@ export class ForwardedCalls {
         reject(error);
       };
       this.#begin(forward, {
+        kind: 'call',
+        name: forward.name,
         answered: ({ code, message, response }) => {
           clearTimeout(timer);
           if (code !== 0) return fail(new PassedOn(code, message));
@@ -87,6 +104,7 @@ export class ForwardedCalls {
       wake();
     };
     const id = this.#begin(forward, {
+      kind: 'stream',
       answered: ({ code, message }) => finish(code === 0 ? undefined : new PassedOn(code, message)),
       part: (response) => {
         // A node that keeps to no limit is not to fill the memory.
@@ -149,7 +167,7 @@ export class ForwardedCalls {
   }
 
   #begin({ credit = creditParts, deadline, method, request }: Forward, waiting: Waiting): bigint {
-    const refusal = this.#refusalNow();
+    const refusal = this.#refusalNow(waiting.kind);
     if (refusal !== undefined) {
       forwarded.publish({ node: this.#node, outcome: 'REFUSED' });
       throw refusal;
@@ -168,10 +186,13 @@ export class ForwardedCalls {
     return this.#last;
   }
 
-  #refusalNow(): Unavailable | undefined {
+  #refusalNow(kind: Waiting['kind']): Unavailable | undefined {
     if (this.#refusal !== undefined) return new LinkLost(`Node ${this.#node}: ${this.#refusal}; try again.`);
-    if (this.#waiting.size < mostCallsEach) return undefined;
-    return new Unavailable(`Node ${this.#node} has ${mostCallsEach} calls at work and answers none; try again later.`);
+    let running = 0;
+    for (const waiting of this.#waiting.values()) if (waiting.kind === kind) running++;
+    if (running < (kind === 'call' ? mostCallsEach : mostStreamsEach)) return undefined;
+    const what = kind === 'call' ? 'calls at work and answers none' : 'streams that are read';
+    return new Refused(`Node ${this.#node} has ${running} ${what}; try again later.`);
   }
 
   /** Tells what became of a call, once: an answer that comes too late has been given up already. */

@@ -28,6 +28,12 @@ export class BadInventory extends Error {}
 
 /** A node can have so many volumes, snapshots and groups; one that tells of more has lost its mind. */
 const mostEntries = 200_000;
+/** Names come from users: CSI's have at most 128 bytes, those of adopted volumes what a claim and its namespace have. */
+const longestNameBytes = 512;
+const longestReason = 1_024;
+const mostPools = 1_000;
+/** All of it together, of one node: a replica has a few hundred MiB for all of them. */
+const mostBytes = 32 << 20;
 
 /** What one node has told that it has, over one link. */
 export class NodeInventory {
@@ -36,6 +42,7 @@ export class NodeInventory {
   #ids = new Map<string, readonly string[]>();
   #pools: readonly wire.PoolTold[] = [];
   #revision = 0n;
+  #bytes = 0;
   #isComplete = false;
 
   constructor(node: string) {
@@ -74,11 +81,12 @@ export class NodeInventory {
     if (change.starts) {
       this.#entries = new Map();
       this.#ids = new Map();
+      this.#bytes = 0;
       this.#isComplete = false;
     }
     for (const id of change.gone) this.#forget(id);
     for (const told of change.put) this.#put(told);
-    if (change.pools.length > 0) this.#pools = change.pools;
+    if (change.pools.length > 0) this.#pools = poolsOf(change);
     if (change.complete) this.#isComplete = true;
   }
 
@@ -87,7 +95,12 @@ export class NodeInventory {
     // A kind that a newer driver knows: nobody here can ask for it.
     if (typeof kind === 'number' || kind === 'UNKNOWN') return;
     if (!hasShapeOf(kind, id)) throw new BadInventory(`${JSON.stringify(id)} cannot be the id of a ${kind}`);
+    requireShort(name);
+    requireShort(pool);
+    requireShort(sourceId);
     this.#forget(id);
+    this.#bytes += sizeOf({ id, name, pool, sourceId });
+    if (this.#bytes > mostBytes) throw new BadInventory(`more than ${mostBytes} bytes`);
     const key = nameKey(kind, name);
     this.#ids.set(key, [...(this.#ids.get(key) ?? []), id]);
     this.#entries.set(id, { kind, id, name, pool, sourceId, isAdopted, isNative: this.#isNative(told) });
@@ -109,11 +122,30 @@ export class NodeInventory {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     this.#entries.delete(id);
+    this.#bytes -= sizeOf(entry);
     const key = nameKey(entry.kind, entry.name);
     const ids = this.#ids.get(key)?.filter((other) => other !== id) ?? [];
     if (ids.length > 0) this.#ids.set(key, ids);
     else this.#ids.delete(key);
   }
+}
+
+function poolsOf({ pools }: wire.InventoryChange): readonly wire.PoolTold[] {
+  if (pools.length > mostPools) throw new BadInventory(`more than ${mostPools} pools`);
+  return pools.map((pool) => {
+    for (const text of [pool.name, pool.kind, pool.state]) requireShort(text);
+    // A copy: what is cut off would be kept with it.
+    return { ...pool, reason: Buffer.from(pool.reason.slice(0, longestReason)).toString() };
+  });
+}
+
+function requireShort(text: string): void {
+  if (Buffer.byteLength(text) > longestNameBytes)
+    throw new BadInventory(`a name of more than ${longestNameBytes} bytes`);
+}
+
+function sizeOf({ id, name, pool, sourceId }: Pick<Entry, 'id' | 'name' | 'pool' | 'sourceId'>): number {
+  return id.length + name.length + pool.length + sourceId.length;
 }
 
 function nameKey(kind: Entry['kind'], name: string): string {

@@ -1,11 +1,16 @@
 import type { Logger } from 'pino';
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
+import { BadToken } from '../kubernetes/token-review.ts';
 import { type Pipe, Pulse, protocolVersion, usualBeatMs } from '../link/pipe.ts';
 import { linkRefused } from './events.ts';
 import type { FleetState } from './fleet-state.ts';
 import { ForwardedCalls } from './forwarded-calls.ts';
 import { BadInventory, type NodeInventory } from './inventory.ts';
+
+/** Between two tries to have a new token reviewed. */
+const shortestRenewalMs = 1_000;
+const longestRenewalMs = 30_000;
 
 export type ControllerPipe = Pipe<Draft<wire.FromController>, wire.FromNode>;
 
@@ -39,6 +44,7 @@ export class NodeSession {
   readonly #capacityWaits = new Map<bigint, (() => void)[]>();
   #inventory: NodeInventory | undefined;
   #hasEnded = false;
+  #renewals = 0;
 
   constructor(pipe: ControllerPipe, options: SessionOptions) {
     const beatMs = options.beatMs ?? usualBeatMs;
@@ -144,9 +150,28 @@ export class NodeSession {
   }
 
   #renew(token: string): void {
-    this.#options.renew(token).catch((error: unknown) => {
-      this.end(`its new token is none: ${error instanceof Error ? error.message : 'refused'}`);
-    });
+    this.#renewals++;
+    void this.#tryToRenew(token, this.#renewals);
+  }
+
+  /**
+   * Only a token that is none ends a link. An API server that cannot review one just now is asked again: until the old
+   * token expires the link is good, and a new link would need a review, too.
+   */
+  async #tryToRenew(token: string, renewal: number): Promise<void> {
+    const { log, node, renew } = this.#options;
+    for (let pauseMs = shortestRenewalMs; ; pauseMs = Math.min(2 * pauseMs, longestRenewalMs)) {
+      try {
+        return await renew(token);
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : 'refused';
+        if (error instanceof BadToken) return this.end(`its new token is none: ${reason}`);
+        log.warn({ node, reason }, 'the new token of a node cannot be reviewed; it is tried again');
+      }
+      await new Promise<void>((resolve) => setTimeout(resolve, pauseMs).unref());
+      // Another token has come meanwhile, or nobody needs one any more.
+      if (this.#hasEnded || renewal !== this.#renewals) return;
+    }
   }
 
   #ended(reason: string): void {

@@ -72,7 +72,8 @@ export class QuarantineKeeper {
       return isNew.length > 0;
     });
     const tainted = new Map([...this.#given, ...[...noted].map(([node, note]) => [node, note.at] as const)]);
-    const well = [...tainted].filter(([name]) => there.includes(name) && !sick.has(name));
+    // A pool whose disk is sick when its driver starts was never open: that is no reason to call it well.
+    const well = [...tainted].filter(([name]) => there.includes(name) && !sick.has(name) && isOpen(state, name));
     const before = this.#wellSince;
     this.#wellSince = new Map(well.map((one) => [keyOf(one), before.get(keyOf(one)) ?? nowMs]));
     let refusal: ApiRefusal | undefined;
@@ -119,6 +120,10 @@ export function taintKeyOf(driverName: string): string {
 /** Of what is noted. A node's name has no spaces. */
 function keyOf([name, at]: readonly [string, string]): string {
   return `${name} ${at}`;
+}
+
+function isOpen(state: FleetState, name: string): boolean {
+  return state.node(name)?.closedPools.length === 0;
 }
 
 function isInQuarantine(state: FleetState, name: string): boolean {

@@ -21,9 +21,10 @@ const metadataEvents = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 const pageSize = 500;
 const watchSeconds = 300;
+const watchGraceSeconds = 30;
 const pauseMs = 1_000;
 
-interface CsiNode {
+export interface CsiNode {
   readonly isOurs: boolean;
   /** Another driver has the same topology key there. */
   readonly isAnothers: boolean;
@@ -45,12 +46,11 @@ export interface NodeWatchOptions {
 export async function watchNodes({ api, driverName, expect, log, signal }: NodeWatchOptions): Promise<void> {
   const csiNodes = new Map<string, CsiNode>();
   const labelled = new Set<string>();
+  const ours = new Set<string>();
   const seen = { csiNodes: false, nodes: false };
   const tell = () => {
     if (!seen.csiNodes || !seen.nodes) return;
-    const names = new Set([...csiNodes].filter(([, { isOurs }]) => isOurs).map(([name]) => name));
-    for (const name of labelled) if (csiNodes.get(name)?.isAnothers !== true) names.add(name);
-    expect([...names]);
+    expect(waitedFor({ csiNodes, labelled, ours }));
   };
   const follow = (options: Omit<FollowOptions, 'api' | 'log' | 'signal'>) =>
     followList({ api, log, signal, ...options });
@@ -87,6 +87,23 @@ export async function watchNodes({ api, driverName, expect, log, signal }: NodeW
       },
     }),
   ]);
+}
+
+export interface SeenNodes {
+  readonly csiNodes: ReadonlyMap<string, CsiNode>;
+  /** Nodes with the label of the topology key. */
+  readonly labelled: ReadonlySet<string>;
+  /** Those that the driver was seen on: they are waited for as long as their Node is there, whatever others are on it. */
+  readonly ours: Set<string>;
+}
+
+/** The nodes that have the driver, or whose driver is away for a moment. */
+export function waitedFor({ csiNodes, labelled, ours }: SeenNodes): string[] {
+  const names = new Set([...csiNodes].filter(([, { isOurs }]) => isOurs).map(([name]) => name));
+  for (const name of ours) if (!labelled.has(name)) ours.delete(name);
+  for (const name of names) ours.add(name);
+  for (const name of labelled) if (ours.has(name) || csiNodes.get(name)?.isAnothers !== true) names.add(name);
+  return [...names];
 }
 
 interface FollowOptions {
@@ -152,7 +169,9 @@ async function watchFrom(options: FollowOptions, resourceVersion: string): Promi
   const query = new URLSearchParams({ watch: '1', resourceVersion, timeoutSeconds: String(watchSeconds) });
   if (selector !== undefined) query.set('labelSelector', selector);
   const call = { path: `${path}?${query}`, what: `watch ${path}`, ...(asMetadata && { accept: metadataEvents }) };
-  for await (const line of api.watch(call, signal)) {
+  // A proxy may keep the connection open and carry nothing any more, not even its end.
+  const limit = AbortSignal.timeout((watchSeconds + watchGraceSeconds) * 1000);
+  for await (const line of api.watch(call, AbortSignal.any([signal, limit]))) {
     const { object, type } = readAnswer(event, line, call.what);
     if (type === 'ERROR') return;
     if (type === 'DELETED') remove(object);

@@ -32,14 +32,19 @@ const claims = z.object({ aud: z.union([z.string(), z.array(z.string())]), exp: 
 /** Longer ones are no tokens. */
 const longestToken = 16 * 1024;
 
-/** More at a time wait: garbage at the door is not to keep the API server busy. */
+/** More at a time of strangers wait: garbage at the door is not to keep the API server busy. */
 const mostReviews = 16;
+/** Tokens of links that are there: they have places of their own, which no stranger takes. */
+const mostRenewals = 64;
+
+/** Who comes with a token: somebody who has shown none yet, or a node over the link that it has. */
+export type Comer = 'stranger' | 'known';
 
 /** Has the API server say whose tokens are that were made for one audience. */
 export class TokenReviews {
   readonly #api: KubernetesApi;
   readonly #audience: string;
-  #running = 0;
+  readonly #running: Record<Comer, number> = { stranger: 0, known: 0 };
 
   /** @param audience what a token must be made for, so that no other program's token will do */
   constructor(api: KubernetesApi, audience: string) {
@@ -48,12 +53,16 @@ export class TokenReviews {
   }
 
   /** @throws BadToken, Unavailable */
-  async review(token: string): Promise<{ readonly status: ReviewedStatus; readonly expiresAtMs: number }> {
+  async review(
+    token: string,
+    comer: Comer = 'stranger',
+  ): Promise<{ readonly status: ReviewedStatus; readonly expiresAtMs: number }> {
     const audience = this.#audience;
     // What a look can tell costs the API server nothing.
     const expiresAtMs = expiryOf(token, audience);
-    if (this.#running >= mostReviews) throw new Unavailable('Too many tokens wait for review; come again.');
-    this.#running++;
+    const most = comer === 'known' ? mostRenewals : mostReviews;
+    if (this.#running[comer] >= most) throw new Unavailable('Too many tokens wait for review; come again.');
+    this.#running[comer]++;
     try {
       const answer = await this.#api.call({
         method: 'POST',
@@ -72,7 +81,7 @@ export class TokenReviews {
       if (status.audiences?.includes(audience) !== true) throw new BadToken(`The token is not for ${audience}.`);
       return { status, expiresAtMs };
     } finally {
-      this.#running--;
+      this.#running[comer]--;
     }
   }
 }

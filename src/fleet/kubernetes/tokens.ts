@@ -1,5 +1,5 @@
 import type { KubernetesApi } from './api.ts';
-import { BadToken, TokenReviews } from './token-review.ts';
+import { BadToken, type Comer, TokenReviews } from './token-review.ts';
 
 /** Which node a token stands for. */
 export interface Bearer {
@@ -27,9 +27,9 @@ export class Tokens {
   }
 
   /** @throws BadToken, Unavailable */
-  async review(token: string): Promise<Bearer> {
+  async review(token: string, comer?: Comer): Promise<Bearer> {
     const user = this.#user;
-    const { expiresAtMs, status } = await this.#reviews.review(token);
+    const { expiresAtMs, status } = await this.#reviews.review(token, comer);
     if (status.user?.username !== user) throw new BadToken(`The token is not of ${user}.`);
     const [node, ...others] = status.user.extra?.[nodeClaim] ?? [];
     if (node === undefined || others.length > 0) throw new BadToken('The token is not bound to a pod on a node.');

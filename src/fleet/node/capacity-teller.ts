@@ -5,7 +5,7 @@ import type { Draft } from '../../csi/handler.ts';
 const getCapacity = '/csi.v1.Controller/GetCapacity';
 
 /** A class is one question; who asks more has lost its mind. */
-const mostQuestions = 1_000;
+const mostQuestions = 500;
 
 interface Question {
   readonly id: bigint;
@@ -25,7 +25,9 @@ export class CapacityTeller {
   }
 
   async ask({ question: id, request }: wire.CapacityQuestion): Promise<void> {
-    if (this.#questions.size >= mostQuestions) return;
+    // The controller forgets its oldest, too.
+    const [oldest] = this.#questions.keys();
+    if (this.#questions.size >= mostQuestions && oldest !== undefined) this.#questions.delete(oldest);
     const question: Question = { id, request: Buffer.from(request), told: undefined };
     this.#questions.set(id, question);
     await this.#tell(question);
@@ -38,7 +40,9 @@ export class CapacityTeller {
   async #tell(question: Question): Promise<void> {
     const incoming = { bytes: question.request, deadline: undefined, isGone: () => false };
     await this.#calls.unary.get(getCapacity)?.(incoming, (reply) => {
-      // One that cannot be answered, of a wrong class say, has no room: its CreateVolume says why.
+      // A pool is being opened, for example: what was told before counts, and it is asked again in a moment.
+      if ('failure' in reply && reply.failure.code === 'UNAVAILABLE') return;
+      // One that cannot be answered, of a wrong class for example, has no room: its CreateVolume says why.
       const response = 'failure' in reply ? Buffer.alloc(0) : reply.response;
       if (question.told?.equals(response) === true) return;
       question.told = response;

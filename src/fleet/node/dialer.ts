@@ -33,6 +33,7 @@ export class Dialer {
   readonly #links = new Set<NodeLink>();
   readonly #stopping = new AbortController();
   #token = '';
+  #unknown: ReadonlySet<string> = new Set();
 
   constructor(options: DialerOptions) {
     this.#options = options;
@@ -66,13 +67,18 @@ export class Dialer {
 
   async #findReplicas(): Promise<void> {
     const found = new Set<string>();
+    const unknown = new Set<string>();
     for (const { host, port } of this.#options.controllers) {
       const addresses = isIP(host) === 0 ? await addressesOf(host) : [host];
-      // A name that nobody knows now: replicas that are linked stay.
-      if (addresses.length === 0) return;
+      if (addresses.length === 0) unknown.add(host);
       for (const address of addresses) found.add(isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`);
     }
-    this.#wanted.clear();
+    for (const host of unknown) {
+      if (!this.#unknown.has(host)) this.#options.link.log.warn({ host }, 'nobody knows the address of a controller');
+    }
+    this.#unknown = unknown;
+    // Those of a name that nobody knows now stay.
+    if (unknown.size === 0) this.#wanted.clear();
     for (const address of found) {
       this.#wanted.add(address);
       if (!this.#replicas.has(address)) this.#replicas.set(address, this.#keep(address));
@@ -109,6 +115,12 @@ export class Dialer {
     } catch (error) {
       return { reason: error instanceof Error ? error.message : 'unknown', wasWelcome: false };
     }
+    const metadata = new grpc.Metadata();
+    try {
+      metadata.set('authorization', `Bearer ${token}`);
+    } catch {
+      return { reason: `${tokenPath} has no token in it`, wasWelcome: false };
+    }
     this.#token = token;
     const client = new grpc.Client(address, grpc.credentials.createSsl(authority), {
       'grpc.ssl_target_name_override': serverName,
@@ -118,8 +130,6 @@ export class Dialer {
       'grpc.max_receive_message_length': longestMessageBytes,
       'grpc.max_send_message_length': longestMessageBytes,
     });
-    const metadata = new grpc.Metadata();
-    metadata.set('authorization', `Bearer ${token}`);
     const bytes = (value: Buffer) => value;
     try {
       const stream = client.makeBidiStreamRequest(linkMethod, bytes, bytes, metadata);

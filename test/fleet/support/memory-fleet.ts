@@ -144,7 +144,7 @@ export class MemoryReplica {
     {
       state: this.state,
       sessions: this.sessions,
-      capacity: new FleetCapacity(this.sessions),
+      capacity: new FleetCapacity(this.sessions, this.state),
       log,
       records: async (id) => {
         await this.whileListing();

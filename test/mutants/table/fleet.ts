@@ -1,5 +1,7 @@
 import type { Mutant } from '../mutant.ts';
 
+const limits = 'test/fleet/limits.test.ts';
+
 const routes = 'src/fleet/routing/route.test.ts';
 const hostile = 'test/fleet/hostile.test.ts';
 const viewNodes = 'test/fleet/view-nodes.test.ts';
@@ -195,5 +197,61 @@ export const fleetMutants: readonly Mutant[] = [
     replacement: 'if (credit-- <= -1000) return',
     killer: viewNodes,
     only: 'garbage',
+  },
+  {
+    name: 'a link is ended only by a token that is none',
+    file: 'src/fleet/controller/node-session.ts',
+    text: 'if (error instanceof BadToken) return this.end(',
+    replacement: 'if (error) return this.end(',
+    killer: limits,
+  },
+  {
+    name: 'a node tells no names that are too long',
+    file: 'src/fleet/controller/inventory.ts',
+    text: '    requireShort(name);\n',
+    replacement: '',
+    killer: limits,
+  },
+  {
+    name: 'a node tells no more than a replica can hold',
+    file: 'src/fleet/controller/inventory.ts',
+    text: 'if (this.#bytes > mostBytes)',
+    replacement: 'if (this.#bytes < 0)',
+    killer: limits,
+  },
+  {
+    name: 'a connection whose last link has ended is that of a stranger',
+    file: 'src/fleet/controller/door.ts',
+    text: '    this.#links.delete(socket);\n    this.#stranger(',
+    replacement: '    this.#links.delete(socket);\n    if (links === 0) this.#stranger(',
+    killer: limits,
+  },
+  {
+    name: 'a node that the driver was seen on is waited for',
+    file: 'src/fleet/kubernetes/nodes.ts',
+    text: '  for (const name of names) ours.add(name);\n',
+    replacement: '',
+    killer: limits,
+  },
+  {
+    name: 'a node that has told no capacity yet does not count as full',
+    file: 'src/fleet/controller/capacity.ts',
+    text: 'if (this.#state.areNodesKnown && sight === undefined) return nothing;',
+    replacement: 'if (this.#state.areNodesKnown) return nothing;',
+    killer: limits,
+  },
+  {
+    name: 'a claim that a node refused unasked goes to the next one, unless it is perhaps being made there',
+    file: 'src/fleet/controller/forward.ts',
+    text: '(isAtIt || !(error instanceof Refused))',
+    replacement: '!(error instanceof Refused)',
+    killer: limits,
+  },
+  {
+    name: 'streams take no places of calls',
+    file: 'src/fleet/controller/forwarded-calls.ts',
+    text: 'if (waiting.kind === kind) running++;',
+    replacement: 'running += waiting.kind === kind ? 1 : 1;',
+    killer: limits,
   },
 ];
