@@ -36,7 +36,7 @@ export async function forgetNodeCommand(
   output: Output,
   wishes: ForgetWishes,
 ): Promise<number> {
-  const { dryRun, json, node, undo } = wishes;
+  const { dryRun, evenSo, json, node, undo } = wishes;
   const api = new KubernetesApi(config.api);
   const place = { namespace: config.namespace, name: config.secretName };
   try {
@@ -46,8 +46,9 @@ export async function forgetNodeCommand(
       else output.line(`Node ${node} may link again. Volumes that Kubernetes has dropped meanwhile are still on it.`);
       return exitCodes.ok;
     }
-    await requireGone(config, api, wishes);
+    const isSeen = await requireGone(config, api, wishes);
     const volumes = await volumesOn(api, config.driverName, node);
+    if (!dryRun && !evenSo && !isSeen && volumes.length === 0) throw unknown(node);
     if (!json) for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
     if (!dryRun) {
       await forgetNode(api, place, node);
@@ -74,14 +75,22 @@ function lostOf({ claim, handle, name, phase, reclaimPolicy }: RecordedVolume): 
   return { persistentVolume: name, ...shown, phase, reclaimPolicy, id: handle };
 }
 
-/** @throws FailedPrecondition, Unavailable */
+/** A wrong name would be refused a link one day, and the operator wait in vain. */
+function unknown(node: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `Nobody knows a node ${node}: no PersistentVolume names it, and the controller has not seen it. Look at the name; or add --even-so.`,
+  );
+}
+
+/** @returns whether the controller knows the node. @throws FailedPrecondition, Unavailable */
 async function requireGone(
   { httpAddress }: ControllerConfig,
   api: KubernetesApi,
   { dryRun, evenSo, node }: ForgetWishes,
-): Promise<void> {
-  if (dryRun) return;
-  if (await hasLink(httpAddress?.port, node)) {
+): Promise<boolean> {
+  if (dryRun) return false;
+  const sight = await sightOf(httpAddress?.port, node);
+  if (sight?.isLinked === true) {
     throw new FailedPrecondition(
       `Node ${node} has a link to the controller, so it is not gone: stop its driver first.`,
     );
@@ -91,6 +100,7 @@ async function requireGone(
       `Node ${node} is still there: kubectl delete node ${node}, if it never comes back; or add --even-so.`,
     );
   }
+  return sight !== undefined;
 }
 
 const answerMs = 5_000;
@@ -98,7 +108,7 @@ const answerMs = 5_000;
 const nodesPage = z.object({ nodes: z.array(z.object({ name: z.string(), isLinked: z.boolean() })) });
 
 /** By the replica in this container: a node links to each of them. */
-async function hasLink(port: number | undefined, node: string): Promise<boolean> {
+async function sightOf(port: number | undefined, node: string): Promise<{ readonly isLinked: boolean } | undefined> {
   if (port === undefined)
     throw new Unavailable('HOLDFAST_HTTP_ADDRESS is not set here, so nobody knows who has a link.');
   const signal = AbortSignal.timeout(answerMs);
@@ -107,5 +117,5 @@ async function hasLink(port: number | undefined, node: string): Promise<boolean>
   if (!('data' in parsed)) {
     throw new Unavailable('No controller answers here: run this in a container of the Deployment holdfast-controller.');
   }
-  return parsed.data.nodes.some(({ isLinked, name }) => name === node && isLinked);
+  return parsed.data.nodes.find(({ name }) => name === node);
 }

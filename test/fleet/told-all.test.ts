@@ -103,6 +103,25 @@ test('a node that comes back while Kubernetes is asked is asked, too', async () 
   assert.equal(back.volumes.size, 0, 'it was called deleted, and is there');
 });
 
+test('a deletion that is repeated waits for no node that has nothing to do with it', async () => {
+  const [a, other] = [new MemoryNode('a'), new MemoryNode('other')];
+  const replica = new MemoryReplica(['a', 'other']);
+  await linked(replica, a);
+  await replica.call('CreateVolume', volumeOn('a', 'x'));
+  const request = { volume_id: idOn('a', 'x') };
+  assert.deepEqual(await replica.call('DeleteVolume', request), {});
+  assert.deepEqual(await replica.call('DeleteVolume', request), {});
+  assert.equal(await replica.call('DeleteVolume', { volume_id: idOn('a', 'never') }), 'UNAVAILABLE');
+  // Made again, it is deleted again; found on a node that comes back, too.
+  await replica.call('CreateVolume', volumeOn('a', 'x'));
+  assert.deepEqual(await replica.call('DeleteVolume', request), {});
+  assert.equal(a.volumes.size, 0);
+  other.volumes.set(request.volume_id, 'x');
+  await linked(replica, other);
+  assert.deepEqual(await replica.call('DeleteVolume', request), {});
+  assert.equal(other.volumes.size, 0);
+});
+
 test('secrets go to no node that has nothing to do with the call', async () => {
   const nodes = [new MemoryNode('a'), new MemoryNode('b')];
   const replica = await fleetOf(...nodes);

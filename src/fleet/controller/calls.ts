@@ -22,6 +22,7 @@ import {
 import { describe, isAllTold } from '../routing/missing.ts';
 import { routeGroup, routeGroupById, routeSnapshot } from '../routing/snapshots.ts';
 import type { FleetCapacity } from './capacity.ts';
+import type { EndedIds } from './ended.ts';
 import type { FleetState } from './fleet-state.ts';
 import { forward, forwardInTurn } from './forward.ts';
 import { listSnapshots, listVolumes } from './listing.ts';
@@ -33,6 +34,8 @@ export interface FleetParts {
   readonly sessions: Sessions;
   readonly capacity: FleetCapacity;
   readonly log: Logger;
+  /** What this replica has seen deleted. */
+  readonly ended: EndedIds;
   /** The PersistentVolumes of a volume. */
   readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
   readonly attach: Attach;
@@ -92,11 +95,14 @@ export function fleetCalls(parts: FleetParts, options: CallOptions): Calls {
 }
 
 function routed(parts: FleetParts, method: Method): Work<never> | undefined {
-  const { sessions, state } = parts;
+  const { ended, sessions, state } = parts;
   const routeOf = routes[method.name] ?? (parts.attach === 'required' ? attachRoutes[method.name] : undefined);
   if (routeOf === undefined) return undefined;
   return async (request, context, bytes) => {
-    let route = routeOf(state, request);
+    const deletedId = deletedBy(method, request);
+    const endedBy = deletedId === undefined ? undefined : whoEnded(parts, deletedId);
+    // Asked once more: it may have been restored there since.
+    let route: Route = endedBy === undefined ? routeOf(state, request) : { to: 'node', node: endedBy };
     const call = { method, request: bytes, deadline: context.deadline };
     if (route.to === 'all' && method.name === 'DeleteVolume') {
       const records = await recordsOfGone(parts, volumesOf(request));
@@ -109,8 +115,24 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
       explainNotFound(parts, volumesOf(request), error),
     );
     if (route.to === 'node') requireOwn(state, { method, node: route.node, request: bytes, response });
+    if (route.to === 'node' && deletedId !== undefined) ended.add(deletedId, route.node);
     return response;
   };
+}
+
+/** The id that a call deletes; undefined: it deletes nothing. */
+function deletedBy(
+  { name }: Method,
+  request: { readonly volume_id?: string; readonly snapshot_id?: string; readonly group_snapshot_id?: string },
+): string | undefined {
+  if (name === 'DeleteVolume') return request.volume_id;
+  if (name === 'DeleteSnapshot') return request.snapshot_id;
+  return name === 'DeleteVolumeGroupSnapshot' ? request.group_snapshot_id : undefined;
+}
+
+/** The node that has deleted it before, if no node has it. One that has been restored or made again since is there. */
+function whoEnded({ ended, state }: FleetParts, id: string): string | undefined {
+  return state.owners(id).length > 0 ? undefined : ended.by(id);
 }
 
 /** The volumes that a request is about. */

@@ -23,6 +23,7 @@ import type { Show } from '../view/start.ts';
 import type { ViewServer } from '../view/view-server.ts';
 import { fleetCalls } from './calls.ts';
 import { FleetCapacity } from './capacity.ts';
+import { EndedIds } from './ended.ts';
 import { FleetServer } from './fleet-server.ts';
 import { FleetState } from './fleet-state.ts';
 import { keepForgotten } from './forgotten-keeper.ts';
@@ -63,6 +64,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       state,
       sessions,
       capacity,
+      ended: new EndedIds(),
       attach: config.attach,
       log,
       records: (id) => records.of(id),

@@ -4,6 +4,7 @@ import { decode, encode, type Method, methodsOf } from '../../../src/csi/contrac
 import type { Reply } from '../../../src/csi/pipeline.ts';
 import { fleetCalls } from '../../../src/fleet/controller/calls.ts';
 import { FleetCapacity } from '../../../src/fleet/controller/capacity.ts';
+import { EndedIds } from '../../../src/fleet/controller/ended.ts';
 import { FleetState } from '../../../src/fleet/controller/fleet-state.ts';
 import { NodeSession } from '../../../src/fleet/controller/node-session.ts';
 import { Sessions } from '../../../src/fleet/controller/sessions.ts';
@@ -144,6 +145,7 @@ export class MemoryReplica {
     {
       state: this.state,
       sessions: this.sessions,
+      ended: new EndedIds(),
       capacity: new FleetCapacity(this.sessions, this.state),
       log,
       records: async (id) => {

@@ -254,4 +254,11 @@ export const fleetMutants: readonly Mutant[] = [
     replacement: 'running += waiting.kind === kind ? 1 : 1;',
     killer: limits,
   },
+  {
+    name: 'what is there again is deleted again',
+    file: 'src/fleet/controller/calls.ts',
+    text: 'return state.owners(id).length > 0 ? undefined : ended.by(id);',
+    replacement: 'return ended.by(id);',
+    killer: 'test/fleet/told-all.test.ts',
+  },
 ];
