@@ -11,6 +11,7 @@ import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
 import { lookInLocation } from '../../location/look.ts';
+import { mountOf } from '../../location/mount-of.ts';
 import { hostReservePath } from '../../location/reserved-space.ts';
 import { FileRecords } from '../../records/file-records.ts';
 import { Layout } from '../../records/layout.ts';
@@ -46,7 +47,10 @@ async function readContents(
   return {
     ...held,
     traits: canShareBlocks === undefined ? imageTraits : { ...imageTraits, snapshots: cloning, changedBlocks },
-    findings: [reflinkFinding(canShareBlocks)],
+    findings: [
+      reflinkFinding(canShareBlocks),
+      ...erasureFindings((await mountOf(queue, layout.root))?.fsType, held.records),
+    ],
     shown: wanted === 'attachments' ? await shownBy(queue, layout, held.records) : new Map(),
   };
 }
@@ -76,6 +80,19 @@ function reflinkFinding(canShareBlocks: boolean | undefined): Finding {
     'files cannot share blocks here',
     'Snapshots and clones will have to be copies. XFS and btrfs can share.',
   );
+}
+
+/** btrfs writes elsewhere: what is written over is still on the disk, the keys of a volume that was deleted as well. */
+export function erasureFindings(
+  fsType: string | undefined,
+  records: readonly Pick<VolumeRecord, 'encryption'>[],
+): Finding[] {
+  if (fsType !== 'btrfs' || !records.some(({ encryption }) => encryption !== undefined)) return [];
+  const remedy =
+    'Use a pool on XFS or ext4, a volume group or a disk for them, or keys that are destroyed with them. See docs/encryption.md.';
+  return [
+    warn('encryption', 'on btrfs encrypted volumes that are deleted can be read as long as their key is there', remedy),
+  ];
 }
 
 /**
