@@ -1,22 +1,28 @@
 #!/usr/bin/env bash
-# Everything CI runs, in one command. Each stage runs even if one before it failed; the summary tells which.
-# npm test -- lint unit     runs only these stages
-# npm test -- --allow-skips a test that is skipped does not fail the run: for a machine that lacks what it needs
-# What the tests said is kept in .cache/test-results/, one directory a run. HOLDFAST_TEST_SEED=… repeats a run's choices.
+# npm test                       what a change is tried with: every stage, without the slow tests (scripts/slow-tests.txt)
+# npm run test:all               everything
+# npm run test:all -- --rest     only what npm test leaves out
+# npm test -- lint unit          only these stages
+# npm test -- --allow-skips      a skipped test does not fail the run: for a machine that lacks what it needs
+# CI runs npm test and the rest. Each stage runs even if one before it failed; the summary says which. The reports of the
+# tests are kept in .cache/test-results/, one directory a run. HOLDFAST_TEST_SEED=… repeats a run's choices.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages="$(sed -n 's/^ *stage \([a-z]*\) .*/\1/p' scripts/test.sh | xargs)"
+stages="$(sed -n 's/^ *stage \([a-z]*\) .*/\1/p' scripts/test.sh | sort -u | xargs)"
 wanted=()
 allow_skips=no
+extent=quick # or all, or rest
 for argument in "$@"; do
   if [ "$argument" = --allow-skips ]; then
     allow_skips=yes
+  elif [ "$argument" = --all ] || [ "$argument" = --rest ]; then
+    extent="${argument#--}"
   elif [[ " $stages " == *" $argument "* ]]; then
     wanted+=("$argument")
   else
     # A run of no stage would look like a success.
-    printf 'there is no stage %s\nusage: npm test -- [--allow-skips] [stage]...\nstages: %s\n' "$argument" "$stages" >&2
+    printf 'there is no stage %s\nusage: npm test -- [--allow-skips] [stage]...\n       npm run test:all -- [--rest] [--allow-skips] [stage]...\nstages: %s\n' "$argument" "$stages" >&2
     exit 2
   fi
 done
@@ -115,24 +121,49 @@ alone=(
   test/hostile/large-requests.test.ts
 )
 
+# Files of tests, one a line, that this run has of those on standard input.
+chosen() {
+  local slow
+  slow="$(sed 's/ *#.*//; /^$/d' scripts/slow-tests.txt)"
+  case "$extent" in
+    quick) grep -vxF "$slow" ;;
+    rest) grep -xF "$slow" ;;
+    all) cat ;;
+  esac
+}
+
 company() {
   find test -name '*.test.ts' | grep -vE '^test/(bench|kernel|cluster|deploy|vm)/' |
     grep -vxF "$(printf '%s\n' "${alone[@]}")" | sort
 }
 
+# Runs those of the files on standard input that this run has, if there are any.
+tests_of() { # report name, how many at a time
+  local files
+  mapfile -t files < <(chosen)
+  [ "${#files[@]}" -eq 0 ] || node_tests "$1" --test-concurrency="$2" "${files[@]}"
+}
+
+together() { with_bundle tests_of tests 2 < <(company); }
+
+by_themselves() { with_bundle tests_of alone 1 < <(printf '%s\n' "${alone[@]}"); }
+
 vm_tests() {
-  bash scripts/setup-vm.sh >/dev/null && node_tests vm --test-concurrency=1 'test/vm/*.test.ts'
+  bash scripts/setup-vm.sh >/dev/null && tests_of vm 1 < <(ls test/vm/*.test.ts)
 }
 
-# The tests that start a driver start this bundle, not the sources, because it starts in half the time.
-build() {
-  node scripts/build.ts && export HOLDFAST_TEST_DRIVER="$PWD/dist/holdfast.mjs"
-}
-
-# Builds first where the stage build was not asked for.
-with_bundle() {
-  [ -n "${HOLDFAST_TEST_DRIVER:-}" ] || build || return 1
-  "$@"
+sanity() {
+  local log="$results/sanity.log" status=0 modes=()
+  # One mode shows that the sidecars can talk to the driver; the other ones differ in the kind of volume.
+  case "$extent" in
+    quick) modes=(ext4) ;;
+    rest) modes=(--except ext4) ;;
+  esac
+  node csi-sanity/run.ts "${modes[@]}" | tee "$log"
+  status="${PIPESTATUS[0]}"
+  passed=$((passed + $(sed -n 's/^csi-sanity: \([0-9]*\) passed, .*/\1/p' "$log")))
+  failed=$((failed + $(sed -n 's/^csi-sanity: .* passed, \([0-9]*\) failed$/\1/p' "$log")))
+  return "$status"
 }
 
 audit() {
@@ -149,26 +180,37 @@ manifests_tests() {
   node test/deploy/build.ts && node_tests manifests --test-concurrency=1 'test/deploy/**/*.test.ts'
 }
 
-stage build build
-stage lint biome check --error-on-warnings .
-stage types tsc --noEmit
-stage unit node_tests unit 'src/**/*.test.ts'
-if [ "$(id -u)" -eq 0 ]; then
-  # By themselves: they attach and detach loop devices by number, under the feet of every other test.
-  stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
-  mapfile -t together < <(company)
-  stage tests with_bundle node_tests tests --test-concurrency=2 "${together[@]}"
-  stage alone with_bundle node_tests alone --test-concurrency=1 "${alone[@]}"
-  # A short run: more of it by `npm run test:vm`.
-  stage vm vm_tests
-  # The image, the chart, and a real API server that takes all of deploy/. Kubernetes and helm are built the first time.
-  stage manifests manifests_tests
-  stage sanity node csi-sanity/run.ts
-else
+# The tests that start a driver start this bundle, not the sources, because it starts in half the time.
+build() {
+  node scripts/build.ts && export HOLDFAST_TEST_DRIVER="$PWD/dist/holdfast.mjs"
+}
+
+# Builds first where the stage build was not asked for.
+with_bundle() {
+  [ -n "${HOLDFAST_TEST_DRIVER:-}" ] || build || return 1
+  "$@"
+}
+
+if [ "$extent" != rest ]; then
+  stage build build
+  stage lint biome check --error-on-warnings .
+  stage types tsc --noEmit
+  stage unit node_tests unit 'src/**/*.test.ts'
+fi
+if [ "$(id -u)" -ne 0 ]; then
   printf '\n!! Not root: nothing that mounts can be tested. Run: sudo npm test\n' >&2
   failures=$((failures + 1))
+else
+  # By themselves: they attach and detach loop devices by number, under the feet of every other test.
+  [ "$extent" = rest ] || stage kernel node_tests kernel --test-concurrency=1 'test/kernel/**/*.test.ts'
+  stage tests together
+  stage alone by_themselves
+  stage vm vm_tests
+  # The image, the chart, and a real API server that takes all of deploy/. Kubernetes and helm are built the first time.
+  if [ "$extent" != quick ] || [ "${#wanted[@]}" -gt 0 ]; then stage manifests manifests_tests; fi
+  stage sanity sanity
 fi
-stage audit audit
+[ "$extent" = rest ] || stage audit audit
 
 report() {
   printf '\n== summary\n'
