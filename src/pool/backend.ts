@@ -295,7 +295,9 @@ export interface SpaceSource {
   dataOfSnapshot(id: SnapshotId): DataRef;
   dataInTrash(ref: TrashRef): DataRef;
   /** Whose it was. */
-  idInTrash(ref: TrashRef): VolumeId | undefined;
+  idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined;
+  /** Set: where blocks lie is too much to ask, and only the records tell what may be shared. */
+  readonly hasMaps?: false;
   /** What is gone takes nothing. */
   allocatedBytes(data: DataRef): Promise<bigint>;
   /** How much of it others share. */

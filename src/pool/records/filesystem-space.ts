@@ -5,7 +5,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
 import { finishUnlinks, syncFilesystem } from '../../kernel/file/filesystem.ts';
 import { statusOf } from '../../kernel/file/path.ts';
-import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
+import { parseSnapshotId, parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { StorageSpace } from '../backend.ts';
 import type { TrashRef } from '../catalog/trash-entry.ts';
 import type { ReservedSpace } from '../location/reserved-space.ts';
@@ -55,8 +55,9 @@ export abstract class FilesystemSpace<Parts extends SpaceParts> {
   }
 
   /** What is on its way out is named after what it was (`Layout.newTrash`). */
-  idInTrash(ref: TrashRef): VolumeId | undefined {
-    return parseVolumeId(basename(ref).split('.')[0] ?? '');
+  idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined {
+    const id = basename(ref).split('.')[0] ?? '';
+    return parseVolumeId(id) ?? parseSnapshotId(id);
   }
 }
 

@@ -1,11 +1,13 @@
-import type { SnapshotId, VolumeId } from '../../volume/id.ts';
+import { parseVolumeId, type SnapshotId, type VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { larger, smaller } from '../../volume/size.ts';
+import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { SpaceSource, StorageSpace } from '../backend.ts';
 import type { CatalogParts } from '../catalog/parts.ts';
 import type { SnapshotIndex } from '../catalog/snapshot-index.ts';
 import type { Trash } from '../catalog/trash.ts';
 import type { TrashEntry, TrashRef } from '../catalog/trash-entry.ts';
+import { Lineage, type Relative } from './lineage.ts';
 import { findSharedBlocks, type SharedBlocks, type SharingImage } from './shared-blocks.ts';
 import type { ImageUse } from './space.ts';
 import { type StillImage, StillSpace } from './still-space.ts';
@@ -42,12 +44,15 @@ export class SpaceObserver {
   readonly #sources: SpaceSources;
   readonly #snapshots = new StillSpace();
   readonly #trashed = new StillSpace();
+  readonly #lineage = new Lineage();
+  /** What each object is in the lineage, by its id: those that exist, and those whose data is on its way out. */
+  readonly #relatives = new Map<string, Relative>();
+  readonly #leaving = new Map<string, Relative[]>();
   /** Deleted volumes whose blocks others may share. */
   readonly #onceShared = new Set<VolumeId>();
   /** Deleted volumes that may share blocks with templates. */
   readonly #onceOfTemplate = new Set<VolumeId>();
-  /** undefined: nothing was looked at yet. */
-  #hadClones: boolean | undefined;
+  #hasBegun = false;
   #restLookedAtMs = Number.NEGATIVE_INFINITY;
   #thoroughDueMs = Number.NEGATIVE_INFINITY;
   #isCountedLate = false;
@@ -64,21 +69,27 @@ export class SpaceObserver {
 
   /** At the first look, as what is in the trash is known only then. */
   async #begin(): Promise<void> {
-    const { index, snapshotIndex, source, trash } = this.#sources;
+    const { index, snapshotIndex, trash } = this.#sources;
     const counts = await this.#sources.counts();
-    if (this.#hadClones !== undefined) return;
-    // What was cloned and is gone leaves no record, and its clones may share blocks: only their maps tell.
-    this.#hadClones = source.sharesBlocks && hasClones(this.#sources);
-    for (const record of index.all()) {
-      this.volumes.put(record, this.#hadClones ? 'anything' : this.#sharingBefore(record));
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    const [volumes, snapshots] = [[...index.all()], [...snapshotIndex.all()]];
+    const deleted = trash.entries().map(({ record }) => record);
+    this.#lineage.begin([...volumes, ...deleted, ...snapshots].map(relativeOf));
+    for (const record of [...volumes, ...snapshots]) this.#relatives.set(record.id, relativeOf(record));
+    for (const record of deleted) this.#leaves(relativeOf(record));
+    for (const record of volumes) {
+      this.volumes.put(record, this.#sharingBefore(record));
       if (counts.has(record.id)) this.volumes.use(record.id);
     }
-    for (const { record } of trash.entries()) {
-      if (this.#hadClones) this.#onceShared.add(record.id);
-      else if (this.#sharingBefore(record) === 'template') this.#onceOfTemplate.add(record.id);
+    for (const record of deleted) {
+      const sharing = this.#sharingBefore(record);
+      if (sharing === 'anything') this.#onceShared.add(record.id);
+      else if (sharing === 'template') this.#onceOfTemplate.add(record.id);
     }
-    for (const { id } of snapshotIndex.all()) this.#putSnapshot(id);
+    for (const { id } of snapshots) this.#putSnapshot(id);
     index.onChange = (id, record) => {
+      this.#changeRelative(id, record);
       if (record !== undefined) return this.volumes.put(record, this.#sharingOfNew(record));
       const sharing = this.volumes.sharingOf(id);
       if (sharing === 'anything') this.#onceShared.add(id);
@@ -87,6 +98,7 @@ export class SpaceObserver {
     };
     snapshotIndex.onChange = (id, record) => {
       this.#revision++;
+      this.#changeRelative(id, record);
       if (record === undefined) this.#snapshots.delete(id);
       else this.#putSnapshot(record.id);
     };
@@ -147,11 +159,54 @@ export class SpaceObserver {
   /** Something was destroyed. What it shared blocks with may own them now. */
   gone(ref: TrashRef): void {
     this.#revision++;
-    if (this.mayBeShared(ref)) this.volumes.outdateMaps();
+    const relative = this.#leavingIn(ref);
+    if (relative === undefined) {
+      // A draft, or what an earlier driver has left: it may have been made from anything.
+      if (this.#sources.source.sharesBlocks) this.volumes.outdateMaps();
+      return;
+    }
+    const { createdAt, id } = relative;
+    for (const other of this.#lineage.sharers(relative)) this.volumes.outdateMap(other);
+    this.#lineage.remove(relative);
+    const rest = this.#leaving.get(id)?.filter((each) => each.createdAt !== createdAt) ?? [];
+    if (rest.length > 0) this.#leaving.set(id, rest);
+    else this.#leaving.delete(id);
+    for (const once of [this.#onceShared, this.#onceOfTemplate] as readonly Set<string>[]) {
+      if (rest.length === 0) once.delete(id);
+    }
+  }
+
+  /** An object exists, or its record is gone and its data is to go. */
+  #changeRelative(id: string, record: VolumeRecord | SnapshotRecord | undefined): void {
+    const before = this.#relatives.get(id);
+    if (record === undefined) {
+      this.#relatives.delete(id);
+      if (before !== undefined) this.#leaves(before);
+      return;
+    }
+    const relative = relativeOf(record);
+    this.#relatives.set(id, relative);
+    this.#lineage.add(relative);
+    // It was brought back.
+    const rest = this.#leaving.get(id)?.filter(({ createdAt }) => createdAt !== record.createdAt);
+    if (rest !== undefined) this.#leaving.set(id, rest);
+  }
+
+  #leaves(relative: Relative): void {
+    const others = this.#leaving.get(relative.id)?.filter(({ createdAt }) => createdAt !== relative.createdAt) ?? [];
+    this.#leaving.set(relative.id, [...others, relative]);
+  }
+
+  /** What lies there, as far as that is known: something that is on its way out, and that the trash does not keep. */
+  #leavingIn(ref: TrashRef): Relative | undefined {
     const { source, trash } = this.#sources;
     const id = source.idInTrash(ref);
-    if (id === undefined || !this.#onceOfTemplate.has(id)) return;
-    if (!trash.entries().some(({ record }) => record.id === id)) this.#onceOfTemplate.delete(id);
+    const leaving = id === undefined ? [] : (this.#leaving.get(id) ?? []);
+    if (leaving.length === 0) return undefined;
+    const kept = trash.entries().filter((entry) => entry.record.id === id);
+    const own = kept.find((entry) => entry.ref === ref);
+    if (own !== undefined) return leaving.find(({ createdAt }) => createdAt === own.record.createdAt);
+    return leaving.find(({ createdAt }) => !kept.some(({ record }) => record.createdAt === createdAt));
   }
 
   /** Gives up the templates. What they shared with one volume is its own then. @returns whether there were any */
@@ -166,9 +221,10 @@ export class SpaceObserver {
   mayBeShared(ref: TrashRef): boolean {
     const { source } = this.#sources;
     if (!source.sharesBlocks) return false;
-    const id = source.idInTrash(ref);
-    if (this.#hadClones !== false || id === undefined || this.#onceShared.has(id)) return true;
-    return this.volumes.sharingOf(id) === 'anything';
+    const relative = this.#hasBegun ? this.#leavingIn(ref) : undefined;
+    if (relative === undefined || !this.#lineage.isAlone(relative)) return true;
+    const id = parseVolumeId(relative.id);
+    return id !== undefined && (this.#onceShared.has(id) || this.volumes.sharingOf(id) === 'anything');
   }
 
   /** Waits until what is unlinked is free. */
@@ -179,13 +235,13 @@ export class SpaceObserver {
   /** What an image takes that lies in the trash. */
   async lookAt({ record, ref }: TrashEntry): Promise<ImageUse> {
     const data = this.#sources.source.dataInTrash(ref);
-    if (this.#sharingOf(record) !== 'nothing') return this.#readMap(data, false);
+    if (this.#sharingOf(record) !== 'nothing') return this.#readMap(data, relativeOf(record), false);
     return { sharedBytes: 0n, allocatedBytes: await this.#allocatedBytes(data) };
   }
 
   /** What is free is asked last: what is written meanwhile makes the answer smaller, not larger. */
   async look(depth: Depth): Promise<Observation> {
-    if (this.#hadClones === undefined) await this.#begin();
+    if (!this.#hasBegun) await this.#begin();
     if (depth === 'known') await this.#see(!this.#isCountedLate);
     else await this.#seeAndMap(depth);
     const then = this.volumes.now();
@@ -213,7 +269,10 @@ export class SpaceObserver {
   async #see(canRaise: boolean): Promise<void> {
     if (canRaise) await this.#rest();
     const { source, trash } = this.#sources;
-    this.#trashed.keepOnly(trash.entries().map((entry) => this.#trashedImage(entry)));
+    const entries = trash.entries();
+    // The original of a repaired volume comes without having been a volume under its id.
+    for (const { record } of entries) if (!this.#lineage.has(relativeOf(record))) this.#learn(relativeOf(record));
+    this.#trashed.keepOnly(entries.map((entry) => this.#trashedImage(entry)));
     const volumes = this.volumes.toSee().map(async (id) => {
       const tell = this.volumes.beginLook(id);
       tell(await this.#allocatedBytes(source.dataOfVolume(id)), canRaise || !this.volumes.live.has(id));
@@ -222,6 +281,11 @@ export class SpaceObserver {
       space.toSee().map(async ({ key, path }) => space.saw(key, await this.#allocatedBytes(path))),
     );
     await Promise.all([...volumes, ...still]);
+  }
+
+  #learn(relative: Relative): void {
+    this.#lineage.add(relative);
+    this.#leaves(relative);
   }
 
   /** What has no device any more is not written to. */
@@ -238,12 +302,17 @@ export class SpaceObserver {
     await Promise.all([
       ...this.volumes.toMap(evenInUse, evenOfTemplates).map(async (id) => {
         const tell = this.volumes.beginMap(id);
-        const { allocatedBytes, sharedBytes } = await this.#readMap(source.dataOfVolume(id), this.volumes.live.has(id));
+        const isLive = this.volumes.live.has(id);
+        const { allocatedBytes, sharedBytes } = await this.#readMap(
+          source.dataOfVolume(id),
+          this.#relatives.get(id),
+          isLive,
+        );
         tell(sharedBytes);
         this.volumes.saw(id, allocatedBytes, evenInUse || !this.#isCountedLate);
       }),
-      ...this.#trashed.toMap(evenInUse).map(async ({ key, path }) => {
-        const { allocatedBytes, sharedBytes } = await this.#readMap(path, false);
+      ...this.#trashed.toMap(evenInUse).map(async ({ key, path, relative }) => {
+        const { allocatedBytes, sharedBytes } = await this.#readMap(path, relative, false);
         this.#trashed.mapped(key, sharedBytes);
         this.#trashed.saw(key, allocatedBytes);
       }),
@@ -257,8 +326,14 @@ export class SpaceObserver {
    * minutes later (xfs(5), speculative preallocation). The file takes them, but its map does not have them.
    * @param isLive false: nobody will look when they go, so they count as shared
    */
-  async #readMap(path: string, isLive: boolean): Promise<ImageUse> {
-    const { sharedBytes, unsharedBytes } = await this.#sources.source.sharing(path);
+  async #readMap(path: string, relative: Relative | undefined, isLive: boolean): Promise<ImageUse> {
+    const { source } = this.#sources;
+    if (source.hasMaps === false) {
+      const isAlone = relative !== undefined && this.#lineage.isAlone(relative);
+      const allocatedBytes = await this.#allocatedBytes(path);
+      return { allocatedBytes, sharedBytes: isAlone ? 0n : allocatedBytes };
+    }
+    const { sharedBytes, unsharedBytes } = await source.sharing(path);
     const allocatedBytes = await this.#allocatedBytes(path);
     return { allocatedBytes, sharedBytes: isLive ? sharedBytes : larger(sharedBytes, allocatedBytes - unsharedBytes) };
   }
@@ -271,7 +346,13 @@ export class SpaceObserver {
   #trashedImage({ record, ref }: TrashEntry): StillImage {
     const sharing = this.#sharingOf(record);
     const path = this.#sources.source.dataInTrash(ref);
-    return { key: ref, path, mayShare: sharing !== 'nothing', isOfTemplate: sharing === 'template' };
+    return {
+      key: ref,
+      relative: relativeOf(record),
+      path,
+      mayShare: sharing !== 'nothing',
+      isOfTemplate: sharing === 'template',
+    };
   }
 
   /** What a volume may share blocks with that comes back, or is gone. */
@@ -288,12 +369,11 @@ export class SpaceObserver {
     return isFresh && sharing !== 'anything' ? 'fresh' : sharing;
   }
 
-  /**
-   * What a volume may share that was there before, if nothing was ever cloned but templates. One that is thick may have
-   * become so, and shares what it shared.
-   */
-  #sharingBefore({ content }: VolumeRecord): Sharing {
+  /** What a volume may share that was there before. One that is thick may have become so, and shares what it shared. */
+  #sharingBefore(record: VolumeRecord): Sharing {
+    const { content } = record;
     const { sharesBlocks, templates } = this.#sources.source;
+    if (sharesBlocks && !this.#lineage.isAlone(relativeOf(record))) return 'anything';
     const isPossible = sharesBlocks && templates?.wereThere === true && content.type === 'mount';
     return isPossible ? 'template' : 'nothing';
   }
@@ -304,8 +384,7 @@ export class SpaceObserver {
 }
 
 /** Two files share blocks only if one of them was made from the other, or both from a third. */
-function hasClones({ index, snapshotIndex, trash }: SpaceSources): boolean {
-  if (snapshotIndex.size > 0) return true;
-  const records = [...index.all(), ...trash.entries().map(({ record }) => record)];
-  return records.some(({ repair, source }) => source !== undefined || repair !== undefined);
+function relativeOf({ createdAt, id, ...record }: VolumeRecord | SnapshotRecord): Relative {
+  const sourceId = 'sourceId' in record ? record.sourceId : record.source?.id;
+  return { id, createdAt, sourceId };
 }

@@ -1,6 +1,9 @@
+import type { Relative } from './lineage.ts';
+
 /** What is known of an image that nobody writes to. */
 interface Figure {
   readonly path: string;
+  readonly relative: Relative | undefined;
   readonly mayShare: boolean;
   readonly isOfTemplate: boolean;
   /** undefined: it was not looked at yet. */
@@ -13,6 +16,8 @@ interface Figure {
 export interface StillImage {
   readonly key: string;
   readonly path: string;
+  /** Unset: it is not asked for. */
+  readonly relative?: Relative;
   /** Whether anything may share its blocks. */
   readonly mayShare: boolean;
   /** Whether that is a template at most: what goes gives it little. */
@@ -30,10 +35,11 @@ export class StillSpace {
     return this.#allocatedBytes;
   }
 
-  put({ key, isOfTemplate = false, mayShare, path }: StillImage): void {
+  put({ key, isOfTemplate = false, mayShare, path, relative }: StillImage): void {
     if (this.#figures.has(key)) return;
     this.#figures.set(key, {
       path,
+      relative,
       mayShare,
       isOfTemplate,
       allocatedBytes: undefined,
@@ -76,9 +82,9 @@ export class StillSpace {
    * Those whose blocks others may share: how many, only their maps tell.
    * @param again those too whose maps were read before
    */
-  toMap(again: boolean): Pick<StillImage, 'key' | 'path'>[] {
-    return Array.from(this.#figures).flatMap(([key, { isOfTemplate, mayShare, path, sharedBytes }]) =>
-      mayShare && ((again && !isOfTemplate) || sharedBytes === undefined) ? [{ key, path }] : [],
+  toMap(again: boolean): Pick<Figure & StillImage, 'key' | 'path' | 'relative'>[] {
+    return Array.from(this.#figures).flatMap(([key, { isOfTemplate, mayShare, path, relative, sharedBytes }]) =>
+      mayShare && ((again && !isOfTemplate) || sharedBytes === undefined) ? [{ key, path, relative }] : [],
     );
   }
 

@@ -247,6 +247,14 @@ export class VolumeSpace {
     this.#mapAge++;
   }
 
+  /** The same where only these can own more. What is no volume is passed over. */
+  outdateMap(id: string): void {
+    const figure = this.#figures.get(id as VolumeId);
+    if (figure === undefined) return;
+    figure.mapAge = Number.NEGATIVE_INFINITY;
+    figure.version++;
+  }
+
   /**
    * The volumes whose maps may tell that they own more than is known.
    * @param evenInUse those too of which it is only because they are written to

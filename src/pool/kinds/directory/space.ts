@@ -16,6 +16,8 @@ export interface DirectorySpaceParts extends SpaceParts {
 /** What directories take: by their quota, else counted now and then. Data is named by the directory that it lies in. */
 export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> implements SpaceSource {
   readonly sharesBlocks: boolean;
+  /** Where the blocks of a million files lie is too much to ask. */
+  readonly hasMaps = false;
   readonly #sizes: TreeSizes;
 
   constructor(parts: DirectorySpaceParts) {
@@ -45,7 +47,7 @@ export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> impleme
     return usage?.usedBytes ?? this.#sizes.of(join(data, 'data'));
   }
 
-  /** Where the blocks of a million files lie is too much to ask: all of what may be shared counts as shared. */
+  /** All of what may be shared. */
   async sharing(data: DataRef): ReturnType<SpaceSource['sharing']> {
     return { sharedBytes: await this.allocatedBytes(data), unsharedBytes: 0n };
   }

@@ -73,8 +73,9 @@ export class LvmSpace implements SpaceSource {
     return ref;
   }
 
-  idInTrash(ref: TrashRef): VolumeId | undefined {
-    return parseVolumeId(idOfLvName(ref) ?? '');
+  idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined {
+    const id = idOfLvName(ref) ?? '';
+    return parseVolumeId(id) ?? parseSnapshotId(id);
   }
 
   async allocatedBytes(data: DataRef): Promise<bigint> {
