@@ -276,6 +276,8 @@ export interface StorageSpace {
 /** Names data of a volume or snapshot, or in the trash, to its backend. */
 export type DataRef = string;
 
+export type Counted = { readonly volumeId: VolumeId } | { readonly data: DataRef };
+
 /** What the space ledger asks (docs/space.md). */
 export interface SpaceSource {
   /** Whether clones share blocks with their sources. */
@@ -298,6 +300,10 @@ export interface SpaceSource {
   idInTrash(ref: TrashRef): VolumeId | SnapshotId | undefined;
   /** Set: where blocks lie is too much to ask, and only the records tell what may be shared. */
   readonly hasMaps?: false;
+  /** Called when `allocatedBytes` of a volume, or of other data, may say something new. The ledger sets it. */
+  onCounted?: ((counted: Counted) => void) | undefined;
+  /** The data was written to since it was counted last. */
+  outdate?(data: DataRef): void;
   /** What is gone takes nothing. */
   allocatedBytes(data: DataRef): Promise<bigint>;
   /** How much of it others share. */

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import type { Pool } from '../../src/pool/pool.ts';
+import { TreeSizes } from '../../src/pool/space/tree-sizes.ts';
 import { snapshotIdFor, type VolumeId } from '../../src/volume/id.ts';
 import { specsOf } from '../contract/pool-contract.ts';
 import { openTestDirectoriesOnXfs } from '../support/directory-pool.ts';
+import { eventually } from '../support/eventually.ts';
 import { mounted } from '../support/mounted-volume.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -78,5 +83,70 @@ describe('GC04: space of a directory pool', () => {
     await pool.remove(deleted.id);
     await pool.create({ ...spec('new'), sizeBytes: 2500n * mebibyte });
     await pool.close();
+  });
+});
+
+describe('GC04: space of a directory pool without quota', () => {
+  const quota = 'none';
+
+  test('what a volume took or gave back while it was in use counts once it is idle', async () => {
+    using scratch = new Scratch('directory-space');
+    const pool = await openTestDirectoriesOnXfs(scratch, { quota });
+    const { id } = await pool.create({ ...spec('v'), sizeBytes: 1024n * mebibyte });
+    const empty = await available(pool);
+    await write(pool, scratch, id, 600);
+    await eventually(async () => isAbout(await available(pool), empty));
+    {
+      await using volume = await mounted(pool, id, scratch);
+      rmSync(join(volume.path, 'data'));
+    }
+    execFileSync('sync', ['--file-system', scratch.join('xfs')]);
+    await eventually(async () => isAbout(await available(pool), empty));
+    await pool.close();
+  });
+
+  test('a volume of more files than can be counted in a second counts, and gives room from the trash', async () => {
+    using scratch = new Scratch('directory-space');
+    const options = { quota, undeleteSeconds: 3600 } as const;
+    let pool = await openTestDirectoriesOnXfs(scratch, options);
+    const { id } = await pool.create({ ...spec('v'), sizeBytes: 3072n * mebibyte });
+    const empty = await available(pool);
+    {
+      await using volume = await mounted(pool, id, scratch);
+      const many = 'mkdir d; cd d; seq 60000 | xargs touch; dd if=/dev/zero of=data bs=1M count=2000 conv=fsync';
+      execFileSync('sh', ['-c', many], { cwd: volume.path, stdio: 'pipe' });
+    }
+    await pool.close();
+    pool = await openTestDirectoriesOnXfs(scratch, options);
+    await eventually(async () => isAbout(await available(pool), empty));
+    await pool.remove(id);
+    await pool.create({ ...spec('new'), sizeBytes: 3000n * mebibyte });
+    await pool.close();
+  });
+
+  test('files that come and go do not make the count be forgotten', async () => {
+    using scratch = new Scratch('directory-space');
+    const queue = new DiskQueue('test', 2);
+    const tree = scratch.join('tree');
+    mkdirSync(tree);
+    for (let at = 0; at < 500; at++) writeFileSync(join(tree, `kept-${at}`), 'x'.repeat(4096));
+    const sizes = new TreeSizes(queue, () => undefined);
+    const wholeBytes = await sizes.of(tree);
+    assert.ok(wholeBytes >= 500n * 4096n);
+    const churn = setInterval(() => {
+      for (let at = 0; at < 20; at++) writeFileSync(join(tree, `gone-${at}`), '');
+      setTimeout(() => {
+        for (let at = 0; at < 20; at++) rmSync(join(tree, `gone-${at}`), { force: true });
+      }, 1);
+    }, 2);
+    try {
+      for (let at = 0; at < 30; at++) {
+        sizes.outdate(tree);
+        assert.ok((await sizes.of(tree)) >= 500n * 4096n);
+      }
+    } finally {
+      clearInterval(churn);
+      await sizes.close();
+    }
   });
 });

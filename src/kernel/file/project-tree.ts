@@ -26,6 +26,6 @@ export async function writeProjectOfTree(
       if (kind !== 'file' && kind !== 'directory') return;
       await writeProject(queue, file, { id, isInherited: id !== 0 && kind === 'directory' });
     },
-    signal,
+    { signal },
   );
 }

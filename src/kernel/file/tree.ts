@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { Descriptor, invokeToOpen, openFile, openFlags } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { KernelError } from '../call/errno.ts';
+import { ignoreMissing, KernelError } from '../call/errno.ts';
 import { invoke, type Lent, libcCall, systemCall } from '../call/libc.ts';
 import { type FileStatus, statusOf } from './path.ts';
 
@@ -86,15 +86,22 @@ export interface TreeEntry {
 /** How deep directories may be nested: all of them are open at a time. No program makes as many. */
 const deepest = 400;
 
+export interface WalkOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Somebody changes the tree meanwhile: a name that is gone when its turn comes is passed over. */
+  readonly isInUse?: boolean;
+}
+
 /**
  * Visits a directory and everything below it, each directory before its entries.
- * @throws KernelError EXDEV if something is mounted in it; ELOOP if it is deeper than anything that programs make
+ * @throws KernelError EXDEV if something is mounted in it; ELOOP if it is deeper than anything that programs make;
+ *   ENOENT for a name that is gone, unless the tree is in use
  */
 export async function walkTree(
   queue: DiskQueue,
   root: Descriptor,
   visit: (entry: TreeEntry) => Promise<void>,
-  signal?: AbortSignal,
+  { isInUse = false, signal }: WalkOptions = {},
 ): Promise<void> {
   await using directory = await openFile(queue, root, O_RDONLY | O_DIRECTORY);
   await visit({ file: directory, status: await statusOf(queue, directory) });
@@ -107,7 +114,8 @@ export async function walkTree(
       if (names.length === 0) return;
       for (const name of names) {
         signal?.throwIfAborted();
-        await visitName(parent, name, depth);
+        const visited = visitName(parent, name, depth);
+        await (isInUse ? visited.catch(ignoreMissing) : visited);
       }
     }
   }

@@ -69,7 +69,7 @@ export class SpaceObserver {
 
   /** At the first look, as what is in the trash is known only then. */
   async #begin(): Promise<void> {
-    const { index, snapshotIndex, trash } = this.#sources;
+    const { index, snapshotIndex, source, trash } = this.#sources;
     const counts = await this.#sources.counts();
     if (this.#hasBegun) return;
     this.#hasBegun = true;
@@ -88,6 +88,10 @@ export class SpaceObserver {
       else if (sharing === 'template') this.#onceOfTemplate.add(record.id);
     }
     for (const { id } of snapshots) this.#putSnapshot(id);
+    source.onCounted = (counted) => {
+      if ('volumeId' in counted) this.volumes.unsee(counted.volumeId);
+      else for (const space of [this.#snapshots, this.#trashed]) space.unsee(counted.data);
+    };
     index.onChange = (id, record) => {
       this.#changeRelative(id, record);
       if (record !== undefined) return this.volumes.put(record, this.#sharingOfNew(record));
@@ -294,7 +298,11 @@ export class SpaceObserver {
     this.#restLookedAtMs = performance.now();
     const live = [...this.volumes.live];
     const counts = await this.#sources.counts();
-    for (const [id, since] of live) if (!counts.has(id)) this.volumes.rest(id, since);
+    for (const [id, since] of live) {
+      if (counts.has(id)) continue;
+      this.volumes.rest(id, since);
+      this.#sources.source.outdate?.(this.#sources.source.dataOfVolume(id));
+    }
   }
 
   async #map(evenInUse: boolean, evenOfTemplates: boolean): Promise<void> {

@@ -63,6 +63,15 @@ export class StillSpace {
     for (const image of images) this.put(image);
   }
 
+  /** What was seen of the image there may be wrong by now. */
+  unsee(path: string): void {
+    for (const [key, figure] of this.#figures) {
+      if (figure.path !== path) continue;
+      if (figure.mayShare) figure.sharedBytes = undefined;
+      this.#unseen.add(key);
+    }
+  }
+
   toSee(): Pick<StillImage, 'key' | 'path'>[] {
     return [...this.#unseen].flatMap((key) => {
       const figure = this.#figures.get(key);

@@ -1,5 +1,6 @@
 import { openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
+import { isErrno } from '../../kernel/call/errno.ts';
 import { type TreeEntry, walkTree } from '../../kernel/file/tree.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
 
@@ -20,16 +21,21 @@ const pauseFactor = 50;
  */
 export class TreeSizes {
   readonly #queue: DiskQueue;
+  readonly #onCounted: (path: string) => void;
   readonly #counted = new Map<string, Counted>();
   readonly #waiting = new Set<string>();
+  /** Paths that were written to after their count had begun. */
+  readonly #outdated = new Set<string>();
   readonly #stop = new AbortController();
   #turn: Promise<void> = Promise.resolve();
 
-  constructor(queue: DiskQueue) {
+  /** @param onCounted hears of each count that has ended: what `of` says of the path may have changed */
+  constructor(queue: DiskQueue, onCounted: (path: string) => void) {
     this.#queue = queue;
+    this.#onCounted = onCounted;
   }
 
-  /** Waits a moment for what has never been counted: whoever asks once about a volume at rest may not ask again. */
+  /** Waits a moment for a path that has never been counted: the caller may not ask again about an idle volume. */
   async of(path: string): Promise<bigint> {
     const counted = this.#counted.get(path);
     if (!this.#waiting.has(path) && performance.now() >= (counted?.dueMs ?? 0)) {
@@ -41,6 +47,13 @@ export class TreeSizes {
     return this.#counted.get(path)?.bytes ?? 0n;
   }
 
+  /** The next `of` counts it again, however short ago the last count was. */
+  outdate(path: string): void {
+    if (this.#waiting.has(path)) this.#outdated.add(path);
+    const counted = this.#counted.get(path);
+    if (counted !== undefined) this.#counted.set(path, { ...counted, dueMs: 0 });
+  }
+
   /** Lets go of what is being counted: a filesystem with something open in it cannot be unmounted. */
   async close(): Promise<void> {
     this.#stop.abort();
@@ -48,19 +61,23 @@ export class TreeSizes {
   }
 
   async #count(path: string): Promise<void> {
+    if (this.#stop.signal.aborted) return;
     const startedMs = performance.now();
+    this.#outdated.delete(path);
+    let bytes = this.#counted.get(path)?.bytes ?? 0n;
+    let isGone = false;
     try {
-      this.#stop.signal.throwIfAborted();
-      const bytes = await this.#sum(path);
-      const endedMs = performance.now();
-      const pauseMs = Math.max(leastPauseMs, pauseFactor * (endedMs - startedMs));
-      this.#counted.set(path, { bytes, dueMs: endedMs + pauseMs });
-    } catch {
-      // Gone by now, or something is mounted in it: what was known of it is no use any more.
-      this.#counted.delete(path);
-    } finally {
-      this.#waiting.delete(path);
+      bytes = await this.#sum(path);
+    } catch (error) {
+      // Of a tree that cannot be walked the last count stays, so that capacity does not flap.
+      isGone = isErrno(error, 'ENOENT');
     }
+    const endedMs = performance.now();
+    const pauseMs = Math.max(leastPauseMs, pauseFactor * (endedMs - startedMs));
+    this.#waiting.delete(path);
+    if (isGone) this.#counted.delete(path);
+    else this.#counted.set(path, { bytes, dueMs: this.#outdated.delete(path) ? 0 : endedMs + pauseMs });
+    if (!isGone && !this.#stop.signal.aborted) this.#onCounted(path);
   }
 
   async #sum(path: string): Promise<bigint> {
@@ -71,7 +88,7 @@ export class TreeSizes {
       const names = status.kind === 'directory' ? 1n : BigInt(Math.max(1, status.links));
       bytes += status.allocatedBytes / names;
     };
-    await walkTree(this.#queue, root, add, this.#stop.signal);
+    await walkTree(this.#queue, root, add, { signal: this.#stop.signal, isInUse: true });
     return bytes;
   }
 }

@@ -1,7 +1,7 @@
-import { join } from 'node:path';
-import type { SnapshotId, VolumeId } from '../../../volume/id.ts';
+import { basename, dirname, join } from 'node:path';
+import { parseVolumeId, type SnapshotId, type VolumeId } from '../../../volume/id.ts';
 import { larger, smaller } from '../../../volume/size.ts';
-import type { DataRef, SpaceSource } from '../../backend.ts';
+import type { Counted, DataRef, SpaceSource } from '../../backend.ts';
 import type { TrashRef } from '../../catalog/trash-entry.ts';
 import type { QuotaUsage } from '../../pool.ts';
 import { FilesystemSpace, type SpaceParts } from '../../records/filesystem-space.ts';
@@ -18,12 +18,13 @@ export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> impleme
   readonly sharesBlocks: boolean;
   /** Where the blocks of a million files lie is too much to ask. */
   readonly hasMaps = false;
+  onCounted: ((counted: Counted) => void) | undefined;
   readonly #sizes: TreeSizes;
 
   constructor(parts: DirectorySpaceParts) {
     super(parts);
     this.sharesBlocks = parts.canShareBlocks;
-    this.#sizes = new TreeSizes(parts.queue);
+    this.#sizes = new TreeSizes(parts.queue, (path) => this.#counted(dirname(path)));
   }
 
   close(): Promise<void> {
@@ -42,9 +43,18 @@ export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> impleme
     return ref;
   }
 
+  #counted(data: DataRef): void {
+    const volumeId = dirname(data) === this.parts.layout.volumes ? parseVolumeId(basename(data)) : undefined;
+    this.onCounted?.(volumeId === undefined ? { data } : { volumeId });
+  }
+
+  outdate(data: DataRef): void {
+    this.#sizes.outdate(treeIn(data));
+  }
+
   async allocatedBytes(data: DataRef): Promise<bigint> {
     const usage = await this.parts.projects?.usageIn(data);
-    return usage?.usedBytes ?? this.#sizes.of(join(data, 'data'));
+    return usage?.usedBytes ?? this.#sizes.of(treeIn(data));
   }
 
   /** All of what may be shared. */
@@ -63,4 +73,8 @@ export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> impleme
     const available = smaller(larger(0n, total - usage.usedBytes), larger(0n, freeBytes - this.reservedBytes));
     return { bytes: { total, used: usage.usedBytes, available }, inodes: undefined };
   }
+}
+
+function treeIn(data: DataRef): string {
+  return join(data, 'data');
 }
