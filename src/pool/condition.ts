@@ -26,13 +26,67 @@ export async function conditionIn(pool: Pool, id: VolumeId): Promise<Condition> 
 
 /** The same, and whether the pool is sick. */
 export async function askCondition(pool: Pool, id: VolumeId): Promise<PoolCondition> {
-  const asked = pool.condition(id).then(
+  const answer = await withTimeout(silentAfterMs, ask(pool, id));
+  return answer === 'late' ? { condition: silentCondition, isSick: false } : answer;
+}
+
+/** A volume of a list. */
+export interface Listed {
+  readonly pool: Pool;
+  readonly id: VolumeId;
+}
+
+/** More would only wait for each other in the pool's queue. */
+const asksAtOnce = 8;
+
+/**
+ * The conditions of many volumes, in their order. A few of each pool are asked for at a time, so that none is called silent
+ * for the time that it waits for its turn. A volume is silent if its pool has not answered for that long; the rest of that
+ * pool then are, too, and are not waited for.
+ */
+export async function conditionsIn(
+  volumes: readonly Listed[],
+  afterMs: number = silentAfterMs,
+): Promise<readonly Condition[]> {
+  const conditions: Condition[] = volumes.map(() => silentCondition);
+  const byPool = new Map<Pool, number[]>();
+  for (const [at, { pool }] of volumes.entries()) byPool.set(pool, [...(byPool.get(pool) ?? []), at]);
+  const askAll = async (pool: Pool, places: readonly number[]) => {
+    const waiting = places.values();
+    let answeredMs = performance.now();
+    let isSilent = false;
+    const answerOf = async (id: VolumeId): Promise<Condition> => {
+      const asked = ask(pool, id);
+      const askedMs = performance.now();
+      while (!isSilent) {
+        const restMs = Math.max(askedMs, answeredMs) + afterMs - performance.now();
+        const answer = restMs > 0 ? await withTimeout(restMs, asked) : 'late';
+        if (answer !== 'late') {
+          answeredMs = performance.now();
+          return answer.condition;
+        }
+        if (performance.now() - Math.max(askedMs, answeredMs) >= afterMs) isSilent = true;
+      }
+      return silentCondition;
+    };
+    const worker = async () => {
+      for (const at of waiting) {
+        const id = volumes[at]?.id;
+        if (id !== undefined && !isSilent) conditions[at] = await answerOf(id);
+      }
+    };
+    await Promise.all(Array.from({ length: asksAtOnce }, worker));
+  };
+  await Promise.all([...byPool].map(([pool, places]) => askAll(pool, places)));
+  return conditions;
+}
+
+function ask(pool: Pool, id: VolumeId): Promise<PoolCondition> {
+  return pool.condition(id).then(
     (condition) => ({ condition, isSick: false }),
     (error: unknown) => {
       if (!(error instanceof PoolQuarantined)) throw error;
       return { condition: { abnormal: true, message: error.summary }, isSick: true };
     },
   );
-  const answer = await withTimeout(silentAfterMs, asked);
-  return answer === 'late' ? { condition: silentCondition, isSick: false } : answer;
 }

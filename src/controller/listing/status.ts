@@ -1,6 +1,6 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
-import { conditionIn } from '../../pool/condition.ts';
+import { conditionIn, conditionsIn, silentCondition } from '../../pool/condition.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { DataLoss } from '../../volume/errors.ts';
@@ -11,8 +11,21 @@ import { presentVolume, shortMessage } from '../present.ts';
 type VolumeWithStatus = Draft<wire.ControllerGetVolumeResponse>;
 
 /** A volume, its condition, and the node that it is published to, if that has to be (G04, G05). */
-export async function volumeWithStatus(controller: ControllerContext, volume: FoundVolume): Promise<VolumeWithStatus> {
-  const { abnormal, message } = await conditionOf(controller, volume);
+async function volumeWithStatus(controller: ControllerContext, volume: FoundVolume): Promise<VolumeWithStatus> {
+  return presentStatus(controller, volume, await conditionIn(volume.pool, volume.record.id));
+}
+
+/** The same of several, in their order. */
+export async function volumesWithStatus(
+  controller: ControllerContext,
+  volumes: readonly FoundVolume[],
+): Promise<VolumeWithStatus[]> {
+  const conditions = await conditionsIn(volumes.map(({ pool, record: { id } }) => ({ pool, id })));
+  return volumes.map((volume, at) => presentStatus(controller, volume, conditions[at] ?? silentCondition));
+}
+
+function presentStatus(controller: ControllerContext, volume: FoundVolume, found: Condition): VolumeWithStatus {
+  const { abnormal, message } = unlessBusy(controller, volume, found);
   return {
     volume: presentVolume(volume.record, controller.topology),
     status: {
@@ -27,8 +40,7 @@ function publishedNodeIds({ attach }: ControllerContext, { record }: FoundVolume
 }
 
 /** A volume that is just being deleted looks damaged; so nothing is said of one that a call is at work on. */
-async function conditionOf({ objects }: ControllerContext, { pool, record }: FoundVolume): Promise<Condition> {
-  const condition = await conditionIn(pool, record.id);
+function unlessBusy({ objects }: ControllerContext, { record }: FoundVolume, condition: Condition): Condition {
   if (!condition.abnormal || !objects.busy(record.id)) return condition;
   return { abnormal: false, message: 'Another call is at work on the volume.' };
 }

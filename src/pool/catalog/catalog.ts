@@ -303,8 +303,7 @@ export class Catalog implements Pool {
 
   /** As long as what it was before can be looked at, somebody should. */
   async #repairCondition({ repair }: VolumeRecord): Promise<Condition> {
-    const isKept = this.#parts.trash.entries().some((entry) => entry.record.id === repair?.originalId);
-    if (repair === undefined || !isKept) return this.#spaceCondition();
+    if (repair === undefined || this.#parts.trash.of(repair.originalId).length === 0) return this.#spaceCondition();
     const message = `Its filesystem was damaged and has been repaired. The original is in the trash: ${repair.originalId}`;
     return { abnormal: true, message };
   }

@@ -34,6 +34,7 @@ export async function lookAtRecords(
     snapshotIndex,
     trash: {
       entries: () => trash.kept,
+      of: (id) => trash.kept.filter(({ record }) => record.id === id),
       expendable: () => trash.kept.filter((entry) => !isOriginal(entry)),
       purgeEarly: async () => undefined,
       drained: async () => undefined,

@@ -80,6 +80,13 @@ export class Trash {
     return [...this.#kept.values()].sort(byDeletion);
   }
 
+  /** Those of one id, in no order. */
+  of(id: VolumeId): TrashEntry[] {
+    const found: TrashEntry[] = [];
+    for (const entry of this.#kept.values()) if (entry.record.id === id) found.push(entry);
+    return found;
+  }
+
   /** What may go early when its space is needed; likewise. */
   expendable(): TrashEntry[] {
     return this.entries().filter((entry) => !isOriginal(entry));

@@ -17,7 +17,7 @@ export interface SpaceSources {
   readonly source: SpaceSource;
   readonly index: CatalogParts['index'];
   readonly snapshotIndex: SnapshotIndex;
-  readonly trash: Pick<Trash, 'entries' | 'expendable'>;
+  readonly trash: Pick<Trash, 'entries' | 'expendable' | 'of'>;
   /** How often each volume is attached. */
   readonly counts: () => Promise<ReadonlyMap<string, number>>;
 }
@@ -206,8 +206,9 @@ export class SpaceObserver {
     const { source, trash } = this.#sources;
     const id = source.idInTrash(ref);
     const leaving = id === undefined ? [] : (this.#leaving.get(id) ?? []);
-    if (leaving.length === 0) return undefined;
-    const kept = trash.entries().filter((entry) => entry.record.id === id);
+    if (id === undefined || leaving.length === 0) return undefined;
+    const volumeId = parseVolumeId(id);
+    const kept = volumeId === undefined ? [] : trash.of(volumeId);
     const own = kept.find((entry) => entry.ref === ref);
     if (own !== undefined) return leaving.find(({ createdAt }) => createdAt === own.record.createdAt);
     return leaving.find(({ createdAt }) => !kept.some(({ record }) => record.createdAt === createdAt));
