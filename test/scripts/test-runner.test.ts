@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { mutants } from '../mutants/table.ts';
 import { Scratch } from '../support/scratch.ts';
 
 const script = fileURLToPath(new URL('../../scripts/test.sh', import.meta.url));
@@ -95,6 +96,17 @@ describe('npm test', () => {
     const { status, summary } = run();
     assert.equal(status, 0, summary);
     assert.match(summary, /1 passed, 0 failed, 0 skipped\n$/);
+  });
+
+  test('what it leaves out is there, and is the test of no mutant', () => {
+    const lines = readFileSync(new URL('../../scripts/slow-tests.txt', import.meta.url), 'utf8').split('\n');
+    const slow = lines.map((line) => line.replace(/ *#.*/, '')).filter((line) => line !== '');
+    for (const file of slow) readFileSync(new URL(`../../${file}`, import.meta.url));
+    const killers = new Set(mutants.map(({ killer }) => killer));
+    assert.deepEqual(
+      slow.filter((file) => killers.has(file)),
+      [],
+    );
   });
 
   test('what runs by itself is there', () => {
