@@ -302,6 +302,8 @@ export interface SpaceSource {
   readonly hasMaps?: false;
   /** Called when `allocatedBytes` of a volume, or of other data, may say something new. The ledger sets it. */
   onCounted?: ((counted: Counted) => void) | undefined;
+  /** A deleted volume lies in the trash, and takes what it took. */
+  moved?(from: DataRef, to: DataRef): void;
   /** The data was written to since it was counted last. */
   outdate?(data: DataRef): void;
   /** What is gone takes nothing. */

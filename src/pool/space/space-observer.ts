@@ -276,7 +276,10 @@ export class SpaceObserver {
     const { source, trash } = this.#sources;
     const entries = trash.entries();
     // The original of a repaired volume comes without having been a volume under its id.
-    for (const { record } of entries) if (!this.#lineage.has(relativeOf(record))) this.#learn(relativeOf(record));
+    for (const { record, ref } of entries) {
+      if (!this.#lineage.has(relativeOf(record))) this.#learn(relativeOf(record));
+      if (!this.#trashed.has(ref)) source.moved?.(source.dataOfVolume(record.id), source.dataInTrash(ref));
+    }
     this.#trashed.keepOnly(entries.map((entry) => this.#trashedImage(entry)));
     const volumes = this.volumes.toSee().map(async (id) => {
       const tell = this.volumes.beginLook(id);

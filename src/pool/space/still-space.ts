@@ -35,6 +35,10 @@ export class StillSpace {
     return this.#allocatedBytes;
   }
 
+  has(key: string): boolean {
+    return this.#figures.has(key);
+  }
+
   put({ key, isOfTemplate = false, mayShare, path, relative }: StillImage): void {
     if (this.#figures.has(key)) return;
     this.#figures.set(key, {

@@ -54,6 +54,14 @@ export class TreeSizes {
     if (counted !== undefined) this.#counted.set(path, { ...counted, dueMs: 0 });
   }
 
+  /** A tree has another path now, and takes what it took. */
+  move(from: string, to: string): void {
+    const counted = this.#counted.get(from);
+    if (counted === undefined || this.#counted.has(to)) return;
+    this.#counted.delete(from);
+    this.#counted.set(to, counted);
+  }
+
   /** Lets go of what is being counted: a filesystem with something open in it cannot be unmounted. */
   async close(): Promise<void> {
     this.#stop.abort();

@@ -114,6 +114,32 @@ export function describeAdoptedQuota(kind: string, { mountPoint, open, rootOf, w
         await pool.adopt(spec);
       }));
 
+    test('a tree that cannot be walked to its end is not released, and what was left in the middle can be used', () =>
+      onStage(async (pool, scratch) => {
+        await pool.adopt(spec);
+        const root = rootOf(scratch);
+        const data = join(root, 'volumes', id, 'data');
+        // Deeper than the driver follows, which any pod can make: one after another, as no path can be so long.
+        execFileSync('sh', ['-c', 'for at in $(seq 450); do mkdir d && cd d; done'], { cwd: data });
+        const out = `${path}-out`;
+        await assert.rejects(pool.release(id, out), /more directories inside each other/);
+        const note = join(root, 'handovers', `${id}.json`);
+        assert.ok(!existsSync(note));
+        assert.equal((await pool.condition(id)).abnormal, false);
+        await pool.close();
+        // As an earlier driver left it.
+        writeFileSync(note, JSON.stringify({ inode: statSync(data, { bigint: true }).ino.toString() }));
+        const again = await open(scratch);
+        {
+          await using volume = await mounted(again, id, scratch);
+          writeFileSync(join(volume.path, 'file'), 'still in use');
+        }
+        assert.match((await again.condition(id)).message, /its size is not enforced/);
+        await again.remove(id);
+        assert.equal(await again.find(id), undefined);
+        await again.close();
+      }));
+
     test('T03: a tree that a killed driver had begun to put into its project is finished', () =>
       onStage(async (pool, scratch) => {
         await pool.adopt(spec);

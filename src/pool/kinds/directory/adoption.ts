@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { type Descriptor, openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { isErrno } from '../../../kernel/call/errno.ts';
 import { syncFilesystem } from '../../../kernel/file/filesystem.ts';
-import { move } from '../../../kernel/file/move.ts';
+import { move, type NamedIn } from '../../../kernel/file/move.ts';
 import { openBeneath, statusOf } from '../../../kernel/file/path.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
@@ -73,6 +73,8 @@ export class DirectoryAdoption implements Adoption {
     // Before anything is changed.
     await using parent = await openParent(this.#parts, path);
     await this.#refuseTaken(parent, path);
+    // A tree that cannot be taken out of its project to the end would be left in the middle.
+    if (projects !== undefined) await this.#refuseUnwalkable(id);
     try {
       const { inode } = await statusOf(queue, layout.data(id));
       await step('release/mark', () => handovers.begin(id, { inode: inode.toString() }));
@@ -87,6 +89,12 @@ export class DirectoryAdoption implements Adoption {
     const { ref } = await this.#provisioner.removeVolume(id, undefined);
     await handovers.end(id);
     return ref;
+  }
+
+  async #refuseUnwalkable(id: VolumeId): Promise<void> {
+    const { layout, queue } = this.#parts;
+    await using data = await openReadOnly(queue, layout.data(id));
+    await surveyTree(queue, data, { hasProjects: false });
   }
 
   async reconcile(): Promise<readonly VolumeId[]> {
@@ -137,8 +145,7 @@ export class DirectoryAdoption implements Adoption {
       await move(queue, here, there);
       throw new FailedPrecondition(`${path} was replaced by something else just now: it is as it was. Try again.`);
     }
-    // Both directories, whatever filesystem it is.
-    await syncFilesystem(queue, volume);
+    await this.#syncOrMoveBack(volume, here, there);
   }
 
   async #moveOut(id: VolumeId, parent: Descriptor, path: string): Promise<void> {
@@ -151,7 +158,21 @@ export class DirectoryAdoption implements Adoption {
     await move(queue, here, there).catch((error) => {
       throw explainMove(error, this.#parts.name, path);
     });
-    await syncFilesystem(queue, volume);
+    await this.#syncOrMoveBack(volume, there, here);
+  }
+
+  /**
+   * Makes a move durable, in both directories, whatever filesystem it is. If that fails, all is where it was: the same
+   * command can be given again, and what a start finds after a crash it settles by the note.
+   */
+  async #syncOrMoveBack(volume: Descriptor, moved: NamedIn, back: NamedIn): Promise<void> {
+    const { queue } = this.#parts;
+    try {
+      await syncFilesystem(queue, volume);
+    } catch (error) {
+      await move(queue, moved, back).catch(() => undefined);
+      throw error;
+    }
   }
 
   /** Unless it has its data by now: then it is a volume. */

@@ -30,6 +30,9 @@ export interface Handover {
 
 const storedHandover = z.strictObject({ inode: z.string().regex(/^[0-9]+$/) });
 
+/** Deeper than anything that programs make, something mounted in it, or damaged. */
+const unwalkable = ['ELOOP', 'EXDEV', 'EUCLEAN', 'EBADMSG', 'EIO'] as const;
+
 /** How long the opening of the pool, and a call, waits for trees to be put into their projects: a million files take minutes. */
 const patienceMs = 5_000;
 
@@ -43,6 +46,8 @@ export class Handovers {
   readonly #directory: string;
   /** What is to be settled yet; undefined: nobody is at it. */
   readonly #pending = new Map<VolumeId, Promise<void> | undefined>();
+  /** Volumes with a tree that cannot be walked to its end: some of it is in no project, or in another one. */
+  readonly #unsettled = new Set<VolumeId>();
   readonly #stop = new AbortController();
 
   constructor(options: HandoversOptions) {
@@ -66,6 +71,7 @@ export class Handovers {
     const isNoted = await queue.run(() => unlink(this.#note(id))).then(() => true, ignoreMissing);
     if (isNoted === true) await syncs.sync(queue, this.#directory);
     this.#pending.delete(id);
+    this.#unsettled.delete(id);
   }
 
   /** The volume has its data: the whole tree belongs to it from now on. */
@@ -80,11 +86,24 @@ export class Handovers {
     }
   }
 
-  /** Before anything is done with a volume. @throws Unavailable while its tree is not settled yet */
+  /**
+   * Before anything is done with a volume. A tree that cannot be walked to its end does not keep the volume from its pod:
+   * its size is not enforced then, which `isUnsettled` is for. The next start tries once more.
+   * @throws Unavailable while its tree is not settled yet
+   */
   async settled(id: VolumeId): Promise<void> {
-    if (!this.#pending.has(id)) return;
-    if ((await withTimeout(patienceMs, this.settle(id))) !== 'late') return;
+    if (!this.#pending.has(id) || this.#unsettled.has(id)) return;
+    const settling = this.settle(id).catch((error: unknown) => {
+      if (!isErrno(error, ...unwalkable)) throw error;
+      this.#unsettled.add(id);
+    });
+    if ((await withTimeout(patienceMs, settling)) !== 'late') return;
     throw new Unavailable(`volume ${id}: its files are still being put into its quota project; try again later.`);
+  }
+
+  /** Whether some of its tree may be in another project than the volume's. */
+  isUnsettled(id: VolumeId): boolean {
+    return this.#unsettled.has(id);
   }
 
   /**

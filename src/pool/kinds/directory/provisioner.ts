@@ -16,6 +16,11 @@ import type { DirectoryParts } from './directory-backend.ts';
 import { DirectoryVolumeDraft } from './drafts.ts';
 import { projectFileName } from './projects.ts';
 
+const sizeNotEnforced: Condition = {
+  abnormal: true,
+  message: 'Not all of its files can be read, or put into its quota project: its size is not enforced.',
+};
+
 /** How directories are made, changed and removed. */
 export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements Provisioner {
   draft(id: VolumeId): VolumeDraft {
@@ -28,9 +33,10 @@ export class DirectoryProvisioner extends FileRemoval<DirectoryParts> implements
   }
 
   async conditionOf({ id }: VolumeRecord): Promise<Condition | undefined> {
-    const { layout, projects, queue } = this.parts;
+    const { handovers, layout, projects, queue } = this.parts;
     try {
       await using data = await openReadOnly(queue, layout.data(id));
+      if (handovers.isUnsettled(id)) return sizeNotEnforced;
       const project = await projects?.of(layout.volume(id));
       if (project === undefined || (await readProject(queue, data)).id === project) return undefined;
       return { abnormal: true, message: 'Its directory was put into another quota project: its size is not enforced.' };

@@ -52,6 +52,10 @@ export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> impleme
     this.#sizes.outdate(treeIn(data));
   }
 
+  moved(from: DataRef, to: DataRef): void {
+    this.#sizes.move(treeIn(from), treeIn(to));
+  }
+
   async allocatedBytes(data: DataRef): Promise<bigint> {
     const usage = await this.parts.projects?.usageIn(data);
     return usage?.usedBytes ?? this.#sizes.of(treeIn(data));
