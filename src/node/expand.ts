@@ -8,13 +8,13 @@ import { growMounted } from '../kernel/mount/grow.ts';
 import { cloneMount } from '../kernel/mount/mount.ts';
 import { type Pool, sizeMultiple } from '../pool/pool.ts';
 import { excess, type VolumeCapability } from '../volume/capability.ts';
-import { FailedPrecondition, InvalidArgument, Unavailable } from '../volume/errors.ts';
+import { FailedPrecondition, InvalidArgument, OutOfRange, Unavailable } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type CapacityRange, chooseSize } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
-import { superblockRange, whyOfFixedSize } from './mount/superblock.ts';
+import { superblockRange, whyOfFixedSize, whyTooLarge } from './mount/superblock.ts';
 import { type Located, locate, requireVolumePath } from './path/locate.ts';
 
 export interface ExpandRequest {
@@ -40,7 +40,7 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   const wanted = { requiredBytes, limitBytes: range?.limitBytes };
   const sizeBytes = chooseSize(wanted, record.sizeBytes, sizeMultiple(pool.traits, record.encryption?.type));
   if (record.content.type === 'mount' && sizeBytes > record.sizeBytes) {
-    await requireGrowable(pool.queue, located, record.content.fsType, volumeId);
+    await requireGrowable(pool.queue, located, { fsType: record.content.fsType, id: volumeId, wantedBytes: sizeBytes });
     await requireThawed(pool.queue, located, volumeId);
   }
   const grown = await pool.grow(volumeId, sizeBytes);
@@ -48,15 +48,17 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   return grown.sizeBytes;
 }
 
-/** @throws FailedPrecondition (NE08) before anything has grown */
+/** @throws FailedPrecondition (NE08), OutOfRange (NE09), before anything has grown */
 async function requireGrowable(
   queue: DiskQueue,
   located: Located,
-  fsType: FilesystemType,
-  id: VolumeId,
+  { fsType, id, wantedBytes }: { readonly fsType: FilesystemType; readonly id: VolumeId; readonly wantedBytes: bigint },
 ): Promise<void> {
   await using device = await openReadOnly(queue, located.mounted.mount.source);
-  const reason = whyOfFixedSize(fsType, await readAtMost(queue, device, superblockRange[fsType]));
+  const superblock = await readAtMost(queue, device, superblockRange[fsType]);
+  const tooLarge = whyTooLarge(fsType, superblock, wantedBytes);
+  if (tooLarge !== undefined) throw new OutOfRange(`volume ${id}: ${tooLarge}. Copy its data to a larger one.`);
+  const reason = whyOfFixedSize(fsType, superblock);
   if (reason !== undefined)
     throw new FailedPrecondition(`volume ${id} keeps its size: ${reason}. Copy its data to another.`);
 }
@@ -76,11 +78,12 @@ async function growFilesystem(pool: Pool, located: Located, fsType: FilesystemTy
   await using directory = cloneMount(queue, located.handle.descriptor, { readonly: false });
   const devicePath = located.mounted.mount.source;
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
+  // The device may be larger already: the controller has grown it.
+  await requireGrowable(queue, located, { fsType, id, wantedBytes: deviceBytes });
   const settle = (mounted: Descriptor) => pool.settleFilesystem(id, mounted);
   try {
     await step('expand/filesystem', () => growMounted(queue, { fsType, directory, devicePath, deviceBytes, settle }));
   } catch (error) {
-    await requireGrowable(queue, located, fsType, id);
     if (isErrno(error, 'EPERM')) {
       throw growsLater(id, `mounted ${fsType} grows only if the driver has CAP_SYS_RESOURCE`);
     }

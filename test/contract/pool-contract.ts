@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { attachDevice, attachedDevices } from '../../src/pool/attached-device.ts';
 import type { Pool, Traits } from '../../src/pool/pool.ts';
 import type { VolumeContent } from '../../src/volume/capability.ts';
-import { FailedPrecondition, NotFound, ResourceExhausted } from '../../src/volume/errors.ts';
+import { FailedPrecondition, NotFound, OutOfRange, ResourceExhausted } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { volumeSpec } from '../support/image-pool.ts';
@@ -131,7 +131,7 @@ export function describePool(kind: string, { content, isOneVolume, open }: PoolU
       const half = wanted / 2n - ((wanted / 2n) % 4096n);
       await pool.create(volumeSpec('first', { ...plain, sizeBytes: half }));
       const { id } = await pool.create(volumeSpec('rest', { ...plain, sizeBytes: wanted - half - 64n * mebibyte }));
-      await assert.rejects(pool.grow(id, wanted * 2n), ResourceExhausted);
+      await assert.rejects(pool.grow(id, wanted * 2n), OutOfRange);
       await pool.close();
     });
 

@@ -73,7 +73,7 @@ describe('ControllerExpandVolume', () => {
       'OUT_OF_RANGE',
       { capacity_range: { required_bytes: maximumVolumeBytes + 1n } },
     ],
-    'CE08: more than the pool has': ['RESOURCE_EXHAUSTED', { capacity_range: { required_bytes: 1n << 50n } }],
+    'CE08 R27: more than the pool has': ['OUT_OF_RANGE', { capacity_range: { required_bytes: 1n << 50n } }],
   };
   for (const [what, [code, request]] of Object.entries(refused)) {
     test(`${what} is ${code}, and the volume keeps its size`, async () => {

@@ -128,15 +128,17 @@ function sizeFrom(
   return chooseSize({ requiredBytes: required, limitBytes: range?.limitBytes }, sizeBytes, multipleBytes);
 }
 
+/** People and programs ask for multiples of this, or to the byte. */
+const likelyMultipleBytes = 1n << 20n;
+
 /**
- * The least that is to be asked for to restore it, for CS12: the CO refuses less. A size that people write in powers of
- * ten, such as 10G, is no multiple of the granularity: of all requests that are rounded up to this size it is the likely
- * one. 0, for unspecified, if no request is too small.
+ * The least that is to be asked for to restore it, for CS12: the CO refuses less, also the very request that the source
+ * was made for. That may be any that is rounded up to this size, so it is the smallest of them; but for whole mebibytes,
+ * which look better, and were hardly asked for in another way. 0, for unspecified, if no request is too small.
  */
 export function restoreBytes({ content, sizeBytes }: Pick<SourceRecord, 'content' | 'sizeBytes'>): bigint {
   if (sizeBytes <= minimumBytes(content)) return 0n;
-  const decimal = sizeBytes - (sizeBytes % 1_000_000n);
-  return roundUp(decimal, granularityBytes) === sizeBytes ? decimal : sizeBytes;
+  return sizeBytes % likelyMultipleBytes === 0n ? sizeBytes : sizeBytes - granularityBytes + 1n;
 }
 
 function mkfsArguments(content: VolumeContent, options: string): string[] {

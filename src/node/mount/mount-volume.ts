@@ -21,7 +21,7 @@ import { step } from '../../volume/step.ts';
 import { detachUnmounted } from '../detach.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
 import type { FilesystemParameter, WantedAttributes } from './mount-options.ts';
-import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize } from './superblock.ts';
+import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize, whyTooLarge } from './superblock.ts';
 
 /** A filesystem volume that is to be mounted. */
 export interface VolumeMount {
@@ -82,8 +82,11 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome>
     if (hasErrors(fsType, superblock)) throw new DamagedFilesystem(`volume ${volumeId}: its ${fsType} has errors.`);
     const size = filesystemSize(fsType, superblock);
     // Not a superblock: the mount fails, and says why better.
-    const isTooSmall = size !== undefined && canGrow(size, sizeOfDevice(attachment.descriptor));
-    const fixed = isTooSmall ? whyOfFixedSize(fsType, superblock) : undefined;
+    const deviceBytes = sizeOfDevice(attachment.descriptor);
+    const isTooSmall = size !== undefined && canGrow(size, deviceBytes);
+    const fixed = isTooSmall
+      ? (whyOfFixedSize(fsType, superblock) ?? whyTooLarge(fsType, superblock, deviceBytes))
+      : undefined;
     const outcome =
       isTooSmall && fixed === undefined
         ? await growAndMount(pool, mount, attachment)

@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { mkfsCommand } from '../../command/mkfs.ts';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
-import { canGrow, filesystemSize, superblockRange } from './superblock.ts';
+import { canGrow, filesystemSize, superblockRange, whyTooLarge } from './superblock.ts';
 
 const mebibyte = 1n << 20n;
 const directory = mkdtempSync('/var/tmp/holdfast-superblock-');
@@ -96,5 +97,29 @@ describe('no superblock', () => {
     run('mkfs.xfs', '-qf', path);
     assert.equal(filesystemSize('ext4', superblockOf(path, 'ext4')), undefined);
     assert.equal(filesystemSize('btrfs', superblockOf(path, 'btrfs')), undefined);
+  });
+});
+
+describe('R30: how large an ext4 can grow', () => {
+  const tebibyte = 1n << 40n;
+
+  function whyNot(sizeBytes: bigint, wantedBytes: bigint): string | undefined {
+    const path = image(sizeBytes);
+    const { args, program } = mkfsCommand({
+      ...{ path, sizeBytes, fsType: 'ext4', blockSizeBytes: 4096, extraArguments: [] },
+    });
+    run(program, ...args);
+    return whyTooLarge('ext4', superblockOf(path, 'ext4'), wantedBytes);
+  }
+
+  for (const sizeBytes of [16n * mebibyte, 64n * mebibyte, 128n * mebibyte]) {
+    test(`one of ${sizeBytes / mebibyte} MiB to 3 TiB, and no further: resize2fs damages it`, () => {
+      assert.equal(whyNot(sizeBytes, 3n * tebibyte), undefined);
+      assert.match(whyNot(sizeBytes, 4n * tebibyte) ?? '', /grows to 3Ti at most/);
+    });
+  }
+
+  test('one of 1 GiB as far as ext4 goes', () => {
+    assert.equal(whyNot(1n << 30n, 16n * tebibyte), undefined);
   });
 });

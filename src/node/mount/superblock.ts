@@ -1,4 +1,5 @@
 import type { FilesystemType } from '../../volume/filesystem.ts';
+import { formatBytes } from '../../volume/size.ts';
 
 /*
  * How large a filesystem is, read from its superblock: constant time, and without mounting it. Only what decides
@@ -39,9 +40,8 @@ export function filesystemSize(fsType: FilesystemType, superblock: Uint8Array): 
  * @param superblock the bytes of `superblockRange`
  */
 export function hasErrors(fsType: FilesystemType, superblock: Uint8Array): boolean {
-  if (fsType !== 'ext4' || superblock.byteLength < superblockRange.ext4.lengthBytes) return false;
-  const view = new DataView(superblock.buffer, superblock.byteOffset, superblock.byteLength);
-  return view.getUint16(0x38, true) === ext4Magic && (view.getUint16(0x3a, true) & ext4HasErrors) !== 0;
+  const view = ext4View(fsType, superblock);
+  return view !== undefined && (view.getUint16(0x3a, true) & ext4HasErrors) !== 0;
 }
 
 /**
@@ -49,11 +49,40 @@ export function hasErrors(fsType: FilesystemType, superblock: Uint8Array): boole
  * @param superblock the bytes of `superblockRange`
  */
 export function whyOfFixedSize(fsType: FilesystemType, superblock: Uint8Array): string | undefined {
+  const view = ext4View(fsType, superblock);
+  const hasBigalloc = view !== undefined && (view.getUint32(0x64, true) & ext4RoCompatBigalloc) !== 0;
+  return hasBigalloc ? 'an ext4 that was made with bigalloc cannot grow' : undefined;
+}
+
+/**
+ * Why it cannot grow as far as that; undefined: it can.
+ * @param superblock the bytes of `superblockRange`
+ */
+export function whyTooLarge(fsType: FilesystemType, superblock: Uint8Array, wantedBytes: bigint): string | undefined {
+  const view = ext4View(fsType, superblock);
+  const largestBytes = view === undefined ? wantedBytes : largestExt4Bytes(view);
+  if (wantedBytes <= largestBytes) return undefined;
+  return `an ext4 that was made as small as this one grows to ${formatBytes(largestBytes)} at most`;
+}
+
+function ext4View(fsType: FilesystemType, superblock: Uint8Array): DataView | undefined {
   if (fsType !== 'ext4' || superblock.byteLength < superblockRange.ext4.lengthBytes) return undefined;
   const view = new DataView(superblock.buffer, superblock.byteOffset, superblock.byteLength);
-  const hasBigalloc =
-    view.getUint16(0x38, true) === ext4Magic && (view.getUint32(0x64, true) & ext4RoCompatBigalloc) !== 0;
-  return hasBigalloc ? 'an ext4 that was made with bigalloc cannot grow' : undefined;
+  return view.getUint16(0x38, true) === ext4Magic ? view : undefined;
+}
+
+/**
+ * Each group that has a copy of the superblock has one of all group descriptors, which has to fit into it. Where they take
+ * more than three quarters of a group, resize2fs(8) and the kernel damage the filesystem.
+ */
+function largestExt4Bytes(view: DataView): bigint {
+  const is64bit = (view.getUint32(0x60, true) & ext4Incompat64bit) !== 0;
+  const descriptorBytes = is64bit ? BigInt(view.getUint16(0xfe, true)) : 32n;
+  const blockBytes = 1024n << BigInt(view.getUint32(0x18, true));
+  const groupBlocks = BigInt(view.getUint32(0x20, true));
+  if (descriptorBytes === 0n) return 0n;
+  const groups = ((groupBlocks * 3n) / 4n) * (blockBytes / descriptorBytes);
+  return groups * groupBlocks * blockBytes;
 }
 
 const readers: Readonly<Record<FilesystemType, (view: DataView) => FilesystemSize | undefined>> = {

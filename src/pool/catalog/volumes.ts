@@ -58,7 +58,7 @@ export class Volumes {
       const { layouts } = backend.space;
       const newBytes =
         layouts?.growthBytes(backend.space.dataOfVolume(id), storedBytes(grown)) ?? sizeBytes - record.sizeBytes;
-      using _space = await space.hold({ newBytes, provisioning: record.provisioning });
+      using _space = await space.hold({ newBytes, provisioning: record.provisioning, isGrowth: true });
       try {
         await step('grow/data', () => backend.provisioner.grow(grown));
         await step('grow/record', () => this.#record(grown));

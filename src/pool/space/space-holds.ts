@@ -12,6 +12,8 @@ export interface SpaceRequest {
   readonly takenBytes?: bigint;
   /** How much of that it has taken so far. */
   readonly taken?: () => Promise<bigint>;
+  /** A volume that exists grows: a size that it cannot have is final, so that the caller asks for a smaller one. */
+  readonly isGrowth?: boolean;
   /** Volumes whose blocks it is going to share: they own nothing afterwards, and may have to write all of it anew. */
   readonly sourceIds?: readonly VolumeId[];
 }

@@ -1,5 +1,5 @@
 import { storedBytes } from '../../volume/encryption.ts';
-import { ResourceExhausted } from '../../volume/errors.ts';
+import { type HoldfastError, OutOfRange, ResourceExhausted } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { formatBytes, larger, smaller } from '../../volume/size.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
@@ -247,12 +247,14 @@ export class SpaceLedger {
     return [...new Set(sourceIds)].reduce((sum, id) => sum + volumes.ownedBytes(id), newBytes);
   }
 
-  #exhausted(look: Observation, request: SpaceRequest): ResourceExhausted {
-    if (look.whyFull !== undefined) return new ResourceExhausted(`pool ${this.#options.poolName} ${look.whyFull}`);
+  /** external-resizer takes RESOURCE_EXHAUSTED for not final: it would ask for this size again and again, and never for the user's smaller one. */
+  #exhausted(look: Observation, request: SpaceRequest): HoldfastError {
+    const Exhausted = request.isGrowth === true ? OutOfRange : ResourceExhausted;
+    if (look.whyFull !== undefined) return new Exhausted(`pool ${this.#options.poolName} ${look.whyFull}`);
     const { availableBytes, thickAvailableBytes } = this.#compute(look);
     const needed = this.#neededBytes(request);
     const available = request.provisioning === 'thick' ? thickAvailableBytes : availableBytes;
-    return new ResourceExhausted(
+    return new Exhausted(
       `pool ${this.#options.poolName} cannot provision ${needed} bytes (${formatBytes(needed)}), only ${available} (${formatBytes(available)}): delete volumes or give the pool more space.`,
     );
   }
