@@ -133,9 +133,9 @@ export class Trash {
     return [...this.#slow.keys()];
   }
 
-  /** Resolves when one of those is gone, or could not be destroyed. */
+  /** Resolves when one of those is gone, or could not be destroyed; at once if the last one is gone by now. */
   async oneGone(): Promise<void> {
-    await Promise.race(this.#slow.values());
+    if (this.#slow.size > 0) await Promise.race(this.#slow.values());
   }
 
   /**

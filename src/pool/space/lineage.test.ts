@@ -60,6 +60,27 @@ describe('what may share blocks, by its records', () => {
     assert.ok(lineage.isAlone(relative('clone')));
   });
 
+  test('in whatever order they come: an id that was used before does not lead to the wrong one', () => {
+    const later = '2026-01-02T00:00:00.000Z';
+    const [fresh, deleted] = [
+      { id: 'v', createdAt: later },
+      { id: 'v', createdAt },
+    ];
+    const snapshot = { id: 's', createdAt: '2026-01-03T00:00:00.000Z', sourceId: 'v' };
+    const other = relative('other');
+    fc.assert(
+      fc.property(fc.shuffledSubarray([fresh, deleted, snapshot, other], { minLength: 4 }), (relatives) => {
+        const lineage = new Lineage();
+        lineage.begin(relatives);
+        for (const each of [fresh, deleted]) assert.ok(lineage.sharers(each).includes('s'), each.createdAt);
+        assert.deepEqual(lineage.sharers(snapshot).sort(), ['other', 'v', 'v']);
+        // The live one is the source of what is made next.
+        lineage.add({ id: 'clone', createdAt: '2026-01-04T00:00:00.000Z', sourceId: 'v' });
+        assert.ok(lineage.sharers(fresh).includes('clone'));
+      }),
+    );
+  });
+
   test('whatever comes and goes, it is as if the whole history were known', () => {
     const change = fc.record({ at: fc.nat(), isMade: fc.boolean(), hasSource: fc.boolean() });
     fc.assert(

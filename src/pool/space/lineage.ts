@@ -37,13 +37,21 @@ export class Lineage {
     isOld: true,
   };
 
-  /** What was there at the start, sources or not in any order. */
+  /** What was there at the start, in any order. */
   begin(relatives: Iterable<Relative>): void {
-    const all = [...relatives];
-    for (const relative of all) this.#put(relative, undefined, true);
+    const byId = new Map<string, Node[]>();
+    const all = [...relatives].sort((a, b) => compareText(a.createdAt, b.createdAt));
+    for (const relative of all) {
+      const node = this.#put(relative, undefined, true);
+      byId.set(relative.id, [...(byId.get(relative.id) ?? []), node]);
+    }
     for (const { sourceId, ...relative } of all) {
       const node = this.#nodes.get(keyOf(relative));
-      if (node !== undefined && sourceId !== undefined) attach(node, this.#newest.get(sourceId) ?? this.#unknown);
+      if (node === undefined || sourceId === undefined) continue;
+      const [source, ...others] = byId.get(sourceId) ?? [];
+      // Of several that had the id, deleted ones among them, a clock that was set back must not choose the wrong one.
+      if (source === undefined || others.length > 0) attach(node, this.#unknown);
+      else attach(node, source);
     }
   }
 
@@ -88,7 +96,7 @@ export class Lineage {
     return this.sharers(relative).length === 0;
   }
 
-  #put({ createdAt, id }: Relative, parent: Node | undefined, isOld: boolean): void {
+  #put({ createdAt, id }: Relative, parent: Node | undefined, isOld: boolean): Node {
     const node: Node = {
       key: keyOf({ id, createdAt }),
       id,
@@ -100,6 +108,7 @@ export class Lineage {
     if (parent !== undefined) attach(node, parent);
     this.#nodes.set(node.key, node);
     this.#newest.set(id, node);
+    return node;
   }
 
   /** A node that is gone is kept only while it joins several others. */
@@ -115,6 +124,11 @@ export class Lineage {
     children.clear();
     if (parent !== undefined) this.#prune(parent);
   }
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
 
 function keyOf({ createdAt, id }: Relative): string {
