@@ -19,7 +19,7 @@ const kubeconfig = z.object({
   clusters: z.tuple([z.object({ cluster: z.object({ server: z.string(), 'certificate-authority': z.string() }) })]),
 });
 
-/** What a pod of the account `holdfast` finds in its directory, and how it reaches the API server. */
+/** What a pod of the account `holdfast-controller` finds in its directory, and how it reaches the API server. */
 export interface Account {
   readonly url: string;
   readonly authority: string;
@@ -36,7 +36,8 @@ export async function makeAccount(
   mkdirSync(directory);
   writeFileSync(join(directory, 'namespace'), namespace);
   writeFileSync(join(directory, 'ca.crt'), readFileSync(authority));
-  writeFileSync(join(directory, 'token'), await kubectl.run(['-n', namespace, 'create', 'token', 'holdfast']));
+  const token = await kubectl.run(['-n', namespace, 'create', 'token', 'holdfast-controller']);
+  writeFileSync(join(directory, 'token'), token);
   return { url, authority, directory };
 }
 
