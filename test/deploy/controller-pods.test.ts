@@ -94,7 +94,7 @@ describe('the pods of the controller', () => {
     for (const [kind, name] of [
       ['Deployment', 'holdfast-controller'],
       ['DaemonSet', 'holdfast'],
-    ]) {
+    ] as const) {
       const labels = template(objects, `${kind} ${name}`).metadata?.labels;
       assert.deepEqual([labels?.['app.kubernetes.io/name'], labels?.['tier']], [name, 'storage'], name);
     }

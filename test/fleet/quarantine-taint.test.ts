@@ -82,6 +82,12 @@ test('a node has our taint while a pool of it is in quarantine, and all others a
     double.known.taints.set('a', others);
     await look();
     assert.deepEqual(taints('a'), others);
+
+    // Its Node is deleted, and its kubelet registers it anew: nobody has taken the taint away.
+    double.known.taints.set('a', []);
+    double.known.uids.set('a', 'another');
+    await look();
+    assert.deepEqual(taints('a'), [own]);
     double.known.taints.set('a', [own, ...others]);
 
     // It is away: nobody knows how its pools are. Nor does a replica before it has heard of the nodes.

@@ -34,8 +34,11 @@ export class QuarantineKeeper {
   readonly #notes: SecretNotes<z.infer<typeof schema>>;
   readonly #key: string;
   readonly #now: () => number;
-  /** When this replica has seen to it, by what is noted: who takes the taint away by hand is not contradicted. */
-  readonly #given = new Map<string, string>();
+  /**
+   * To which Node this replica has given it, by what is noted: who takes the taint away by hand is not contradicted. A Node
+   * that was deleted and registered anew has lost it by nobody's will.
+   */
+  readonly #given = new Map<string, { readonly at: string; readonly uid: string | undefined }>();
   /** Since when nothing is wrong with nodes that have it; a replica that has not heard yet why one has it waits as long. */
   #wellSince = new Map<string, number>();
 
@@ -71,7 +74,7 @@ export class QuarantineKeeper {
       for (const name of isNew) notes.set(name, { at: new Date(nowMs).toISOString() });
       return isNew.length > 0;
     });
-    const tainted = new Map([...this.#given, ...[...noted].map(([node, note]) => [node, note.at] as const)]);
+    const tainted = new Map([...this.#given, ...noted].map(([node, { at }]) => [node, at]));
     // A pool whose disk is sick when its driver starts was never open: that is no reason to call it well.
     const well = [...tainted].filter(([name]) => there.includes(name) && !sick.has(name) && isOpen(state, name));
     const before = this.#wellSince;
@@ -93,22 +96,21 @@ export class QuarantineKeeper {
 
   async #give(name: string, at: string): Promise<void> {
     const { api, effect, log } = this.#options;
-    if (this.#given.get(name) === at) return;
-    const outcome = await setTaint(api, name, { key: this.#key, effect });
-    this.#given.set(name, at);
-    if (outcome === 'set')
-      log.warn({ node: name, taint: this.#key, effect }, 'a node with a pool in quarantine is tainted');
+    const before = this.#given.get(name);
+    const exceptUid = before?.at === at ? before.uid : undefined;
+    const { isNew, uid } = await setTaint(api, name, { key: this.#key, effect, exceptUid });
+    this.#given.set(name, { at, uid });
+    if (isNew) log.warn({ node: name, taint: this.#key, effect }, 'a node with a pool in quarantine is tainted');
   }
 
   /** A node that is no more known has no driver that could be waited for, or is gone. */
   async #take(name: string, at: string): Promise<void> {
     const { api, log } = this.#options;
-    const outcome = await setTaint(api, name, { key: this.#key, effect: undefined });
+    const { isNew } = await setTaint(api, name, { key: this.#key, effect: undefined });
     // Meanwhile the other replica may have given it anew.
     await this.#notes.change((notes) => notes.get(name)?.at === at && notes.delete(name));
     this.#given.delete(name);
-    if (outcome === 'set')
-      log.info({ node: name, taint: this.#key }, 'a node is no longer tainted: its pools are well');
+    if (isNew) log.info({ node: name, taint: this.#key }, 'a node is no longer tainted: its pools are well');
   }
 }
 

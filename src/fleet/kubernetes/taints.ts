@@ -10,7 +10,7 @@ const taint = z.looseObject({ key: z.string(), effect: z.string() });
 export type Taint = z.infer<typeof taint>;
 
 const node = z.object({
-  metadata: z.object({ resourceVersion: z.string() }),
+  metadata: z.object({ resourceVersion: z.string(), uid: z.string() }),
   spec: z.object({ taints: z.array(taint).nullish() }),
 });
 
@@ -31,6 +31,19 @@ export function taintsWith(
   return effect === undefined ? others : [...others, { key, effect }];
 }
 
+export interface WantedTaint {
+  readonly key: string;
+  readonly effect: TaintEffect | undefined;
+  /** The Node of this uid is left as it is. */
+  readonly exceptUid?: string | undefined;
+}
+
+export interface TaintOutcome {
+  readonly isNew: boolean;
+  /** Of the Node; none: there is none. */
+  readonly uid: string | undefined;
+}
+
 /**
  * Gives a node the taint of this key, or takes it away. What anybody else changes meanwhile is not lost: the API server
  * changes the node only if it is as it was read.
@@ -39,25 +52,26 @@ export function taintsWith(
 export async function setTaint(
   api: KubernetesApi,
   name: string,
-  { effect, key }: { readonly key: string; readonly effect: TaintEffect | undefined },
-): Promise<'set' | 'was so' | 'no node'> {
+  { effect, exceptUid, key }: WantedTaint,
+): Promise<TaintOutcome> {
   const path = `/api/v1/nodes/${encodeURIComponent(name)}`;
   for (let turn = 1; ; turn++) {
     try {
       const what = 'show a node';
       const { metadata, spec } = readAnswer(node, await api.call({ path, what }), what);
-      const taints = taintsWith(spec.taints ?? [], key, effect);
-      if (taints === undefined) return 'was so';
+      const { resourceVersion, uid } = metadata;
+      const taints = uid === exceptUid ? undefined : taintsWith(spec.taints ?? [], key, effect);
+      if (taints === undefined) return { isNew: false, uid };
       const body = [
-        { op: 'test', path: '/metadata/resourceVersion', value: metadata.resourceVersion },
+        { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
         { op: 'add', path: '/spec/taints', value: taints },
       ];
       const contentType = 'application/json-patch+json';
       await api.call({ method: 'PATCH', path, body, contentType, what: `change the taints of ${name}` });
-      return 'set';
+      return { isNew: true, uid };
     } catch (error) {
       if (!(error instanceof ApiRefusal)) throw error;
-      if (error.status === notFound) return 'no node';
+      if (error.status === notFound) return { isNew: false, uid: undefined };
       if (![conflict, invalid].includes(error.status) || turn >= mostTurns) throw error;
     }
   }

@@ -19,6 +19,8 @@ export interface Known {
   readonly classes: Map<string, Record<string, string>>;
   /** The taints of nodes, by their names. */
   readonly taints: Map<string, unknown[]>;
+  /** The uids of nodes that were registered anew. */
+  readonly uids: Map<string, string>;
   /** `USER LIST` of who may look at what. */
   readonly viewers: Set<string>;
   /** PersistentVolumeClaims, by namespace and name. */
@@ -52,6 +54,7 @@ export class ApiDouble implements AsyncDisposable {
     objects: new Map(),
     events: new Map(),
     taints: new Map(),
+    uids: new Map(),
     classes: new Map(),
     viewers: new Set(),
     claims: new Map(),
@@ -170,7 +173,8 @@ export class ApiDouble implements AsyncDisposable {
       this.#nodeVersion++;
       this.known.taints.set(name, add.value);
     }
-    return [200, { metadata: { resourceVersion }, spec: taints.length === 0 ? {} : { taints } }];
+    const uid = this.known.uids.get(name) ?? `uid-of-${name}`;
+    return [200, { metadata: { resourceVersion, uid }, spec: taints.length === 0 ? {} : { taints } }];
   }
 
   #event(path: string, body: Record<string, unknown>): readonly [number, unknown] {

@@ -261,4 +261,11 @@ export const fleetMutants: readonly Mutant[] = [
     replacement: 'return ended.by(id);',
     killer: 'test/fleet/told-all.test.ts',
   },
+  {
+    name: 'a Node that was registered anew gets its taint again',
+    file: 'src/fleet/kubernetes/taints.ts',
+    text: 'uid === exceptUid ? undefined',
+    replacement: 'exceptUid !== undefined ? undefined',
+    killer: 'test/fleet/quarantine-taint.test.ts',
+  },
 ];
