@@ -37,7 +37,7 @@ export const ledgerMutants: readonly Mutant[] = [
   {
     name: 'a volume that grows asks for the rest',
     ...volumes,
-    text: '      using _space = await space.hold({ newBytes, provisioning: record.provisioning });\n',
+    text: '      using _space = await space.hold({ newBytes, provisioning: record.provisioning, isGrowth: true });\n',
     replacement: '',
     only: refused,
   },
@@ -178,8 +178,22 @@ export const ledgerMutants: readonly Mutant[] = [
     name: 'a clone of what was gone before the start may share blocks with everything',
     file: 'src/pool/space/lineage.ts',
     killer: 'src/pool/space/lineage.test.ts',
-    text: 'this.#newest.get(sourceId) ?? this.#unknown',
-    replacement: 'this.#newest.get(sourceId) ?? node',
+    text: 'if (source === undefined || others.length > 0) attach(node, this.#unknown);',
+    replacement: 'if (source === undefined) continue;',
+  },
+  {
+    name: 'a size that a volume cannot grow to is final',
+    file: 'src/pool/space/space-ledger.ts',
+    killer: 'test/grpc/controller-expand.test.ts',
+    text: 'request.isGrowth === true ? OutOfRange : ResourceExhausted',
+    replacement: 'ResourceExhausted',
+  },
+  {
+    name: 'an ext4 is not grown beyond what its groups can describe',
+    file: 'src/node/mount/superblock.ts',
+    killer: 'src/node/mount/superblock.test.ts',
+    text: '((groupBlocks * 3n) / 4n)',
+    replacement: '(groupBlocks * 3n)',
   },
   {
     name: 'of directories the records tell what may be shared',
