@@ -251,8 +251,8 @@ export const diskMutants: readonly Mutant[] = [
   {
     name: 'a table of somebody else beside a half of ours is seen',
     ...labelling,
-    text: 'return hasOthers(ends, found, shape) ?',
-    replacement: 'return hasOthers(ends, found, shape) && false ?',
+    text: '  if (isMixed) return',
+    replacement: '  if (isMixed && false) return',
     only: 'DK01',
   },
   {
@@ -261,6 +261,20 @@ export const diskMutants: readonly Mutant[] = [
     text: '.size > 1)',
     replacement: '.size > 1000)',
     only: 'DK01',
+  },
+  {
+    name: 'a table of ours that another program has written anew is ours',
+    ...labelling,
+    text: '!half.isOurs && ',
+    replacement: '',
+    only: 'H6',
+  },
+  {
+    name: 'a table that names another partition beside ours is not ours alone',
+    ...labelling,
+    text: ' && !hasMoreEntries(entries)',
+    replacement: '',
+    only: 'H6',
   },
   {
     name: 'one sector that cannot be read is not all that is there',

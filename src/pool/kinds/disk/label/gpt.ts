@@ -60,6 +60,7 @@ export interface GptFound {
 }
 
 /**
+ * What another program has written anew is ours as long as it names our partition first: with another name, say, or flags.
  * @param header a sector in which a header of a table may lie @param entries what may be its entries
  * @returns undefined if it is none of ours, or not whole
  */
@@ -83,6 +84,11 @@ export function readGpt(header: Buffer, entries: Buffer): GptFound | undefined {
   return { poolId: guidAt(header, 56), diskBytes: (lastLba + 1n) * BigInt(header.length) };
 }
 
+/** Whether a table names more than our partition. */
+export function hasMoreEntries(entries: Buffer): boolean {
+  return entries.subarray(entryBytes, Number(entriesBytes)).some((byte) => byte !== 0);
+}
+
 /** Whether a sector is a whole header of a table of somebody else. */
 export function hasHeaderOfOthers(header: Buffer, poolId: string): boolean {
   return hasWholeHeader(header) && guidAt(header, 56) !== poolId;
@@ -104,11 +110,18 @@ const protectiveType = 0xee;
 
 /** Whether the first sector names partitions, as that of a disk with a GPT does not. */
 export function hasPartitionsOfOthers(firstSector: Buffer): boolean {
-  if (firstSector.readUInt16LE(mbrMagicAt) !== 0xaa55) return false;
-  return [0, 1, 2, 3].some((index) => {
-    const type = firstSector[mbrEntriesAt + index * mbrEntryBytes + 4];
-    return type !== 0 && type !== protectiveType;
-  });
+  return typesIn(firstSector).some((type) => type !== 0 && type !== protectiveType);
+}
+
+/** Whether the first sector stands for a GPT. */
+export function isProtective(firstSector: Buffer): boolean {
+  return typesIn(firstSector).includes(protectiveType);
+}
+
+/** What sorts of partitions the old table of PCs names; none if it is no table. */
+function typesIn(firstSector: Buffer): (number | undefined)[] {
+  if (firstSector.readUInt16LE(mbrMagicAt) !== 0xaa55) return [];
+  return [0, 1, 2, 3].map((index) => firstSector[mbrEntriesAt + index * mbrEntryBytes + 4]);
 }
 
 interface Header {

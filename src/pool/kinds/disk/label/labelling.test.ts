@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { crc32 } from './crc32.ts';
 import { gptOf, type Piece } from './gpt.ts';
 import { type DiskEnds, endsOf, judgeDisk, planOf } from './labelling.ts';
 import { type DiskShape, mebibyte } from './layout.ts';
@@ -153,6 +154,41 @@ for (const shape of shapes) {
         spoilt((disk) => disk.fill(0xff, 0, 8192)),
         labelled,
       );
+    });
+
+    test('H6: a table that a program has written anew is ours while it has our partition, and no other', () => {
+      const whole = written(shape, groups);
+      const rewritten = (edit: (entries: Buffer, header: Buffer) => void, halves: 'both' | 'front') => {
+        const disk = Buffer.from(whole);
+        const { backupEntries, backupHeader, primaryEntries, primaryHeader } = gptOf(poolId, shape);
+        const parts = [{ entries: primaryEntries, header: primaryHeader }];
+        if (halves === 'both') parts.push({ entries: backupEntries, header: backupHeader });
+        for (const { entries, header } of parts) {
+          const [entryBytes, headerBytes] = [Buffer.from(entries.bytes), Buffer.from(header.bytes)];
+          edit(entryBytes, headerBytes);
+          headerBytes.writeUInt32LE(crc32(entryBytes), 88);
+          headerBytes.writeUInt32LE(0, 16);
+          headerBytes.writeUInt32LE(crc32(headerBytes.subarray(0, 92)), 16);
+          entryBytes.copy(disk, Number(entries.offsetBytes));
+          headerBytes.copy(disk, Number(header.offsetBytes));
+        }
+        return judge(disk, shape);
+      };
+      const edits: readonly ((entries: Buffer, header: Buffer) => void)[] = [
+        // sgdisk --change-name, --attributes; parted name, set; a last sector that was moved; and the same of the header.
+        (entries) => void entries.write('data of the database', 56, 'utf16le'),
+        (entries) => void entries.writeBigUInt64LE(1n << 60n, 48),
+        (entries) => void entries.writeBigUInt64LE(entries.readBigUInt64LE(40) - 8n, 40),
+        (_, header) => void header.writeBigUInt64LE(header.readBigUInt64LE(48) - 8n, 48),
+      ];
+      for (const edit of edits) {
+        for (const halves of ['both', 'front'] as const) {
+          const verdict = rewritten(edit, halves);
+          assert.deepEqual(verdict, { kind: 'labelled', poolId, isWhole: true, diskBytes: shape.sizeBytes });
+        }
+      }
+      const second = (entries: Buffer) => void entries.copy(entries, 128, 0, 128);
+      assert.deepEqual(rewritten(second, 'both'), { kind: 'mixed' });
     });
 
     test('a disk that has grown is the same one; one that was cut is told', () => {

@@ -1,5 +1,14 @@
 import type { DiskIdentity } from '../../../../kernel/block/disk-identity.ts';
-import { type GptFound, gptOf, hasHeaderOfOthers, hasPartitionsOfOthers, type Piece, readGpt } from './gpt.ts';
+import {
+  type GptFound,
+  gptOf,
+  hasHeaderOfOthers,
+  hasMoreEntries,
+  hasPartitionsOfOthers,
+  isProtective,
+  type Piece,
+  readGpt,
+} from './gpt.ts';
 import { type DiskShape, type Extent, entriesBytes, layoutOf } from './layout.ts';
 import { serializePayload } from './payload.ts';
 import { encodeSlot } from './slots.ts';
@@ -62,34 +71,42 @@ export function judgeDisk(ends: DiskEnds, shape: DiskShape, disk: DiskIdentity, 
   if (begunId !== undefined && isBegun(ends, { poolId: begunId, disk, shape }))
     return { kind: 'begun', poolId: begunId };
   if (found === undefined) return { kind: 'foreign' };
-  return hasOthers(ends, found, shape) ? { kind: 'mixed' } : { kind: 'labelled', ...found, isWhole: false };
+  const halves = halvesOf(ends, found, shape);
+  const isMixed =
+    isTableOfOthers(ends.front, shape.sectorBytes, found.poolId) ||
+    halves.some((half) => !half.isOurs && placesOfOthers(half, shape.sectorBytes).size > 1);
+  if (isMixed) return { kind: 'mixed' };
+  return { kind: 'labelled', ...found, isWhole: isProtective(ends.front) && halves.every(({ isOurs }) => isOurs) };
 }
 
 /**
- * Whether a half of the table is somebody else's: anything but ours, zeros, what cannot be read, and what of ours is damaged
- * in one place, as by a write that was torn.
+ * The halves of the table. One is ours as it was made, or as a program has written it anew since (sgdisk, a new name). One
+ * that is not, is somebody else's unless there are only zeros, what cannot be read, and what of ours is damaged in one
+ * place, as by a write that was torn.
  */
-function hasOthers(ends: DiskEnds, { diskBytes, poolId }: GptFound, shape: DiskShape): boolean {
+function halvesOf(ends: DiskEnds, { diskBytes, poolId }: GptFound, shape: DiskShape): readonly Half[] {
   const { mbr, primaryEntries, primaryHeader, ...backup } = gptOf(poolId, { ...shape, sizeBytes: diskBytes });
-  const front = { bytes: ends.front, startBytes: 0n, pieces: [mbr, primaryHeader, primaryEntries] };
-  const tail = {
-    bytes: ends.tail,
-    startBytes: layoutOf(shape).tail.offsetBytes,
-    pieces: [backup.backupEntries, backup.backupHeader],
+  const { sectorBytes } = shape;
+  const isOurs = ({ entries, header }: TablePart) =>
+    readGpt(header, entries)?.poolId === poolId && !hasMoreEntries(entries);
+  const front = {
+    ...{ bytes: ends.front, startBytes: 0n, pieces: [mbr, primaryHeader, primaryEntries] },
+    isOurs: isOurs(primaryIn(ends, sectorBytes)),
   };
   // Of a disk that has grown, the second half lies in what may be the volume's by now.
-  const halves = diskBytes === shape.sizeBytes ? [front, tail] : [front];
-  const { sectorBytes } = shape;
-  return (
-    isTableOfOthers(ends.front, sectorBytes, poolId) ||
-    halves.some((half) => placesOfOthers(half, sectorBytes).size > 1)
-  );
+  if (diskBytes !== shape.sizeBytes) return [front];
+  const tail = {
+    ...{ bytes: ends.tail, startBytes: layoutOf(shape).tail.offsetBytes },
+    ...{ pieces: [backup.backupEntries, backup.backupHeader], isOurs: isOurs(backupIn(ends, sectorBytes)) },
+  };
+  return [front, tail];
 }
 
 interface Half {
   readonly bytes: Buffer;
   readonly startBytes: bigint;
   readonly pieces: readonly Piece[];
+  readonly isOurs: boolean;
 }
 
 /** The blocks in which it has sectors that are neither as they should be, nor zeros, nor could not be read. */
@@ -119,12 +136,25 @@ function isTableOfOthers(front: Buffer, sectorBytes: number, poolId: string): bo
 }
 
 /** What either half of its table says. A disk that has grown since has the second half where its end was. */
-function tableOf({ front, tail }: DiskEnds, { sectorBytes }: DiskShape): GptFound | undefined {
-  const [sector, entries] = [sectorBytes, Number(entriesBytes)];
-  const primary = readGpt(front.subarray(sector, 2 * sector), front.subarray(2 * sector, 2 * sector + entries));
-  if (primary !== undefined) return primary;
-  const lastAt = tail.length - sector;
-  return readGpt(tail.subarray(lastAt), tail.subarray(lastAt - entries, lastAt));
+function tableOf(ends: DiskEnds, { sectorBytes }: DiskShape): GptFound | undefined {
+  const [primary, backup] = [primaryIn(ends, sectorBytes), backupIn(ends, sectorBytes)];
+  return readGpt(primary.header, primary.entries) ?? readGpt(backup.header, backup.entries);
+}
+
+interface TablePart {
+  readonly header: Buffer;
+  readonly entries: Buffer;
+}
+
+function primaryIn({ front }: DiskEnds, sectorBytes: number): TablePart {
+  const entriesAt = 2 * sectorBytes;
+  const entries = front.subarray(entriesAt, entriesAt + Number(entriesBytes));
+  return { header: front.subarray(sectorBytes, entriesAt), entries };
+}
+
+function backupIn({ tail }: DiskEnds, sectorBytes: number): TablePart {
+  const lastAt = tail.length - sectorBytes;
+  return { header: tail.subarray(lastAt), entries: tail.subarray(lastAt - Number(entriesBytes), lastAt) };
 }
 
 function hasWhole(ends: DiskEnds, { diskBytes, poolId }: GptFound, shape: DiskShape): boolean {
