@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { Settling, settlingMs } from '../../src/fleet/controller/health.ts';
 import { alertsOf, rulesIn, sicknessTests, testRules } from '../metrics/rules.ts';
 import { driverCommand } from '../support/driver.ts';
 import { eventually } from '../support/eventually.ts';
@@ -23,7 +24,7 @@ async function ask(controller: ControllerProcess, path: string): Promise<{ statu
 }
 
 describe("the controller's health and metrics", () => {
-  test('it is alive at once, and ready when it knows which nodes there are', async () => {
+  test('it is alive at once, and ready when it knows which nodes there are and has heard of them', async () => {
     using scratch = new Scratch('fleet-health');
     await using api = await ApiDouble.start();
     api.known.csiNodes.add('node-a');
@@ -34,12 +35,40 @@ describe("the controller's health and metrics", () => {
     assert.equal(early.status, 503);
     assert.match(early.text, /Kubernetes has not said yet which nodes/);
     api.known.refused.clear();
-    await eventually(async () => {
-      const { status, text } = await ask(controller, '/readyz');
-      assert.equal(status, 200);
-      // A node that is away is no reason to restart or to keep sidecars waiting.
-      assert.match(text, /0 of 1 nodes are there; node-a is away since \d/);
+    const isReady = (expected: number, text: RegExp) =>
+      eventually(async () => {
+        const answer = await ask(controller, '/readyz');
+        assert.equal(answer.status, expected);
+        assert.match(answer.text, text);
+      });
+    await isReady(503, /waits for the links of its nodes.*0 of 1 nodes are there; node-a is away since \d/);
+    {
+      await using _a = await LinkedNode.start(api, 'node-a', [controller]);
+      await isReady(200, /1 of 1 nodes are there/);
+    }
+    // A node that goes away is no reason to restart or to keep sidecars waiting.
+    await isReady(200, /0 of 1 nodes are there; node-a is away since \d/);
+  });
+
+  test('a node that stays away is waited for a minute', () => {
+    const node = (name: string, isThere: boolean) => ({
+      name,
+      isLinked: isThere,
+      hasTold: isThere,
+      closedPools: [],
+      sinceMs: 0,
     });
+    const settling = new Settling();
+    assert.equal(settling.isOver({ areNodesKnown: false, nodes: [] }, 0), false);
+    assert.equal(settling.isOver({ areNodesKnown: true, nodes: [node('a', true), node('b', false)] }, 1), false);
+    // Each once is enough.
+    const other = new Settling();
+    other.isOver({ areNodesKnown: true, nodes: [node('a', true), node('b', false)] }, 0);
+    assert.equal(other.isOver({ areNodesKnown: true, nodes: [node('a', false), node('b', true)] }, 1), true);
+    const nodes = [node('a', false), node('b', false)];
+    assert.equal(settling.isOver({ areNodesKnown: true, nodes }, settlingMs), false);
+    assert.equal(settling.isOver({ areNodesKnown: true, nodes }, 1 + settlingMs), true);
+    assert.equal(settling.isOver({ areNodesKnown: true, nodes: [...nodes, node('c', false)] }, 2 + settlingMs), true);
   });
 
   test('the metrics are those of docs/fleet.md: links, who is missing, calls by node and outcome, refusals', async () => {

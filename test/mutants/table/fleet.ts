@@ -268,4 +268,12 @@ export const fleetMutants: readonly Mutant[] = [
     replacement: 'exceptUid !== undefined ? undefined',
     killer: 'test/fleet/quarantine-taint.test.ts',
   },
+  {
+    name: 'a replica is not ready before it has heard of its nodes',
+    file: 'src/fleet/controller/health.ts',
+    text: 'view.nodes.every(({ name }) => this.#heard.has(name))',
+    replacement: 'view.nodes.length >= 0',
+    killer: 'test/fleet/monitoring.test.ts',
+    only: 'a node that stays away',
+  },
 ];
