@@ -27,6 +27,8 @@ function nodesThatSay(codes: Readonly<Record<string, number>>): Sessions {
         node,
         driverName: 'test',
         controller: 'test',
+        instance: 'test',
+        hasOther: () => false,
         state,
         log: pino({ level: 'silent' }),
         renew: async () => undefined,

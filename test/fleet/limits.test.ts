@@ -12,13 +12,14 @@ import { NodeSession } from '../../src/fleet/controller/node-session.ts';
 import { waitedFor } from '../../src/fleet/kubernetes/nodes.ts';
 import { BadToken } from '../../src/fleet/kubernetes/token-review.ts';
 import { CapacityTeller } from '../../src/fleet/node/capacity-teller.ts';
+import { NodeLink } from '../../src/fleet/node/node-link.ts';
 import { Unavailable } from '../../src/volume/errors.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { soon } from '../support/eventually.ts';
 import { Random } from '../support/random.ts';
 import { volumeOn } from './support/fleet.ts';
 import { MemoryNode, MemoryReplica } from './support/memory-fleet.ts';
-import type { Faults, MemoryLink } from './support/memory-link.ts';
+import { type Faults, MemoryLink } from './support/memory-link.ts';
 
 const healthy: Faults = { random: new Random(1), cutAfter: Number.POSITIVE_INFINITY, twiceOf: 0 };
 
@@ -27,6 +28,50 @@ async function linked(replica: MemoryReplica, node: MemoryNode): Promise<MemoryL
   while (replica.state.node(node.name)?.hasTold !== true) await nextTurn();
   return link;
 }
+
+describe('a node that comes by two addresses of one replica', () => {
+  const silent = pino({ level: 'silent' });
+  const welcomed = async (linked_to: readonly string[], hasOther: boolean) => {
+    const link = new MemoryLink(healthy);
+    const seen = { isReady: false, ended: '' };
+    new NodeSession(link.controller, {
+      node: 'a',
+      driverName: 'test',
+      controller: 'first',
+      instance: 'x',
+      state: new FleetState(),
+      log: silent,
+      renew: async () => undefined,
+      hasOther: () => hasOther,
+      onReady: () => {
+        seen.isReady = true;
+      },
+      onEnd: () => undefined,
+    });
+    link.controller.onEnd((reason) => {
+      seen.ended = reason;
+    });
+    const hello = { node_id: 'a', driver_name: 'test', driver_version: '1', instance: 'n', linked_to: [...linked_to] };
+    const node = new NodeLink(link.node, { hello, ...new MemoryNode('a').served, log: silent });
+    for (let turn = 0; node.replica === ''; turn++) {
+      assert.ok(turn < 1000, 'it was not welcome');
+      await nextTurn();
+    }
+    link.cut('the test is over');
+    return { ...seen, isWelcome: node.isWelcome, replica: node.replica };
+  };
+
+  test('keeps the link that is there, and ends the other', async () => {
+    const ended = 'first is linked by another of its addresses';
+    assert.deepEqual(await welcomed(['y', 'x'], true), { isReady: false, ended, isWelcome: false, replica: 'x' });
+  });
+
+  test('has a new link to a replica that lost the one before, or to another', async () => {
+    const ended = 'the test is over';
+    assert.deepEqual(await welcomed(['y'], true), { isReady: true, ended, isWelcome: true, replica: 'x' });
+    assert.equal((await welcomed(['x'], false)).isReady, true);
+  });
+});
 
 describe('a new token', () => {
   /** A session whose node comes with one, and what ended it. */
@@ -48,6 +93,8 @@ describe('a new token', () => {
         node: 'a',
         driverName: 'test',
         controller: 'test',
+        instance: 'test',
+        hasOther: () => false,
         beatMs: 1 << 30,
         state: new FleetState(),
         log: pino({ level: 'silent' }),
@@ -59,7 +106,9 @@ describe('a new token', () => {
         onEnd: () => undefined,
       },
     );
-    receive({ hello: { node_id: 'a', driver_name: 'test', driver_version: '', instance: '', protocol: 1 } });
+    receive({
+      hello: { node_id: 'a', driver_name: 'test', driver_version: '', instance: '', linked_to: [], protocol: 1 },
+    });
     receive({ renewal: { token: 'new' } });
     return seen;
   }

@@ -37,7 +37,15 @@ class Fleet {
   add(node: string, manner: Manner, put: readonly Draft<wire.InventoryEntry>[] = []): MemoryLink {
     const link = new MemoryLink({ random: new Random(1), cutAfter: Number.POSITIVE_INFINITY, twiceOf: 0 });
     new NodeSession(link.controller, {
-      ...{ node, driverName: 'holdfast.csi.dev', controller: 'memory', state: this.state, log },
+      ...{
+        node,
+        instance: 'test',
+        hasOther: () => false,
+        driverName: 'holdfast.csi.dev',
+        controller: 'memory',
+        state: this.state,
+        log,
+      },
       renew: async () => undefined,
       onReady: (session) => this.sessions.ready(session),
       onEnd: (session) => this.sessions.ended(session),

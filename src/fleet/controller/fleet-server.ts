@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import * as grpc from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
@@ -31,6 +32,7 @@ export interface FleetServerOptions {
 export class FleetServer {
   readonly #server: grpc.Server;
   readonly #options: FleetServerOptions;
+  readonly #instance = randomBytes(8).toString('hex');
   #injector: grpc.ConnectionInjector;
   #door: Door | undefined;
   /** The last review of each address that waits for one. */
@@ -94,8 +96,10 @@ export class FleetServer {
       node: bearer.node,
       driverName,
       controller,
+      instance: this.#instance,
       state,
       log,
+      hasOther: () => sessions.find(bearer.node) !== undefined,
       ...(beatMs === undefined ? {} : { beatMs }),
       async renew(next) {
         const renewed = await review(next, 'known');

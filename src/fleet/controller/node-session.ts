@@ -19,11 +19,15 @@ export interface SessionOptions {
   readonly node: string;
   readonly driverName: string;
   readonly controller: string;
+  /** Of the replica: another one each time that it starts. */
+  readonly instance: string;
   readonly beatMs?: number;
   readonly state: FleetState;
   readonly log: Logger;
   /** Of a new token; rejects if it is not one of this node. */
   readonly renew: (token: string) => Promise<void>;
+  /** Whether the node has another link to this replica. */
+  readonly hasOther: () => boolean;
   /** The node has said hello, and can be asked. */
   readonly onReady: (session: NodeSession) => void;
   readonly onEnd: (session: NodeSession) => void;
@@ -103,20 +107,26 @@ export class NodeSession {
   }
 
   #hello(hello: wire.NodeHello, beatMs: number): void {
-    const { controller, log, node, onReady, state } = this.#options;
+    const { controller, hasOther, instance: replica, log, node, onReady, state } = this.#options;
     const refusal = this.#refusal(hello);
     if (refusal !== undefined) {
       linkRefused.publish({ reason: 'hello' });
       this.end(refusal);
       return;
     }
+    const protocol = Math.min(hello.protocol, protocolVersion);
+    const welcome = { protocol, controller, beat_milliseconds: beatMs, instance: replica };
+    // By another address of this replica: the link that is there is good, and the node ends this one.
+    if (hello.linked_to.includes(replica) && hasOther()) {
+      this.#pipe.send({ welcome });
+      return;
+    }
     this.#inventory = state.linked(node);
     const { instance } = hello;
     const version = hello.driver_version.slice(0, 64);
     this.driverVersion = version;
-    const protocol = Math.min(hello.protocol, protocolVersion);
     log.info({ node, version, instance: instance.slice(0, 64), protocol }, 'linked');
-    this.#pipe.send({ welcome: { protocol, controller, beat_milliseconds: beatMs } });
+    this.#pipe.send({ welcome });
     onReady(this);
   }
 

@@ -24,6 +24,14 @@ const lookMs = 10_000;
 const shortestPauseMs = 250;
 const longestPauseMs = 15_000;
 
+/** How a link ended. */
+interface Ended {
+  readonly reason: string;
+  readonly wasWelcome: boolean;
+  /** The instance of the replica, as far as it has said it. */
+  readonly replica: string;
+}
+
 /** Keeps one link to each replica of the controller. */
 export class Dialer {
   readonly #options: DialerOptions;
@@ -92,10 +100,12 @@ export class Dialer {
     let pauseMs = shortestPauseMs;
     let told = '';
     while (!signal.aborted && this.#wanted.has(address)) {
-      const { reason, wasWelcome } = await this.#link(address);
+      const { reason, replica, wasWelcome } = await this.#link(address);
       if (signal.aborted) break;
       if (reason !== told || wasWelcome) log.warn({ controller: address, reason }, 'no link to the controller');
       told = reason;
+      // By another of its addresses. When that link has ended this one may be the better.
+      while (!signal.aborted && this.#wanted.has(address) && this.#isLinkedTo(replica)) await pause(lookMs, signal);
       pauseMs = wasWelcome ? shortestPauseMs : Math.min(pauseMs * 2, longestPauseMs);
       // A thousand nodes lose their links together when a replica stops, and must not come back together.
       await pause(pauseMs * (0.5 + Math.random()), signal);
@@ -103,8 +113,12 @@ export class Dialer {
     this.#replicas.delete(address);
   }
 
+  #isLinkedTo(replica: string): boolean {
+    return replica !== '' && [...this.#links].some((link) => link.isWelcome && link.replica === replica);
+  }
+
   /** One link, to its end. */
-  async #link(address: string): Promise<{ readonly reason: string; readonly wasWelcome: boolean }> {
+  async #link(address: string): Promise<Ended> {
     const { authorityPath, driverName, driverVersion, link: options, nodeId, tokenPath } = this.#options;
     let authority: Buffer;
     let token: string;
@@ -113,13 +127,13 @@ export class Dialer {
       authority = await readFile(authorityPath);
       token = (await readFile(tokenPath, 'utf8')).trim();
     } catch (error) {
-      return { reason: error instanceof Error ? error.message : 'unknown', wasWelcome: false };
+      return { reason: error instanceof Error ? error.message : 'unknown', wasWelcome: false, replica: '' };
     }
     const metadata = new grpc.Metadata();
     try {
       metadata.set('authorization', `Bearer ${token}`);
     } catch {
-      return { reason: `${tokenPath} has no token in it`, wasWelcome: false };
+      return { reason: `${tokenPath} has no token in it`, wasWelcome: false, replica: '' };
     }
     this.#token = token;
     const client = new grpc.Client(address, grpc.credentials.createSsl(authority), {
@@ -140,12 +154,16 @@ export class Dialer {
         driver_name: driverName,
         driver_version: driverVersion,
         instance: this.#instance,
+        linked_to: [...this.#links]
+          .filter(({ isWelcome }) => isWelcome)
+          .map(({ replica }) => replica)
+          .filter((replica) => replica !== ''),
       };
       const link = new NodeLink(pipe, { ...options, hello });
       this.#links.add(link);
       const reason = await ended;
       this.#links.delete(link);
-      return { reason, wasWelcome: link.isWelcome };
+      return { reason, wasWelcome: link.isWelcome, replica: link.replica };
     } finally {
       client.close();
     }

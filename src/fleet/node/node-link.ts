@@ -26,6 +26,7 @@ export class NodeLink {
   readonly #calls: LinkCalls;
   #pulse: Pulse;
   #isWelcome = false;
+  #replica = '';
 
   constructor(pipe: NodePipe, options: NodeLinkOptions) {
     this.#pipe = pipe;
@@ -49,6 +50,11 @@ export class NodeLink {
   /** Whether the controller has accepted the node. */
   get isWelcome(): boolean {
     return this.#isWelcome;
+  }
+
+  /** The instance of the replica; empty: it has not said it. */
+  get replica(): string {
+    return this.#replica;
   }
 
   /** Something may have changed: it is told if it has. */
@@ -82,7 +88,12 @@ export class NodeLink {
     // Any other kind is a newer controller's, and can be done without.
   }
 
-  #welcomed({ beat_milliseconds: beatMs, controller }: wire.Welcome): void {
+  #welcomed({ beat_milliseconds: beatMs, controller, instance }: wire.Welcome): void {
+    this.#replica = instance;
+    if (this.#options.hello.linked_to?.includes(instance) === true) {
+      this.#pipe.end(`${controller} is linked by another of its addresses`);
+      return;
+    }
     this.#pulse[Symbol.dispose]();
     this.#pulse = this.#beatEvery(beatMs > 0 ? beatMs : usualBeatMs);
     this.#isWelcome = true;

@@ -169,6 +169,8 @@ export class MemoryReplica {
       node,
       driverName: 'test',
       controller: 'memory',
+      instance: 'memory',
+      hasOther: () => false,
       state: this.state,
       log,
       renew: async () => undefined,

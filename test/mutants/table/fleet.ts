@@ -276,4 +276,11 @@ export const fleetMutants: readonly Mutant[] = [
     killer: 'test/fleet/monitoring.test.ts',
     only: 'a node that stays away',
   },
+  {
+    name: 'a second link of a node to one replica does not end the first',
+    file: 'src/fleet/controller/node-session.ts',
+    text: 'hello.linked_to.includes(replica) && hasOther()',
+    replacement: "hello.linked_to.includes('')",
+    killer: limits,
+  },
 ];

@@ -17,6 +17,11 @@ export interface NodeHelloInput {
    * Another one each time that the driver starts.
    */
   'instance'?: (string);
+  /**
+   * The instances of the replicas that the node has links to now. A replica that is among them welcomes the node, and goes on
+   * with the link that it has: the node has come by another address of it, and ends this one.
+   */
+  'linked_to'?: (string)[];
 }
 
 export interface NodeHello {
@@ -34,4 +39,9 @@ export interface NodeHello {
    * Another one each time that the driver starts.
    */
   'instance': (string);
+  /**
+   * The instances of the replicas that the node has links to now. A replica that is among them welcomes the node, and goes on
+   * with the link that it has: the node has come by another address of it, and ends this one.
+   */
+  'linked_to': (string)[];
 }

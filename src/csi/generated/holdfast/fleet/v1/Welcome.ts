@@ -12,6 +12,10 @@ export interface WelcomeInput {
    * Who has sent nothing for so long sends a beat. Who has heard nothing for three times as long ends the link.
    */
   'beat_milliseconds'?: (number);
+  /**
+   * Another one each time that the replica starts. A replica that is older than this field does not say it.
+   */
+  'instance'?: (string);
 }
 
 export interface Welcome {
@@ -24,4 +28,8 @@ export interface Welcome {
    * Who has sent nothing for so long sends a beat. Who has heard nothing for three times as long ends the link.
    */
   'beat_milliseconds': (number);
+  /**
+   * Another one each time that the replica starts. A replica that is older than this field does not say it.
+   */
+  'instance': (string);
 }
