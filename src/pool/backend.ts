@@ -304,6 +304,8 @@ export interface SpaceSource {
   onCounted?: ((counted: Counted) => void) | undefined;
   /** A deleted volume lies in the trash, and takes what it took. */
   moved?(from: DataRef, to: DataRef): void;
+  /** Nothing of the data is left. */
+  forget?(data: DataRef): void;
   /** The data was written to since it was counted last. */
   outdate?(data: DataRef): void;
   /** What is gone takes nothing. */

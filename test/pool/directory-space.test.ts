@@ -70,6 +70,23 @@ describe('GC04: space of a directory pool', () => {
     await pool.close();
   });
 
+  test('a snapshot of a volume that is gone makes others share no more than it takes', async () => {
+    using scratch = new Scratch('directory-space');
+    let pool = await openTestDirectoriesOnXfs(scratch);
+    const full = await pool.create({ ...spec('full'), sizeBytes: 1024n * mebibyte });
+    const gone = await pool.create({ ...spec('gone'), sizeBytes: 64n * mebibyte });
+    await write(pool, scratch, full.id, 600);
+    await write(pool, scratch, gone.id, 1);
+    await snapshot(pool, 's', gone.id);
+    await pool.remove(gone.id);
+    await pool.purge();
+    const before = await available(pool);
+    await pool.close();
+    pool = await openTestDirectoriesOnXfs(scratch);
+    isAbout(await available(pool), before);
+    await pool.close();
+  });
+
   test('the trash makes room while another volume has a snapshot', async () => {
     using scratch = new Scratch('directory-space');
     const options = { undeleteSeconds: 3600 };

@@ -98,6 +98,13 @@ describe('npm test', () => {
     assert.match(summary, /1 passed, 0 failed, 0 skipped\n$/);
   });
 
+  test('each stage that it knows is one, and the other way round', () => {
+    const text = readFileSync(script, 'utf8');
+    const known = /^stages='(.*)'$/m.exec(text)?.[1]?.split(' ') ?? [];
+    const run = [...text.matchAll(/(?:^ *|then |\|\| )stage ([a-z]+) /gm)].map(([, name]) => name);
+    assert.deepEqual([...new Set(run)].sort(), known.toSorted());
+  });
+
   test('what it leaves out is there, and is the test of no mutant', () => {
     const lines = readFileSync(new URL('../../scripts/slow-tests.txt', import.meta.url), 'utf8').split('\n');
     const slow = lines.map((line) => line.replace(/ *#.*/, '')).filter((line) => line !== '');

@@ -1,5 +1,5 @@
 import type { FilesystemType } from '../../volume/filesystem.ts';
-import { formatBytes } from '../../volume/size.ts';
+import { formatBytes, maximumVolumeBytes } from '../../volume/size.ts';
 
 /*
  * How large a filesystem is, read from its superblock: constant time, and without mounting it. Only what decides
@@ -76,6 +76,8 @@ function ext4View(fsType: FilesystemType, superblock: Uint8Array): DataView | un
  * more than three quarters of a group, resize2fs(8) and the kernel damage the filesystem.
  */
 function largestExt4Bytes(view: DataView): bigint {
+  // Each few groups describe themselves.
+  if ((view.getUint32(0x60, true) & ext4IncompatMetaBg) !== 0) return maximumVolumeBytes;
   const is64bit = (view.getUint32(0x60, true) & ext4Incompat64bit) !== 0;
   const descriptorBytes = is64bit ? BigInt(view.getUint16(0xfe, true)) : 32n;
   const blockBytes = 1024n << BigInt(view.getUint32(0x18, true));
@@ -94,6 +96,7 @@ const readers: Readonly<Record<FilesystemType, (view: DataView) => FilesystemSiz
 const ext4Magic = 0xef53;
 /** EXT4_ERROR_FS in s_state. */
 const ext4HasErrors = 0x2;
+const ext4IncompatMetaBg = 0x10;
 const ext4Incompat64bit = 0x80;
 const ext4RoCompatBigalloc = 0x200;
 /** resize2fs(8) wants this many blocks for data in a last group, beside the group's own tables. */

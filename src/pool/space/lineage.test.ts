@@ -73,10 +73,29 @@ describe('what may share blocks, by its records', () => {
         const lineage = new Lineage();
         lineage.begin(relatives);
         for (const each of [fresh, deleted]) assert.ok(lineage.sharers(each).includes('s'), each.createdAt);
-        assert.deepEqual(lineage.sharers(snapshot).sort(), ['other', 'v', 'v']);
+        assert.deepEqual(lineage.sharers(snapshot).sort(), ['v', 'v']);
+        assert.ok(lineage.isAlone(other));
         // The live one is the source of what is made next.
         lineage.add({ id: 'clone', createdAt: '2026-01-04T00:00:00.000Z', sourceId: 'v' });
         assert.ok(lineage.sharers(fresh).includes('clone'));
+      }),
+    );
+  });
+
+  test('whatever was there at the start, what is told to be alone shares with nobody', () => {
+    const made = fc.record({ from: fc.option(fc.nat({ max: 12 }), { nil: undefined }), isThere: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(made, { maxLength: 12 }), fc.array(fc.nat(), { maxLength: 6 }), (all, removed) => {
+        const there = all.flatMap(({ from, isThere }, at) =>
+          isThere ? [relative(`${at}`, from === undefined || from >= at ? undefined : `${from}`)] : [],
+        );
+        const lineage = new Lineage();
+        lineage.begin(there);
+        for (const at of removed) {
+          const [gone] = there.splice(at % Math.max(1, there.length), 1);
+          if (gone !== undefined) lineage.remove(gone);
+        }
+        for (const each of there) assert.equal(lineage.isAlone(each), lineage.sharers(each).length === 0, each.id);
       }),
     );
   });
@@ -103,6 +122,7 @@ describe('what may share blocks, by its records', () => {
           }
         }
         for (const id of there) {
+          assert.equal(lineage.isAlone(relative(id)), sharers(lineage, id).length === 0);
           const expected = there.filter((other) => other !== id && roots.get(other) === roots.get(id));
           assert.deepEqual(sharers(lineage, id), expected.sort());
         }

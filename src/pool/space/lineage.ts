@@ -1,4 +1,4 @@
-/** A volume or snapshot, on its way out too. Its name is used again by a new one; when it was made tells them apart. */
+/** A volume or snapshot, on its way out too. Its id may be used again by a new one; their times tell them apart. */
 export interface Relative {
   readonly id: string;
   /** RFC 3339. */
@@ -14,53 +14,50 @@ interface Node {
   readonly children: Set<Node>;
   /** False: it is gone, and stands for what its clones share with each other. */
   isThere: boolean;
-  /** Whether something of unknown descent may share blocks with its tree. */
+  /** Of a root: how many nodes of its tree are there. */
+  count: number;
+  /** Of a root: whether something of unknown descent may share blocks with its tree. */
   readonly isOld: boolean;
 }
 
 /**
- * Which objects of a pool may share blocks, by their records alone: one was made from the other, or both from a third. Of
- * an object that is gone no record tells what it was made from, so after a start its clones may share blocks with
- * everything that was there before them.
+ * Which objects of a pool may share blocks, by their records alone: one was made from the other, or both from a third. A
+ * tree is a family. Of an object that is gone no record tells what it was made from, so after a start its clones may share
+ * blocks with everything that was there before them.
  */
 export class Lineage {
   readonly #nodes = new Map<string, Node>();
   /** The newest of each id: from that a new one is made. */
   readonly #newest = new Map<string, Node>();
-  /** The clones of what was gone before the start. */
-  readonly #unknown: Node = {
-    key: '',
-    id: '',
-    parent: undefined,
-    children: new Set(),
-    isThere: false,
-    isOld: true,
-  };
+  /** The root of the clones of what was gone before the start. */
+  readonly #unknown = newNode('', { id: '', isOld: true, isThere: false });
+  /** How many other trees there are that were there at the start. */
+  #oldTrees = 0;
 
   /** What was there at the start, in any order. */
   begin(relatives: Iterable<Relative>): void {
-    const byId = new Map<string, Node[]>();
     const all = [...relatives].sort((a, b) => compareText(a.createdAt, b.createdAt));
+    const byId = new Map<string, Node[]>();
     for (const relative of all) {
-      const node = this.#put(relative, undefined, true);
+      const node = this.#put(relative, true);
       byId.set(relative.id, [...(byId.get(relative.id) ?? []), node]);
     }
     for (const { sourceId, ...relative } of all) {
       const node = this.#nodes.get(keyOf(relative));
       if (node === undefined || sourceId === undefined) continue;
-      const [source, ...others] = byId.get(sourceId) ?? [];
-      // Of several that had the id, deleted ones among them, a clock that was set back must not choose the wrong one.
-      if (source === undefined || others.length > 0) attach(node, this.#unknown);
-      else attach(node, source);
+      const [source = this.#unknown, ...others] = byId.get(sourceId) ?? [];
+      this.#join(source, node);
+      // Of several that had the id, deleted ones among them, which one is not known: a clock may have been set back.
+      for (const other of others) this.#join(source, other);
     }
   }
 
   /** Something was made, or came back. What is known already is left as it is. */
   add(relative: Relative): void {
     if (this.#nodes.has(keyOf(relative))) return;
-    const source = relative.sourceId === undefined ? undefined : this.#newest.get(relative.sourceId);
-    const parent = source ?? (relative.sourceId === undefined ? undefined : this.#unknown);
-    this.#put(relative, parent, parent?.isOld === true);
+    const source = relative.sourceId === undefined ? undefined : (this.#newest.get(relative.sourceId) ?? this.#unknown);
+    const node = this.#put(relative, source !== undefined && rootOf(source).isOld);
+    if (source !== undefined) this.#join(source, node);
   }
 
   /** Nothing of it is on the disk any more. */
@@ -70,6 +67,9 @@ export class Lineage {
     this.#nodes.delete(node.key);
     if (this.#newest.get(node.id) === node) this.#newest.delete(node.id);
     node.isThere = false;
+    const root = rootOf(node);
+    root.count--;
+    if (root.count === 0 && root !== this.#unknown && root.isOld) this.#oldTrees--;
     this.#prune(node);
   }
 
@@ -77,38 +77,50 @@ export class Lineage {
     return this.#nodes.has(keyOf(relative));
   }
 
-  /** The ids of all others that may share blocks with it. */
+  /** Whether no other one can share blocks with it. */
+  isAlone(relative: Relative): boolean {
+    const own = this.#nodes.get(keyOf(relative));
+    if (own === undefined) return true;
+    const root = rootOf(own);
+    if (root.count > 1) return false;
+    if (root === this.#unknown) return this.#oldTrees === 0;
+    return !root.isOld || this.#unknown.count === 0;
+  }
+
+  /** The ids of all others that may share blocks with it. Takes as long as there are many; `isAlone` does not. */
   sharers(relative: Relative): string[] {
     const own = this.#nodes.get(keyOf(relative));
     if (own === undefined) return [];
     const root = rootOf(own);
     const found = membersOf(root);
-    if (root.isOld && this.#unknown.children.size > 0) {
-      if (root !== this.#unknown) found.push(...membersOf(this.#unknown));
-      // Any old tree may be what they come from.
-      else for (const other of this.#nodes.values()) if (isOldRoot(other)) found.push(...membersOf(other));
-    }
+    // Any old tree may be what the unknown ones come from.
+    if (root === this.#unknown) {
+      for (const other of this.#nodes.values()) {
+        const otherRoot = rootOf(other);
+        if (otherRoot !== root && otherRoot.isOld) found.push(other);
+      }
+    } else if (root.isOld) found.push(...membersOf(this.#unknown));
     return found.filter((node) => node !== own).map(({ id }) => id);
   }
 
-  /** Whether no other one can share blocks with it. */
-  isAlone(relative: Relative): boolean {
-    return this.sharers(relative).length === 0;
-  }
-
-  #put({ createdAt, id }: Relative, parent: Node | undefined, isOld: boolean): Node {
-    const node: Node = {
-      key: keyOf({ id, createdAt }),
-      id,
-      parent: undefined,
-      children: new Set(),
-      isThere: true,
-      isOld,
-    };
-    if (parent !== undefined) attach(node, parent);
+  #put({ createdAt, id }: Relative, isOld: boolean): Node {
+    const node = newNode(keyOf({ id, createdAt }), { id, isOld, isThere: true });
+    if (isOld) this.#oldTrees++;
     this.#nodes.set(node.key, node);
     this.#newest.set(id, node);
     return node;
+  }
+
+  /** Makes one family of two. */
+  #join(node: Node, other: Node): void {
+    const [root, otherRoot] = [rootOf(node), rootOf(other)];
+    if (root === otherRoot) return;
+    // Nothing is above the unknown.
+    const [upper, upperRoot, lower] = otherRoot === this.#unknown ? [other, otherRoot, root] : [node, root, otherRoot];
+    lower.parent = upper;
+    upper.children.add(lower);
+    upperRoot.count += lower.count;
+    if (lower.isOld) this.#oldTrees--;
   }
 
   /** A node that is gone is kept only while it joins several others. */
@@ -118,12 +130,17 @@ export class Lineage {
     if (parent === undefined && children.size > 1) return;
     parent?.children.delete(node);
     for (const child of children) {
-      child.parent = undefined;
-      if (parent !== undefined) attach(child, parent);
+      child.parent = parent;
+      parent?.children.add(child);
+      if (parent === undefined) child.count = node.count;
     }
     children.clear();
     if (parent !== undefined) this.#prune(parent);
   }
+}
+
+function newNode(key: string, { id, isOld, isThere }: Pick<Node, 'id' | 'isOld' | 'isThere'>): Node {
+  return { key, id, parent: undefined, children: new Set(), isThere, count: isThere ? 1 : 0, isOld };
 }
 
 function compareText(a: string, b: string): number {
@@ -135,20 +152,10 @@ function keyOf({ createdAt, id }: Relative): string {
   return `${id} ${createdAt}`;
 }
 
-function attach(node: Node, parent: Node): void {
-  node.parent?.children.delete(node);
-  node.parent = parent;
-  parent.children.add(node);
-}
-
 function rootOf(node: Node): Node {
   let root = node;
   while (root.parent !== undefined) root = root.parent;
   return root;
-}
-
-function isOldRoot({ isOld, parent }: Node): boolean {
-  return isOld && parent === undefined;
 }
 
 /** Those of a tree that are there. */

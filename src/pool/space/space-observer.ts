@@ -163,6 +163,7 @@ export class SpaceObserver {
   /** Something was destroyed. What it shared blocks with may own them now. */
   gone(ref: TrashRef): void {
     this.#revision++;
+    this.#sources.source.forget?.(this.#sources.source.dataInTrash(ref));
     const relative = this.#leavingIn(ref);
     if (relative === undefined) {
       // A draft, or what an earlier driver has left: it may have been made from anything.
@@ -341,18 +342,50 @@ export class SpaceObserver {
   async #readMap(path: string, relative: Relative | undefined, isLive: boolean): Promise<ImageUse> {
     const { source } = this.#sources;
     if (source.hasMaps === false) {
-      const isAlone = relative !== undefined && this.#lineage.isAlone(relative);
       const allocatedBytes = await this.#allocatedBytes(path);
-      return { allocatedBytes, sharedBytes: isAlone ? 0n : allocatedBytes };
+      return { allocatedBytes, sharedBytes: this.#sharedAtMost(relative, allocatedBytes) };
     }
     const { sharedBytes, unsharedBytes } = await source.sharing(path);
     const allocatedBytes = await this.#allocatedBytes(path);
     return { allocatedBytes, sharedBytes: isLive ? sharedBytes : larger(sharedBytes, allocatedBytes - unsharedBytes) };
   }
 
+  /**
+   * What data without a map shares at most: all of it, and no more than those take that it may share with. What one of them
+   * took at any time since the blocks were shared will do, as fewer are shared with time.
+   */
+  #sharedAtMost(relative: Relative | undefined, allocatedBytes: bigint): bigint {
+    if (relative === undefined) return allocatedBytes;
+    if (this.#lineage.isAlone(relative)) return 0n;
+    let sum = 0n;
+    for (const id of this.#lineage.sharers(relative)) {
+      const bytes = this.#knownBytes(id);
+      // It was not counted yet: a directory takes a block at least.
+      if (bytes === 0n) return allocatedBytes;
+      sum += bytes;
+      if (sum >= allocatedBytes) return allocatedBytes;
+    }
+    return sum;
+  }
+
+  #knownBytes(id: string): bigint {
+    const volumeId = parseVolumeId(id);
+    // The sum, as an id may be that of a volume and of a deleted one.
+    return (
+      (volumeId === undefined ? 0n : this.volumes.allocatedBytes(volumeId)) +
+      this.#snapshots.allocatedOf(id) +
+      this.#trashed.allocatedOf(id)
+    );
+  }
+
   #putSnapshot(id: SnapshotId): void {
     const { source } = this.#sources;
-    this.#snapshots.put({ key: id, path: source.dataOfSnapshot(id), mayShare: source.sharesBlocks });
+    this.#snapshots.put({
+      key: id,
+      relative: this.#relatives.get(id),
+      path: source.dataOfSnapshot(id),
+      mayShare: source.sharesBlocks,
+    });
   }
 
   #trashedImage({ record, ref }: TrashEntry): StillImage {

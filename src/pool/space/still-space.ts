@@ -17,7 +17,7 @@ export interface StillImage {
   readonly key: string;
   readonly path: string;
   /** Unset: it is not asked for. */
-  readonly relative?: Relative;
+  readonly relative?: Relative | undefined;
   /** Whether anything may share its blocks. */
   readonly mayShare: boolean;
   /** Whether that is a template at most: what goes gives it little. */
@@ -33,6 +33,15 @@ export class StillSpace {
   /** What all of them take, with what they share. */
   get allocatedBytes(): bigint {
     return this.#allocatedBytes;
+  }
+
+  /** What is known to be taken by those of an object's id. */
+  allocatedOf(id: string): bigint {
+    let sum = 0n;
+    for (const { allocatedBytes, relative } of this.#figures.values()) {
+      if (relative?.id === id) sum += allocatedBytes ?? 0n;
+    }
+    return sum;
   }
 
   has(key: string): boolean {

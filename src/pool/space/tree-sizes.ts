@@ -62,6 +62,11 @@ export class TreeSizes {
     this.#counted.set(to, counted);
   }
 
+  /** Nothing is there any more. */
+  forget(path: string): void {
+    this.#counted.delete(path);
+  }
+
   /** Lets go of what is being counted: a filesystem with something open in it cannot be unmounted. */
   async close(): Promise<void> {
     this.#stop.abort();

@@ -178,8 +178,8 @@ export const ledgerMutants: readonly Mutant[] = [
     name: 'a clone of what was gone before the start may share blocks with everything',
     file: 'src/pool/space/lineage.ts',
     killer: 'src/pool/space/lineage.test.ts',
-    text: 'if (source === undefined || others.length > 0) attach(node, this.#unknown);',
-    replacement: 'if (source === undefined) continue;',
+    text: 'const [source = this.#unknown, ...others] = byId.get(sourceId) ?? [];',
+    replacement: 'const [source = node, ...others] = byId.get(sourceId) ?? [];',
   },
   {
     name: 'a size that a volume cannot grow to is final',
@@ -199,8 +199,8 @@ export const ledgerMutants: readonly Mutant[] = [
     name: 'of directories the records tell what may be shared',
     file: 'src/pool/space/space-observer.ts',
     killer: 'test/pool/directory-space.test.ts',
-    text: 'sharedBytes: isAlone ? 0n : allocatedBytes',
-    replacement: 'sharedBytes: allocatedBytes',
+    text: '    if (this.#lineage.isAlone(relative)) return 0n;\n',
+    replacement: '    if (this.#lineage.isAlone(relative)) return allocatedBytes;\n',
   },
   {
     name: 'a volume in use is counted again when its use ends',

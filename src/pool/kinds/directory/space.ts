@@ -43,6 +43,10 @@ export class DirectorySpace extends FilesystemSpace<DirectorySpaceParts> impleme
     return ref;
   }
 
+  forget(data: DataRef): void {
+    this.#sizes.forget(treeIn(data));
+  }
+
   #counted(data: DataRef): void {
     const volumeId = dirname(data) === this.parts.layout.volumes ? parseVolumeId(basename(data)) : undefined;
     this.onCounted?.(volumeId === undefined ? { data } : { volumeId });
