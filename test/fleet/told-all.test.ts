@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { pino } from 'pino';
+import type { UnaryCall } from '../../src/csi/pipeline.ts';
+import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { StrayKeeper, strayDelayMs } from '../../src/fleet/controller/stray-keeper.ts';
+import { CapacityTeller } from '../../src/fleet/node/capacity-teller.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { Random } from '../support/random.ts';
 import { volumeOn } from './support/fleet.ts';
@@ -155,4 +158,40 @@ test('a node that answers with what is not its own is not believed', async () =>
   assert.equal(await answer(idOn('liar', 'x'), at('a')), 'INTERNAL');
   assert.equal(await answer(idOn('liar', 'x'), [...at('liar'), ...at('a')]), 'INTERNAL');
   assert.notEqual(typeof (await answer(idOn('liar', 'x'), at('liar'))), 'string');
+});
+
+test('a volume that a node makes while a pool of it is being opened is its own', () => {
+  const state = new FleetState();
+  state.expect(['a', 'b']);
+  const id = idOn('a', 'new');
+  const telling = state.linked('a');
+  const volume = {
+    id,
+    kind: 'VOLUME',
+    name: 'new',
+    pool: 'default',
+    source_id: '',
+    group_id: '',
+    adopted: false,
+  } as const;
+  telling.apply({ revision: 1n, starts: true, complete: false, put: [volume], gone: [], pools: [] });
+  assert.deepEqual(state.owners(id), [{ node: 'a', isNative: true }]);
+});
+
+test('a node whose pool cannot be opened has no room, after the time that an opening takes', async () => {
+  let nowMs = 0;
+  const sent: unknown[] = [];
+  const unavailable: UnaryCall = async (_, reply) =>
+    reply({ failure: { code: 'UNAVAILABLE', message: 'its disk is gone', stack: undefined } });
+  const calls = { unary: new Map([['/csi.v1.Controller/GetCapacity', unavailable]]), streams: new Map() };
+  const teller = new CapacityTeller(
+    calls,
+    ({ response }) => sent.push(response),
+    () => nowMs,
+  );
+  await teller.ask({ question: 1n, request: Buffer.alloc(0) });
+  assert.deepEqual(sent, []);
+  nowMs = 61_000;
+  await teller.tell();
+  assert.deepEqual(sent, [Buffer.alloc(0)]);
 });

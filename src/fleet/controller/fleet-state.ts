@@ -102,6 +102,10 @@ export class FleetState implements FleetView, StrayView {
     return found;
   }
 
+  isTelling(node: string, id: string): boolean {
+    return this.#states.get(node)?.telling?.entries.has(id) === true;
+  }
+
   volumesNamed(name: string): readonly Named[] {
     return this.#named('VOLUME', name);
   }

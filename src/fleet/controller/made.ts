@@ -45,7 +45,9 @@ export function requireOwn(view: FleetView, { method, node, request, response }:
 
 /** It has told what it has made before it answers. */
 function requireOn(view: FleetView, node: string, id: string): void {
-  if (view.owners(id).some((owner) => owner.node === node) && ownerOf(view, id)?.name === node) return;
+  const owners = view.owners(id);
+  if (owners.some((owner) => owner.node === node) && ownerOf(view, id)?.name === node) return;
+  if (owners.length === 0 && view.isTelling(node, id)) return;
   throw refused(node, `${JSON.stringify(id.slice(0, 64))}, which it does not have`);
 }
 

@@ -7,10 +7,15 @@ const getCapacity = '/csi.v1.Controller/GetCapacity';
 /** A class is one question; who asks more has lost its mind. */
 const mostQuestions = 500;
 
+/** A pool is opened in less. One that cannot be opened has no room, and must not keep the figure of when it had some. */
+const openingMs = 60_000;
+
 interface Question {
   readonly id: bigint;
   readonly request: Buffer;
   told: Buffer | undefined;
+  /** Since when the node has no answer, by `now`. */
+  unansweredMs: number | undefined;
 }
 
 /** Tells over one link what the node's GetCapacity answers to each question, when it is asked and when that changes. */
@@ -19,16 +24,19 @@ export class CapacityTeller {
   readonly #send: (told: Draft<wire.CapacityTold>) => void;
   readonly #questions = new Map<bigint, Question>();
 
-  constructor(calls: Calls, send: (told: Draft<wire.CapacityTold>) => void) {
+  readonly #now: () => number;
+
+  constructor(calls: Calls, send: (told: Draft<wire.CapacityTold>) => void, now = () => performance.now()) {
     this.#calls = calls;
     this.#send = send;
+    this.#now = now;
   }
 
   async ask({ question: id, request }: wire.CapacityQuestion): Promise<void> {
     // The controller forgets its oldest, too.
     const [oldest] = this.#questions.keys();
     if (this.#questions.size >= mostQuestions && oldest !== undefined) this.#questions.delete(oldest);
-    const question: Question = { id, request: Buffer.from(request), told: undefined };
+    const question: Question = { id, request: Buffer.from(request), told: undefined, unansweredMs: undefined };
     this.#questions.set(id, question);
     await this.#tell(question);
   }
@@ -41,7 +49,10 @@ export class CapacityTeller {
     const incoming = { bytes: question.request, deadline: undefined, isGone: () => false };
     await this.#calls.unary.get(getCapacity)?.(incoming, (reply) => {
       // A pool is being opened, for example: what was told before counts, and it is asked again in a moment.
-      if ('failure' in reply && reply.failure.code === 'UNAVAILABLE') return;
+      if ('failure' in reply && reply.failure.code === 'UNAVAILABLE') {
+        question.unansweredMs ??= this.#now();
+        if (this.#now() - question.unansweredMs < openingMs) return;
+      } else question.unansweredMs = undefined;
       // One that cannot be answered, of a wrong class for example, has no room: its CreateVolume says why.
       const response = 'failure' in reply ? Buffer.alloc(0) : reply.response;
       if (question.told?.equals(response) === true) return;

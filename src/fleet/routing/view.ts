@@ -36,6 +36,8 @@ export interface FleetView {
   readonly areNodesKnown: boolean;
   node(name: string): NodeSight | undefined;
   owners(id: string): readonly Owner[];
+  /** Whether a node that has not told all yet, as a pool of it is being opened, has told of this. */
+  isTelling(node: string, id: string): boolean;
   volumesNamed(name: string): readonly Named[];
   snapshotsNamed(name: string): readonly Named[];
   groupsNamed(name: string): readonly Named[];
