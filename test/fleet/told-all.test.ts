@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { pino } from 'pino';
 import type { UnaryCall } from '../../src/csi/pipeline.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
+import { requireOn } from '../../src/fleet/controller/made.ts';
 import { StrayKeeper, strayDelayMs } from '../../src/fleet/controller/stray-keeper.ts';
 import { CapacityTeller } from '../../src/fleet/node/capacity-teller.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
@@ -165,17 +166,12 @@ test('a volume that a node makes while a pool of it is being opened is its own',
   state.expect(['a', 'b']);
   const id = idOn('a', 'new');
   const telling = state.linked('a');
-  const volume = {
-    id,
-    kind: 'VOLUME',
-    name: 'new',
-    pool: 'default',
-    source_id: '',
-    group_id: '',
-    adopted: false,
-  } as const;
+  assert.throws(() => requireOn(state, 'a', id), /which it does not have/);
+  const kind = 'VOLUME' as const;
+  const volume = { id, kind, name: 'new', pool: 'default', source_id: '', group_id: '', adopted: false };
   telling.apply({ revision: 1n, starts: true, complete: false, put: [volume], gone: [], pools: [] });
-  assert.deepEqual(state.owners(id), [{ node: 'a', isNative: true }]);
+  requireOn(state, 'a', id);
+  assert.throws(() => requireOn(state, 'b', id), /which it does not have/);
 });
 
 test('a node whose pool cannot be opened has no room, after the time that an opening takes', async () => {

@@ -43,8 +43,8 @@ export function requireOwn(view: FleetView, { method, node, request, response }:
   }
 }
 
-/** It has told what it has made before it answers. */
-function requireOn(view: FleetView, node: string, id: string): void {
+/** It has told what it has made before it answers. @throws InternalError */
+export function requireOn(view: FleetView, node: string, id: string): void {
   const owners = view.owners(id);
   if (owners.some((owner) => owner.node === node) && ownerOf(view, id)?.name === node) return;
   if (owners.length === 0 && view.isTelling(node, id)) return;
