@@ -4,7 +4,7 @@
 # npm run test:all -- --rest     only what npm test leaves out
 # npm test -- lint unit          only these stages
 # npm test -- --allow-skips      a skipped test does not fail the run: for a machine that lacks what it needs
-# CI runs npm test and the rest. Each stage runs even if one before it failed; the summary says which. The reports of the
+# CI runs npm test, and the manifests. Each stage runs even if one before it failed; the summary says which. The reports of the
 # tests are kept in .cache/test-results/, one directory a run. HOLDFAST_TEST_SEED=… repeats a run's choices.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

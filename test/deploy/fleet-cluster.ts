@@ -19,7 +19,7 @@ const kubeconfig = z.object({
   clusters: z.tuple([z.object({ cluster: z.object({ server: z.string(), 'certificate-authority': z.string() }) })]),
 });
 
-/** What a pod of the account `holdfast-controller` finds in its directory, and how it reaches the API server. */
+/** What a pod of an account finds in its directory, and how it reaches the API server. */
 export interface Account {
   readonly url: string;
   readonly authority: string;
@@ -29,14 +29,15 @@ export interface Account {
 export async function makeAccount(
   { kubeconfig: path, kubectl }: StandaloneApiServer,
   scratch: Scratch,
+  name: 'holdfast' | 'holdfast-controller' = 'holdfast-controller',
 ): Promise<Account> {
   const { cluster } = kubeconfig.parse(JSON.parse(readFileSync(path, 'utf8'))).clusters[0];
   const { server: url, 'certificate-authority': authority } = cluster;
-  const directory = scratch.join('account');
+  const directory = scratch.join(`account ${name}`);
   mkdirSync(directory);
   writeFileSync(join(directory, 'namespace'), namespace);
   writeFileSync(join(directory, 'ca.crt'), readFileSync(authority));
-  const token = await kubectl.run(['-n', namespace, 'create', 'token', 'holdfast-controller']);
+  const token = await kubectl.run(['-n', namespace, 'create', 'token', name]);
   writeFileSync(join(directory, 'token'), token);
   return { url, authority, directory };
 }

@@ -51,14 +51,14 @@ test('from sidecars on each node to the controller, with volumes that are there'
   const { kubectl } = server;
   await kubectl.run(['create', 'namespace', 'default']).catch(() => undefined);
   await kubectl.run(['apply', '-k', project('deploy')]);
-  const account = await makeAccount(server, scratch);
+  const oldAccount = await makeAccount(server, scratch, 'holdfast');
   const before = await showDaemonSet();
 
   const config = `pools:\n  default: { directory: ${node.join('pool')} }\n`;
   const HOLDFAST_NODE_ID = 'node-a';
   const old = await DriverProcess.start(node, { config, environment: { HOLDFAST_NODE_ID } });
   const oldProvisioner = await Provisioner.start(scratch, 'old', {
-    account,
+    account: oldAccount,
     socketPath: old.socketPath,
     args: provisionerArguments(project('deploy/base/daemon-set.yaml'), 'DaemonSet holdfast'),
     environment: { POD_NAME: 'driver-node-a', NODE_NAME: 'node-a' },
@@ -76,6 +76,7 @@ test('from sidecars on each node to the controller, with volumes that are there'
     // First the controller alone. Nothing on the nodes changes.
     await kubectl.run(here(documented('apply -k deploy/fleet -l app.kubernetes.io/name=holdfast-controller')));
     assert.deepEqual(await showDaemonSet(), before);
+    const account = await makeAccount(server, scratch);
     await using controller = await ControllerProcess.startWith(scratch, 'controller', controllerEnvironment(account));
     await using provisioner = await Provisioner.start(scratch, 'new', {
       account,
