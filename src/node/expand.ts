@@ -14,7 +14,7 @@ import type { VolumeId } from '../volume/id.ts';
 import { type CapacityRange, chooseSize } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
-import { superblockRange, whyOfFixedSize, whyTooLarge } from './mount/superblock.ts';
+import { canGrow, filesystemSize, superblockRange, whyOfFixedSize, whyTooLarge } from './mount/superblock.ts';
 import { type Located, locate, requireVolumePath } from './path/locate.ts';
 
 export interface ExpandRequest {
@@ -56,6 +56,9 @@ async function requireGrowable(
 ): Promise<void> {
   await using device = await openReadOnly(queue, located.mounted.mount.source);
   const superblock = await readAtMost(queue, device, superblockRange[fsType]);
+  const size = filesystemSize(fsType, superblock);
+  // A repetition: all has grown.
+  if (size !== undefined && !canGrow(size, wantedBytes)) return;
   const tooLarge = whyTooLarge(fsType, superblock, wantedBytes);
   if (tooLarge !== undefined) throw new OutOfRange(`volume ${id}: ${tooLarge}. Copy its data to a larger one.`);
   const reason = whyOfFixedSize(fsType, superblock);
