@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { ImagePoolOptions } from '../../src/pool/kinds/image/open.ts';
 import type { Pool } from '../../src/pool/pool.ts';
-import { ResourceExhausted } from '../../src/volume/errors.ts';
+import { OutOfRange, ResourceExhausted } from '../../src/volume/errors.ts';
 import { snapshotIdFor, volumeIdFor } from '../../src/volume/id.ts';
 import type { VolumeRecord } from '../../src/volume/record.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -116,7 +116,7 @@ class Life {
     try {
       await this.#random.pick(acts)?.();
     } catch (error) {
-      if (!(error instanceof ResourceExhausted)) throw error;
+      if (!(error instanceof ResourceExhausted || error instanceof OutOfRange)) throw error;
       this.#tell('  refused');
     }
   }
