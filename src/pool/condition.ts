@@ -49,8 +49,8 @@ export async function conditionsIn(
   afterMs: number = silentAfterMs,
 ): Promise<readonly Condition[]> {
   const conditions: Condition[] = volumes.map(() => silentCondition);
-  const byPool = new Map<Pool, number[]>();
-  for (const [at, { pool }] of volumes.entries()) byPool.set(pool, [...(byPool.get(pool) ?? []), at]);
+  const byPool = new Map<Pool, number[]>(volumes.map(({ pool }) => [pool, []]));
+  for (const [at, { pool }] of volumes.entries()) byPool.get(pool)?.push(at);
   const askAll = async (pool: Pool, places: readonly number[]) => {
     const waiting = places.values();
     let answeredMs = performance.now();
