@@ -7,7 +7,7 @@ import { isErrno } from '../call/errno.ts';
 import { invoke, invokeNow, type Lent, libcCall } from '../call/libc.ts';
 import { readMountTable } from '../mount/mount-table.ts';
 import { parseFileLocks } from './lock-table.ts';
-import { statusOf } from './path.ts';
+import { statusBehind, statusOf } from './path.ts';
 
 /** A process that holds a lock. */
 export interface LockHolder {
@@ -28,6 +28,12 @@ const SIGURG = 23;
 
 const flockCall = libcCall<readonly [Lent, number]>('int flock(int fd, int operation)');
 const fcntlCall = libcCall<readonly [Lent, number, number]>('int fcntl(int fd, int command, long argument)');
+
+/** Whether the path still names the file that is open: a lock on one that lost its name, or was replaced, keeps nobody out. */
+export async function isStillNamed(queue: DiskQueue, file: Descriptor, path: string): Promise<boolean> {
+  const [held, named] = [await statusOf(queue, file), await statusBehind(queue, path)];
+  return held.inode === named.inode && sameDevice(held.device, named.device);
+}
 
 /** Locks a file, directory or device for as long as the descriptor is open; undefined if another has it (flock(2)). */
 export async function lockExclusively(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {

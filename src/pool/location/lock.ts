@@ -1,9 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { sameDevice } from '../../kernel/block/device.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { lockExclusively, lockHolders } from '../../kernel/file/lock.ts';
-import { statusBehind, statusOf } from '../../kernel/file/path.ts';
+import { isStillNamed, lockExclusively, lockHolders } from '../../kernel/file/lock.ts';
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import type { LocationOptions } from './location.ts';
 
@@ -55,8 +53,7 @@ async function lockNow(queue: DiskQueue, path: string): Promise<Descriptor | und
   const lock = await lockExclusively(queue, path);
   if (lock === undefined) return undefined;
   try {
-    const [held, named] = [await statusOf(queue, lock), await statusBehind(queue, path)];
-    if (held.inode === named.inode && sameDevice(held.device, named.device)) return lock;
+    if (await isStillNamed(queue, lock, path)) return lock;
     await lock[Symbol.asyncDispose]();
     return undefined;
   } catch (error) {

@@ -1,11 +1,9 @@
 import { constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { sameDevice } from '../../../../kernel/block/device.ts';
 import { openFile } from '../../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../../kernel/call/errno.ts';
-import { tryLock } from '../../../../kernel/file/lock.ts';
-import { statusBehind, statusOf } from '../../../../kernel/file/path.ts';
+import { isStillNamed, tryLock } from '../../../../kernel/file/lock.ts';
 import { hostRoot, type LvmRunner, lockDirectory } from './place.ts';
 
 /** Longer than a command of LVM takes that does not wait itself. */
@@ -41,8 +39,7 @@ async function lockNow(queue: DiskQueue, path: string): Promise<GroupLock | unde
   const lock = await openFile(queue, path, constants.O_RDWR | constants.O_CREAT, 0o600);
   try {
     if (await tryLock(queue, lock)) {
-      const [held, named] = [await statusOf(queue, lock), await statusBehind(queue, path)];
-      if (held.inode === named.inode && sameDevice(held.device, named.device)) return lock;
+      if (await isStillNamed(queue, lock, path)) return lock;
     }
     await lock[Symbol.asyncDispose]();
     return undefined;
