@@ -19,6 +19,8 @@ class Moved {
   readonly replicas: readonly MemoryReplica[];
   readonly keepers: readonly StrayKeeper[];
   nowMs = 1_000_000;
+  /** What PersistentVolumes stand for. */
+  readonly handles: Map<string, string>;
   readonly #faults: () => Faults;
   readonly #links = new Set<MemoryLink>();
   #hasEnded = false;
@@ -28,7 +30,7 @@ class Moved {
     for (const name of names) this.a.volumes.set(idOn('a', name), name);
     for (const name of names.filter((one) => one !== 'alone')) this.b.volumes.set(idOn('b', name), name);
     this.a.snapshots.set('snapshot', idOn('a', 'cut'));
-    const handles = new Map([
+    this.handles = new Map([
       ['moved', idOn('b', 'moved')],
       ['both recorded', idOn('b', 'both recorded')],
       ['by hand', idOn('a', 'both recorded')],
@@ -38,8 +40,8 @@ class Moved {
       ['alone', idOn('c', 'alone')],
     ]);
     const recorded = async () => ({
-      idOf: (name: string) => handles.get(name),
-      has: (id: string) => [...handles.values()].some((handle) => handle === id),
+      idOf: (name: string) => this.handles.get(name),
+      has: (id: string) => [...this.handles.values()].some((handle) => handle === id),
     });
     this.replicas = [0, 1].map(() => new MemoryReplica(['a', 'b']));
     this.keepers = this.replicas.map(
@@ -110,6 +112,29 @@ test('what a first try left goes to the trash for a week, after a delay, and not
     fleet.nowMs += 10 * strayDelayMs;
     await fleet.look();
     assert.equal(fleet.a.trash.size, 0);
+  } finally {
+    fleet.end();
+  }
+});
+
+test('what a first try left goes, too, if its claim has lived less than the delay', async () => {
+  const fleet = new Moved(() => ({ random: new Random(1), cutAfter: Number.POSITIVE_INFINITY, twiceOf: 0 }));
+  try {
+    await fleet.told();
+    await fleet.look();
+    fleet.nowMs += strayDelayMs / 3;
+    fleet.handles.delete('moved');
+    fleet.nowMs += strayDelayMs;
+    await fleet.look();
+    assert.equal(fleet.a.trash.size, 0, 'while the other is there somebody may be about to record one of them');
+    fleet.b.volumes.delete(idOn('b', 'moved'));
+    for (const replica of fleet.replicas) {
+      await replica.call('ControllerGetVolume', { volume_id: idOn('b', 'cut') });
+      while (replica.state.owners(idOn('b', 'moved')).length > 0) await nextTurn();
+    }
+    await fleet.look();
+    assert.deepEqual([...fleet.a.trash], [[idOn('a', 'moved'), '7d']]);
+    assert.equal(fleet.b.trash.size, 0);
   } finally {
     fleet.end();
   }

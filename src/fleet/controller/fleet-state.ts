@@ -1,3 +1,4 @@
+import { isAllTold } from '../routing/missing.ts';
 import type { NamedVolume, StrayView } from '../routing/strays.ts';
 import type { FleetView, Named, NodeSight, Owner } from '../routing/view.ts';
 import { type Entry, NodeInventory } from './inventory.ts';
@@ -147,6 +148,11 @@ export class FleetState implements FleetView, StrayView {
   /** Whether a snapshot was cut of it. */
   isSource(volumeId: string): boolean {
     return this.ids('SNAPSHOT', ({ sourceId }) => sourceId === volumeId).size > 0;
+  }
+
+  isGone({ id, node }: Pick<NamedVolume, 'id' | 'node'>): boolean {
+    const state = this.#states.get(node);
+    return state !== undefined && isAllTold(sightOf(state)) && !state.inventory.entries.has(id);
   }
 
   #named(kind: Entry['kind'], name: string): Named[] {

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { encode, type Method, methodsOf } from '../../csi/contract.ts';
-import { type NamedVolume, type RecordedVolumes, type StrayView, straysIn } from '../routing/strays.ts';
+import { fateOf, type NamedVolume, type RecordedVolumes, type StrayView, straysIn } from '../routing/strays.ts';
 import { strayTrashed } from './events.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -20,12 +20,19 @@ const undelete = '7d';
 
 const callMs = 60_000;
 
+interface Suspect {
+  readonly stray: NamedVolume;
+  /** That which a PersistentVolume of the name stood for. */
+  readonly other: NamedVolume;
+  readonly sinceMs: number;
+}
+
 /** Puts volumes into the trash that a first try left on a node which its claim has left since. */
 export class StrayKeeper {
   readonly #options: StrayKeeperOptions;
   readonly #now: () => number;
-  /** Since when each looks like one. */
-  #since = new Map<string, number>();
+  /** Since when each looks like one, by its id. */
+  readonly #since = new Map<string, Suspect>();
   /** What was brought back after that is somebody's. */
   readonly #done = new Set<string>();
 
@@ -39,13 +46,20 @@ export class StrayKeeper {
     const { recorded, view } = this.#options;
     if (view.namesakes.length === 0 && this.#since.size === 0) return;
     const volumes = await recorded();
-    const strays = straysIn(view, volumes).filter(({ id }) => !this.#done.has(id));
-    // The other replica may have been quicker.
-    for (const id of this.#since.keys()) if (!strays.some((stray) => stray.id === id)) this.#done.add(id);
-    this.#since = new Map(strays.map(({ id }) => [id, this.#since.get(id) ?? this.#now()]));
-    for (const stray of strays) {
-      if (this.#now() - (this.#since.get(stray.id) ?? 0) < strayDelayMs) continue;
-      await this.#trash(stray, volumes.idOf(stray.name) ?? '');
+    for (const stray of straysIn(view, volumes)) {
+      if (this.#done.has(stray.id) || this.#since.has(stray.id)) continue;
+      const other = view.namesakes.find(({ id }) => id === volumes.idOf(stray.name));
+      if (other !== undefined) this.#since.set(stray.id, { stray, other, sinceMs: this.#now() });
+    }
+    for (const [id, { other, sinceMs, stray }] of this.#since) {
+      const fate = fateOf(view, volumes, stray, other);
+      if (fate === 'none') {
+        // The other replica may have been quicker.
+        this.#since.delete(id);
+        this.#done.add(id);
+      } else if (fate === 'stray' && this.#now() - sinceMs >= strayDelayMs) {
+        await this.#trash(stray, other.id);
+      }
     }
   }
 
@@ -66,6 +80,7 @@ export class StrayKeeper {
       log.warn({ volume_id: id, node, reason }, 'a volume that a first try left behind stays for now');
       return;
     }
+    this.#since.delete(id);
     this.#done.add(id);
     strayTrashed.publish({ node });
     log.warn({ volume_id: id, node, recorded: recordedId }, 'a volume that a first try left behind is in the trash');

@@ -22,6 +22,8 @@ export interface StrayView {
   /** Volumes of names that several nodes have, each node's own. */
   readonly namesakes: readonly NamedVolume[];
   isSource(volumeId: string): boolean;
+  /** Whether a node that is there with all that it has has this volume no more. */
+  isGone(volume: Pick<NamedVolume, 'id' | 'node'>): boolean;
 }
 
 /**
@@ -39,4 +41,18 @@ export function straysIn(view: StrayView, recorded: RecordedVolumes): NamedVolum
     if (chosen === undefined || recorded.has(id) || view.isSource(id)) return false;
     return namesakes.some((other) => other.id === chosen && other.name === name && other.node !== node);
   });
+}
+
+/** What has become of a volume that once was a stray beside that other one. */
+export type StrayFate = 'stray' | 'perhaps' | 'none';
+
+/**
+ * Claims come and go, and a stray outlives the PersistentVolume that stood for the other volume: it still is one when that
+ * volume is gone, too, as a deleted claim's is. While it is there somebody may be about to record the one or the other.
+ */
+export function fateOf(view: StrayView, recorded: RecordedVolumes, stray: NamedVolume, other: NamedVolume): StrayFate {
+  const chosen = recorded.idOf(stray.name);
+  if (view.isGone(stray) || recorded.has(stray.id) || view.isSource(stray.id)) return 'none';
+  if (chosen !== undefined) return chosen === other.id ? 'stray' : 'none';
+  return view.isGone(other) ? 'stray' : 'perhaps';
 }

@@ -163,8 +163,8 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'a stray stays for a while',
     file: 'src/fleet/controller/stray-keeper.ts',
-    text: '< strayDelayMs',
-    replacement: '< 0',
+    text: '>= strayDelayMs',
+    replacement: '>= 0',
     killer: strays,
   },
   {
@@ -282,5 +282,12 @@ export const fleetMutants: readonly Mutant[] = [
     text: 'hello.linked_to.includes(replica) && hasOther()',
     replacement: "hello.linked_to.includes('')",
     killer: limits,
+  },
+  {
+    name: 'a stray whose PersistentVolume has gone stays while the other volume is there',
+    file: 'src/fleet/routing/strays.ts',
+    text: "view.isGone(other) ? 'stray' : 'perhaps'",
+    replacement: "'stray'",
+    killer: strays,
   },
 ];
