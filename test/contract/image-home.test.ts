@@ -217,6 +217,28 @@ describe('a hurt image pool', () => {
     await assertNothingLeft(scratch);
   });
 
+  test('H7: the same of one that is mounted elsewhere only, as by a driver in another container', async () => {
+    using scratch = new Scratch('location');
+    const path = scratch.join('pool.img');
+    const location = { location: { type: 'file', path, sizeBytes: 2n * gibibyte } } as const;
+    const root = scratch.join('data/pools/test');
+    const elsewhere = scratch.join('elsewhere');
+    const first = await openTestPool(scratch, location);
+    await first.create(volumeSpec('data', { content: { type: 'block' } }));
+    mkdirSync(elsewhere);
+    execFileSync('mount', ['--bind', root, elsewhere]);
+    try {
+      await first.close();
+      using frozen = await Frozen.byDriver(scratch, 'pool', elsewhere);
+      const second = await soon(openTestPool(scratch, location), 'the pool is not opened: has it been left frozen?');
+      frozen.assertThawed();
+      await second.close();
+    } finally {
+      execFileSync('umount', [elsewhere]);
+    }
+    await assertNothingLeft(scratch);
+  });
+
   test('GV04 DV08: a damaged record hurts its volume only, and its data is left as it is', async () => {
     using scratch = new Scratch('hurt');
     const pool = await openTestPool(scratch);

@@ -106,18 +106,15 @@ function swapped({ path }: FoundDisk): Unavailable {
   return new Unavailable(`${path} is another disk than a moment ago: it is looked at again.`);
 }
 
-/** Another disk or partition that is there, and has a name. @returns its path */
-export async function otherWithName(
-  queue: DiskQueue,
-  { device }: FoundDisk,
-  name: string,
-): Promise<string | undefined> {
+/** The other disks and partitions that are there, and have a name. @returns their paths */
+export async function othersWithName(queue: DiskQueue, { device }: FoundDisk, name: string): Promise<string[]> {
+  const paths: string[] = [];
   for (const disk of await listDisks(queue)) {
     for (const each of [disk, ...disk.partitions]) {
       if (sameDevice(each.device, device)) continue;
       const place = await findDisk(queue, each.device);
-      if (place !== undefined && nameOf(place.disk, place.part?.label) === name) return `/dev/${each.name}`;
+      if (place !== undefined && nameOf(place.disk, place.part?.label) === name) paths.push(`/dev/${each.name}`);
     }
   }
-  return undefined;
+  return paths;
 }

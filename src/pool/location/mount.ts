@@ -62,7 +62,17 @@ export async function mountLocation(location: LocationMount): Promise<MountedDev
   const isNew = await ensureFilesystem(disk);
   if (!isNew) await requireOwnFilesystem(disk).catch((error) => explainMount(location, error));
   await step('open/mount', () => mountSource(location, device.devicePath));
+  // Mounted elsewhere, or held by volumes in use, it is the same one as before.
+  await thawLeft(location);
   return device;
+}
+
+/**
+ * A driver that was killed while it grew left it frozen: then whoever writes waits for ever. Whatever else has frozen it, a
+ * backup of the machine for example, thaws it itself.
+ */
+async function thawLeft({ freezes, queue, root }: LocationMount): Promise<void> {
+  if (await freezes.isLeft(queue, 'pool')) await step('open/thaw', () => freezes.thaw(queue, 'pool', root));
 }
 
 function isOn(status: FileStatus, device: SourceDevice | undefined): device is SourceDevice {
@@ -107,10 +117,7 @@ async function usableMount(location: LocationMount): Promise<FileStatus | undefi
     const status = await statusOf(queue, root);
     if (!status.isMountRoot) return undefined;
     if (await isForeign(location, status)) throw foreignMount(location);
-    // A driver that was killed while it grew left it frozen: then whoever writes waits for ever. Whatever else has
-    // frozen it, a backup of the machine for example, thaws it itself.
-    const { freezes } = location;
-    if (await freezes.isLeft(queue, 'pool')) await step('open/thaw', () => freezes.thaw(queue, 'pool', root));
+    await thawLeft(location);
     await writeHealthFile(queue, root);
     return status;
   } catch (error) {

@@ -25,6 +25,9 @@ const claim = {
   killer: 'src/pool/kinds/disk/match/claim.test.ts',
 } as const;
 
+const copies = { file: 'src/pool/kinds/disk/label-copies.ts', killer: 'test/pool/disk-label.test.ts' } as const;
+const twins = { file: 'src/pool/kinds/disk/twins.ts', killer: 'test/pool/disk-twins.test.ts' } as const;
+
 const foreignDisk = { killer: 'test/pool/foreign-disk.test.ts' } as const;
 
 /** What a disk is, and whether it may be formatted. */
@@ -261,6 +264,41 @@ export const diskMutants: readonly Mutant[] = [
     text: '.size > 1)',
     replacement: '.size > 1000)',
     only: 'DK01',
+  },
+  {
+    name: 'what another node has written to the label of a disk is not written over',
+    ...copies,
+    text: '!this.#own.some((own) => isOwn(read.slot, own))',
+    replacement: 'this.#own.length > 100',
+    only: 'H4',
+  },
+  {
+    name: 'once another node has written the label of a disk, it is not written again',
+    ...copies,
+    text: '    if (this.#foreign !== undefined) throw this.#foreign;\n',
+    replacement: '',
+    only: 'H4',
+  },
+  {
+    name: 'a label is its own also where a write has failed',
+    ...copies,
+    text: '    this.#own = [...this.#own, next];\n',
+    replacement: '',
+    only: 'a copy of its own',
+  },
+  {
+    name: 'a disk that only has the name of another one is not taken for its copy',
+    ...twins,
+    text: ' || !(await hasPool(twin, seen))',
+    replacement: '',
+    only: 'nothing of the pool',
+  },
+  {
+    name: 'a copy of a disk is told from another path to it',
+    ...twins,
+    text: ' && isSame(a, b)',
+    replacement: '',
+    only: 'a copy is not',
   },
   {
     name: 'a table of ours that another program has written anew is ours',

@@ -207,9 +207,17 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'a pool that a killed driver left frozen is thawed',
     ...mount,
-    text: "    if (await freezes.isLeft(queue, 'pool')) await step('open/thaw', () => freezes.thaw(queue, 'pool', root));\n",
-    replacement: '',
+    text: '    await thawLeft(location);\n    await writeHealthFile',
+    replacement: '    await writeHealthFile',
     only: 'left frozen when it was killed',
+  },
+  {
+    name: 'a pool that a killed driver left frozen is thawed also where it is mounted elsewhere',
+    ...mount,
+    text: '  await thawLeft(location);\n  return device;\n',
+    replacement: '  return device;\n',
+    killer: 'test/contract/image-home.test.ts',
+    only: 'H7: ',
   },
   {
     name: 'a backing file is never attached twice',

@@ -1,7 +1,7 @@
 import { DirectorySync } from '../../../kernel/file/file.ts';
 import { DataLoss, FailedPrecondition } from '../../../volume/errors.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
-import { type FoundDisk, otherWithName } from '../../location/found-disk.ts';
+import { type FoundDisk, othersWithName } from '../../location/found-disk.ts';
 import { openMapper } from '../../mapped-device.ts';
 import { markerPathOf, readMarker, remember } from '../../records/pool-file.ts';
 import { Wiper } from '../../wipe/wiper.ts';
@@ -13,6 +13,7 @@ import type { Payload } from './label/payload.ts';
 import { Label, payloadIn } from './label.ts';
 import { type LabelledDisk, readOrLabel } from './labeller.ts';
 import { MappedParts } from './mapped.ts';
+import { hasFilesystemOf, hasLabelOf, refuseCopies, type TwinPlace } from './twins.ts';
 
 export interface DiskPoolOptions extends OpenContext, DiskOptions {
   readonly name: string;
@@ -27,20 +28,28 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
   const place = { queue, poolName, dataDirectory, path, identity, log };
   const adopted = await findAdopted(place, adopt);
   if (adopted !== undefined) {
-    await refuseTwin(options, adopted.found).catch(async (error) => {
+    try {
+      const twins = await refuseCopies(options, adopted.found, await hasFilesystemOf(queue, adopted.device));
+      warnOfTwins(options, twins);
+    } catch (error) {
       await adopted.device[Symbol.asyncDispose]();
       throw error;
-    });
+    }
     const parts = await openAdopted({ ...options, poolName }, mapper, adopted);
     return readyOver(options, { ...parts, found: adopted.found, blockSizeBytes: adopted.sectorBytes });
   }
   const disk = await readOrLabel(place);
   const { found, poolId, shape } = disk;
   const mapped = new MappedParts(poolName, poolId, mapper, found);
-  await refuseCopy(options, disk, payloadIn(disk, poolName));
+  const twins = await refuseCopy(options, disk, payloadIn(disk, poolName));
   let label: Label | undefined;
   try {
     label = await Label.open({ ...options, poolName }, mapped, disk);
+    if (twins.length > 0) {
+      // What is written to the disk is there by another path, and not on a copy.
+      await label.probe(queue);
+      warnOfTwins(options, await refuseCopies(options, found, hasLabelOf(poolId)));
+    }
     await settle(options, disk, label);
     if (!disk.isWhole) {
       log.warn(
@@ -78,29 +87,26 @@ function readyOver({ adopt, log, name, queue, wipe }: DiskPoolOptions, { found, 
 /**
  * A disk that was copied is two disks with one label. The copy is known by the disk that its label was written on, as long as
  * that one is there.
+ * @returns the disks that nothing tells from it
  */
 export async function refuseCopy(
-  { name, queue }: Pick<DiskPoolOptions, 'name' | 'queue'>,
-  { found }: LabelledDisk,
+  { name, queue }: TwinPlace,
+  { found, poolId }: LabelledDisk,
   { disk }: Payload,
-): Promise<void> {
-  await refuseTwin({ name, queue }, found);
-  if (disk.name === found.name) return;
-  const original = await otherWithName(queue, found, disk.name);
-  if (original === undefined) return;
+): Promise<readonly string[]> {
+  const twins = await refuseCopies({ name, queue }, found, hasLabelOf(poolId));
+  if (disk.name === found.name) return twins;
+  const [original] = await othersWithName(queue, found, disk.name);
+  if (original === undefined) return twins;
   throw new FailedPrecondition(
     `pool ${name}: ${found.path} has the label of another disk that is there, too (${original}): one is a copy of the other. Take one of them out, or clear the copy. Nothing was changed.`,
   );
 }
 
-/** Two disks with one name: which of them it is, a link decides, and after the next boot it may be the other one. */
-async function refuseTwin({ name, queue }: Pick<DiskPoolOptions, 'name' | 'queue'>, found: FoundDisk): Promise<void> {
-  if (found.name === undefined) return;
-  const twin = await otherWithName(queue, found, found.name);
-  if (twin === undefined) return;
-  throw new FailedPrecondition(
-    `pool ${name}: ${found.path} is there twice: ${twin} has the same name of its own. Two paths: use multipath, and not this kind. A copy: take it out, or give it a serial number of its own. Nothing was changed.`,
-  );
+function warnOfTwins({ log, name }: DiskPoolOptions, twins: readonly string[]): void {
+  for (const twin of twins) {
+    log.warn({ pool: name, device: twin }, 'a disk is there twice: by two paths, which multipath would make one');
+  }
 }
 
 /** The label says where the data lies; and from now on that it is this disk. */

@@ -114,6 +114,8 @@ export class DiskProvisioner implements Provisioner {
   /** The disk is free only when nothing can be read on it any more; done anew from the beginning after a crash. */
   async destroy(ref: TrashRef, how: Destruction): Promise<void> {
     const { calls, label, mapped } = this.#parts;
+    // What another node has made of the disk meanwhile is not wiped.
+    await label.refresh();
     const object = this.#ofNobody(ref);
     if (object === undefined) return;
     if (!this.#wiped.has(ref)) {

@@ -141,6 +141,11 @@ function tableOf(ends: DiskEnds, { sectorBytes }: DiskShape): GptFound | undefin
   return readGpt(primary.header, primary.entries) ?? readGpt(backup.header, backup.entries);
 }
 
+/** The pool that a disk of any sort names. */
+export function poolIn(ends: DiskEnds, shape: DiskShape): string | undefined {
+  return tableOf(ends, shape)?.poolId;
+}
+
 interface TablePart {
   readonly header: Buffer;
   readonly entries: Buffer;

@@ -1,0 +1,112 @@
+import { dropCache } from '../../../kernel/block/block.ts';
+import type { Descriptor } from '../../../kernel/call/descriptor.ts';
+import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
+import { readWhatCan, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { DataLoss, InternalError } from '../../../volume/errors.ts';
+import { type Payload, parsePayload, serializePayload } from './label/payload.ts';
+import { encodeSlot, readSlots, type Slot, slotBytes, slotCount } from './label/slots.ts';
+
+const labelBytes = slotBytes * slotCount;
+
+/** What a label says. */
+export interface ReadLabel {
+  readonly slot: Slot;
+  readonly payload: Payload;
+  /** Both of its copies say so. */
+  readonly isMirrored: boolean;
+}
+
+/**
+ * What a label says, from its bytes. It is never written over where it cannot be read.
+ * @param bytes its beginning @throws DataLoss
+ */
+export function readPayload(bytes: Buffer, poolName: string, path: string): ReadLabel {
+  const found = readSlots(bytes);
+  if (found.kind === 'newer') {
+    throw new DataLoss(
+      `pool ${poolName}: the label of ${path} was written by a newer version of Holdfast. Run that one. Nothing was changed.`,
+    );
+  }
+  if (found.kind === 'none') {
+    throw new DataLoss(
+      `pool ${poolName}: the label of ${path} cannot be read: both of its copies are damaged. The volume's data is left as it is. Nothing was changed.`,
+    );
+  }
+  const { isMirrored, slot } = found;
+  return { slot, payload: parsePayload(slot.text, `in the label of ${path}`), isMirrored };
+}
+
+export interface LabelPlace {
+  readonly queue: DiskQueue;
+  readonly poolName: string;
+  readonly poolId: string;
+  /** Of the disk, for people. */
+  readonly path: string;
+  /** Of the label, open for writing. */
+  readonly device: Descriptor;
+}
+
+/** The two copies of a label, and what this driver has written there. Not more than one call at a time. */
+export class LabelCopies {
+  readonly #place: LabelPlace;
+  /** As it was read or written last. */
+  #current: ReadLabel | undefined;
+  /**
+   * What may be there without anybody else: what was found first, or was written last, and after writes that failed what
+   * they were to write.
+   */
+  #own: readonly Slot[] = [];
+  /** For good: what somebody else has written is neither believed nor written over. */
+  #foreign: DataLoss | undefined;
+
+  constructor(place: LabelPlace) {
+    this.#place = place;
+  }
+
+  get known(): ReadLabel {
+    if (this.#current !== undefined) return this.#current;
+    throw new InternalError(`pool ${this.#place.poolName}: its label was not read.`);
+  }
+
+  /** What is stored, and not what memory has. @throws DataLoss if another node that sees the disk has written it */
+  async read(): Promise<void> {
+    const { device, path, poolId, poolName, queue } = this.#place;
+    if (this.#foreign !== undefined) throw this.#foreign;
+    await dropCache(queue, device);
+    const bytes = await readWhatCan(queue, device, { lengthBytes: labelBytes, offsetBytes: 0 });
+    await syncFile(queue, device);
+    const read = readPayload(bytes, poolName, path);
+    if (read.payload.poolId !== poolId) {
+      throw new DataLoss(
+        `pool ${poolName}: the label of ${path} is that of pool ${read.payload.poolId}, and its partition table that of ${poolId}. Nothing was changed.`,
+      );
+    }
+    if (this.#own.length === 0) this.#own = [read.slot];
+    else if (!this.#own.some((own) => isOwn(read.slot, own))) {
+      this.#foreign = new DataLoss(
+        `pool ${poolName}: somebody else has written the label of ${path}, another node that has the disk, too, say. Nothing was changed. Stop one of them, then restart the driver.`,
+      );
+      throw this.#foreign;
+    }
+    this.#current = read;
+  }
+
+  /** To the copy that was not written last. */
+  async write(payload: Payload, isMirrored: boolean): Promise<void> {
+    const { device, queue } = this.#place;
+    const { slot } = this.known;
+    const text = serializePayload(payload);
+    const next = { index: (slot.index + 1) % slotCount, sequence: slot.sequence + 1n, text };
+    const bytes = encodeSlot(next.sequence, text);
+    this.#own = [...this.#own, next];
+    await writeAt(queue, device, bytes, BigInt(next.index * slotBytes));
+    await syncFile(queue, device);
+    this.#current = { slot: next, payload, isMirrored };
+    this.#own = [next];
+  }
+}
+
+/** An older copy with the same text counts where the newer one is damaged. Whoever writes counts on. */
+function isOwn(read: Slot, own: Slot): boolean {
+  return read.text === own.text && read.sequence <= own.sequence;
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { constants } from 'node:fs';
+import { describe, test } from 'node:test';
+import { type Descriptor, openFile } from '../../src/kernel/call/descriptor.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { syncFile, writeAt } from '../../src/kernel/file/file.ts';
+import { type Payload, serializePayload } from '../../src/pool/kinds/disk/label/payload.ts';
+import { encodeSlot, slotBytes } from '../../src/pool/kinds/disk/label/slots.ts';
+import { LabelCopies } from '../../src/pool/kinds/disk/label-copies.ts';
+import { DataLoss } from '../../src/volume/errors.ts';
+import { attachDisk, sparseFile } from '../support/disk.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const queue = new DiskQueue('test', 1);
+const poolId = '0b7e6a52-2f4f-4c0e-8a3d-9f1c5d2e7a11';
+const payloadOf = (age: string): Payload => ({
+  ...{ poolId, age, disk: { name: 'wwid t10.disk', sizeBytes: 1n << 25n } },
+  data: { offsetBytes: 2n << 20n, lengthBytes: 16n << 20n },
+});
+
+/** The label of a disk that two nodes see, as one of them has it open. */
+class Seen implements AsyncDisposable {
+  readonly copies: LabelCopies;
+  readonly #device: Descriptor;
+
+  private constructor(device: Descriptor) {
+    this.#device = device;
+    this.copies = new LabelCopies({ queue, poolName: 'test', poolId, path: '/dev/sdx', device });
+  }
+
+  static async open(path: string, flags: number = constants.O_RDWR): Promise<Seen> {
+    const seen = new Seen(await openFile(queue, path, flags));
+    await seen.copies.read();
+    return seen;
+  }
+
+  /** As `Label` changes it. */
+  async change(age: string): Promise<void> {
+    await this.copies.read();
+    for (const isMirrored of [false, true]) await this.copies.write(payloadOf(age), isMirrored);
+  }
+
+  get age(): string | undefined {
+    return this.copies.known.payload.age;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#device[Symbol.asyncDispose]();
+  }
+}
+
+async function writeSlot(path: string, index: number, bytes: Buffer): Promise<void> {
+  await using device = await openFile(queue, path, constants.O_RDWR);
+  await writeAt(queue, device, bytes, BigInt(index * slotBytes));
+  await syncFile(queue, device);
+}
+
+async function labelled(scratch: Scratch): Promise<string> {
+  const path = attachDisk(sparseFile(scratch.join('disk.img'), 1));
+  await writeSlot(path, 0, encodeSlot(1n, serializePayload(payloadOf('first'))));
+  return path;
+}
+
+const foreign = (error: unknown) =>
+  error instanceof DataLoss && /somebody else has written the label/.test(error.message);
+
+describe('the label of a disk that another node sees, too', () => {
+  test('H4: what that one has written is not written over, however often it is tried', async () => {
+    using scratch = new Scratch('label');
+    const path = await labelled(scratch);
+    await using own = await Seen.open(path);
+    await own.change('own');
+    {
+      await using other = await Seen.open(path);
+      await other.change('of the other');
+    }
+    for (const age of ['again', 'and again']) await assert.rejects(own.change(age), foreign);
+    assert.equal(own.age, 'own');
+    await using after = await Seen.open(path);
+    assert.equal(after.age, 'of the other');
+    // Nor when it looks as if nothing had been.
+    const { sequence, text } = own.copies.known.slot;
+    for (const index of [0, 1]) await writeSlot(path, index, encodeSlot(sequence, text));
+    await assert.rejects(own.change('at last'), foreign);
+  });
+
+  test('H4: nor after the label was only read', async () => {
+    using scratch = new Scratch('label');
+    const path = await labelled(scratch);
+    await using own = await Seen.open(path);
+    await own.change('own');
+    await using other = await Seen.open(path);
+    await other.change('of the other');
+    await assert.rejects(own.copies.read(), foreign);
+    await assert.rejects(own.change('again'), foreign);
+    // It is the pool of whoever has written last.
+    await other.change('once more');
+    assert.equal(other.age, 'once more');
+  });
+
+  test('a copy of its own that is damaged, and a write that failed, are no writes of others', async () => {
+    using scratch = new Scratch('label');
+    const path = await labelled(scratch);
+    await using own = await Seen.open(path);
+    for (const age of ['one', 'two', 'three']) {
+      await own.change(age);
+      await writeSlot(path, own.copies.known.slot.index, Buffer.alloc(slotBytes, 0x5a));
+      await own.copies.read();
+      assert.equal(own.age, age);
+    }
+    // Whether it failed before or after the disk had it, either is its own.
+    await using readonly = await Seen.open(path, constants.O_RDONLY);
+    for (const isThere of [true, false]) {
+      const { payload, slot } = readonly.copies.known;
+      const age = isThere ? 'four' : 'five';
+      await assert.rejects(readonly.copies.write(payloadOf(age), false), /EBADF/);
+      const bytes = encodeSlot(slot.sequence + 1n, serializePayload(payloadOf(age)));
+      if (isThere) await writeSlot(path, 1 - slot.index, bytes);
+      await readonly.copies.read();
+      assert.equal(readonly.age, isThere ? 'four' : payload.age);
+    }
+  });
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { planOf } from '../../src/pool/kinds/disk/label/labelling.ts';
+import { hasFilesystemOf, hasLabelOf, judgeTwin } from '../../src/pool/kinds/disk/twins.ts';
+import { attachDisk, sparseFile } from '../support/disk.ts';
+import { Scratch } from '../support/scratch.ts';
+
+const queue = new DiskQueue('test', 1);
+const poolId = '0b7e6a52-2f4f-4c0e-8a3d-9f1c5d2e7a11';
+const otherId = '5d0d7c7e-39c8-4f43-9a4f-3a7f2e0a6c55';
+const sizeMebibytes = 32;
+const shape = { sizeBytes: BigInt(sizeMebibytes) << 20n, sectorBytes: 512 };
+
+function write(path: string, bytes: Buffer | string, at: number): void {
+  const seek = `oflag=seek_bytes seek=${at} conv=notrunc,fsync status=none`.split(' ');
+  execFileSync('dd', [`of=${path}`, ...seek], { input: bytes });
+}
+
+function labelled(scratch: Scratch, name: string, id: string): string {
+  const path = sparseFile(scratch.join(name), sizeMebibytes);
+  const disk = { name: 'wwid t10.disk', sizeBytes: shape.sizeBytes };
+  for (const { bytes, offsetBytes } of planOf({ poolId: id, disk, shape }).flat())
+    write(path, bytes, Number(offsetBytes));
+  return path;
+}
+
+describe('H5: another disk with the name of the disk of a pool', () => {
+  const judge = (own: string, twin: string) => judgeTwin(queue, attachDisk(own), attachDisk(twin), hasLabelOf(poolId));
+
+  test('with nothing of the pool on it is no reason to keep the pool closed', async () => {
+    using scratch = new Scratch('twins');
+    const own = labelled(scratch, 'own.img', poolId);
+    const foreign = sparseFile(scratch.join('foreign.img'), sizeMebibytes);
+    execFileSync('mkfs.ext4', ['-q', foreign]);
+    const others = [
+      foreign,
+      sparseFile(scratch.join('blank.img'), sizeMebibytes),
+      sparseFile(scratch.join('tiny.img'), 1),
+      labelled(scratch, 'other.img', otherId),
+    ];
+    for (const other of others) assert.equal(await judge(own, other), 'other', other);
+  });
+
+  test('is the same by another path, also after it was written to; a copy is not, once it was', async () => {
+    using scratch = new Scratch('twins');
+    const own = labelled(scratch, 'own.img', poolId);
+    const copy = scratch.join('copy.img');
+    copyFileSync(own, copy);
+    const [path, otherPath, copyPath] = [attachDisk(own), attachDisk(own), attachDisk(copy)];
+    const judgeBoth = () =>
+      Promise.all([otherPath, copyPath].map((twin) => judgeTwin(queue, path, twin, hasLabelOf(poolId))));
+    assert.deepEqual(await judgeBoth(), ['same', 'same']);
+    // Where the pool's health is tried.
+    write(path, 'written', (1 << 20) + (128 << 10));
+    assert.deepEqual(await judgeBoth(), ['same', 'copy']);
+  });
+
+  test('that is larger is a copy', async () => {
+    using scratch = new Scratch('twins');
+    const own = labelled(scratch, 'own.img', poolId);
+    const copy = scratch.join('copy.img');
+    copyFileSync(own, copy);
+    assert.equal(await judge(own, sparseFile(copy, sizeMebibytes + 8)), 'copy');
+  });
+
+  test('of a disk that was adopted: what has its filesystem, and is not the same, is a copy', async () => {
+    using scratch = new Scratch('twins');
+    const [own, other, copy] = ['own.img', 'other.img', 'copy.img'].map((name) =>
+      sparseFile(scratch.join(name), sizeMebibytes),
+    ) as [string, string, string];
+    for (const each of [own, other]) execFileSync('mkfs.ext4', ['-q', each]);
+    copyFileSync(own, copy);
+    const path = attachDisk(own);
+    await using device = await openReadOnly(queue, path);
+    const has = await hasFilesystemOf(queue, device);
+    const judgeOver = (twin: string) => judgeTwin(queue, path, attachDisk(twin), has);
+    assert.equal(await judgeOver(other), 'other');
+    assert.equal(await judgeOver(copy), 'same');
+    execFileSync('tune2fs', ['-L', 'mounted', path], { stdio: 'ignore' });
+    assert.equal(await judgeOver(copy), 'copy');
+    assert.equal(await judgeOver(own), 'same');
+  });
+});
