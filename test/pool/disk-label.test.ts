@@ -98,6 +98,28 @@ describe('the label of a disk that another node sees, too', () => {
     assert.equal(other.age, 'once more');
   });
 
+  test('H4: a health check notices it, and ends what was begun on the disk; nor does it take own writes for those of others', async () => {
+    using scratch = new Scratch('label');
+    const path = await labelled(scratch);
+    await using own = await Seen.open(path);
+    const health = new DiskQueue('health', 1);
+    let isChanging = true;
+    const changes = async () => {
+      for (let age = 0; age < 50; age++) await own.change(`${age}`);
+      isChanging = false;
+    };
+    const checks = async () => {
+      while (isChanging) await own.copies.check(health);
+    };
+    await Promise.all([changes(), checks()]);
+    assert.equal(own.copies.lost.aborted, false);
+    await using other = await Seen.open(path);
+    await other.change('of the other');
+    await assert.rejects(own.copies.check(health), foreign);
+    assert.equal(foreign(own.copies.lost.reason), true);
+    await assert.rejects(own.change('again'), foreign);
+  });
+
   test('a copy of its own that is damaged, and a write that failed, are no writes of others', async () => {
     using scratch = new Scratch('label');
     const path = await labelled(scratch);

@@ -275,8 +275,30 @@ export const diskMutants: readonly Mutant[] = [
   {
     name: 'once another node has written the label of a disk, it is not written again',
     ...copies,
-    text: '    if (this.#foreign !== undefined) throw this.#foreign;\n',
+    text: '    this.lost.throwIfAborted();\n',
     replacement: '',
+    only: 'H4',
+  },
+  {
+    name: 'a health check does not take own writes for those of another node',
+    ...copies,
+    text: 'isUndisturbed() && ',
+    replacement: '',
+    only: 'H4: a health check',
+  },
+  {
+    name: 'what was begun on a disk ends once another node is known to have written its label',
+    ...copies,
+    text: '      this.#lost.abort(error);\n',
+    replacement: '',
+    only: 'H4',
+  },
+  {
+    name: 'the label is read before the first byte of what a disk has is read or written',
+    file: 'src/pool/kinds/disk/disk-backend.ts',
+    text: '  await label.refresh();\n',
+    replacement: '',
+    killer: 'src/pool/kinds/disk/foreign-label.test.ts',
     only: 'H4',
   },
   {

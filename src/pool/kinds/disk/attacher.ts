@@ -32,8 +32,6 @@ export class DiskAttacher implements Attacher {
 
   async attach(record: VolumeRecord): Promise<Attachment> {
     const { calls, label, openData } = this.#parts;
-    // Another node that sees the disk may have given it to somebody else meanwhile.
-    await label.refresh();
     const object = volumeOf(label.payload, record.id);
     if (object === undefined) throw this.#parts.missing(record.id);
     const { descriptor, device, devicePath } = await openData(calls, object.name);

@@ -8,6 +8,8 @@ export interface DiskLabel extends AsyncDisposable {
   readonly payload: Payload;
   /** Why no volume can be made on the disk though it has none; undefined: one can. */
   readonly obstacle: HoldfastError | undefined;
+  /** Aborted once somebody else is known to have written it: what was begun on the disk is not gone on with. */
+  readonly lost: AbortSignal;
   /** What is stored, not what memory has of it, and durably: after a write that failed they differ. */
   refresh(): Promise<void>;
   /** Durable when it returns. If it throws, either is stored. */

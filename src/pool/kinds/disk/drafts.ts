@@ -76,8 +76,8 @@ export class DiskVolumeDraft implements VolumeDraft {
   }
 
   async withDevice<T>(_blockSizeBytes: number, work: (devicePath: string) => Promise<T>): Promise<T> {
-    const { calls, label, mapped } = this.#parts;
-    const { descriptor, devicePath } = await mapped.open(calls, mapped.data(this.#name), label.payload.data);
+    const { calls, openData } = this.#parts;
+    const { descriptor, devicePath } = await openData(calls, this.#name);
     // Open for as long as that takes: so nothing else is given its number.
     await using _held = descriptor;
     const result = await work(devicePath);

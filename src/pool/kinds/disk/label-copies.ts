@@ -57,7 +57,9 @@ export class LabelCopies {
    */
   #own: readonly Slot[] = [];
   /** For good: what somebody else has written is neither believed nor written over. */
-  #foreign: DataLoss | undefined;
+  readonly #lost = new AbortController();
+  /** Counts the beginnings and ends of writes. */
+  #writes = 0;
 
   constructor(place: LabelPlace) {
     this.#place = place;
@@ -68,27 +70,44 @@ export class LabelCopies {
     throw new InternalError(`pool ${this.#place.poolName}: its label was not read.`);
   }
 
+  /** Aborted, with a DataLoss, once another node that sees the disk is known to have written it. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
   /** What is stored, and not what memory has. @throws DataLoss if another node that sees the disk has written it */
   async read(): Promise<void> {
-    const { device, path, poolId, poolName, queue } = this.#place;
-    if (this.#foreign !== undefined) throw this.#foreign;
+    this.#current = await this.#readOwn(this.#place.queue);
+  }
+
+  /** The same beside other calls, whose writes it must not take for those of another node. Memory stays as it is. */
+  async check(queue: DiskQueue): Promise<void> {
+    const before = this.#writes;
+    await this.#readOwn(queue, () => this.#writes === before);
+  }
+
+  async #readOwn(queue: DiskQueue, isUndisturbed = () => true): Promise<ReadLabel> {
+    const { device, path, poolId, poolName } = this.#place;
+    this.lost.throwIfAborted();
     await dropCache(queue, device);
     const bytes = await readWhatCan(queue, device, { lengthBytes: labelBytes, offsetBytes: 0 });
     await syncFile(queue, device);
     const read = readPayload(bytes, poolName, path);
-    if (read.payload.poolId !== poolId) {
-      throw new DataLoss(
-        `pool ${poolName}: the label of ${path} is that of pool ${read.payload.poolId}, and its partition table that of ${poolId}. Nothing was changed.`,
-      );
-    }
-    if (this.#own.length === 0) this.#own = [read.slot];
-    else if (!this.#own.some((own) => isOwn(read.slot, own))) {
-      this.#foreign = new DataLoss(
+    if (this.#own.length === 0) {
+      if (read.payload.poolId !== poolId) {
+        throw new DataLoss(
+          `pool ${poolName}: the label of ${path} is that of pool ${read.payload.poolId}, and its partition table that of ${poolId}. Nothing was changed.`,
+        );
+      }
+      this.#own = [read.slot];
+    } else if (isUndisturbed() && !this.#own.some((own) => isOwn(read.slot, own))) {
+      const error = new DataLoss(
         `pool ${poolName}: somebody else has written the label of ${path}, another node that has the disk, too, say. Nothing was changed. Stop one of them, then restart the driver.`,
       );
-      throw this.#foreign;
+      this.#lost.abort(error);
+      throw error;
     }
-    this.#current = read;
+    return read;
   }
 
   /** To the copy that was not written last. */
@@ -99,8 +118,13 @@ export class LabelCopies {
     const next = { index: (slot.index + 1) % slotCount, sequence: slot.sequence + 1n, text };
     const bytes = encodeSlot(next.sequence, text);
     this.#own = [...this.#own, next];
-    await writeAt(queue, device, bytes, BigInt(next.index * slotBytes));
-    await syncFile(queue, device);
+    this.#writes++;
+    try {
+      await writeAt(queue, device, bytes, BigInt(next.index * slotBytes));
+      await syncFile(queue, device);
+    } finally {
+      this.#writes++;
+    }
     this.#current = { slot: next, payload, isMirrored };
     this.#own = [next];
   }

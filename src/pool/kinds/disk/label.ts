@@ -77,6 +77,10 @@ export class Label implements DiskLabel {
     return this.#copies.known.payload;
   }
 
+  get lost(): AbortSignal {
+    return this.#copies.lost;
+  }
+
   refresh(): Promise<void> {
     return this.#afterLast(() => this.#copies.read());
   }
@@ -93,12 +97,13 @@ export class Label implements DiskLabel {
     });
   }
 
-  /** Something else each time, and not from memory. */
+  /** Something else each time, and not from memory. @throws DataLoss if another node has written the label */
   async probe(queue: DiskQueue): Promise<void> {
     const block = Buffer.alloc(4096);
     block.write(`holdfast health ${++this.#probes} ${new Date().toISOString()}\n`);
     await writeAt(queue, this.#device, block, probeAt);
     await syncFile(queue, this.#device);
+    await this.#copies.check(queue);
   }
 
   /** From now on another driver may have it. */

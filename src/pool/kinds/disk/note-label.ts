@@ -19,6 +19,8 @@ const probeBytes = 4096;
  * volume, or something that was one.
  */
 export class NoteLabel implements DiskLabel {
+  /** Never aborted: no other node sees the note. */
+  readonly lost = new AbortController().signal;
   readonly #file: NoteFile;
   readonly #lock: Descriptor;
   /** So that no other disk can have its number as long as the pool is open. */

@@ -114,8 +114,6 @@ export class DiskProvisioner implements Provisioner {
   /** The disk is free only when nothing can be read on it any more; done anew from the beginning after a crash. */
   async destroy(ref: TrashRef, how: Destruction): Promise<void> {
     const { calls, label, mapped } = this.#parts;
-    // What another node has made of the disk meanwhile is not wiped.
-    await label.refresh();
     const object = this.#ofNobody(ref);
     if (object === undefined) return;
     if (!this.#wiped.has(ref)) {
@@ -158,7 +156,8 @@ export class DiskProvisioner implements Provisioner {
       what: `${poolName}/${ref}`,
       range: { offsetBytes: 0n, lengthBytes },
       policy: wipePolicy,
-      signal,
+      // It takes hours: also in the middle, what another node has made of the disk is not wiped.
+      signal: AbortSignal.any([signal, label.lost]),
       open: (queue) => this.#openAlone(queue, ref),
     });
   }
