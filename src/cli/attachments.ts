@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { sameDevice } from '../kernel/block/device.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isNodeOf, type Mount, readMountTable } from '../kernel/mount/mount-table.ts';
+import { mountsOfDevices, type ShowsDevice } from '../kernel/mount/mounts-of-device.ts';
 import { isReadonlyDevice } from '../node/path/sysfs.ts';
 import type { PoolContents, Shown } from '../pool/sight.ts';
 import type { VolumeId } from '../volume/id.ts';
@@ -28,7 +29,10 @@ export async function attachmentsOf(
   queue: DiskQueue,
   { notesDirectory, records, shown }: AttachmentsOptions,
 ): Promise<ReadonlyMap<VolumeId, Attachments>> {
-  const view: KernelView = { queue, notesDirectory, mounts: shown.size === 0 ? [] : await readMountTable(queue) };
+  const mounts = shown.size === 0 ? [] : await readMountTable(queue);
+  const devices = [...shown.values()].flat().flatMap((each) => (each.kind === 'device' ? [each.device] : []));
+  const shows = await mountsOfDevices(queue, mounts, { devices });
+  const view: KernelView = { queue, notesDirectory, mounts, shows };
   const ofEach = records.map(async ({ id }) => [id, await attachmentOf(view, id, shown.get(id) ?? [])] as const);
   return new Map(await Promise.all(ofEach));
 }
@@ -37,6 +41,7 @@ interface KernelView {
   readonly queue: DiskQueue;
   readonly notesDirectory: string;
   readonly mounts: readonly Mount[];
+  readonly shows: ShowsDevice;
 }
 
 interface Device {
@@ -46,7 +51,7 @@ interface Device {
 
 async function attachmentOf(view: KernelView, id: VolumeId, shown: readonly Shown[]): Promise<Attachments> {
   const devices = await Promise.all(shown.flatMap((each) => (each.kind === 'device' ? [deviceOf(view, each)] : [])));
-  const mounts = view.mounts.filter((mount) => shown.some((each) => isOf(mount, each)));
+  const mounts = view.mounts.filter((mount) => shown.some((each) => isOf(view, mount, each)));
   const stagingPath = mounts.length === 0 ? undefined : await stagingPathOf(view, id);
   const isStaging = ({ target }: Mount) => stagingPath !== undefined && isAtOrIn(target, stagingPath);
   const stagedAt = mounts.filter(isStaging).map(({ target }) => target);
@@ -79,11 +84,10 @@ async function stagingPathOf({ queue, notesDirectory }: KernelView, id: VolumeId
   }
 }
 
-function isOf(mount: Mount, shown: Shown): boolean {
+function isOf({ shows }: KernelView, mount: Mount, shown: Shown): boolean {
   if (shown.kind === 'directory') return mount.root === shown.root && sameDevice(mount.device, shown.device);
-  // A filesystem on the device, or the device's node on a file. btrfs has a device number of its own (major 0).
-  if (sameDevice(mount.device, shown.device)) return true;
-  return (mount.device.major === 0 && mount.source === shown.path) || isNodeOf(mount, shown.path);
+  // A filesystem on the device, or the device's node on a file.
+  return shows(mount, shown.device) === true || isNodeOf(mount, shown.path);
 }
 
 function isReadonly(mount: Mount, devices: readonly Device[]): boolean {

@@ -16,6 +16,7 @@ import { step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
 import { canGrow, filesystemSize, superblockRange, whyOfFixedSize, whyTooLarge } from './mount/superblock.ts';
 import { type Located, locate, requireVolumePath } from './path/locate.ts';
+import { devicePathIn } from './path/observe.ts';
 
 export interface ExpandRequest {
   readonly volumeId: VolumeId;
@@ -54,7 +55,7 @@ async function requireGrowable(
   located: Located,
   { fsType, id, wantedBytes }: { readonly fsType: FilesystemType; readonly id: VolumeId; readonly wantedBytes: bigint },
 ): Promise<void> {
-  await using device = await openReadOnly(queue, located.mounted.mount.source);
+  await using device = await openReadOnly(queue, await devicePathIn(queue, located.mounted));
   const superblock = await readAtMost(queue, device, superblockRange[fsType]);
   const size = filesystemSize(fsType, superblock);
   // A repetition: all has grown.
@@ -68,8 +69,9 @@ async function requireGrowable(
 
 /** @throws Unavailable for one that a backup has frozen, say: it would not grow before that is over */
 async function requireThawed(queue: DiskQueue, { handle, mounted }: Located, id: VolumeId): Promise<void> {
-  const { fsType, source } = mounted.mount;
-  if (!(await isFrozen(queue, { fsType, devicePath: source, directory: handle.descriptor }))) return;
+  const devicePath = await devicePathIn(queue, mounted);
+  const { fsType } = mounted.mount;
+  if (!(await isFrozen(queue, { fsType, devicePath, directory: handle.descriptor }))) return;
   throw new Unavailable(
     `volume ${id} cannot grow now: somebody has frozen its filesystem. It grows once that is over (fsfreeze --unfreeze).`,
   );
@@ -79,7 +81,7 @@ async function growFilesystem(pool: Pool, located: Located, fsType: FilesystemTy
   const { queue } = pool;
   // Through a mount of our own that may write: there may be no other.
   await using directory = cloneMount(queue, located.handle.descriptor, { readonly: false });
-  const devicePath = located.mounted.mount.source;
+  const devicePath = await devicePathIn(queue, located.mounted);
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
   // The device may be larger already: the controller has grown it.
   await requireGrowable(queue, located, { fsType, id, wantedBytes: deviceBytes });

@@ -4,6 +4,7 @@ import { ignoreMissing } from '../kernel/call/errno.ts';
 import { statusOf } from '../kernel/file/path.ts';
 import { findRoot, showsDirectory } from '../kernel/mount/directory-root.ts';
 import { isNodeOf, type Mount } from '../kernel/mount/mount-table.ts';
+import { mountsOfDevices } from '../kernel/mount/mounts-of-device.ts';
 import type { Sought } from '../kernel/process/holders.ts';
 import type { Attached, AttachedDevice } from './pool.ts';
 
@@ -22,7 +23,7 @@ export async function mountsOf(
 async function mountsOfOne(queue: DiskQueue, attached: Attached, table: readonly Mount[]): Promise<ShowsIt> {
   switch (attached.kind) {
     case 'device':
-      return mountsOfDevice(queue, attached);
+      return mountsOfDevice(queue, attached, table);
     case 'directory': {
       const directory = findRoot(table, attached.path);
       return (mount) => directory !== undefined && showsDirectory(mount, directory);
@@ -32,13 +33,17 @@ async function mountsOfOne(queue: DiskQueue, attached: Attached, table: readonly
   }
 }
 
-/** A filesystem on the device, or the device's node on a file. btrfs has a device number of its own (major 0). */
-async function mountsOfDevice(queue: DiskQueue, { device, devicePath }: AttachedDevice): Promise<ShowsIt> {
+/** A filesystem on the device, or what may be it, or the device's node on a file. */
+async function mountsOfDevice(
+  queue: DiskQueue,
+  { device, devicePath }: AttachedDevice,
+  table: readonly Mount[],
+): Promise<ShowsIt> {
+  const shows = await mountsOfDevices(queue, table, { devices: [device] });
   // Gone with its last user since it was found: then nothing shows its node.
   const filesystemOfNode = (await statusOf(queue, devicePath).catch(ignoreMissing))?.device;
   return (mount) =>
-    sameDevice(mount.device, device) ||
-    (mount.device.major === 0 && mount.source === devicePath) ||
+    shows(mount, device) !== false ||
     (filesystemOfNode !== undefined && sameDevice(mount.device, filesystemOfNode) && isNodeOf(mount, devicePath));
 }
 

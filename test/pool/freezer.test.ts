@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, type TestContext, test } from 'node:test';
@@ -11,10 +11,12 @@ import type { Catalog } from '../../src/pool/catalog/catalog.ts';
 import { type Cut, Freezer, type FreezeTarget } from '../../src/pool/freeze/freezer.ts';
 import { Freezes } from '../../src/pool/freeze/freezes.ts';
 import { type MountedVolume, Standstill } from '../../src/pool/freeze/standstill.ts';
+import type { VolumeContent } from '../../src/volume/capability.ts';
 import { Aborted, FailedPrecondition } from '../../src/volume/errors.ts';
+import type { FilesystemType } from '../../src/volume/filesystem.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
 import { gate } from '../grpc/controller-driver.ts';
-import { Child } from '../support/child.ts';
+import { Child, startNamespace } from '../support/child.ts';
 import { soon } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
 import { mounted } from '../support/mounted-volume.ts';
@@ -71,14 +73,19 @@ class InUse implements AsyncDisposable {
   readonly #undo = new AsyncDisposableStack();
 
   static async start(...names: string[]): Promise<InUse> {
+    return InUse.startWith('ext4', ...names);
+  }
+
+  static async startWith(fsType: FilesystemType, ...names: string[]): Promise<InUse> {
     const inUse = new InUse();
     const pool = inUse.#undo.adopt(await openTestPool(inUse.#scratch), (each) => each.close());
-    for (const name of names) await inUse.#mount(pool, name);
+    for (const name of names) await inUse.#mount(pool, name, fsType);
     return inUse;
   }
 
-  async #mount(pool: Catalog, name: string): Promise<void> {
-    const { id } = await pool.create(volumeSpec(name));
+  async #mount(pool: Catalog, name: string, fsType: FilesystemType): Promise<void> {
+    const sizeBytes = fsType === 'ext4' ? 64n << 20n : 320n << 20n;
+    const { id } = await pool.create(volumeSpec(name, { content: { type: 'mount', fsType }, sizeBytes }));
     const volume = this.#undo.use(await mounted(pool, id, this.#scratch));
     this.paths.push(volume.path);
     this.targets.push({ volumeId: id, devices: await attachedDevices(pool, id), hasFilesystem: true });
@@ -239,6 +246,113 @@ describe('a filesystem that a hook has frozen', () => {
     assert.equal(existsSync(note), false);
     assert.ok(thawByHand(path), 'it was thawed');
   });
+});
+
+/** A volume with one filesystem, which is the driver's own affair or a pod's. */
+function attachedVolume(target: FreezeTarget | undefined, content: VolumeContent) {
+  assert.ok(target);
+  const attached = target.devices.map((each) => ({ kind: 'device' as const, ...each }));
+  return { id: target.volumeId, content, attached };
+}
+
+const ext4: VolumeContent = { type: 'mount', fsType: 'ext4' };
+
+/** Mounted nowhere, and still frozen; mounted again on disposal. */
+function leaveFrozen({ paths: [path = ''], targets }: InUse): Disposable {
+  const devicePath = targets[0]?.devices[0]?.devicePath ?? '';
+  // Its device would go once it is thawed.
+  const descriptor = openSync(devicePath, 'r');
+  execFileSync('fsfreeze', ['--freeze', path]);
+  execFileSync('umount', [path]);
+  return {
+    [Symbol.dispose]() {
+      execFileSync('mount', [devicePath, path]);
+      closeSync(descriptor);
+    },
+  };
+}
+
+describe('a frozen filesystem that is mounted nowhere', () => {
+  test("H9: is left so on a raw block volume, where it is a pod's own", async () => {
+    await using inUse = await InUse.start('a');
+    {
+      using _again = leaveFrozen(inUse);
+      assert.equal(await new Freezer(parts).endUnseen(attachedVolume(inUse.targets[0], { type: 'block' })), 0);
+    }
+    assert.ok(thawByHand(inUse.paths[0] ?? ''), 'it was thawed');
+  });
+
+  test('H10: is thawed by a driver that sees all processes of the node, and by another only if that froze it', async () => {
+    await using inUse = await InUse.start('a');
+    const [target] = inUse.targets;
+    const [device] = target?.devices ?? [];
+    assert.ok(target && device);
+    const { major, minor } = device.device;
+    const program = join(import.meta.dirname, 'freezer-in-container.ts');
+    const endInContainer = () =>
+      execFileSync('unshare', [
+        ...['--pid', '--fork', '--kill-child', process.execPath, program],
+        ...[dataDirectory, target.volumeId, device.devicePath, `${major}`, `${minor}`],
+      ])
+        .toString()
+        .trim();
+    const note = join(dataDirectory, 'frozen', `test.${target.volumeId}`);
+    {
+      using _again = leaveFrozen(inUse);
+      assert.equal(endInContainer(), '0');
+      mkdirSync(join(dataDirectory, 'frozen'), { recursive: true });
+      writeFileSync(note, readFileSync('/proc/sys/kernel/random/boot_id'));
+      assert.equal(endInContainer(), '1');
+      assert.equal(existsSync(note), false);
+    }
+    assert.equal(thawByHand(inUse.paths[0] ?? ''), false);
+    {
+      using _again = leaveFrozen(inUse);
+      assert.equal(await new Freezer(parts).endUnseen(attachedVolume(inUse.targets[0], ext4)), 1);
+    }
+  });
+
+  test('H24: is found among many by few looks at the mount table', async (t) => {
+    await using inUse = await InUse.start('a', 'b', 'c');
+    const run = t.mock.method(queue, 'run');
+    const volumes = inUse.targets.map((target) => attachedVolume(target, ext4));
+    assert.equal(await new Freezer(parts).endUnseen(...volumes), 0);
+    assert.equal(run.mock.callCount(), 1);
+  });
+});
+
+test('H8: a freeze of a btrfs in use is not ended for the name that its mounts have', async () => {
+  await using inUse = await InUse.startWith('btrfs', 'a');
+  const [device] = inUse.targets[0]?.devices ?? [];
+  assert.ok(device);
+  const node = join(dataDirectory, 'node');
+  execFileSync('mknod', [node, 'b', `${device.device.major}`, `${device.device.minor}`]);
+  execFileSync('btrfs', ['device', 'scan', node]);
+  const [path = ''] = inUse.paths;
+  execFileSync('fsfreeze', ['--freeze', path]);
+  assert.equal(
+    await new Freezer(parts).endUnseen(attachedVolume(inUse.targets[0], { type: 'mount', fsType: 'btrfs' })),
+    0,
+  );
+  assert.ok(thawByHand(path), 'it was thawed');
+  // Nor is it taken for one that is mounted nowhere.
+  const cut: Cut<string> = { ahead: nothing, work: async () => 'cut' };
+  assert.equal((await new Freezer(parts).whileFrozen(inUse.targets, cut)).result, 'cut');
+});
+
+test('H30: what a killed driver left frozen is thawed also if it is mounted in a container only', async () => {
+  await using inUse = await InUse.start('a');
+  const [path = ''] = inUse.paths;
+  const volume = attachedVolume(inUse.targets[0], ext4);
+  const note = join(dataDirectory, 'frozen', `test.${volume.id}`);
+  await new Freezes(dataDirectory, 'test').freeze(queue, volume.id, path);
+  assert.ok(existsSync(note));
+  await using _container = await startNamespace(path);
+  execFileSync('umount', [path]);
+  assert.equal(await new Freezer(parts).thawLeft({ attached: async () => volume.attached }), 1);
+  assert.equal(existsSync(note), false);
+  execFileSync('mount', [volume.attached[0]?.devicePath ?? '', path]);
+  assert.equal(thawByHand(path), false);
 });
 
 describe('a pool that is opened', () => {

@@ -6,6 +6,7 @@ import { DiskQueue } from '../call/disk-queue.ts';
 import type { FileStatus } from '../file/path.ts';
 import { type DirectoryRoot, findRoot, isAtOrBelow, rootThrough, showsDirectory } from '../mount/directory-root.ts';
 import { isNodeOf, type Mount } from '../mount/mount-table.ts';
+import { mountsOfDevices, type ShowsDevice } from '../mount/mounts-of-device.ts';
 import {
   heldFiles,
   listProcesses,
@@ -81,6 +82,8 @@ class Search {
   readonly #mountsAround = new Map<bigint, Mount>();
   readonly #targets = new Set<string>();
   #busyMount: Mount | undefined;
+  /** For the mounts of the namespace that is looked at. */
+  #shows: ShowsDevice = () => false;
   #isStopped = false;
 
   constructor(sought: Sought) {
@@ -133,6 +136,8 @@ class Search {
     const [pid] = pids;
     if (pid === undefined || this.#isStopped) return;
     const table = await mountTableOf(queue, isOurs ? process.pid : pid);
+    const devices = this.#sought.devices.map(({ device }) => device);
+    this.#shows = await mountsOfDevices(queue, table, { devices, mayAsk: false });
     const mounts = table.filter((mount) => this.#isMountOfVolume(mount) || this.#isNodeOfVolume(mount));
     this.#busyMount ??= table.find(({ id }) => id === this.#sought.busyMountId);
     for (const mount of mounts) this.#remember(mount);
@@ -159,10 +164,7 @@ class Search {
     const { devices, filesystems } = this.#sought;
     return (
       filesystems.some(({ fsType, source }) => mount.fsType === fsType && mount.source === source) ||
-      devices.some(
-        ({ device, devicePath }) =>
-          sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath),
-      )
+      devices.some(({ device }) => this.#shows(mount, device) === true)
     );
   }
 

@@ -41,7 +41,7 @@ export async function unmountStack(
     const tryIt = () => step(stepName, () => queue.rescue(unmount));
     await tryIt().catch(async (error) => {
       if (!isErrno(error, 'EBUSY')) throw error;
-      const found = await holdersOf(observed.mounted);
+      const found = await holdersOf(context.queue, observed.mounted);
       // A program that was just being started had our descriptors, or a driver before us was still dying: that is over now.
       await tryIt().catch((again) => {
         throw isErrno(again, 'EBUSY') ? busyMount(volumeId, found) : again;

@@ -1,13 +1,14 @@
 import { basename } from 'node:path';
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { findHolders, type Sought } from '../../kernel/process/holders.ts';
 import type { AttachedDevice } from '../../pool/pool.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import { describeHolders, type FoundHolders } from '../../volume/holder.ts';
-import type { Mounted } from './observe.ts';
+import { devicePathIn, type Mounted } from './observe.ts';
 
 /** Who keeps a mount that cannot be undone. */
-export function holdersOf(mounted: Mounted | undefined): Promise<FoundHolders> {
-  return findHolders({ ...soughtIn(mounted), busyMountId: mounted?.mount.id }, 'all');
+export async function holdersOf(queue: DiskQueue, mounted: Mounted | undefined): Promise<FoundHolders> {
+  return findHolders({ ...(await soughtIn(queue, mounted)), busyMountId: mounted?.mount.id }, 'all');
 }
 
 /** Why a mount cannot be undone. */
@@ -42,7 +43,7 @@ async function holdersOfDevice(device: AttachedDevice): Promise<FoundHolders> {
   return { holders: holders.filter((holder) => holder.kind !== 'process' || holder.pid !== process.pid), isComplete };
 }
 
-function soughtIn(mounted: Mounted | undefined): Sought {
+async function soughtIn(queue: DiskQueue, mounted: Mounted | undefined): Promise<Sought> {
   if (mounted === undefined) return { devices: [] };
   const { access, device, mount, owner } = mounted;
   // Of a device node that is mounted on a file, the mount table has the name that it has in /dev.
@@ -50,5 +51,5 @@ function soughtIn(mounted: Mounted | undefined): Sought {
   const isDirectory = mount.root !== '/' && owner?.isWhole === true;
   if (isDirectory) return { devices: [], directories: [mount.target] };
   if (device === undefined) return { devices: [], filesystems: [{ fsType: mount.fsType, source: mount.source }] };
-  return { devices: [{ device, devicePath: mount.source }] };
+  return { devices: [{ device, devicePath: await devicePathIn(queue, mounted) }] };
 }

@@ -1,6 +1,7 @@
 import { sameDevice } from '../../kernel/block/device.ts';
 import { isAtOrBelow } from '../../kernel/mount/directory-root.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
+import { isBtrfs } from '../../kernel/mount/mounts-of-device.ts';
 
 /** The mounts that lie under this one at the same path, the upper ones first. */
 export function mountsBelow(table: readonly Mount[], top: Mount): Mount[] {
@@ -16,13 +17,14 @@ export function mountsBelow(table: readonly Mount[], top: Mount): Mount[] {
 
 /**
  * Tells the mounts that show what this one shows, or something in it. A filesystem without a device of its own may have
- * a number that others have, too, as those of one NFS server have: then its source tells it from them.
+ * a number that others have, too, as those of one NFS server have: then its source tells it from them. Each btrfs has its
+ * own number, and its source may change.
  */
-export function showsSameAs({ device, root, source }: Mount): (mount: Mount) => boolean {
+export function showsSameAs(mount: Mount): (mount: Mount) => boolean {
+  const { device, root, source } = mount;
+  const isNumbered = device.major !== 0 || isBtrfs(mount);
   return (other) =>
-    sameDevice(other.device, device) &&
-    isAtOrBelow(other.root, root) &&
-    (device.major !== 0 || other.source === source);
+    sameDevice(other.device, device) && isAtOrBelow(other.root, root) && (isNumbered || other.source === source);
 }
 
 /** Places where a volume can be seen, for `shows` tells its mounts, besides the ones that are known. */

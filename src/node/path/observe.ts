@@ -1,9 +1,11 @@
 import { basename } from 'node:path';
 import type { DeviceNumber } from '../../kernel/block/device.ts';
+import { devicePathOf } from '../../kernel/block/device-node.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { deviceOfBtrfs, isBtrfs } from '../../kernel/mount/mounts-of-device.ts';
 import type { OwnedVolume } from '../../pool/pools.ts';
 import { Aborted } from '../../volume/errors.ts';
 import type { NodeContext } from '../context.ts';
@@ -27,6 +29,11 @@ export interface Mounted {
   /** Of the filesystem, or what the node stands for. */
   readonly device: DeviceNumber | undefined;
   readonly owner: OwnedVolume | undefined;
+}
+
+/** The device of a mounted filesystem by the kernel's own name: anybody can change the source of a mounted btrfs. */
+export async function devicePathIn(queue: DiskQueue, { device, mount }: Mounted): Promise<string> {
+  return device === undefined ? mount.source : await devicePathOf(queue, device);
 }
 
 /** The mount table, read once and only if somebody asks. */
@@ -88,10 +95,8 @@ async function unmounted({ queue }: NodeContext, handle: PathHandle): Promise<Oc
 
 /** The block device of a mounted filesystem; undefined if it has none. */
 async function deviceOf({ queue }: NodeContext, mount: Mount): Promise<DeviceNumber | undefined> {
-  // Filesystems on more than one device, such as btrfs, have a number of their own (major 0) and name a device.
   if (mount.device.major !== 0) return mount.device;
-  if (mount.fsType !== 'btrfs') return undefined;
-  return representedBy(queue, mount.source);
+  return isBtrfs(mount) ? deviceOfBtrfs(queue, mount) : undefined;
 }
 
 async function representedBy(queue: DiskQueue, path: string): Promise<DeviceNumber | undefined> {

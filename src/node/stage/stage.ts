@@ -8,7 +8,7 @@ import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
 import { mountDirectory } from '../mount/mount-directory.ts';
 import { growStaged, mountVolume } from '../mount/mount-volume.ts';
-import { identify, LazyMountTable, type Observation } from '../path/observe.ts';
+import { devicePathIn, identify, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import { planStage } from '../plan.ts';
 import { requireAttached } from '../publish/publication.ts';
@@ -94,7 +94,8 @@ async function growAgain(
 ): Promise<undefined> {
   if (fsType === 'ext4' || mounted === undefined) return;
   await using directory = cloneMount(pool.queue, handle.descriptor, { readonly: false });
-  await growStaged(pool, { volumeId, fsType, directory, devicePath: mounted.mount.source });
+  const devicePath = await devicePathIn(pool.queue, mounted);
+  await growStaged(pool, { volumeId, fsType, directory, devicePath });
 }
 
 /** The caller makes the directory, also for a block volume (ST08). */

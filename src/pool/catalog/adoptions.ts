@@ -47,7 +47,7 @@ export class Adoptions {
     if (publication !== undefined) {
       throw new FailedPrecondition(`volume ${id} is published to node ${publication.nodeId}: end that first.`);
     }
-    await refuseInUse(this.#parts, id);
+    await refuseInUse(this.#parts, record);
     await backend.provisioner.verify({ kind: 'volume', record });
     const ref = await unsettled.change([id], () => adoption.release(record, path));
     index.delete(id);

@@ -215,7 +215,7 @@ export class Catalog implements Pool {
     const attachment = await this.#backend.attacher.attach(record, options);
     try {
       // The kernel may still have its filesystem, frozen, from before.
-      if (record.content.type === 'mount') await this.#parts.freezer.endUnseen([attachment]);
+      await this.#parts.freezer.endUnseen({ ...record, attached: [attachment] });
       return attachment;
     } catch (error) {
       await attachment.release();
@@ -224,7 +224,10 @@ export class Catalog implements Pool {
   }
 
   async endUnseenFreeze(id: VolumeId): Promise<void> {
-    await this.#parts.freezer.endUnseen(await this.#backend.attacher.attached(id));
+    const { freezer, index } = this.#parts;
+    const record = index.get(id);
+    if (record !== undefined)
+      await freezer.endUnseen({ ...record, attached: await this.#backend.attacher.attached(id) });
   }
 
   settleFilesystem(id: VolumeId, directory: Descriptor): Promise<void> {

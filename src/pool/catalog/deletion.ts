@@ -3,7 +3,7 @@ import { AlreadyExists, NotFound } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
-import { isMountOf } from '../freeze/mounted.ts';
+import { mountsOf } from '../attached-mounts.ts';
 import type { TrashedVolume } from '../pool.ts';
 import { refuseInUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
@@ -27,7 +27,7 @@ export class Deletion {
       await this.#shredLeft(id);
       return;
     }
-    await refuseInUse(this.#parts, id);
+    await refuseInUse(this.#parts, record);
     const { undeleteSeconds = this.#parts.undeleteSeconds } = record;
     const deletion = undeleteSeconds === 0 ? undefined : deletedNow(undeleteSeconds, trash.poolAgeMs);
     const { isKept, ref } = await unsettled.change([id], () => backend.provisioner.removeVolume(id, deletion));
@@ -60,7 +60,8 @@ export class Deletion {
 
   async #isMounted(id: VolumeId, table: readonly Mount[]): Promise<boolean> {
     const attached = await this.#parts.backend.attacher.attached(id);
-    return attached.some((each) => each.kind !== 'device' || table.some((mount) => isMountOf(mount, each)));
+    if (attached.some(({ kind }) => kind !== 'device')) return true;
+    return table.some(await mountsOf(this.#parts.backend.queue, attached, table));
   }
 
   async list(): Promise<TrashedVolume[]> {

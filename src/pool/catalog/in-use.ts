@@ -2,6 +2,7 @@ import { findHolders } from '../../kernel/process/holders.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import { describeHolders } from '../../volume/holder.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 import { soughtOf } from '../attached-mounts.ts';
 import { detachUnseen } from '../detach-unseen.ts';
 import type { Attached } from '../pool.ts';
@@ -25,9 +26,9 @@ export async function attachedHere(id: VolumeId, attached: Attached): Promise<Fa
  */
 export async function refuseInUse(
   { backend: { attacher, queue, traits }, freezer }: Pick<CatalogParts, 'backend' | 'freezer'>,
-  id: VolumeId,
+  { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<void> {
-  await freezer.endUnseen(await attacher.attached(id));
+  await freezer.endUnseen({ id, content, attached: await attacher.attached(id) });
   const [attached] = await attacher.inUse(id);
   if (attached === undefined) return;
   if (traits.detaching === 'explicit') {

@@ -1,9 +1,8 @@
 import { liveFilesystem } from '../../kernel/mount/mounted-device.ts';
 import type { Backend } from '../backend.ts';
 import { type Leftover, reconciled } from '../events.ts';
-import { Freezer } from '../freeze/freezer.ts';
+import { type AttachedVolume, Freezer } from '../freeze/freezer.ts';
 import type { PoolLog } from '../log.ts';
-import type { Attached } from '../pool.ts';
 import { SpaceLedger } from '../space/space-ledger.ts';
 import { Catalog, type CatalogSettings } from './catalog.ts';
 import { Deletion } from './deletion.ts';
@@ -97,7 +96,7 @@ async function reconcile(parts: CatalogParts): Promise<void> {
   tell('device', detached.length);
   const thawed = await freezer.thawLeft(backend.attacher);
   if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
-  const ended = await freezer.endUnseen(await attachedFilesystems(parts));
+  const ended = await freezer.endUnseen(...(await attachedVolumes(parts)));
   if (ended > 0)
     log.warn({ pool: name, thawed: ended }, 'thawed filesystems that were left frozen when they were unmounted');
   tell('frozen_filesystem', thawed + ended);
@@ -121,14 +120,15 @@ async function reconcile(parts: CatalogParts): Promise<void> {
   tell('draft_or_removed', await trash.sweep());
 }
 
-/** The devices of volumes with a filesystem of ours: on a raw block volume a pod may have one, which is its own affair. */
-async function attachedFilesystems({ backend, index }: CatalogParts): Promise<Attached[]> {
+/** The volumes whose devices show a filesystem that the kernel has in use. */
+async function attachedVolumes({ backend, index }: CatalogParts): Promise<AttachedVolume[]> {
   const { attacher } = backend;
   const devices = (await attacher.all()).filter((each) => each.kind === 'device');
   const owned = devices.map(async (each) => {
     if (liveFilesystem(each.devicePath) === undefined) return [];
     const seen = await attacher.volumeSeen({ device: each.device, mount: undefined });
-    return seen !== undefined && index.get(seen.id)?.content.type === 'mount' ? [each] : [];
+    const record = seen && index.get(seen.id);
+    return record === undefined ? [] : [{ ...record, attached: [each] }];
   });
   return (await Promise.all(owned)).flat();
 }

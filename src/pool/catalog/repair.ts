@@ -28,7 +28,7 @@ export class Repair {
   async repair(record: VolumeRecord, fsType: FilesystemType, secrets?: Secrets): Promise<void> {
     const { backend, log, name, space, trash } = this.#parts;
     const { id } = record;
-    await refuseInUse(this.#parts, id);
+    await refuseInUse(this.#parts, record);
     const { repairer } = backend.extras;
     if (repairer === undefined) {
       throw new DataLoss(

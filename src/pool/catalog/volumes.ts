@@ -121,8 +121,8 @@ export class Volumes {
   async setPublication(id: VolumeId, publication: Publication | undefined): Promise<VolumeRecord> {
     const { index } = this.#parts;
     const { publication: _before, ...unpublished } = this.require(id);
-    if (publication === undefined) await refuseInUse(this.#parts, id);
     const record = publication === undefined ? unpublished : { ...unpublished, publication };
+    if (publication === undefined) await refuseInUse(this.#parts, record);
     await step('publication/record', () => this.#record(record));
     index.put(record);
     return record;

@@ -1,9 +1,9 @@
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
+import { mountsOfDevices } from '../../kernel/mount/mounts-of-device.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { attachedHere } from '../catalog/in-use.ts';
 import type { CatalogParts } from '../catalog/parts.ts';
 import type { FreezeTarget } from './freezer.ts';
-import { isMountOf } from './mounted.ts';
 
 /**
  * What has to be frozen of a volume that is about to be cloned. A filesystem that is mounted nowhere
@@ -16,13 +16,14 @@ export async function freezeTarget(
   { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<FreezeTarget> {
   // One that was left frozen would stay for ever.
-  if (content.type === 'mount') await freezer.endUnseen(await attacher.attached(id));
+  await freezer.endUnseen({ id, content, attached: await attacher.attached(id) });
   const devices = (await attacher.inUse(id)).filter((each) => each.kind === 'device');
   const target = { volumeId: id, devices, hasFilesystem: content.type === 'mount' };
   const writable = devices.find(({ readonly }) => !readonly);
   if (!target.hasFilesystem || writable === undefined) return target;
   const table = await readMountTable(queue);
-  if (!table.some((mount) => isMountOf(mount, writable))) throw await attachedHere(id, writable);
+  const shows = await mountsOfDevices(queue, table, { devices: [writable.device] });
+  if (!table.some((mount) => shows(mount, writable.device) === true)) throw await attachedHere(id, writable);
   return target;
 }
 

@@ -1,20 +1,23 @@
-import type { Openable } from '../../kernel/call/descriptor.ts';
+import type { Descriptor, Openable } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { syncFile } from '../../kernel/file/file.ts';
 import { syncFilesystem } from '../../kernel/file/filesystem.ts';
-import { thaw } from '../../kernel/mount/freeze.ts';
-import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import { liveFilesystem } from '../../kernel/mount/mounted-device.ts';
+import { mountsOfDevices } from '../../kernel/mount/mounts-of-device.ts';
 import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
+import { seesAllProcesses } from '../../kernel/process/process.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
+import type { FilesystemType } from '../../volume/filesystem.ts';
 import { finishAll } from '../../volume/finish-all.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 import { step } from '../../volume/step.ts';
 import type { Attacher } from '../backend.ts';
 import type { PoolLog } from '../log.ts';
 import type { Attached, AttachedDevice } from '../pool.ts';
 import { Freezes } from './freezes.ts';
-import { isMountOf, mountUnseen, openMounted } from './mounted.ts';
+import { mountUnseen, openMounted } from './mounted.ts';
 import { repeatWhileItHelps } from './rounds.ts';
 import { type MountedVolume, Standstill } from './standstill.ts';
 
@@ -39,6 +42,11 @@ export interface FreezeTarget {
   readonly devices: readonly AttachedDevice[];
   /** Ours, which is mounted whenever something writes to it. */
   readonly hasFilesystem: boolean;
+}
+
+/** A volume and how it is reachable on this node now. */
+export interface AttachedVolume extends Pick<VolumeRecord, 'id' | 'content'> {
+  readonly attached: readonly Attached[];
 }
 
 /** What is done to volumes at one instant. */
@@ -172,7 +180,7 @@ export class Freezer {
       let isDone = true;
       for (const device of isLeft ? onlyDevices(await attacher.attached(id)) : []) {
         const wasThawed = await this.#guarded(device, async () => {
-          await using directory = await openMounted(this.#queue, await readMountTable(this.#queue), device);
+          await using directory = await this.#openLive(device);
           if (directory === undefined) return;
           if (await step('open/thaw', () => this.#freezes.thaw(this.#thawQueue, id, directory))) thawed++;
         });
@@ -183,28 +191,54 @@ export class Freezer {
     return thawed;
   }
 
+  /** Wherever it is mounted, also if that is in another mount namespace only; undefined: the kernel has it no more. */
+  async #openLive(device: AttachedDevice): Promise<Descriptor | undefined> {
+    const seen = await openMounted(this.#queue, await readMountTable(this.#queue), device);
+    if (seen !== undefined) return seen;
+    const fsType = liveFilesystem(device.devicePath);
+    return fsType && (await mountUnseen(this.#queue, device, fsType));
+  }
+
   /**
    * Ends the freeze of filesystems that are mounted nowhere any more. The kernel keeps a frozen filesystem when its last
    * mount goes, with its device, and the next mount would get the same one, still frozen. Nobody can thaw it then, as
-   * nothing leads to it.
+   * nothing leads to it. The filesystem on a raw block volume is its pod's own affair.
    * @returns how many were frozen
    */
-  async endUnseen(attached: readonly Attached[]): Promise<number> {
+  async endUnseen(...volumes: readonly AttachedVolume[]): Promise<number> {
+    const live = volumes.flatMap(liveFilesystems);
+    if (live.length === 0) return 0;
+    const isMounted = await this.#mountedAnywhere(live);
     let ended = 0;
-    for (const device of onlyDevices(attached)) {
-      const fsType = liveFilesystem(device.devicePath);
-      if (fsType === undefined || (await this.#isMountedAnywhere(device))) continue;
-      await this.#guarded(device, async () => {
-        await using mount = await mountUnseen(this.#queue, device, fsType);
-        if (await step('unstage/thaw', () => thaw(this.#thawQueue, mount))) ended++;
+    for (const each of live.filter((one) => !isMounted(one))) {
+      // The first look may be old by now: seconds pass at the start of a node that has many.
+      if (live.length > 1 && (await this.#mountedAnywhere([each]))(each)) continue;
+      if (!(await this.#mayEnd(each))) continue;
+      await this.#guarded(each.device, async () => {
+        await using mount = await mountUnseen(this.#queue, each.device, each.fsType);
+        if (await step('unstage/thaw', () => this.#freezes.thaw(this.#thawQueue, each.id, mount))) ended++;
       });
     }
     return ended;
   }
 
-  async #isMountedAnywhere(device: AttachedDevice): Promise<boolean> {
-    const shows = (mount: Mount) => isMountOf(mount, device);
-    return (await readMountTable(this.#queue)).some(shows) || (await mountsElsewhere()).some(shows);
+  /** Tells those that some mount namespace shows, or may show. */
+  async #mountedAnywhere(live: readonly LiveFilesystem[]): Promise<(one: LiveFilesystem) => boolean> {
+    const table = [...(await readMountTable(this.#queue)), ...(await mountsElsewhere())];
+    const devices = live.map(({ device }) => device.device);
+    const shows = await mountsOfDevices(this.#queue, table, { devices });
+    return ({ device }) => table.some((mount) => shows(mount, device.device) !== false);
+  }
+
+  /** What the driver itself has frozen it ends in any case. Of others it must know that no container uses it. */
+  async #mayEnd({ device, id }: LiveFilesystem): Promise<boolean> {
+    if (await this.#freezes.isLeft(this.#queue, id)) return true;
+    if (await seesAllProcesses(this.#queue)) return true;
+    this.#log.info(
+      { pool: this.#poolName, volume_id: id, device: device.devicePath },
+      'a filesystem that is mounted nowhere here is left as it is: without hostPID nobody knows whether a container uses it',
+    );
+    return false;
   }
 
   /** One that cannot be thawed must not keep the others frozen. @returns whether the work was done */
@@ -245,6 +279,21 @@ export class Freezer {
     }
     return found;
   }
+}
+
+/** A filesystem that the kernel has in use, mounted or not. */
+interface LiveFilesystem {
+  readonly id: VolumeId;
+  readonly device: AttachedDevice;
+  readonly fsType: FilesystemType;
+}
+
+function liveFilesystems({ attached, content, id }: AttachedVolume): LiveFilesystem[] {
+  if (content.type !== 'mount') return [];
+  return onlyDevices(attached).flatMap((device) => {
+    const fsType = liveFilesystem(device.devicePath);
+    return fsType === undefined ? [] : [{ id, device, fsType }];
+  });
 }
 
 function onlyDevices(attached: readonly Attached[]): AttachedDevice[] {

@@ -1,10 +1,10 @@
-import { sameDevice } from '../../kernel/block/device.ts';
 import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { type MountParameter, mountDetached } from '../../kernel/mount/mount.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { mountsOfDevices } from '../../kernel/mount/mounts-of-device.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { shortPath } from '../../volume/short-path.ts';
@@ -20,7 +20,8 @@ export async function openMounted(
   table: readonly Mount[],
   device: AttachedDevice,
 ): Promise<Descriptor | undefined> {
-  const mounts = table.filter((each) => isMountOf(each, device));
+  const shows = await mountsOfDevices(queue, table, { devices: [device.device] });
+  const mounts = table.filter((each) => shows(each, device.device) === true);
   for (const mount of mounts) {
     const directory = await openReadOnly(queue, mount.target).catch(() => undefined);
     if (directory === undefined) continue;
@@ -53,7 +54,8 @@ async function openHidden(
   }
   // As long as it was mounted, nothing else can have been given its device.
   const table = await readMountTable(queue);
-  if (table.some((mount) => mount.id === id && isMountOf(mount, device))) return directory;
+  const shows = await mountsOfDevices(queue, table, { devices: [device.device] });
+  if (table.some((mount) => mount.id === id && shows(mount, device.device) === true)) return directory;
   await directory[Symbol.asyncDispose]();
   return undefined;
 }
@@ -82,12 +84,4 @@ function mountAgain(
 ): Promise<Descriptor> {
   const parameters: MountParameter[] = readonly ? [['ro']] : [];
   return mountDetached(queue, { fsType, source: devicePath, parameters, attributes: {} });
-}
-
-/** btrfs mounts have a device number of their own and name their device. */
-export function isMountOf(
-  mount: Mount,
-  { device, devicePath }: Pick<AttachedDevice, 'device' | 'devicePath'>,
-): boolean {
-  return sameDevice(mount.device, device) || (mount.device.major === 0 && mount.source === devicePath);
 }

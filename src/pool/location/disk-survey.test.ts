@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sameDevice } from '../../kernel/block/device.ts';
 import type { Disk } from '../../kernel/block/disks.ts';
 import { parseMountTable } from '../../kernel/mount/mount-table.ts';
+import type { ShowsDevice } from '../../kernel/mount/mounts-of-device.ts';
 import { usersOf } from './disk-survey.ts';
 
 const disk: Disk = {
@@ -30,13 +32,17 @@ const mounts = parseMountTable(
   ].join('\n'),
 );
 
+/** The btrfs with the number 0:50 is on sdb2. */
+const shows: ShowsDevice = (mount, device) =>
+  sameDevice(mount.device, device) || (mount.device.major === 0 && mount.device.minor === 50 && device.major === 259);
+
 test('who uses a disk is known by its numbers, by those of its partitions, and by nodes that are mounted', () => {
   const swaps = ['/dev/sdb1', '/dev/sda3', '/swapfile'];
   const loops = new Map([
     ['/dev/sdb', ['loop3']],
     ['/dev/sdc', ['loop4']],
   ]);
-  const found = usersOf(disk, { mounts, swaps, mappedNames: new Map([['dm-0', 'vg0-data']]), loops });
+  const found = usersOf(disk, { mounts, shows, swaps, mappedNames: new Map([['dm-0', 'vg0-data']]), loops });
   assert.deepEqual(found, {
     mountedAt: ['/data', '/bound', '/pool', '/var/lib/kubelet/block'],
     swaps: ['/dev/sdb1'],
@@ -53,6 +59,6 @@ test('a disk that others are seen to use is not used for that', () => {
     holders: [],
     partitions: [],
   };
-  const found = usersOf(other, { mounts, swaps: ['/dev/sdb1'], mappedNames: new Map(), loops: new Map() });
+  const found = usersOf(other, { mounts, shows, swaps: ['/dev/sdb1'], mappedNames: new Map(), loops: new Map() });
   assert.deepEqual(found, { mountedAt: [], swaps: [], holders: [] });
 });

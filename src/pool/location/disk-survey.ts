@@ -1,6 +1,6 @@
 import { probeContent } from '../../kernel/block/blkid.ts';
 import { sizeOfDevice } from '../../kernel/block/block.ts';
-import { type DeviceNumber, sameDevice } from '../../kernel/block/device.ts';
+import type { DeviceNumber } from '../../kernel/block/device.ts';
 import { findMapped } from '../../kernel/block/device-mapper.ts';
 import type { Disk } from '../../kernel/block/disks.ts';
 import { loopBackingPaths } from '../../kernel/block/loop-sysfs.ts';
@@ -9,6 +9,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { readAtMost } from '../../kernel/file/file.ts';
 import { isNodeOf, type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
+import { mountsOfDevices, type ShowsDevice } from '../../kernel/mount/mounts-of-device.ts';
 import { mountsElsewhere } from '../../kernel/process/mounts-elsewhere.ts';
 import { swapPaths } from '../../kernel/process/swaps.ts';
 import { larger } from '../../volume/size.ts';
@@ -18,6 +19,7 @@ import type { DiskFacts, ReadContent } from './free-disk.ts';
 /** What the kernel has in memory of who uses disks. */
 export interface Users {
   readonly mounts: readonly Mount[];
+  readonly shows: ShowsDevice;
   readonly swaps: readonly string[];
   /** Of devices of device-mapper, by the kernel's own: `vg0-data` of `dm-0`. */
   readonly mappedNames: ReadonlyMap<string, string>;
@@ -27,8 +29,10 @@ export interface Users {
 
 export async function readUsers(queue: DiskQueue): Promise<Users> {
   const mapped = await findMapped(queue, () => true);
+  const mounts = [...(await readMountTable(queue)), ...(await mountsElsewhere())];
   return {
-    mounts: [...(await readMountTable(queue)), ...(await mountsElsewhere())],
+    mounts,
+    shows: await mountsOfDevices(queue, mounts),
     swaps: await swapPaths(queue),
     mappedNames: new Map(mapped.map(({ device, name }) => [`dm-${device.minor}`, name])),
     loops: await loopsByBacking(queue),
@@ -46,7 +50,7 @@ async function loopsByBacking(queue: DiskQueue): Promise<ReadonlyMap<string, rea
 /** Who uses a disk, as far as the kernel tells without asking it. */
 export function usersOf(
   { device, devicePath, holders, partitions }: Disk,
-  { loops, mappedNames, mounts, swaps }: Users,
+  { loops, mappedNames, mounts, shows, swaps }: Users,
 ): Pick<DiskFacts, 'holders' | 'mountedAt' | 'swaps'> {
   const parts: { readonly device: DeviceNumber; readonly devicePath: string }[] = [
     { device, devicePath },
@@ -54,11 +58,7 @@ export function usersOf(
   ];
   const isOnDisk = (mount: Mount) =>
     parts.some(
-      (part) =>
-        sameDevice(mount.device, part.device) ||
-        // The filesystems of btrfs have numbers of their own.
-        (mount.device.major === 0 && mount.source === part.devicePath) ||
-        (isDeviceDirectory(mount) && isNodeOf(mount, part.devicePath)),
+      (part) => shows(mount, part.device) !== false || (isDeviceDirectory(mount) && isNodeOf(mount, part.devicePath)),
     );
   const over = parts.flatMap((part) => loops.get(part.devicePath) ?? []);
   const all = [...holders, ...partitions.flatMap((partition) => partition.holders), ...over];

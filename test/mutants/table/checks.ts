@@ -13,7 +13,7 @@ export const checkMutants: readonly Mutant[] = [
   {
     name: 'a volume in use is not deleted',
     file: 'src/pool/catalog/deletion.ts',
-    text: '    await refuseInUse(this.#parts, id);\n',
+    text: '    await refuseInUse(this.#parts, record);\n',
     replacement: '',
     killer: 'test/grpc/controller-delete.test.ts',
   },

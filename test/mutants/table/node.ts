@@ -348,7 +348,7 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: 'a volume in use is not unpublished',
     file: 'src/pool/catalog/volumes.ts',
-    text: '    if (publication === undefined) await refuseInUse(this.#parts, id);\n',
+    text: '    if (publication === undefined) await refuseInUse(this.#parts, record);\n',
     replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*does not end while the volume is attached',

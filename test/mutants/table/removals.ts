@@ -342,7 +342,7 @@ export const removalMutants: readonly Mutant[] = [
   {
     name: 'a volume in use is not repaired',
     ...repair,
-    text: '    await refuseInUse(this.#parts, id);\n',
+    text: '    await refuseInUse(this.#parts, record);\n',
     replacement: '',
     killer: 'test/contract/image.test.ts',
     only: 'backing file.*neither removed nor repaired',

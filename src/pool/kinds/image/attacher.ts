@@ -17,12 +17,12 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { isOpenElsewhere, isSoleOpener } from '../../../kernel/file/lock.ts';
 import { type FileStatus, statusOf } from '../../../kernel/file/path.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
+import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { parseVolumeId, type VolumeId } from '../../../volume/id.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
-import { isMountOf } from '../../freeze/mounted.ts';
 import type { Attached, AttachedDevice, Attachment, Seen, SeenVolume } from '../../pool.ts';
 import type { Layout } from '../../records/layout.ts';
 import { seenVolume } from './by-name.ts';
@@ -112,7 +112,8 @@ export class ImageAttacher implements Attacher {
 
   async #isMounted(loops: readonly LoopStatus[]): Promise<boolean> {
     const table = await readMountTable(this.#queue);
-    return table.some((mount) => loops.some((loop) => isMountOf(mount, loop)));
+    const shows = await mountsOfDevices(this.#queue, table, { devices: loops.map(({ device }) => device) });
+    return table.some((mount) => loops.some(({ device }) => shows(mount, device) !== false));
   }
 
   async attached(id: VolumeId): Promise<AttachedLoop[]> {

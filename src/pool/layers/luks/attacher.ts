@@ -10,13 +10,13 @@ import {
   mappedOver,
 } from '../../../kernel/block/device-mapper.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
+import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
 import { FailedPrecondition, InternalError } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { mapperName, volumeOfMapper } from '../../../volume/mapper-name.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
-import { isMountOf } from '../../freeze/mounted.ts';
 import { openStill } from '../../mapped-device.ts';
 import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../pool.ts';
 import { below } from './below.ts';
@@ -114,7 +114,9 @@ export function luksAttacher(parts: LuksParts): Attacher {
     const states = await Promise.all(uppers.map((upper) => stateOf(queue, upper)));
     if (!states.every((state) => state === undefined || state.isGoing)) return false;
     const table = await readMountTable(queue);
-    return !table.some((mount) => uppers.some((upper) => isMountOf(mount, shown(upper))));
+    const devices = uppers.map((upper) => shown(upper).device);
+    const shows = await mountsOfDevices(queue, table, { devices });
+    return !table.some((mount) => devices.some((device) => shows(mount, device) !== false));
   }
 
   async function detach(attached: Attached): Promise<void> {
