@@ -45,6 +45,7 @@ describe('the mounts of a btrfs', () => {
   test('are known by the device, whatever name the kernel has for it', async (t) => {
     const { a, b, devices } = await two(t);
     assert.deepEqual(await shown(devices, a.path), [true, false]);
+    assert.deepEqual(await shown(devices, a.path, false), [true, false]);
     assert.deepEqual(await shown(devices, b.path), [false, true]);
   });
 
