@@ -115,6 +115,19 @@ describe('NodeStageVolume refuses', () => {
     }
   });
 
+  test('X02: an option that the filesystem does not take is named by its place, not by its words', async () => {
+    const volume = await harness.volume('option', ext4);
+    const flags = ['noatime, auto', 'data=ordered', 's3cret=s3cret', 'nodelalloc'];
+    const volume_capability = mountCapability('SINGLE_NODE_WRITER', flags, 'ext4');
+    const message = await rejects(
+      volume.stage({ volume_capability }),
+      'INVALID_ARGUMENT',
+      /ext4 does not take \(EINVAL, number 2 of the 3 that are for the filesystem\)/,
+    );
+    assert.doesNotMatch(message, /s3cret/);
+    assert.deepEqual(harness.mountsAt(volume.staging), []);
+  });
+
   describe('ST08: the staging path', () => {
     test('a missing directory is not made for the caller', async () => {
       const volume = await harness.volume('path-missing', ext4);

@@ -107,7 +107,8 @@ describe('NodeStageVolume', () => {
   describe('mount flags', () => {
     test('PB20: are in the mount table', async () => {
       const volume = await harness.volume('flags', ext4);
-      const flags = ['noatime,nosuid', 'nodev', 'noexec', 'commit=17', 'defaults'];
+      const forOthers = ['defaults', 'auto, nouser', 'x-systemd.device-timeout=30s', 'silent'];
+      const flags = ['noatime, nosuid', 'nodev', 'noexec', 'commit=17', ...forOthers];
       await volume.stage({ volume_capability: mountCapability('SINGLE_NODE_WRITER', flags) });
       const [mount] = harness.mountsAt(volume.staging);
       for (const option of ['noatime', 'nosuid', 'nodev', 'noexec']) assert.ok(mount?.options.includes(option), option);

@@ -20,6 +20,27 @@ export interface MountAttributes {
 /** A mount option for the filesystem: a flag, or a key and its value. */
 export type MountParameter = readonly [string] | readonly [string, string];
 
+/** A parameter that the filesystem refused. */
+export class MountParameterError extends KernelError {
+  readonly #index: number;
+  readonly #count: number;
+
+  constructor(
+    failure: ConstructorParameters<typeof KernelError>[0],
+    { count, index }: { readonly count: number; readonly index: number },
+  ) {
+    super(failure);
+    this.#index = index;
+    this.#count = count;
+  }
+
+  /** Its place, from 1 on, among the last `lastCount` parameters; undefined if it is none of them. */
+  positionFromLast(lastCount: number): number | undefined {
+    const position = this.#index - (this.#count - lastCount) + 1;
+    return position < 1 ? undefined : position;
+  }
+}
+
 export interface FilesystemMount {
   readonly fsType: string;
   readonly source: string;
@@ -129,20 +150,26 @@ async function createMount(
 ): Promise<Descriptor> {
   const { path: source } = context;
   let command = 'FSCONFIG_SET_STRING';
+  let index: number | undefined;
   try {
     // Setting a parameter only parses it.
     invokeNow(fsconfigCall, [context, FSCONFIG_SET_STRING, 'source', source, 0]);
-    for (const [key, value] of parameters) {
+    for (const [place, [key, value]] of parameters.entries()) {
+      index = place;
       command = value === undefined ? 'FSCONFIG_SET_FLAG' : 'FSCONFIG_SET_STRING';
       if (value === undefined) invokeNow(fsconfigCall, [context, FSCONFIG_SET_FLAG, key, null, 0]);
       else invokeNow(fsconfigCall, [context, FSCONFIG_SET_STRING, key, value, 0]);
     }
     command = 'FSCONFIG_CMD_CREATE';
+    index = undefined;
     await invoke(queue, fsconfigCall, [context, FSCONFIG_CMD_CREATE, null, null, 0]);
   } catch (error) {
     if (!(error instanceof KernelError)) throw error;
     const detail = safeWords(readMessages(context), parameters.flat());
-    throw new KernelError({ syscall: `fsconfig(${command})`, errno: error.errno, path: source, detail });
+    const failure = { syscall: `fsconfig(${command})`, errno: error.errno, path: source, detail };
+    throw index === undefined
+      ? new KernelError(failure)
+      : new MountParameterError(failure, { index, count: parameters.length });
   }
   const { set } = attributeBits(attributes);
   const mountFd = invokeNow(fsmountCall, [context, FSMOUNT_CLOEXEC, Number(set)], source);

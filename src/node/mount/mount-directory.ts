@@ -6,7 +6,7 @@ import type { Attached, Attachment, Pool } from '../../pool/pool.ts';
 import { InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
-import { type FilesystemParameter, parseOption, type WantedAttributes } from './mount-options.ts';
+import { type FilesystemParameter, parseOption, refusedOption, type WantedAttributes } from './mount-options.ts';
 
 /** A volume of files, on a filesystem that is not its own, that is to be mounted. */
 export interface DirectoryMount {
@@ -70,9 +70,7 @@ function explain(error: unknown, fsType: string, { parameters, volumeId }: Direc
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
   const isOption = !error.syscall.includes('CMD_CREATE') || error.code === 'EINVAL';
   if (isOption && parameters.length > 0) {
-    return new InvalidArgument(
-      `volume ${volumeId}: mount_flags has an option that ${fsType} does not take (${error.code}): correct mountOptions.`,
-    );
+    return refusedOption(error, { volumeId, fsType, parameters });
   }
   const message = `volume ${volumeId}: its ${fsType} cannot be mounted (${error.code}); see the node's kernel log.`;
   return diskFaultOf(error) === undefined ? new InternalError(message) : new Unavailable(message);

@@ -44,6 +44,21 @@ describe('mount_flags', () => {
       },
     ],
     ['words for fstab only', ['defaults', '_netdev,nofail', ''], { attributes: {}, parameters: [] }],
+    [
+      'words for fstab, and those that mount(8) keeps',
+      ['auto,nouser', 'x-systemd.device-timeout=30s', 'x-gvfs-hide', 'comment=ours', 'silent', 'iversion', 'noauto'],
+      { attributes: {}, parameters: [] },
+    ],
+    [
+      'blanks around a comma',
+      ['noatime, nodiratime', ' discard ,, commit=5 '],
+      { attributes: { atime: 'noatime', nodiratime: true }, parameters: [['discard'], ['commit', '5']] },
+    ],
+    [
+      'user, as mount(8) has it',
+      ['user', 'exec'],
+      { attributes: { nosuid: true, nodev: true, noexec: false }, parameters: [] },
+    ],
     ['an empty value', ['data='], { attributes: {}, parameters: [['data', '']] }],
   ];
   for (const [what, flags, expected] of cases) {
@@ -73,6 +88,7 @@ describe('mount_flags', () => {
     'rtdev=/dev/sda',
     'source=/dev/sda',
     'X-mount.subdir=x',
+    'x-mount.mkdir',
     '=x',
     'a\0b',
   ];

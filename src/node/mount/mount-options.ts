@@ -1,6 +1,8 @@
-import type { MountAttributes } from '../../kernel/mount/mount.ts';
+import type { KernelError } from '../../kernel/call/errno.ts';
+import { type MountAttributes, MountParameterError } from '../../kernel/mount/mount.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
+import type { VolumeId } from '../../volume/id.ts';
 
 /*
  * mount_flags, as a person writes them for mount(8), become what the kernel's mount calls take: attributes of the one
@@ -53,10 +55,24 @@ const attributeWords: ReadonlyMap<string, MountAttributes> = new Map<string, Mou
   ['nostrictatime', { atime: 'relatime' }],
   ['strictatime', { atime: 'strictatime' }],
   ['norelatime', { atime: 'strictatime' }],
+  // As mount(8) has them: what may be mounted by anybody must not give rights.
+  ['user', { nosuid: true, nodev: true, noexec: true }],
+  ['users', { nosuid: true, nodev: true, noexec: true }],
+  ['owner', { nosuid: true, nodev: true }],
+  ['group', { nosuid: true, nodev: true }],
 ]);
 
-/** Words for fstab(5) and its readers, which say nothing to the kernel. */
-const wordsForOthers: ReadonlySet<string> = new Set(['defaults', '_netdev', 'nofail']);
+/**
+ * Words for fstab(5) and its readers, which say nothing to the kernel. mount(8) turns the last four into flags that
+ * change nothing for ext4, XFS and btrfs of today (they always count versions), and fsconfig(2) does not know them.
+ */
+const wordsForOthers: ReadonlySet<string> = new Set([
+  ...['defaults', '_netdev', 'nofail', 'auto', 'noauto', 'nouser', 'nousers', 'noowner', 'nogroup'],
+  ...['silent', 'loud', 'iversion', 'noiversion'],
+]);
+
+/** Keys of what other programs read: systemd, file managers, people. */
+const prefixesForOthers = ['x-', 'X-', 'comment='];
 
 /** What would change which data is mounted, where it is, or how mounts spread: all of that is decided by CSI. */
 const refusedKeys: ReadonlySet<string> = new Set([
@@ -74,12 +90,21 @@ export function parseMountFlags(flags: readonly string[]): MountOptions {
   const attributes: MountAttributes = {};
   const parameters: FilesystemParameter[] = [];
   for (const word of flags.flatMap(wordsOf)) {
-    if (wordsForOthers.has(word)) continue;
+    if (isForOthers(word)) continue;
     const attribute = attributeWords.get(word);
     if (attribute !== undefined) Object.assign(attributes, attribute);
     else parameters.push(parseParameter(word));
   }
   return { attributes, parameters };
+}
+
+function isForOthers(word: string): boolean {
+  if (wordsForOthers.has(word)) return true;
+  return prefixesForOthers.some((prefix) => word.startsWith(prefix)) && !isRefused(word);
+}
+
+function isRefused(key: string): boolean {
+  return refusedKeys.has(key) || refusedPrefixes.some((prefix) => key.startsWith(prefix));
 }
 
 /**
@@ -88,19 +113,39 @@ export function parseMountFlags(flags: readonly string[]): MountOptions {
  */
 function wordsOf(flag: string): string[] {
   const words = flag.match(/(?:"[^"]*"|[^,])+/g) ?? [];
-  return words.map((word) => word.replace(/^([^=]*=)"([^"]*)"$/, '$1$2'));
+  // People write a blank after the comma.
+  const trimmed = words.map((word) => word.trim()).filter((word) => word !== '');
+  return trimmed.map((word) => word.replace(/^([^=]*=)"([^"]*)"$/, '$1$2'));
 }
 
 function parseParameter(word: string): FilesystemParameter {
   const parameter = parseOption(word);
   const [key] = parameter;
-  if (refusedKeys.has(key) || refusedPrefixes.some((prefix) => key.startsWith(prefix))) {
+  if (isRefused(key)) {
     throw new InvalidArgument(
       'mount_flags has a word that would change what is mounted, where, or how mounts propagate (such as bind, remount, loop, shared or subvol). Leave it out.',
     );
   }
   if (key === '' || word.includes('\0')) throw new InvalidArgument('mount_flags has a word that is no mount option.');
   return parameter;
+}
+
+/**
+ * Why the filesystem refused the caller's options, without naming one (X02): its place among those that mount(8) would
+ * pass to the filesystem. The driver's own come first.
+ */
+export function refusedOption(
+  error: KernelError,
+  { fsType, parameters, volumeId }: { volumeId: VolumeId; fsType: string; parameters: readonly FilesystemParameter[] },
+): InvalidArgument {
+  const position = error instanceof MountParameterError ? error.positionFromLast(parameters.length) : undefined;
+  const which =
+    position === undefined || parameters.length === 1
+      ? ''
+      : `, number ${position} of the ${parameters.length} that are for the filesystem`;
+  return new InvalidArgument(
+    `volume ${volumeId}: mount_flags has an option that ${fsType} does not take (${error.code}${which}): correct mountOptions.`,
+  );
 }
 
 /** An option for a filesystem, of which nothing is doubted. */

@@ -20,7 +20,7 @@ import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
 import { detachUnmounted } from '../detach.ts';
 import { busyDevice, mountedOtherwise } from '../path/busy.ts';
-import type { FilesystemParameter, WantedAttributes } from './mount-options.ts';
+import { type FilesystemParameter, refusedOption, type WantedAttributes } from './mount-options.ts';
 import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize, whyTooLarge } from './superblock.ts';
 
 /** A filesystem volume that is to be mounted. */
@@ -184,9 +184,7 @@ export async function explainMountFailure(
 ): Promise<unknown> {
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
   if (!error.syscall.includes('CMD_CREATE')) {
-    return new InvalidArgument(
-      `volume ${volumeId}: mount_flags has an option that ${fsType} does not take (${error.code}): correct mountOptions.`,
-    );
+    return refusedOption(error, { volumeId, fsType, parameters });
   }
   if (error.code === 'EBUSY') return await busyDevice(volumeId, device);
   const content = await probeContent(queue, device.devicePath);
