@@ -65,7 +65,7 @@ const holder = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('device'),
     path: z.string(),
-    name: z.string().optional().describe('what device-mapper calls it, if it is one of its devices'),
+    name: z.string().optional().describe('what device-mapper calls it, or that it is swap space'),
   }),
 ]);
 

@@ -6,13 +6,16 @@ export type Holder =
   | { readonly kind: 'process'; readonly pid: number; readonly command: string; readonly path: string }
   /** The volume is mounted there, or something is mounted on it. */
   | { readonly kind: 'mount'; readonly path: string; readonly namespaceOf: NamespaceMember | undefined }
-  /** Another block device is built on the volume's device, or on a file in the volume. */
+  /** Another block device is built on the volume's device, or on a file in the volume; or the kernel swaps to one of them. */
   | {
       readonly kind: 'device';
       readonly path: string;
-      /** What device-mapper calls it: by that its owner knows it. */
+      /** What device-mapper calls it: by that its owner knows it. Of swap space: `swapSpace`. */
       readonly name?: string | undefined;
     };
+
+/** The name of a device or file that the kernel swaps to. Not a kind: a controller of an older version knows none but those. */
+export const swapSpace = 'swap space, see swapoff';
 
 /** A process by which a mount namespace is named; undefined stands for the driver's own. */
 export interface NamespaceMember {

@@ -111,6 +111,24 @@ describe('holdfast doctor', () => {
     );
   });
 
+  test('a node that has another name than when its volumes were made', async () => {
+    using scratch = new Scratch('cli');
+    {
+      await using driver = await DriverProcess.start(scratch);
+      using client = driver.connect();
+      await new TestVolume(scratch, 'moved').create(client);
+    }
+    const told = async (name: string) => {
+      const { findings: found } = await findings({ ...environmentFor(scratch), HOLDFAST_NODE_ID: name });
+      return named(found, 'pool default names');
+    };
+    assert.equal(await told('node-1'), undefined);
+    const finding = await told('node-2');
+    assert.equal(finding?.status, 'warn');
+    assert.match(finding.detail, /^1 of 1 volumes were made on a node that is not called node-2, .*: volume vol-\w+$/);
+    assert.match(finding.remedy ?? '', /stay Pending.*HOLDFAST_NODE_ID.*holdfast export/);
+  });
+
   test('of a pool of directories it says whether quota holds its sizes', async () => {
     using scratch = new Scratch('cli');
     const pool = (quota: string) =>

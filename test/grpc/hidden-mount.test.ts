@@ -45,6 +45,21 @@ describe('a volume whose every mount something else is mounted over', () => {
     });
   }
 
+  test('a filesystem that has shut down is not called hidden', async () => {
+    await using driver = await TestDriver.start({ locations: 'file' });
+    const source = await workload(driver, 'source', mount('xfs'), { capacity_range });
+    execFileSync('xfs_io', ['-x', '-c', 'shutdown -f', source.path]);
+    const told = await makeSnapshot(driver, source.id, 's').then(
+      () => assert.fail('a snapshot of a dead filesystem'),
+      (error: unknown) => String(error),
+    );
+    assert.match(told, /mounted at .*, has shut down \(EIO\), see the node's kernel log: end its pods/);
+    // As it says.
+    await source[Symbol.asyncDispose]();
+    await using again = await workload(driver, 'source', mount('xfs'), { capacity_range });
+    await makeSnapshot(driver, again.id, 's');
+  });
+
   test('T04: is thawed by the next start, too', async () => {
     const driver = await TestDriver.start({ locations: 'file' });
     const source = await workload(driver, 'source', mount('ext4'), { capacity_range });

@@ -47,6 +47,23 @@ describe('who keeps a volume is named', () => {
     });
   }
 
+  test('a file that the kernel swaps to, by NodeUnpublishVolume', async () => {
+    const volume = await harness.volume('swap', { type: 'mount', fsType: 'ext4' });
+    await volume.stage();
+    await volume.publish();
+    const file = join(volume.target, 'swap');
+    writeFileSync(file, Buffer.alloc(1 << 20), { mode: 0o600, flush: true });
+    run('mkswap', file);
+    run('swapon', '--priority', '0', file);
+    try {
+      const message = await rejects(volume.unpublish(), 'FAILED_PRECONDITION');
+      assert.ok(message.includes(`in use by device ${shortPath(file)} (swap space, see swapoff)`), message);
+    } finally {
+      run('swapoff', file);
+    }
+    await volume.down();
+  });
+
   test('of several only those who keep this very mount', async () => {
     const volume = await harness.volume('several', { type: 'mount', fsType: 'ext4' });
     await volume.stage();

@@ -5,6 +5,8 @@ import { isErrno } from '../../kernel/call/errno.ts';
 import { explain } from '../../kernel/call/explain.ts';
 import { checkNode } from '../../pool/kinds.ts';
 import { type Finding, fail, isUsable, ok, warn } from '../../pool/sight.ts';
+import { volumeIdFor } from '../../volume/id.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 import { formatBytes } from '../../volume/size.ts';
 import { describeId, type SeenPool } from '../inventory.ts';
 import { lookAtPools } from '../look.ts';
@@ -19,12 +21,12 @@ export async function checkKinds(queue: DiskQueue, { pools }: Config): Promise<F
 /** Each pool, and the driver that should run them. */
 export async function checkPools(config: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const pool of await lookAtPools(config, 'capacity')) findings.push(...findingsOf(pool));
+  for (const pool of await lookAtPools(config, 'capacity')) findings.push(...findingsOf(pool, config.nodeId));
   if (config.socketPath !== undefined) findings.push(await checkSocket(config.socketPath));
   return findings;
 }
 
-function findingsOf({ config, location, contents }: SeenPool): Finding[] {
+function findingsOf({ config, location, contents }: SeenPool, nodeId: string): Finding[] {
   const check = `pool ${config.name}`;
   const where = `${location.type} ${location.path}`;
   if (!isUsable(location.state)) return [fail(check, where, location.advice ?? '')];
@@ -39,10 +41,30 @@ function findingsOf({ config, location, contents }: SeenPool): Finding[] {
   ];
   return [
     ok(check, facts.join(', ')),
+    ...findStrangers(records, config.name, nodeId),
     ...damaged.map(({ id, reason }) =>
       fail(describeId(id), reason, 'Restore its record from a backup, or move it away.'),
     ),
     ...contents.findings.map((finding) => ({ ...finding, check: `${check} ${finding.check}` })),
+  ];
+}
+
+/**
+ * An id is a digest of the names of its node and pool (volume/id.ts), so it shows that a disk has come from another node,
+ * or that the node has another name now.
+ */
+function findStrangers(records: readonly VolumeRecord[], poolName: string, nodeId: string): Finding[] {
+  const others = records.filter(
+    ({ ephemeral, id, name }) => ephemeral === undefined && id !== volumeIdFor(nodeId, poolName, name),
+  );
+  const [first] = others;
+  if (first === undefined) return [];
+  return [
+    warn(
+      `pool ${poolName} names`,
+      `${others.length} of ${records.length} volumes were made on a node that is not called ${nodeId}, or in a pool that is not called ${poolName}: ${describeId(first.id)}${others.length === 1 ? '' : ' and others'}`,
+      'If their pods stay Pending (node affinity), their PersistentVolumes require the old name: give the node that name (HOLDFAST_NODE_ID), or make new PersistentVolumes with holdfast export. Otherwise nothing is wrong.',
+    ),
   ];
 }
 

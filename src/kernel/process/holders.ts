@@ -1,4 +1,4 @@
-import type { FoundHolders, Holder, NamespaceMember } from '../../volume/holder.ts';
+import { type FoundHolders, type Holder, type NamespaceMember, swapSpace } from '../../volume/holder.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
 import { type DeviceNumber, sameDevice } from '../block/device.ts';
 import { type SoughtDevice, stackedDevices } from '../block/stacked.ts';
@@ -17,6 +17,7 @@ import {
   processState,
   targetOf,
 } from './process.ts';
+import { swapPaths } from './swaps.ts';
 
 export interface Sought {
   readonly devices: readonly SoughtDevice[];
@@ -110,10 +111,23 @@ class Search {
     const directories = [...this.#targets, ...this.#sought.directories];
     const stacked = await stackedDevices(queue, this.#sought.devices, directories);
     for (const device of stacked) this.#findings.push({ holder: { kind: 'device', ...device }, keepsBusyMount: true });
+    await this.#lookAtSwaps();
     if (scope === 'mounts') return;
     const pids = namespaces.flatMap((namespace) => namespace.pids);
     for (const pid of pids) await this.#lookAtFiles(pid);
     for (const pid of pids) await this.#lookAtMemory(pid);
+  }
+
+  /** A file's path is as the mount shows it through which it was given to swapon(8). */
+  async #lookAtSwaps(): Promise<void> {
+    const { devices, directories } = this.#sought;
+    for (const path of await swapPaths(queue)) {
+      const isDevice = devices.some(({ devicePath }) => devicePath === path);
+      const places = [...this.#targets, ...directories];
+      if (!isDevice && !places.some((place) => isAtOrBelow(path, place))) continue;
+      const keepsBusyMount = isDevice || this.#isBelowBusyMount(path);
+      this.#findings.push({ holder: { kind: 'device', path, name: swapSpace }, keepsBusyMount });
+    }
   }
 
   /** Our own namespace comes first. */

@@ -24,6 +24,7 @@ export async function openMounted(
   const mounts = table.filter((each) => shows(each, device.device) === true);
   for (const mount of mounts) {
     const directory = await openReadOnly(queue, mount.target).catch(() => undefined);
+    // Hidden, or dead: then it is opened once more below, and says so.
     if (directory === undefined) continue;
     const status = await statusOf(queue, directory);
     if (status.mountId === mount.id && status.kind === 'directory') return directory;
@@ -48,6 +49,11 @@ async function openHidden(
     directory = await openReadOnly(queue, mount);
   } catch (error) {
     if (!(error instanceof KernelError)) throw error;
+    if (isErrno(error, 'EIO', 'ESHUTDOWN')) {
+      throw new FailedPrecondition(
+        `the filesystem on ${device.devicePath}, mounted at ${shortPath(target)}, has shut down (${error.code}), see the node's kernel log: end its pods; it recovers when it is mounted next.`,
+      );
+    }
     throw new FailedPrecondition(
       `the filesystem on ${device.devicePath}, mounted at ${shortPath(target)}, is hidden by another mount and cannot be reached (${error.code}): unmount what hides it.`,
     );
