@@ -1,43 +1,37 @@
 /*
- * node scripts/chart-bounds.ts: writes the bounds of the driver's configuration into the schema of the chart's values.
+ * node scripts/chart-bounds.ts: writes the bounds of the driver's configuration for the templates of the chart.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { z } from 'zod';
 import { smallestInlineBytes } from '../src/config/file.ts';
 import { smallestFileBytes } from '../src/pool/kinds/image/config.ts';
 import { metadataBounds } from '../src/pool/kinds/lvm/thin/config.ts';
 import { sickAfterBounds, smallestReserveBytes, undeleteBounds } from '../src/pool/settings.ts';
 import { largestBytes } from '../src/settings/values.ts';
-import { parseDuration } from '../src/volume/duration.ts';
-import { parseQuantity } from '../src/volume/size.ts';
-import { numbersPattern } from './digits.ts';
+import { formatDuration } from '../src/volume/duration.ts';
+import { exactQuantity } from '../src/volume/size.ts';
 
-const schemaFile = fileURLToPath(new URL('../deploy/charts/holdfast/values.schema.json', import.meta.url));
-const schemaShape = z.looseObject({ definitions: z.record(z.string(), z.unknown()) });
+export const boundsFile = fileURLToPath(new URL('../deploy/charts/holdfast/files/bounds.json', import.meta.url));
 
-/** Definitions of the schema that are bounds of the driver's. */
-export const boundedDefinitions: Readonly<Record<string, unknown>> = {
-  fileSize: size(smallestFileBytes),
-  reserve: size(smallestReserveBytes),
-  thinMetadata: size(metadataBounds.leastBytes, metadataBounds.mostBytes),
-  inlineSize: size(smallestInlineBytes),
-  sickAfter: { type: 'string', pattern: durationPattern(sickAfterBounds) },
-  duration: { type: 'string', pattern: durationPattern(undeleteBounds) },
-};
+/** The content of that file. */
+export function chartBounds(): string {
+  const bounds = {
+    fileSize: size(smallestFileBytes),
+    reserve: size(smallestReserveBytes),
+    thinMetadata: size(metadataBounds.leastBytes, metadataBounds.mostBytes),
+    inlineSize: size(smallestInlineBytes),
+    sickAfter: duration(sickAfterBounds),
+    undelete: duration(undeleteBounds),
+  };
+  return `${JSON.stringify(bounds, null, 2)}\n`;
+}
 
 function size(leastBytes: bigint, mostBytes = largestBytes): object {
-  const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'k', 'M', 'G', 'T', 'P'];
-  const alternatives = units.flatMap((unit) => {
-    const factor = parseQuantity(`1${unit}`);
-    const [least, most] = [(leastBytes + factor - 1n) / factor, mostBytes / factor];
-    return least > most ? [] : [`${numbersPattern(least, most)}${unit}`];
-  });
   return {
-    oneOf: [
-      { type: 'string', pattern: `^(${alternatives.join('|')})$` },
-      { type: 'integer', minimum: Number(leastBytes), maximum: Number(mostBytes) },
-    ],
+    minimum: exactQuantity(leastBytes),
+    minimumBytes: `${leastBytes}`,
+    maximum: exactQuantity(mostBytes),
+    maximumBytes: `${mostBytes}`,
   };
 }
 
@@ -46,17 +40,13 @@ interface Bounds {
   readonly maximumSeconds: number;
 }
 
-function durationPattern({ minimumSeconds, maximumSeconds }: Bounds): string {
-  const alternatives = ['s', 'm', 'h', 'd'].flatMap((unit) => {
-    const factor = parseDuration(`1${unit}`);
-    const [least, most] = [Math.ceil(minimumSeconds / factor), Math.floor(maximumSeconds / factor)];
-    return least > most ? [] : [`${numbersPattern(BigInt(least), BigInt(most))}${unit}`];
-  });
-  return `^(${[...(minimumSeconds === 0 ? ['0'] : []), ...alternatives].join('|')})$`;
+function duration({ maximumSeconds, minimumSeconds }: Bounds): object {
+  return {
+    minimum: minimumSeconds === 0 ? '0' : formatDuration(minimumSeconds),
+    minimumSeconds,
+    maximum: formatDuration(maximumSeconds),
+    maximumSeconds,
+  };
 }
 
-if (import.meta.main) {
-  const schema = schemaShape.parse(JSON.parse(readFileSync(schemaFile, 'utf8')));
-  Object.assign(schema.definitions, boundedDefinitions);
-  writeFileSync(schemaFile, `${JSON.stringify(schema, null, 2)}\n`);
-}
+if (import.meta.main) writeFileSync(boundsFile, chartBounds());

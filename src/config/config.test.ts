@@ -415,14 +415,18 @@ describe('the file', () => {
     [
       'a size that is none, in a section of a pool',
       'pools:\n  a: { kind: lvm, volumeGroup: v, thinPool: { size: 80% } }\n',
-      /:2:47: pools.a.thinPool.size: '80%' is no size: write a whole number/,
+      /:2:47: pools.a.thinPool.size: '80%' is not a size: write a number/,
     ],
     [
       'an unknown key far from any',
       'pools:\n  a: { colour: red }\n',
       /:2:8: pools.a.colour: unknown key \(known: kind, /,
     ],
-    ['a bad size', 'pools:\n  a:\n    size: 10 GB\n', /:3:5: pools.a.size: '10 GB' is no size/],
+    [
+      'a bad size',
+      'pools:\n  a:\n    size: 10 GB\n',
+      /:3:5: pools.a.size: '10 GB' is not a size \(did you mean 10G\?\)/,
+    ],
     ['a size of nothing', 'pools:\n  a:\n    size: 0\n', /:3:5: pools.a.size: must be at least 300Mi, not '0'/],
     ['a size without its unit', 'pools:\n  a:\n    size: 1\n', /:3:5: pools.a.size: must be at least 300Mi/],
     ['a size beyond any disk', 'pools:\n  a: { size: 9999999Pi }\n', /:2:8: pools.a.size: must be at most 1024Pi/],

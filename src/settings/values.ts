@@ -37,7 +37,8 @@ interface Bounds {
 
 /** YAML has numbers and text for what is one notation to us. */
 function inWords<T>(value: unknown, what: string, parse: (text: string) => T): T {
-  if (typeof value !== 'string' && typeof value !== 'bigint') {
+  // A number is what YAML makes of 1e9.
+  if (typeof value !== 'string' && typeof value !== 'bigint' && typeof value !== 'number') {
     throw new WrongValue(`must be ${what}, not ${shown(value)}`);
   }
   try {

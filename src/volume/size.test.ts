@@ -65,8 +65,38 @@ describe('quantities', () => {
     }
   });
 
-  for (const text of ['', '1.5Gi', '-1', 'Gi', '10 Gi', '10gi', '0x10', '1e3']) {
+  test('fractions and exponents, as people write them', () => {
+    const expected: Readonly<Record<string, bigint>> = {
+      '1.5Gi': 3n << 29n,
+      '0.5Gi': 1n << 29n,
+      '.5Gi': 1n << 29n,
+      '1.Gi': 1n << 30n,
+      '67.72Gi': 72_713_796_322n,
+      '1e9': 10n ** 9n,
+      '1E9': 10n ** 9n,
+      '1.5e3': 1500n,
+      '12e-1': 2n,
+      '1E': 10n ** 18n,
+      '1Ei': 1n << 60n,
+      '128974848000m': 128_974_848n,
+      '0.1': 1n,
+      '0': 0n,
+    };
+    for (const [text, size] of Object.entries(expected)) assert.equal(parseQuantity(text), size, text);
+  });
+
+  for (const text of ['', '.', '-1', '+1', 'Gi', '10 Gi', '10gi', '0x10', '1e', '1e3Gi', '1,5Gi', '80%', '1e999']) {
     test(`'${text}' is refused`, () => assert.throws(() => parseQuantity(text), InvalidArgument));
+  }
+
+  const hints = { '10GB': '10G', '10 GiB': '10Gi', '10gi': '10Gi', '1.5tb': '1.5T', '5kb': '5k', '10g': '10G' };
+  for (const [text, meant] of Object.entries(hints)) {
+    test(`'${text}': did you mean ${meant}?`, () => {
+      assert.throws(() => parseQuantity(text), {
+        message: new RegExp(`^'${text}' is not a size \\(did you mean ${meant}\\?\\)`),
+      });
+      parseQuantity(meant);
+    });
   }
 
   test('are written for people', () => {

@@ -70,21 +70,46 @@ const unitFactors: Readonly<Record<string, bigint>> = {
   Gi: 1n << 30n,
   Ti: 1n << 40n,
   Pi: 1n << 50n,
+  Ei: 1n << 60n,
   k: 10n ** 3n,
   M: 10n ** 6n,
   G: 10n ** 9n,
   T: 10n ** 12n,
   P: 10n ** 15n,
+  E: 10n ** 18n,
 };
 
-/** Parses a whole Kubernetes quantity (`10Gi`, `500M`, `4096`) into bytes. @throws InvalidArgument */
+/** More digits are no size of a disk, and cost time. */
+const quantityPattern =
+  /^(?<whole>[0-9]{0,19})(?:\.(?<fraction>[0-9]{0,19}))?(?:(?<unit>Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E|m)|[eE](?<exponent>[+-]?[0-9]{1,2}))?$/;
+
+/**
+ * Parses a Kubernetes quantity into bytes: `10Gi`, `1.5Gi`, `500M`, `1e9`, `4096`. A part of a byte is rounded up, as
+ * Kubernetes does.
+ * @throws InvalidArgument
+ */
 export function parseQuantity(text: string): bigint {
-  const match = /^([0-9]{1,19})(Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?$/.exec(text);
-  const factor = unitFactors[match?.[2] ?? ''];
-  if (match?.[1] === undefined || factor === undefined) {
-    throw new InvalidArgument(`'${text}' is no size: write a whole number with a unit, such as 10Gi or 500M.`);
+  const { exponent = '0', fraction = '', unit = '', whole = '' } = quantityPattern.exec(text)?.groups ?? {};
+  if (whole === '' && fraction === '') {
+    throw new InvalidArgument(
+      `'${text}' is not a size${hintOf(text)}: write a number with a unit, such as 10Gi or 500M.`,
+    );
   }
-  return BigInt(match[1]) * factor;
+  const power = Number(exponent) - fraction.length - (unit === 'm' ? 3 : 0);
+  const digits = BigInt(whole + fraction) * (unitFactors[unit] ?? 1n);
+  return power >= 0 ? digits * 10n ** BigInt(power) : roundUp(digits, 10n ** BigInt(-power)) / 10n ** BigInt(-power);
+}
+
+/** For units as they are written elsewhere: `10GB`, `10 GiB`, `10g`. */
+function hintOf(text: string): string {
+  const {
+    binary = '',
+    letter = '',
+    number,
+  } = /^(?<number>[0-9.]+) *(?<letter>[kmgtpe])(?<binary>i?)b?$/i.exec(text)?.groups ?? {};
+  if (number === undefined) return '';
+  const unit = binary === '' && letter.toLowerCase() === 'k' ? 'k' : `${letter.toUpperCase()}${binary.toLowerCase()}`;
+  return ` (did you mean ${number}${unit}?)`;
 }
 
 /** The bytes as a Kubernetes quantity, exactly: `10Gi`, `1537Ki`, `999`. */

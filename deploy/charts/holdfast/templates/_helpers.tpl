@@ -73,36 +73,17 @@ matchLabels:
 {{- $forOneNode := ternary (dict "expansion" "controller") (dict) .Values.oneNode -}}
 {{- $forInline := ternary (dict "maxInlineSize" "10Gi") (dict) .Values.inlineVolumes -}}
 {{- $group := ternary (get (.Values.nodeGroups | default dict) (.group | default "")) dict (not (empty .group)) }}
-{{- $key := ternary (printf "nodeGroups.%s.config" .group) "config" (not (empty .group)) }}
 {{- $config := merge (deepCopy (ternary ($group.config | default dict) .Values.config (not (empty .group)))) $forOneNode $forInline -}}
-{{- $pools := $config.pools | default (dict "default" dict) }}
-{{- include "holdfast.poolSettings" (dict "Values" .Values "settings" $config "pools" $pools "key" $key) }}
-{{- range $names, $settings := ($config.nodes | default dict) }}
-{{- $own := $settings | default dict }}
-{{- if or $own.pools $own.defaultPool }}
-{{- include "holdfast.poolSettings" (dict "Values" $.Values "settings" $own "pools" ($own.pools | default $pools) "key" (printf "%s.nodes.%s" $key $names)) }}
-{{- end }}
+{{- include "holdfast.poolSettings" (dict "Values" .Values "settings" $config) }}
+{{- range $settings := ($config.nodes | default dict) }}
+{{- include "holdfast.poolSettings" (dict "Values" $.Values "settings" ($settings | default dict)) }}
 {{- end }}
 {{- toYaml $config }}
 {{- end }}
 
-{{/* What a schema cannot say of pools and their default; and no pool on the system's disk, unless that is meant. */}}
+{{/* No pool is made on the system's disk, unless that is meant: the kubelet makes a directory that a node lacks, and its
+     disk may be mounted later. */}}
 {{- define "holdfast.poolSettings" -}}
-{{- $names := keys .pools | sortAlpha }}
-{{- if and .settings.defaultPool (not (has .settings.defaultPool $names)) }}
-{{- fail (printf "%s.defaultPool: there is no such pool; there is %s" .key (join ", " $names)) }}
-{{- end }}
-{{- if and (not .settings.defaultPool) (gt (len $names) 1) (not (has "default" $names)) }}
-{{- fail (printf "%s.defaultPool: with several pools (%s) none is the default by itself: set it to one of them" .key (join ", " $names)) }}
-{{- end }}
-{{- range $name, $pool := (.settings.pools | default dict) }}
-{{- $size := dig "size" "" ($pool | default dict) }}
-{{- $reserve := dig "reserve" "" ($pool | default dict) }}
-{{- if and $size $reserve (ge (include "holdfast.bytes" $reserve | int64) (include "holdfast.bytes" $size | int64)) }}
-{{- fail (printf "%s.pools.%s.reserve: must be less than the size of the pool" $.key $name) }}
-{{- end }}
-{{- end }}
-{{- /* The kubelet makes a directory that a node lacks. No pool is made in it before its disk is mounted. */}}
 {{- range $pool := (.settings.pools | default dict) }}
 {{- $place := coalesce (dig "directory" "" ($pool | default dict)) (dig "path" "" ($pool | default dict)) (dig "file" "" ($pool | default dict)) "" }}
 {{- range $directory := $.Values.poolDirectories }}
@@ -111,14 +92,6 @@ matchLabels:
 {{- end }}
 {{- end }}
 {{- end }}
-{{- end }}
-
-{{/* A size in bytes. The schema has seen to its form. */}}
-{{- define "holdfast.bytes" -}}
-{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "P" 1000000000000000 }}
-{{- $units = merge $units (dict "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624) }}
-{{- $text := kindIs "string" . | ternary . (printf "%d" (int64 .)) }}
-{{- mul (regexFind "^[0-9]+" $text | int64) (get $units (regexFind "[A-Za-z]*$" $text) | int64) }}
 {{- end }}
 
 {{/* Every pool there is on any node, as a YAML list. */}}

@@ -36,7 +36,7 @@ describe('the thin pool of a configuration', () => {
       ],
       [{ thinPool: { size: '1Mi' } }, /^thinPool\.size: must be at least 300Mi/],
       [{ thinPool: { size: '1Gi', metadata: '16Gi' } }, /^thinPool\.metadata: must be at most 16192Mi, not '16Gi'/],
-      [{ thinPool: { size: '80%' } }, /^thinPool\.size: '80%' is no size: /],
+      [{ thinPool: { size: '80%' } }, /^thinPool\.size: '80%' is not a size: /],
       [{ thinPool: { size: '1Gi' }, wipe: 'zero' }, /^wipe: cannot be with a thinPool/],
       [{ trim: 'daily' }, /^trim: needs a thinPool/],
     ];
