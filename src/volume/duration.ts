@@ -10,7 +10,9 @@ export function parseDuration(text: string): number {
   const match = /^([0-9]{1,9})([smhd])$/.exec(text === '0' ? '0s' : text);
   const seconds = Number(match?.[1]) * (unitSeconds[match?.[2] ?? ''] ?? Number.NaN);
   if (!(seconds <= longestSeconds)) {
-    throw new InvalidArgument(`'${text}' is not a duration: write a whole number with s, m, h or d, such as 24h, or 0.`);
+    throw new InvalidArgument(
+      `'${text}' is not a duration: write a whole number with s, m, h or d, such as 24h, or 0.`,
+    );
   }
   return seconds;
 }
