@@ -41,7 +41,7 @@ describe('attributes of ephemeral volumes', () => {
   for (const context of [
     { sizes: '1Gi' },
     { size: '0' },
-    { size: '1.5Gi' },
+    { size: '1.5GB' },
     { size: '-1' },
     { size: '' },
     { fsType: 'ntfs' },

@@ -200,8 +200,8 @@ export type EphemeralFacts`,
   {
     name: 'a mount flag does not change what is mounted, or where',
     ...options,
-    text: 'if (refusedKeys.has(key) || ',
-    replacement: 'if (',
+    text: 'return refusedKeys.has(key) || ',
+    replacement: 'return ',
   },
   {
     name: 'a mount flag does not change how mounts spread',
