@@ -11,7 +11,7 @@ import { volumeIdFor } from '../../src/volume/id.ts';
 import { Random } from '../support/random.ts';
 import { volumeOn } from './support/fleet.ts';
 import { MemoryNode, MemoryReplica } from './support/memory-fleet.ts';
-import type { Faults } from './support/memory-link.ts';
+import type { Faults, MemoryLink } from './support/memory-link.ts';
 
 const healthy: Faults = { random: new Random(1), cutAfter: Number.POSITIVE_INFINITY, twiceOf: 0 };
 const idOn = (node: string, name: string) => volumeIdFor(node, 'default', name);
@@ -22,9 +22,10 @@ async function fleetOf(...nodes: MemoryNode[]): Promise<MemoryReplica> {
   return replica;
 }
 
-async function linked(replica: MemoryReplica, node: MemoryNode): Promise<void> {
-  node.link(replica, healthy);
+async function linked(replica: MemoryReplica, node: MemoryNode): Promise<MemoryLink> {
+  const link = node.link(replica, healthy);
   while (replica.state.node(node.name)?.hasTold !== true) await nextTurn();
+  return link;
 }
 
 function fromVolume(node: string, name: string, volume_id: string): object {
@@ -124,6 +125,21 @@ test('a deletion that is repeated waits for no node that has nothing to do with 
   await linked(replica, other);
   assert.deepEqual(await replica.call('DeleteVolume', request), {});
   assert.equal(other.volumes.size, 0);
+});
+
+test('a deletion that is repeated waits for no node that has left the cluster since', async () => {
+  const [a, b] = [new MemoryNode('a'), new MemoryNode('b')];
+  const replica = new MemoryReplica(['a', 'b']);
+  const link = await linked(replica, a);
+  await linked(replica, b);
+  await replica.call('CreateVolume', volumeOn('a', 'x'));
+  const request = { volume_id: idOn('a', 'x') };
+  assert.deepEqual(await replica.call('DeleteVolume', request), {});
+  link.cut('it is gone');
+  while (replica.state.node('a')?.isLinked === true) await nextTurn();
+  assert.equal(await replica.call('DeleteVolume', request), 'UNAVAILABLE');
+  replica.state.expect(['b']);
+  assert.deepEqual(await replica.call('DeleteVolume', request), {});
 });
 
 test('secrets go to no node that has nothing to do with the call', async () => {

@@ -130,9 +130,14 @@ function deletedBy(
   return name === 'DeleteVolumeGroupSnapshot' ? request.group_snapshot_id : undefined;
 }
 
-/** The node that has deleted it before, if no node has it. One that has been restored or made again since is there. */
+/**
+ * The node that has deleted it before, if no node has it. One that has been restored or made again since is there. A node
+ * that has left the cluster since is not waited for.
+ */
 function whoEnded({ ended, state }: FleetParts, id: string): string | undefined {
-  return state.owners(id).length > 0 ? undefined : ended.by(id);
+  if (state.owners(id).length > 0) return undefined;
+  const node = ended.by(id);
+  return node === undefined || state.node(node) === undefined || state.isForgotten(node) ? undefined : node;
 }
 
 /** The volumes that a request is about. */

@@ -1,7 +1,7 @@
 import { isAllTold } from '../routing/missing.ts';
 import type { NamedVolume, StrayView } from '../routing/strays.ts';
 import type { FleetView, Named, NodeSight, Owner } from '../routing/view.ts';
-import { type Entry, NodeInventory } from './inventory.ts';
+import { derivesFrom, type Entry, NodeInventory } from './inventory.ts';
 
 /** What is known of one node. */
 interface NodeState {
@@ -101,6 +101,13 @@ export class FleetState implements FleetView, StrayView {
       if (entry !== undefined) found.push({ node, isNative: entry.isNative });
     }
     return found;
+  }
+
+  originOf({ node }: Pick<Owner, 'node'>, id: string): string | undefined {
+    const entry = this.#states.get(node)?.inventory.entries.get(id);
+    if (entry === undefined) return undefined;
+    if (entry.isNative) return node;
+    return [...this.#states.keys(), ...this.#forgotten].find((name) => derivesFrom(name, entry));
   }
 
   isTelling(node: string, id: string): boolean {

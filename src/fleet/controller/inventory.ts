@@ -103,19 +103,9 @@ export class NodeInventory {
     if (this.#bytes > mostBytes) throw new BadInventory(`more than ${mostBytes} bytes`);
     const key = nameKey(kind, name);
     this.#ids.set(key, [...(this.#ids.get(key) ?? []), id]);
-    this.#entries.set(id, { kind, id, name, pool, sourceId, isAdopted, isNative: this.#isNative(told) });
+    const entry = { kind, id, name, pool, sourceId, isAdopted };
+    this.#entries.set(id, { ...entry, isNative: derivesFrom(this.#node, entry) });
     if (this.#entries.size > mostEntries) throw new BadInventory(`more than ${mostEntries} entries`);
-  }
-
-  /** No other node can make an id that this holds for: it is a digest of the node's name. */
-  #isNative({ id, kind, name, pool, source_id }: wire.InventoryEntry): boolean {
-    if (kind === 'VOLUME') return id === volumeIdFor(this.#node, pool, name);
-    const groupId = groupIdFor(this.#node, name);
-    if (kind === 'GROUP') return id === groupId;
-    if (id === snapshotIdFor(this.#node, name)) return true;
-    // The members of a group have its name.
-    const sourceId = parseVolumeId(source_id);
-    return sourceId !== undefined && id === memberIdFor(groupId, sourceId);
   }
 
   #forget(id: string): void {
@@ -128,6 +118,17 @@ export class NodeInventory {
     if (ids.length > 0) this.#ids.set(key, ids);
     else this.#ids.delete(key);
   }
+}
+
+/** No other node can make an id that this holds for: it is a digest of the node's name. */
+export function derivesFrom(node: string, { id, kind, name, pool, sourceId }: Omit<Entry, 'isNative'>): boolean {
+  if (kind === 'VOLUME') return id === volumeIdFor(node, pool, name);
+  const groupId = groupIdFor(node, name);
+  if (kind === 'GROUP') return id === groupId;
+  if (id === snapshotIdFor(node, name)) return true;
+  // The members of a group have its name.
+  const volumeId = parseVolumeId(sourceId);
+  return volumeId !== undefined && id === memberIdFor(groupId, volumeId);
 }
 
 function poolsOf({ pools }: wire.InventoryChange): readonly wire.PoolTold[] {

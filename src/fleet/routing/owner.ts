@@ -20,9 +20,14 @@ export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   }
   const [owner] = believed;
   if (owner === undefined) return undefined;
-  const missing = owner.isNative ? [] : untold(view);
+  const missing = owner.isNative ? [] : untold(view).filter((node) => mayHaveMade(node, view.originOf(owner, id)));
   if (missing.length > 0) {
     throw new Unavailable(`${id} was made on another node than ${owner.node}, which has it, and ${describe(missing)}.`);
   }
   return view.node(owner.node);
+}
+
+/** A pool that stays closed holds back what may be in it, and nothing that another node is known to have made. */
+function mayHaveMade({ hasTold, isLinked, name }: NodeSight, origin: string | undefined): boolean {
+  return origin === undefined || origin === name || !(isLinked && hasTold);
 }

@@ -79,6 +79,23 @@ describe('a call for one object', () => {
     assert.throws(() => routeById(fleet, volume('b', 'y')), reason);
   });
 
+  test('a pool that stays closed holds back only what its node can have made', () => {
+    const moved = { id: volume('lost', 'y'), name: 'y' };
+    const fleet = fleetOf({ a: { entries: [moved] }, b: { failed: ['fast'] } });
+    // Nobody knows yet that there was such a node.
+    assert.throws(() => routeById(fleet, moved.id), /pool fast of b is not open/);
+    fleet.forget(['lost']);
+    assert.deepEqual(routeById(fleet, moved.id), { to: 'node', node: 'a' });
+    const lie = fleetOf({ a: { entries: [{ ...moved, name: 'another' }] }, b: { failed: ['fast'] } });
+    lie.forget(['lost']);
+    assert.throws(() => routeById(lie, moved.id), /pool fast of b is not open/);
+    const others = fleetOf({ a: { entries: [{ id: volume('b', 'z'), name: 'z' }] }, b: { failed: ['fast'] } });
+    assert.throws(() => routeById(others, volume('b', 'z')), /pool fast of b is not open/);
+    const away = fleetOf({ a: { entries: [moved] }, b: { state: 'away' } });
+    away.forget(['lost']);
+    assert.throws(() => routeById(away, moved.id), /b is away/);
+  });
+
   test('for a node that is away it is UNAVAILABLE, with its name and since when', () => {
     const fleet = fleetOf({ a: {}, b: { volumes: ['y'], state: 'away' } });
     assert.throws(() => routeById(fleet, volume('b', 'y')), {

@@ -36,6 +36,8 @@ export interface FleetView {
   readonly areNodesKnown: boolean;
   node(name: string): NodeSight | undefined;
   owners(id: string): readonly Owner[];
+  /** The node that made it, by its id and by what the owner says of it; undefined: none that is known or forgotten. */
+  originOf(owner: Pick<Owner, 'node'>, id: string): string | undefined;
   /** Whether a node that has not told all yet, as a pool of it is being opened, has told of this. */
   isTelling(node: string, id: string): boolean;
   volumesNamed(name: string): readonly Named[];

@@ -38,6 +38,27 @@ export const fleetMutants: readonly Mutant[] = [
     killer: routes,
   },
   {
+    name: 'a pool that stays closed holds back what its node has made',
+    file: 'src/fleet/routing/owner.ts',
+    text: 'origin === undefined || origin === name || ',
+    replacement: '',
+    killer: routes,
+  },
+  {
+    name: 'a pool that stays closed holds back what nobody is known to have made',
+    file: 'src/fleet/routing/owner.ts',
+    text: 'origin === undefined || origin === name',
+    replacement: 'origin === name',
+    killer: routes,
+  },
+  {
+    name: 'a repeated deletion waits for no node that has left the cluster',
+    file: 'src/fleet/controller/calls.ts',
+    text: ' || state.node(node) === undefined || state.isForgotten(node)',
+    replacement: '',
+    killer: 'test/fleet/told-all.test.ts',
+  },
+  {
     name: 'what was adopted is no stray',
     file: 'src/fleet/routing/strays.ts',
     text: '    if (isAdopted || name.startsWith(adoptedPrefix)) return false;\n',
