@@ -1,8 +1,11 @@
+import { isIPv6 } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { ControllerConfig } from '../config/controller-config.ts';
+import type { HttpAddress } from '../config/environment.ts';
 import { KubernetesApi } from '../fleet/kubernetes/api.ts';
 import { isNodeThere } from '../fleet/kubernetes/classes.ts';
-import { forgetNode, rememberNode } from '../fleet/kubernetes/forgotten.ts';
+import { forgetNode, objectionMs, readForgotten, rememberNode } from '../fleet/kubernetes/forgotten.ts';
 import { type RecordedVolume, volumesOn } from '../fleet/kubernetes/persistent-volumes.ts';
 import { FailedPrecondition, Unavailable } from '../volume/errors.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
@@ -51,7 +54,11 @@ export async function forgetNodeCommand(
     if (!dryRun && !evenSo && !isSeen && volumes.length === 0) throw unknown(node);
     if (!json) for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
     if (!dryRun) {
-      await forgetNode(api, place, node);
+      if (await forgetNode(api, place, node)) {
+        if (!json) output.line(`Asking all replicas of the controller: ${objectionMs / 1000} seconds …`);
+        await delay(objectionMs);
+        if (!(await readForgotten(api, place)).has(node)) throw linked(node);
+      }
       if (!json)
         output.line(`Node ${node} is forgotten. What is Released goes by itself; delete the claims of what is Bound.`);
     }
@@ -82,6 +89,12 @@ function unknown(node: string): FailedPrecondition {
   );
 }
 
+function linked(node: string): FailedPrecondition {
+  return new FailedPrecondition(
+    `Node ${node} has a link to the controller, so it is not gone: stop its driver first. Nothing is forgotten.`,
+  );
+}
+
 /** @returns whether the controller knows the node. @throws FailedPrecondition, Unavailable */
 async function requireGone(
   { httpAddress }: ControllerConfig,
@@ -89,12 +102,8 @@ async function requireGone(
   { dryRun, evenSo, node }: ForgetWishes,
 ): Promise<boolean> {
   if (dryRun) return false;
-  const sight = await sightOf(httpAddress?.port, node);
-  if (sight?.isLinked === true) {
-    throw new FailedPrecondition(
-      `Node ${node} has a link to the controller, so it is not gone: stop its driver first.`,
-    );
-  }
+  const sight = httpAddress === undefined ? undefined : await sightOf(httpAddress, node);
+  if (sight?.isLinked === true) throw linked(node);
   if (!evenSo && (await isNodeThere(api, node))) {
     throw new FailedPrecondition(
       `Node ${node} is still there: kubectl delete node ${node}, if it never comes back; or add --even-so.`,
@@ -107,12 +116,18 @@ const answerMs = 5_000;
 
 const nodesPage = z.object({ nodes: z.array(z.object({ name: z.string(), isLinked: z.boolean() })) });
 
-/** By the replica in this container: a node links to each of them. */
-async function sightOf(port: number | undefined, node: string): Promise<{ readonly isLinked: boolean } | undefined> {
-  if (port === undefined)
-    throw new Unavailable('HOLDFAST_HTTP_ADDRESS is not set here, so nobody knows who has a link.');
+/**
+ * By the replica in this container, at once. The others take the note back if they have a link; without monitoring this one
+ * does so, too.
+ */
+async function sightOf(
+  { host = '127.0.0.1', port }: HttpAddress,
+  node: string,
+): Promise<{ readonly isLinked: boolean } | undefined> {
   const signal = AbortSignal.timeout(answerMs);
-  const response = await fetch(`http://127.0.0.1:${port}/nodes`, { signal }).catch(() => undefined);
+  const response = await fetch(`http://${isIPv6(host) ? `[${host}]` : host}:${port}/nodes`, { signal }).catch(
+    () => undefined,
+  );
   const parsed = parseJsonInput(nodesPage, (await response?.text()) ?? '');
   if (!('data' in parsed)) {
     throw new Unavailable('No controller answers here: run this in a container of the Deployment holdfast-controller.');

@@ -26,7 +26,7 @@ import { FleetCapacity } from './capacity.ts';
 import { EndedIds } from './ended.ts';
 import { FleetServer } from './fleet-server.ts';
 import { FleetState } from './fleet-state.ts';
-import { keepForgotten } from './forgotten-keeper.ts';
+import { ForgottenKeeper } from './forgotten-keeper.ts';
 import { GoneNodes } from './gone-nodes.ts';
 import { Sessions } from './sessions.ts';
 import { StrayKeeper } from './stray-keeper.ts';
@@ -111,7 +111,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
   async function openLinks(): Promise<number> {
     const material = await currentMaterial();
     // Who was forgotten is not to link before that is known.
-    await keepForgotten({ api, place, state, log, signal });
+    await new ForgottenKeeper({ api, place, state, log }).start(signal);
     const { host, port: wanted } = config.linkAddress;
     const review = (token: string, comer: Comer) => tokens.review(token, comer);
     links = new FleetServer({

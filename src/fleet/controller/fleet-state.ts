@@ -22,6 +22,8 @@ export class FleetState implements FleetView, StrayView {
   /** Without those that are forgotten. */
   #expected: ReadonlySet<string> | undefined;
   #forgotten: ReadonlySet<string> = new Set();
+  /** With those of whom another replica may still say that they have a link to it. */
+  #noted: ReadonlySet<string> = new Set();
   #appeared: (name: string) => void = () => undefined;
 
   constructor(now: () => number = Date.now) {
@@ -39,15 +41,19 @@ export class FleetState implements FleetView, StrayView {
     this.#settle();
   }
 
-  /** These are gone for good, as an operator says. One that has a link is not, as long as it has it. */
-  forget(names: readonly string[]): void {
+  /**
+   * These are gone for good, as an operator says. One that has a link is not, as long as it has it.
+   * @param noted with those that are perhaps not gone: they get no new link, and are waited for as before
+   */
+  forget(names: readonly string[], noted = names): void {
     this.#forgotten = new Set(names);
+    this.#noted = new Set(noted);
     this.#settle();
   }
 
-  /** Whether an operator has said so, though it may have a link. */
+  /** Whether an operator has said so, though it may have a link, or be waited for yet. */
   wasForgotten(name: string): boolean {
-    return this.#forgotten.has(name);
+    return this.#noted.has(name);
   }
 
   isForgotten(name: string): boolean {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { KubernetesApi } from '../kubernetes/api.ts';
-import { readForgotten } from '../kubernetes/forgotten.ts';
+import { type ForgottenNodes, objectionMs, readForgotten, takeBack } from '../kubernetes/forgotten.ts';
 import type { ObjectPlace } from '../kubernetes/stored-object.ts';
 import type { FleetState } from './fleet-state.ts';
 
@@ -10,36 +10,85 @@ export interface ForgottenKeeperOptions {
   readonly place: ObjectPlace;
   readonly state: FleetState;
   readonly log: Logger;
-  readonly signal: AbortSignal;
+  readonly now?: () => number;
 }
 
 /** An operator says it to one replica, in the Secret; the others hear of it in so long. */
 const lookMs = 10_000;
+/** A note counts when each replica has seen it, and could object. */
+export const settlesMs = 2 * objectionMs;
 
-/** Keeps the state at what the operator has said is gone. Resolves when that is known for the first time. */
-export async function keepForgotten(options: ForgottenKeeperOptions): Promise<void> {
-  const { signal } = options;
-  while (!signal.aborted && !(await look(options))) await pause(signal);
-  void lookOn(options);
-}
+/**
+ * Keeps the state at what the operator has said is gone. `holdfast forget-node` can ask one replica alone whether the node
+ * has a link, and a node may have one to another replica only: that one takes the note back.
+ */
+export class ForgottenKeeper {
+  readonly #options: ForgottenKeeperOptions;
+  readonly #now: () => number;
+  /** When this replica saw a note, by the node's name and the time of the note. */
+  #seen = new Map<string, number>();
 
-async function lookOn(options: ForgottenKeeperOptions): Promise<void> {
-  for (;;) {
-    await pause(options.signal);
-    if (options.signal.aborted) return;
-    await look(options);
+  constructor(options: ForgottenKeeperOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
   }
-}
 
-async function look({ api, log, place, state }: ForgottenKeeperOptions): Promise<boolean> {
-  try {
-    const nodes = await readForgotten(api, place);
-    for (const name of nodes.keys()) if (!state.wasForgotten(name)) log.warn({ node: name }, 'a node is forgotten');
-    state.forget([...nodes.keys()]);
-    return true;
-  } catch (error) {
-    log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'forgotten nodes cannot be looked up');
-    return false;
+  /** Until the signal ends it. Resolves when what is noted is known for the first time. */
+  async start(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && !(await this.#tryLook())) await pause(signal);
+    void this.#lookOn(signal);
+  }
+
+  /** Looks once. @throws Unavailable */
+  async look(): Promise<void> {
+    const { log, state } = this.#options;
+    const noted = await this.#withoutLinked();
+    const nowMs = this.#now();
+    this.#seen = new Map(
+      [...noted].map(([name, { at }]) => [`${name} ${at}`, this.#seen.get(`${name} ${at}`) ?? nowMs]),
+    );
+    for (const name of noted.keys()) if (!state.wasForgotten(name)) log.warn({ node: name }, 'a node is forgotten');
+    const settled = [...noted].filter(([name, { at }]) => {
+      // By the clock of whoever noted it; a replica that has just started did not see it come.
+      const isOld = nowMs - Date.parse(at) >= 10 * settlesMs;
+      return isOld || nowMs - (this.#seen.get(`${name} ${at}`) ?? nowMs) >= settlesMs;
+    });
+    state.forget(
+      settled.map(([name]) => name),
+      [...noted.keys()],
+    );
+  }
+
+  /** What is noted, but for nodes that have a link to this replica: they are there. */
+  async #withoutLinked(): Promise<ForgottenNodes> {
+    const { api, log, place, state } = this.#options;
+    const noted = new Map(await readForgotten(api, place));
+    for (const [name, { at }] of noted) {
+      if (state.wasForgotten(name) || state.node(name)?.isLinked !== true) continue;
+      await takeBack(api, place, name, at);
+      noted.delete(name);
+      log.warn({ node: name }, 'a node that has a link here is not forgotten');
+    }
+    return noted;
+  }
+
+  async #lookOn(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await pause(signal);
+      if (signal.aborted) return;
+      await this.#tryLook();
+    }
+  }
+
+  async #tryLook(): Promise<boolean> {
+    try {
+      await this.look();
+      return true;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'unknown';
+      this.#options.log.warn({ reason }, 'forgotten nodes cannot be looked up');
+      return false;
+    }
   }
 }
 

@@ -17,13 +17,23 @@ export async function readForgotten(api: KubernetesApi, place: ObjectPlace): Pro
   return notesIn(api, place).read();
 }
 
-/** It may be said twice. @throws Unavailable */
-export async function forgetNode(api: KubernetesApi, place: ObjectPlace, node: string): Promise<void> {
+/** So long each replica has to take a note back, as the node has a link to it. Each looks every 10 seconds. */
+export const objectionMs = 15_000;
+
+/** It may be said twice. @returns whether it is new. @throws Unavailable */
+export async function forgetNode(api: KubernetesApi, place: ObjectPlace, node: string): Promise<boolean> {
+  let isNew = false;
   await notesIn(api, place).change((notes) => {
-    if (notes.has(node)) return false;
-    notes.set(node, { at: new Date().toISOString() });
-    return true;
+    isNew = !notes.has(node);
+    if (isNew) notes.set(node, { at: new Date().toISOString() });
+    return isNew;
   });
+  return isNew;
+}
+
+/** The note of that time alone: it may have been said once more. @throws Unavailable */
+export async function takeBack(api: KubernetesApi, place: ObjectPlace, node: string, at: string): Promise<void> {
+  await notesIn(api, place).change((notes) => notes.get(node)?.at === at && notes.delete(node));
 }
 
 /** @throws Unavailable */

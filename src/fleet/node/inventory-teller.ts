@@ -1,6 +1,7 @@
 import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import type { Pools } from '../../pool/pools.ts';
+import type { VolumeRecord } from '../../volume/record.ts';
 import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 
 type Change = Draft<wire.InventoryChange>;
@@ -13,12 +14,14 @@ const entriesEach = 500;
 export class InventoryTeller {
   readonly #pools: Pick<Pools, 'known' | 'statuses' | 'ready'>;
   readonly #send: (change: Change) => void;
-  /** What was told, each entry as text, by its id. */
-  #told = new Map<string, string>();
+  /** What was told, by its id. */
+  #told = new Map<string, Told>();
   #poolsTold = '';
   #revision = 0n;
   #isComplete = false;
   #turn: Promise<void> = Promise.resolve();
+  /** A telling that has not begun: what it will tell is so for all that ask until then. */
+  #next: Promise<void> | undefined;
 
   constructor(pools: Pick<Pools, 'known' | 'statuses' | 'ready'>, send: (change: Change) => void) {
     this.#pools = pools;
@@ -28,23 +31,32 @@ export class InventoryTeller {
   /** Resolves when all that was so when this was called has been told. */
   tell(): Promise<void> {
     // One after the other, for each tells the difference to the one before.
-    const turn = this.#turn.then(() => this.#tellNow());
-    this.#turn = turn.catch(() => undefined);
-    return turn;
+    this.#next ??= this.#turn.then(() => {
+      this.#next = undefined;
+      return this.#tellNow();
+    });
+    this.#turn = this.#next.catch(() => undefined);
+    return this.#next;
   }
 
   async #tellNow(): Promise<void> {
     // Asked before the lists: what opens meanwhile is not in them.
     const isWhole = this.#pools.ready();
     const pools = this.#changedPools();
-    const entries = await this.#entries();
+    const records = await this.#records();
     const put: Entry[] = [];
-    const now = new Map<string, string>();
-    for (const entry of entries) {
-      const id = entry.id ?? '';
+    const now = new Map<string, Told>();
+    for (const [id, { pool, record }] of records) {
+      const before = this.#told.get(id);
+      // Most have not changed since, and there may be thousands of them.
+      if (before?.record === record && before.pool === pool) {
+        now.set(id, before);
+        continue;
+      }
+      const entry = entryOf(id, record, pool);
       const text = JSON.stringify(entry);
-      now.set(id, text);
-      if (this.#told.get(id) !== text) put.push(entry);
+      now.set(id, { record, pool, text });
+      if (before?.text !== text) put.push(entry);
     }
     const gone = [...this.#told.keys()].filter((id) => !now.has(id));
     this.#told = now;
@@ -75,21 +87,32 @@ export class InventoryTeller {
   }
 
   /** Of the pools whose records are known. Groups are told by their members, which have their name. */
-  async #entries(): Promise<Entry[]> {
-    const entries = new Map<string, Entry>();
+  async #records(): Promise<ReadonlyMap<string, Pick<Told, 'pool' | 'record'>>> {
+    const records = new Map<string, Pick<Told, 'pool' | 'record'>>();
     for (const pool of this.#pools.known()) {
-      for (const { adopted, id, name } of await pool.list(undefined, undefined)) {
-        entries.set(id, { kind: 'VOLUME', id, name, pool: pool.name, adopted: adopted !== undefined });
-      }
+      for (const record of await pool.list(undefined, undefined)) records.set(record.id, { pool: pool.name, record });
       for (const record of await pool.listSnapshots(undefined, undefined)) {
-        for (const entry of snapshotEntries(record, pool.name)) entries.set(entry.id ?? '', entry);
+        records.set(record.id, { pool: pool.name, record });
+        if (record.groupId !== undefined) records.set(record.groupId, { pool: pool.name, record });
       }
     }
-    return [...entries.values()];
+    return records;
   }
 }
 
-function snapshotEntries({ groupId, id, name, sourceId }: SnapshotRecord, pool: string): Entry[] {
-  const own: Entry = { kind: 'SNAPSHOT', id, name, pool, source_id: sourceId, group_id: groupId ?? '' };
-  return groupId === undefined ? [own] : [own, { kind: 'GROUP', id: groupId, name, pool }];
+type ToldRecord = Pick<VolumeRecord, 'adopted' | 'id' | 'name'> | SnapshotRecord;
+
+/** The record that an entry was made of, and the entry as text. */
+interface Told {
+  readonly record: ToldRecord;
+  readonly pool: string;
+  readonly text: string;
+}
+
+function entryOf(id: string, record: ToldRecord, pool: string): Entry {
+  const { name } = record;
+  if (!('sourceId' in record)) return { kind: 'VOLUME', id, name, pool, adopted: record.adopted !== undefined };
+  const { groupId, sourceId } = record;
+  if (id === groupId) return { kind: 'GROUP', id, name, pool };
+  return { kind: 'SNAPSHOT', id, name, pool, source_id: sourceId, group_id: groupId ?? '' };
 }

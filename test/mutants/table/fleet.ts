@@ -59,6 +59,20 @@ export const fleetMutants: readonly Mutant[] = [
     killer: 'test/fleet/told-all.test.ts',
   },
   {
+    name: 'a replica takes the note of a node back that has a link to it',
+    file: 'src/fleet/controller/forgotten-keeper.ts',
+    text: '      await takeBack(api, place, name, at);\n',
+    replacement: '',
+    killer: 'test/fleet/forgotten.test.ts',
+  },
+  {
+    name: 'a node is forgotten when each replica could object',
+    file: 'src/fleet/controller/forgotten-keeper.ts',
+    text: '>= settlesMs;',
+    replacement: '>= 0;',
+    killer: 'test/fleet/forgotten.test.ts',
+  },
+  {
     name: 'what was adopted is no stray',
     file: 'src/fleet/routing/strays.ts',
     text: '    if (isAdopted || name.startsWith(adoptedPrefix)) return false;\n',
