@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { access, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { access, constants, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { describe, test } from 'node:test';
 import { deviceSizeBytes, refusesWrites, setRefusesWrites } from '../../src/kernel/block/block.ts';
@@ -33,6 +33,18 @@ describe('attachLoop', () => {
     assert.equal((await readFile(`/sys/block/loop${loop.number}/queue/logical_block_size`, 'utf8')).trim(), '4096');
     assert.equal(await deviceSizeBytes(queue, loop.devicePath), 32n << 20n);
     assert.ok((await listLoops(queue)).some((status) => status.label === label));
+  });
+
+  test('passes over a free device that somebody has open for itself alone', async (t) => {
+    const directory = await scratch(t);
+    const backingPath = await image(directory);
+    const free = (await run('losetup', ['--find'])).stdout.trim();
+    const holder = await open(free, constants.O_RDONLY | constants.O_EXCL);
+    t.after(() => holder.close());
+    const loop = await attach(backingPath, directory);
+    await using _keeper = loop.descriptor;
+    assert.notEqual(loop.devicePath, free);
+    assert.ok(await loopStatus(queue, loop.number));
   });
 
   test('the kernel frees an autoclear device with its last user, and keeps any other until detachLoop', async (t) => {

@@ -84,11 +84,13 @@ export async function attachLoop(queue: DiskQueue, request: LoopRequest): Promis
       ? await openFile(queue, request.backing, accessFlags(request))
       : request.backing;
   const control = await openControl(queue);
+  /** Somebody may have a free device open for itself alone: the kernel goes on offering it. */
+  const busy = new Set<number>();
   for (let attempt = 1; ; attempt++) {
     // The kernel looks at its list; at worst it sets up one more device in memory.
     let number = ioctlNow(control, LOOP_CTL_GET_FREE, 0);
     // An attached device is never opened: that would delay the autoclear of another volume's device.
-    while (claimed.has(number) || isAttached(number)) number++;
+    while (busy.has(number) || claimed.has(number) || isAttached(number)) number++;
     claimed.add(number);
     try {
       const descriptor = await configure(queue, control, number, backing, request);
@@ -96,8 +98,9 @@ export async function attachLoop(queue: DiskQueue, request: LoopRequest): Promis
       backing.closeNow();
       return { number, devicePath: loopPath(number), device: loopDevice(number), descriptor };
     } catch (error) {
-      // EBUSY: another process was faster. ENXIO, ENOENT: another process has removed the device.
+      // EBUSY: another process was faster, or holds it. ENXIO, ENOENT: another process has removed the device.
       if (!isErrno(error, 'EBUSY', 'ENXIO', 'ENOENT') || attempt === attachAttempts) throw error;
+      busy.add(number);
     } finally {
       claimed.delete(number);
     }

@@ -14,6 +14,13 @@ const unfit = 'its disk is too small';
 /** Where a pool lives: whose it is, and that nothing of others is written over. */
 export const locationMutants: readonly Mutant[] = [
   {
+    name: 'a free loop device that somebody holds is passed over',
+    file: 'src/kernel/block/loop.ts',
+    text: '      busy.add(number);\n',
+    replacement: '',
+    killer: 'test/kernel/loop.test.ts',
+  },
+  {
     name: 'a marker of a format is good for its own disk only',
     ...format,
     text: 'begun !== undefined && isSameDisk(begun.disk, disk) ? begun.uuid : undefined',
