@@ -54,13 +54,13 @@ function addAdoption(program: Command, { look, output }: Pick<Runner, 'look' | '
     .description('make a volume of what lies at a path, and print its PersistentVolume; the driver must run')
     .argument(
       '<PATH>',
-      "a directory on the pool's own filesystem, or a logical volume of its group (/dev/GROUP/NAME), which nobody uses now",
+      "a directory on the pool's own filesystem, a logical volume of its group (/dev/GROUP/NAME), or the disk or partition of the pool; not in use",
     )
-    .requiredOption('--pool <POOL>', 'the pool that it is to belong to')
-    .requiredOption('--claim <NAMESPACE/NAME>', 'the PersistentVolumeClaim that it is for')
+    .requiredOption('--pool <POOL>', 'the pool to put it in')
+    .requiredOption('--claim <NAMESPACE/NAME>', 'the PersistentVolumeClaim that will use it')
     .option('--size <SIZE>', 'such as 10Gi; without it, half as much again as it takes now, in whole GiB')
     .option('--class, --storage-class <NAME>', 'the storage class that the claim names')
-    .option('--retain', 'to delete the claim does not delete the volume')
+    .option('--retain', 'keep the volume when the claim is deleted')
     .option('--name <NAME>', "the volume's own name; without it, it follows from the claim")
     .action((path: string, options: AdoptFlags) =>
       look(async (config) => {
@@ -73,9 +73,11 @@ function addAdoption(program: Command, { look, output }: Pick<Runner, 'look' | '
     );
 
   forPrograms(program.command('release'))
-    .description('make what it was before of a volume that was adopted; the driver must run')
+    .description(
+      'give an adopted volume back: it becomes the directory, logical volume or disk that it was; the driver must run',
+    )
     .argument('<VOLUME>', aVolume)
-    .option('--to <PATH>', 'where its data is to lie; without it, where it was before')
+    .option('--to <PATH>', 'where to put the data; without it, where it was before')
     .action((wanted: string, options: Flags & { to?: string }) =>
       look(async (config) => {
         const { releaseCommand } = await import('./adopt.ts');

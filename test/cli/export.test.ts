@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 import { holdfast } from '../support/command.ts';
@@ -52,6 +53,35 @@ describe('holdfast export', () => {
       items.map(({ metadata }: { metadata: object }) => metadata),
       [manifests[1].metadata],
     );
+  });
+
+  test('of a disk that has come from another node: for the node that it is in now, with its data (docs/guides/move-a-disk.md)', async () => {
+    using scratch = new Scratch('cli');
+    const pool = (name: string) => `pools:\n  ${name}:\n    directory: ${scratch.join('pool')}\n`;
+    const volume = new TestVolume(scratch, 'v');
+    let id = '';
+    {
+      await using driver = await DriverProcess.start(scratch, { config: pool('default') });
+      using client = driver.connect();
+      id = await volume.create(client, claim('a'));
+      await volume.stage(client, id);
+      writeFileSync(join(volume.stagingPath, 'file'), 'kept', { flush: true });
+      await volume.unstage(client, id);
+    }
+    // The other node has a data directory of its own, and gives the pool a name that it never had.
+    const options = {
+      config: pool('moved'),
+      environment: { HOLDFAST_NODE_ID: 'node-2', HOLDFAST_DATA: scratch.join('other-data') },
+    };
+    await using driver = await DriverProcess.start(scratch, options);
+    using client = driver.connect();
+    const { stdout } = await holdfast(['export', '--storage-class', 'local'], environmentFor(scratch, options));
+    const { spec } = parseAllDocuments(stdout)[0]?.toJS() ?? {};
+    assert.equal(spec.csi.volumeHandle, id);
+    assert.match(JSON.stringify(spec.nodeAffinity), /"topology\.holdfast\.dev\/node".*"node-2"/);
+    await volume.stage(client, id);
+    assert.equal(readFileSync(join(volume.stagingPath, 'file'), 'utf8'), 'kept');
+    await volume.unstage(client, id);
   });
 
   test('keeps what it is given, and nothing of a name that could break out of its place', async () => {

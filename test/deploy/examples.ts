@@ -6,9 +6,9 @@ import { objectsOf } from './objects.ts';
 
 export const exampleDirectory = fileURLToPath(new URL('../../deploy/examples', import.meta.url));
 
-/** All of deploy/examples that kubectl takes. */
+/** All of deploy/examples that kubectl takes; values are for helm. */
 export const exampleFiles: readonly string[] = readdirSync(exampleDirectory, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.yaml'))
+  .filter((name) => name.endsWith('.yaml') && !name.startsWith('values/'))
   .sort();
 
 /** A device belongs to root in a pod, unless the node is set up otherwise; so do files whose owners are to be kept. */
