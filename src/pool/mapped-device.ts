@@ -78,6 +78,25 @@ export async function openStill(
   }
 }
 
+/** Four seconds in all: a look at a device takes milliseconds, unless the machine is busy. */
+export const settlePausesMs: readonly number[] = [1, 2, 4, 8, 16, 32, 64, ...Array.from({ length: 30 }, () => 128)];
+
+/**
+ * Opens a device that may go, or never come, between being found and being opened: found again a bounded number of times.
+ * @returns undefined if each time it was gone
+ */
+export async function openAgain<T>(
+  open: () => Promise<T | undefined>,
+  pausesMs: readonly number[] = settlePausesMs,
+): Promise<T | undefined> {
+  for (const pauseMs of [...pausesMs, undefined]) {
+    const opened = await open();
+    if (opened !== undefined) return opened;
+    if (pauseMs !== undefined) await delay(pauseMs);
+  }
+  return undefined;
+}
+
 /**
  * Whether somebody beside the one who asks has a device open, not exclusively either, and longer than udev does that has just
  * heard of it.

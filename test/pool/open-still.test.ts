@@ -4,7 +4,7 @@ import { statSync } from 'node:fs';
 import { test } from 'node:test';
 import { deviceNumber } from '../../src/kernel/block/device.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { openStill } from '../../src/pool/mapped-device.ts';
+import { openAgain, openStill } from '../../src/pool/mapped-device.ts';
 import { attachDisk, nameDisk, sparseFile } from '../support/disk.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -31,4 +31,18 @@ test('EN01: a device whose number another one has by now is not the one that was
     openStill(queue, { ...found, devicePath }, async () => found.device),
     /does not see the devices of the node/,
   );
+});
+
+test('H21: a device that is gone each time it is opened is looked for a bounded number of times', async () => {
+  const pausesMs = [1, 2, 4];
+  const answers = (texts: readonly (string | undefined)[]) => {
+    const left = [...texts];
+    return { left, open: async () => left.shift() };
+  };
+  const never = answers([undefined, undefined, undefined, undefined, 'too late']);
+  assert.equal(await openAgain(never.open, pausesMs), undefined);
+  assert.deepEqual(never.left, ['too late']);
+  const late = answers([undefined, undefined, 'there', 'once more']);
+  assert.equal(await openAgain(late.open, pausesMs), 'there');
+  assert.deepEqual(late.left, ['once more']);
 });

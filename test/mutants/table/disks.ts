@@ -345,6 +345,14 @@ export const diskMutants: readonly Mutant[] = [
     only: 'DK10',
   },
   {
+    name: 'a device that is gone each time it is opened is not looked for without an end',
+    file: 'src/pool/mapped-device.ts',
+    killer: 'test/pool/open-still.test.ts',
+    text: '[...pausesMs, undefined]',
+    replacement: '[...pausesMs, ...pausesMs, undefined]',
+    only: 'H21',
+  },
+  {
     name: 'a device that is opened is the one that was found',
     file: 'src/pool/mapped-device.ts',
     killer: 'test/pool/open-still.test.ts',

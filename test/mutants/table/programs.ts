@@ -71,6 +71,14 @@ export const programMutants: readonly Mutant[] = [
     replacement: "''",
   },
   {
+    name: 'an LVM that does not tell its version does not count as too old',
+    file: 'src/pool/kinds/lvm/commands/place.ts',
+    killer: 'src/pool/kinds/lvm/commands/place.test.ts',
+    text: 'if (!isTooOld(await versionOf(host))) return host;',
+    replacement: "if (!isTooOld(await versionOf(host).catch(() => '1.0.0'))) return host;",
+    only: 'H18',
+  },
+  {
     name: 'no threshold of the node closes a thin pool',
     file: 'src/pool/kinds/lvm/commands/settings.ts',
     killer: 'src/pool/kinds/lvm/commands/settings.test.ts',

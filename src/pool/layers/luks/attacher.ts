@@ -11,22 +11,19 @@ import {
 } from '../../../kernel/block/device-mapper.ts';
 import { isNodeOf, readMountTable } from '../../../kernel/mount/mount-table.ts';
 import { mountsOfDevices } from '../../../kernel/mount/mounts-of-device.ts';
-import { FailedPrecondition, InternalError } from '../../../volume/errors.ts';
+import { FailedPrecondition, InternalError, Unavailable } from '../../../volume/errors.ts';
 import type { VolumeId } from '../../../volume/id.ts';
 import { mapperName, volumeOfMapper } from '../../../volume/mapper-name.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
 import { step } from '../../../volume/step.ts';
 import type { Attacher } from '../../backend.ts';
-import { openStill } from '../../mapped-device.ts';
+import { openAgain, openStill, settlePausesMs } from '../../mapped-device.ts';
 import type { Attached, AttachedDevice, Attachment, AttachOptions } from '../../pool.ts';
 import { below } from './below.ts';
 import type { LuksParts } from './luks-layer.ts';
 import { closeMapper, findOver, isDraftOf, isUnused, openMapper, removeMapper, stateOf } from './mapper.ts';
 
 type Device = Extract<Attached, { kind: 'device' }>;
-
-/** Four seconds in all: a look at a device takes milliseconds, unless the machine is busy. */
-const settlePausesMs = [1, 2, 4, 8, 16, 32, 64, ...Array.from({ length: 30 }, () => 128)];
 
 /**
  * A second device over that of the backend below: what is mounted and shown is the one with the data, never the one
@@ -51,10 +48,14 @@ export function luksAttacher(parts: LuksParts): Attacher {
   }
 
   async function attachOver(record: VolumeRecord, lower: Device, options: AttachOptions): Promise<Attachment> {
-    const mapper = (await present(record.id, lower, options)) ?? (await open(record, lower, options));
-    const descriptor = await openStill(queue, mapper, async () => (await stateOf(queue, mapper))?.device);
-    // It went with its last user just now, and its number may be that of another volume.
-    if (descriptor === undefined) return attachOver(record, lower, options);
+    const opened = await openAgain(async () => {
+      const mapper = (await present(record.id, lower, options)) ?? (await open(record, lower, options));
+      // It went with its last user just now, and its number may be that of another volume.
+      const descriptor = await openStill(queue, mapper, async () => (await stateOf(queue, mapper))?.device);
+      return descriptor && { mapper, descriptor };
+    });
+    if (opened === undefined) throw neverThere(record.id);
+    const { descriptor, mapper } = opened;
     try {
       // As it is open here, it goes when that and all mounts of it have ended.
       if (!options.persistent) await step('luks/defer', () => removeMapper(queue, mapper));
@@ -201,6 +202,13 @@ export function luksAttacher(parts: LuksParts): Attacher {
       volumeSeen: (seen) => attacher.rescue.volumeSeen({ ...seen, device: seenBelow(seen.device) }),
     },
   };
+}
+
+/** One without a table, for example, that somebody holds. */
+function neverThere(id: VolumeId): Unavailable {
+  return new Unavailable(
+    `volume ${id}: its mapper ${mapperName(id)} cannot be opened, and does not go. End what has it open (dmsetup info ${mapperName(id)}, lsof) and try again.`,
+  );
 }
 
 async function resize({ programs, queue }: LuksParts, name: string): Promise<void> {

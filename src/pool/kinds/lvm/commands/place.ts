@@ -31,27 +31,27 @@ export async function findLvm(queue: DiskQueue): Promise<LvmRunner> {
     const into = ['mnt', 'ipc', 'uts'].map((name) => `--${namespaceOptions[name]}=/proc/1/ns/${name}`);
     const environment = environmentFor(await udevAnswers(queue, 1));
     const runner = { place: 'host', program: 'nsenter', before: [...into, '--', host], environment } as const;
-    return (await isOld(runner)) ? besideOld(queue, runner) : runner;
+    return newEnough(runner, () => ownBeside(queue));
   }
   const environment = environmentFor(await udevAnswers(queue, 'self'));
   return { place: 'own', program: 'lvm', before: [], environment };
 }
 
-/** The driver's own, if that can do what is asked of it. It keeps out of the way of the host's by the host's locks. */
-async function besideOld(queue: DiskQueue, host: LvmRunner): Promise<LvmRunner> {
+/** The driver's own LVM. It keeps out of the way of the host's by the host's locks. */
+async function ownBeside(queue: DiskQueue): Promise<LvmRunner> {
   const environment = environmentFor(await udevAnswers(queue, 'self'));
-  const own = {
-    place: 'own',
-    program: 'lvm',
-    before: [],
-    environment,
-    lockDirectory: hostRoot + lockDirectory,
-  } as const;
-  return (await isOld(own)) ? host : own;
+  return { place: 'own', program: 'lvm', before: [], environment, lockDirectory: hostRoot + lockDirectory };
 }
 
-async function isOld(runner: LvmRunner): Promise<boolean> {
-  return isTooOld(await versionOf(runner).catch(() => ''));
+/**
+ * The host's LVM, unless it is too old and the driver's own is not. The own one has other settings, other locks and no udev: an
+ * LVM that fails to tell its version, on a node without memory for example, does not count as old.
+ * @throws CommandError if a version cannot be read
+ */
+export async function newEnough(host: LvmRunner, own: () => Promise<LvmRunner>): Promise<LvmRunner> {
+  if (!isTooOld(await versionOf(host))) return host;
+  const beside = await own();
+  return isTooOld(await versionOf(beside)) ? host : beside;
 }
 
 /** Where udev does not answer, LVM makes the nodes that it needs itself, if it is told. */
