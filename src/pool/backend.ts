@@ -17,6 +17,7 @@ import type {
   AttachOptions,
   ChangedRangesRequest,
   Condition,
+  HealthWatch,
   QuotaUsage,
   Seen,
   SeenVolume,
@@ -49,7 +50,7 @@ export interface Backend {
   /** The logical block size of a new volume's device. */
   blockSizeOf(spec: Pick<VolumeSpec, 'content' | 'mkfsArguments'>): number;
   /** Writes a little, durably, in this queue; fails or hangs as the disk does. */
-  probe(queue: DiskQueue): Promise<void>;
+  probe(queue: DiskQueue, watch: HealthWatch): Promise<void>;
   /** Leaves everything as it is, as a kill -9 would, but for what this process alone holds. Waits for nothing. */
   abandon(): void;
   /** Lets the pool go. Volumes in use stay in use. */

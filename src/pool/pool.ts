@@ -291,6 +291,12 @@ export interface Condition {
  * Calls for one volume id are never concurrent, except that a pool which copies may be asked for several copies of one
  * volume at a time: the services see to that (`volume/object-queue.ts`).
  */
+/** Hears what a health check waits for. */
+export interface HealthWatch {
+  /** @param what for people: `its disk /dev/sdb` @returns to be called once it has answered, be it an error */
+  waitsFor(what: string): () => void;
+}
+
 export interface Pool {
   readonly name: string;
   readonly kind: string;
@@ -411,7 +417,7 @@ export interface Pool {
   quotaUsage(id: VolumeId): Promise<QuotaUsage | undefined>;
   condition(id: VolumeId): Promise<Condition>;
   /** Writes a little to the pool's disk, durably; fails or hangs as the disk does. Runs in this queue, not in the pool's. */
-  checkHealth(queue: DiskQueue): Promise<void>;
+  checkHealth(queue: DiskQueue, watch: HealthWatch): Promise<void>;
   /**
    * Leaves everything as it is, as a kill -9 would, but for what this process alone holds: the pool's lock, timers. For a
    * pool whose queue has been closed; waits for nothing.

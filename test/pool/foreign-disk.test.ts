@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { deviceNumber } from '../../src/kernel/block/device.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { holdDisk } from '../../src/pool/kinds/lvm/taken-disk.ts';
+import { locateDevice } from '../../src/pool/location/found-disk.ts';
 import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { Child } from '../support/child.ts';
 import { attachDisk, digestOf, nameDisk, sparseFile } from '../support/disk.ts';
@@ -157,4 +161,13 @@ describe('a disk that looks blank, and is not, or not free', () => {
       execFileSync('umount', [scratch.join('his')]);
     }
   });
+});
+
+test('H28: a disk for a volume group is looked at as it is when it is taken, not as it was when it was found', async () => {
+  using scratch = new Scratch('foreign');
+  const queue = new DiskQueue('test', 2);
+  const path = attachDisk(sparseFile(scratch.join('pv.img'), 64));
+  const found = await locateDevice(queue, path, deviceNumber(statSync(path, { bigint: true }).rdev));
+  execFileSync('blockdev', ['--setro', path]);
+  await assert.rejects(holdDisk({ queue, poolName: 'test' }, found, undefined), /cannot be taken: it is read-only/);
 });

@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { isErrno } from '../../src/kernel/call/errno.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
+import { Question } from '../../src/pool/supervisor/question.ts';
 import { snapshotIdFor } from '../../src/volume/id.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -37,7 +38,7 @@ describe('a disk that somebody else has filled to the last block', () => {
         assert.ok((await pool.usage()).isNearlyFull);
       });
       // Full is not sick.
-      await pool.checkHealth(new DiskQueue('health', 1));
+      await pool.checkHealth(new DiskQueue('health', 1), new Question());
       await pool.setPublication(id, { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false });
       await pool.setPublication(id, undefined);
       // Whoever deletes meets a disk as full as it was.
@@ -55,7 +56,7 @@ describe('a disk that somebody else has filled to the last block', () => {
       assert.equal((await pool.trash()).length, 1);
 
       execFileSync('rm', [`${directory}/foreign`]);
-      await pool.checkHealth(new DiskQueue('health', 1));
+      await pool.checkHealth(new DiskQueue('health', 1), new Question());
       assert.equal(statSync(`${directory}/pool/ballast`).size, reservedBytes);
       await pool.create(volumeSpec('w'));
       await pool.close();
@@ -81,7 +82,7 @@ describe('a full disk whose reserve somebody removed', () => {
       assert.equal((await pool.find(id))?.id, id);
 
       execFileSync('rm', ['--recursive', `${directory}/foreign`]);
-      await pool.checkHealth(new DiskQueue('health', 1));
+      await pool.checkHealth(new DiskQueue('health', 1), new Question());
       assert.equal(statSync(`${directory}/pool/ballast`).size, reservedBytes);
       assert.equal(readdirSync(`${directory}/pool/spares`).length, inodes);
       await pool.remove(id);
@@ -144,7 +145,7 @@ describe('the host of a backing file that somebody else has filled to the last b
     fill(`${host}/foreign`);
     await eventually(async () => assert.match((await pool.condition(id)).message, /nearly full/));
     assert.throws(() => writeFileSync(`${mounted}/lost`, Buffer.alloc(32 << 20), { flush: true }));
-    await pool.checkHealth(new DiskQueue('health', 1));
+    await pool.checkHealth(new DiskQueue('health', 1), new Question());
     await pool.setPublication(id, { nodeId: 'node', mode: 'SINGLE_NODE_WRITER', readonly: false });
     await pool.setPublication(id, undefined);
     await pool.remove(id);
@@ -168,7 +169,7 @@ describe('the host of a backing file that somebody else has filled to the last b
     );
 
     execFileSync('rm', [`${host}/foreign`]);
-    await pool.checkHealth(new DiskQueue('health', 1));
+    await pool.checkHealth(new DiskQueue('health', 1), new Question());
     assert.equal(heldBytes(), reservedBytes);
     await pool.restore(id);
     await pool.create(volumeSpec('x'));
@@ -206,7 +207,7 @@ describe('a filesystem whose inodes somebody else has used up', () => {
     assert.equal((await pool.trash()).length, volumes.length);
 
     execFileSync('rm', ['--recursive', `${directory}/foreign`]);
-    await pool.checkHealth(new DiskQueue('health', 1));
+    await pool.checkHealth(new DiskQueue('health', 1), new Question());
     assert.equal(readdirSync(`${directory}/pool/spares`).length, inodes);
     await pool.create(volumeSpec('x'));
     for (const { id } of volumes) await pool.restore(id);

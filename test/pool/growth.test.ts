@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
+import { Question } from '../../src/pool/supervisor/question.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { eventually } from '../support/eventually.ts';
 import { openTestPool, volumeSpec } from '../support/image-pool.ts';
@@ -37,7 +38,7 @@ describe('a device pool whose disk is enlarged', () => {
     const before = (await pool.capacity()).totalBytes;
     enlarge(path, image, 2048);
     await eventually(async () => {
-      await pool.checkHealth(new DiskQueue('health', 1));
+      await pool.checkHealth(new DiskQueue('health', 1), new Question());
       assert.ok((await pool.capacity()).totalBytes - before > 1400n << 20n);
     });
     await pool.create(volumeSpec('large', { sizeBytes: 1n << 30n }));

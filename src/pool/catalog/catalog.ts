@@ -18,6 +18,7 @@ import type {
   ChangedRangesRequest,
   Condition,
   GroupSpec,
+  HealthWatch,
   Pool,
   PoolCapacity,
   PoolUsage,
@@ -321,8 +322,8 @@ export class Catalog implements Pool {
     return { abnormal: true, message };
   }
 
-  checkHealth(queue: DiskQueue): Promise<void> {
-    return this.#backend.probe(queue);
+  checkHealth(queue: DiskQueue, watch: HealthWatch): Promise<void> {
+    return this.#backend.probe(queue, watch);
   }
 
   abandon(): void {

@@ -3,6 +3,7 @@ import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { Pool } from '../pool.ts';
 import { PoolQuarantined } from '../quarantine.ts';
+import { Question } from './question.ts';
 import { SickPool } from './sick-pool.ts';
 
 /**
@@ -55,7 +56,7 @@ export class PoolSupervisor {
   #leftQueues: DiskQueue[] = [];
   #state: PoolState = { state: 'opening' };
   #timer: NodeJS.Timeout | undefined;
-  #question: { readonly askedMs: number } | undefined;
+  #question: Question | undefined;
   #answeredMs = performance.now();
   readonly #begunMs = performance.now();
   #isSuspect = false;
@@ -103,8 +104,10 @@ export class PoolSupervisor {
   #watch(pool: Pool, nowMs: number): void {
     const { sickAfterMs } = this.#options;
     if (this.#question !== undefined) {
-      const isSick = nowMs - this.#question.askedMs >= sickAfterMs;
-      if (isSick) this.#giveUp(pool, `its disk has not answered for ${Math.round(sickAfterMs / 1000)} s`);
+      const silent = this.#question.silentFor(sickAfterMs);
+      if (silent !== undefined) {
+        this.#giveUp(pool, `${silent} has not answered for ${Math.round(sickAfterMs / 1000)} s`);
+      }
       return;
     }
     // A program in a queue beside it, LVM say, may wait for a disk that nothing else asks.
@@ -123,11 +126,11 @@ export class PoolSupervisor {
   }
 
   async #ask(pool: Pool): Promise<void> {
-    const question = { askedMs: performance.now() };
+    const question = new Question();
     this.#question = question;
     this.#isSuspect = false;
     try {
-      await pool.checkHealth(this.#healthQueue);
+      await pool.checkHealth(this.#healthQueue, question);
       this.#answeredMs = performance.now();
     } catch (error) {
       const reason = diskFaultOf(error);
@@ -159,7 +162,7 @@ export class PoolSupervisor {
     this.#isOpening = true;
     try {
       pool = await opener(queue, this.#stopping.signal);
-      if (before.state === 'quarantined') await pool.checkHealth(this.#healthQueue);
+      if (before.state === 'quarantined') await pool.checkHealth(this.#healthQueue, new Question());
       this.#answeredMs = performance.now();
       this.#isSuspect = false;
       pool.queue.onFailure = (error) => {

@@ -345,6 +345,14 @@ export const diskMutants: readonly Mutant[] = [
     only: 'DK10',
   },
   {
+    name: 'a disk for a volume group is looked at again when it is taken',
+    ...foreignDisk,
+    file: 'src/pool/kinds/lvm/taken-disk.ts',
+    text: 'return locateDevice(queue, found.path, found.device);',
+    replacement: 'return found;',
+    only: 'H28',
+  },
+  {
     name: 'a device that is gone each time it is opened is not looked for without an end',
     file: 'src/pool/mapped-device.ts',
     killer: 'test/pool/open-still.test.ts',

@@ -13,6 +13,22 @@ const hangs = 'design 3.7';
 /** A sick disk hurts its own pool only, and no longer than it is sick. */
 export const sicknessMutants: readonly Mutant[] = [
   {
+    name: 'each disk of a pool has all of the time to answer',
+    file: 'src/pool/supervisor/question.ts',
+    killer: 'src/pool/supervisor/question.test.ts',
+    text: '      this.#unnamedSinceMs = this.#now();\n',
+    replacement: '',
+    only: 'H23',
+  },
+  {
+    name: 'a disk that does not answer keeps nobody from asking the others',
+    file: 'src/pool/kinds/lvm/ask-disks.ts',
+    killer: 'src/pool/kinds/lvm/ask-disks.test.ts',
+    text: '{ length: disksAskedAtOnce }',
+    replacement: '{ length: 1 }',
+    only: 'H23',
+  },
+  {
     name: 'an I/O error is a fault of the disk',
     ...faults,
     text: "['EIO', ",

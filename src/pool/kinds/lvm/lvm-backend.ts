@@ -5,9 +5,10 @@ import type { VolumeId } from '../../../volume/id.ts';
 import type { WipePolicy } from '../../../volume/wipe-policy.ts';
 import type { Backend, Extras, Recorded, Snapshotter } from '../../backend.ts';
 import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
-import type { Traits } from '../../pool.ts';
+import type { HealthWatch, Traits } from '../../pool.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { LvmAdoption } from './adoption.ts';
+import { askDisks, disksAskedAtOnce } from './ask-disks.ts';
 import { LvmAttacher } from './attacher.ts';
 import { LvSnapshotDraft } from './drafts.ts';
 import { poolLvName, thinLvName } from './names.ts';
@@ -64,6 +65,8 @@ export class LvmBackend implements Backend {
   readonly space: LvmSpace;
   readonly extras: Extras;
   readonly #parts: LvmParts;
+  /** Where the disks are asked how they are. */
+  readonly #asks: DiskQueue;
 
   constructor(options: LvmBackendOptions) {
     const { group, metadataSnapshots: snapshots, queue, thin, wiper } = options;
@@ -72,6 +75,7 @@ export class LvmBackend implements Backend {
     const parts: LvmParts = { ...options, idle: new Set(), missing };
     this.#parts = parts;
     this.queue = queue;
+    this.#asks = queue.beside('disks', disksAskedAtOnce);
     const { extentBytes } = group.state;
     this.traits = thin === undefined ? linearTraits(extentBytes) : thinTraits(extentBytes);
     this.records = new TagStore(group);
@@ -96,9 +100,9 @@ export class LvmBackend implements Backend {
   }
 
   /** By the disk that the pool's own volume lies on, and by whether all the others answer: each command of LVM asks them all. */
-  async probe(queue: DiskQueue): Promise<void> {
+  async probe(queue: DiskQueue, watch: HealthWatch): Promise<void> {
     await this.#parts.poolVolume.probe(queue);
-    await this.#parts.group.askDisks(queue);
+    await askDisks(this.#asks, this.#parts.group.disks(), watch);
   }
 
   abandon(): void {

@@ -4,7 +4,7 @@ import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { readAtMost, syncFile } from '../../../kernel/file/file.ts';
 import { beginningBytes } from '../../location/content.ts';
-import { type FoundDisk, requireStill } from '../../location/found-disk.ts';
+import { type FoundDisk, locateDevice, requireStill } from '../../location/found-disk.ts';
 import { takeDisk } from '../../location/take-disk.ts';
 import type { PoolLog } from '../../log.ts';
 import { type Begun, isBegun, labelEndBytes, newPvUuid } from './begun-disk.ts';
@@ -42,7 +42,11 @@ export async function holdDisk(
   const { log, poolName, queue } = place;
   const taken = await takeDisk({
     ...{ queue, poolName, log, isNamed: true },
-    locate: async () => found,
+    async locate() {
+      // The same one, with what others have made of it since it was found.
+      await requireStill(queue, found, undefined);
+      return locateDevice(queue, found.path, found.device);
+    },
     async findOwn({ device, limits: { sizeBytes } }) {
       const disk = { name: found.name ?? '', sizeBytes };
       const before = noted?.disks.find((each) => isSameDisk(each.disk, disk));

@@ -1,16 +1,14 @@
-import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import {
   type DeviceMapper,
   forgetMappedNode,
   type MappedOver,
   mappedDevice,
 } from '../../../kernel/block/device-mapper.ts';
-import { devicePathOf } from '../../../kernel/block/device-node.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { errnoName, isErrno } from '../../../kernel/call/errno.ts';
-import { openDirect, readDirect } from '../../../kernel/file/direct.ts';
+import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
 import type { Layout } from '../../../volume/layout.ts';
+import type { AskedDisk } from './ask-disks.ts';
 import * as arguments_ from './commands/arguments.ts';
 import { failureOf } from './commands/failure.ts';
 import { lockGroup } from './commands/group-lock.ts';
@@ -120,11 +118,9 @@ export class VolumeGroup extends KnownGroup {
     return { differed, differ: differed && this.state.isDifferent };
   }
 
-  /** Waits for an answer of each disk, past the page cache. That one is sick, or gone, is no fault of the pool: the others go on. */
-  async askDisks(queue: DiskQueue): Promise<void> {
-    for (const { device } of this.present()) {
-      if (device !== undefined) await askDisk(queue, device).catch(passOverKernelError);
-    }
+  /** Those of its disks that are there. */
+  disks(): AskedDisk[] {
+    return this.present().flatMap(({ device, path }) => (device === undefined ? [] : [{ path, device }]));
   }
 
   /** That what LVM does not name is not there. @throws FailedPrecondition if it is another group by now, or a disk is missing */
@@ -411,18 +407,6 @@ export class VolumeGroup extends KnownGroup {
 
 /** What LVM puts behind the name of a logical volume for those that it is made of. */
 const partNames = ['_rimage_0', '_rimage_1', '_rmeta_0', '_rmeta_1', '_tdata', '_tmeta'];
-
-const askedBytes = 4096;
-
-async function askDisk(queue: DiskQueue, device: DeviceNumber): Promise<void> {
-  await using disk = await openDirect(queue, await devicePathOf(queue, device));
-  await readDirect(queue, disk, { lengthBytes: askedBytes, offsetBytes: 0n });
-}
-
-/** It has answered. */
-function passOverKernelError(error: unknown): void {
-  if (errnoName(error) === undefined) throw error;
-}
 
 /** What it was to do can wait. */
 function passOverLvmError(error: unknown): void {
