@@ -88,8 +88,8 @@ export const sicknessMutants: readonly Mutant[] = [
   {
     name: 'a pool whose disk does not answer is given up',
     ...supervisor,
-    text: 'if (isSick) this.#giveUp(',
-    replacement: 'if (isSick && sickAfterMs === 0) this.#giveUp(',
+    text: 'if (silent !== undefined) {',
+    replacement: 'if (silent !== undefined && sickAfterMs === 0) {',
     only: hangs,
   },
   {
