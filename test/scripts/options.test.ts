@@ -8,6 +8,7 @@ const project = fileURLToPath(new URL('../..', import.meta.url));
 /** Those that README and CONTRIBUTING.md have options or words of. */
 const scripts = [
   'csi-sanity/run.ts',
+  'scripts/measure.ts',
   'deploy/image/build.ts',
   'deploy/release/build.ts',
   'test/bench/devices/run.ts',
