@@ -2,7 +2,7 @@ import { InvalidArgument } from '../volume/errors.ts';
 import type { Field, MessageType } from './message-type.ts';
 
 /*
- * How large the fields of a message may be (checklist L01-L11). The tables below say it by the name of a field, the
+ * How large the fields of a message may be (docs/requirements.md, L01 to L11). The tables below say it by the name of a field, the
  * descriptor says which messages have such fields. All sizes are bytes of UTF-8.
  */
 

@@ -1,7 +1,7 @@
 /**
  * The types of all errors that Holdfast answers with. An error is thrown where the fact is known and becomes a gRPC
  * status in one place, `csi/status.ts`. A message is one sentence (or two) for the person on call: what happened, to
- * what, and what to do. It never carries secrets, mount flags or stack traces (checklist E01, X02, X03).
+ * what, and what to do. It never carries secrets, mount flags or stack traces (E01, X02, X03).
  */
 
 /** The canonical gRPC codes that Holdfast answers with. */

@@ -96,7 +96,7 @@ describe('a call that succeeds', () => {
   });
 });
 
-describe('the order of checks (checklist §8)', () => {
+describe('the order of checks', () => {
   test('required fields before limits, limits before the handler', async () => {
     let calls = 0;
     await using server = await WireServer.start({
