@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { type StandaloneApiServer, startApiServer } from '../cluster/api-server.ts';
 import { exampleFiles, levels, podsOf } from './examples.ts';
 import { Helm } from './helm.ts';
+import { usualValues } from './user-values.ts';
 
 const deploy = fileURLToPath(new URL('../../deploy', import.meta.url));
 const strict = ['--validate=strict'];
@@ -54,6 +55,15 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
     const fleet = { ...values, oneNode: false, controller: { enabled: true } };
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(fleet));
   });
+
+  for (const [what, values] of Object.entries(usualValues)) {
+    // How inline volumes are offered cannot change of a CSIDriver that is there.
+    if (values['inlineVolumes'] === true) continue;
+    test(`what users write: ${what}`, async () => {
+      const helm = await Helm.build();
+      await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(values));
+    });
+  }
 
   test('no other way of inline volumes than the CSIDriver was made with: it is to be deleted before', async () => {
     const helm = await Helm.build();

@@ -9,6 +9,9 @@ import { Helm } from './helm.ts';
 
 const places = { dataDirectory: '/var/lib/holdfast', kubeletDirectory: '/var/lib/kubelet' };
 
+/** Where the pools of these tests lie. */
+const seen = { poolDirectories: ['/srv'], keyDirectories: ['/run/keys'] };
+
 type Section = Readonly<Record<string, unknown>>;
 
 /** Values at the bounds of each key, and just beyond them, in the units that they are written in. */
@@ -138,7 +141,7 @@ describe('The chart takes a configuration if, and only if, the driver does', () 
 
   test('of pools: all that the driver takes, at once', async () => {
     assert.ok(taken.length > 30);
-    await helm.template({ config: { pools: { ...Object.fromEntries(taken), default: null } } });
+    await helm.template({ ...seen, config: { pools: { ...Object.fromEntries(taken), default: null } } });
   });
 
   test('of pools: nothing that it refuses, and none in a regular expression of a hundred characters', async () => {
@@ -156,7 +159,7 @@ describe('The chart takes a configuration if, and only if, the driver does', () 
   async function toldOf(pools: typeof refused): Promise<string> {
     const [first] = pools;
     const config = { pools: Object.fromEntries(pools), defaultPool: first?.[0] };
-    return helm.template({ config }).then(
+    return helm.template({ ...seen, config }).then(
       () => assert.fail('the chart takes it'),
       (error: unknown) => (error instanceof CommandError ? error.stderr : assert.fail(String(error))),
     );
@@ -198,7 +201,7 @@ describe('The chart takes a configuration if, and only if, the driver does', () 
   ]) {
     const expected = isTaken(config);
     test(`${JSON.stringify(config)}: ${expected ? 'taken' : 'refused'}`, async () => {
-      const made = helm.template({ config });
+      const made = helm.template({ ...seen, config });
       if (expected) await made;
       else await assert.rejects(made, /config/);
     });

@@ -281,7 +281,7 @@ describe('Helm chart', () => {
         plain: {},
       },
       config: { nodes: { 'db-*': { pools: { slow: { directory: '/srv/slow/pool' } } } } },
-      poolDirectories: ['/srv/slow'],
+      poolDirectories: ['/srv/slow', '/srv/fast'],
       networkPolicy: { enabled: true },
       monitoring: { podMonitor: { enabled: true } },
     };
@@ -338,7 +338,9 @@ describe('Helm chart', () => {
       [{ pools: { fast, plain: { kind: 'directory', path: '/srv/plain' } }, defaultPool: 'fast' }, false],
       [{ pools: { fast }, nodes: { a: { pools: { plain: { kind: 'directory', path: '/srv/plain' } } } } }, false],
     ] as const) {
-      const object = objectsOf(await helm.template({ config })).get('CSIDriver holdfast.csi.dev');
+      const object = objectsOf(await helm.template({ config, poolDirectories: ['/srv'] })).get(
+        'CSIDriver holdfast.csi.dev',
+      );
       assert.equal(csiDriver.parse(object).spec.seLinuxMount, expected, JSON.stringify(config));
     }
   });
@@ -366,11 +368,13 @@ describe('Helm chart', () => {
       file: { file: '/srv/fast/pool.img' },
       plain: { kind: 'directory', path: '/srv/fast/plain' },
       meant: { directory: '/srv/fast/meant', systemDisk: 'allow' },
-      elsewhere: { directory: '/srv/faster' },
+      elsewhere: { directory: '/srv/faster', systemDisk: 'allow' },
       disk: { device: '/dev/nvme1n1' },
       default: null,
     };
-    const objects = objectsOf(await helm.template({ config: { pools }, poolDirectories: ['/srv/fast'] }));
+    const objects = objectsOf(
+      await helm.template({ config: { pools }, poolDirectories: ['/srv/fast', '/srv/faster'] }),
+    );
     const { data } = configMap.parse(objects.get('ConfigMap holdfast'));
     const text = data['holdfast.yaml'] ?? '';
     assert.ok('file' in parseConfigFile(text, places), text);

@@ -42,8 +42,8 @@ export class Helm {
   }
 
   /** The chart's objects, as YAML. @throws Error in helm's words */
-  template(values: Values = {}): Promise<string> {
-    const place = ['--namespace', namespace, '--kube-version', '1.36.3'];
+  template(values: Values = {}, kubeVersion = '1.36.3'): Promise<string> {
+    const place = ['--namespace', namespace, '--kube-version', kubeVersion, '--skip-tests'];
     return this.run(['template', releaseName, chart, ...place], values);
   }
 

@@ -3,11 +3,16 @@
 {{- define "holdfast.checks" -}}
 {{- $root := .root }}
 {{- $found := .found }}
+{{- $values := $root.Values }}
 {{- $bounds := $root.Files.Get "files/bounds.json" | fromJson }}
-{{- include "holdfast.checkConfig" (dict "found" $found "bounds" $bounds "key" "config" "config" $root.Values.config) }}
-{{- range $name, $group := $root.Values.nodeGroups }}
-{{- include "holdfast.checkConfig" (dict "found" $found "bounds" $bounds "key" (printf "nodeGroups.%s.config" $name) "config" (dig "config" dict ($group | default dict))) }}
+{{- /* Each pool of any node: its settings, under its name. */}}
+{{- $pools := dict }}
+{{- include "holdfast.checkConfig" (dict "root" $root "found" $found "bounds" $bounds "pools" $pools "key" "config" "config" $values.config) }}
+{{- range $name, $group := $values.nodeGroups }}
+{{- include "holdfast.checkConfig" (dict "root" $root "found" $found "bounds" $bounds "pools" $pools "key" (printf "nodeGroups.%s.config" $name) "config" (dig "config" dict ($group | default dict))) }}
 {{- end }}
+{{- include "holdfast.checkInstallation" . }}
+{{- include "holdfast.checkClasses" (dict "root" $root "found" $found "pools" $pools) }}
 {{- range $class := $root.Values.storageClasses }}
 {{- range $parameter := list "undelete" "forgetNodeAfter" }}
 {{- include "holdfast.checkDuration" (dict "found" $found "key" (printf "storageClasses: class %s: %s" $class.name $parameter) "value" (index ($class.parameters | default dict) $parameter) "bounds" $bounds.undelete) }}
@@ -18,16 +23,168 @@
 {{- end }}
 {{- end }}
 
-{{/* dict "found" … "bounds" … "key" KEY "config" CONFIG: a configuration of the driver, and its sections for nodes. */}}
+{{/* dict "root" … "found" …: how the drivers run, and on which nodes. */}}
+{{- define "holdfast.checkInstallation" -}}
+{{- $found := .found }}
+{{- $values := .root.Values }}
+{{- $kube := .root.Capabilities.KubeVersion.Version }}
+{{- if and $values.oneNode $values.controller.enabled }}
+{{- include "holdfast.problem" (dict "found" $found "key" "oneNode" "text" "set only one of oneNode and controller.enabled: one node needs no controller") }}
+{{- end }}
+{{- if and $values.controller.enabled (semverCompare "<1.32-0" $kube) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "controller.enabled" "text" (printf "needs Kubernetes 1.32 or newer, which writes the node's name into tokens; this is %s" $kube)) }}
+{{- end }}
+{{- if and $values.snapshotClasses.groups (not $values.oneNode) (not $values.controller.enabled) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "snapshotClasses.groups" "text" "needs controller.enabled or oneNode: group snapshots would wait forever") }}
+{{- end }}
+{{- if and $values.snapshotClasses.enabled (not $values.sidecars.snapshotter.enabled) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "snapshotClasses.enabled" "text" "needs sidecars.snapshotter.enabled: snapshots would wait forever") }}
+{{- end }}
+{{- if $values.volumeAttributesClasses }}
+{{- if not (or $values.oneNode $values.controller.enabled) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "volumeAttributesClasses" "text" "need controller.enabled or oneNode: changes of volumes would go to the wrong node") }}
+{{- end }}
+{{- if semverCompare "<1.34-0" $kube }}
+{{- include "holdfast.problem" (dict "found" $found "key" "volumeAttributesClasses" "text" (printf "need Kubernetes 1.34 or newer; this is %s" $kube)) }}
+{{- end }}
+{{- end }}
+{{- range $key, $directory := dict "kubeletDir" $values.kubeletDir "dataDir" $values.dataDir }}
+{{- include "holdfast.checkDirectory" (dict "found" $found "key" $key "path" $directory) }}
+{{- end }}
+{{- range $key, $directories := dict "poolDirectories" $values.poolDirectories "keyDirectories" $values.keyDirectories }}
+{{- range $directory := $directories }}
+{{- include "holdfast.checkDirectory" (dict "found" $found "key" $key "path" $directory) }}
+{{- end }}
+{{- end }}
+{{- if hasPrefix (printf "%s/" $values.kubeletDir) (printf "%s/" $values.dataDir) }}
+{{- include "holdfast.problem" (dict "found" $found "key" "dataDir" "text" (printf "%s lies in kubeletDir: the kubelet cleans up there" $values.dataDir)) }}
+{{- end }}
+{{- if eq (int $values.monitoring.port) 0 }}
+{{- range $part := list "podMonitor" "alerts" }}
+{{- if dig $part "enabled" false $values.monitoring }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "monitoring.%s.enabled" $part) "text" "needs a monitoring.port other than 0: without it there are no metrics") }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if regexMatch ":[^/]+$" $values.image.repository }}
+{{- include "holdfast.problem" (dict "found" $found "key" "image.repository" "text" (printf "'%s' has a tag in it: write the tag into image.tag" $values.image.repository)) }}
+{{- end }}
+{{- range $key, $resources := dict "resources" $values.resources "sidecars.resources" $values.sidecars.resources "controller.resources" $values.controller.resources "controller.sidecarResources" $values.controller.sidecarResources }}
+{{- range $part := list "requests" "limits" }}
+{{- range $name, $quantity := (index ($resources | default dict) $part | default dict) }}
+{{- if not (regexMatch "^([0-9]+([.][0-9]*)?|[.][0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?[0-9]+)?$" (include "holdfast.written" $quantity)) }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "%s.%s.%s" $key $part $name) "text" (printf "'%v' is not a quantity: write a number with a unit, such as 500m or 1Gi" $quantity)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and $values.nodeGroups $values.oneNode }}
+{{- include "holdfast.problem" (dict "found" $found "key" "nodeGroups" "text" "set only one of nodeGroups and oneNode: there is one node only") }}
+{{- end }}
+{{- $all := list }}
+{{- range $name, $group := $values.nodeGroups }}
+{{- range $value := (dig "values" (list $name) ($group | default dict) | uniq) }}
+{{- if has $value $all }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "nodeGroups.%s.values" $name) "text" (printf "%s belongs to another group, too: a node has one driver" $value)) }}
+{{- end }}
+{{- $all = append $all $value }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* dict "found" … "key" KEY "path" PATH: a directory of the node. */}}
+{{- define "holdfast.checkDirectory" -}}
+{{- if or (not (regexMatch "^(/[^/\\s:]+)+$" .path)) (regexMatch "/[.][.]?(/|$)" .path) }}
+{{- include "holdfast.problem" (dict "found" .found "key" .key "text" (printf "'%s' must be an absolute path without . and .., and without a slash at its end" .path)) }}
+{{- end }}
+{{- end }}
+
+{{/* dict "root" … "found" … "pools" {NAME: [SETTINGS…]}: the classes, and the pools that they name. */}}
+{{- define "holdfast.checkClasses" -}}
+{{- $found := .found }}
+{{- $pools := .pools }}
+{{- $values := .root.Values }}
+{{- $every := list }}
+{{- range $some := $pools }}{{ $every = concat $every $some }}{{ end }}
+{{- $names := list }}
+{{- $defaults := list }}
+{{- range $class := $values.storageClasses }}
+{{- $key := printf "storageClasses: class %s" $class.name }}
+{{- $parameters := $class.parameters | default dict }}
+{{- if has $class.name $names }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" "there are two classes of this name") }}
+{{- end }}
+{{- $names = append $names $class.name }}
+{{- if $class.default }}{{ $defaults = append $defaults $class.name }}{{ end }}
+{{- if and $parameters.pool $parameters.poolSelector }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" "set only one of pool and poolSelector") }}
+{{- end }}
+{{- $its := $every }}
+{{- with $parameters.pool }}
+{{- if hasKey $pools . }}
+{{- $its = index $pools . }}
+{{- else }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" (printf "there is no pool '%s'; there is %s" . (keys $pools | sortAlpha | join ", "))) }}
+{{- end }}
+{{- end }}
+{{- $kinds := list }}
+{{- $hasKey := false }}
+{{- range $its }}
+{{- $kinds = append $kinds (.kind | default "image") | uniq }}
+{{- if .encryption }}{{ $hasKey = true }}{{ end }}
+{{- end }}
+{{- $encrypts := eq (toString (index $parameters "encryption")) "luks2" }}
+{{- if $encrypts }}
+{{- if deepEqual $kinds (list "directory") }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "%s: encryption" $key) "text" "pools of directories cannot encrypt: use a pool of another kind") }}
+{{- else if not (or $hasKey (index $parameters "csi.storage.k8s.io/provisioner-secret-name")) }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "%s: encryption" $key) "text" "needs a key: name a Secret (csi.storage.k8s.io/provisioner-secret-name, node-stage-secret-name and both namespaces), or give the pool a keyFile") }}
+{{- end }}
+{{- end }}
+{{- range $call := list "provisioner" "node-stage" "node-expand" }}
+{{- $name := index $parameters (printf "csi.storage.k8s.io/%s-secret-name" $call) }}
+{{- $namespace := index $parameters (printf "csi.storage.k8s.io/%s-secret-namespace" $call) }}
+{{- if ne (empty $name) (empty $namespace) }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" (printf "set both csi.storage.k8s.io/%s-secret-name and csi.storage.k8s.io/%s-secret-namespace" $call $call)) }}
+{{- end }}
+{{- end }}
+{{- $made := index $parameters "csi.storage.k8s.io/provisioner-secret-name" }}
+{{- $staged := index $parameters "csi.storage.k8s.io/node-stage-secret-name" }}
+{{- if and $encrypts (ne (toString $made) (toString $staged)) }}
+{{- include "holdfast.problem" (dict "found" $found "key" $key "text" "provisioner-secret-name and node-stage-secret-name must name the same Secret: a volume is opened with the key that it was made with") }}
+{{- end }}
+{{- range $parameter := list "layout" "wipe" }}
+{{- $fitting := ternary (list "lvm") (list "lvm" "disk") (eq $parameter "layout") }}
+{{- $fits := false }}
+{{- range $kinds }}{{ if has . $fitting }}{{ $fits = true }}{{ end }}{{ end }}
+{{- if and (hasKey $parameters $parameter) (not $fits) }}
+{{- include "holdfast.problem" (dict "found" $found "key" (printf "%s: %s" $key $parameter) "text" (printf "needs a pool of the kind %s" (join " or " $fitting))) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if gt (len $defaults) 1 }}
+{{- include "holdfast.problem" (dict "found" $found "key" "storageClasses" "text" (printf "only one class can be the default, and these are: %s" (join ", " $defaults))) }}
+{{- end }}
+{{- end }}
+
+{{/* dict "root" … "found" … "bounds" … "pools" {} "key" KEY "config" CONFIG: a configuration of the driver, and its sections for nodes. */}}
 {{- define "holdfast.checkConfig" -}}
 {{- $outer := . }}
 {{- $config := .config | default dict }}
 {{- $common := $config.pools | default (dict "default" dict) }}
-{{- include "holdfast.checkSettings" (dict "found" .found "bounds" .bounds "key" .key "settings" $config "pools" $common) }}
-{{- range $names, $settings := ($config.nodes | default dict) }}
-{{- $own := $settings | default dict }}
+{{- $context := dict "root" .root "found" .found "bounds" .bounds "all" .pools }}
+{{- include "holdfast.checkSettings" (merge (dict "key" .key "settings" $config "pools" $common) $context) }}
+{{- $patterns := keys ($config.nodes | default dict) | sortAlpha }}
+{{- range $names := $patterns }}
+{{- $own := index $config.nodes $names | default dict }}
 {{- $key := printf "%s.nodes.%s" $outer.key $names }}
-{{- include "holdfast.checkSettings" (dict "found" $outer.found "bounds" $outer.bounds "key" $key "settings" $own "pools" ($own.pools | default $common)) }}
+{{- include "holdfast.checkSettings" (merge (dict "key" $key "settings" $own "pools" ($own.pools | default $common)) $context) }}
+{{- /* Every node of the narrower pattern is one of the wider, and would not start. */}}
+{{- range $wide := $patterns }}
+{{- if and (ne $names $wide) (contains "*" $names) (regexMatch (printf "^%s$" ($wide | replace "." "[.]" | replace "*" ".*")) $names) }}
+{{- include "holdfast.problem" (dict "found" $outer.found "key" $key "text" (printf "every such node also fits '%s', and one node cannot have two sections: change one of the patterns" $wide)) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -45,8 +202,38 @@
 {{- end }}
 {{- end }}
 {{- include "holdfast.checkSize" (dict "found" .found "key" (printf "%s.maxInlineSize" .key) "value" .settings.maxInlineSize "bounds" .bounds.inlineSize) }}
+{{- range $name, $pool := .pools }}
+{{- $_ := set $outer.all $name (append (index $outer.all $name | default list) ($pool | default dict)) }}
+{{- end }}
+{{- $taken := dict }}
 {{- range $name, $pool := (.settings.pools | default dict) }}
-{{- include "holdfast.checkPool" (dict "found" $outer.found "bounds" $outer.bounds "key" (printf "%s.pools.%s" $outer.key $name) "name" $name "pool" ($pool | default dict)) }}
+{{- $settings := $pool | default dict }}
+{{- $key := printf "%s.pools.%s" $outer.key $name }}
+{{- include "holdfast.checkPool" (dict "found" $outer.found "bounds" $outer.bounds "key" $key "name" $name "pool" $settings) }}
+{{- if and (eq ($settings.kind | default "") "lvm") (not $outer.root.Values.hostPID) }}
+{{- include "holdfast.problem" (dict "found" $outer.found "key" $key "text" "pools of the kind lvm need hostPID: true, to run the node's LVM") }}
+{{- end }}
+{{- $places := compact (concat (list ($settings.device | default "") ($settings.directory | default "") ($settings.path | default "") ($settings.file | default "")) ($settings.devices | default list)) }}
+{{- range $place := $places }}
+{{- if hasKey $taken $place }}
+{{- include "holdfast.problem" (dict "found" $outer.found "key" $key "text" (printf "pool '%s' is already at %s: give each pool its own place" (index $taken $place) $place)) }}
+{{- end }}
+{{- $_ := set $taken $place $name }}
+{{- end }}
+{{- range $place := compact (list ($settings.directory | default "") ($settings.path | default "") ($settings.file | default "")) }}
+{{- $isSeen := hasPrefix (printf "%s/" $outer.root.Values.dataDir) $place }}
+{{- range $directory := $outer.root.Values.poolDirectories }}{{ if hasPrefix (printf "%s/" $directory) (printf "%s/" $place) }}{{ $isSeen = true }}{{ end }}{{ end }}
+{{- if not $isSeen }}
+{{- include "holdfast.problem" (dict "found" $outer.found "key" $key "text" (printf "the driver's container does not see %s: add it, or a directory above it, to poolDirectories" $place)) }}
+{{- end }}
+{{- end }}
+{{- with $file := dig "encryption" "keyFile" "" $settings }}
+{{- $isSeen := false }}
+{{- range $directory := $outer.root.Values.keyDirectories }}{{ if hasPrefix (printf "%s/" $directory) $file }}{{ $isSeen = true }}{{ end }}{{ end }}
+{{- if not $isSeen }}
+{{- include "holdfast.problem" (dict "found" $outer.found "key" (printf "%s.encryption.keyFile" $key) "text" (printf "the driver's container does not see %s: add its directory to keyDirectories" $file)) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -37,18 +37,8 @@ matchLabels:
 {{- define "holdfast.affinity" -}}
 {{- $affinity := deepCopy (.Values.affinity | default dict) }}
 {{- if .Values.nodeGroups }}
-{{- if .Values.oneNode }}
-{{- fail "nodeGroups: there is one node only (oneNode): leave one of them out" }}
-{{- end }}
 {{- $values := list }}
-{{- $all := list }}
 {{- range $name, $group := .Values.nodeGroups }}
-{{- range $value := ($group.values | default (list $name) | uniq) }}
-{{- if has $value $all }}
-{{- fail (printf "nodeGroups.%s.values: %s belongs to another group, too: a node has one driver" $name $value) }}
-{{- end }}
-{{- $all = append $all $value }}
-{{- end }}
 {{- if or (not $.group) (eq $name $.group) }}{{ $values = concat $values ($group.values | default (list $name)) }}{{ end }}
 {{- end }}
 {{- $rule := dict "key" .Values.nodeGroupLabel "operator" (ternary "In" "NotIn" (not (empty .group))) "values" $values }}
