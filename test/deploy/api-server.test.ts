@@ -26,6 +26,15 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
   });
   after(() => server[Symbol.asyncDispose]());
 
+  // Before there are classes and a CSIDriver, which cannot be changed.
+  for (const [what, values] of Object.entries(usualValues)) {
+    test(`what users write into values: ${what}`, async () => {
+      const helm = await Helm.build();
+      await kubectl(['apply', ...strict, '-f', join(deploy, 'base', 'namespace.yaml')]);
+      await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(values));
+    });
+  }
+
   for (const directory of ['.', 'one-node', 'fleet', 'snapshots', 'group-snapshots', 'attributes']) {
     test(`kubectl apply -k deploy/${directory}`, async () => {
       await kubectl(['apply', ...strict, '-f', join(deploy, 'base', 'namespace.yaml')]);
@@ -55,15 +64,6 @@ describe('A real API server takes', { timeout: 900_000 }, () => {
     const fleet = { ...values, oneNode: false, controller: { enabled: true } };
     await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(fleet));
   });
-
-  for (const [what, values] of Object.entries(usualValues)) {
-    // How inline volumes are offered cannot change of a CSIDriver that is there.
-    if (values['inlineVolumes'] === true) continue;
-    test(`what users write: ${what}`, async () => {
-      const helm = await Helm.build();
-      await kubectl(['apply', ...onlyTry, '-f', '-'], await helm.template(values));
-    });
-  }
 
   test('no other way of inline volumes than the CSIDriver was made with: it is to be deleted before', async () => {
     const helm = await Helm.build();
