@@ -4,7 +4,7 @@ import { makeProgram } from './cli/program.ts';
 import { printable } from './cli/text.ts';
 import type { ConfigSource, Parsed } from './config/config.ts';
 
-/** Also of a command line that is so wrong that nobody knows its options. */
+/** Read before parsing: problems of a command line that cannot be parsed are JSON too. */
 const json = process.argv.includes('--json');
 
 const output: Output = {
@@ -57,7 +57,7 @@ async function configured<T>(parse: (source: ConfigSource) => Promise<Parsed<T>>
   return undefined;
 }
 
-// Whoever reads our output may stop reading: `holdfast volumes | head -1`.
+// The reader of our output may stop reading: `holdfast volumes | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.failed);
 });

@@ -4,7 +4,7 @@ import type { Method } from './contract.ts';
 import { redact } from './redact.ts';
 import type { FailureStatus } from './status.ts';
 
-/** Calls that the kubelet and the sidecars repeat all day: they are logged at debug level while all is well. */
+/** Calls that the kubelet and the sidecars repeat all day. Successful ones are logged at debug level. */
 const routine: ReadonlySet<string> = new Set([
   'Probe',
   'GetPluginInfo',
@@ -17,16 +17,16 @@ const routine: ReadonlySet<string> = new Set([
   'GetInfo',
 ]);
 
-/** Ids are at most this long in the contract; a request that breaks the limit does not fill the log. */
+/** Maximum length of ids in the contract; a request that breaks the limit does not fill the log. */
 const longestIdCharacters = 128;
 const longestPathCharacters = 512;
 
-/** A call is about one of these: an id, or the name of what is to be made. */
+/** Fields that name the subject of a call: an id, or the name of a new object. */
 const names = ['volume_id', 'snapshot_id', 'group_snapshot_id', 'source_volume_id', 'name'];
-/** Messages have these in short, for they go to people who have no use for the whole. */
+/** Fields that log lines have in full; messages shorten them for their readers. */
 const paths = ['staging_target_path', 'target_path', 'volume_path'];
 
-/** The log line of one call, and the news of it. */
+/** The log line of one call, and its events. */
 export class CallLog {
   readonly #log: Logger;
   readonly #method: Method;
@@ -42,8 +42,8 @@ export class CallLog {
   }
 
   /**
-   * Takes what the call is about from the request: the names for every line, the paths for those of failures. The request
-   * itself goes to the log at debug level only, redacted.
+   * Takes the subject of the call from the request: the names for every line, the paths for lines about failures. The
+   * request itself is logged at debug level only, redacted.
    */
   request(request: object): void {
     const values: Readonly<Record<string, unknown>> = { ...request };
@@ -58,7 +58,7 @@ export class CallLog {
     Object.assign(this.#fields, fields);
   }
 
-  /** The volume that the call is about, in words. */
+  /** The volume that the call is about, for messages. */
   get subject(): string | undefined {
     const id = this.#fields['volume_id'];
     return id === undefined ? undefined : `volume ${id}`;
@@ -75,7 +75,7 @@ export class CallLog {
     this.#log[isOurFault ? 'error' : 'warn'](this.#end(failure.code, clientGone), failure.message);
   }
 
-  /** A stream that its client did not want to the end. */
+  /** Logs a stream that its client ended early. */
   abandoned(): void {
     this.#log.info(this.#end('CANCELLED', true));
   }

@@ -25,7 +25,7 @@ import type { FailureStatus } from './status.ts';
 export type { CallContext, Handler } from './handler.ts';
 export type { CallOptions } from './pipeline.ts';
 
-/** What the driver offers. */
+/** The handlers of all services of the driver. */
 export interface ServiceHandlers {
   readonly identity: IdentityHandlers;
   readonly controller?: ControllerHandlers | undefined;
@@ -43,7 +43,7 @@ export interface Calls {
 type AnyHandlers = Readonly<Record<string, Handler<never, object> | undefined>>;
 type AnyStreamHandlers = Readonly<Record<string, StreamHandler<never, object> | undefined>>;
 
-/** The services whose work is not the node's alone: with these a driver can be served from elsewhere, too. */
+/** The calls of all services that can also be served away from the node. */
 export function callsOf(handlers: Omit<ServiceHandlers, 'identity' | 'node'>, options: CallOptions): Calls {
   return {
     unary: new Map([
@@ -70,7 +70,7 @@ export function addService(server: grpc.Server, name: string, handlers: AnyHandl
   addCalls(server, { unary: unaryCalls(name, handlers, options), streams: new Map() }, [name]);
 }
 
-/** Registers services of the contract, by their full names, of whose RPCs there must be calls. */
+/** Registers services of the contract, by their full names; `calls` must have all their RPCs. */
 export function addCalls(server: grpc.Server, { streams, unary }: Calls, services: readonly string[]): void {
   for (const service of services) {
     const definition: Record<string, grpc.MethodDefinition<Buffer, Buffer>> = {};
@@ -100,7 +100,7 @@ function streamCalls(service: string, handlers: AnyStreamHandlers, options: Call
   return new Map(calls);
 }
 
-/** gRPC hands over bytes: what cannot be decoded is answered and logged as any other bad request is. */
+/** gRPC passes bytes on: a request that cannot be decoded is answered and logged like any other bad request. */
 function methodDefinition(method: Method): grpc.MethodDefinition<Buffer, Buffer> {
   return {
     path: method.path,

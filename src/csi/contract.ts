@@ -11,14 +11,14 @@ import { type MessageType, MessageTypes, type NamespaceJson } from './message-ty
 /** One RPC of the contract. */
 export interface Method {
   readonly name: string;
-  /** As in the :path header: `/csi.v1.Node/NodeGetInfo`. */
+  /** The :path header: `/csi.v1.Node/NodeGetInfo`. */
   readonly path: string;
   readonly requestType: MessageType;
   readonly responseType: MessageType;
   readonly responseStream: boolean;
 }
 
-/** Every field is there, as the generated types say: an enum by name, an int64 as a bigint (L12). */
+/** Every field is present, as the generated types require: an enum by name, an int64 as a bigint (L12). */
 const readOptions: Options = {
   longs: BigInt,
   enums: String,
@@ -28,7 +28,7 @@ const readOptions: Options = {
   oneofs: true,
 };
 
-// Made from proto/ when the driver is built: at run time no .proto text is parsed, and no file is needed.
+// Generated from proto/ when the driver is built: at run time no .proto text is parsed, and no file is needed.
 const descriptor: NamespaceJson = JSON.parse(descriptorJson);
 const definitions = fromJSON(descriptor, readOptions);
 
@@ -60,8 +60,8 @@ export function methodsOf(serviceName: string): Method[] {
 type Named = Pick<MessageType, 'fullName'>;
 
 /**
- * Reads a message; unknown fields are dropped, malformed bytes or UTF-8 throw.
- * `T` is the generated interface of `type`. It holds because both are made from the same proto/.
+ * Reads a message; unknown fields are dropped, malformed bytes or UTF-8 throw. `T` is the generated interface of
+ * `type`: both are generated from the same proto/.
  */
 export function decode<T>(type: Named, bytes: Buffer): T {
   return definitionOf(type).deserialize(bytes) as T;
@@ -82,7 +82,7 @@ function isMessage(definition: AnyDefinition): definition is MessageTypeDefiniti
   return isType(definition) && 'serialize' in definition;
 }
 
-/** A message or an enum; a service has its methods and nothing else. */
+/** Narrows to a message or an enum; a service has methods and nothing else. */
 function isType(definition: AnyDefinition): definition is Exclude<AnyDefinition, ServiceDefinition> {
   return typeof definition.format === 'string';
 }

@@ -1,10 +1,10 @@
 import type { MethodDefinition } from '@grpc/proto-loader';
 
-/** What a service's handlers look like; the messages they are about are generated from proto/. */
+/** The types of a service's handlers; the types of messages are generated from proto/. */
 
-/** What a handler may know of the call beside its request. */
+/** Facts about the call that a handler gets besides the request. */
 export interface CallContext {
-  /** When the client stops waiting; undefined if it never does. Work goes on after it (T02). */
+  /** Time at which the client stops waiting; undefined if it never does. Work continues after it (T02). */
   readonly deadline: Date | undefined;
   /** Adds fields to the call's log line, e.g. `{ pool }`. */
   note(fields: Readonly<Record<string, string | number>>): void;
@@ -13,26 +13,26 @@ export interface CallContext {
 /** Answers one call, or throws one of the errors of `volume/errors.ts`. */
 export type Handler<Q, R> = (request: Q, context: CallContext) => Promise<Draft<R>>;
 
-/** What the handler of a stream may know beside. */
+/** Facts that the handler of a stream gets besides those of `CallContext`. */
 export interface StreamContext extends CallContext {
   /** Aborted when the client is gone or the driver stops: a stream has nothing that must be finished. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Answers one call of a server-streaming RPC. It is asked for the next message when the client has room for it, and
- * ended early, by `return()`, when the client is gone.
+ * Answers one call of a server-streaming RPC. The next message is requested when the client has room for it; `return()`
+ * ends the iteration early when the client is gone.
  */
 export type StreamHandler<Q, R> = (request: Q, context: StreamContext) => AsyncIterable<Draft<R>>;
 
-/** The same handlers, each of them wrapped. All must be of the kind that `wrap` takes, unary ones say. */
+/** Wraps each handler. All must have the type that `wrap` takes, e.g. unary ones. */
 export function wrapHandlers<H extends object, F>(handlers: H, wrap: (handler: F) => F): H {
   const entries = Object.entries(handlers).map(([name, handler]) => [name, wrap(handler)]);
   // Only functions go in and out, each for the same RPC.
   return Object.fromEntries(entries) as H;
 }
 
-/** A message to be sent: what is left out has its default. A message that was read has all its fields. */
+/** An outgoing message: a missing field has its default. A message that was read has all its fields. */
 export type Draft<T> = T extends readonly (infer E)[]
   ? readonly Draft<E>[]
   : T extends object
@@ -53,7 +53,7 @@ export interface ServerStream<Q, R> {
   readonly responses: R;
 }
 
-/** The RPCs of a service, from what the generator makes of it: only its handlers tell which of them answer with a stream. */
+/** The RPCs of a service, derived from the generated types: only the handlers show which RPCs answer with a stream. */
 export type MethodsOf<Definition, Implementation> = {
   readonly [K in keyof Definition as RpcName<K>]: Definition[K] extends MethodDefinition<
     infer _QIn,
@@ -67,7 +67,7 @@ export type MethodsOf<Definition, Implementation> = {
     : never;
 };
 
-/** Without what grpc-js says of RPCs of any name. */
+/** Excludes the index signatures of grpc-js. */
 type RpcName<K> = string extends K ? never : number extends K ? never : K;
 
 /** The handlers of a service; an RPC without one is not offered. */

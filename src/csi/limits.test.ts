@@ -6,7 +6,7 @@ import type * as wire from './generated/types.ts';
 import type { Draft } from './handler.ts';
 import { checkLimits } from './limits.ts';
 
-/** Checks a message as the pipeline does: after it went over the wire. */
+/** Checks a message as the pipeline does: after encoding and decoding. */
 function check(typeName: string, message: object): void {
   const type = contract.lookupType(`csi.v1.${typeName}`);
   checkLimits(type, decode<object>(type, encode(type, message)));

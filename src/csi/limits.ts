@@ -2,16 +2,16 @@ import { InvalidArgument } from '../volume/errors.ts';
 import type { Field, MessageType } from './message-type.ts';
 
 /*
- * How large the fields of a message may be (docs/requirements.md, L01 to L11). The tables below say it by the name of a field, the
+ * Limits for the sizes of fields (docs/requirements.md, L01 to L11). The tables below are by the name of a field; the
  * descriptor says which messages have such fields. All sizes are bytes of UTF-8.
  */
 
-/** Any string without a limit of its own (L02). */
+/** The limit of a string that is not in the table below (L02). */
 const stringBytes = 128;
 
 const pathBytes = 4095; // PATH_MAX counts the final NUL (limits.h)
 
-/** Strings with a limit of their own (L05, L06). */
+/** Strings with other limits (L05, L06). */
 const stringBytesByField: ReadonlyMap<string, number> = new Map([
   ['node_id', 256],
   ['staging_target_path', pathBytes],
@@ -22,10 +22,10 @@ const stringBytesByField: ReadonlyMap<string, number> = new Map([
 /** Keys and values of one map together (L03). */
 const mapBytes = 4096;
 
-/** Lists of strings that are limited as a whole (L04). */
+/** Lists of strings with a limit for the sum (L04). */
 const listBytesByField: ReadonlyMap<string, number> = new Map([['mount_flags', 4096]]);
 
-/** What a string must not contain: L08 for names; in a path the kernel would stop at a NUL. */
+/** Characters that a string must not contain: L08 for names; in a path the kernel would stop at a NUL. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this is about
 const forbiddenInName = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
 const forbiddenByField: ReadonlyMap<string, RegExp> = new Map([
@@ -57,8 +57,8 @@ type Check = (value: unknown) => void;
 const checks = new Map<MessageType, Check>();
 
 /**
- * Checks every field of a decoded message of CSI, nested ones too. What there is to check is found out once for each
- * type. The kubelet's own messages have no limits.
+ * Checks every field of a decoded message of CSI, nested ones too. The checks are derived once for each type. The
+ * kubelet's own messages have no limits.
  * @throws InvalidArgument that names the field, never its value: it may be a secret
  */
 export function checkLimits(type: MessageType, message: object): void {
@@ -111,7 +111,7 @@ function stringCheck(name: string, path: string): Check {
   };
 }
 
-/** Most strings are short: three bytes are the most that one UTF-16 unit can become, one byte the least. */
+/** Avoids counting for most strings: one UTF-16 unit becomes one to three bytes. */
 function isLonger(text: string, limit: number): boolean {
   if (text.length * 3 <= limit) return false;
   return text.length > limit || Buffer.byteLength(text) > limit;

@@ -1,11 +1,13 @@
-/** What the descriptor says of a message's fields, for the rules that go by it: sizes (limits.ts), secrets (redact.ts). */
+/**
+ * Fields of messages from the descriptor, for the rules that depend on them: sizes (limits.ts), secrets (redact.ts).
+ */
 
 /** A namespace of the descriptor in the JSON of protobufjs: a package, a message, an enum, a service. */
 export interface NamespaceJson {
   readonly nested?: Readonly<Record<string, NamespaceJson>>;
-  /** Of a message alone. */
+  /** Messages only. */
   readonly fields?: Readonly<Record<string, FieldJson>>;
-  /** Of a service alone. */
+  /** Services only. */
   readonly methods?: Readonly<Record<string, MethodJson>>;
 }
 
@@ -23,7 +25,10 @@ export interface MethodJson {
 
 export interface Field {
   readonly name: string;
-  /** As the .proto file has it: `string`, `int64`, or the name of a message or an enum. Of a map: its values'. */
+  /**
+   * The type in the .proto file: `string`, `int64`, or the name of a message or an enum. For a map: the type of its
+   * values.
+   */
   readonly type: string;
   /** The message that `type` names. */
   readonly message: MessageType | undefined;
@@ -35,7 +40,7 @@ export interface Field {
 
 /** A message of the contract. */
 export class MessageType {
-  /** As protobuf writes it: `.csi.v1.CreateVolumeRequest`. */
+  /** The full name in protobuf: `.csi.v1.CreateVolumeRequest`. */
   readonly fullName: string;
   readonly name: string;
   readonly #messages: MessageTypes;
@@ -62,7 +67,7 @@ export class MessageType {
   }
 }
 
-/** All messages of a descriptor; each is looked at when it is first asked for. */
+/** All messages of a descriptor; each is parsed at its first use. */
 export class MessageTypes {
   readonly #root: NamespaceJson;
   readonly #known = new Map<string, MessageType>();
@@ -71,14 +76,16 @@ export class MessageTypes {
     this.#root = root;
   }
 
-  /** By its full name: `csi.v1.Topology`. */
+  /** Finds a message by its full name: `csi.v1.Topology`. */
   lookupType(name: string): MessageType {
     const type = this.#at(`.${name}`);
     if (type === undefined) throw new Error(`the contract has no message ${name}`);
     return type;
   }
 
-  /** What `name` means inside `scope`: as in C++, the innermost namespace that has it counts. Not a message: undefined. */
+  /**
+   * Resolves `name` inside `scope`: the innermost namespace that has it counts, as in C++. Not a message: undefined.
+   */
   find(name: string, scope: string): MessageType | undefined {
     for (let outer = scope; ; outer = outer.slice(0, outer.lastIndexOf('.'))) {
       const fullName = `${outer}.${name}`;
@@ -86,7 +93,7 @@ export class MessageTypes {
     }
   }
 
-  /** Anything by its full name. */
+  /** Finds anything by its full name. */
   namespace(fullName: string): NamespaceJson | undefined {
     let found: NamespaceJson | undefined = this.#root;
     for (const part of fullName.split('.').slice(1)) {

@@ -6,7 +6,7 @@ import type * as wire from './generated/types.ts';
 import type { Draft } from './handler.ts';
 import { parseCapability, parseCapacityRange, parseTopologyRequirement } from './parse.ts';
 
-/** The message as a handler gets it: after it went over the wire. */
+/** The message as a handler gets it: encoded and decoded. */
 function received<T>(typeName: string, message: Draft<T>): T {
   const type = contract.lookupType(`csi.v1.${typeName}`);
   return decode<T>(type, encode(type, Object(message)));

@@ -6,8 +6,8 @@ import type { CapacityRange } from '../volume/size.ts';
 import type * as wire from './generated/types.ts';
 
 /**
- * Parses a capability. What is wrong in itself is INVALID_ARGUMENT (L13, L14). What is right but not ours to give, a
- * filesystem or an access mode, has another code in each RPC (A04): the caller makes that error from the message.
+ * Parses a capability. One that is malformed is INVALID_ARGUMENT (L13, L14). One that is well-formed but not supported,
+ * a filesystem or an access mode, has another code in each RPC (A04): the caller makes that error from the message.
  */
 export function parseCapability(
   capability: wire.VolumeCapability,
@@ -62,16 +62,18 @@ export function parseCapacityRange(range: wire.CapacityRange | null): CapacityRa
   return { requiredBytes: required === 0n ? undefined : required, limitBytes: limit === 0n ? undefined : limit };
 }
 
-/** A place in the cluster, by topology keys. */
+/** A part of the cluster, by topology keys. */
 export type TopologySegments = Readonly<Record<string, string>>;
 
-/** Where a volume must, and where it had better, be reachable from. At least one of the lists has entries. */
+/**
+ * Topologies from which a volume must be reachable, or should be if possible. At least one of the lists has entries.
+ */
 export interface TopologyRequirement {
   readonly requisite: readonly TopologySegments[];
   readonly preferred: readonly TopologySegments[];
 }
 
-/** Parses accessibility_requirements (Y02). undefined: we choose the place (Y04). */
+/** Parses accessibility_requirements (Y02). undefined: we choose the topology (Y04). */
 export function parseTopologyRequirement(
   requirement: wire.TopologyRequirement | null,
 ): TopologyRequirement | undefined {
@@ -89,7 +91,7 @@ export function parseTopologyRequirement(
   return { requisite, preferred };
 }
 
-/** Equal for segments that name the same place; keys do not differ by case alone (Y01). */
+/** Returns the same text for segments with the same meaning; keys do not differ by case alone (Y01). */
 function canonicalSegments(segments: TopologySegments): string {
   const entries = Object.entries(segments).map(([key, value]) => [key.toLowerCase(), value] as const);
   return JSON.stringify(entries.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));

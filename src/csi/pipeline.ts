@@ -8,30 +8,30 @@ import { checkRequired } from './required.ts';
 import { type FailureStatus, toStatus } from './status.ts';
 import { isAbort, sendAll } from './stream.ts';
 
-/*
- * The way of one call, from its bytes to those of its answer, whichever way it came: by the unix socket (call.ts) or by
- * a link (src/fleet).
+/**
+ * Processes one call from the bytes of its request to those of its answer. The call comes from the unix socket
+ * (call.ts) or over a link (src/fleet).
  */
 
 export interface CallOptions {
   readonly log: Logger;
-  /** While it answers false, all services but Identity answer UNAVAILABLE: the driver is starting or stopping. */
+  /** While it returns false, all services but Identity answer UNAVAILABLE: the driver is starting or stopping. */
   readonly ready?: () => boolean;
-  /** Aborted when the driver stops: streams end then, which can be gone on with, also if a client does not read. */
+  /** Aborted when the driver stops. Streams end then, also if a client does not read: a client can resume them. */
   readonly stopping?: AbortSignal | undefined;
 }
 
-/** A call as it came. */
+/** An incoming call. */
 export interface Incoming {
   readonly bytes: Buffer;
   readonly deadline: Date | undefined;
-  /** Whether the client has gone away. It is not heard of: work is never undone (T02). */
+  /** Answers if the client has gone away. Work is never undone because of it (T02). */
   isGone(): boolean;
 }
 
-/** One that is answered by a stream. */
+/** An incoming call that a stream answers. */
 export interface IncomingStream extends Incoming {
-  /** Hears once that the client has gone away. */
+  /** Calls the listener once, when the client has gone away. */
   onGone(listener: () => void): void;
   /** Resolves when there is room for the next message. */
   send(bytes: Buffer, end: AbortSignal): Promise<void>;
@@ -41,10 +41,10 @@ export type Reply = { readonly response: Buffer } | { readonly failure: FailureS
 
 /** Does a call, and calls `reply` once. */
 export type UnaryCall = (incoming: Incoming, reply: (reply: Reply) => void) => Promise<void>;
-/** Sends the messages, and calls `end` once: with why it failed, if it did. */
+/** Sends the messages, and calls `end` once, with the failure if there is one. */
 export type StreamCall = (incoming: IncomingStream, end: (failure: FailureStatus | undefined) => void) => Promise<void>;
 
-/** What is done for a request that is right in itself, to the bytes of the answer. */
+/** The work for a valid request; returns the bytes of the answer. */
 export type Work<Q> = (request: Q, context: CallContext, bytes: Buffer) => Promise<Buffer>;
 export type StreamWork<Q> = (request: Q, context: StreamContext, bytes: Buffer) => AsyncIterable<Buffer>;
 
@@ -95,7 +95,7 @@ export function streamCall<Q extends object>(
     } catch (error) {
       if (incoming.isGone() && isAbort(error)) return line.abandoned();
       const failure = toStatus(error, line.subject);
-      // Ends the stream with this status, after what was sent already (SM12).
+      // Ends the stream with this status, after the messages that were sent already (SM12).
       if (!incoming.isGone()) end(failure);
       line.failed(failure, incoming.isGone());
       return;
@@ -105,7 +105,7 @@ export function streamCall<Q extends object>(
   };
 }
 
-/** As a unary call, only that nothing is left to be done once the client went away (SM13). */
+/** Answers with a stream. Unlike for a unary call, nothing is left to do once the client went away (SM13). */
 async function answerAll<Q extends object>(
   method: Method,
   work: StreamWork<Q> | undefined,

@@ -2,21 +2,21 @@ import * as grpc from '@grpc/grpc-js';
 import { decode, encode, methodsOf } from './contract.ts';
 import type { ProbeResponse } from './generated/types.ts';
 
-/** What a driver said when it was asked for Probe. */
+/** The answer of a driver to Probe. */
 export type ProbeAnswer =
-  /** `problem`: why it is not healthy, in its own words (I08). */
+  /** `problem`: the reason that the driver gives for being unhealthy (I08). */
   | { readonly answered: true; readonly ready: boolean; readonly problem: string | undefined }
-  /** It cannot be reached, or takes too long. */
+  /** The driver cannot be reached, or takes too long. */
   | { readonly answered: false; readonly problem: string };
 
-/** An answer with one of these comes from this side of the connection. */
+/** Codes that come from this side of the connection. */
 const unanswered: ReadonlySet<grpc.status> = new Set([
   grpc.status.UNAVAILABLE,
   grpc.status.DEADLINE_EXCEEDED,
   grpc.status.CANCELLED,
 ]);
 
-/** Asks the driver at a socket for Probe, over a connection of its own: a socket that was removed is noticed. */
+/** Sends Probe to the driver at a socket, over a new connection: a removed socket is noticed. */
 export async function probe(socketPath: string, timeoutMs: number): Promise<ProbeAnswer> {
   const client = new grpc.Client(`unix:${socketPath}`, grpc.credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
@@ -25,7 +25,7 @@ export async function probe(socketPath: string, timeoutMs: number): Promise<Prob
   });
   try {
     const response = await call(client, timeoutMs);
-    // Left out means ready (I07).
+    // A missing field means ready (I07).
     return { answered: true, ready: response.ready?.value ?? true, problem: undefined };
   } catch (error) {
     if (!isStatus(error)) throw error;

@@ -1,12 +1,12 @@
 import type { Field, MessageType } from './message-type.ts';
 
-/** What stands in a log line for something that must not be there. */
+/** The replacement for a value that must not be logged. */
 export const redacted = '[redacted]';
 
 /**
- * A copy of a decoded message that may be logged: without what the contract marks as `csi_secret` (X01), without mount
- * flags (X02), and without what a pod's attributes may say against the rules. Fields that have their default are left
- * out, and an int64 is written as text.
+ * Returns a copy of a decoded message that may be logged: without fields that the contract marks as `csi_secret` (X01),
+ * without mount flags (X02), and without secrets that a pod's attributes may contain against the rules. Fields with
+ * their default are left out, and an int64 is written as text.
  */
 export function redact(type: MessageType, message: object): Record<string, unknown> {
   const values: Readonly<Record<string, unknown>> = { ...message };
@@ -23,7 +23,7 @@ function isSensitive(field: Field): boolean {
   return field.isSecret || field.name === 'mount_flags';
 }
 
-/** Tokens of the pod, which the kubelet may add; and URLs with a user, a password or a query in them. */
+/** Matches tokens of the pod, which the kubelet may add; and URLs with a user, a password or a query in them. */
 function isSensitiveEntry(key: string, value: unknown): boolean {
   return key.endsWith('serviceAccount.tokens') || (typeof value === 'string' && /:.*@|:.*[?#]/s.test(value));
 }

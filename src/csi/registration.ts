@@ -3,9 +3,9 @@ import { addService } from './call.ts';
 import type { RegistrationHandlers } from './generated/types.ts';
 import { type Listener, listen, newServer } from './listener.ts';
 
-/** What the kubelet is told of the driver. */
+/** The facts about the driver that the kubelet needs. */
 export interface RegistrationOptions {
-  /** Where the kubelet looks for it: a socket in its `plugins_registry` directory. */
+  /** The path where the kubelet looks for the driver: a socket in its `plugins_registry` directory. */
   readonly socketPath: string;
   readonly driverName: string;
   /** The path of the socket with the CSI services, as the kubelet sees it. */

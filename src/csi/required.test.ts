@@ -6,7 +6,7 @@ import { checkRequired } from './required.ts';
 
 const capability = { block: {}, access_mode: { mode: 'SINGLE_NODE_WRITER' } };
 
-/** For each RPC all its required fields, and in words of the contract what comes first when several are missing. */
+/** All required fields of each RPC; the order is that of the contract for several missing ones. */
 const complete: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   CreateVolume: { name: 'a', volume_capabilities: [capability] },
   DeleteVolume: { volume_id: 'a' },

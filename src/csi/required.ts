@@ -10,7 +10,7 @@ import type {
 type Methods = IdentityMethods & ControllerMethods & GroupControllerMethods & SnapshotMetadataMethods & NodeMethods;
 
 /**
- * The fields that a request must have, in the order in which they are asked for. Scalars whose zero is a legal value
+ * The fields that a request must have, in the order in which they are checked. Scalars whose zero is a legal value
  * (`readonly`, `starting_offset`) cannot be missing (L10). Two fields that CSI calls required are not here, because
  * another answer than INVALID_ARGUMENT comes first:
  * - NodePublishVolume's staging_target_path: without it the answer is FAILED_PRECONDITION (PB13);

@@ -3,12 +3,12 @@ import { diskFaultOf } from '../kernel/block/disk-fault.ts';
 import { KernelError } from '../kernel/call/errno.ts';
 import { type ErrorCode, HoldfastError } from '../volume/errors.ts';
 
-/** What a call ends with when it fails: a gRPC status, and what the log should know beside it. */
+/** The result of a failed call: a gRPC status, and details for the log. */
 export interface FailureStatus {
   readonly code: ErrorCode;
-  /** Never empty; nothing in it that a caller must not see (E01, X02, X03). */
+  /** Never empty; contains nothing that a caller must not see (E01, X02, X03). */
   readonly message: string;
-  /** Where the error came from, for the log: only of errors that nobody thought of. */
+  /** The origin of the error, for the log; only for unexpected errors. */
   readonly stack: string | undefined;
 }
 
@@ -17,7 +17,7 @@ const longestMessageBytes = 2048;
 
 /**
  * The one place where an error becomes a status.
- * @param subject what the call is about, for errors that do not know it: `volume vol-…`
+ * @param subject the subject of the call, for errors that do not name it: `volume vol-…`
  */
 export function toStatus(error: unknown, subject?: string): FailureStatus {
   if (error instanceof HoldfastError) return failure(error.code, error.message);
@@ -26,7 +26,7 @@ export function toStatus(error: unknown, subject?: string): FailureStatus {
   const refusal = error instanceof KernelError ? error : kernelErrorOf(error);
   if (refusal !== undefined) return failure(systemCode(refusal), about(kernelMessage(refusal)));
   if (error instanceof CommandError) return failure('INTERNAL', about(error.message));
-  // A bug. Its message may hold anything, a secret too, so the caller gets none of it (X03).
+  // A bug. The message may hold anything, even a secret, so the caller gets none of it (X03).
   const stack = error instanceof Error ? (error.stack ?? `${error}`) : `thrown, and not an Error: ${typeof error}`;
   return { ...failure('INTERNAL', 'internal error; the log of the driver says more'), stack };
 }
@@ -36,7 +36,7 @@ function failure(code: ErrorCode, message: string): FailureStatus {
   return { code, message: sent === '' ? `${code}, without a reason` : sent, stack: undefined };
 }
 
-/** Cut to size, and without lone surrogates, which have no UTF-8. */
+/** Cuts a message to size, and removes lone surrogates, which have no UTF-8. */
 function fitting(message: string): string {
   const bytes = Buffer.from(message);
   return bytes.length <= longestMessageBytes
@@ -44,13 +44,16 @@ function fitting(message: string): string {
     : `${bytes.subarray(0, longestMessageBytes).toString()}…`;
 }
 
-/** CV20: no space, the caller may try elsewhere. Of a disk that failed, nobody knows what it has done: he must not (T03). */
+/**
+ * CV20: no space, so the caller may try elsewhere. After a failure of the disk the result is unknown, so the caller
+ * must not (T03).
+ */
 function systemCode(error: KernelError): ErrorCode {
   if (remedies.get(error.code) === fullDisk) return 'RESOURCE_EXHAUSTED';
   return diskFaultOf(error) === undefined ? 'INTERNAL' : 'UNAVAILABLE';
 }
 
-/** node:fs has the kernel's errors too, in an Error of its own, with the number negative. */
+/** node:fs reports the kernel's errors too, in its own Error, with a negative number. */
 function kernelErrorOf(error: unknown): KernelError | undefined {
   if (!(error instanceof Error && 'errno' in error && 'syscall' in error)) return undefined;
   const { errno, syscall } = error;
@@ -59,7 +62,7 @@ function kernelErrorOf(error: unknown): KernelError | undefined {
   return new KernelError({ syscall, errno: Math.abs(errno), path });
 }
 
-/** What a filesystem said about a mount can quote a mount flag, so it stays out (X02). */
+/** The text of a filesystem about a mount can quote a mount flag, so it stays out (X02). */
 function kernelMessage(error: KernelError): string {
   const usual = diskFaultOf(error) === undefined ? 'see the log of the driver on the node.' : sickDisk;
   const remedy = remedies.get(error.code) ?? usual;

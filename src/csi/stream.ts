@@ -1,7 +1,7 @@
 /**
- * Sends the messages, each made when the client has taken those before it: a slow client costs the memory of a few
- * messages, however much there is to tell. Leaving early, for whatever reason, ends the source of the messages too.
- * @throws an error that `isAbort` knows, once the client is gone (SM13) or has been left
+ * Sends the messages. Each is made when the client has taken those before it: a slow client costs the memory of a few
+ * messages, however long the answer is. Leaving early, for any reason, ends the source of the messages too.
+ * @throws an error that `isAbort` recognises, once the client is gone (SM13) or was given up
  */
 export async function sendAll(
   end: AbortSignal,
@@ -15,7 +15,7 @@ export async function sendAll(
   end.throwIfAborted();
 }
 
-/** Whether `error` is what an aborted signal makes of a wait, and of `throwIfAborted`. */
+/** Recognises the error of `throwIfAborted`, and of a wait that was aborted. */
 export function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === 'AbortError';
 }

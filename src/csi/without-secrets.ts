@@ -2,8 +2,8 @@ import { decode, encode } from './contract.ts';
 import type { MessageType } from './message-type.ts';
 
 /**
- * A request without what the contract marks as `csi_secret`. Fields that nobody here knows go with them, as nobody can say
- * whether they are secret.
+ * Returns a request without fields that the contract marks as `csi_secret`. Unknown fields are removed too, as they may
+ * be secret.
  */
 export function withoutSecrets(type: MessageType, bytes: Buffer): Buffer {
   const secret = new Set(type.fields.filter(({ isSecret }) => isSecret).map(({ name }) => name));

@@ -47,7 +47,7 @@ describe('ST07 PB12: the modes that a volume can be used in', () => {
     const mode = 'SINGLE_NODE_WRITER';
     assert.equal(excess(made, { access, mode }), undefined);
     const reason = excess(made, { access: { ...access, fsType: 'ext4' }, mode });
-    assert.equal(reason, 'it is a directory and has no filesystem of its own: leave fsType (ext4) out');
+    assert.equal(reason, 'it is a directory, which has no fsType: leave fsType (ext4) out');
     assert.match(`${excess(made, { access: { type: 'block' }, mode })}`, /is a directory and cannot be used as a raw/);
   });
 });

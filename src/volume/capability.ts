@@ -10,7 +10,7 @@ export const accessModes = [
 
 export type AccessMode = (typeof accessModes)[number];
 
-/** How a workload wants to see a volume: as a device, or as a mounted filesystem. */
+/** The way in which a workload uses a volume: as a device, or as a mounted filesystem. */
 export type Access =
   | { readonly type: 'block' }
   | {
@@ -27,7 +27,7 @@ export interface VolumeCapability {
   readonly mode: AccessMode;
 }
 
-/** What a volume holds. It is decided once, at creation. */
+/** The content of a volume, decided once, at creation. */
 export type VolumeContent =
   | { readonly type: 'block' }
   | { readonly type: 'mount'; readonly fsType: FilesystemType }
@@ -39,14 +39,14 @@ export function isReaderOnly(mode: AccessMode): boolean {
   return mode === 'SINGLE_NODE_READER_ONLY';
 }
 
-/** Whether one node may publish the volume at several targets at once in this mode (PB08, PB09). */
+/** Answers if one node may publish the volume at several targets at once in this mode (PB08, PB09). */
 export function allowsSeveralTargets(mode: AccessMode): boolean {
   return mode === 'SINGLE_NODE_MULTI_WRITER';
 }
 
 /**
- * Why a volume with this content cannot be used in the way asked for, or undefined if it can.
- * The caller decides the code: it differs between Controller and Node (A04).
+ * Returns the reason why a volume with this content cannot be used in the requested way; undefined if it can. The
+ * caller chooses the code: it differs between Controller and Node (A04).
  */
 export function mismatch(content: VolumeContent, access: Access): string | undefined {
   if (access.type === 'block') return whyNotBlock(content);
@@ -55,7 +55,7 @@ export function mismatch(content: VolumeContent, access: Access): string | undef
       return 'it is a raw block volume and cannot be mounted as a filesystem';
     case 'directory':
       if (access.fsType === undefined) return undefined;
-      return `it is a directory and has no filesystem of its own: leave fsType (${access.fsType}) out`;
+      return `it is a directory, which has no fsType: leave fsType (${access.fsType}) out`;
     case 'mount':
       if (access.fsType === undefined || access.fsType === content.fsType) return undefined;
       return `it holds ${content.fsType}, not ${access.fsType}`;
@@ -84,13 +84,16 @@ const usableAs: Readonly<Record<AccessMode, readonly AccessMode[]>> = {
   SINGLE_NODE_READER_ONLY: ['SINGLE_NODE_READER_ONLY'],
 };
 
-/** What a volume was made for. */
+/** The content and the access modes that a volume was made for. */
 export interface Made {
   readonly content: VolumeContent;
   readonly accessModes: readonly AccessMode[];
 }
 
-/** As `mismatch`, for the whole capability: an access mode must not allow more than the volume was made for (A01). */
+/**
+ * The same as `mismatch` for the whole capability: an access mode must not allow more than the volume was made for
+ * (A01).
+ */
 export function excess(made: Made, { access, mode }: VolumeCapability): string | undefined {
   if (made.accessModes.some((each) => usableAs[each].includes(mode))) return mismatch(made.content, access);
   return mismatch(made.content, access) ?? `it was made for ${made.accessModes.join(', ')}, and ${mode} is more`;

@@ -18,7 +18,7 @@ export function isObjectName(text: string): boolean {
   return objectName.test(text);
 }
 
-/** Whether Kubernetes accepts such a claim's names. */
+/** Checks the names of a claim against the rules of Kubernetes. */
 export function isClaim({ name, namespace }: Claim): boolean {
   return labelName.test(namespace) && objectName.test(name);
 }
@@ -35,7 +35,7 @@ export function claimOf({ parameters }: Pick<VolumeRecord, 'parameters'>): Claim
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }
 
-/** The name of the PersistentVolume, if CreateVolume had it. */
+/** The name of the PersistentVolume, if CreateVolume named it. */
 export function persistentVolumeNameOf({ parameters }: Pick<VolumeRecord, 'parameters'>): string | undefined {
   return parameters[`${prefix}pv/name`];
 }

@@ -2,7 +2,7 @@ import { InvalidArgument } from './errors.ts';
 
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 
-/** Longer than any useful retention, and short enough that the date can be written. */
+/** The maximum: longer than any useful retention, and short enough that the end can be written as a date. */
 const longestSeconds = 3650 * 86_400;
 
 /** Parses a whole duration, `24h`, `7d`, `90m`, `30s` or `0`, into seconds. @throws InvalidArgument */

@@ -5,22 +5,25 @@ import { granularityBytes, roundUp } from './size.ts';
 export const encryptionTypes = ['luks2'] as const;
 export type EncryptionType = (typeof encryptionTypes)[number];
 
-/** How a volume's data is encrypted. Never says anything of a key but its name. */
+/** The encryption of a volume's data. The name of the key is all that it says about the key. */
 export interface Encryption {
   readonly type: EncryptionType;
-  /** Where the user's data begins. It is added to the volume's size, and fixed for its life. */
+  /** Offset of the user's data. It is added to the volume's size and never changes. */
   readonly headerBytes: number;
-  /** Names the key that opens it, by chance: what is cloned needs the same key, and a new key has a new name. */
+  /** Random name of the key that opens the data: a clone needs the same key, and a new key gets a new name. */
   readonly keyId: string;
 }
 
 /**
- * As `cryptsetup luksFormat` has it by itself: room for the keys, and the data begins where every disk likes it. Nothing
- * of a key ever lies behind that.
+ * The default of `cryptsetup luksFormat`: room for the keys, and data aligned for every disk. No key material lies
+ * behind it.
  */
 export const luksHeaderBytes = 16 << 20;
 
-/** @param multipleBytes what the pool gives is a multiple of it: so the header is one, and its user has what was asked for */
+/**
+ * @param multipleBytes granularity of the pool: the header is rounded up to it, so that the user gets the requested
+ * size
+ */
 export function newEncryption(type: EncryptionType, multipleBytes = granularityBytes): Encryption {
   return { type, headerBytes: Number(roundUp(BigInt(luksHeaderBytes), multipleBytes)), keyId: newKeyId() };
 }
@@ -35,7 +38,7 @@ export const storedEncryption = z.strictObject({
   keyId: z.string(),
 });
 
-/** What the data of a volume or snapshot takes at most, with what is not its user's. */
+/** The largest space that the data of a volume or snapshot can take, including the header of its encryption. */
 export function storedBytes({
   encryption,
   sizeBytes,

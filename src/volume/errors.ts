@@ -39,7 +39,7 @@ export class NotFound extends HoldfastError {
   override readonly code = 'NOT_FOUND';
 }
 
-/** The name, or the path, is taken by something that does not fit the request. */
+/** The name, or the path, belongs to something that does not fit the request. */
 export class AlreadyExists extends HoldfastError {
   override readonly code = 'ALREADY_EXISTS';
 }
@@ -59,22 +59,22 @@ export class OutOfRange extends HoldfastError {
   override readonly code = 'OUT_OF_RANGE';
 }
 
-/** Another call is at work on the same object; try again (K01). */
+/** Another call for the same object is in progress; try again (K01). */
 export class Aborted extends HoldfastError {
   override readonly code = 'ABORTED';
 }
 
-/** Not now: the pool is still opening, or the driver is stopping. */
+/** Temporary: the pool is still opening, or the driver is stopping. */
 export class Unavailable extends HoldfastError {
   override readonly code = 'UNAVAILABLE';
 }
 
-/** What is on the disk is not what the record says. Never repaired by formatting. */
+/** The data on the disk does not match the record. Never repaired by formatting. */
 export class DataLoss extends HoldfastError {
   override readonly code = 'DATA_LOSS';
 }
 
-/** Something that should not be possible, or that the kernel refused for a reason we have no better word for. */
+/** Something that should not be possible, or a refusal of the kernel that has no better code. */
 export class InternalError extends HoldfastError {
   override readonly code = 'INTERNAL';
 }

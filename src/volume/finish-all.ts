@@ -1,6 +1,6 @@
 /**
- * Waits for all to end, even if one fails, and then throws the first error. So whoever cleans up or tries again does
- * not meet the others under way. For work that changes something; Promise.all does not wait for the others.
+ * Waits for all to end, even if one fails, and then throws the first error: cleanup or another try does not meet the
+ * others still running. For work that changes something; Promise.all does not wait for the others.
  */
 export async function finishAll<T>(works: Iterable<Promise<T>>): Promise<T[]> {
   const results: T[] = [];

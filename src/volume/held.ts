@@ -1,4 +1,4 @@
-/** What is held, and let go in the opposite order; as AsyncDisposableStack, which Node 22 does not have. */
+/** Releases resources in the opposite order, as AsyncDisposableStack does, which Node 22 does not have. */
 export class Held implements AsyncDisposable {
   readonly #letGo: (() => PromiseLike<void>)[] = [];
 
@@ -11,12 +11,12 @@ export class Held implements AsyncDisposable {
     this.#letGo.push(letGo);
   }
 
-  /** From now on somebody else lets it go. */
+  /** Passes on the duty to release: the caller does it from now on. */
   giveUp(): void {
     this.#letGo.length = 0;
   }
 
-  /** All of it, whatever fails. @throws the first failure */
+  /** Releases all, even if some fail. @throws the first failure */
   async [Symbol.asyncDispose](): Promise<void> {
     const failures: unknown[] = [];
     for (let letGo = this.#letGo.pop(); letGo !== undefined; letGo = this.#letGo.pop()) {

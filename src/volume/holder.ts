@@ -1,8 +1,8 @@
 import { shortPath } from './short-path.ts';
 
-/** Who keeps a volume in use on this node. Paths are as their process sees them, or this driver where it can. */
+/** A user of a volume on this node. Paths are as their process sees them, or as this driver sees them where it can. */
 export type Holder =
-  /** Has a file of the volume open or mapped, works in it or has it as its root. */
+  /** A process that has a file of the volume open or mapped, or has its working directory or root in it. */
   | { readonly kind: 'process'; readonly pid: number; readonly command: string; readonly path: string }
   /** The volume is mounted there, or something is mounted on it. */
   | { readonly kind: 'mount'; readonly path: string; readonly namespaceOf: NamespaceMember | undefined }
@@ -10,11 +10,14 @@ export type Holder =
   | {
       readonly kind: 'device';
       readonly path: string;
-      /** What device-mapper calls it: by that its owner knows it. Of swap space: `swapSpace`. */
+      /** The name in device-mapper, by which the owner of the device knows it. For swap space: `swapSpace`. */
       readonly name?: string | undefined;
     };
 
-/** The name of a device or file that the kernel swaps to. Not a kind: a controller of an older version knows none but those. */
+/**
+ * The name of a device or file that the kernel swaps to. Not a new kind: controllers of older versions know only
+ * the three kinds above.
+ */
 export const swapSpace = 'swap space, see swapoff';
 
 /** A process by which a mount namespace is named; undefined stands for the driver's own. */
@@ -23,7 +26,7 @@ export interface NamespaceMember {
   readonly command: string;
 }
 
-/** What a search for holders found. */
+/** The result of a search for holders. */
 export interface FoundHolders {
   readonly holders: readonly Holder[];
   /** false: there was no time to look everywhere. */
@@ -32,12 +35,12 @@ export interface FoundHolders {
 
 /** `by process 1234 (postgres) at /data/base and 2 others`: stands after "in use". `holdfast who` shows them all. */
 export function describeHolders({ holders, isComplete }: FoundHolders): string {
-  // A pod's own mount is named first: whoever reads this can end the pod.
+  // A pod's own mount is named first: the reader of this message can end the pod.
   const first = holders.find(({ path }) => path.includes('/pods/')) ?? holders[0];
   if (first === undefined) {
     return isComplete
       ? 'by something that this driver cannot see, in another process namespace perhaps'
-      : 'by somebody who could not be found in the time there is for it';
+      : 'by something that the search did not find in time';
   }
   const others = holders.length - 1;
   return `by ${describeHolder(first)}${others === 0 ? '' : ` and ${others} ${others === 1 ? 'other' : 'others'}`}`;

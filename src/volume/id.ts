@@ -52,7 +52,7 @@ export function memberIdFor(groupId: GroupId, volumeId: VolumeId): SnapshotId {
   return `snap-${digest(groupId, volumeId, 'member')}` as SnapshotId;
 }
 
-/** The id in `text`; undefined if it has not the exact form of one: to a caller that means "no such volume" (DV02). */
+/** Parses an id. Anything without its exact form is undefined, which means "no such volume" to a caller (DV02). */
 export function parseVolumeId(text: string): VolumeId | undefined {
   return volumeIdPattern.test(text) ? (text as VolumeId) : undefined;
 }

@@ -1,23 +1,23 @@
 import { InvalidArgument } from './errors.ts';
 
-/** What operators say of a pool, for classes to choose by. */
+/** Labels that operators give a pool, for storage classes to select by. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** As Kubernetes has them, without the prefix of a domain. */
+/** The rule of Kubernetes, without the prefix of a domain. */
 const labelPattern = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 export function isLabel(text: string): boolean {
   return labelPattern.test(text);
 }
 
-/** All of these labels, with these values. */
+/** Matches pools that have all of these labels with these values. */
 export interface LabelSelector {
-  /** As it was written. */
+  /** The selector as the user wrote it. */
   readonly text: string;
   readonly labels: Labels;
 }
 
-/** `media=nvme,tier=gold`. @throws InvalidArgument */
+/** Parses `media=nvme,tier=gold`. @throws InvalidArgument */
 export function parseSelector(text: string): LabelSelector {
   const pairs = text.split(',').map((part) => part.split('=').map((word) => word.trim()));
   const isRight = pairs.every((pair) => pair.length === 2 && pair.every(isLabel));

@@ -5,7 +5,7 @@ export function mapperName(id: VolumeId): string {
   return `holdfast-${id}`;
 }
 
-/** Whose device it is; undefined: nobody's here, or that of a draft. */
+/** The volume that a device belongs to; undefined: it belongs to a draft or is not ours. */
 export function volumeOfMapper(name: string): VolumeId | undefined {
   return parseVolumeId(/^holdfast-(.*)$/.exec(name)?.[1] ?? '');
 }

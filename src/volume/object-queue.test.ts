@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { Aborted } from './errors.ts';
 import { ObjectQueue } from './object-queue.ts';
 
-/** A promise that the test settles by hand. */
+/** A promise that the test resolves by hand. */
 function gate(): { readonly opened: Promise<void>; open(): void } {
   let open: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {

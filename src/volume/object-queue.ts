@@ -16,25 +16,25 @@ export interface Claim {
   readonly isShared?: boolean;
 }
 
-/** The object that stands for a volume's name while a volume with that name is looked for, made or restored. */
+/** The object that stands for a volume's name while a call searches for, makes or restores a volume with that name. */
 export function volumeNameKey(name: string): string {
   return `volume name ${JSON.stringify(name)}`;
 }
 
-/** How long a call waits for another on the same object before it is refused with ABORTED (K01). */
-const patienceMs = 2_000;
+/** Time that a call waits for another on the same object before it fails with ABORTED (K01). */
+const defaultWaitTimeoutMs = 2_000;
 
 /**
- * One call at a time for one object. A call equal to the last one in the queue joins it and shares its result: so a
- * retry finds the work that its first try started (T01, T02). A different call waits for its turn for a moment, and
+ * Runs one call at a time for each object. A call equal to the last one in the queue joins it and shares its result, so
+ * a retry finds the work that its first try started (T01, T02). A different call waits for its turn for a moment, and
  * then gets ABORTED with the name of the call that it waited for.
  */
 export class ObjectQueue {
   readonly #queues = new Map<string, QueuedCall[]>();
-  readonly #patienceMs: number;
+  readonly #waitTimeoutMs: number;
 
-  constructor(waitMs = patienceMs) {
-    this.#patienceMs = waitMs;
+  constructor(timeoutMs = defaultWaitTimeoutMs) {
+    this.#waitTimeoutMs = timeoutMs;
   }
 
   /**
@@ -61,7 +61,7 @@ export class ObjectQueue {
     return this.#enter(object, { what, fingerprint: undefined, isShared }, () => this.claim(rest, what, work));
   }
 
-  /** Whether any call has this object now, or waits for it. */
+  /** Answers if any call holds this object now, or waits for it. */
   busy(object: string): boolean {
     return this.#queues.has(object);
   }
@@ -84,8 +84,8 @@ export class ObjectQueue {
   /** Waits for all calls before: a call that gave up waiting ends long before the one that it waited for. */
   async #after<T>(object: string, ahead: readonly QueuedCall[], work: () => Promise<T>): Promise<T> {
     const settled = Promise.allSettled(ahead.map((call) => call.result));
-    if ((await withTimeout(this.#patienceMs, settled)) === 'late') {
-      throw new Aborted(`${object}: ${ahead[0]?.what} is still at work on it; try again.`);
+    if ((await withTimeout(this.#waitTimeoutMs, settled)) === 'late') {
+      throw new Aborted(`${object}: ${ahead[0]?.what} is still in progress; try again.`);
     }
     return work();
   }

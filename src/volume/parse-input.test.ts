@@ -25,7 +25,7 @@ const schema = z.strictObject({
 
 const right = { format: 1, name: 'n', kind: 'thin', at: '2026-01-31T12:00:00Z', content: { type: 'block' } };
 
-/** The words of the library, in any of its sentences. */
+/** Words of the library's own sentences. */
 const foreignWords = /Invalid|Unrecognized|Too (big|small)|expected|received|✖|→/;
 
 describe('parseInput', () => {
@@ -43,7 +43,7 @@ describe('parseInput', () => {
     ['a fraction', { count: 1.5 }, 'count: must be a whole number, not 1.5'],
     ['no time', { at: 'noon' }, "at: must be a time such as 2026-01-31T12:00:00Z, not 'noon'"],
     ['a kind of content that is none', { content: { type: 'tape' } }, "content.type: cannot be 'tape'"],
-    ['an unknown key', { colour: 'red' }, "has what is not known here: 'colour'"],
+    ['an unknown key', { colour: 'red' }, "has unknown keys: 'colour'"],
     ['a list of other things', { list: ['a', 1] }, 'list.1: must be text, not 1'],
     ['other pairs', { pairs: { a: null } }, 'pairs.a: must be text, not null'],
   ] as const) {
@@ -71,9 +71,9 @@ describe('parseInput', () => {
             const parsed = parseInput(schema, input);
             if ('data' in parsed) continue;
             assert.ok(parsed.mistakes.length > 0);
-            // What was given is quoted, and may be anything.
+            // The input is quoted, and may be anything.
             for (const mistake of parsed.mistakes)
-              assert.match(mistake, /must be |is missing|cannot be |has what is not/);
+              assert.match(mistake, /must be |is missing|cannot be |has unknown keys/);
           }
         },
       ),

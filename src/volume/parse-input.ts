@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 
-/*
- * The one way to check input against a schema: a record on disk, an answer, a request. Mistakes are told in our own
- * words: those of the library speak of its own parts.
+/**
+ * The one way to check input against a schema: a record on disk, an answer, a request. Mistakes are reported in our own
+ * words: those of the library speak of its internals.
  */
 
 export type ParsedInput<T> = { readonly data: T } | { readonly mistakes: readonly string[] };
@@ -39,7 +39,7 @@ export function inOneSentence(mistakes: readonly string[]): string {
   return left > 0 ? `${shown}; and ${left} more` : shown;
 }
 
-/** An issue as zod has it before it makes a sentence of it. */
+/** An issue of zod, before zod makes a sentence of it. */
 type Issue = Parameters<z.core.$ZodErrorMap>[0];
 
 function wordsOf(issue: Issue): string {
@@ -57,7 +57,7 @@ function wordsOf(issue: Issue): string {
     case 'too_big':
       return `must be ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}, not ${shown(input)}`;
     case 'unrecognized_keys':
-      return `has what is not known here: ${issue.keys.map((key) => shown(key)).join(', ')}`;
+      return `has unknown keys: ${issue.keys.map((key) => shown(key)).join(', ')}`;
     case 'invalid_union':
       return issue.discriminator === undefined
         ? `cannot be ${shown(input)}`

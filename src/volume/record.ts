@@ -18,48 +18,49 @@ export type Provisioning = (typeof provisionings)[number];
 /** A pool's durable record of one volume. Never has secrets or mount flags (X02, X03). */
 export interface VolumeRecord {
   readonly id: VolumeId;
-  /** As the caller gave it: any UTF-8 up to 128 bytes, never used as a path or an argument. */
+  /** The name as the caller gave it: any UTF-8 up to 128 bytes, never used as a path or an argument. */
   readonly name: string;
   readonly sizeBytes: bigint;
   readonly content: VolumeContent;
   /** The modes asked for at creation, in our own order; a replay must ask for the same (CV16, CV17). */
   readonly accessModes: readonly AccessMode[];
   readonly provisioning: Provisioning;
-  /** The parameters of CreateVolume as they came, those of `csi.storage.k8s.io/` included. */
+  /** The parameters of CreateVolume, unchanged, including those of `csi.storage.k8s.io/`. */
   readonly parameters: Readonly<Record<string, string>>;
   /**
-   * The mutable parameters of CreateVolume as they came. They take precedence over `parameters`. Without later changes.
+   * The mutable parameters of CreateVolume, unchanged. They take precedence over `parameters`. Later changes are not in
+   * here.
    */
   readonly mutableParameters?: Readonly<Record<string, string>>;
   /** The logical block size of the volume's device. Fixed at creation: a filesystem depends on it. */
   readonly blockSizeBytes: number;
-  /** RFC 3339, UTC. */
+  /** Time of creation, RFC 3339, UTC. */
   readonly createdAt: string;
-  /** What it was made from. */
+  /** The snapshot or volume that it was copied from. */
   readonly source?: VolumeSource;
-  /** How long it can be restored after its deletion; 0: not at all. Unset: the pool's setting. */
+  /** Time for which it can be restored after its deletion; 0: not at all. Unset: the pool's setting. */
   readonly undeleteSeconds?: number;
-  /** The node that it is published to (ControllerPublishVolume), where that must come before it is staged. */
+  /** The node that it is published to, for drivers that require ControllerPublishVolume before NodeStageVolume. */
   readonly publication?: Publication;
-  /** Set for a pod's inline volume: its publish makes it, and its unpublish removes it. */
+  /** Set for a pod's inline volume, which NodePublishVolume makes and NodeUnpublishVolume removes. */
   readonly ephemeral?: Ephemeral;
   /** Set once its filesystem has been repaired. */
   readonly repair?: Repair;
-  /** Set if it was no volume before: its data lay somewhere already. */
+  /** Set if the volume was adopted: its data existed before. */
   readonly adopted?: Adopted;
-  /** Unset: it is not encrypted. */
+  /** Unset: the volume is not encrypted. */
   readonly encryption?: Encryption;
 }
 
-/** Where a volume's data comes from that was not made by this driver. */
+/** The origin of a volume whose data was not written by this driver. */
 export interface Adopted {
-  /** Where it goes back to if it is released. */
+  /** The path that the data returns to when the volume is released. */
   readonly path: string;
 }
 
 /** The last repair of a volume's filesystem. */
 export interface Repair {
-  /** RFC 3339, UTC. */
+  /** Time of the repair, RFC 3339, UTC. */
   readonly at: string;
   /** The volume in the trash that has the state before the repair. */
   readonly originalId: VolumeId;
@@ -73,14 +74,17 @@ export interface Ephemeral {
   readonly digest: string;
 }
 
-/** How a volume is published to a node. Without mount flags: those are between the caller and the node (X02). */
+/**
+ * The node and the mode that a volume is published to. Mount flags are not in here: only the caller and the node know
+ * them (X02).
+ */
 export interface Publication {
   readonly nodeId: string;
   readonly mode: AccessMode;
   readonly readonly: boolean;
 }
 
-/** What a new volume's content is copied from. Source and volume are independent afterwards (CV25). */
+/** The source of a new volume's content. Source and volume are independent afterwards (CV25). */
 export type VolumeSource =
   | { readonly type: 'snapshot'; readonly id: SnapshotId }
   | { readonly type: 'volume'; readonly id: VolumeId };

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 
 /**
- * The secrets that came with a call. What is in here leaves by `get` alone: neither JSON nor the console shows it, and no
- * copy of an object that has it does (X01).
+ * The secrets of a call. Only `get` reveals them: JSON, the console and copies of an object that contains this do not
+ * show them (X01).
  */
 export class Secrets {
   readonly #values: ReadonlyMap<string, string>;
@@ -15,7 +15,7 @@ export class Secrets {
     return this.#values.get(name);
   }
 
-  /** What its fields are called. Names are not secret. */
+  /** The names of the fields, which are not secret. */
   names(): readonly string[] {
     return [...this.#values.keys()];
   }

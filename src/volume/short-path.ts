@@ -4,11 +4,11 @@ const podDirectory = /\/pods\/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\//;
 const longHash = /([0-9a-f]{8})[0-9a-f]{56}/;
 const longestCharacters = 56;
 
-/** A path for a message. Those of Kubernetes are so long that nobody would read the rest. */
+/** Shortens a path for a message: paths of Kubernetes are too long to read. */
 export function shortPath(path: string): string {
   const pod = podDirectory.exec(path)?.[0];
   if (pod !== undefined && path.length > longestCharacters) return `…${pod}…`;
   const short = path.replace(longHash, '$1…');
-  // The end of a path tells more than its beginning.
+  // The end of a path says more than its beginning.
   return short.length <= longestCharacters ? short : `…${short.slice(1 - longestCharacters)}`;
 }

@@ -49,7 +49,7 @@ export function chooseSize(
   return limit === undefined || wished <= limit ? wished : limit - (limit % multipleBytes);
 }
 
-/** Whether a volume of this size answers the request (CV14, CV17). */
+/** Answers if a volume of this size satisfies the request (CV14, CV17). */
 export function satisfies(sizeBytes: bigint, range: CapacityRange | undefined): boolean {
   if (range?.requiredBytes !== undefined && sizeBytes < range.requiredBytes) return false;
   return range?.limitBytes === undefined || sizeBytes <= range.limitBytes;
@@ -79,7 +79,7 @@ const unitFactors: Readonly<Record<string, bigint>> = {
   E: 10n ** 18n,
 };
 
-/** More digits are no size of a disk, and cost time. */
+/** Limits the digits: more are no size of a disk, and cost time. */
 const quantityPattern =
   /^(?<whole>[0-9]{0,19})(?:\.(?<fraction>[0-9]{0,19}))?(?:(?<unit>Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E|m)|[eE](?<exponent>[+-]?[0-9]{1,2}))?$/;
 
@@ -100,7 +100,7 @@ export function parseQuantity(text: string): bigint {
   return power >= 0 ? digits * 10n ** BigInt(power) : roundUp(digits, 10n ** BigInt(-power)) / 10n ** BigInt(-power);
 }
 
-/** For units as they are written elsewhere: `10GB`, `10 GiB`, `10g`. */
+/** A suggestion for units that are written differently: `10GB`, `10 GiB`, `10g`. */
 function hintOf(text: string): string {
   const {
     binary = '',

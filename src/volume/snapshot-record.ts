@@ -14,11 +14,11 @@ export interface SnapshotRecord {
   readonly content: VolumeContent;
   readonly blockSizeBytes: number;
   readonly parameters: Readonly<Record<string, string>>;
-  /** When it was taken, RFC 3339, UTC; the same on every replay (CS04). */
+  /** Time of the snapshot, RFC 3339, UTC; the same on every replay (CS04). */
   readonly createdAt: string;
   /** Set for a member of a group: it exists if, and only if, its group exists. */
   readonly groupId?: GroupId;
-  /** As the source's at the cut: it opens with the key of that time. */
+  /** The encryption of the source when the snapshot was taken: it opens with the key of that time. */
   readonly encryption?: Encryption;
 }
 
@@ -28,7 +28,7 @@ export interface GroupRecord {
   readonly name: string;
   readonly parameters: Readonly<Record<string, string>>;
   readonly createdAt: string;
-  /** In the order of their sources' ids. */
+  /** The members in the order of their sources' ids. */
   readonly memberIds: readonly SnapshotId[];
 }
 

@@ -1,9 +1,9 @@
 import { channel } from 'node:diagnostics_channel';
 
 /**
- * The steps of every operation that changes something. After any of them the process may die; what is left must be
- * repeatable or removable. Tests kill the driver before and after each step of this list (test/crash); a step that is
- * not in the list does not compile.
+ * The steps of every operation that changes something. The process may die after any of them; the state that it leaves
+ * must be repeatable or removable. Tests kill the driver before and after each step of this list (test/crash); a step
+ * that is not in the list does not compile.
  */
 export const stepNames = [
   'open/draft',
@@ -81,7 +81,7 @@ export const stepNames = [
   'expand/filesystem',
 ] as const;
 
-/** Those that only encrypted volumes pass, where the kernel has device-mapper: killed in the virtual machine. */
+/** Steps of encrypted volumes, where the kernel has device-mapper; tested in the virtual machine. */
 export const encryptionStepNames = [
   'luks/format',
   'luks/identity',
@@ -96,10 +96,10 @@ export const encryptionStepNames = [
   'rekey/record',
 ] as const;
 
-/** Those that only thin pools pass, where a volume in use is cloned: killed in the virtual machine, too. */
+/** Steps of thin pools, where a volume in use is cloned; tested in the virtual machine. */
 export const instantStepNames = ['instant/forget', 'instant/suspend', 'instant/take', 'instant/resume'] as const;
 
-/** And where their changed blocks are read. */
+/** Steps of thin pools whose changed blocks are read. */
 export const metadataStepNames = [
   'metadata/note',
   'metadata/reserve',
@@ -114,18 +114,20 @@ export type StepName =
   | (typeof instantStepNames)[number]
   | (typeof metadataStepNames)[number];
 
-/** Where a test lets the process die: `before create/commit`; or `after snapshot/take 2`, at its second pass. */
+/**
+ * The point at which a test kills the process: `before create/commit`; or `after snapshot/take 2`, at its second pass.
+ */
 export interface CrashPoint {
   readonly when: 'before' | 'after';
   readonly step: StepName;
-  /** By default the first one. */
+  /** Default: the first pass. */
   readonly pass?: number;
 }
 
 let armed: CrashPoint | undefined;
 let passes = 0;
 
-/** For tests only, set once from the configuration: the process dies at this point, as by kill -9. */
+/** For tests only, set once from the configuration: the process kills itself at this point, like `kill -9`. */
 export function armCrashPoint(point: CrashPoint): void {
   armed = point;
 }
@@ -133,7 +135,6 @@ export function armCrashPoint(point: CrashPoint): void {
 /** Publishes the name of each step that is about to run. Only tests listen. */
 const steps = channel('holdfast:step');
 
-/** Runs one step of an operation. */
 export async function step<T>(name: StepName, work: () => Promise<T>): Promise<T> {
   steps.publish(name);
   dieIfArmed('before', name);

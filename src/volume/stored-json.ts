@@ -4,7 +4,7 @@ import { DataLoss } from './errors.ts';
 import { filesystemTypes } from './filesystem.ts';
 import { inOneSentence, parseJsonInput } from './parse-input.ts';
 
-/** What records on disk have in common. Sizes are decimal strings: JSON numbers are exact only up to 2^53 (L12). */
+/** Schemas that all records on disk share. Sizes are decimal strings: JSON numbers are exact only up to 2^53 (L12). */
 
 export const storedBytes = z.string().regex(/^[0-9]{1,19}$/);
 

@@ -1,4 +1,4 @@
-/** How often free space of filesystems is given back to their pool. */
+/** Interval at which free space of filesystems is returned to their pool. */
 export const trimmings = ['off', 'daily', 'weekly'] as const;
 
 export type Trimming = (typeof trimmings)[number];

@@ -1,6 +1,6 @@
 import { type Channel, channel } from 'node:diagnostics_channel';
 
-/** Publishes events to unknown subscribers. Costs next to nothing while there are none. */
+/** Publishes events to any subscribers. Costs almost nothing without subscribers. */
 export class TypedChannel<Message extends object> {
   readonly #channel: Channel;
 

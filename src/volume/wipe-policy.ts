@@ -1,6 +1,7 @@
 /**
- * What becomes of a deleted volume's data before its place is another's. discard: zeros, and the disk is told that the
- * blocks are free, where it promises that both go together; else as zero. zero: zeros are written. none: it stays.
+ * Treatment of a deleted volume's data before another volume gets its space. discard: zeros, and the blocks are
+ * discarded, on disks that guarantee both together; otherwise the same as zero. zero: zeros are written. none: the data
+ * stays.
  */
 export const wipePolicies = ['discard', 'zero', 'none'] as const;
 export type WipePolicy = (typeof wipePolicies)[number];

@@ -1,4 +1,4 @@
-/** Waits for an answer, but no longer than this. The work goes on. */
+/** Waits for an answer for at most `timeoutMs`. The work continues. */
 export async function withTimeout<T>(timeoutMs: number, work: Promise<T>): Promise<T | 'late'> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<'late'>((resolve) => {

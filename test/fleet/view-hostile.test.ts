@@ -46,7 +46,7 @@ describe('whoever comes to look at the fleet', () => {
       ['/v1/../v1/secrets', 404, /There is/],
       ['/v1/volumes?wait=0', 400, /wait: must be at least 1/],
       ['/v1/volumes?wait=1e9', 400, /wait: /],
-      ['/v1/volumes?purge=1', 400, /has what is not known here: 'purge'/],
+      ['/v1/volumes?purge=1', 400, /has unknown keys: 'purge'/],
       ['/v1/volumes?output=yaml', 400, /output: must be one of table, json/],
       ['/v1/nodes?volume=x', 400, /nodes takes no volume/],
       [`/v1/volumes?volume=${'x'.repeat(350)}`, 400, /No volume has so long a name/],

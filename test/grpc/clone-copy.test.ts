@@ -120,7 +120,7 @@ describe('a pool whose filesystem cannot share blocks', () => {
       controller.ControllerExpandVolume({ volume_id: source, capacity_range }),
       controller.ControllerModifyVolume({ volume_id: source, mutable_parameters: { provisioning: 'thick' } }),
     ]) {
-      await fails(call, 'ABORTED', /CreateVolume is still at work/);
+      await fails(call, 'ABORTED', /CreateVolume is still in progress/);
     }
     work.open();
     await copying;
