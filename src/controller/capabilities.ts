@@ -1,8 +1,8 @@
 import type * as wire from '../csi/generated/types.ts';
 
 /**
- * Where a volume grows. `node`: NodeExpandVolume does it all, for one controller cannot reach the disks of every node.
- * `controller`: ControllerExpandVolume comes first, where it can.
+ * The service that grows a volume. `node`: NodeExpandVolume does everything, since one controller cannot reach the
+ * disks of every node. `controller`: ControllerExpandVolume comes first, where it can.
  */
 export type Expansion = 'node' | 'controller';
 
@@ -26,8 +26,8 @@ const always = [
 const attaching = ['PUBLISH_UNPUBLISH_VOLUME', 'PUBLISH_READONLY', 'LIST_VOLUMES_PUBLISHED_NODES'] as const;
 
 /**
- * What ControllerGetCapabilities answers: exactly what has a handler (G02). It follows from the configuration alone, not
- * from what the pools of this node can do: every node answers the same, and a pool says in its error what it cannot.
+ * The answer of ControllerGetCapabilities: exactly the RPCs that have a handler (G02). It depends on the configuration
+ * alone, not on the pools of this node: every node answers the same, and a pool reports in its error what it cannot do.
  */
 export function controllerCapabilities(modes: {
   readonly expansion: Expansion;
@@ -41,7 +41,7 @@ export function controllerCapabilities(modes: {
   return types.map((type) => ({ rpc: { type } }));
 }
 
-/** What GroupControllerGetCapabilities answers, by one node and by a fleet alike. */
+/** The answer of GroupControllerGetCapabilities, both of one node and of a fleet. */
 export const groupControllerCapabilities: readonly wire.GroupControllerServiceCapability[] = [
   { rpc: { type: 'CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT' } },
 ];

@@ -6,8 +6,8 @@ import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 import { restoreBytes } from './volumes/volume-spec.ts';
 
 /**
- * A volume as every RPC shows it, the same each time (CV31, Y06, LV04). volume_context stays empty: the id is enough
- * to find a volume.
+ * A volume as every RPC shows it, always the same (CV31, Y06, LV04). volume_context stays empty: the id is enough to
+ * find a volume.
  */
 export function presentVolume(record: VolumeRecord, here: TopologySegments): Draft<wire.Volume> {
   return {
@@ -22,7 +22,9 @@ function presentSource({ id, type }: VolumeSource): Draft<wire.VolumeContentSour
   return type === 'snapshot' ? { snapshot: { snapshot_id: id } } : { volume: { volume_id: id } };
 }
 
-/** A snapshot as every RPC shows it, the same each time (CS04). One that exists is whole, so it is ready (CS08). */
+/**
+ * A snapshot as every RPC shows it, always the same (CS04). A snapshot that exists is complete, so it is ready (CS08).
+ */
 export function presentSnapshot(record: SnapshotRecord): Draft<wire.Snapshot> {
   return {
     size_bytes: restoreBytes(record),
@@ -34,7 +36,7 @@ export function presentSnapshot(record: SnapshotRecord): Draft<wire.Snapshot> {
   };
 }
 
-/** RFC 3339 as a Timestamp. */
+/** Converts RFC 3339 to a Timestamp. */
 export function presentTime(text: string): Draft<wire.Timestamp> {
   const milliseconds = Date.parse(text);
   return { seconds: BigInt(Math.floor(milliseconds / 1000)), nanos: (milliseconds % 1000) * 1_000_000 };
@@ -43,7 +45,7 @@ export function presentTime(text: string): Draft<wire.Timestamp> {
 /** The limit of CSI for a message within a response (L07). */
 const longestMessageBytes = 128;
 
-/** The text, cut at a character if it is too long for a message field. */
+/** Cuts a text at a character if it is too long for a message field. */
 export function shortMessage(text: string): string {
   if (Buffer.byteLength(text) <= longestMessageBytes) return text;
   let short = '';

@@ -19,24 +19,24 @@ import {
   type VolumeParameters,
 } from './volumes/parameters.ts';
 
-/** What a list of capabilities asks of one volume: it must satisfy all of them (A03). */
+/** The requirements of a list of capabilities for one volume: it must satisfy all of them (A03). */
 export interface Demand {
-  /** Without mount flags: they are for the node, and nothing here may keep them (X02). */
+  /** Mount flags are left out: they are for the node, and must not be kept here (X02). */
   readonly access: Access;
-  /** In our own order, each once. */
+  /** In the order of `accessModes`, each once. */
   readonly modes: readonly AccessMode[];
 }
 
-/** A CreateVolumeRequest that is right in itself. Whether this node can fulfil it is decided later. */
+/** A well-formed CreateVolumeRequest. Later code decides if this node can fulfil it. */
 export interface VolumeRequest {
   readonly name: string;
   readonly range: CapacityRange | undefined;
   readonly demand: Demand;
-  /** What the parameters come to with the mutable ones, which go before the others (CV13). */
+  /** The parameters after the mutable ones, which take precedence (CV13). */
   readonly parameters: VolumeParameters;
-  /** As they came, sorted by key. */
+  /** The parameters, unchanged, sorted by key. */
   readonly allParameters: Readonly<Record<string, string>>;
-  /** Likewise; undefined if there were none. */
+  /** The mutable parameters, unchanged, sorted by key; undefined if there were none. */
   readonly mutableParameters: Readonly<Record<string, string>> | undefined;
   readonly source: VolumeSource | undefined;
   readonly topology: TopologyRequirement | undefined;
@@ -46,7 +46,7 @@ export interface VolumeRequest {
 /** @throws InvalidArgument, NotFound for a source whose id cannot be one */
 export function parseVolumeRequest(request: wire.CreateVolumeRequest): VolumeRequest {
   const { mutable_parameters: mutableParameters } = request;
-  // Each list must be right in itself, also what is overridden.
+  // Each list must be valid, even parameters that are overridden.
   parseParameters(request.parameters);
   parseMutableParameters(mutableParameters);
   const topology = parseTopologyRequirement(request.accessibility_requirements);
@@ -76,8 +76,8 @@ function parseSource(source: wire.VolumeContentSource | null): VolumeSource | un
 }
 
 /**
- * @param onUnsupported makes the error for what is right in itself but not ours to give
- * @throws InvalidArgument for a capability that is wrong in itself (L13, L14)
+ * @param onUnsupported makes the error for a well-formed capability that is not supported
+ * @throws InvalidArgument for a malformed capability (L13, L14)
  */
 export function parseDemand(
   capabilities: readonly wire.VolumeCapability[],
@@ -90,7 +90,7 @@ export function parseDemand(
   if (fsTypes.has('block')) {
     throw onUnsupported('One volume cannot be both block and mount: ask for two volumes.');
   }
-  // An unnamed filesystem goes with any (A06).
+  // A request without a filesystem is compatible with any (A06).
   const named = [...fsTypes].filter((fsType) => fsType !== undefined && fsType !== 'block');
   if (named.length > 1) {
     throw onUnsupported(`One volume cannot hold ${named.join(' and ')}: ask for one filesystem.`);
@@ -98,7 +98,7 @@ export function parseDemand(
   return { access: { type: 'mount', fsType: named[0], mountFlags: [] }, modes };
 }
 
-/** Equal for requests that may share one answer. Secrets are no part of it. */
+/** Returns the same text for requests that may share one answer. Secrets are not part of it. */
 export function fingerprint(request: object): string {
   return JSON.stringify(request, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
 }

@@ -18,7 +18,7 @@ import { modifyVolume } from './volumes/modify.ts';
 import { createVolume } from './volumes/provision.ts';
 import { parseUses, validate } from './volumes/validate.ts';
 
-/** The Controller service of one node, for the volumes of its own pools. */
+/** The Controller service of one node, for the volumes in its pools. */
 export function controllerService(controller: ControllerContext): ControllerHandlers {
   const { topology: here, pools, objects, attach, expansion } = controller;
   return {
@@ -35,7 +35,7 @@ export function controllerService(controller: ControllerContext): ControllerHand
       return objects.run(id, 'DeleteVolume', '', async () => {
         const found = await pools.find(id);
         if (found === undefined) {
-          // What was to become this volume: a copy that a first try, cut short, left for the next one (T02).
+          // Removes a copy for this volume that an interrupted first try left for the next one (T02).
           for (const pool of pools.all()) await pool.remove(id);
           return {};
         }
@@ -76,7 +76,7 @@ export function controllerService(controller: ControllerContext): ControllerHand
   };
 }
 
-/** Grows the volume and its device. The filesystem is the node's part, also while published (CE10). */
+/** Grows the volume and its device. The node grows the filesystem, also while published (CE10). */
 function expandVolume({ pools, objects }: ControllerContext): ControllerHandlers['ControllerExpandVolume'] {
   return async ({ volume_id, capacity_range, volume_capability }, context) => {
     const range = parseCapacityRange(capacity_range);
@@ -90,7 +90,7 @@ function expandVolume({ pools, objects }: ControllerContext): ControllerHandlers
         id,
         targetSize(record, range, sizeMultiple(pool.traits, record.encryption?.type)),
       );
-      // true also on a replay: to grow a filesystem that has its size already does no harm (CE09).
+      // true also on a replay: growing a filesystem that has its full size already does no harm (CE09).
       return { capacity_bytes: sizeBytes, node_expansion_required: content.type === 'mount' };
     });
   };

@@ -109,7 +109,7 @@ describe('CreateVolume from a snapshot or a volume', () => {
       fromVolume(volumeIdFor('elsewhere', 'main', 'v')),
     ]) {
       const request = create('a', { volume_content_source, accessibility_requirements });
-      await fails(driver.controller.CreateVolume(request), 'RESOURCE_EXHAUSTED', /if another one has it/);
+      await fails(driver.controller.CreateVolume(request), 'RESOURCE_EXHAUSTED', /if another node has it/);
     }
   });
 

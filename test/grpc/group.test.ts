@@ -121,7 +121,7 @@ describe('CreateVolumeGroupSnapshot', () => {
     const [a = '', b = '', c = ''] = await makeVolumes(driver, ['a', 'b', 'c']);
     await makeGroup(driver, [a, b]);
     for (const others of [[a], [a, c], [a, b, c], [noSuchVolume]]) {
-      await fails(makeGroup(driver, others), 'ALREADY_EXISTS', /is of vol-/);
+      await fails(makeGroup(driver, others), 'ALREADY_EXISTS', /of volumes vol-/);
     }
     assert.equal((await listedIds(driver)).length, 2);
   });

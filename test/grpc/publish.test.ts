@@ -66,7 +66,7 @@ describe('attach: required', () => {
     const id = await makeVolume(driver, create('a', ext4));
     for (const unknown of [noSuchVolume, 'x', '../../etc']) await fails(publish(driver, unknown), 'NOT_FOUND');
     for (const node_id of ['node-2', `${nodeId}/..`, 'n'.repeat(256)]) {
-      await fails(publish(driver, id, { node_id }), 'NOT_FOUND', /no node/);
+      await fails(publish(driver, id, { node_id }), 'NOT_FOUND', /serves only node/);
     }
     assert.deepEqual(await publishedTo(driver, id), []);
   });

@@ -12,7 +12,6 @@ const unrevised = [
   'cli',
   'command',
   'config',
-  'controller',
   'fleet',
   'identity',
   'kernel',

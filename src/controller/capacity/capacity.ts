@@ -11,7 +11,7 @@ import { type Placement, parsePlacement } from '../volumes/parameters.ts';
 import { contentIn, minimumBytes } from '../volumes/volume-spec.ts';
 import { checkSegments, contains } from './topology.ts';
 
-/** Nothing is wrong with the question; the answer is that no such volume can be made here. */
+/** The request is valid; the answer is that no such volume can be made here. */
 class Impossible extends InvalidArgument {}
 
 function onUnsupported(message: string): Impossible {
@@ -21,9 +21,9 @@ function onUnsupported(message: string): Impossible {
 const nothing: Draft<wire.GetCapacityResponse> = { available_capacity: 0n };
 
 /**
- * How much can still be provisioned to volumes as described: the pool's own figure, by which it also measures a
- * CreateVolume (GC03, GC04). What cannot be had on this node at all has a capacity of 0 (GC02).
- * @throws InvalidArgument for capabilities or a topology that are wrong in themselves
+ * Returns the capacity that can still be provisioned to volumes as described: the pool's own figure, against which it
+ * also checks a CreateVolume (GC03, GC04). Volumes that this node cannot have at all have a capacity of 0 (GC02).
+ * @throws InvalidArgument for malformed capabilities or topology
  */
 export async function capacityFor(
   { pools, topology: here }: ControllerContext,
@@ -35,7 +35,7 @@ export async function capacityFor(
   try {
     if (!contains(place, here)) return nothing;
     const { volume_capabilities: capabilities } = request;
-    // Without capabilities: of the least demanding kind.
+    // A request without capabilities asks about the least demanding volumes.
     const demand = capabilities.length === 0 ? undefined : parseDemand(capabilities, onUnsupported);
     const poolName = parameters.poolName ?? pools.defaultName;
     const { poolSelector: selector } = parameters;
@@ -44,7 +44,7 @@ export async function capacityFor(
       const [roomiest] = await roomFor(pools, names, parameters, demand);
       return roomiest?.capacity ?? nothing;
     }
-    // Another node may have such a pool: the same storage class is asked about everywhere.
+    // Another node may have such a pool: Kubernetes asks every node about a storage class.
     if (!pools.names().includes(poolName)) return nothing;
     return await capacityIn(pools.get(poolName), parameters, demand);
   } catch (error) {
@@ -53,20 +53,21 @@ export async function capacityFor(
   }
 }
 
-/** A pool that is in quarantine can provision nothing until its disk is well. */
+/** Recognises that nothing can be provisioned: a quarantined pool cannot until its disk recovers. */
 function hasNone(error: unknown): boolean {
   return error instanceof Impossible || error instanceof PoolQuarantined;
 }
 
-/** A pool, and how much it can provision to volumes as described. */
+/** A pool with the capacity that it can provision to volumes as described. */
 export interface Room {
   readonly pool: Pool;
   readonly capacity: Draft<wire.GetCapacityResponse>;
 }
 
 /**
- * The open ones of these pools, the roomiest first. A volume lies in one of them: their capacities are no sum.
- * @throws Unavailable while one of them is being opened: a first try may have made the volume there
+ * Returns the open pools among these, the one with the most room first. A volume lies in one of them: their capacities
+ * do not add up.
+ * @throws Unavailable while one of them is being opened: an earlier try may have made the volume there
  */
 export async function roomFor(
   pools: Pools,
@@ -99,7 +100,7 @@ async function capacityIn(
   const { availableBytes, thickAvailableBytes } = await pool.capacity(layout);
   const free = provisioning === 'thick' ? thickAvailableBytes : availableBytes;
   const multipleBytes = sizeMultiple(pool.traits, encryption) ?? granularityBytes;
-  // Encryption takes its own beside what the volume has.
+  // Encryption takes space in addition to the volume's size.
   const ownBytes = encryption === undefined ? 0n : BigInt(encryptionIn(pool.traits, encryption).headerBytes);
   const available = larger(0n, free - ownBytes);
   const maximum = smaller(available - (available % multipleBytes), maximumVolumeBytes);

@@ -22,8 +22,8 @@ function isKey(key: string): boolean {
 }
 
 /**
- * Whether this node lies in the place that the segments describe. A key we do not know describes a place we are not
- * known to be in; no segments at all are everywhere.
+ * Answers if this node lies in the topology that the segments describe. A key that we do not know describes a topology
+ * that we do not belong to; an empty list of segments matches every node.
  */
 export function contains(segments: TopologySegments, here: TopologySegments): boolean {
   return Object.entries(segments).every(([key, value]) =>
@@ -32,7 +32,7 @@ export function contains(segments: TopologySegments, here: TopologySegments): bo
 }
 
 /**
- * Whether a volume on this node meets the requirement (Y03). Volumes lie where they are made, so there is nothing to
+ * Answers if a volume on this node meets the requirement (Y03). A volume lies where it is made, so there is nothing to
  * prefer; preferences without a requisite forbid nothing.
  */
 export function allowsHere(requirement: TopologyRequirement | undefined, here: TopologySegments): boolean {

@@ -5,7 +5,7 @@ import type { ControllerContext } from '../context.ts';
 import { type PageRequest, readPage } from './page.ts';
 import { volumesWithStatus } from './status.ts';
 
-/** A page of all volumes. */
+/** Returns a page of all volumes. */
 export async function listVolumes(
   controller: ControllerContext,
   request: PageRequest<VolumeId>,
@@ -17,6 +17,6 @@ export async function listVolumes(
   const isThere = await Promise.all(
     entries.map(async ({ pool, record }) => (await pool.find(record.id)) !== undefined),
   );
-  // Without those that were deleted while we looked.
+  // Leaves out volumes that were deleted meanwhile.
   return { entries: withStatus.filter((_, at) => isThere[at] === true), next_token: nextToken };
 }

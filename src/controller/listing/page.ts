@@ -3,8 +3,8 @@ import type { Found, Pools } from '../../pool/pools.ts';
 import { Aborted } from '../../volume/errors.ts';
 
 /**
- * The most entries in one answer, asked for or not: an entry has at most 300 bytes, and clients take 4 MiB.
- * More follow under next_token.
+ * The largest number of entries in one answer: an entry has at most 300 bytes, and clients take 4 MiB. More follow
+ * under next_token.
  */
 const largestPage = 10_000;
 
@@ -20,9 +20,9 @@ export interface Page<Kind> {
 }
 
 /**
- * A token is the last id of the page before. It stays good when what it names is deleted, and nothing that stays is
- * shown twice or left out (N02).
- * @throws Aborted for anything else: the caller lists again from the start (LV02, LS07)
+ * Parses a request. A token is the last id of the page before. It stays valid when the object of that id is deleted,
+ * and no remaining object is shown twice or left out (N02).
+ * @throws Aborted for any other token: the caller lists again from the start (LV02, LS07)
  */
 export function parsePageRequest<Id>(
   startingToken: string,
@@ -31,14 +31,15 @@ export function parsePageRequest<Id>(
 ): PageRequest<Id> {
   const after = startingToken === '' ? undefined : parseId(startingToken);
   if (startingToken !== '' && after === undefined) {
-    throw new Aborted('starting_token is not one that this listing gave: list again without a token.');
+    throw new Aborted('starting_token is not from this listing: list again without a token.');
   }
   return { after, maximumEntries: maxEntries === 0 ? largestPage : Math.min(maxEntries, largestPage) };
 }
 
 /**
- * A page of what all pools have, by id. `list` reads one pool: ids greater than the first, at most so many.
- * @throws Unavailable if a pool is not open: a list without what it has would say that it is gone (LV04)
+ * Returns a page of the objects of all pools, by id. `list` reads one pool: ids greater than the first argument, at
+ * most the given number.
+ * @throws Unavailable if a pool is not open: a list without its objects would say that they are gone (LV04)
  */
 export async function readPage<Id, Kind extends { readonly id: Id }>(
   pools: Pools,
@@ -46,7 +47,7 @@ export async function readPage<Id, Kind extends { readonly id: Id }>(
   list: (pool: Pool, after: Id | undefined, limit: number) => Promise<Kind[]>,
 ): Promise<Page<Kind>> {
   pools.requireSettled([]);
-  // Each pool may have to fill the page alone, and one more entry shows that another page follows.
+  // Any pool may have to fill the page alone, and one more entry shows that another page follows.
   const lists = await Promise.all(
     pools.names().map(async (name) => {
       const pool = pools.getKnown(name);

@@ -6,12 +6,15 @@ import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import { presentSnapshot } from '../present.ts';
 import { type PageRequest, readPage } from './page.ts';
 
-/** What snapshots a caller wants to see; an empty text is no wish. Both together: what meets both (LS07). */
+/**
+ * The snapshots that a caller wants to see; an empty text does not filter. Both together: snapshots that match both
+ * (LS07).
+ */
 type Filter = Pick<wire.ListSnapshotsRequest, 'snapshot_id' | 'source_volume_id'>;
 
 /**
- * A page of all snapshots, or of those that the filter lets through. Ids that nothing has, or can have, are no error:
- * the list is empty (LS03, LS05).
+ * Returns a page of all snapshots, or of those that match the filter. Ids that no snapshot has, or can have, are no
+ * error: the list is empty (LS03, LS05).
  */
 export async function listSnapshots(
   pools: Pools,

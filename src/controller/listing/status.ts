@@ -10,12 +10,12 @@ import { presentVolume, shortMessage } from '../present.ts';
 
 type VolumeWithStatus = Draft<wire.ControllerGetVolumeResponse>;
 
-/** A volume, its condition, and the node that it is published to, if that has to be (G04, G05). */
+/** Returns a volume, its condition, and the node that it is published to, if `attach` requires that (G04, G05). */
 async function volumeWithStatus(controller: ControllerContext, volume: FoundVolume): Promise<VolumeWithStatus> {
   return presentStatus(controller, volume, await conditionIn(volume.pool, volume.record.id));
 }
 
-/** The same of several, in their order. */
+/** The same for several volumes, in their order. */
 export async function volumesWithStatus(
   controller: ControllerContext,
   volumes: readonly FoundVolume[],
@@ -39,15 +39,17 @@ function publishedNodeIds({ attach }: ControllerContext, { record }: FoundVolume
   return attach === 'required' && record.publication !== undefined ? [record.publication.nodeId] : [];
 }
 
-/** A volume that is just being deleted looks damaged; so nothing is said of one that a call is at work on. */
+/**
+ * Hides an abnormal condition while a call for the volume is in progress: a volume that is being deleted looks damaged.
+ */
 function unlessBusy({ objects }: ControllerContext, { record }: FoundVolume, condition: Condition): Condition {
   if (!condition.abnormal || !objects.busy(record.id)) return condition;
-  return { abnormal: false, message: 'Another call is at work on the volume.' };
+  return { abnormal: false, message: 'Another call for the volume is in progress.' };
 }
 
 /**
- * One volume, also one that is broken: to be asked about it is no error (GV04). Of one whose record cannot be read the
- * size is not known, for which CSI has 0.
+ * Returns one volume, even a broken one: the request is no error (GV04). A volume whose record cannot be read has an
+ * unknown size, which is 0 in CSI.
  * @throws NotFound
  */
 export async function volumeById(controller: ControllerContext, id: VolumeId): Promise<VolumeWithStatus> {

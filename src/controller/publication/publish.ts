@@ -16,8 +16,8 @@ import { fingerprint } from '../request.ts';
 import { contextMismatch } from '../volumes/validate.ts';
 
 /**
- * With `attach: required` a volume is published to its node before it is staged there. Nothing is attached by that: it
- * is a promise, kept in the volume's record, that no other node has it.
+ * With `attach: required` a volume is published to its node before it is staged there. Nothing is attached by that: the
+ * volume's record promises that no other node has the volume.
  */
 export function publishHandlers(controller: ControllerContext) {
   const { objects, pools } = controller;
@@ -27,7 +27,7 @@ export function publishHandlers(controller: ControllerContext) {
       const id = requireVolumeId(request.volume_id);
       const asked = { nodeId: request.node_id, mode: capability.mode, readonly: request.readonly };
       const { access } = capability;
-      // Without the mount flags, which are the node's: they may be secrets, and nothing here may keep them (X02).
+      // Excludes the mount flags, which are for the node: they may be secrets, and must not be kept here (X02).
       const print = fingerprint({ ...asked, access: access.type === 'mount' ? access.fsType : access.type });
       return objects.run(id, 'ControllerPublishVolume', print, async () => {
         const { pool, record } = await pools.require(id);
@@ -49,7 +49,7 @@ export function publishHandlers(controller: ControllerContext) {
       return objects.run(id, 'ControllerUnpublishVolume', node_id, async () => {
         const found = await pools.find(id);
         const nodeId = found?.record.publication?.nodeId;
-        // From this node, or from all (CU03). From one that it is not published to it is unpublished (CU04).
+        // Unpublishes from this node, or from all (CU03). From another node the volume is unpublished already (CU04).
         if (found === undefined || nodeId === undefined || (node_id !== '' && node_id !== nodeId)) return {};
         context.note({ pool: found.pool.name });
         await found.pool.setPublication(id, undefined);
@@ -59,7 +59,7 @@ export function publishHandlers(controller: ControllerContext) {
   } satisfies wire.ControllerHandlers;
 }
 
-/** @throws FailedPrecondition (DV06): what is published is about to be used */
+/** @throws FailedPrecondition (DV06): a published volume is about to be used */
 export function refusePublished({ attach }: ControllerContext, { id, publication }: VolumeRecord): void {
   if (attach === 'none' || publication === undefined) return;
   throw new FailedPrecondition(
@@ -67,7 +67,7 @@ export function refusePublished({ attach }: ControllerContext, { id, publication
   );
 }
 
-/** @throws InvalidArgument for what no volume of ours can do, or a context that none of them has (CP13) */
+/** @throws InvalidArgument for a capability that none of our volumes has, or a context that none of them has (CP13) */
 function parseRequest(request: wire.ControllerPublishVolumeRequest): VolumeCapability {
   const { volume_capability: capability, volume_context } = request;
   if (capability === null) throw new InvalidArgument('volume_capability is missing.');
@@ -80,12 +80,10 @@ function parseRequest(request: wire.ControllerPublishVolumeRequest): VolumeCapab
 /** Volumes lie where they were made. @throws NotFound (CP05) */
 function requireThisNode({ nodeId }: ControllerContext, asked: string): void {
   if (asked === nodeId) return;
-  throw new NotFound(
-    `There is no node ${JSON.stringify(asked)} that this driver could publish to: it serves ${nodeId} alone.`,
-  );
+  throw new NotFound(`This driver cannot publish to node ${JSON.stringify(asked)}: it serves only node ${nodeId}.`);
 }
 
-/** Two calls at once do not both get the last place. @throws ResourceExhausted (CP10, CP11) */
+/** Prevents two concurrent calls from both getting the last place. @throws ResourceExhausted (CP10, CP11) */
 function withRoom(controller: ControllerContext, publish: () => Promise<void>): Promise<void> {
   const { objects, maxVolumesPerNode, nodeId, pools } = controller;
   if (maxVolumesPerNode === 0) return publish();
@@ -100,7 +98,7 @@ function withRoom(controller: ControllerContext, publish: () => Promise<void>): 
 }
 
 /**
- * Whether the volume is published as asked for already.
+ * Answers if the volume is published as requested already.
  * @throws FailedPrecondition if it is published to another node (CP09), AlreadyExists if in another way (CP06, CP07)
  */
 function isPublished({ id, publication }: VolumeRecord, asked: Publication): boolean {

@@ -4,10 +4,10 @@ import type { VolumeId } from '../../volume/id.ts';
 import { requireVolumeId } from '../find.ts';
 import { checkSnapshotParameters } from '../volumes/parameters.ts';
 
-/** A CreateVolumeGroupSnapshotRequest that is right in itself. */
+/** A well-formed CreateVolumeGroupSnapshotRequest. */
 export interface GroupRequest {
   readonly name: string;
-  /** A set, in order: which came first in the request says nothing (GR05). */
+  /** A sorted set: the order in the request has no meaning (GR05). */
   readonly sourceIds: readonly VolumeId[];
   readonly parameters: Readonly<Record<string, string>>;
 }
@@ -18,7 +18,7 @@ export function parseGroupRequest(request: wire.CreateVolumeGroupSnapshotRequest
   checkSnapshotParameters(parameters);
   if (texts.includes('')) throw new InvalidArgument('source_volume_ids has an empty id.');
   const seen = new Set<string>();
-  // The first that adds nothing: one pass, for the list can be long.
+  // The first duplicate, found in one pass, as the list can be long.
   const twice = texts.find((text) => seen.size === seen.add(text).size);
   if (twice !== undefined) throw new InvalidArgument(`source_volume_ids has ${JSON.stringify(twice)} twice.`);
   return { name, sourceIds: texts.map(requireVolumeId).sort(), parameters };

@@ -18,7 +18,7 @@ export interface GroupControllerOptions {
   readonly objects: ObjectQueue;
 }
 
-/** The GroupController service: snapshots of several volumes, cut at one instant. */
+/** The GroupController service: snapshots of several volumes, taken at one instant. */
 export function groupControllerService(options: GroupControllerOptions): GroupControllerHandlers {
   const { objects, pools } = options;
   return {
@@ -57,8 +57,9 @@ export function groupControllerService(options: GroupControllerOptions): GroupCo
 }
 
 /**
- * The group of that name, cut if there is none: its id is held while we look and cut, then all of its sources.
- * @throws AlreadyExists if there is one of other volumes (GR06)
+ * Returns the group with that name, and takes it if there is none. Its id is locked meanwhile, and then all of its
+ * sources.
+ * @throws AlreadyExists if the group exists with other volumes (GR06)
  */
 async function createGroup(
   { objects, nodeId, pools }: GroupControllerOptions,
@@ -84,7 +85,10 @@ async function createGroup(
   });
 }
 
-/** Also one that is gone already may have left members behind, when the first try was cut short (GR17). */
+/**
+ * Deletes a group. A group that is gone already may have left members behind, when the first try was interrupted
+ * (GR17).
+ */
 async function deleteGroup(
   { objects, pools }: GroupControllerOptions,
   id: GroupId,
@@ -96,7 +100,7 @@ async function deleteGroup(
     return;
   }
   requireMembers(group, snapshotIds);
-  // A member that a volume is being made from is waited for.
+  // Waits for calls that make a volume from a member.
   const claims = group.members.map((member) => ({ object: member.id }));
   await objects.claim(claims, 'DeleteVolumeGroupSnapshot', () => group.pool.removeGroup(id));
 }
@@ -106,17 +110,17 @@ function replay(existing: FoundGroup, { name, sourceIds }: GroupRequest): FoundG
   const had = existing.members.map(({ sourceId }) => sourceId).sort();
   if (had.join() === sourceIds.join()) return existing;
   throw new AlreadyExists(
-    `Group ${existing.record.id} has the name ${JSON.stringify(name)} already, and is of ${had.join(', ')}. Use another name.`,
+    `Group ${existing.record.id} of volumes ${had.join(', ')} already has the name ${JSON.stringify(name)}. Use another name.`,
   );
 }
 
-/** @throws NotFound, FailedPrecondition if they cannot be cut together (GR08) */
+/** @throws NotFound, FailedPrecondition if no snapshot can cover all of them (GR08) */
 async function commonPool(pools: Pools, ids: readonly VolumeId[]): Promise<Pool> {
   const found = await Promise.all(ids.map((id) => pools.require(id)));
   const [pool, ...others] = new Set(found.map((volume) => volume.pool));
   if (pool !== undefined && others.length === 0) return pool;
   const places = found.map(({ pool: { name }, record }) => `${record.id} is in ${name}`);
   throw new FailedPrecondition(
-    `Volumes of several pools cannot be cut at one instant (${places.join(', ')}): group those of one pool.`,
+    `Volumes of several pools cannot be snapshotted at one instant (${places.join(', ')}): group volumes of one pool.`,
   );
 }

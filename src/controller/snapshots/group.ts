@@ -21,7 +21,7 @@ export async function findGroup(found: Found<GroupRecord> | undefined): Promise<
   return { pool, record, members: members.filter((member) => member !== undefined) };
 }
 
-/** Members are whole when their group exists, so it is ready (GR12). */
+/** Members are complete when their group exists, so it is ready (GR12). */
 export function presentGroup({ members, record }: FoundGroup): Draft<wire.VolumeGroupSnapshot> {
   return {
     group_snapshot_id: record.id,
@@ -31,10 +31,10 @@ export function presentGroup({ members, record }: FoundGroup): Draft<wire.Volume
   };
 }
 
-/** Whoever names a group has to know what is in it; in which order does not matter. @throws InvalidArgument (GR16, GR21) */
+/** A request that names a group must name all of its members, in any order. @throws InvalidArgument (GR16, GR21) */
 export function requireMembers({ members, record }: FoundGroup, asked: readonly string[]): void {
   const ids = members.map(({ id }) => id);
   if (new Set(asked).size === ids.length && asked.length === ids.length && ids.every((id) => asked.includes(id)))
     return;
-  throw new InvalidArgument(`snapshot_ids are not those of group ${record.id}, which are ${ids.join(', ')}.`);
+  throw new InvalidArgument(`snapshot_ids must be the members of group ${record.id}, which are ${ids.join(', ')}.`);
 }

@@ -18,7 +18,7 @@ interface SnapshotRequest {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** The handlers that are about single snapshots. */
+/** The handlers for single snapshots. */
 export function snapshotHandlers(controller: ControllerContext) {
   const { objects, pools } = controller;
   return {
@@ -40,7 +40,7 @@ export function snapshotHandlers(controller: ControllerContext) {
       return objects.run(id, 'DeleteSnapshot', '', async () => {
         const found = await pools.findSnapshot(id);
         if (found === undefined) {
-          // What was to become this snapshot: a copy that a first try, cut short, left for the next one (T02).
+          // Removes a copy for this snapshot that an interrupted first try left for the next one (T02).
           for (const pool of pools.all()) await pool.removeSnapshot(id);
           return {};
         }
@@ -67,8 +67,8 @@ export function snapshotHandlers(controller: ControllerContext) {
 }
 
 /**
- * The snapshot of that name, cut if there is none. Its id is held while we look and cut, then its source.
- * @throws AlreadyExists if there is one of another volume
+ * Returns the snapshot with that name, and takes it if there is none. Its id is locked meanwhile, and then its source.
+ * @throws AlreadyExists if the snapshot exists with another source
  */
 async function createSnapshot(
   { objects, nodeId, pools }: ControllerContext,
@@ -82,7 +82,7 @@ async function createSnapshot(
     const { pool } = await pools.require(sourceId);
     return objects.claim([sourceClaim(pool, sourceId)], 'CreateSnapshot', async () => {
       const [record] = await pool.takeSnapshots([{ id, ...request }]);
-      if (record === undefined) throw new InternalError(`pool ${pool.name} cut no snapshot.`);
+      if (record === undefined) throw new InternalError(`pool ${pool.name} took no snapshot.`);
       return { pool, record };
     });
   });
@@ -93,7 +93,7 @@ function replay(existing: Found<SnapshotRecord>, { name, sourceId }: SnapshotReq
   const { record } = existing;
   if (record.sourceId === sourceId) return existing;
   throw new AlreadyExists(
-    `Snapshot ${record.id} has the name ${JSON.stringify(name)} already, and is of volume ${record.sourceId}. Use another name.`,
+    `Snapshot ${record.id} of volume ${record.sourceId} already has the name ${JSON.stringify(name)}. Use another name.`,
   );
 }
 
@@ -101,6 +101,6 @@ function replay(existing: Found<SnapshotRecord>, { name, sourceId }: SnapshotReq
 function refuseMember({ groupId, id }: SnapshotRecord): void {
   if (groupId === undefined) return;
   throw new InvalidArgument(
-    `Snapshot ${id} is a member of ${groupId} and goes with it: use DeleteVolumeGroupSnapshot.`,
+    `Snapshot ${id} is a member of ${groupId} and is deleted with it: use DeleteVolumeGroupSnapshot.`,
   );
 }

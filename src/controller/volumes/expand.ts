@@ -6,8 +6,8 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import { type CapacityRange, granularityBytes, larger, maximumVolumeBytes, roundUp } from '../../volume/size.ts';
 
 /**
- * The size that the volume is to have: never less than it has (CE04).
- * @throws OutOfRange if no size it can have lies in the range (CE08)
+ * The new size of the volume: never less than its current one (CE04).
+ * @throws OutOfRange if no possible size lies in the range (CE08)
  */
 export function targetSize(
   record: Pick<VolumeRecord, 'id' | 'sizeBytes'>,
@@ -30,7 +30,10 @@ export function targetSize(
   return target;
 }
 
-/** How the caller means to use the volume, if it says so. @throws InvalidArgument if no volume of ours can (CE06) */
+/**
+ * Parses the intended use of the volume, if the caller names it. @throws InvalidArgument if no volume of ours supports
+ * it (CE06)
+ */
 export function parseUse(capability: wire.VolumeCapability | null): VolumeCapability | undefined {
   return capability === null ? undefined : parseCapability(capability, (why) => new InvalidArgument(why));
 }

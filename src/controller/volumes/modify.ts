@@ -5,7 +5,7 @@ import { fingerprint } from '../request.ts';
 import { parseMutableParameters } from './parameters.ts';
 import { requireProvisioning } from './volume-spec.ts';
 
-/** Changes what the mutable parameters name, all of it or nothing (MV06), and leaves everything else alone (MV07). */
+/** Changes the properties that the mutable parameters name, all or none of them (MV06), and no others (MV07). */
 export function modifyVolume({ objects, pools }: ControllerContext) {
   return async function ControllerModifyVolume({ mutable_parameters, volume_id }, context) {
     const changes = parseMutableParameters(mutable_parameters);

@@ -75,7 +75,7 @@ describe('parameters', () => {
   test('CV10: a pool is named, or chosen by its labels, not both', () => {
     const { poolName, poolSelector } = parseParameters({ poolSelector: 'media=nvme' });
     assert.deepEqual([poolName, poolSelector], [undefined, { text: 'media=nvme', labels: { media: 'nvme' } }]);
-    assert.throws(() => parseParameters({ pool: 'fast', poolSelector: 'media=nvme' }), /not both/);
+    assert.throws(() => parseParameters({ pool: 'fast', poolSelector: 'media=nvme' }), /exclude each other/);
     assert.throws(() => parseParameters({ poolSelector: 'media' }), /Parameter poolSelector: "media"/);
   });
 

@@ -10,32 +10,32 @@ import { type WipePolicy, wipePolicies } from '../../volume/wipe-policy.ts';
 
 type Parameters = Readonly<Record<string, string>>;
 
-/** What may be changed later (ControllerModifyVolume), as it was asked for. */
+/** Parameters that can be changed later (ControllerModifyVolume). */
 export interface MutableParameters {
-  /** undefined: as the pool has it. */
+  /** undefined: the pool's setting. */
   readonly provisioning: Provisioning | undefined;
-  /** undefined: as the pool has it. */
+  /** undefined: the pool's setting. */
   readonly undeleteSeconds: number | undefined;
 }
 
-/** The parameters of a storage class, parsed. What stands in `undefined` is left to us. */
+/** The parameters of a storage class, parsed. undefined: the driver chooses. */
 export interface VolumeParameters extends MutableParameters {
   readonly poolName: string | undefined;
-  /** What its pool must be like; undefined: a pool is named, or it is the default one. */
+  /** The labels that the pool must have; undefined: a pool is named, or the default pool is used. */
   readonly poolSelector: LabelSelector | undefined;
-  /** Not parsed yet: what is allowed depends on the filesystem. */
+  /** Not parsed yet: the allowed options depend on the filesystem. */
   readonly mkfsOptions: string;
-  /** For the controller of many nodes, which reads it in the class; a volume is made the same with any. */
+  /** For the controller of many nodes, which reads it in the class; it changes nothing about the volume. */
   readonly forgetNodeSeconds: number | undefined;
   /** undefined: none. */
   readonly encryption: EncryptionType | undefined;
   /** undefined: linear. */
   readonly layout: Layout | undefined;
-  /** undefined: as the pool has it, or as what it is made from. */
+  /** undefined: the setting of the pool, or of the source. */
   readonly wipe: WipePolicy | undefined;
 }
 
-/** What of a class a pool may not have, or that changes what a volume takes there. */
+/** Parameters that a pool may not support, or that change the space that a volume takes there. */
 export type Placement = Pick<VolumeParameters, 'encryption' | 'layout' | 'provisioning' | 'wipe'>;
 
 const mutableKeys = ['provisioning', 'undelete'] as const;
@@ -50,21 +50,19 @@ export const parameterKeys = [
   ...mutableKeys,
 ] as const;
 
-/** Kubernetes' sidecars add keys with this prefix (the claim's name, say): kept in the record, never acted upon. */
+/** Prefix of the keys that Kubernetes' sidecars add (e.g. the claim's name): kept in the record, never acted upon. */
 const kubernetesPrefix = 'csi.storage.k8s.io/';
 
-/** Kubernetes asks for the filesystem by a key of its own. Inline volumes, and other drivers, have it under these names. */
+/** Kubernetes names the filesystem by its own key. Inline volumes, and other drivers, use these names. */
 const filesystemKey = `${kubernetesPrefix}fstype`;
 const filesystemWords = /^(fs-?type|filesystem)$/i;
 
-/** @throws InvalidArgument for an unknown parameter or a value that cannot be (CV10) */
+/** @throws InvalidArgument for an unknown parameter or an invalid value (CV10) */
 export function parseParameters(parameters: Parameters): VolumeParameters {
   refuseUnknown(parameters, 'parameter', parameterKeys, hintAt);
   const { pool: poolName, poolSelector } = parameters;
   if (poolName !== undefined && poolSelector !== undefined) {
-    throw new InvalidArgument(
-      'Parameters pool and poolSelector: name the pool, or say what it must be like, not both.',
-    );
+    throw new InvalidArgument('Parameters pool and poolSelector exclude each other: leave one of them out.');
   }
   return {
     poolName,
@@ -79,9 +77,9 @@ export function parseParameters(parameters: Parameters): VolumeParameters {
 }
 
 /**
- * What of a class says where its volumes lie, and what they take there. What is wrong with the class is no matter here:
- * it is wrong on every node. Without an answer the scheduler would find no room for it anywhere, and nobody would read why
- * pods wait; CreateVolume says it in an event of the claim.
+ * Returns the parameters of a class that decide where its volumes lie, and the space that they take there. Mistakes in
+ * the class are ignored here: they are the same on every node. If this failed, the scheduler would find no room for it
+ * anywhere, and the user would not see why pods wait; CreateVolume reports the mistake in an event of the claim.
  */
 export function parsePlacement(
   parameters: Parameters,
@@ -96,31 +94,32 @@ export function parsePlacement(
   };
 }
 
-/** In less, a node is repaired, or made anew under its name. */
-const leastForgetSeconds = 86_400;
+/** The minimum: a node may be repaired, or replaced under its name, in less time. */
+const minForgetSeconds = 86_400;
 
 /**
- * After how long the deletion of a volume is answered although its node is gone; undefined: never by itself.
+ * Returns the time after which the deletion of a volume succeeds although its node is gone; undefined: never
+ * automatically.
  * @throws InvalidArgument
  */
 export function parseForgetting(parameters: Parameters): number | undefined {
   const seconds = parseNamed('forgetNodeAfter', parameters['forgetNodeAfter'], parseDuration);
-  if (seconds === undefined || seconds >= leastForgetSeconds) return seconds;
+  if (seconds === undefined || seconds >= minForgetSeconds) return seconds;
   throw new InvalidArgument(
     `Parameter forgetNodeAfter is ${JSON.stringify(parameters['forgetNodeAfter'])}; it can be 1d or more.`,
   );
 }
 
-/** What the mutable ones among these parameters ask for; the others are not looked at. @throws InvalidArgument */
+/** Parses the mutable ones among these parameters and ignores the others. @throws InvalidArgument */
 export function parseMutable(parameters: Parameters): MutableParameters {
   const { provisioning, undeleteSeconds } = parseChanges(parameters);
   return { provisioning, undeleteSeconds };
 }
 
 /**
- * What mutable_parameters change. All of them are checked before anything is done (MV06); what is not named stays as it
- * is (MV07).
- * @throws InvalidArgument for an unknown one or a value that cannot be (MV03, CV12)
+ * Returns the changes that mutable_parameters ask for. All are checked before any is applied (MV06); properties that
+ * are not named stay the same (MV07).
+ * @throws InvalidArgument for an unknown parameter or an invalid value (MV03, CV12)
  */
 export function parseMutableParameters(parameters: Parameters): VolumeChanges {
   refuseUnknown(parameters, 'mutable parameter', mutableKeys);
@@ -128,8 +127,8 @@ export function parseMutableParameters(parameters: Parameters): VolumeChanges {
 }
 
 /**
- * Kubernetes' own tests write a class's deletionPolicy among its parameters as well. It is let pass: every class must have
- * the field of that name, and that is what Kubernetes goes by.
+ * Accepts deletionPolicy, since Kubernetes' own tests write a class's deletionPolicy among its parameters as well. It
+ * has no effect: every class must have the field of that name, which Kubernetes uses.
  * @throws InvalidArgument: snapshots have no parameters of ours (CS12, GR04)
  */
 export function checkSnapshotParameters({ deletionPolicy, ...parameters }: Parameters): void {
@@ -140,12 +139,12 @@ export function checkSnapshotParameters({ deletionPolicy, ...parameters }: Param
   );
 }
 
-/** The same parameters in one order, whatever order they had on the wire. */
+/** Sorts the parameters, whose order on the wire has no meaning. */
 export function sortedParameters(parameters: Parameters): Record<string, string> {
   return Object.fromEntries(Object.entries(parameters).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** What of a class was most likely meant. */
+/** Suggests the key that was most likely meant. */
 function hintAt(key: string): string {
   return filesystemWords.test(key) ? ` (did you mean '${filesystemKey}'?)` : didYouMean(key, parameterKeys);
 }
@@ -202,7 +201,7 @@ function knownProvisioning(text: string | undefined): Provisioning | undefined {
   return provisionings.find((known) => known === text);
 }
 
-/** undefined: there is none that can be understood. */
+/** undefined: no selector, or one that cannot be parsed. */
 function knownSelector(text: string | undefined): LabelSelector | undefined {
   try {
     return text === undefined ? undefined : parseSelector(text);

@@ -14,14 +14,14 @@ import { requireSource, sourceClaim } from './sources.ts';
 import { specFor } from './volume-spec.ts';
 
 /**
- * The volume of that name, made if there is none. The name is held while we look and make: it must be unique on the
- * node, and a volume's id holds only its own pool's (K02).
- * @throws AlreadyExists if there is one that does not fit the request
+ * Returns the volume with that name, and makes it if there is none. The name is locked meanwhile: it must be unique on
+ * the node, and a volume's id is unique only in its pool (K02).
+ * @throws AlreadyExists if a volume with that name does not fit the request
  */
 export async function createVolume(controller: ControllerContext, request: VolumeRequest): Promise<FoundVolume> {
   const { objects, pools } = controller;
   const { parameters, source } = request;
-  // Where no pool is named, it is the source's, or the default one.
+  // A request that names no pool uses the source's pool, or the default one.
   const isLeftToUs = source === undefined && parameters.poolSelector === undefined;
   const poolName = parameters.poolName ?? (isLeftToUs ? pools.defaultName : undefined);
   const pool = poolName === undefined || pools.isSection(poolName) ? undefined : pools.get(poolName);
@@ -56,13 +56,13 @@ async function createBlank(
 
 interface SelectedPools {
   readonly first: Pool;
-  /** Where it is made if the first has no room any more. */
+  /** Pools to try next if the first has no room left. */
   readonly others: readonly Pool[];
 }
 
 /**
- * Of the pools that the request's selector or section is for, the one with the most room. Where a pool is one volume, the smallest that
- * fits, or the next: the rest of a larger one would be lost.
+ * Among the pools that match the request's selector or section, the one with the most room comes first. If a pool is
+ * one volume, the smallest that fits comes first: the rest of a larger one would be lost.
  * @throws ResourceExhausted, Unavailable
  */
 async function selectedPools(
@@ -90,7 +90,10 @@ function isOneVolume({ pool }: Room): boolean {
   return pool.traits.isOneVolume === true;
 }
 
-/** Those that have something in the trash last: it would have to go. */
+/**
+ * Returns the pools that are one volume and fit, the smallest first. Pools with something in the trash come last: it
+ * would have to be purged.
+ */
 async function smallestFirst(rooms: readonly Room[], range: VolumeRequest['range']): Promise<Pool[]> {
   const fitting = rooms.filter((room) => isOneVolume(room) && fits(room, range)).reverse();
   const pools = fitting.map(async ({ pool }) => ({ pool, isEmpty: (await pool.capacity()).usedBytes === 0n }));
@@ -98,7 +101,7 @@ async function smallestFirst(rooms: readonly Room[], range: VolumeRequest['range
   return sorted.map(({ pool }) => pool);
 }
 
-/** Whether all of the pool answers the request. */
+/** Answers if a volume that takes the whole pool satisfies the request. */
 function fits({ capacity }: Room, range: VolumeRequest['range']): boolean {
   const limitBytes = range?.limitBytes;
   const requiredBytes = range?.requiredBytes ?? smaller(defaultVolumeBytes, limitBytes ?? defaultVolumeBytes);
@@ -106,8 +109,8 @@ function fits({ capacity }: Room, range: VolumeRequest['range']): boolean {
 }
 
 /**
- * A source is looked at again once it is held: it may have grown, or gone. A snapshot can be held before it is found:
- * one that is just being cut is worth waiting for (CV30).
+ * Makes a volume from a source. The source is read again under its lock: it may have grown, or be gone. A snapshot can
+ * be locked before it is found: if it is being taken, the call waits for it (CV30).
  */
 async function createFrom(
   controller: ControllerContext,
@@ -138,14 +141,14 @@ function requireSamePool(
   const isNamed = poolName === undefined || pools.named(poolName).includes(pool.name);
   if (isNamed && (poolSelector === undefined || pools.selected(poolSelector).includes(pool.name))) return;
   throw new InvalidArgument(
-    `The ${type} ${id} is in pool ${pool.name}, and a volume made from it is in the same: ask for that pool instead of ${poolName ?? poolSelector?.text}, or for none.`,
+    `The ${type} ${id} is in pool ${pool.name}, and a volume made from it must be in the same pool: name that pool instead of ${poolName ?? poolSelector?.text}, or none.`,
   );
 }
 
 /**
- * Ids are derived from names, pool by pool, so the name is looked for in every pool that is open: a second try with
- * another pool must meet the volume of the first. A pool that is not open is passed over; one broken disk does not
- * stop creation on the others.
+ * Finds a volume by its name in every open pool. Ids are derived from names, pool by pool: a second try with another
+ * pool must meet the volume of the first. Pools that are not open are skipped, so that one broken disk does not stop
+ * creation on the others.
  */
 async function findByName(
   { nodeId, pools }: ControllerContext,
@@ -167,7 +170,7 @@ function replay({ topology }: ControllerContext, existing: FoundVolume, request:
   const found = differences({ poolName: pool.name, record }, request, topology);
   if (found.length === 0) return existing;
   throw new AlreadyExists(
-    `volume ${record.id} has this name already, and differs: ${found.join('; ')}. Use another name, or ask for what it is.`,
+    `volume ${record.id} already has this name and differs: ${found.join('; ')}. Use another name, or change the request to match.`,
   );
 }
 

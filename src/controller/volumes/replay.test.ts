@@ -87,7 +87,7 @@ describe('a replay of CreateVolume', () => {
   }
 
   describe('CV13 CV16: of a volume that was modified since', () => {
-    // Made with the class's thick overridden by thin, and undelete 1h; now it is thick, and undelete is 2h.
+    // Made by a class with thick, overridden by thin, and undelete 1h; now it is thick, and undelete is 2h.
     const modified: VolumeRecord = {
       ...record,
       parameters: { ...record.parameters, provisioning: 'thick', undelete: '1h' },

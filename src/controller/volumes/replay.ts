@@ -8,7 +8,7 @@ import { allowsHere } from '../capacity/topology.ts';
 import type { VolumeRequest } from '../request.ts';
 import { parseMutable } from './parameters.ts';
 
-/** What those are taken for that say nothing of their provisioning: the same, whatever their pool makes of it. */
+/** Default when a request names no provisioning: the same for all, independent of the pool. */
 const usual = 'thin';
 
 /** A volume that already has the name, and the pool it is in. */
@@ -18,12 +18,12 @@ export interface Existing {
 }
 
 /**
- * Why the volume is not what the request asks for; empty if it answers the request (CV14 to CV17). What a request
- * leaves to us is compatible with whatever was chosen the first time, also if the defaults have changed since.
+ * Returns the reasons why the volume does not answer the request; empty if it does (CV14 to CV17). A choice that the
+ * request leaves to the driver matches whatever was chosen the first time, even if the defaults have changed since.
  */
 export function differences({ record, poolName }: Existing, request: VolumeRequest, here: TopologySegments): string[] {
   const { demand, parameters } = request;
-  // What can be modified may have been: the same request as at first is a replay, and so is one for what it is now.
+  // Mutable properties may have changed: both the original request and a request for the current state are replays.
   const atFirst = parseMutable({ ...record.parameters, ...record.mutableParameters });
   const isEither = <T>(asked: T, first: T, now: T) => asked === first || asked === now;
   const found = [
@@ -54,7 +54,7 @@ export function differences({ record, poolName }: Existing, request: VolumeReque
   return found.filter((difference) => typeof difference === 'string');
 }
 
-/** What was made from another volume is encrypted as that is, also if nobody asks for it. */
+/** Compares the encryption. A clone has the encryption of its source, even if the request names none. */
 function isEncryptedAsAsked({ encryption, source }: VolumeRecord, { parameters }: VolumeRequest): boolean {
   if (parameters.encryption === encryption?.type) return true;
   return source !== undefined && parameters.encryption === undefined;

@@ -8,13 +8,13 @@ import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 import type { ControllerContext } from '../context.ts';
 import type { VolumeRequest } from '../request.ts';
 
-/** Of what a new volume's content is taken from. */
+/** The source of a new volume's content. */
 export type SourceRecord = VolumeRecord | SnapshotRecord;
 
 /**
- * What a snapshot or clone needs of its source volume: that it is neither staged, grown nor deleted meanwhile. A cut at
- * once may freeze it, which one call at a time can do. A copy takes long, but only reads what is not in use: several at
- * a time can.
+ * The lock that a snapshot or clone needs on its source: the source must not be staged, grown or deleted meanwhile. An
+ * instant snapshot may freeze the source, which only one call at a time can do. A copy takes long, but only reads a
+ * volume that is not in use: several calls at a time can.
  */
 export function sourceClaim(pool: Pool, id: VolumeId): Claim {
   return { object: id, isShared: pool.traits.snapshots === 'copy' };
@@ -29,10 +29,10 @@ export async function requireSource(
   const found = await (source.type === 'snapshot' ? pools.findSnapshot(source.id) : pools.find(source.id));
   if (found !== undefined) return found;
   const missing = `There is no ${source.type} ${source.id} on this node`;
-  // Asked for a volume in this place, while another node may have the source: on this code Kubernetes asks the next one
-  // (Y05, CV29). On NOT_FOUND it would ask this one for ever.
+  // The request names a topology, and another node may have the source: on this code Kubernetes tries the next node
+  // (Y05, CV29). On NOT_FOUND it would retry here for ever.
   if (topology !== undefined) {
-    throw new ResourceExhausted(`${missing}: if another one has it, the volume has to be made there.`);
+    throw new ResourceExhausted(`${missing}: if another node has it, the volume must be made there.`);
   }
   throw new NotFound(`${missing}.`);
 }

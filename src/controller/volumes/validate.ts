@@ -9,20 +9,20 @@ import type { VolumeRecord } from '../../volume/record.ts';
 import { shortMessage } from '../present.ts';
 import { parseMutable, parseMutableParameters, parseParameters } from './parameters.ts';
 
-/** The answer is no; that is no error of the caller (VC05). */
+/** The answer is "no", which is no error of the caller (VC05). */
 class Unsupported extends InvalidArgument {}
 
-/** Keys that Kubernetes puts into a volume's context by itself (ST11). */
+/** Keys that Kubernetes adds to a volume's context (ST11). */
 const kubernetesContextKeys = /^(csi\.storage\.k8s\.io\/|storage\.kubernetes\.io\/csiProvisionerIdentity$)/;
 
-/** What a caller wants to do with a volume. */
+/** The uses of a volume that a caller asks about. */
 export interface Uses {
   readonly capabilities: readonly VolumeCapability[];
-  /** What no volume of ours can do. */
+  /** The reason why no volume of ours can be used so. */
   readonly unsupported: string | undefined;
 }
 
-/** @throws InvalidArgument for a capability that is wrong in itself (L13, L14) */
+/** @throws InvalidArgument for a malformed capability (L13, L14) */
 export function parseUses(capabilities: readonly wire.VolumeCapability[]): Uses {
   const parsed: VolumeCapability[] = [];
   let unsupported: string | undefined;
@@ -38,8 +38,8 @@ export function parseUses(capabilities: readonly wire.VolumeCapability[]): Uses 
 }
 
 /**
- * Whether the volume is all that the request says of it. What is confirmed is echoed, field by field; the caller
- * compares (VC06).
+ * Checks every property that the request names against the volume. Confirmed fields are echoed; the caller compares
+ * (VC06).
  */
 export function validate(
   volume: FoundVolume,
@@ -63,7 +63,7 @@ export function contextMismatch(context: Readonly<Record<string, string>>): stri
   return foreign === undefined ? undefined : `the volume has no ${JSON.stringify(foreign)} in its context`;
 }
 
-/** Parameters may be left out; those that are there must be what the volume was made with, or is now (VC07). */
+/** Parameters may be left out; those that are present must match the volume's original or current ones (VC07). */
 function whyNotParameters(
   { pool, record }: FoundVolume,
   parameters: Readonly<Record<string, string>>,
@@ -98,7 +98,7 @@ function whyNotParameters(
   });
 }
 
-/** Mutable parameters that are there must be what the volume has now (VC07). */
+/** Mutable parameters that are present must match the current ones (VC07). */
 function whyNotMutable(record: VolumeRecord, parameters: Readonly<Record<string, string>>): string | undefined {
   return reasonIn(() => {
     const { provisioning = record.provisioning, undeleteSeconds = record.undeleteSeconds } =
@@ -108,7 +108,7 @@ function whyNotMutable(record: VolumeRecord, parameters: Readonly<Record<string,
   });
 }
 
-/** What is wrong with the parameters in themselves is a reason, too. */
+/** Turns the error about invalid parameters into a reason, too. */
 function reasonIn(compare: () => string | undefined): string | undefined {
   try {
     return compare();

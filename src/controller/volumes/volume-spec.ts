@@ -12,8 +12,8 @@ import type { Placement } from './parameters.ts';
 import type { SourceRecord } from './sources.ts';
 
 /**
- * The volume that the request asks for, in this pool, with the content of `from` or none.
- * @throws InvalidArgument for what the pool cannot do, OutOfRange for a size that it cannot have
+ * Describes the requested volume in this pool, with the content of `from` or none.
+ * @throws InvalidArgument if the pool does not support it, OutOfRange for a size that the pool cannot have
  */
 export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?: SourceRecord): VolumeSpec {
   const { demand, parameters } = request;
@@ -24,7 +24,8 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
   requirePlacement(pool, parameters);
   const encryption = encryptionIn(pool, parameters.encryption, from);
   const multipleBytes = sizeMultiple(pool.traits, encryption);
-  // Checked also if there is nothing to be formatted: a class is for new and for restored volumes, and it must be right.
+  // Checked even if nothing will be formatted: a class is used for new and for restored volumes, and must be valid for
+  // both.
   const formatting = mkfsArguments(content, parameters.mkfsOptions);
   return {
     id,
@@ -47,7 +48,7 @@ export function specFor(request: VolumeRequest, pool: Pool, id: VolumeId, from?:
   };
 }
 
-/** @throws InvalidArgument: what is copied stays as it is, in the clear or not */
+/** @throws InvalidArgument: a copy is encrypted or not, exactly like its source */
 function encryptionIn(
   pool: Pool,
   asked: EncryptionType | undefined,
@@ -63,7 +64,9 @@ function encryptionIn(
   );
 }
 
-/** What a volume in this pool will hold to meet the demand. `onUnsupported` makes the error if none can. */
+/**
+ * Returns the content that a volume in this pool gets to meet the demand. `onUnsupported` makes the error if none can.
+ */
 export function contentIn(
   pool: Pool,
   { access }: Demand,
@@ -105,16 +108,16 @@ function requirePlacement({ name, traits }: Pool, { layout, wipe }: Pick<Placeme
   }
 }
 
-/** The content is the source's, whatever the request would like it to be (CV26). */
+/** The content is always that of the source (CV26). */
 function contentOf({ content, id }: SourceRecord, { access }: Demand): VolumeContent {
   const reason = mismatch(content, access);
-  if (reason !== undefined) throw new InvalidArgument(`A volume cannot be made so from ${id}: ${reason}.`);
+  if (reason !== undefined) throw new InvalidArgument(`The volume cannot be made from ${id}: ${reason}.`);
   return content;
 }
 
 /**
- * As large as the source unless more is asked for (CV28). What is asked for is rounded as it was for the source: the claim
- * that it was made for has a copy, too.
+ * Returns the size of the source unless the request asks for more (CV28). A requested size is rounded as for the
+ * source, so that the claim that the source was made for also fits a copy.
  */
 function sizeFrom(
   { content, id, sizeBytes }: SourceRecord,
@@ -123,18 +126,19 @@ function sizeFrom(
 ): bigint {
   const required = range?.requiredBytes ?? sizeBytes;
   if (larger(roundUp(required, multipleBytes), minimumBytes(content)) < sizeBytes) {
-    throw new OutOfRange(`${required} bytes are too few for the content of ${id}, which has ${sizeBytes}.`);
+    throw new OutOfRange(`${required} bytes are too few for the content of ${id}, which has ${sizeBytes} bytes.`);
   }
   return chooseSize({ requiredBytes: required, limitBytes: range?.limitBytes }, sizeBytes, multipleBytes);
 }
 
-/** People and programs ask for multiples of this, or to the byte. */
+/** Sizes in requests are usually multiples of this, or exact to the byte. */
 const likelyMultipleBytes = 1n << 20n;
 
 /**
- * The least that is to be asked for to restore it, for CS12: the CO refuses less, also the very request that the source
- * was made for. That may be any that is rounded up to this size, so it is the smallest of them; but for whole mebibytes,
- * which look better, and were hardly asked for in another way. 0, for unspecified, if no request is too small.
+ * Returns the smallest size that a restore may request, for CS12: the CO refuses less, even the very request that the
+ * source was made for. That may be any that is rounded up to this size, so it is the smallest of them. Whole mebibytes
+ * are kept: they are easier to read, and the request was hardly any other. 0, for unspecified, if no request is too
+ * small.
  */
 export function restoreBytes({ content, sizeBytes }: Pick<SourceRecord, 'content' | 'sizeBytes'>): bigint {
   if (sizeBytes <= minimumBytes(content)) return 0n;

@@ -252,7 +252,7 @@ describe('snapshots and groups', () => {
     assert.deepEqual(routeGroup(fleet, 'new', [x, volume('a', 'z')]), { to: 'node', node: 'a' });
     assert.throws(() => routeGroup(fleet, 'new', [x, y]), {
       name: 'FailedPrecondition',
-      message: `Volumes of several nodes cannot be cut at one instant (${x} is on a, ${y} is on b): group those of one node.`,
+      message: `Volumes of several nodes cannot be snapshotted at one instant (${x} is on a, ${y} is on b): group volumes of one node.`,
     });
   });
 

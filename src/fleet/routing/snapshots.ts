@@ -23,7 +23,7 @@ export function routeGroup(view: FleetView, name: string, sourceIds: readonly st
     const where = places.slice(0, 4).map(({ id, node }) => `${id} is on ${node ?? 'none'}`);
     const more = places.length > where.length ? ', …' : '';
     throw new FailedPrecondition(
-      `Volumes of several nodes cannot be cut at one instant (${where.join(', ')}${more}): group those of one node.`,
+      `Volumes of several nodes cannot be snapshotted at one instant (${where.join(', ')}${more}): group volumes of one node.`,
     );
   }
   // One that nobody has goes before: its node, or all of them, say so.

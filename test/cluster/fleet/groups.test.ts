@@ -46,7 +46,7 @@ fleetTest('a group snapshot of volumes of two nodes is refused, with their names
   await namespace.apply(group);
   await waitFor('the group to tell', async () => {
     const told = await namespace.run(['describe', 'volumegroupsnapshot/group']);
-    assert.match(told, /cannot be cut at one instant/);
+    assert.match(told, /cannot be snapshotted at one instant/);
     assert.match(told, /is on node-a/);
     assert.match(told, /is on node-b/);
   });

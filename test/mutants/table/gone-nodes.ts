@@ -78,7 +78,7 @@ export const goneNodeMutants: readonly Mutant[] = [
   {
     name: 'a class forgets no node within a day',
     file: 'src/controller/volumes/parameters.ts',
-    text: 'seconds >= leastForgetSeconds',
+    text: 'seconds >= minForgetSeconds',
     replacement: 'seconds >= 0',
     killer: forgetting,
   },

@@ -156,9 +156,9 @@ export const replayMutants: readonly Mutant[] = [
   {
     name: 'whoever deletes a group knows what is in it',
     ...group,
-    text: '  requireMembers(group, snapshotIds);\n  // A member',
+    text: '  requireMembers(group, snapshotIds);\n  // Waits',
     replacement:
-      '  requireMembers(group, snapshotIds.length < 0 ? [] : group.members.map(({ id }) => id));\n  // A member',
+      '  requireMembers(group, snapshotIds.length < 0 ? [] : group.members.map(({ id }) => id));\n  // Waits',
     only: 'GR16',
   },
   {
