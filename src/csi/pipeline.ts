@@ -8,7 +8,7 @@ import { checkRequired } from './required.ts';
 import { type FailureStatus, toStatus } from './status.ts';
 import { isAbort, sendAll } from './stream.ts';
 
-/**
+/*
  * Processes one call from the bytes of its request to those of its answer. The call comes from the unix socket
  * (call.ts) or over a link (src/fleet).
  */

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/**
+/*
  * The one way to check input against a schema: a record on disk, an answer, a request. Mistakes are reported in our own
  * words: those of the library speak of its internals.
  */
