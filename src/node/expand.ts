@@ -3,18 +3,19 @@ import { type Descriptor, openReadOnly } from '../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { isErrno } from '../kernel/call/errno.ts';
 import { readAtMost } from '../kernel/file/file.ts';
-import { isFrozen } from '../kernel/mount/freeze.ts';
+import { requireThawed } from '../kernel/mount/freeze.ts';
 import { growMounted } from '../kernel/mount/grow.ts';
 import { cloneMount } from '../kernel/mount/mount.ts';
 import { type Pool, sizeMultiple } from '../pool/pool.ts';
 import { excess, type VolumeCapability } from '../volume/capability.ts';
-import { FailedPrecondition, InvalidArgument, OutOfRange, Unavailable } from '../volume/errors.ts';
+import { FailedPrecondition, InvalidArgument, OutOfRange } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
 import type { VolumeId } from '../volume/id.ts';
 import { type CapacityRange, chooseSize } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
 import { canGrow, filesystemSize, superblockRange, whyOfFixedSize, whyTooLarge } from './mount/superblock.ts';
+import { filesystemIn } from './path/condition.ts';
 import { type Located, locate, requireVolumePath } from './path/locate.ts';
 import { devicePathIn } from './path/observe.ts';
 
@@ -42,7 +43,12 @@ export async function expandVolume(context: NodeContext, request: ExpandRequest)
   const sizeBytes = chooseSize(wanted, record.sizeBytes, sizeMultiple(pool.traits, record.encryption?.type));
   if (record.content.type === 'mount' && sizeBytes > record.sizeBytes) {
     await requireGrowable(pool.queue, located, { fsType: record.content.fsType, id: volumeId, wantedBytes: sizeBytes });
-    await requireThawed(pool.queue, located, volumeId);
+    // Before its device has grown, too.
+    await requireThawed(pool.queue, `volume ${volumeId}`, {
+      ...filesystemIn(located.mounted.mount),
+      devicePath: await devicePathIn(pool.queue, located.mounted),
+      directory: located.handle.descriptor,
+    });
   }
   const grown = await pool.grow(volumeId, sizeBytes);
   if (record.content.type === 'mount') await growFilesystem(pool, located, record.content.fsType, volumeId);
@@ -67,16 +73,6 @@ async function requireGrowable(
     throw new FailedPrecondition(`volume ${id} keeps its size: ${reason}. Copy its data to another.`);
 }
 
-/** @throws Unavailable for one that a backup has frozen, say: it would not grow before that is over */
-async function requireThawed(queue: DiskQueue, { handle, mounted }: Located, id: VolumeId): Promise<void> {
-  const devicePath = await devicePathIn(queue, mounted);
-  const { fsType } = mounted.mount;
-  if (!(await isFrozen(queue, { fsType, devicePath, directory: handle.descriptor }))) return;
-  throw new Unavailable(
-    `volume ${id} cannot grow now: somebody has frozen its filesystem. It grows once that is over (fsfreeze --unfreeze).`,
-  );
-}
-
 async function growFilesystem(pool: Pool, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
   const { queue } = pool;
   // Through a mount of our own that may write: there may be no other.
@@ -87,7 +83,9 @@ async function growFilesystem(pool: Pool, located: Located, fsType: FilesystemTy
   await requireGrowable(queue, located, { fsType, id, wantedBytes: deviceBytes });
   const settle = (mounted: Descriptor) => pool.settleFilesystem(id, mounted);
   try {
-    await step('expand/filesystem', () => growMounted(queue, { fsType, directory, devicePath, deviceBytes, settle }));
+    const { isReadonly } = filesystemIn(located.mounted.mount);
+    const growth = { ...{ fsType, directory, devicePath, deviceBytes, settle }, name: `volume ${id}`, isReadonly };
+    await step('expand/filesystem', () => growMounted(queue, growth));
   } catch (error) {
     if (isErrno(error, 'EPERM')) {
       throw growsLater(id, `mounted ${fsType} grows only if the driver has CAP_SYS_RESOURCE`);

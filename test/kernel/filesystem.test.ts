@@ -6,14 +6,15 @@ import { describe, type TestContext, test } from 'node:test';
 import { deviceSizeBytes } from '../../src/kernel/block/block.ts';
 import { type LoopDevice, refreshLoopSize } from '../../src/kernel/block/loop.ts';
 import type { Descriptor } from '../../src/kernel/call/descriptor.ts';
+import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { isErrno } from '../../src/kernel/call/errno.ts';
 import { reflink, seesReflink, trim } from '../../src/kernel/file/filesystem.ts';
 import { openDirectory, statusOf } from '../../src/kernel/file/path.ts';
-import { freeze, isFrozen, thaw } from '../../src/kernel/mount/freeze.ts';
+import { FilesystemFrozen, freeze, isFrozen, thaw } from '../../src/kernel/mount/freeze.ts';
 import { growMounted } from '../../src/kernel/mount/grow.ts';
 import { mountFilesystem } from '../../src/kernel/mount/mount.ts';
 import type { FilesystemType } from '../../src/volume/filesystem.ts';
-import { attach, filesystems, image, queue, run, scratch } from './fixture.ts';
+import { attach, eventually, filesystems, image, queue, run, scratch } from './fixture.ts';
 
 async function mounted(
   t: TestContext,
@@ -46,7 +47,7 @@ describe('growMounted', () => {
       const deviceBytes = sizeBytes * 2n;
       await truncate(backing, Number(deviceBytes));
       await refreshLoopSize(queue, loop.number);
-      const growth = { fsType, directory: path, devicePath: loop.devicePath, deviceBytes, settle };
+      const growth = { fsType, directory: path, devicePath: loop.devicePath, deviceBytes, settle, name: 'it' };
       assert.equal(await deviceSizeBytes(queue, loop.devicePath), deviceBytes);
 
       if (fsType === 'ext4') {
@@ -66,7 +67,14 @@ describe('growMounted', () => {
       const { path, loop } = await mounted(t, fsType);
       const before = await statfs(path);
       const deviceBytes = await deviceSizeBytes(queue, loop.devicePath);
-      await growMounted(queue, { fsType, directory: path, devicePath: loop.devicePath, deviceBytes, settle });
+      await growMounted(queue, {
+        fsType,
+        directory: path,
+        devicePath: loop.devicePath,
+        deviceBytes,
+        settle,
+        name: 'it',
+      });
       assert.equal((await statfs(path)).blocks, before.blocks);
     });
   }
@@ -90,8 +98,62 @@ describe('growMounted', () => {
       devicePath: loop.devicePath,
       deviceBytes,
       settle,
+      name: 'it',
     } as const;
     await growMounted(queue, growth);
+  });
+
+  async function grown(t: TestContext, fsType: FilesystemType) {
+    const { backing, path, loop } = await mounted(t, fsType);
+    const { sizeBytes } = await statusOf(queue, backing);
+    const growth = { fsType, directory: path, devicePath: loop.devicePath, settle, name: 'volume a' };
+    const enlarge = async () => {
+      await truncate(backing, Number(sizeBytes) * 2);
+      await refreshLoopSize(queue, loop.number);
+      return { ...growth, deviceBytes: sizeBytes * 2n };
+    };
+    return { path, growth: { ...growth, deviceBytes: sizeBytes }, enlarge };
+  }
+
+  for (const fsType of ['ext4', 'xfs'] as const) {
+    test(`H16: ${fsType} that is frozen is not waited for, if there is something to grow or not`, async (t) => {
+      const { enlarge, growth, path } = await grown(t, fsType);
+      await freeze(queue, path);
+      try {
+        await growMounted(queue, growth);
+        const larger = await enlarge();
+        await assert.rejects(growMounted(queue, larger), (error) => {
+          return error instanceof FilesystemFrozen && /volume a .*somebody has frozen/.test(error.message);
+        });
+      } finally {
+        await thaw(queue, path);
+      }
+    });
+  }
+
+  test('H16: btrfs that is frozen takes no place of its pool until it is thawed', async (t) => {
+    const { enlarge, path } = await grown(t, 'btrfs');
+    const larger = await enlarge();
+    const before = await statfs(path);
+    const narrow = new DiskQueue('narrow', 1);
+    await freeze(queue, path);
+    const growing = growMounted(narrow, larger);
+    try {
+      await eventually(async () => narrow.anyBusySinceMs !== undefined && narrow.running === 0);
+      await narrow.run(async () => undefined);
+      assert.equal((await statfs(path)).blocks, before.blocks);
+    } finally {
+      await thaw(queue, path);
+    }
+    await growing;
+    assert.ok((await statfs(path)).blocks > before.blocks);
+  });
+
+  test('H19: xfs that is read-only is not taken for a frozen one', async (t) => {
+    const { enlarge, path } = await grown(t, 'xfs');
+    const larger = await enlarge();
+    await run('mount', ['-o', 'remount,ro', path]);
+    await assert.rejects(growMounted(queue, { ...larger, isReadonly: true }), { code: 'EROFS' });
   });
 });
 

@@ -1,3 +1,4 @@
+import { Unavailable } from '../../volume/errors.ts';
 import { type Openable, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { isErrno } from '../call/errno.ts';
@@ -29,6 +30,23 @@ export interface MountedFilesystem {
   readonly fsType: string;
   readonly devicePath: string;
   readonly directory: Openable;
+  /** Not only its mount. Nobody can write to it, frozen or not. */
+  readonly isReadonly?: boolean;
+}
+
+/** A filesystem that was to be changed is frozen: the change would wait for the thaw. */
+export class FilesystemFrozen extends Unavailable {}
+
+/** An administrator can do so, too, and the kernel does not tell that from a freeze. */
+export const withoutResblks = "set its resblks to 0 (xfs_io -xc 'resblks 8192')";
+
+/** @throws FilesystemFrozen @param name what has the filesystem, `volume …` for example */
+export async function requireThawed(queue: DiskQueue, name: string, filesystem: MountedFilesystem): Promise<void> {
+  if (!(await isFrozen(queue, filesystem))) return;
+  const orElse = filesystem.fsType === 'xfs' ? ` or ${withoutResblks}` : '';
+  throw new FilesystemFrozen(
+    `${name} cannot grow now: somebody has frozen its filesystem (fsfreeze --unfreeze)${orElse}. It grows once that is over.`,
+  );
 }
 
 /**
@@ -37,6 +55,8 @@ export interface MountedFilesystem {
  * btrfs shows nothing, so that its answer is always no.
  */
 export async function isFrozen(queue: DiskQueue, filesystem: MountedFilesystem): Promise<boolean> {
+  // It looks the same.
+  if (filesystem.isReadonly === true) return false;
   switch (filesystem.fsType) {
     case 'ext4':
       return await isFrozenExt4(queue, filesystem.devicePath);

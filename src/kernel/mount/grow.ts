@@ -2,9 +2,10 @@ import { statfs } from 'node:fs/promises';
 import type { FilesystemType } from '../../volume/filesystem.ts';
 import { type Descriptor, type Openable, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
-import { isErrno, KernelError } from '../call/errno.ts';
+import { KernelError } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
 import { readAtMost } from '../file/file.ts';
+import { requireThawed } from './freeze.ts';
 
 export interface Growth {
   readonly fsType: FilesystemType;
@@ -12,6 +13,10 @@ export interface Growth {
   readonly directory: Openable;
   readonly devicePath: string;
   readonly deviceBytes: bigint;
+  /** What has the filesystem, for messages: `volume …`. */
+  readonly name: string;
+  /** Not only its mount. */
+  readonly isReadonly?: boolean;
   /** Freezes the filesystem for a moment, which empties its log. */
   readonly settle: (directory: Descriptor) => Promise<void>;
 }
@@ -24,6 +29,7 @@ const BTRFS_IOC_RESIZE: IoctlRequest = { name: 'BTRFS_IOC_RESIZE', number: 0x500
 
 /**
  * Makes a mounted filesystem as large as its device, if it is not yet. Never makes it smaller.
+ * @throws FilesystemFrozen if there is something to grow; btrfs does not show that it is frozen, and is waited for
  * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and there is something to grow;
  *   EINVAL for btrfs on a device of less than 256 MiB
  */
@@ -36,21 +42,20 @@ export async function growMounted(queue: DiskQueue, growth: Growth): Promise<voi
     case 'xfs':
       return await growXfs(queue, directory, growth);
     case 'btrfs':
-      return await growBtrfs(queue, directory, growth.deviceBytes);
+      return await growBtrfs(growingBeside(queue), directory, growth.deviceBytes);
   }
 }
 
-async function growExt4(queue: DiskQueue, directory: Descriptor, { devicePath, deviceBytes }: Growth): Promise<void> {
+async function growExt4(queue: DiskQueue, directory: Descriptor, growth: Growth): Promise<void> {
+  const { devicePath, deviceBytes } = growth;
   const { bsize } = await queue.run(() => directory.during((path) => statfs(path, { bigint: true })));
   const blocks = deviceBytes / bsize;
   const argument = Buffer.alloc(8);
   argument.writeBigUInt64LE(blocks);
-  try {
-    await ioctl(queue, directory, EXT4_IOC_RESIZE_FS, argument);
-  } catch (error) {
-    // The kernel asks for the capability even if there is nothing to do.
-    if (!isErrno(error, 'EPERM') || !(await isExt4AsLargeAs(queue, devicePath, blocks))) throw error;
-  }
+  // The kernel asks for the capability, and waits for a thaw, even if there is nothing to do.
+  if (await isExt4AsLargeAs(queue, devicePath, blocks)) return;
+  await requireThawed(queue, growth.name, { ...growth, directory });
+  await ioctl(queue, directory, EXT4_IOC_RESIZE_FS, argument);
 }
 
 /** Reads the superblock (Documentation/filesystems/ext4/super.rst). A mounted filesystem has it in the same cache. */
@@ -76,11 +81,8 @@ const minimumXfsGroupBlocks = 64n;
  * replay (EUCLEAN) what was written beyond that size since it grew, and that may stay in the log for half a minute. A
  * freeze empties the log.
  */
-async function growXfs(
-  queue: DiskQueue,
-  directory: Descriptor,
-  { deviceBytes, settle }: Pick<Growth, 'deviceBytes' | 'settle'>,
-): Promise<void> {
+async function growXfs(queue: DiskQueue, directory: Descriptor, growth: Growth): Promise<void> {
+  const { deviceBytes, settle } = growth;
   // struct xfs_fsop_geom_v1; looked up in memory.
   const geometry = Buffer.alloc(112);
   ioctlNow(directory, XFS_IOC_FSGEOMETRY_V1, geometry);
@@ -92,6 +94,7 @@ async function growXfs(
   if (lastGroup < minimumXfsGroupBlocks) blocks -= lastGroup;
   // A smaller size is never requested: newer kernels would try to shrink.
   if (blocks <= present) return;
+  await requireThawed(queue, growth.name, { ...growth, directory });
   // struct xfs_growfs_data
   const argument = Buffer.alloc(16);
   argument.writeBigUInt64LE(blocks, 0);
@@ -102,6 +105,15 @@ async function growXfs(
 
 /** The smallest sector of btrfs: its size on a device is a multiple of the sector. */
 const btrfsSectorBytes = 4096n;
+
+const growing = new WeakMap<DiskQueue, DiskQueue>();
+
+/** One place in a queue beside: who waits there for a thaw, for however long, keeps up no other call of the pool. */
+function growingBeside(queue: DiskQueue): DiskQueue {
+  const beside = growing.get(queue) ?? queue.beside('grow', 1);
+  growing.set(queue, beside);
+  return beside;
+}
 
 async function growBtrfs(queue: DiskQueue, directory: Descriptor, deviceBytes: bigint): Promise<void> {
   // struct btrfs_ioctl_dev_info_args for device 1, which a plain 'max' is about, too.

@@ -7,6 +7,7 @@ import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { isErrno, KernelError } from '../../kernel/call/errno.ts';
 import { readAtMost } from '../../kernel/file/file.ts';
+import { FilesystemFrozen } from '../../kernel/mount/freeze.ts';
 import { growMounted } from '../../kernel/mount/grow.ts';
 import { mountDetached, mountFilesystem, placeMount } from '../../kernel/mount/mount.ts';
 import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
@@ -130,14 +131,12 @@ async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevi
   // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
   const hidden = { ...mount, parameters: parametersOf(mount), attributes: {}, source: device.devicePath };
   await using draft = await mountDetached(queue, hidden);
-  const notGrown = await growStaged(pool, { volumeId, fsType, directory: draft, devicePath: device.devicePath }).then(
-    () => undefined,
-    (error) => {
-      // Mounted elsewhere, where it goes on with the size that it has. So it can here.
-      if (fsType === 'ext4' && isErrno(error, 'EPERM')) return 'its ext4 is mounted elsewhere, too (see holdfast who)';
-      throw error;
-    },
-  );
+  const staged = { ...{ volumeId, fsType, directory: draft, devicePath: device.devicePath }, isReadonly: false };
+  const notGrown = await growUnlessFrozen(pool, staged).catch((error) => {
+    // Mounted elsewhere, where it goes on with the size that it has. So it can here.
+    if (fsType === 'ext4' && isErrno(error, 'EPERM')) return 'its ext4 is mounted elsewhere, too (see holdfast who)';
+    throw error;
+  });
   await step('stage/mount', () => placeMount(queue, draft, { target, attributes }));
   return { notGrown };
 }
@@ -148,16 +147,26 @@ export interface StagedFilesystem {
   readonly fsType: FilesystemType;
   readonly directory: Descriptor;
   readonly devicePath: string;
+  /** Not only its mount. */
+  readonly isReadonly: boolean;
 }
 
-/** Grows a mounted filesystem, of which this is a directory, to the size of its device. */
-export async function growStaged(
-  pool: Pool,
-  { directory, devicePath, fsType, volumeId }: StagedFilesystem,
-): Promise<void> {
+/**
+ * Grows a mounted filesystem, of which this is a directory, to the size of its device.
+ * @returns why not, if somebody has frozen it: it can be mounted, and grows later
+ */
+export async function growUnlessFrozen(pool: Pool, staged: StagedFilesystem): Promise<string | undefined> {
+  const { devicePath, volumeId } = staged;
   const deviceBytes = await deviceSizeBytes(pool.queue, devicePath);
   const settle = (mounted: Descriptor) => pool.settleFilesystem(volumeId, mounted);
-  await step('stage/grow', () => growMounted(pool.queue, { fsType, directory, devicePath, deviceBytes, settle }));
+  const growth = { ...staged, deviceBytes, settle, name: `volume ${volumeId}` };
+  try {
+    await step('stage/grow', () => growMounted(pool.queue, growth));
+    return undefined;
+  } catch (error) {
+    if (error instanceof FilesystemFrozen) return error.message;
+    throw error;
+  }
 }
 
 /** @returns whether it has grown; false: it is mounted somewhere, and can only grow there */

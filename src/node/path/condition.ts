@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../../kernel/call/errno.ts';
-import { isFrozen } from '../../kernel/mount/freeze.ts';
+import { isFrozen, withoutResblks } from '../../kernel/mount/freeze.ts';
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import type { Condition } from '../../pool/pool.ts';
 import type { Located } from './locate.ts';
@@ -18,6 +18,8 @@ export async function filesystemCondition(queue: DiskQueue, { handle, mounted }:
   const stopped = stoppedCondition(mounted.mount);
   if (stopped !== undefined) return stopped;
   if (await isMountedFrozen(queue, handle.descriptor, mounted.mount)) {
+    if (mounted.mount.fsType === 'xfs')
+      return abnormal(`Somebody has frozen the filesystem (fsfreeze --unfreeze) or ${withoutResblks}.`);
     return abnormal('Somebody has frozen the filesystem: writers wait until it is thawed (fsfreeze --unfreeze).');
   }
   const errors = mounted.mount.fsType === 'ext4' ? await recordedErrors(queue, mounted.mount.source) : 0;
@@ -34,9 +36,13 @@ function abnormal(message: string): Condition {
 
 /** A hook of a backup does so for a moment, and forgets it at times. */
 async function isMountedFrozen(queue: DiskQueue, directory: Descriptor, mount: Mount): Promise<boolean> {
-  const { fsType, root, source } = mount;
   // A directory is its whole pool's filesystem, which the pool watches itself.
-  return root === '/' && (await isFrozen(queue, { fsType, devicePath: source, directory }));
+  return mount.root === '/' && (await isFrozen(queue, { ...filesystemIn(mount), devicePath: mount.source, directory }));
+}
+
+/** Its type, and whether nobody can write to it through any mount. */
+export function filesystemIn({ fsType, superOptions }: Pick<Mount, 'fsType' | 'superOptions'>) {
+  return { fsType, isReadonly: superOptions.includes('ro') || superOptions.includes('emergency_ro') };
 }
 
 /**

@@ -7,7 +7,8 @@ import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
 import { mountDirectory } from '../mount/mount-directory.ts';
-import { growStaged, mountVolume } from '../mount/mount-volume.ts';
+import { growUnlessFrozen, mountVolume } from '../mount/mount-volume.ts';
+import { filesystemIn } from '../path/condition.ts';
 import { devicePathIn, identify, LazyMountTable, type Observation } from '../path/observe.ts';
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import { planStage } from '../plan.ts';
@@ -91,11 +92,12 @@ async function growAgain(
   { fsType, volumeId }: { readonly fsType: FilesystemType; readonly volumeId: VolumeId },
   { mounted }: Observation,
   handle: PathHandle,
-): Promise<undefined> {
-  if (fsType === 'ext4' || mounted === undefined) return;
+): Promise<string | undefined> {
+  if (fsType === 'ext4' || mounted === undefined) return undefined;
   await using directory = cloneMount(pool.queue, handle.descriptor, { readonly: false });
   const devicePath = await devicePathIn(pool.queue, mounted);
-  await growStaged(pool, { volumeId, fsType, directory, devicePath });
+  const { isReadonly } = filesystemIn(mounted.mount);
+  return await growUnlessFrozen(pool, { volumeId, fsType, directory, devicePath, isReadonly });
 }
 
 /** The caller makes the directory, also for a block volume (ST08). */

@@ -22,8 +22,9 @@ export interface GrowingLocation {
 async function growToDevice({ devicePath, freezes, queue, root }: GrowingLocation): Promise<bigint> {
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
   const settle = (directory: Descriptor) => freezes.briefly(queue, 'pool', directory);
+  const name = `the pool at ${root}`;
   await step('open/grow', () =>
-    growMounted(queue, { fsType: 'xfs', directory: root, devicePath, deviceBytes, settle }),
+    growMounted(queue, { fsType: 'xfs', directory: root, devicePath, deviceBytes, settle, name }),
   );
   return deviceBytes;
 }
