@@ -367,6 +367,77 @@ describe('a pool that is opened', () => {
   });
 });
 
+describe('a node whose own disk takes no note', () => {
+  for (const [why, options] of [
+    ['H27: as it is read-only', 'ro'],
+    ['H27: as it is full', 'size=4k,nr_inodes=1'],
+  ] as const) {
+    test(why, async () => {
+      await using inUse = await InUse.start('a');
+      const directory = mkdtempSync(join(tmpdir(), 'freezer-full-'));
+      execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', directory]);
+      try {
+        const freezer = new Freezer({ ...parts, dataDirectory: directory });
+        const cut: Cut<string> = { ahead: nothing, work: async () => 'cut' };
+        assert.equal((await freezer.whileFrozen(inUse.targets, cut)).result, 'cut');
+        await assertWritable(inUse.paths[0] ?? '');
+      } finally {
+        execFileSync('umount', [directory]);
+        rmSync(directory, { recursive: true });
+      }
+    });
+  }
+
+  test('H27: as it becomes read-only while there is one', async () => {
+    await using inUse = await InUse.start('a');
+    const directory = mkdtempSync(join(tmpdir(), 'freezer-ro-'));
+    execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', directory]);
+    try {
+      const freezer = new Freezer({ ...parts, dataDirectory: directory });
+      const work = async () => execFileSync('mount', ['-o', 'remount,ro', directory]);
+      await freezer.whileFrozen(inUse.targets, { ahead: nothing, work });
+      await assertWritable(inUse.paths[0] ?? '');
+    } finally {
+      execFileSync('umount', [directory]);
+      rmSync(directory, { recursive: true });
+    }
+  });
+});
+
+test('H12: the first start after a driver without notes thaws all that is frozen, and no later one', async () => {
+  await using inUse = await InUse.start('a');
+  const [path = ''] = inUse.paths;
+  const directory = mkdtempSync(join(tmpdir(), 'freezer-upgrade-'));
+  const freezer = new Freezer({ ...parts, dataDirectory: directory });
+  const volumes = async () => [attachedVolume(inUse.targets[0], ext4)];
+  try {
+    execFileSync('fsfreeze', ['--freeze', path]);
+    assert.equal(await freezer.thawUnnoted(volumes), 1);
+    await assertWritable(path);
+    execFileSync('fsfreeze', ['--freeze', path]);
+    assert.equal(await freezer.thawUnnoted(volumes), 0);
+    assert.ok(thawByHand(path), 'it was thawed');
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
+
+/** From a moment on it takes a freeze as long as the test wants, as one of a filesystem with much to write back. */
+class SlowFreezes extends Freezes {
+  #answer: Promise<void> = Promise.resolve();
+
+  slowFromNow(): { open(): void } {
+    const { open, opened: answer } = gate();
+    this.#answer = answer;
+    return { open };
+  }
+
+  override async freeze(...parameters: Parameters<Freezes['freeze']>): ReturnType<Freezes['freeze']> {
+    await this.#answer;
+    return super.freeze(...parameters);
+  }
+}
+
 describe('filesystems that stand still', () => {
   const freezes = new Freezes(dataDirectory, 'test');
   const options = { freezes, queue, thawQueue: queue.beside('thaw', 1), log: quiet };
@@ -382,6 +453,36 @@ describe('filesystems that stand still', () => {
     for (const path of others) await assertWritable(path);
     assert.ok(thawByHand(first));
     for (const { directory } of directories) await directory[Symbol.asyncDispose]();
+  });
+
+  test('H11: writers do not wait for the answer whether a hook still has another one frozen', async () => {
+    await using inUse = await InUse.start('a', 'b');
+    const directories = await opened(inUse);
+    const [held = '', ours = ''] = inUse.paths;
+    execFileSync('fsfreeze', ['--freeze', held]);
+    const slow = new SlowFreezes(dataDirectory, 'test');
+    const standstill = new Standstill({ ...options, freezes: slow });
+    await standstill.begin(directories);
+    assert.ok(thawByHand(held));
+    const answer = slow.slowFromNow();
+    const ended = standstill.endInTime();
+    await assertWritable(ours);
+    answer.open();
+    assert.equal(await ended, false);
+    await assertWritable(held);
+    for (const { directory } of directories) await directory[Symbol.asyncDispose]();
+  });
+
+  test('H13: a note stays as long as its filesystem is frozen, whoever else wants to freeze it', async () => {
+    await using inUse = await InUse.start('a');
+    const [{ directory, volumeId } = assert.fail()] = await opened(inUse);
+    const note = join(dataDirectory, 'frozen', `test.${volumeId}`);
+    assert.equal(await freezes.freeze(queue, volumeId, directory), 'frozen');
+    assert.equal(await new Freezes(dataDirectory, 'test').freeze(queue, volumeId, directory), 'held');
+    assert.ok(existsSync(note));
+    assert.ok(await freezes.thaw(queue, volumeId, directory));
+    assert.equal(existsSync(note), false);
+    await directory[Symbol.asyncDispose]();
   });
 
   test('what is frozen only after the end is thawed at once', async () => {

@@ -94,7 +94,8 @@ async function reconcile(parts: CatalogParts): Promise<void> {
     log.warn({ pool: name, volume_id: id }, 'detached a device that a killed driver had left');
   }
   tell('device', detached.length);
-  const thawed = await freezer.thawLeft(backend.attacher);
+  const unnoted = await freezer.thawUnnoted(() => attachedVolumes(parts));
+  const thawed = unnoted + (await freezer.thawLeft(backend.attacher));
   if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
   const ended = await freezer.endUnseen(...(await attachedVolumes(parts)));
   if (ended > 0)

@@ -75,7 +75,7 @@ export class Freezer {
     this.#queue = queue;
     this.#log = log;
     this.#poolName = name;
-    this.#freezes = new Freezes(dataDirectory, name);
+    this.#freezes = new Freezes(dataDirectory, name, log);
     this.#longestMs = longestMs;
     this.#thawQueue = queue.beside('thaw', 1);
   }
@@ -147,7 +147,7 @@ export class Freezer {
       late.signal.throwIfAborted();
       await this.#syncRaw(targets);
       const result = await work(late.signal);
-      const wasHeld = await standstill.end();
+      const wasHeld = await standstill.endInTime();
       late.signal.throwIfAborted();
       if (!wasHeld)
         throw new Aborted('The snapshot was given up: somebody else thawed a filesystem meanwhile. Try again.');
@@ -188,6 +188,24 @@ export class Freezer {
       }
       if (isDone) await this.#freezes.forget(this.#queue, id);
     }
+    return thawed;
+  }
+
+  /**
+   * At the first start after a driver that made no notes: what that left frozen is thawed as it was then, with whatever
+   * else is frozen.
+   */
+  async thawUnnoted(volumes: () => Promise<readonly AttachedVolume[]>): Promise<number> {
+    if (await this.#freezes.areNoted(this.#queue)) return 0;
+    let thawed = 0;
+    for (const { id, device } of (await volumes()).flatMap(liveFilesystems)) {
+      await this.#guarded(device, async () => {
+        await using directory = await openMounted(this.#queue, await readMountTable(this.#queue), device);
+        if (directory === undefined) return;
+        if (await step('open/thaw', () => this.#freezes.thaw(this.#thawQueue, id, directory))) thawed++;
+      });
+    }
+    await this.#freezes.noteAllFromNow(this.#queue);
     return thawed;
   }
 

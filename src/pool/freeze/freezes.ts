@@ -1,39 +1,57 @@
-import { mkdir, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Openable } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../../kernel/call/errno.ts';
 import { freeze, thaw } from '../../kernel/mount/freeze.ts';
 import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
+import type { PoolLog } from '../log.ts';
 
 /** A filesystem that the driver may freeze: a volume's, or the one that the pool itself lies on. */
 export type Frozen = VolumeId | 'pool';
 
 const bootIdFile = '/proc/sys/kernel/random/boot_id';
 
+/** Why a note is needed: a freeze stands, or some are under way. */
+interface Need {
+  isFrozen: boolean;
+  underWay: number;
+}
+
+/** The notes that this process needs, by their paths. */
+const needed = new Map<string, Need>();
+
 /**
  * The one place that freezes a pool's filesystems and thaws them. The kernel does not tell who froze a filesystem, and a
  * backup's hook may have done so. A note in the driver's own directory therefore stands for each freeze of the driver for
  * as long as it lasts: after a kill -9 the next start thaws what has a note, and nothing else. A freeze ends with
- * the boot, so a note needs no fsync, and one of an earlier boot means nothing.
+ * the boot, so a note needs no fsync, and one of an earlier boot means nothing. The node's own disk may be full or
+ * read-only: then there is a freeze without a note, as nobody needs a snapshot more than on such a node.
  */
 export class Freezes {
   readonly #directory: string;
   readonly #poolName: string;
+  readonly #log: Pick<PoolLog, 'warn'> | undefined;
 
-  constructor(dataDirectory: string, poolName: string) {
+  constructor(dataDirectory: string, poolName: string, log?: Pick<PoolLog, 'warn'>) {
     this.#directory = join(dataDirectory, 'frozen');
     this.#poolName = poolName;
+    this.#log = log;
   }
 
   /** @returns held: somebody else has frozen it already, and has to thaw it */
   async freeze(queue: DiskQueue, what: Frozen, filesystem: Openable): Promise<'frozen' | 'held'> {
-    await this.#note(queue, what);
+    const need = this.#needOf(what);
+    need.underWay++;
     try {
+      await this.#note(queue, what);
       await freeze(queue, filesystem);
+      need.isFrozen = true;
+      need.underWay--;
       return 'frozen';
     } catch (error) {
-      await this.forget(queue, what);
+      need.underWay--;
+      await this.#forgetUnneeded(queue, what);
       if (isErrno(error, 'EBUSY')) return 'held';
       throw error;
     }
@@ -42,8 +60,24 @@ export class Freezes {
   /** Ends a freeze of the driver. @returns whether it was frozen until now */
   async thaw(queue: DiskQueue, what: Frozen, filesystem: Openable): Promise<boolean> {
     const wasFrozen = await thaw(queue, filesystem);
-    await this.forget(queue, what);
+    this.#needOf(what).isFrozen = false;
+    await this.#forgetUnneeded(queue, what);
     return wasFrozen;
+  }
+
+  #needOf(what: Frozen): Need {
+    const path = this.#path(what);
+    const need = needed.get(path) ?? { isFrozen: false, underWay: 0 };
+    needed.set(path, need);
+    return need;
+  }
+
+  /** A freeze that was refused may have been for one of this driver, whose note this is as well. */
+  async #forgetUnneeded(queue: DiskQueue, what: Frozen): Promise<void> {
+    const { isFrozen, underWay } = this.#needOf(what);
+    if (isFrozen || underWay > 0) return;
+    needed.delete(this.#path(what));
+    await this.forget(queue, what);
   }
 
   /** Freezes a filesystem for a moment, which empties its log. So does a freeze of somebody else. */
@@ -70,9 +104,20 @@ export class Freezes {
   }
 
   async #note(queue: DiskQueue, what: Frozen): Promise<void> {
+    try {
+      await this.#write(queue, this.#path(what), await readFile(bootIdFile, 'utf8'));
+    } catch (error) {
+      if (queue.closedFor !== undefined) throw error;
+      this.#log?.warn(
+        { pool: this.#poolName, what, err: error },
+        'cannot note a freeze: if the driver were killed now, the filesystem would stay frozen (fsfreeze --unfreeze)',
+      );
+    }
+  }
+
+  async #write(queue: DiskQueue, path: string, text: string): Promise<void> {
     await queue.run(async () => {
-      const text = await readFile(bootIdFile, 'utf8');
-      const write = () => writeFile(this.#path(what), text, { mode: 0o600 });
+      const write = () => writeFile(path, text, { mode: 0o600 });
       await write().catch(async (error) => {
         if (!isErrno(error, 'ENOENT')) throw error;
         await mkdir(this.#directory, { recursive: true, mode: 0o700 });
@@ -81,9 +126,34 @@ export class Freezes {
     });
   }
 
-  /** Nothing is frozen for this note any more. */
+  /** Nothing is frozen for this note any more. It cannot be removed from a disk that is read-only. */
   async forget(queue: DiskQueue, what: Frozen): Promise<void> {
-    await queue.run(() => unlink(this.#path(what))).catch(ignoreMissing);
+    await queue
+      .run(() => unlink(this.#path(what)))
+      .catch(ignoreMissing)
+      .catch((error) => {
+        if (queue.closedFor !== undefined) throw error;
+        this.#log?.warn({ pool: this.#poolName, what, err: error }, 'cannot remove the note of a freeze');
+      });
+  }
+
+  /**
+   * Whether all freezes of this driver have notes. Drivers of before made none, and ended every freeze at their start:
+   * so must the first start after them.
+   */
+  async areNoted(queue: DiskQueue): Promise<boolean> {
+    return (await queue.run(() => access(this.#sincePath)).then(() => true, ignoreMissing)) ?? false;
+  }
+
+  async noteAllFromNow(queue: DiskQueue): Promise<void> {
+    await this.#write(queue, this.#sincePath, '').catch((error) => {
+      if (queue.closedFor !== undefined) throw error;
+      this.#log?.warn({ pool: this.#poolName, err: error }, 'cannot note that freezes are noted');
+    });
+  }
+
+  get #sincePath(): string {
+    return join(this.#directory, `.noted.${this.#poolName}`);
   }
 
   #path(what: Frozen): string {

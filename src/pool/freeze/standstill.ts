@@ -1,9 +1,15 @@
-import type { Descriptor } from '../../kernel/call/descriptor.ts';
+import { type Descriptor, openReadOnly } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { finishAll } from '../../volume/finish-all.ts';
 import type { VolumeId } from '../../volume/id.ts';
+import { withTimeout } from '../../volume/with-timeout.ts';
 import type { PoolLog } from '../log.ts';
 import type { Freezes } from './freezes.ts';
+
+const cannotThaw = 'cannot thaw a filesystem: its users wait for fsfreeze --unfreeze';
+
+/** A filesystem that is frozen already says so at once. */
+const answerMs = 5_000;
 
 /** The mounted filesystem of a volume, by an open directory. */
 export interface MountedVolume {
@@ -28,7 +34,7 @@ export class Standstill {
   readonly #frozen = new Set<MountedVolume>();
   readonly #held = new Set<MountedVolume>();
   #isOver = false;
-  #wasHeld = true;
+  #wasThawed = false;
   #ending: Promise<unknown> = Promise.resolve();
 
   constructor(options: StandstillOptions) {
@@ -51,39 +57,45 @@ export class Standstill {
   /**
    * Thaws all that are frozen, and at once what is frozen later. One that cannot be thawed keeps no other frozen; called
    * again, this tries once more.
-   * @returns whether all stood still until now, and nobody else had thawed one
    */
-  async end(): Promise<boolean> {
+  async end(): Promise<void> {
     this.#isOver = true;
-    const turn = this.#ending.then(async () => {
-      await finishAll(Array.from(this.#held, (filesystem) => this.#requireStillHeld(filesystem)));
-      await finishAll(Array.from(this.#frozen, (filesystem) => this.#thaw(filesystem)));
-    });
+    const turn = this.#ending.then(() => finishAll(Array.from(this.#frozen, (filesystem) => this.#thaw(filesystem))));
     this.#ending = turn.catch(() => undefined);
     await turn;
-    return this.#wasHeld;
+  }
+
+  /** The same. @returns whether all stood still until now, and nobody else had thawed one */
+  async endInTime(): Promise<boolean> {
+    // Asked beside the thaw, which waits for no answer: one that somebody has thawed is frozen by the question, and that
+    // writes back all that is dirty there.
+    const answers = Array.from(this.#held, (filesystem) =>
+      withTimeout(answerMs, this.#isStillHeld(filesystem)).catch(() => false),
+    );
+    await this.end();
+    return !this.#wasThawed && (await Promise.all(answers)).every((isHeld) => isHeld === true);
   }
 
   /** The kernel tells whether a filesystem is frozen only by refusing to freeze it. */
-  async #requireStillHeld(filesystem: MountedVolume): Promise<void> {
-    const { freezes, thawQueue } = this.#options;
-    this.#held.delete(filesystem);
-    if (thawQueue.closedFor !== undefined) return;
-    if ((await freezes.freeze(thawQueue, filesystem.volumeId, filesystem.directory)) === 'held') return;
-    this.#wasHeld = false;
-    this.#frozen.add(filesystem);
+  async #isStillHeld({ directory, volumeId }: MountedVolume): Promise<boolean> {
+    const { freezes, log, queue, thawQueue } = this.#options;
+    // Whoever waits may have gone, with the directory, before there is an answer.
+    await using own = await openReadOnly(queue, directory);
+    if ((await freezes.freeze(queue, volumeId, own)) === 'held') return true;
+    await freezes.thaw(thawQueue, volumeId, own).catch((error) => {
+      log.error({ path: directory.path, err: error }, cannotThaw);
+      throw error;
+    });
+    return false;
   }
 
   async #thaw(filesystem: MountedVolume): Promise<void> {
     const { log } = this.#options;
     try {
-      if (!(await this.#thawUnlessSick(filesystem))) this.#wasHeld = false;
+      if (!(await this.#thawUnlessSick(filesystem))) this.#wasThawed = true;
       this.#frozen.delete(filesystem);
     } catch (error) {
-      log.error(
-        { path: filesystem.directory.path, err: error },
-        'cannot thaw a filesystem: its users wait for fsfreeze --unfreeze',
-      );
+      log.error({ path: filesystem.directory.path, err: error }, cannotThaw);
       throw error;
     }
   }

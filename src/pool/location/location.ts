@@ -123,7 +123,7 @@ async function openFileLocation(
   chosenBytes: bigint | undefined,
 ): Promise<OpenLocation> {
   const { dataDirectory, detachFromDead, queue, poolName } = options;
-  const freezes = new Freezes(dataDirectory, poolName);
+  const freezes = new Freezes(dataDirectory, poolName, options.log);
   await refuseMissing(options, path);
   const root = await makeMountPoint(queue, poolRoot(dataDirectory, poolName));
   const sizeBytes = chosenBytes ?? (await defaultSizeOf({ queue, poolName, path }));
@@ -159,7 +159,7 @@ async function openFileLocation(
 
 async function openDeviceLocation(options: LocationOptions, devicePath: string): Promise<OpenLocation> {
   const { dataDirectory, detachFromDead, queue, poolName } = options;
-  const freezes = new Freezes(dataDirectory, poolName);
+  const freezes = new Freezes(dataDirectory, poolName, options.log);
   const root = await makeMountPoint(queue, poolRoot(dataDirectory, poolName));
   const lock = await takeLock(options, devicePath);
   const unlock = () => lock[Symbol.asyncDispose]();

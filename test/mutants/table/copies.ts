@@ -2,6 +2,7 @@ import type { Mutant } from '../mutant.ts';
 
 const copy = { file: 'src/pool/kinds/image/copy.ts', killer: 'test/pool/copy.test.ts' } as const;
 const freezer = { file: 'src/pool/freeze/freezer.ts', killer: 'test/pool/freezer.test.ts' } as const;
+const freezes = { file: 'src/pool/freeze/freezes.ts', killer: 'test/pool/freezer.test.ts' } as const;
 const standstill = { file: 'src/pool/freeze/standstill.ts', killer: 'test/pool/freezer.test.ts' } as const;
 const cuts = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/grpc/clone-copy.test.ts' } as const;
 const group = { file: 'src/pool/catalog/snapshots.ts', killer: 'test/contract/image.test.ts' } as const;
@@ -154,8 +155,8 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'a cut is given up if a hook has thawed meanwhile',
     ...standstill,
-    text: '    this.#wasHeld = false;\n    this.#frozen.add(filesystem);\n',
-    replacement: '    this.#frozen.add(filesystem);\n',
+    text: 'every((isHeld) => isHeld === true)',
+    replacement: 'every(() => true)',
     killer: 'test/pool/freezer.test.ts',
     only: 'who thaws what a hook had frozen',
   },
@@ -214,6 +215,41 @@ export const copyMutants: readonly Mutant[] = [
     replacement: '',
     killer: 'test/kernel/filesystem.test.ts',
     only: 'H19:',
+  },
+  {
+    name: 'a thaw waits for no answer about the freezes of others',
+    ...standstill,
+    text: '    await this.end();\n    return !',
+    replacement: '    await Promise.all(answers);\n    await this.end();\n    return !',
+    only: 'H11:',
+  },
+  {
+    name: 'a freeze needs no note where none can be written',
+    ...freezes,
+    text: '      if (queue.closedFor !== undefined) throw error;\n      this.#log?.warn(\n',
+    replacement: '      if (error) throw error;\n      this.#log?.warn(\n',
+    only: 'H27: as it is',
+  },
+  {
+    name: 'a note that cannot be removed spoils no snapshot',
+    ...freezes,
+    text: '      .catch(ignoreMissing)\n      .catch((error) => {\n        if (queue.closedFor !== undefined) throw error;\n',
+    replacement: '      .catch(ignoreMissing)\n      .catch((error) => {\n        if (error) throw error;\n',
+    only: 'H27: as it becomes',
+  },
+  {
+    name: 'a refused freeze does not take the note of the one that stands',
+    ...freezes,
+    text: '    if (isFrozen || underWay > 0) return;\n',
+    replacement: '',
+    only: 'H13:',
+  },
+  {
+    name: 'what a driver without notes left frozen is thawed by the first start after it',
+    ...freezer,
+    text: '    if (await this.#freezes.areNoted(this.#queue)) return 0;\n',
+    replacement: '    if (true) return 0;\n',
+    only: 'H12:',
   },
   {
     name: 'the filesystem on a raw block volume is left alone',
