@@ -424,7 +424,19 @@ test('H12: the first start after a driver without notes thaws all that is frozen
 
 /** From a moment on it takes a freeze as long as the test wants, as one of a filesystem with much to write back. */
 class SlowFreezes extends Freezes {
+  readonly #thawed = gate();
   #answer: Promise<void> = Promise.resolve();
+
+  /** One of them. */
+  get thawed(): Promise<void> {
+    return this.#thawed.opened;
+  }
+
+  override async thaw(...parameters: Parameters<Freezes['thaw']>): ReturnType<Freezes['thaw']> {
+    const wasFrozen = await super.thaw(...parameters);
+    this.#thawed.open();
+    return wasFrozen;
+  }
 
   slowFromNow(): { open(): void } {
     const { open, opened: answer } = gate();
@@ -461,13 +473,17 @@ describe('filesystems that stand still', () => {
     const [held = '', ours = ''] = inUse.paths;
     execFileSync('fsfreeze', ['--freeze', held]);
     const slow = new SlowFreezes(dataDirectory, 'test');
-    const standstill = new Standstill({ ...options, freezes: slow });
+    const standstill = new Standstill({ ...options, freezes: slow, answerMs: 600_000 });
     await standstill.begin(directories);
     assert.ok(thawByHand(held));
     const answer = slow.slowFromNow();
     const ended = standstill.endInTime();
-    await assertWritable(ours);
-    answer.open();
+    try {
+      await soon(slow.thawed, 'nothing is thawed');
+      await assertWritable(ours);
+    } finally {
+      answer.open();
+    }
     assert.equal(await ended, false);
     await assertWritable(held);
     for (const { directory } of directories) await directory[Symbol.asyncDispose]();

@@ -8,9 +8,6 @@ import type { Freezes } from './freezes.ts';
 
 const cannotThaw = 'cannot thaw a filesystem: its users wait for fsfreeze --unfreeze';
 
-/** A filesystem that is frozen already says so at once. */
-const answerMs = 5_000;
-
 /** The mounted filesystem of a volume, by an open directory. */
 export interface MountedVolume {
   readonly volumeId: VolumeId;
@@ -23,6 +20,8 @@ export interface StandstillOptions {
   /** Of its own: a thaw never waits for a worker thread that waits for the thaw. */
   readonly thawQueue: DiskQueue;
   readonly log: PoolLog;
+  /** A filesystem that is frozen already says so at once. */
+  readonly answerMs?: number;
 }
 
 /**
@@ -31,6 +30,7 @@ export interface StandstillOptions {
  */
 export class Standstill {
   readonly #options: StandstillOptions;
+  readonly #answerMs: number;
   readonly #frozen = new Set<MountedVolume>();
   readonly #held = new Set<MountedVolume>();
   #isOver = false;
@@ -39,6 +39,7 @@ export class Standstill {
 
   constructor(options: StandstillOptions) {
     this.#options = options;
+    this.#answerMs = options.answerMs ?? 5_000;
   }
 
   /** Together: who writes to several of them waits for the slowest, not for the sum. */
@@ -70,7 +71,7 @@ export class Standstill {
     // Asked beside the thaw, which waits for no answer: one that somebody has thawed is frozen by the question, and that
     // writes back all that is dirty there.
     const answers = Array.from(this.#held, (filesystem) =>
-      withTimeout(answerMs, this.#isStillHeld(filesystem)).catch(() => false),
+      withTimeout(this.#answerMs, this.#isStillHeld(filesystem)).catch(() => false),
     );
     await this.end();
     return !this.#wasThawed && (await Promise.all(answers)).every((isHeld) => isHeld === true);
