@@ -21,7 +21,8 @@ const metadataEvents = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 const pageSize = 500;
 const watchSeconds = 300;
-const watchGraceSeconds = 30;
+/** The server ends a watch before that. */
+const defaultWatchLimitMs = (watchSeconds + 30) * 1000;
 const pauseMs = 1_000;
 
 export interface CsiNode {
@@ -36,6 +37,7 @@ export interface NodeWatchOptions {
   readonly log: Logger;
   readonly expect: (names: readonly string[]) => void;
   readonly signal: AbortSignal;
+  readonly watchLimitMs?: number;
 }
 
 /**
@@ -43,7 +45,14 @@ export interface NodeWatchOptions {
  * that is not waited for would be taken for one that has nothing; the label that the kubelet gave its Node stays. So a node
  * is waited for if either says so.
  */
-export async function watchNodes({ api, driverName, expect, log, signal }: NodeWatchOptions): Promise<void> {
+export async function watchNodes({
+  api,
+  driverName,
+  expect,
+  log,
+  signal,
+  watchLimitMs = defaultWatchLimitMs,
+}: NodeWatchOptions): Promise<void> {
   const csiNodes = new Map<string, CsiNode>();
   const labelled = new Set<string>();
   const ours = new Set<string>();
@@ -52,8 +61,8 @@ export async function watchNodes({ api, driverName, expect, log, signal }: NodeW
     if (!seen.csiNodes || !seen.nodes) return;
     expect(waitedFor({ csiNodes, labelled, ours }));
   };
-  const follow = (options: Omit<FollowOptions, 'api' | 'log' | 'signal'>) =>
-    followList({ api, log, signal, ...options });
+  const follow = (options: Omit<FollowOptions, 'api' | 'log' | 'signal' | 'watchLimitMs'>) =>
+    followList({ api, log, signal, watchLimitMs, ...options });
   await Promise.all([
     follow({
       path: '/apis/storage.k8s.io/v1/csinodes',
@@ -110,6 +119,7 @@ interface FollowOptions {
   readonly api: KubernetesApi;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  readonly watchLimitMs: number;
   readonly path: string;
   readonly selector?: string;
   readonly asMetadata?: boolean;
@@ -165,12 +175,12 @@ async function listAll({
 }
 
 async function watchFrom(options: FollowOptions, resourceVersion: string): Promise<void> {
-  const { api, asMetadata = false, changed, path, put, remove, selector, signal } = options;
+  const { api, asMetadata = false, changed, path, put, remove, selector, signal, watchLimitMs } = options;
   const query = new URLSearchParams({ watch: '1', resourceVersion, timeoutSeconds: String(watchSeconds) });
   if (selector !== undefined) query.set('labelSelector', selector);
   const call = { path: `${path}?${query}`, what: `watch ${path}`, ...(asMetadata && { accept: metadataEvents }) };
   // A proxy may keep the connection open and carry nothing any more, not even its end.
-  const limit = AbortSignal.timeout((watchSeconds + watchGraceSeconds) * 1000);
+  const limit = AbortSignal.timeout(watchLimitMs);
   for await (const line of api.watch(call, AbortSignal.any([signal, limit]))) {
     const { object, type } = readAnswer(event, line, call.what);
     if (type === 'ERROR') return;

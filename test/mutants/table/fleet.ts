@@ -73,6 +73,14 @@ export const fleetMutants: readonly Mutant[] = [
     killer: 'test/fleet/forgotten.test.ts',
   },
   {
+    name: 'a watch that goes silent is ended',
+    file: 'src/fleet/kubernetes/nodes.ts',
+    text: 'AbortSignal.any([signal, limit])',
+    replacement: 'AbortSignal.any([signal])',
+    killer: 'test/fleet/lost-peers.test.ts',
+    only: 'a watch',
+  },
+  {
     name: 'what was adopted is no stray',
     file: 'src/fleet/routing/strays.ts',
     text: '    if (isAdopted || name.startsWith(adoptedPrefix)) return false;\n',
