@@ -4,14 +4,14 @@ import { SocketTaken } from '../sockets/unix-socket.ts';
 import { type AdminServer, type AdminServerOptions, serveAdmin } from './listener.ts';
 
 export interface AdministerOptions extends AdminServerOptions {
-  /** Resolves once the pools are this driver's. */
+  /** Resolves once the pools belong to this driver. */
   readonly opened: Promise<void>;
   readonly isStopping: () => boolean;
 }
 
 /**
- * Serves the operator's commands for as long as the driver runs. Without them volumes come and go all the same, so a
- * socket that cannot be served stops nothing. A driver that hands its pools over to this one still serves it until then.
+ * Serves the operator's commands while the driver runs. Volumes work without them, so a socket that cannot be served
+ * stops nothing. A driver that hands its pools over to this one still serves the socket until then.
  */
 export async function administer(options: AdministerOptions): Promise<AdminServer | undefined> {
   const { isStopping, log, opened, socketPath } = options;

@@ -8,19 +8,19 @@ import type { VolumeRecord } from '../volume/record.ts';
 import type { Adopted, Released } from './protocol.ts';
 import type { AdminCall, AdminServiceOptions } from './service.ts';
 
-/** What lies at a path is to be the volume of a claim. */
+/** Asks to adopt the data at a path as the volume of a claim. */
 export interface AdoptionRequest {
   readonly path: string;
   readonly pool: string;
   readonly namespace: string;
   /** The claim's name. */
   readonly claim: string;
-  /** Of the volume; it has one that follows from the claim unless told otherwise. */
+  /** The volume's name; default: derived from the claim. */
   readonly name?: string | undefined;
   readonly sizeBytes?: bigint | undefined;
 }
 
-/** Also if it was adopted before: whoever was not told that asks again. */
+/** Succeeds also if the data was adopted before: a caller that missed the answer asks again. */
 export async function adopt(options: AdminServiceOptions, request: AdoptionRequest, call: AdminCall): Promise<Adopted> {
   const { nodeId, objects, pools } = options;
   const { path } = request;
@@ -59,12 +59,12 @@ export async function release(
   });
 }
 
-/** No namespace has a dot in it, so no two claims have the same. */
+/** A namespace contains no dot, so no two claims have the same name. */
 function nameFor({ name, namespace }: Claim): string {
   return `adopted.${namespace}.${name}`;
 }
 
-/** As CreateVolume looks for one: a name is one for all pools. */
+/** Searches all pools, as CreateVolume does: a name is unique over all of them. */
 async function findByName({ nodeId, pools }: AdminServiceOptions, name: string): Promise<FoundVolume | undefined> {
   for (const pool of pools.known()) {
     const record = await pool.find(volumeIdFor(nodeId, pool.name, name));
@@ -73,7 +73,7 @@ async function findByName({ nodeId, pools }: AdminServiceOptions, name: string):
   return undefined;
 }
 
-/** @throws AlreadyExists if the volume of that name is not what is asked for */
+/** @throws AlreadyExists if the volume with that name does not match the request */
 function requireAdopted(
   { pool: itsPool, record }: FoundVolume,
   pool: Pool,

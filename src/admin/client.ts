@@ -21,7 +21,7 @@ import {
   trashList,
 } from './protocol.ts';
 
-/** What `adopt` asks for, in words of the command line. */
+/** The parameters of `adopt` as the command line has them. */
 export interface AdoptRequest {
   readonly path: string;
   readonly pool: string;
@@ -31,7 +31,7 @@ export interface AdoptRequest {
   readonly sizeBytes?: string;
 }
 
-/** The driver said no, or there is none; the message is for the operator. */
+/** The driver refused, or no driver runs; the message is for the operator. */
 export class AdminError extends Error {
   readonly code: ErrorCode;
 
@@ -41,7 +41,7 @@ export class AdminError extends Error {
   }
 }
 
-/** Asks the running driver to do something. */
+/** Sends requests to the running driver. */
 export class AdminClient {
   readonly #socketPath: string;
 
@@ -61,18 +61,18 @@ export class AdminClient {
     return this.#call('POST', `/v1/trash/${encodeURIComponent(id)}/restore`, restored);
   }
 
-  /** Takes as long as it takes to look through all that lies there. */
+  /** May take long: the driver reads the whole tree. */
   adopt(request: AdoptRequest): Promise<Adopted> {
     return this.#call('POST', `/v1/adoptions?${new URLSearchParams({ ...request })}`, adopted);
   }
 
-  /** Without a path: to where it came from. */
+  /** Without a path: to its origin. */
   release(id: string, to: string | undefined): Promise<Released> {
     const query = to === undefined ? '' : `?${new URLSearchParams({ to })}`;
     return this.#call('POST', `/v1/volumes/${encodeURIComponent(id)}/release${query}`, released);
   }
 
-  /** Without an id: everything in the trash. */
+  /** Without an id: purges the whole trash. */
   purge(id: string | undefined): Promise<Purged> {
     return this.#call('DELETE', id === undefined ? '/v1/trash' : `/v1/trash/${encodeURIComponent(id)}`, purged);
   }
@@ -96,7 +96,7 @@ export class AdminClient {
     );
   }
 
-  /** @throws AdminError if no driver is there */
+  /** @throws AdminError if no driver runs */
   #exchange(method: string, path: string): Promise<{ status: number; text: string }> {
     return new Promise((resolve, reject) => {
       const call = request({ socketPath: this.#socketPath, method, path, agent: false }, async (response) => {
@@ -125,7 +125,7 @@ export class AdminClient {
   }
 }
 
-/** A newer driver may know more of them. */
+/** A newer driver may have more codes. */
 function codeIn(text: string): ErrorCode {
   return errorCodes.find((code) => code === text) ?? 'INTERNAL';
 }

@@ -13,13 +13,13 @@ export interface AdminServerOptions {
   readonly log: Logger;
 }
 
-/** The server of the operator's commands, at work. */
+/** The running server of the operator's commands. */
 export interface AdminServer {
-  /** Removes the socket, and lets running calls finish; what still runs after `graceMs` loses its connection. */
+  /** Removes the socket and lets running calls finish; calls that still run after `graceMs` lose their connection. */
   close(graceMs: number): Promise<void>;
 }
 
-/** More than any id of ours, less than a log line should have. */
+/** Longer than any id of ours, short enough for a log line. */
 const longestIdCharacters = 128;
 
 const httpStatus: Readonly<Partial<Record<ErrorCode, number>>> = {
@@ -34,7 +34,7 @@ const httpStatus: Readonly<Partial<Record<ErrorCode, number>>> = {
 };
 
 /**
- * Serves the commands that change something, as HTTP with JSON, on a socket of its own that root alone may use.
+ * Serves the commands that change something, as HTTP with JSON, on a separate socket that only root may use.
  * @throws SocketTaken if another driver serves it
  */
 export async function serveAdmin({ handlers, log, socketPath }: AdminServerOptions): Promise<AdminServer> {
@@ -66,7 +66,10 @@ async function answer(
   const { method = '', url = '' } = request;
   const call = routeOf(handlers, method, url);
   if (call === undefined) {
-    send(response, 404, { code: 'UNIMPLEMENTED', message: 'This driver knows no such command: is it older or newer?' });
+    send(response, 404, {
+      code: 'UNIMPLEMENTED',
+      message: 'Unknown command: the driver and the command line have different versions.',
+    });
     return;
   }
   const fields: Record<string, string | number> = { admin: call.operation };

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** What the driver and the command line say to each other, as JSON. Sizes are strings of bytes, as int64 is there. */
+/**
+ * The messages between the driver and the command line, as JSON. Sizes are strings of bytes, as int64 is in protobuf
+ * JSON.
+ */
 
 const bytes = z.string().regex(/^[0-9]{1,20}$/);
 
@@ -18,13 +21,13 @@ const trashedVolume = z.object({
   purgeAt: z.string().describe('until then it can be brought back, unless its space is needed'),
 });
 
-/** Deleted volumes that can be brought back, the one deleted last first. */
+/** Deleted volumes that can be restored, the most recently deleted first. */
 export const trashList = z.object({
   volumes: z.array(trashedVolume),
   problems: z.array(z.string()).describe('pools that cannot be looked into now, and why; then the exit code is 1'),
 });
 
-/** How the pools are, as the driver sees them. */
+/** The states of the pools, as the driver reports them. */
 export const poolList = z.object({
   pools: z.array(z.object({ name: z.string(), state: z.string(), reason: z.string().optional() })),
 });
@@ -33,7 +36,7 @@ export const restored = z.object({
   id: z.string(),
   name: z.string(),
   pool: z.string(),
-  problem: z.string().optional().describe('what is wrong with it, as its condition says: it is back as it was'),
+  problem: z.string().optional().describe('the problem that its condition reports: it was restored unchanged'),
 });
 
 export const adopted = z.object({
@@ -47,14 +50,14 @@ export const adopted = z.object({
 export const released = z.object({
   id: z.string(),
   pool: z.string(),
-  path: z.string().describe('where its data lies now'),
+  path: z.string().describe('the path of its data now'),
 });
 
-export const purged = z.object({ ids: z.array(z.string()).describe('the volumes that are gone for good') });
+export const purged = z.object({ ids: z.array(z.string()).describe('the volumes that are permanently deleted') });
 
 const namespaceMember = z.object({ pid: z.number(), command: z.string() });
 
-/** As in `volume/holder.ts`. */
+/** The same as in `volume/holder.ts`. */
 const holder = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('process'), pid: z.number(), command: z.string(), path: z.string() }),
   z.object({
@@ -69,7 +72,7 @@ const holder = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** Who keeps a volume in use on this node. */
+/** The users of a volume on this node. */
 export const holderList = z.object({
   id: z.string(),
   pool: z.string(),
@@ -82,7 +85,7 @@ export const holderList = z.object({
   isComplete: z.boolean().describe('false: there was no time to look everywhere'),
 });
 
-/** Why not: a code of `volume/errors.ts`, and a sentence for the operator. */
+/** A refusal: a code of `volume/errors.ts`, and a sentence for the operator. */
 export const refusal = z.object({ code: z.string(), message: z.string() });
 
 export type TrashList = z.infer<typeof trashList>;

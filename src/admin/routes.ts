@@ -6,7 +6,7 @@ import { parseVolumeId } from '../volume/id.ts';
 import { inOneSentence, parseInput } from '../volume/parse-input.ts';
 import type { AdminCall, AdminHandlers } from './service.ts';
 
-/** A request, found in the table. */
+/** A request with its entry in the table. */
 export interface RoutedCall {
   readonly operation: keyof AdminHandlers;
   readonly volumeId: string | undefined;
@@ -15,13 +15,13 @@ export interface RoutedCall {
 
 interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** The group `id` is the input's `id`. */
+  /** The group `id` becomes the input's `id`. */
   readonly path: RegExp;
   readonly operation: keyof AdminHandlers;
   readonly run: (handlers: AdminHandlers, input: unknown, call: AdminCall) => Promise<object>;
 }
 
-/** As in CreateVolume. */
+/** The limit of CreateVolume. */
 const longestNameCharacters = 128;
 
 const volumeId = z.string().transform((text, context) => {
@@ -48,7 +48,7 @@ const adoption = z
       .optional(),
   })
   .refine(({ claim, namespace }) => isClaim({ namespace, name: claim }), {
-    error: 'Kubernetes can have no such claim: its namespace and its name have small letters, digits and hyphens',
+    error: 'Kubernetes allows no such claim: a namespace and a name have lower-case letters, digits and hyphens',
   });
 const nothing = z.strictObject({});
 const oneVolume = z.strictObject({ id: volumeId });
@@ -100,7 +100,7 @@ const routes: readonly Route[] = [
   },
 ];
 
-/** What the request asks for; undefined if nothing here does that. */
+/** Finds the operation that the request asks for; undefined if there is none. */
 export function routeOf(handlers: AdminHandlers, method: string, url: string): RoutedCall | undefined {
   const [path = '', query = ''] = url.split('?', 2);
   for (const route of routes) {
@@ -113,7 +113,7 @@ export function routeOf(handlers: AdminHandlers, method: string, url: string): R
   return undefined;
 }
 
-/** What is no escape sequence is left as it is: no id has any. */
+/** Keeps malformed escape sequences: no id has any. */
 function decode(text: string | undefined): string | undefined {
   try {
     return text === undefined ? undefined : decodeURIComponent(text);

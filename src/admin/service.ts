@@ -20,7 +20,7 @@ import type {
   TrashList,
 } from './protocol.ts';
 
-/** What an operation may know of its call. */
+/** Facts about the call that an operation gets. */
 export interface AdminCall {
   /** Adds fields to the call's log line. */
   note(fields: Readonly<Record<string, string | number>>): void;
@@ -28,15 +28,15 @@ export interface AdminCall {
 
 export type AdminHandler<Q, R> = (request: Q, call: AdminCall) => Promise<R>;
 
-/** What an operator can ask of the running driver. */
+/** The operations that an operator can ask of the running driver. */
 export interface AdminHandlers {
   readonly listPools: AdminHandler<object, PoolList>;
   readonly listTrash: AdminHandler<object, TrashList>;
   readonly restore: AdminHandler<{ readonly id: VolumeId }, Restored>;
-  /** Without an id: everything in the trash. */
+  /** Without an id: purges the whole trash. */
   readonly purge: AdminHandler<{ readonly id?: VolumeId | undefined }, Purged>;
   readonly adopt: AdminHandler<AdoptionRequest, Adopted>;
-  /** Without a path: to where it came from. */
+  /** Without a path: to its origin. */
   readonly release: AdminHandler<{ readonly id: VolumeId; readonly to?: string | undefined }, Released>;
   readonly holders: AdminHandler<{ readonly id: VolumeId }, HolderList>;
 }
@@ -47,10 +47,10 @@ export interface AdminServiceOptions {
   readonly objects: ObjectQueue;
 }
 
-/** Whoever asks this is a person who would rather wait than not know. */
-const holderPatienceMs = 10_000;
+/** An operator would rather wait than not know. */
+const holdersTimeoutMs = 10_000;
 
-/** The operator's side of the driver. What changes a volume takes its turn with the RPCs for it. */
+/** The operator's side of the driver. Operations that change a volume take turns with the RPCs for it. */
 export function adminService({ nodeId, pools, objects }: AdminServiceOptions): AdminHandlers {
   return {
     async listPools() {
@@ -70,7 +70,7 @@ export function adminService({ nodeId, pools, objects }: AdminServiceOptions): A
       await refuseExisting(pools, id);
       const { name, pool } = await requireTrashed(pools, id);
       call.note({ pool: pool.name });
-      // The name first, as CreateVolume does: it may be about to make a volume of that name anew.
+      // Locks the name first, as CreateVolume does, which may be about to make a volume with that name.
       await objects.run(volumeNameKey(name), 'restore', id, () =>
         objects.claim([{ object: id }], 'restore', async () => {
           await refuseTaken(pools, { id, name });
@@ -104,7 +104,7 @@ export function adminService({ nodeId, pools, objects }: AdminServiceOptions): A
       const { holders, isComplete } =
         attached.length === 0
           ? { holders: [], isComplete: true }
-          : await findHolders(soughtOf(attached), 'all', holderPatienceMs);
+          : await findHolders(soughtOf(attached), 'all', holdersTimeoutMs);
       const devices = attached.flatMap((each) => (each.kind === 'device' ? each.devicePath : []));
       const mountedFrom = attached.flatMap(placeOf);
       return { id, pool: pool.name, devices, mountedFrom, isComplete, holders: [...holders] };
@@ -112,7 +112,7 @@ export function adminService({ nodeId, pools, objects }: AdminServiceOptions): A
   };
 }
 
-/** Where a volume without a device has its files. */
+/** The directory with the files of a volume that has no device. */
 function placeOf(attached: Attached): string[] {
   switch (attached.kind) {
     case 'device':
@@ -129,7 +129,7 @@ async function purgeAll(pool: Pool, objects: ObjectQueue): Promise<VolumeId[]> {
   return (await finishAll([...ids].map((id) => purgeOne(pool, objects, id)))).flat();
 }
 
-/** One id can have been deleted several times. */
+/** The trash can hold several volumes with the same id. */
 async function purgeOne(pool: Pool, objects: ObjectQueue, id: VolumeId): Promise<VolumeId[]> {
   return [...new Set(await objects.run(id, 'purge', '', () => pool.purge(id)))];
 }
@@ -147,11 +147,11 @@ async function requireTrashed(pools: Pools, id: VolumeId): Promise<Trashed> {
   }
   const [closed] = closedPools(pools);
   if (closed !== undefined) throw closed;
-  throw new NotFound(`There is no volume ${id} in the trash of this node: holdfast trash shows what is.`);
+  throw new NotFound(`There is no volume ${id} in the trash of this node: see holdfast trash.`);
 }
 
 /**
- * Volumes of one name in two pools would be one to whoever asks for it: CreateVolume would answer with either.
+ * Refuses to restore a name that another pool has: CreateVolume with that name would answer with either volume.
  * @throws AlreadyExists, or Unavailable if a pool that could not be opened may have one
  */
 async function refuseTaken(
@@ -183,7 +183,7 @@ async function refuseExisting(pools: Pools, id: VolumeId): Promise<void> {
   }
 }
 
-/** Why pools that are not open cannot be used. */
+/** The errors of pools that are not open. */
 function closedPools(pools: Pools): HoldfastError[] {
   return pools.names().flatMap((name) => {
     try {

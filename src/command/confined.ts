@@ -7,18 +7,18 @@ export interface UnmountedVolume {
   readonly fsType: FilesystemType;
 }
 
-/** The exit code if the volume cannot be mounted. The programs that run here have other ones. */
+/** Exit code for a volume that cannot be mounted. The programs that run here do not use it. */
 export const cannotMount = 125;
 
 /*
  * $1: filesystem type, $2: device, $3: directory in the volume, the rest: the program. A new mount namespace has a copy
- * of every mount, and would keep each volume's device busy for as long as the program runs. So mounts of loop devices
- * are unmounted in it (proc_pid_mountinfo(5): after " - " come type and source). Until then, an unmount in the
- * kubelet's directory propagates here, as that is shared where Kubernetes runs. The volume is mounted on /sys: it
- * exists on every system, everybody may pass through it, and nothing here needs it. If memory runs out, the kernel
- * shall end this process and not the driver. The shell stays: it ends with its parent, and all others with it, while a
- * program that becomes another user's loses that setting (PR_SET_PDEATHSIG(2const)). The program's files are for the
- * pod, whichever user that runs as, so the umask is not the driver's.
+ * of every mount, and would keep each volume's device busy while the program runs. So mounts of loop devices are
+ * unmounted in it (proc_pid_mountinfo(5): after " - " come type and source). Until then, an unmount in the kubelet's
+ * directory propagates here, as that is shared where Kubernetes runs. The volume is mounted on /sys: it exists on every
+ * system, every user may pass through it, and nothing here needs it. If memory runs out, the kernel shall end this
+ * process and not the driver. The shell stays: it ends with its parent, and all others with it, while a program that
+ * becomes another user's loses that setting (PR_SET_PDEATHSIG(2const)). The program's files are for the pod, which may
+ * run as any user, so the umask is not the driver's.
  */
 const script = [
   'umask 022',
@@ -35,8 +35,8 @@ const script = [
 ].join('\n');
 
 /**
- * Runs a program in a directory of a volume, which is mounted in a mount namespace of its own, so that only this
- * program sees it. All its processes end with the driver, however that ends (setpriv(1), --pdeathsig; unshare(1),
+ * Runs a program in a directory of a volume, which is mounted in a separate mount namespace, so that only this program
+ * sees it. All its processes end with the driver, even one that is killed (setpriv(1), --pdeathsig; unshare(1),
  * --kill-child). The mount goes with them, so nothing is ever left.
  * @throws CommandError
  */
@@ -51,7 +51,7 @@ export function runInVolume(
   return run('setpriv', ['--pdeathsig', 'KILL', ...namespaces, ...shell, ...command], options);
 }
 
-/** The command, run by a user who owns nothing on this node and may read only what everybody may read. */
+/** The command, run by a user that owns nothing on this node and may read only files that every user may read. */
 export function withoutPrivileges(userId: number, command: readonly string[]): string[] {
   const identity = ['--reuid', `${userId}`, '--regid', `${userId}`, '--clear-groups'];
   return ['setpriv', ...identity, '--no-new-privs', '--inh-caps=-all', '--bounding-set=-all', ...command];

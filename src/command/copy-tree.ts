@@ -4,10 +4,10 @@ import { run } from './run.ts';
 const timeoutMs = 12 * 3600_000;
 
 /**
- * Copies everything in a directory into an empty one. Files share their blocks. Owners, modes, times, ACLs and other
- * extended attributes, links, holes, special files, and the owner and mode of the directory itself are kept (cp(1)).
- * Nobody may write to the source meanwhile, and nothing may be mounted in it.
- * @throws CommandError if a file cannot share its blocks, or anything else would not be as it was
+ * Copies the contents of a directory into an empty one. Files share their blocks. Owners, modes, times, ACLs and other
+ * extended attributes, links, holes, special files, and the owner and mode of the directory itself are kept (cp(1)). No
+ * program may write to the source meanwhile, and nothing may be mounted in it.
+ * @throws CommandError if a file cannot share its blocks, or anything else would differ
  */
 export async function copyTree(fromPath: string, toPath: string): Promise<void> {
   // Not `all`: then cp would not report lost extended attributes.

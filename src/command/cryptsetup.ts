@@ -1,21 +1,21 @@
 import { CommandError, run } from './run.ts';
 
-/** What opens an encrypted device: the bytes of a key, which leave this process by a program's standard input alone. */
+/** Key material that opens an encrypted device: it leaves this process only by a program's standard input. */
 export interface KeyMaterial {
   readonly bytes: Uint8Array;
-  /** Made by chance, so that nobody can guess it: to slow down who tries only takes time. */
+  /** Random keys cannot be guessed: slowing down attackers would only take time. */
   readonly isRandom: boolean;
 }
 
 export interface LuksFormat {
   readonly devicePath: string;
   readonly uuid: string;
-  /** Names the key. */
+  /** The name of the key. */
   readonly label: string;
   readonly sectorBytes: number;
-  /** Where the data begins. */
+  /** Offset of the data. */
   readonly dataOffsetBytes: number;
-  /** What the header and its keys have of that, from the beginning. */
+  /** Size of the header and its keys, from the beginning of the device. */
   readonly headerBytes: number;
 }
 
@@ -24,18 +24,20 @@ export interface LuksOpen {
   readonly name: string;
 }
 
-/** No key, or not the right one (cryptsetup(8), return codes). */
+/** No key, or a wrong one (cryptsetup(8), return codes). */
 export class WrongKey extends Error {}
 
 const wrongKey = 2;
 
-/** Nobody else changes a header meanwhile; the lock's directory would have to be the node's own. Nothing is asked. */
+/**
+ * No other program changes a header meanwhile; the lock's directory would have to be the node's. Disables questions.
+ */
 const quiet = ['--batch-mode', '--disable-locks'];
 const fromInput = ['--key-file', '-'];
 
 /**
- * A random key needs no stretching. A passphrase gets what an attacker has to pay as well, and no more memory than a
- * container has; without a fixed number it would be measured for two seconds each time.
+ * A random key needs no stretching. A passphrase gets a cost that an attacker has to pay as well, and no more memory
+ * than a container has; without a fixed number cryptsetup would measure for two seconds each time.
  */
 function stretching({ isRandom }: KeyMaterial): string[] {
   return isRandom
@@ -43,7 +45,7 @@ function stretching({ isRandom }: KeyMaterial): string[] {
     : ['--pbkdf', 'argon2id', '--pbkdf-memory', '65536', '--pbkdf-parallel', '1', '--pbkdf-force-iterations', '4'];
 }
 
-/** Of what it says, before the keys (LUKS2 On-Disk Format Specification, 2.2). */
+/** The two copies of the header's metadata, before the keys (LUKS2 On-Disk Format Specification, 2.2). */
 const twoCopiesBytes = 2 * (16 << 10);
 
 export function formatArguments(format: LuksFormat, key: KeyMaterial): string[] {
@@ -65,14 +67,14 @@ export function formatArguments(format: LuksFormat, key: KeyMaterial): string[] 
 
 /**
  * The key of the data stays out of the kernel's keyring, which a container may not share with the node: so the device
- * grows without a key. Reads and writes are encrypted where they are asked for, as disks are quick today.
+ * grows without a key. Reads and writes are encrypted in the calling thread, as disks are quick today.
  */
 export function openArguments({ devicePath, name }: LuksOpen): string[] {
   const device = ['--disable-keyring', '--allow-discards', '--perf-no_read_workqueue', '--perf-no_write_workqueue'];
   return [...quiet, 'open', '--type', 'luks2', ...device, ...fromInput, devicePath, name];
 }
 
-/** The key that is there comes first on the standard input, then the new one. */
+/** Standard input has the present key first, then the new one. */
 export function addKeyArguments(devicePath: string, presentBytes: number, added: KeyMaterial): string[] {
   const sizes = ['--keyfile-size', `${presentBytes}`];
   return [...quiet, 'luksAddKey', ...stretching(added), ...fromInput, ...sizes, devicePath, '-'];
@@ -87,7 +89,7 @@ export async function openLuks(open: LuksOpen, key: KeyMaterial): Promise<void> 
   await cryptsetup(openArguments(open), key.bytes);
 }
 
-/** Whether the key opens it. */
+/** Answers if the key opens the device. */
 export async function fitsLuks(devicePath: string, key: KeyMaterial): Promise<boolean> {
   const options = ['--type', 'luks2', '--test-passphrase', ...fromInput];
   return succeeds(() => cryptsetup([...quiet, 'open', ...options, devicePath], key.bytes));
@@ -112,7 +114,7 @@ export async function identifyLuks(devicePath: string, uuid: string): Promise<vo
   await cryptsetup([...quiet, 'luksUUID', '--uuid', uuid, devicePath]);
 }
 
-/** As large as what it lies on has become. */
+/** Grows the device to the size of the one below. */
 export async function resizeLuks(name: string): Promise<void> {
   await cryptsetup([...quiet, 'resize', name]);
 }
@@ -131,8 +133,8 @@ async function succeeds(work: () => Promise<void>): Promise<boolean> {
 }
 
 /**
- * It ends with the driver: what it makes after that, no start of the driver would look for. udev is not waited for: that
- * takes a semaphore of the node, which a container does not see, and nothing here goes by what udev makes.
+ * Ends with the driver: no start of the driver would look for a device that it makes later. Does not wait for udev:
+ * that takes a semaphore of the node, which a container does not see, and nothing here depends on udev.
  */
 async function cryptsetup(args: readonly string[], input: Uint8Array = new Uint8Array()): Promise<void> {
   const program = ['--pdeathsig', 'KILL', ...endedFirst, 'cryptsetup', ...args];

@@ -1,8 +1,8 @@
 import { CommandError, run } from './run.ts';
 
-const patience = {
+const checkOptions = {
   /**
-   * A check reads all metadata, which takes hours on a large filesystem. A caller who gives up can come back and join.
+   * A check reads all metadata, which takes hours on a large filesystem. A caller that gives up can come back and join.
    */
   timeoutMs: 12 * 3600_000,
   /** It prints a line for each problem. */
@@ -10,11 +10,12 @@ const patience = {
 } as const;
 
 /**
- * fsck(8): 0 clean, 1 errors corrected, 2 the same and the node should be rebooted if it was mounted, which it was not.
+ * fsck(8): 0 clean, 1 errors corrected, 2 the same and a reboot is advised if the filesystem was mounted, which it was
+ * not.
  */
 const cleanOrRepaired = [0, 1, 2];
 
-/** Where a copy of the superblock of an ext4 lies. */
+/** The position of a copy of the superblock of an ext4. */
 export interface Ext4Copy {
   readonly block: bigint;
   readonly blockBytes: bigint;
@@ -22,20 +23,20 @@ export interface Ext4Copy {
 
 /**
  * Checks an unmounted ext4, in a file or on a device, and repairs it.
- * @param copy what it is to go by, as the superblock itself cannot be read
+ * @param copy the superblock to use if the first one cannot be read
  * @throws CommandError if it cannot
  */
 export async function repairExt4(path: string, copy?: Ext4Copy): Promise<void> {
   const from = copy === undefined ? [] : ['-b', `${copy.block}`, '-B', `${copy.blockBytes}`];
-  await run('e2fsck', ['-f', '-y', ...from, path], { ...patience, accept: cleanOrRepaired });
+  await run('e2fsck', ['-f', '-y', ...from, path], { ...checkOptions, accept: cleanOrRepaired });
   // A repair may uncover more damage, so it is checked again.
-  await run('e2fsck', ['-f', '-y', path], patience);
+  await run('e2fsck', ['-f', '-y', path], checkOptions);
 }
 
-/** Finishes what a power cut left of an unmounted ext4; damage that somebody has to decide about is left. @throws CommandError */
+/** Completes an unmounted ext4 after a power cut; damage that needs a decision is left. @throws CommandError */
 export async function completeExt4(path: string): Promise<void> {
-  await run('e2fsck', ['-f', '-p', path], { ...patience, accept: cleanOrRepaired });
-  await run('e2fsck', ['-f', '-y', path], patience);
+  await run('e2fsck', ['-f', '-p', path], { ...checkOptions, accept: cleanOrRepaired });
+  await run('e2fsck', ['-f', '-y', path], checkOptions);
 }
 
 /** xfs_repair(8): the log must be replayed first, by mounting. */
@@ -48,7 +49,7 @@ const hasDirtyLog = 2;
  */
 export async function repairXfs(path: string, replayLog: () => Promise<void>): Promise<void> {
   const repair = (...options: string[]) =>
-    run('xfs_repair', ['-f', ...options, path], { ...patience, accept: [0, hasDirtyLog] });
+    run('xfs_repair', ['-f', ...options, path], { ...checkOptions, accept: [0, hasDirtyLog] });
   if ((await repair()).exitCode === 0) return;
   const isReplayed = await replayLog().then(
     () => true,
@@ -60,7 +61,7 @@ export async function repairXfs(path: string, replayLog: () => Promise<void>): P
     throw new CommandError('xfs_repair', exitCode, `failed with exit code ${exitCode}`, stderr, stdout);
 }
 
-/** Checks without repairing: btrfs-check(8) warns of its own repairs. @throws CommandError if anything is wrong */
+/** Checks without repairing: btrfs-check(8) warns against its repairs. @throws CommandError if anything is wrong */
 export async function checkBtrfs(path: string): Promise<void> {
-  await run('btrfs', ['check', '--readonly', path], patience);
+  await run('btrfs', ['check', '--readonly', path], checkOptions);
 }

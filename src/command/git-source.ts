@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { InvalidArgument } from '../volume/errors.ts';
 
-/** What a volume is to be populated with. */
+/** The source of a volume's first files. */
 export interface GitSource {
   /** An https URL without credentials, or an absolute path on this node. */
   readonly repository: string;
@@ -37,7 +37,7 @@ export function parseGitSource({ gitDirectory, gitRepository, gitRevision }: Git
   };
 }
 
-/** A host, perhaps a port, and a path. No user, and no query, as tokens are given there. */
+/** A host, optionally a port, and a path. No user, and no query, as these may hold tokens. */
 const httpsUrl = /^https:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?\/[^\s\\?#\p{Cc}]+$/u;
 const credentials = /^[a-z+]+:\/*[^/]*@|[?#]/i;
 
@@ -68,7 +68,7 @@ function parsePath(path: string): string {
   return path;
 }
 
-/** What git-check-ref-format(1) allows, and nothing that could be an option, a refspec or an expression. */
+/** Names that git-check-ref-format(1) allows, except options, refspecs and expressions. */
 const revisionPattern = /^[^\p{Cc}\s~^:?*[\\+/-][^\p{Cc}\s~^:?*[\\]{0,254}$/u;
 
 function parseRevision(text: string): string {

@@ -10,16 +10,16 @@ import { cannotMount, runInVolume, type UnmountedVolume, withoutPrivileges } fro
 import type { GitSource } from './git-source.ts';
 import { CommandError, type CommandResult, run } from './run.ts';
 
-/** Less than the two minutes that the kubelet waits for a publish, so that it hears the reason. */
-const patienceMs = 60_000;
+/** Less than the two minutes that the kubelet waits for a publish, so that it gets the reason. */
+const defaultTimeoutMs = 60_000;
 
-/** A host that sends fewer bytes a second for so long is given up. */
+/** A host that sends fewer bytes a second than this for the time below is given up. */
 const slowestBytes = 1000;
 const longestStallSeconds = 20;
 
 /**
- * The user that git runs as; nobody else has this id. So a repository on this node can be used only if everybody may
- * read it, and whatever a repository makes git do, git can write only to the volume.
+ * The user that git runs as; no other user has this id. So a repository on this node can be used only if every user may
+ * read it, and git can write only to the volume, even if a repository makes it run something.
  */
 const userId = 2_000_000_001;
 
@@ -66,17 +66,17 @@ export interface Population {
   readonly volume: UnmountedVolume;
   readonly source: GitSource;
   readonly timeoutMs?: number;
-  /** How long a host may send next to nothing. */
+  /** Time in which a host may send next to nothing. */
   readonly stallSeconds?: number;
 }
 
 /**
- * Puts the files of one revision into a new volume, with a repository that can be fetched into. They belong to root, as
- * everything in a new volume. Hooks, submodules and filters of the repository do not run.
- * @throws HoldfastError in words for the author of the attributes
+ * Puts the files of one revision into a new volume, with a repository that later fetches can use. They belong to root,
+ * as everything in a new volume. Hooks, submodules and filters of the repository do not run.
+ * @throws HoldfastError with a message for the author of the attributes
  */
 export async function populateFromGit(population: Population): Promise<void> {
-  const { source, stallSeconds = longestStallSeconds, timeoutMs = patienceMs, volume } = population;
+  const { source, stallSeconds = longestStallSeconds, timeoutMs = defaultTimeoutMs, volume } = population;
   const { directory, repository, revision = 'HEAD' } = source;
   const deadlineMs = performance.now() + timeoutMs;
   const inVolume = (place: string, command: readonly string[]) =>

@@ -82,13 +82,13 @@ export function parseMkfsOptions(fsType: FilesystemType, text: string): string[]
   return args;
 }
 
-/** Whether they set a block or sector size, which may be too small for a device with large blocks. */
+/** Answers if the arguments set a block or sector size, which may be too small for a device with large blocks. */
 export function chooseBlockSize(fsType: FilesystemType, mkfsArguments: readonly string[]): boolean {
   const options: Readonly<Record<FilesystemType, readonly string[]>> = { ext4: ['-b'], xfs: ['-b', '-s'], btrfs: [] };
   return options[fsType].some((option) => mkfsArguments.includes(option));
 }
 
-/** mke2fs does not tell small letters from capitals, and takes a plus before what is to be set. */
+/** mke2fs ignores case, and accepts a plus before a feature. */
 function isForbidden(part: string, forbiddenKeys: readonly string[]): boolean {
   const key = part.replace(/^\+/, '').replace(/=.*$/, '').toLowerCase();
   return forbiddenKeys.some((each) => (each.endsWith('_') ? key.startsWith(each) : key === each));

@@ -2,7 +2,7 @@ import type { FilesystemType } from '../volume/filesystem.ts';
 import { CommandError, run } from './run.ts';
 
 export interface FormatRequest {
-  /** A regular file or a device that is known to be blank, and that nobody else can see or use. */
+  /** A regular file or a device that is known to be blank, and that no other program can see or use. */
   readonly path: string;
   readonly fsType: FilesystemType;
   readonly sizeBytes: bigint;
@@ -27,16 +27,17 @@ export async function format(request: FormatRequest): Promise<void> {
 }
 
 /**
- * mkfs.btrfs asks of every mount on the node whether it is over the file that it is given. It gives up at the first
- * loop device whose own file cannot be looked at any more, as the disk below that has failed.
+ * mkfs.btrfs checks for every mount on the node if it is over the given file. It gives up at the first loop device
+ * whose file cannot be read, because the disk below has failed.
  */
 function failedOverMounts(error: unknown): boolean {
   return error instanceof CommandError && error.stderr.includes('cannot check mount status');
 }
 
 /**
- * unshare(1), with a mount namespace where the table of mounts is empty. Only what needs it runs so: the namespace has a
- * copy of every mount until the program ends. Nobody else can see the file, so none of them is over it.
+ * unshare(1), with a mount namespace where the table of mounts is empty. Only mkfs.btrfs runs like this, after that
+ * failure: the namespace has a copy of every mount until the program ends. No other program can see the file, so no
+ * mount is over it.
  */
 const withoutMountTable = [
   ...['--mount', '--propagation', 'slave', 'sh', '-ec'],

@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** The end of a program's output. Takes memory only as the program writes, up to a limit. */
+/** The end of a program's output. Memory grows only as the program writes, up to a limit. */
 export class OutputEnd {
   readonly #limitBytes: number;
   #memory = Buffer.alloc(0);
@@ -11,7 +11,7 @@ export class OutputEnd {
     this.#limitBytes = limitBytes;
   }
 
-  /** Whether the program wrote more than there is room for. */
+  /** Answers if the program wrote more than the limit. */
   get isCut(): boolean {
     return this.#writtenBytes > this.#limitBytes;
   }
@@ -31,7 +31,7 @@ export class OutputEnd {
     return this.#memory.subarray(Math.max(0, this.#usedBytes - this.#limitBytes), this.#usedBytes);
   }
 
-  /** Doubles the room, so that a program that writes byte by byte does not have it copied each time. */
+  /** Doubles the buffer, so that a program that writes byte by byte does not have it copied each time. */
   #makeRoomFor(bytes: number): void {
     const kept = this.#kept;
     const memory = Buffer.alloc(2 * (kept.length + bytes));

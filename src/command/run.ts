@@ -33,42 +33,45 @@ const defaultTimeoutMs = 10 * 60_000;
 /** The programs that we run print a few lines. */
 const outputLimitBytes = 1 << 20;
 
-/** How long the outputs of a program may stay open after its end, because a process that it started has them. */
+/** Time for which the outputs of a program may stay open after its end, because a process that it started has them. */
 const outputGraceMs = 200;
 
 interface Invocation {
   /** Exit codes that are not failures; fsck(8) reports repairs with 1. */
   readonly accept?: readonly number[];
-  /** Variables beside PATH and LC_ALL, the only ones that every program gets. */
+  /** Variables besides PATH and LC_ALL, the only ones that every program gets. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Names of variables that it gets from our own environment, where they are set. */
+  /** Names of variables to pass on from our environment, where they are set. */
   readonly inherit?: readonly string[];
-  /** Its standard input; absent: empty. Secrets go here: everybody on the node may read arguments. */
+  /** Standard input; absent: empty. Secrets go here: every user on the node may read arguments. */
   readonly input?: string | Uint8Array;
-  /** Hears each line of both outputs as it comes. */
+  /** Gets each line of both outputs as it comes. */
   readonly onLine?: (line: string, from: 'stdout' | 'stderr') => void;
-  /** Hears its standard output in pieces as it comes, whole however long its lines are; `onLine` cuts those. */
+  /** Gets standard output in pieces as it comes, complete even for long lines; `onLine` cuts those. */
   readonly onText?: (text: string) => void;
-  /** The end of a standard output that is too long is enough. Otherwise too long an output is an error. */
+  /** `end`: keeps the end of a standard output that is too long. `all`: too long an output is an error. */
   readonly keep?: 'all' | 'end';
 }
 
 interface Killable {
   readonly mustFinish?: false;
   readonly lockPath?: never;
-  /** After this time it is killed. */
+  /** The program is killed after this time. */
   readonly timeoutMs?: number;
-  /** When this is aborted it is killed. */
+  /** The program is killed when this is aborted. */
   readonly signal?: AbortSignal;
 }
 
 /**
- * For a program that must not be interrupted: it is not killed, however long it takes. It also goes on when the driver
+ * A program that must not be interrupted: it is never killed, however long it takes. It also continues when the driver
  * dies, where other programs end at their next write to a pipe without a reader.
  */
 interface Unkillable {
   readonly mustFinish: true;
-  /** A file that is locked, as by flock(1), until the program ends: whoever comes after a driver that died can wait for that. */
+  /**
+   * A file that is locked, as by flock(1), until the program ends: the successor of a driver that died can wait for
+   * that.
+   */
   readonly lockPath?: string;
   readonly timeoutMs?: never;
   readonly signal?: never;
@@ -102,9 +105,9 @@ export async function run(program: string, args: readonly string[], options: Run
     ...(signal !== undefined && { cancelSignal: signal }),
     killSignal: 'SIGKILL',
     forceKillAfterDelay: false,
-    // It goes on without us, and the next start knows what to do with the result.
+    // Lets the program finish without us; the next start handles its result.
     cleanup: false,
-    // Ctrl-C is for the driver alone.
+    // Only the driver gets Ctrl-C.
     detached: mustFinish,
     // NODE_DEBUG would print arguments.
     verbose: 'none',
@@ -113,7 +116,7 @@ export async function run(program: string, args: readonly string[], options: Run
   const stderr = collect(subprocess.stderr, (line) => onLine?.(line, 'stderr'));
   if (onText !== undefined) listen(subprocess.stdout, onText);
   abandonOutput(subprocess.nodeChildProcess, [subprocess.stdout, subprocess.stderr]);
-  // A program that waits for a dead disk does not end even by SIGKILL. Its end is not known, so none is reported.
+  // A program that waits for a dead disk does not end even by SIGKILL. Its exit code is not known, so none is reported.
   const end = await subprocess;
   const { exitCode } = end;
   if (exitCode === undefined && end.signal === undefined) throw notStarted(program, end.code);
@@ -158,8 +161,8 @@ function listen(stream: Readable, onText: (text: string) => void): void {
 }
 
 /**
- * A process that a program leaves running may hold its outputs for as long as it lives. The program's own output is
- * complete when it has ended: the event loop reads it between the timer and the callback that is set after it.
+ * A process that a program leaves running may hold its outputs for its whole life. The program's own output is complete
+ * when it has ended: the event loop reads it between the timer and the callback that is set after it.
  */
 function abandonOutput(child: ChildProcess, streams: readonly Readable[]): void {
   child.once('exit', () => {

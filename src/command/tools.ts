@@ -7,7 +7,7 @@ export interface Tool {
   readonly debianPackage: string;
 }
 
-/** What only encrypted volumes need. */
+/** The tool that only encrypted volumes need. */
 export const encryptionTool: Tool = { program: 'cryptsetup', debianPackage: 'cryptsetup-bin' };
 
 export const tools: readonly Tool[] = [
@@ -18,7 +18,7 @@ export const tools: readonly Tool[] = [
   { program: 'mkfs.btrfs', debianPackage: 'btrfs-progs' },
 ];
 
-/** What filling an inline volume from a repository takes. */
+/** The tools for filling an inline volume from a repository. */
 export const inlineTools: readonly Tool[] = [{ program: 'git', debianPackage: 'git' }];
 
 /** The tools that are in no directory of `searchPath` (the value of PATH). Only reads directories; runs nothing. */

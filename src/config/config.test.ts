@@ -174,7 +174,7 @@ describe('the environment', () => {
 
   test('the registration socket cannot be the CSI socket', async () => {
     const both = { CSI_ENDPOINT: 'unix:///a/b.sock', HOLDFAST_REGISTRATION_SOCKET: '/a/b.sock' };
-    assert.match(problems(await parseConfig(source(both))).join(), /one of its own/);
+    assert.match(problems(await parseConfig(source(both))).join(), /another path/);
   });
 
   test("the operator's socket is among the driver's own files, unless it is put elsewhere", async () => {
@@ -331,7 +331,7 @@ describe('the file', () => {
     for (const [nodeId, pools, defaultPool, maxVolumesPerNode, lockTimeoutMs] of [
       ['web-1', ['default'], 'default', 10, 30_000],
       ['db-1', ['fast', 'slow'], 'fast', 10, 30_000],
-      // Its own name stands before the pattern.
+      // A section for its exact name takes precedence over the pattern.
       ['db-7', ['default'], 'default', 0, 30_000],
       ['web-9', ['default'], 'default', 10, 1_000],
     ] as const) {
@@ -349,7 +349,7 @@ describe('the file', () => {
       const text = `pools: { 010: {} }\nnodes:\n  ${nodeId}: { maxVolumesPerNode: 5 }\n`;
       const config = valid(await onNode(nodeId, text));
       assert.equal(config.maxVolumesPerNode, 5);
-      // As such a pool was called before there were sections for nodes.
+      // The name that such a pool had before there were sections for nodes.
       assert.deepEqual(
         config.pools.map(({ name }) => name),
         ['10'],

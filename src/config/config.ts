@@ -15,22 +15,22 @@ export type LogLevel = (typeof logLevels)[number];
 export interface Config {
   readonly driverName: string;
   readonly nodeId: string;
-  /** Where the driver listens; undefined only outside of `serve`. */
+  /** Path of the socket that the driver listens on; undefined only outside of `serve`. */
   readonly socketPath: string | undefined;
   readonly registrationSocketPath: string | undefined;
-  /** Where the operator's commands that change something reach the driver. */
+  /** Path of the socket for the operator's commands that change something. */
   readonly adminSocketPath: string;
-  /** Where metrics and health are served; undefined: nowhere. */
+  /** Address of metrics and health; undefined: not served. */
   readonly httpAddress: HttpAddress | undefined;
   readonly dataDirectory: string;
-  /** Where the node service keeps what each stage and publish was asked for. */
+  /** Directory of the node service's notes: the request of each stage and publish. */
   readonly notesDirectory: string;
   readonly kubeletDirectory: string;
-  /** Below these, and nowhere else, may targets lie: the kubelet's directory first. */
+  /** Targets must lie below one of these: the kubelet's directory first. */
   readonly targetRoots: readonly string[];
   readonly logLevel: LogLevel;
   readonly crashPoint: CrashPoint | undefined;
-  /** Where programs such as mkfs.ext4 are looked for: the value of PATH. */
+  /** Directories to search for programs such as mkfs.ext4: the value of PATH. */
   readonly searchPath: string;
   /** The file the pools came from, for messages. */
   readonly configFile: string | undefined;
@@ -39,22 +39,22 @@ export interface Config {
   readonly expansion: 'node' | 'controller';
   /** required: a volume is published to its node before it is staged (ControllerPublishVolume). */
   readonly attach: 'none' | 'required';
-  /** How many volumes may be used on this node at a time; 0: as many as the scheduler puts here. */
+  /** Maximum of volumes in use on this node at a time; 0: no limit but the scheduler's. */
   readonly maxVolumesPerNode: number;
   readonly lockTimeoutMs: number;
   /** The largest inline volume that a pod may ask for; undefined: any that its pool has room for. */
   readonly maxInlineSizeBytes: bigint | undefined;
-  /** The controller of many nodes; undefined: this node stands for itself. */
+  /** The controller of many nodes; undefined: there is none. */
   readonly link: LinkConfig | undefined;
 }
 
-/** How a node reaches the controller of many nodes. */
+/** The connection of a node to the controller of many nodes. */
 export interface LinkConfig {
-  /** Each address of each of them is a replica. */
+  /** Addresses of the replicas. A name can have several addresses, each of them a replica. */
   readonly controllers: readonly { readonly host: string; readonly port: number }[];
-  /** What it is believed by. */
+  /** Certificate authority of the controller. */
   readonly authorityPath: string;
-  /** What the node proves itself by. */
+  /** Token that the node identifies itself with. */
   readonly tokenPath: string;
 }
 
@@ -62,7 +62,7 @@ export interface ServeConfig extends Config {
   readonly socketPath: string;
 }
 
-/** What the configuration is made from. */
+/** The sources of the configuration. */
 export interface ConfigSource {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly hostName: string;
@@ -77,21 +77,21 @@ export function processSource(): ConfigSource {
   return { environment: process.env, hostName: hostname(), readFile: (path) => readFileSync(path, 'utf8') };
 }
 
-/** For a command that only looks. */
+/** Parses the configuration for a command that only reads. */
 export async function parseConfig(source: ConfigSource): Promise<Parsed<Config>> {
   const reader = new EnvironmentReader(source.environment);
   const config = await readConfig(source, reader);
   return reader.problems.length === 0 ? { config } : { problems: reader.problems };
 }
 
-/** For a command that only looks at a file of configuration: what pools in it must not be in the way of. */
+/** Parses the paths that pools must not overlap, for a command that only reads a configuration file. */
 export async function parsePlaces({ environment }: ConfigSource): Promise<Parsed<HostPlaces>> {
   const reader = new EnvironmentReader(environment);
   const config = readPlaces(reader);
   return reader.problems.length === 0 ? { config } : { problems: reader.problems };
 }
 
-/** For the driver itself: it must know where to listen (O01). */
+/** Parses the configuration for the driver itself: it must know where to listen (O01). */
 export async function parseServeConfig(source: ConfigSource): Promise<Parsed<ServeConfig>> {
   const reader = new EnvironmentReader(source.environment);
   const config = await readConfig(source, reader);
@@ -113,7 +113,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
   reader.refuseMisspelled();
   const configFile = reader.path('HOLDFAST_CONFIG', undefined);
   const { dataDirectory, kubeletDirectory } = readPlaces(reader);
-  // It is this node's topology segment (Y01).
+  // This node's topology segment (Y01).
   const nodeId = reader.matching('HOLDFAST_NODE_ID', source.hostName, {
     fits: isLabel,
     wants: "1 to 63 letters, digits, and inner '-', '_' or '.', for it becomes a label's value",
@@ -123,7 +123,7 @@ async function readConfig(source: ConfigSource, reader: EnvironmentReader): Prom
   const registrationSocketPath = reader.socketPath('HOLDFAST_REGISTRATION_SOCKET', undefined);
   const adminSocketPath = reader.socketPath('HOLDFAST_ADMIN_SOCKET', join(dataDirectory, 'admin.sock'));
   if (socketPath !== undefined && socketPath === registrationSocketPath) {
-    reader.problems.push('HOLDFAST_REGISTRATION_SOCKET is the socket of CSI_ENDPOINT: it needs one of its own');
+    reader.problems.push('HOLDFAST_REGISTRATION_SOCKET is the socket of CSI_ENDPOINT: it needs another path');
   }
   refuseNeighbours(adminSocketPath, { socketPath, registrationSocketPath }, reader);
   const pools = file?.pools ?? [readPool(defaultKind, 'default', new SectionReader({}, [], []))];
@@ -172,7 +172,7 @@ function readLink(reader: EnvironmentReader): LinkConfig | undefined {
 
 /**
  * Nothing else of ours lies beside the CSI socket, unless it was itself put where our files are (O02), and the kubelet
- * takes every socket beside the registration one for a plugin.
+ * treats every socket beside the registration one as a plugin.
  */
 function refuseNeighbours(
   adminSocketPath: string,
@@ -195,7 +195,7 @@ function refuseNeighbours(
   }
 }
 
-/** undefined: there is none, or none that can be understood. */
+/** undefined: there is no file, or it could not be parsed. */
 async function readConfigFile(
   path: string | undefined,
   places: HostPlaces,
@@ -211,7 +211,7 @@ async function readConfigFile(
     reader.problems.push(`HOLDFAST_CONFIG: ${whyUnreadable(path, error)}`);
     return undefined;
   }
-  // Without a file there is no need for a YAML parser.
+  // Loads the YAML parser only if there is a file.
   const { parseSettings } = await import('./file.ts');
   const parsed = parseSettings(text, places, nodeId);
   if ('file' in parsed) return parsed.file;
@@ -220,7 +220,7 @@ async function readConfigFile(
   return undefined;
 }
 
-/** Why a file of configuration cannot be read, and what to do. */
+/** Returns the reason why a configuration file cannot be read, and what to do. */
 export function whyUnreadable(path: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
   switch (code) {
@@ -236,7 +236,7 @@ export function whyUnreadable(path: string, error: unknown): string {
   }
 }
 
-/** The pool for requests that name none: the configured one, else the one called `default`, else the only one. */
+/** The pool for requests that name none: the configured one, else the one named `default`, else the only one. */
 export function defaultPoolOf(
   file: Pick<Settings, 'defaultPool'> | undefined,
   pools: readonly Pick<PoolConfig, 'name'>[],

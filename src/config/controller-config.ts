@@ -9,38 +9,38 @@ import {
 } from './config.ts';
 import { EnvironmentReader, type HttpAddress } from './environment.ts';
 
-/** What `holdfast controller` is told. */
+/** The configuration of `holdfast controller`. */
 export interface ControllerConfig {
   readonly driverName: string;
-  /** This replica, for the log: its pod's name. */
+  /** Name of this replica in the log: its pod's name. */
   readonly name: string;
   readonly socketPath: string;
   readonly linkAddress: HttpAddress;
-  /** Where metrics and health are served; undefined: nowhere. */
+  /** Address of metrics and health; undefined: not served. */
   readonly httpAddress: HttpAddress | undefined;
-  /** Where whoever looks at the fleet asks; undefined: nowhere. */
+  /** Address for views of the fleet; undefined: not served. */
   readonly viewAddress: HttpAddress | undefined;
-  /** How long a node may be away before its claims are told by events; undefined: they are told nothing. */
+  /** Time for which a node may be away before events on its claims report it; undefined: no events. */
   readonly eventsAfterMs: number | undefined;
-  /** How nodes with a pool in quarantine are tainted; undefined: they are not. */
+  /** Effect of the taint on nodes with a pool in quarantine; undefined: no taint. */
   readonly taintQuarantine: (typeof taintEffects)[number] | undefined;
-  /** Whether volumes are published to their nodes before they are staged; the nodes' drivers must have the same. */
+  /** required: volumes are published to their nodes before they are staged; the nodes' drivers must have the same. */
   readonly attach: 'none' | 'required';
-  /** Whether claims of copies that wait for their pods are sent to the nodes of their sources. */
+  /** Sends claims of copies that wait for their pods to the nodes of their sources. */
   readonly sendsCopies: boolean;
   readonly logLevel: LogLevel;
   readonly api: { readonly url: URL; readonly authorityPath: string; readonly tokenPath: string };
   readonly namespace: string;
   readonly secretName: string;
-  /** Whose tokens nodes come with: `system:serviceaccount:NAMESPACE:NAME`. */
+  /** The user that nodes' tokens must belong to: `system:serviceaccount:NAMESPACE:NAME`. */
   readonly nodeUser: string;
 }
 
-/** NoExecute is not among them: it would end pods whose volumes are well. */
+/** NoExecute is not allowed: it would end pods whose volumes are healthy. */
 const taintEffects = ['NoSchedule', 'PreferNoSchedule'] as const;
 
 const accountDirectory = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** A DNS label or subdomain, as objects of Kubernetes have for names. */
+/** A DNS label or subdomain, as Kubernetes requires for the names of objects. */
 const objectName = { fits: (name: string) => name.length <= 253 && /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name) };
 
 /** The configuration, or every mistake in it. */

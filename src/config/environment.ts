@@ -43,9 +43,9 @@ export type VariableName =
 /** sun_path of unix(7) without its final zero. */
 const maximumSocketPathBytes = 107;
 
-/** Where a TCP server listens. */
+/** The address of a TCP server. */
 export interface HttpAddress {
-  /** An IP address; undefined: all that the machine has. */
+  /** An IP address; undefined: all addresses of the machine. */
   readonly host: string | undefined;
   /** 0: any free one. */
   readonly port: number;
@@ -58,7 +58,7 @@ const addressPattern = /^(?:(?<v4>[0-9.]+)|\[(?<v6>[0-9A-Fa-f:.]+)\])?:(?<port>[
 const hostPattern =
   /^(?:(?<host>[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?)|\[(?<v6>[0-9A-Fa-f:]+)\]):(?<port>[0-9]{1,5})$/;
 
-/** Reads variables one by one and keeps what is wrong with them. An empty variable counts as one that is not set. */
+/** Reads variables one by one and collects the problems. An empty variable counts as not set. */
 export class EnvironmentReader {
   readonly problems: string[] = [];
   readonly #environment: Readonly<Record<string, string | undefined>>;
@@ -67,12 +67,12 @@ export class EnvironmentReader {
     this.#environment = environment;
   }
 
-  /** Kubernetes sets variables such as HOLDFAST_SERVICE_HOST by itself, so only near misses are refused. */
+  /** Kubernetes sets variables such as HOLDFAST_SERVICE_HOST automatically, so only near misses are refused. */
   refuseMisspelled(): void {
     for (const name of Object.keys(this.#environment)) {
       if (!name.startsWith('HOLDFAST_') || variableNames.some((known) => known === name)) continue;
       const meant = nearest(name, variableNames);
-      if (meant !== undefined) this.problems.push(`${name} is no variable of ours: did you mean ${meant}?`);
+      if (meant !== undefined) this.problems.push(`${name} is not a known variable: did you mean ${meant}?`);
     }
   }
 
@@ -130,7 +130,7 @@ export class EnvironmentReader {
     return this.#socket(name, value.slice('unix://'.length));
   }
 
-  /** `5m`: more than nothing. */
+  /** Parses a duration such as `5m`, greater than 0. */
   durationMs(name: VariableName): number | undefined {
     const value = this.text(name);
     if (value === undefined) return undefined;
@@ -154,7 +154,7 @@ export class EnvironmentReader {
     return undefined;
   }
 
-  /** `controller.holdfast:9443`, or several with commas between. */
+  /** Parses `controller.holdfast:9443`, or several with commas between. */
   hosts(name: VariableName): { readonly host: string; readonly port: number }[] {
     const entries = (this.text(name) ?? '').split(',').map((entry) => entry.trim());
     return entries

@@ -15,7 +15,7 @@ import { type HostPlaces, type PoolClaim, sharedLocations, unfitLocation } from 
 import { chooseSection, isFor, unfitNames } from './node-names.ts';
 import { type PlacedProblem, YamlDocument } from './yaml-document.ts';
 
-/** What the configuration file says to a node. What is left out is undefined. */
+/** The settings of the configuration file for a node. undefined: not in the file. */
 export interface Settings {
   readonly pools: readonly PoolConfig[] | undefined;
   readonly defaultPool: string | undefined;
@@ -26,10 +26,10 @@ export interface Settings {
   readonly maxInlineSizeBytes: bigint | undefined;
 }
 
-/** What it says to all nodes, and to some. */
+/** The settings of the file for all nodes, and for some. */
 export interface ConfigFile {
   readonly common: Settings;
-  /** By the names that each is for; with what is common, where it says nothing else. */
+  /** By the node name or pattern of each section; a section inherits the common settings that it does not replace. */
   readonly sections: ReadonlyMap<string, Settings>;
 }
 
@@ -45,7 +45,7 @@ export const nodeKeys: readonly string[] = [
 /** The keys at the top of the file. */
 export const fileKeys: readonly string[] = [...nodeKeys, 'expansion', 'attach', 'nodes'];
 
-/** Below that it is a number whose unit was forgotten. */
+/** Smaller sizes are most likely a number whose unit was forgotten. */
 export const smallestInlineBytes = 1n << 20n;
 
 /** A DNS label: a pool's name is part of a path and of log lines. */
@@ -53,7 +53,7 @@ const poolName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 export type ParsedFile<T> = { readonly file: T } | { readonly problems: readonly PlacedProblem[] };
 
-/** All that the file says, or every mistake in it at once, in its order. */
+/** Parses the whole file, or returns all mistakes in it, in their order. */
 export function parseConfigFile(source: string, places: HostPlaces): ParsedFile<ConfigFile> {
   return parse(source, (reader, mistakes) => {
     const { common, names, section } = readFile(reader, places, mistakes);
@@ -61,7 +61,7 @@ export function parseConfigFile(source: string, places: HostPlaces): ParsedFile<
   });
 }
 
-/** What the file says to one node. A mistake in what is for others only is no mistake to it. */
+/** Parses the settings for one node. Mistakes in sections for other nodes are ignored. */
 export function parseSettings(source: string, places: HostPlaces, nodeId: string): ParsedFile<Settings> {
   return parse(source, (reader, mistakes) => {
     const { common, names, section } = readFile(reader, places, mistakes);
@@ -80,14 +80,14 @@ function parse<T>(source: string, read: (reader: SectionReader, mistakes: Mistak
   const document = new YamlDocument(source, ['nodes']);
   const mistakes: Mistake[] = [];
   const file = read(new SectionReader(document.content, [], mistakes), mistakes);
-  // Nothing follows from what could not be read.
+  // An unreadable text has only its syntax errors.
   const inContent = document.content === undefined ? [] : mistakes;
   const problems = [...document.problems, ...inContent.map(({ message, path }) => document.place(path, message))];
   if (problems.length === 0) return { file };
   return { problems: problems.sort((a, b) => a.line - b.line || a.column - b.column) };
 }
 
-/** What the file says to all nodes, the names that it has sections for, and how to read each. */
+/** The settings for all nodes, the names of the sections, and a function to read each section. */
 interface ReadFile {
   readonly common: Settings;
   readonly names: readonly string[];
@@ -101,7 +101,7 @@ function readFile(reader: SectionReader, places: HostPlaces, mistakes: Mistake[]
   const names = [...contents.keys()];
   for (const each of names) {
     const unfit = unfitNames(each);
-    // It may have been meant for any node.
+    // The section may have been meant for any node.
     if (unfit !== undefined) reader.mistake(['nodes', each], unfit);
   }
   return {
@@ -119,9 +119,9 @@ function readFile(reader: SectionReader, places: HostPlaces, mistakes: Mistake[]
 interface Surroundings {
   readonly places: HostPlaces;
   readonly mistakes: Mistake[];
-  /** The keys that lead here. */
+  /** The keys that lead to this section. */
   readonly path: readonly string[];
-  /** What is so unless it is said otherwise here. */
+  /** The settings that hold unless this section replaces them. */
   readonly common?: Settings;
 }
 
@@ -156,7 +156,7 @@ function readSettings(reader: SectionReader, { common, mistakes, path, places }:
   };
 }
 
-/** undefined: it is not known what its keys mean. */
+/** undefined: the kind is not known, and so neither is the meaning of the keys. */
 function readPoolSection(name: string, section: SectionReader): PoolConfig | undefined {
   const kind = section.has('kind') ? section.read('kind', oneOf(kindNames)) : defaultKind;
   if (kind === undefined) return undefined;
@@ -173,7 +173,7 @@ function whereItBelongs(key: string, kind: KindName): string | undefined {
     : `pools of kind ${others.join(' or ')} have it, and this one is of kind ${kind}`;
 }
 
-/** Mistakes in where pools lie, each by itself and all together. */
+/** Reports pools whose paths are not allowed, and pools whose paths overlap. */
 function refuseUnfit(
   pools: readonly PoolConfig[],
   places: HostPlaces,
@@ -183,7 +183,7 @@ function refuseUnfit(
     claimsOf(pool, places.dataDirectory).map((claim) => ({ ...claim, poolName: pool.name })),
   );
   for (const { key, poolName, ...claim } of claims) {
-    // What follows from the pool's name is among the driver's own files, where the driver has put it.
+    // A path that follows from the pool's name lies among the driver's files, where the driver has put it.
     const message = key === undefined ? undefined : unfitLocation(claim, places);
     if (key !== undefined && message !== undefined) mistake(poolName, [key], message);
   }
@@ -201,7 +201,7 @@ function refuseMisnamed(name: string, reader: SectionReader): void {
   reader.mistake([], `a pool name has 1 to 63 lower-case letters, digits and inner dashes${hint}`);
 }
 
-/** @param names of the pools that there are; empty: none is named */
+/** @param names of the existing pools; empty: the configuration names none */
 function checkDefault(reader: SectionReader, defaultPool: string | undefined, names: readonly string[]): void {
   const known = names.length === 0 ? ['default'] : names;
   if (defaultPool !== undefined && !known.includes(defaultPool)) {
@@ -210,9 +210,6 @@ function checkDefault(reader: SectionReader, defaultPool: string | undefined, na
   }
   if (!reader.has('defaultPool') && known.length > 1 && !known.includes('default')) {
     const list = known.join(', ');
-    reader.mistake(
-      ['pools'],
-      `with several pools (${list}) none is the default by itself: set defaultPool to one of them`,
-    );
+    reader.mistake(['pools'], `with several pools (${list}) none is the default: set defaultPool to one of them`);
   }
 }

@@ -1,23 +1,23 @@
 import { posix } from 'node:path';
 import type { Claim } from '../pool/kind.ts';
 
-/** The driver's own places, and the kubelet's. */
+/** The directories of the driver, and of the kubelet. */
 export interface HostPlaces {
   readonly dataDirectory: string;
   readonly kubeletDirectory: string;
 }
 
-/** A path that a pool takes for itself, and the pool. */
+/** A path that belongs to a pool, and the pool. */
 export interface PoolClaim extends Claim {
   readonly poolName: string;
 }
 
-/** Here everything belongs to the system: a pool lies neither in them nor below. */
+/** Trees of the system: no pool may be one of them or lie below one. */
 const systemTrees = ['/bin', '/boot', '/etc', '/lib', '/lib32', '/lib64', '/libx32', '/proc', '/sbin', '/sys', '/usr'];
-/** Others have their files beside each other here; what is below may be a pool. */
+/** Directories that programs share: no pool may be one of them, but it may lie below one. */
 const sharedDirectories = ['/', '/dev', '/home', '/root', '/run', '/tmp', '/var', '/var/lib', '/var/log', '/var/tmp'];
 
-/** Why a pool cannot live there, whatever other pools there are; undefined if it can. */
+/** Returns the reason why a pool cannot lie there, independent of other pools; undefined if it can. */
 export function unfitLocation(
   { path, type }: Pick<Claim, 'path' | 'type'>,
   { dataDirectory, kubeletDirectory }: HostPlaces,
@@ -37,18 +37,18 @@ export function unfitLocation(
 }
 
 const instead = {
-  directory: 'Name a directory of its own, such as /srv/holdfast',
-  file: 'Name a file of its own, such as /srv/holdfast.img',
+  directory: 'Name a directory for this pool only, such as /srv/holdfast',
+  file: 'Name a file for this pool only, such as /srv/holdfast.img',
   device: 'Name a disk, such as /dev/disk/by-id/nvme-…',
 } as const;
 
-/** A pool whose place is another one's, or lies in it. */
+/** A pool whose path is another pool's, or lies in it. */
 export interface SharedLocation {
   readonly poolName: string;
   readonly message: string;
 }
 
-/** Pools that would share a place. Of two, the one that comes later is told. */
+/** Finds pools with the same or nested paths. The later of two is reported. */
 export function sharedLocations(claims: readonly PoolClaim[]): SharedLocation[] {
   const shared = new Map<string, string>();
   for (const [index, { path, poolName }] of claims.entries()) {
@@ -62,9 +62,9 @@ export function sharedLocations(claims: readonly PoolClaim[]): SharedLocation[] 
 }
 
 function wordsOf(path: string, other: PoolClaim): string {
-  if (path === other.path) return `pool '${other.poolName}' is already at ${path}: give each pool a place of its own`;
+  if (path === other.path) return `pool '${other.poolName}' is already at ${path}: give each pool a separate path`;
   const [inner, outer] = isAtOrIn(path, other.path) ? [path, other.path] : [other.path, path];
-  return `${inner} lies in ${outer}, and one of them is pool '${other.poolName}': give each pool a place of its own`;
+  return `${inner} lies in ${outer}, and one of them is pool '${other.poolName}': give each pool a separate path`;
 }
 
 function isAtOrIn(path: string, directory: string): boolean {

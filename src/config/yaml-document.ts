@@ -12,28 +12,28 @@ import {
   type YAMLError,
 } from 'yaml';
 
-/** One mistake, with its place as an editor shows it: both count from 1. */
+/** A mistake with its position as editors show it: both count from 1. */
 export interface PlacedProblem {
   readonly line: number;
   readonly column: number;
   readonly message: string;
 }
 
-/** A YAML text: what it says, what is wrong with it as YAML, and where its keys are. */
+/** A YAML text: its content, its mistakes as YAML, and the positions of its keys. */
 export class YamlDocument {
   readonly problems: readonly PlacedProblem[];
-  /** undefined if the text is so wrong that it says nothing for sure. */
+  /** undefined if the mistakes leave the content uncertain. */
   readonly content: unknown;
   readonly #document: Document.Parsed<ParsedNode>;
   readonly #lines = new LineCounter();
 
-  /** @param wordsBelow keys of the top: the keys below them are words, also those that look like numbers */
+  /** @param wordsBelow keys at the top: the keys below them are words, even those that look like numbers */
   constructor(text: string, wordsBelow: readonly string[] = []) {
     this.#document = parseDocument(text, {
       lineCounter: this.#lines,
-      // Sizes above 2^53 stay exact.
+      // Keeps sizes above 2^53 exact.
       intAsBigInt: true,
-      // `<<`, which YAML 1.2 has dropped and everybody uses.
+      // Allows `<<`, which YAML 1.2 has dropped but people still use.
       merge: true,
       uniqueKeys: isSameKey,
       prettyErrors: false,
@@ -47,7 +47,7 @@ export class YamlDocument {
     this.problems = problem === undefined ? found : [...found, problem];
   }
 
-  /** The problem, at the key that the path leads to; at the nearest section above if it is not there. */
+  /** Puts the problem at the key that the path leads to, or at the nearest existing section above. */
   place(path: readonly string[], message: string): PlacedProblem {
     return this.#at(this.#offsetOf(path), path.length === 0 ? message : `${path.map(readable).join('.')}: ${message}`);
   }
@@ -56,7 +56,7 @@ export class YamlDocument {
     try {
       return { content: this.#document.toJS() ?? {} };
     } catch {
-      // An alias without its anchor, one inside of what it stands for, or far too many.
+      // An alias without its anchor, inside its own anchor, or in excessive number.
       const message = 'an alias (*name) must name an anchor (&name) before it, and no more than some hundred values';
       return { problem: this.#at(firstAlias(this.#document), message) };
     }
@@ -74,7 +74,7 @@ export class YamlDocument {
     return offset;
   }
 
-  /** What came by an alias, or was merged in, is where it was written. */
+  /** Follows aliases and merges to the text that they stand for. */
   #pairOf(node: unknown, name: string, depth = 0): { readonly key: unknown; readonly value: unknown } | undefined {
     const map = isAlias(node) ? node.resolve(this.#document) : node;
     if (!isMap(map) || depth > 16) return undefined;
@@ -95,12 +95,12 @@ export class YamlDocument {
   }
 }
 
-/** 5 and "5", too. */
+/** Treats 5 and "5" as the same key. */
 function isSameKey(a: ParsedNode, b: ParsedNode): boolean {
   return isScalar(a) && isScalar(b) && (a.value === b.value || a.source === b.source);
 }
 
-/** YAML reads 010, 0x1f and 1e3 as numbers, and would write them in another way. */
+/** Keeps keys as written: YAML reads 010, 0x1f and 1e3 as numbers, and would write them differently. */
 function takeAsWritten(document: Document.Parsed<ParsedNode>, below: readonly string[]): void {
   visit(document, {
     Pair(_key, { key }, [, , above, , ...deeper]) {
@@ -111,7 +111,7 @@ function takeAsWritten(document: Document.Parsed<ParsedNode>, below: readonly st
   });
 }
 
-/** Of several at one place, all but the first follow from it. */
+/** Keeps one error for each position: the others follow from it. */
 function onePerPlace(errors: readonly YAMLError[]): YAMLError[] {
   return [...new Map(errors.toReversed().map((error) => [error.pos[0], error])).values()].toReversed();
 }
@@ -131,20 +131,20 @@ function firstAlias(document: Document): number {
   return offset;
 }
 
-/** By the parser's codes: its own sentences speak of its parts. */
+/** Sentences by the parser's codes: its own speak of its internals. */
 const sentences: Readonly<Record<ErrorCode, string>> = {
   ALIAS_PROPS: 'an alias (*name) stands alone: no anchor or tag goes before it',
   BAD_ALIAS: 'has an alias (*) or anchor (&) without a name, or one that ends in a colon',
   BAD_COLLECTION_TYPE: tagless(),
-  BAD_DIRECTIVE: 'is no directive that YAML knows: remove the line that begins with %',
+  BAD_DIRECTIVE: 'is an unknown directive: remove the line that begins with %',
   BAD_DQ_ESCAPE: 'has a backslash that means nothing in "…": write it twice, or use single quotes',
   BAD_INDENT: 'is indented in a way that fits nothing above: keys of one section begin in one column',
   BAD_PROP_ORDER: 'has an anchor or tag before a key or dash: write it after',
   BAD_SCALAR_START: 'begins with a character that means something else in YAML: put it in quotes',
   BLOCK_AS_IMPLICIT_KEY: 'has a second key in one line: begin a new line, or put a value that has a colon in quotes',
-  BLOCK_IN_FLOW: 'has lines of their own inside of { } or [ ]: separate what is in them with commas',
+  BLOCK_IN_FLOW: 'has separate lines inside { } or [ ]: separate the entries with commas',
   DUPLICATE_KEY: 'the key is given twice: keys of one section must be unique',
-  IMPOSSIBLE: 'cannot be understood: write it anew as plain keys and values',
+  IMPOSSIBLE: 'cannot be parsed: rewrite it as plain keys and values',
   KEY_OVER_1024_CHARS: 'has a key of more than 1024 characters: is a colon missing before?',
   MISSING_CHAR: 'lacks a closing quote, a colon, a comma or a blank: look at what comes just before',
   MULTILINE_IMPLICIT_KEY: 'has no colon after its key, or the key goes over several lines',
@@ -163,7 +163,7 @@ function tagless(): string {
   return 'has a tag (!…) that means nothing here: remove it';
 }
 
-/** A key as it is, unless it could not be told from what is around it: blanks, or several lines. */
+/** Quotes a key that would not stand out from the text around it: odd blanks, or several lines. */
 function readable(key: string): string {
   return /^[^\p{C}\p{Z}]+( [^\p{C}\p{Z}]+)*$/u.test(key) ? key : JSON.stringify(key);
 }

@@ -7,11 +7,11 @@ export interface IdentityOptions {
   readonly name: string;
   readonly version: string;
   readonly pools: Pick<Pools, 'ready' | 'problems'>;
-  /** Where programs are looked for: the value of PATH. */
+  /** Directories to search for programs: the value of PATH. */
   readonly searchPath: string;
 }
 
-/** The same for every node and mode: it describes the driver, not this process (I05). */
+/** The same for every node and mode: they describe the driver, not this process (I05). */
 export const pluginCapabilities: PluginCapability[] = [
   { service: { type: 'CONTROLLER_SERVICE' } },
   { service: { type: 'VOLUME_ACCESSIBILITY_CONSTRAINTS' } },
@@ -25,7 +25,7 @@ export function identityService({ name, version, pools, searchPath }: IdentityOp
   let toolsFound = false;
 
   async function toolProblems(): Promise<string[]> {
-    // What is missing is looked for again: it may have been installed since.
+    // Searches again for missing tools: they may have been installed since.
     const missing = toolsFound ? [] : await missingTools(searchPath);
     toolsFound = missing.length === 0;
     return missing.map(({ program, debianPackage }) => `${program} is not on this node: install ${debianPackage}.`);

@@ -5,7 +5,7 @@ const secondBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 
 
 /** The calls of all sockets that speak gRPC. RPCs and codes come from the contract: a caller cannot make up more. */
 export class CallMetrics {
-  /** When those at work began. */
+  /** Start times of the calls in progress. */
   readonly #running = new Map<object, number>();
   readonly #oldest: Gauge;
 
@@ -19,20 +19,20 @@ export class CallMetrics {
     });
     const duration = new Histogram({
       name: 'holdfast_csi_call_duration_seconds',
-      help: 'How long CSI calls took, those that failed too.',
+      help: 'Duration of CSI calls, including failed ones.',
       labelNames: ['rpc'],
       buckets: secondBuckets,
       registers,
     });
     const inFlight = new Gauge({
       name: 'holdfast_csi_calls_in_flight',
-      help: 'CSI calls at work now, those included whose clients went away.',
+      help: 'CSI calls in progress, including those whose clients went away.',
       labelNames: ['rpc'],
       registers,
     });
     this.#oldest = new Gauge({
       name: 'holdfast_csi_oldest_call_seconds',
-      help: 'How long the oldest CSI call at work has been at it; 0 if there is none.',
+      help: 'Age of the oldest CSI call in progress; 0 if there is none.',
       registers,
     });
     callBegan.subscribe(({ call, rpc }) => {
@@ -49,7 +49,7 @@ export class CallMetrics {
 
   collect(): void {
     const nowMs = performance.now();
-    // In the order in which they began.
+    // The first is the oldest: a Map keeps the order of insertion.
     const [oldestMs = nowMs] = this.#running.values();
     this.#oldest.set((nowMs - oldestMs) / 1000);
   }

@@ -2,17 +2,17 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * Lets no more connections be open than this. When one more comes, somebody gives way: whoever comes last may be the
- * kubelet, which restarts a driver that it cannot ask how it is, and it is no one's right to keep it out by staying.
- * @param isProbe whether that is what is asked for
+ * Limits the open connections. When one more comes, another is closed: the newcomer may be the kubelet, which restarts
+ * a driver that does not answer its probes, and no client may keep it out by staying.
+ * @param isProbe recognises the URL of a probe
  */
-export function limitConnections(server: Server, most: number, isProbe: (url: string) => boolean): void {
-  /** In the order in which they came, with the answers that each still waits for. */
+export function limitConnections(server: Server, max: number, isProbe: (url: string) => boolean): void {
+  /** Open connections in the order in which they came, with the answers that each still waits for. */
   const present = new Map<Socket, Set<ServerResponse>>();
   server.on('connection', (socket) => {
     present.set(socket, new Set());
     socket.once('close', () => present.delete(socket));
-    if (present.size <= most) return;
+    if (present.size <= max) return;
     const [leaving] = [...present.keys()].filter((other) => other !== socket).sort((a, b) => claim(a) - claim(b));
     if (leaving === undefined) return;
     present.delete(leaving);
@@ -25,8 +25,8 @@ export function limitConnections(server: Server, most: number, isProbe: (url: st
   });
 
   /**
-   * Who has asked nothing gives way first, then who does not take his answer, then who waits for his, and last who asks
-   * how the driver is; whoever came first of these.
+   * The rank of a connection; the lowest, and among equals the oldest, is closed first: connections without a request,
+   * then those that do not read their answer, then those that wait for one, and probes last.
    */
   function claim(socket: Socket): number {
     const awaited = [...(present.get(socket) ?? [])];

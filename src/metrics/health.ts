@@ -9,7 +9,7 @@ export interface HealthOptions {
   readonly isStopping: () => boolean;
 }
 
-/** Whether the driver works. */
+/** The health of the driver. */
 export class Health {
   readonly #options: HealthOptions;
   readonly #socket: OwnSocket;
@@ -20,11 +20,11 @@ export class Health {
   }
 
   /**
-   * Whether a restart could do any good: the driver must answer on its own socket. A pool that is broken, or a program
-   * that is missing, is told in the text, but no restart mends it.
+   * Answers if the driver responds on its socket; otherwise a restart may help. A broken pool or a missing program is
+   * reported in the text, but no restart repairs it.
    */
   async alive(): Promise<Page> {
-    // Its socket is gone by then.
+    // The socket is gone by then.
     if (this.#options.isStopping()) return textPage(200, 'The driver is stopping.');
     const answer = await this.#socket.ask();
     if (!answer.answered) {
@@ -34,8 +34,8 @@ export class Health {
   }
 
   /**
-   * Whether volumes can be had here: no pool is still being opened, and at least one is open. Of several pools one may be
-   * broken or in quarantine: the others work, and the text tells of all.
+   * Answers if volumes can be served here: no pool is still being opened, and at least one is open. Of several pools
+   * one may be broken or in quarantine: the others work, and the text lists all.
    */
   async ready(): Promise<Page> {
     if (this.#options.isStopping()) return textPage(503, 'The driver is stopping.');

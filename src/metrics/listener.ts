@@ -2,30 +2,30 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { httpServer } from '../sockets/http-server.ts';
 import { limitConnections } from './connections.ts';
 
-/** What is answered to a GET. */
+/** The answer to a GET. */
 export interface Page {
   readonly status: 200 | 503;
   readonly contentType: string;
   readonly body: string;
 }
 
-/** Makes a page; nothing of the request but its path matters. */
+/** Makes a page; only the path of the request matters. */
 export type Route = () => Promise<Page>;
 
-/** A server at work. */
+/** A running server. */
 export interface HttpListener {
-  /** The port, for who asked for any free one. */
+  /** The port, for callers that asked for any free one. */
   readonly port: number;
   close(): void;
 }
 
-/** A scraper, a prober and an operator: more connections than this come from nobody who means well. */
-const mostConnections = 32;
-/** Who takes nothing of his answer for so long has gone. */
+/** Limit of connections: more than a scraper, a prober and an operator need. */
+const maxConnections = 32;
+/** A client that takes nothing of its answer for this time is gone. */
 const silenceTimeoutMs = 10_000;
 const requestTimeoutMs = 5_000;
 
-/** Serves pages to whoever can reach the port: they change nothing, and hold no secrets. */
+/** Serves pages to every client that can reach the port: they change nothing, and hold no secrets. */
 export async function serveHttp(
   address: { readonly host: string | undefined; readonly port: number },
   routes: ReadonlyMap<string, Route>,
@@ -39,11 +39,11 @@ export async function serveHttp(
     answer: (request, response) => void answer(routes, request, response, onError),
     refuse: ({ reason }) => text(`${reason}\n`),
   });
-  limitConnections(server, mostConnections, (url) => /^\/(healthz|readyz)\b/.test(url));
+  limitConnections(server, maxConnections, (url) => /^\/(healthz|readyz)\b/.test(url));
   server.setTimeout(silenceTimeoutMs);
   await listen(server, address);
   const bound = server.address();
-  // The driver ends when it wants to, whoever still keeps a connection open.
+  // Open connections do not keep the driver from ending.
   server.unref();
   return {
     port: bound !== null && typeof bound === 'object' ? bound.port : address.port,

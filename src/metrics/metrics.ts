@@ -9,13 +9,13 @@ import { addQueueMetrics } from './queue-metrics.ts';
 
 export interface MetricsOptions {
   readonly pools: Pools;
-  /** The way to the kubelet's directories. */
+  /** The queue for the kubelet's directories. */
   readonly kubeletQueue: DiskQueue;
-  /** Who this is: labels of `holdfast_build_info`. */
+  /** Labels of `holdfast_build_info`. */
   readonly identity: { readonly version: string; readonly driver: string; readonly node_id: string };
 }
 
-/** Everything there is to scrape. Listens from the moment it is made: what pools do while they open is counted. */
+/** All metrics. Counting begins with the constructor: work of pools while they open is included. */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #calls: CallMetrics;
@@ -26,7 +26,7 @@ export class Metrics {
     const labels = { ...identity, nodejs: process.versions.node };
     new Gauge({
       name: 'holdfast_build_info',
-      help: 'Always 1; which driver this is.',
+      help: 'Always 1; the labels identify the driver.',
       labelNames: ['version', 'driver', 'node_id', 'nodejs'],
       registers: [this.#registry],
     }).set(labels, 1);
@@ -36,7 +36,7 @@ export class Metrics {
     addProcessMetrics(this.#registry);
   }
 
-  /** In Prometheus' text format. Who asks while an answer is being made shares it. */
+  /** Renders Prometheus' text format. Concurrent requests share one answer. */
   page(): Promise<Page> {
     this.#rendering ??= this.#render().finally(() => {
       this.#rendering = undefined;

@@ -1,10 +1,10 @@
 import { probe } from '../csi/probe.ts';
 import type { Page } from './listener.ts';
 
-/** Longer than a busy machine makes anybody wait; who asks should wait a little longer than this. */
+/** Longer than any wait on a busy machine; callers should wait a little longer than this. */
 const probeTimeoutMs = 4_000;
 
-/** The socket that the process itself serves. One connection for all who ask at the same moment. */
+/** The socket that the process itself serves. Concurrent probes share one connection. */
 export class OwnSocket {
   readonly path: string;
   #asking: ReturnType<typeof probe> | undefined;
@@ -21,7 +21,7 @@ export class OwnSocket {
   }
 }
 
-/** A page for people, of these lines. */
+/** A page of these lines, for people. */
 export function textPage(status: Page['status'], ...lines: readonly string[]): Page {
   return { status, contentType: 'text/plain; charset=utf-8', body: lines.map((line) => `${line}\n`).join('') };
 }

@@ -5,13 +5,13 @@ import { type Pools, poolStates } from '../pool/pools.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
 import { VolumeMetrics } from './volume-metrics.ts';
 
-/** A scrape waits no longer than this for a disk; Prometheus itself gives up after 10 s. */
-const patienceMs = 2_000;
+/** The longest wait of a scrape for a disk; Prometheus itself gives up after 10 s. */
+const scrapeTimeoutMs = 2_000;
 const freezeBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
 type PoolGauge = Gauge<'pool'>;
 
-/** What the pools hold. A pool that does not answer is left out, and `holdfast_pool_measured` says so. */
+/** The usage of the pools. A pool that does not answer is left out, and `holdfast_pool_measured` says so. */
 export class PoolMetrics {
   readonly #pools: Pools;
   readonly #volumes: VolumeMetrics;
@@ -19,9 +19,9 @@ export class PoolMetrics {
   readonly #measured: PoolGauge;
   readonly #gauges: readonly { readonly gauge: PoolGauge; readonly of: (usage: PoolUsage) => bigint | number }[];
   readonly #beginEvents: (pool: string) => void;
-  /** Pools that have begun to be counted. */
+  /** Pools that are counted already. */
   readonly #begun = new Set<string>();
-  /** A question that hangs is asked once: it waits for the disk, and the next scrape waits with it. */
+  /** A query that hangs is sent once: it waits for the disk, and the next scrape waits with it. */
   readonly #asked = new Map<Pool, Promise<PoolUsage>>();
 
   constructor(registry: Registry, pools: Pools) {
@@ -31,63 +31,63 @@ export class PoolMetrics {
     this.#pools = pools;
     this.#state = new Gauge({
       name: 'holdfast_pool_state',
-      help: 'Whether the pool is in this state.',
+      help: '1 if the pool is in this state.',
       labelNames: ['pool', 'state'],
       registers,
     });
-    this.#measured = gauge('measured', 'Whether the pool answered this scrape; if not, its other figures are missing.');
+    this.#measured = gauge('measured', '1 if the pool answered this scrape; if not, its other figures are missing.');
     this.#gauges = [
       {
-        gauge: gauge('total_bytes', 'What the pool could hold if it were empty.'),
+        gauge: gauge('total_bytes', 'Capacity of the pool if it were empty.'),
         of: (use) => use.capacity.totalBytes,
       },
       {
-        gauge: gauge('provisioned_bytes', 'What is provisioned to existing volumes.'),
+        gauge: gauge('provisioned_bytes', 'Bytes that are provisioned to existing volumes.'),
         of: (use) => use.capacity.provisionedBytes,
       },
       {
-        gauge: gauge('used_bytes', 'What volumes, snapshots and the trash take on disk, each block once.'),
+        gauge: gauge('used_bytes', 'Bytes of volumes, snapshots and the trash on disk; each block counts once.'),
         of: (use) => use.capacity.usedBytes,
       },
       {
-        gauge: gauge('snapshot_bytes', 'What only snapshots have: what would be free without them.'),
+        gauge: gauge('snapshot_bytes', 'Bytes that only snapshots hold, and that would be free without them.'),
         of: (use) => use.disk.snapshotBytes,
       },
-      { gauge: gauge('disk_bytes', 'How large its disk is.'), of: (use) => use.disk.diskBytes },
+      { gauge: gauge('disk_bytes', 'Size of the disk.'), of: (use) => use.disk.diskBytes },
       {
-        gauge: gauge('disk_free_bytes', 'What is free on its disk, whoever uses that.'),
+        gauge: gauge('disk_free_bytes', 'Free bytes on the disk, which other programs may also use.'),
         of: (use) => use.disk.freeBytes,
       },
       {
-        gauge: gauge('metadata_bytes', 'How large the metadata of its thin pool is; 0: it has none.'),
+        gauge: gauge('metadata_bytes', 'Size of the metadata of the thin pool; 0: there is none.'),
         of: (use) => use.disk.metadata?.totalBytes ?? 0n,
       },
       {
-        gauge: gauge('metadata_used_bytes', 'How much of the metadata of its thin pool is used.'),
+        gauge: gauge('metadata_used_bytes', 'Used bytes of the metadata of the thin pool.'),
         of: (use) => use.disk.metadata?.usedBytes ?? 0n,
       },
       {
-        gauge: gauge('claimable_bytes', 'What volumes may yet take of what is free.'),
+        gauge: gauge('claimable_bytes', 'Free bytes that volumes may still take.'),
         of: (use) => use.disk.claimableBytes,
       },
       {
-        gauge: gauge('available_bytes', 'What can still be provisioned.'),
+        gauge: gauge('available_bytes', 'Bytes that can still be provisioned.'),
         of: (use) => use.capacity.availableBytes,
       },
       {
-        gauge: gauge('nearly_full', 'Whether its disk is about to run full: then writes to volumes may fail.'),
+        gauge: gauge('nearly_full', '1 if the disk is nearly full, and writes to volumes may soon fail.'),
         of: (use) => Number(use.isNearlyFull),
       },
       {
-        gauge: gauge('trash_bytes', 'What deleted volumes take that can be brought back.'),
+        gauge: gauge('trash_bytes', 'Bytes of deleted volumes that can be restored.'),
         of: (use) => use.trash.usedBytes,
       },
-      { gauge: gauge('trash_volumes', 'Deleted volumes that can be brought back.'), of: (use) => use.trash.volumes },
+      { gauge: gauge('trash_volumes', 'Deleted volumes that can be restored.'), of: (use) => use.trash.volumes },
       {
-        gauge: gauge('wiping_bytes', 'What is still to be wiped of deleted volumes before its place is free.'),
+        gauge: gauge('wiping_bytes', 'Bytes of deleted volumes that must be wiped before their space is free.'),
         of: (use) => use.wipingBytes,
       },
-      { gauge: gauge('volumes', 'Volumes, inline ones too.'), of: (use) => use.volumes.length },
+      { gauge: gauge('volumes', 'Volumes, including inline ones.'), of: (use) => use.volumes.length },
       { gauge: gauge('snapshots', 'Snapshots.'), of: (use) => use.snapshots },
       {
         gauge: gauge('devices', 'Devices and directories of this node that show volumes of the pool.'),
@@ -121,7 +121,7 @@ export class PoolMetrics {
     }
   }
 
-  /** A pool that came later, too. */
+  /** Includes pools that were added later. */
   #countAll(): void {
     for (const name of this.#pools.names().filter((each) => !this.#begun.has(each))) {
       this.#begun.add(name);
@@ -135,40 +135,40 @@ export class PoolMetrics {
       asking = pool.usage().finally(() => this.#asked.delete(pool));
       this.#asked.set(pool, asking);
     }
-    // A disk that answers with errors says no more than one that is silent.
+    // A disk that answers with errors is treated like a silent one.
     const answer = await withTimeout(
-      patienceMs,
+      scrapeTimeoutMs,
       asking.catch(() => undefined),
     );
     return answer === 'late' ? undefined : answer;
   }
 }
 
-/** What pools did since the driver started. @returns what shows that a pool has done nothing yet */
+/** Events of pools since the driver started. @returns a function that sets a pool's counters to 0 */
 function countEvents(registry: Registry): (pool: string) => void {
   const registers = [registry];
   const freezes = new Histogram({
     name: 'holdfast_freeze_duration_seconds',
-    help: 'How long writers to mounted volumes were held up by a snapshot or clone.',
+    help: 'Time for which a snapshot or clone blocked writes to mounted volumes.',
     labelNames: ['pool'],
     buckets: freezeBuckets,
     registers,
   });
   const cleaned = new Counter({
     name: 'holdfast_reconciled_total',
-    help: 'What a pool found half done when it was opened, and finished or removed.',
+    help: 'Interrupted work that a pool found when it was opened, and finished or removed.',
     labelNames: ['pool', 'what'],
     registers,
   });
   const trims = new Counter({
     name: 'holdfast_pool_trimmed_bytes_total',
-    help: 'What images have given back to the pool because their filesystems were trimmed.',
+    help: 'Bytes that images returned to the pool because their filesystems were trimmed.',
     labelNames: ['pool'],
     registers,
   });
   const wipes = new Counter({
     name: 'holdfast_pool_wiped_bytes_total',
-    help: 'What has been wiped of deleted volumes.',
+    help: 'Bytes of deleted volumes that were wiped.',
     labelNames: ['pool'],
     registers,
   });

@@ -7,7 +7,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
  * driver that is idle most of the time. These cost nothing between scrapes. Names are Prometheus' usual ones.
  */
 
-/** What the process takes of its node. */
+/** The resources that the process uses. */
 export function addProcessMetrics(registry: Registry): void {
   const registers = [registry];
   const gauge = (name: string, help: string, read: () => number) =>
@@ -38,10 +38,10 @@ export function addProcessMetrics(registry: Registry): void {
   });
   counter(
     'nodejs_eventloop_active_seconds_total',
-    'How long the event loop was not idle.',
+    'Time for which the event loop was not idle.',
     () => performance.eventLoopUtilization().active / 1000,
   );
-  gauge('process_start_time_seconds', 'When the process started, in seconds since 1970.', () =>
+  gauge('process_start_time_seconds', 'Start of the process, in seconds since 1970.', () =>
     Math.round(performance.timeOrigin / 1000),
   );
   gauge('process_resident_memory_bytes', 'Memory in RAM, shared pages included.', () => process.memoryUsage.rss());

@@ -2,7 +2,7 @@ import { Gauge, type Registry } from 'prom-client';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import type { Pools } from '../pool/pools.ts';
 
-/** The queues for blocking system calls. One whose places are all taken for long has a disk behind it that hangs. */
+/** The queues for blocking system calls. A queue that stays full has a disk behind it that hangs. */
 export function addQueueMetrics(registry: Registry, kubeletQueue: DiskQueue, pools: Pools): void {
   const gauge = (name: string, help: string, read: (queue: DiskQueue) => number) =>
     new Gauge({
@@ -15,7 +15,7 @@ export function addQueueMetrics(registry: Registry, kubeletQueue: DiskQueue, poo
         for (const { queue, name } of pools.all()) this.set({ queue: `pool ${name}` }, read(queue));
       },
     });
-  gauge('places', 'How many blocking system calls the queue lets run at a time.', (queue) => queue.places);
-  gauge('running', 'Blocking system calls that run now.', (queue) => queue.running);
+  gauge('places', 'Maximum of blocking system calls that run at a time.', (queue) => queue.places);
+  gauge('running', 'Blocking system calls that are running.', (queue) => queue.running);
   gauge('waiting', 'Blocking system calls that wait for a place.', (queue) => queue.waiting);
 }

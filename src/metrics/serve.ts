@@ -7,7 +7,7 @@ export type { Monitoring };
 
 export interface MonitoringOptions extends ServingOptions, MetricsOptions, Omit<HealthOptions, 'pools'> {}
 
-/** Serves metrics and health over HTTP, and counts from now on. */
+/** Serves metrics and health over HTTP, and starts to count. */
 export function startMonitoring(options: MonitoringOptions): Monitoring {
   const health = new Health(options);
   const metrics = new Metrics(options);

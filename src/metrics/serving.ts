@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { type HttpListener, type Route, serveHttp } from './listener.ts';
 
-/** Metrics and health at work. */
+/** Running metrics and health. */
 export interface Monitoring {
   close(): Promise<void>;
 }
@@ -11,7 +11,7 @@ export interface ServingOptions {
   readonly log: Logger;
 }
 
-/** Serves these pages. Work goes on all the same without them, so a port that is taken stops nothing. */
+/** Serves these pages. The driver works without them, so a port that is taken stops nothing. */
 export function servePages(options: ServingOptions, routes: ReadonlyMap<string, Route>): Monitoring {
   const listening = serve(options, routes);
   return { close: async () => (await listening)?.close() };

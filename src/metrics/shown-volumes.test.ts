@@ -27,20 +27,20 @@ const volumes = fc.uniqueArray(volume, { selector: ({ record }) => record.id, ma
 describe('chooseShown', () => {
   test('chooses the same volumes in whatever order they come, and loses none', () => {
     fc.assert(
-      fc.property(volumes, fc.nat(20), (all, most) => {
-        const { hidden, shown } = chooseShown(all, most);
-        const reversed = chooseShown(all.toReversed(), most);
+      fc.property(volumes, fc.nat(20), (all, max) => {
+        const { hidden, shown } = chooseShown(all, max);
+        const reversed = chooseShown(all.toReversed(), max);
         assert.deepEqual(new Set(reversed.shown), new Set(shown));
         assert.deepEqual(new Set([...shown, ...hidden]), new Set(all));
-        assert.equal(shown.length, Math.min(most, all.length));
+        assert.equal(shown.length, Math.min(max, all.length));
       }),
     );
   });
 
   test('none that is hidden takes more than one that is shown', () => {
     fc.assert(
-      fc.property(volumes, fc.nat(20), (all, most) => {
-        const { hidden, shown } = chooseShown(all, most);
+      fc.property(volumes, fc.nat(20), (all, max) => {
+        const { hidden, shown } = chooseShown(all, max);
         assert.ok(hidden.every((out) => shown.every((one) => one.usedBytes >= out.usedBytes)));
       }),
     );

@@ -3,8 +3,8 @@ import type { VolumeUsage } from '../pool/pool.ts';
 import { claimOf, persistentVolumeNameOf } from '../volume/claim.ts';
 import { chooseShown } from './shown-volumes.ts';
 
-/** Time series cost their supervisor memory: of more volumes than this in one pool the others are summed up. */
-const mostVolumes = 1_000;
+/** Limit for one pool: time series cost memory in Prometheus. The other volumes are summed up. */
+const maxVolumes = 1_000;
 
 const infoLabels = [
   'volume_id',
@@ -16,7 +16,7 @@ const infoLabels = [
   'filesystem',
 ] as const;
 
-/** One by one, the volumes. Who a volume is for is said once, in `holdfast_volume_info`, to be joined by its id. */
+/** Metrics of single volumes. The claim of a volume is only in `holdfast_volume_info`, to be joined by the id. */
 export class VolumeMetrics {
   readonly #info: Gauge<(typeof infoLabels)[number]>;
   readonly #size: Gauge<'volume_id'>;
@@ -32,15 +32,12 @@ export class VolumeMetrics {
       new Gauge({ name: `holdfast_volume_${name}`, help, labelNames: ['volume_id'] as const, registers });
     this.#info = new Gauge({
       name: 'holdfast_volume_info',
-      help: 'Always 1; what the volume is, and for which claim it was made.',
+      help: 'Always 1; the labels describe the volume and its claim.',
       labelNames: infoLabels,
       registers,
     });
-    this.#size = perVolume('size_bytes', 'How large the volume is.');
-    this.#used = perVolume(
-      'used_bytes',
-      'What its data takes in the pool; deleted files count until they are trimmed.',
-    );
+    this.#size = perVolume('size_bytes', 'Size of the volume.');
+    this.#used = perVolume('used_bytes', 'Bytes of its data in the pool; deleted files count until they are trimmed.');
     this.#devices = perVolume(
       'devices',
       'Devices and directories of this node that show the volume; 0: it is not in use.',
@@ -49,10 +46,10 @@ export class VolumeMetrics {
       new Gauge({ name: `holdfast_volumes_not_shown${name}`, help, labelNames: ['pool'] as const, registers });
     this.#hidden = ofHidden(
       '',
-      `Volumes beyond the ${mostVolumes} of a pool that are shown: those that take the most.`,
+      `Volumes of a pool beyond the ${maxVolumes} with the most data, which have their own series.`,
     );
-    this.#hiddenSize = ofHidden('_size_bytes', 'How large these volumes are together.');
-    this.#hiddenUsed = ofHidden('_used_bytes', 'What the data of these volumes takes in the pool.');
+    this.#hiddenSize = ofHidden('_size_bytes', 'Size of these volumes together.');
+    this.#hiddenUsed = ofHidden('_used_bytes', 'Bytes that the data of these volumes takes in the pool.');
   }
 
   reset(): void {
@@ -61,7 +58,7 @@ export class VolumeMetrics {
   }
 
   show(pool: string, volumes: readonly VolumeUsage[]): void {
-    const { hidden, shown } = chooseShown(volumes, mostVolumes);
+    const { hidden, shown } = chooseShown(volumes, maxVolumes);
     this.#hidden.set({ pool }, hidden.length);
     this.#hiddenSize.set({ pool }, Number(hidden.reduce((sum, { record }) => sum + record.sizeBytes, 0n)));
     this.#hiddenUsed.set({ pool }, Number(hidden.reduce((sum, { usedBytes }) => sum + usedBytes, 0n)));

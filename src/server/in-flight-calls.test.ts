@@ -5,7 +5,7 @@ import { InFlightCalls } from './in-flight-calls.ts';
 
 const context: CallContext = { deadline: undefined, note: () => undefined };
 
-/** A handler that runs until it is told to end. */
+/** A handler that runs until the test ends it. */
 function openHandler() {
   const ends: { resolve: (response: object) => void; reject: (error: Error) => void }[] = [];
   const Work = (_request: object, _context: CallContext) =>

@@ -1,27 +1,27 @@
 import { type Handler, type StreamHandler, wrapHandlers } from '../csi/handler.ts';
 
-/** Knows how many calls are at work, those included whose clients went away: the work goes on without them (T02). */
+/** Counts the calls in progress, including those whose clients went away: the work continues without them (T02). */
 export class InFlightCalls {
   #running = 0;
   #begun = 0;
   readonly #waiting: (() => void)[] = [];
 
-  /** The same handlers, counted. */
+  /** Counts the calls of these handlers. */
   count<H extends object>(handlers: H): H {
     return wrapHandlers(handlers, (handler: Handler<never, object>) => this.#counted(handler));
   }
 
-  /** How many calls there were, those at work included. */
+  /** The number of calls so far, including those in progress. */
   get begun(): number {
     return this.#begun;
   }
 
-  /** The same for handlers of streams: one is at work until its last message, or until it is ended early. */
+  /** The same for handlers of streams. A stream is in progress until its last message, or until it is ended early. */
   countStreams<H extends object>(handlers: H): H {
     return wrapHandlers(handlers, (handler: StreamHandler<never, object>) => this.#countedStream(handler));
   }
 
-  /** Resolves when no call is at work, or when it took too long: then with false. */
+  /** Resolves with true when no call is in progress, or with false after the timeout. */
   idle(timeoutMs: number): Promise<boolean> {
     if (this.#running === 0) return Promise.resolve(true);
     return new Promise((resolve) => {

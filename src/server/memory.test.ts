@@ -42,7 +42,7 @@ test('the young generation stays small, however much of it survives', async () =
   const alive: object[] = [];
   while (collections < 40) {
     for (let count = 0; count < 2_000; count++) alive.push({ count, more: [count, count] });
-    // Two thirds survive a collection: V8 by itself lets the young generation grow to its limit.
+    // Two thirds survive a collection: without a limit V8 lets the young generation grow to its maximum.
     if (alive.length > 60_000) alive.splice(0, 40_000);
     await nextTurn();
   }

@@ -3,19 +3,22 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /*
- * A driver runs on every node, so it stays small under load too. The bench (npm run bench) shows its peak, and what it
- * has idle and after many calls.
+ * The driver runs on every node, so it must stay small under load too. The bench (npm run bench) shows its peak, and
+ * its size when idle and after many calls.
  */
 
-/** Half of the young generation from which on it grows no more; V8 by itself lets it grow to 16 MiB. */
+/** Half of the size at which the young generation stops growing; V8's own limit is 16 MiB. */
 const enoughYoungBytes = 2 * 2 ** 20;
-/** The old generation may grow by so much of what is alive before its garbage is collected. V8 by itself waits for 8 MiB or more. */
+/**
+ * Growth of the old generation, as a part of the live data, before its garbage is collected. V8 waits for at least 8
+ * MiB.
+ */
 const oldGrowthPercent = 50;
 
 /**
- * Keeps V8's heap small while calls come fast. V8 reads its flags for the size of the young generation before any of our
- * code runs, but by what factor it grows is asked each time, so growing is ended when it has grown enough. It shrinks when
- * calls have come to rest, and then may grow again.
+ * Keeps V8's heap small while calls come fast. V8 reads the maximum of the young generation before any of our code
+ * runs, but it reads the growth factor each time, so the growth is stopped at the wanted size. The generation shrinks
+ * when calls cease, and may then grow again.
  */
 export function limitHeap(): void {
   setFlagsFromString(`--heap-growing-percent=${oldGrowthPercent}`);
@@ -27,14 +30,14 @@ export function limitHeap(): void {
   new PerformanceObserver(look).observe({ entryTypes: ['gc'] });
 }
 
-/** Collects garbage here and now: 10 to 30 ms in which nothing else runs. V8 by itself waits until it needs the space. */
+/** Collects garbage immediately: 10 to 30 ms in which nothing else runs. V8 alone waits until it needs the space. */
 export function collectGarbage(): void {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('gc');
   if (typeof collect === 'function') collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
-/** Runs `work` once each time that `activity`, a count, has come to rest. Never keeps the process alive. */
+/** Runs `work` once each time that `activity`, a counter, stops changing. Never keeps the process alive. */
 export function whenIdle(activity: () => number, restMs: number, work: () => void): void {
   let seen: number | undefined;
   let worked: number | undefined;

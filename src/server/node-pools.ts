@@ -5,12 +5,12 @@ import { expandPools, openPool, type PoolConfig, standsForSeveral, watchSections
 import { type PoolOpener, Pools } from '../pool/pools.ts';
 import { withTimeout } from '../volume/with-timeout.ts';
 
-/** Beside those that there are when the driver starts: more are pools after its next start. */
+/** Reserve for disks that are added later: more become pools after the next start. */
 const disksToCome = 8;
-/** To find disks takes longer only where one hangs. */
-const findingPatienceMs = 30_000;
+/** Finding disks takes longer only where one hangs. */
+const findingTimeoutMs = 30_000;
 
-/** How many pools there may be: each is given worker threads when the driver starts. Takes none itself. */
+/** The maximum number of pools: each gets worker threads when the driver starts. Uses no worker thread itself. */
 export function mostPools(pools: readonly PoolConfig[]): number {
   const sections = pools.filter(standsForSeveral).length;
   return pools.length - sections + (sections === 0 ? 0 : disksThatMatch());
@@ -20,10 +20,10 @@ function disksThatMatch(): number {
   return countDisks() + disksToCome;
 }
 
-/** All pools of this node: those of the configuration, and those of disks that its sections match. */
+/** All pools of this node: those of the configuration, and those on disks that its sections match. */
 export interface NodePools {
   readonly pools: Pools;
-  /** Finds disks that match, and goes on with that. Resolves when those that are there now were found. */
+  /** Starts to find matching disks, and continues. Resolves once the disks that are present now were found. */
   find(): Promise<void>;
   stopFinding(): void;
 }
@@ -31,9 +31,9 @@ export interface NodePools {
 export async function makePools(config: Config, log: Logger, threadsEach: number): Promise<NodePools> {
   const { dataDirectory, lockTimeoutMs } = config;
   const opener =
-    (pool: PoolConfig, patienceMs: number): PoolOpener =>
+    (pool: PoolConfig, ownTimeoutMs: number): PoolOpener =>
     (queue, stopping) =>
-      openPool(pool, { dataDirectory, lockTimeoutMs: patienceMs, stopping, queue, log });
+      openPool(pool, { dataDirectory, lockTimeoutMs: ownTimeoutMs, stopping, queue, log });
   const expanded = await expandPools(config.pools, dataDirectory);
   const configured = new Map(expanded.pools.map((pool) => [pool.name, pool]));
   const openers = expanded.pools.map((pool) => [pool.name, opener(pool, lockTimeoutMs)] as const);
@@ -53,7 +53,7 @@ export async function makePools(config: Config, log: Logger, threadsEach: number
     mostPools: disksThatMatch() - members.length,
     add(pool) {
       configured.set(pool.name, pool);
-      // One that another driver has is that one's: it is not waited for.
+      // A disk that another driver has belongs to that driver: no waiting for the lock.
       return pools.add(pool.name, opener(pool, 0), async () => {
         const now = await expandPools(config.pools, dataDirectory);
         return now.pools.some(({ name }) => name === pool.name);
@@ -65,8 +65,8 @@ export async function makePools(config: Config, log: Logger, threadsEach: number
     pools,
     async find() {
       const found = Promise.race([watch.start(), stopped.promise]);
-      if ((await withTimeout(findingPatienceMs, found)) === 'late') {
-        log.warn('a disk that matches takes long to be looked at; it is not waited for');
+      if ((await withTimeout(findingTimeoutMs, found)) === 'late') {
+        log.warn('examining a matching disk takes too long; going on without it');
       }
       pools.settle();
     },

@@ -28,32 +28,35 @@ import { makePools, mostPools } from './node-pools.ts';
 import { StartupGate } from './startup-gate.ts';
 import { queueSizes } from './threads.ts';
 
-/** For so long after the start calls wait for the pools to open; one on a disk that hangs would hold them up for ever. */
-const openingPatienceMs = 5_000;
-/** How long calls that run when the driver is told to stop may take; Kubernetes kills it 30 s after the signal. */
+/**
+ * Calls wait for the pools to open for this long after the start; a pool on a disk that hangs would block them for
+ * ever.
+ */
+const openingTimeoutMs = 5_000;
+/** Time that running calls get when the driver is asked to stop; Kubernetes kills it 30 s after the signal. */
 const callGraceMs = 20_000;
-/** How long clients may take to read what was answered to them. */
+/** Time that clients get to read their answers. */
 const readingGraceMs = 2_000;
-/** How long the pools may take to let go after that. */
+/** Time that the pools get after that to release their disks. */
 const poolGraceMs = 5_000;
 /** The kubelet's connection is short-lived; nothing is lost if it is cut. */
 const registrationGraceMs = 1_000;
-/** A pool that takes longer to open, on a disk that hangs say, does not keep the driver from being registered. */
-const registrationPatienceMs = 10_000;
+/** A pool that takes longer to open, e.g. on a disk that hangs, does not delay the driver's registration. */
+const registrationTimeoutMs = 10_000;
 
-/** A driver at work. */
+/** A running driver. */
 export interface Driver {
   /** Resolves once every pool is open or has failed. Rejects if another driver has one of the pools. */
   readonly opened: Promise<void>;
-  /** How many calls that do something have begun; Probe and the like are not counted. */
+  /** The number of calls so far, without Probe and the like. */
   readonly calls: () => number;
-  /** Stops accepting calls, lets running ones finish for a while, lets the pools go and removes the sockets. */
+  /** Stops accepting calls, lets running ones finish for a while, closes the pools and removes the sockets. */
   stop(): Promise<void>;
 }
 
 /**
  * Starts the driver. It answers Probe as soon as this resolves; the pools open after that.
- * @param look how the controller of many nodes looks at this one
+ * @param look answers the controller's queries about this node
  */
 export async function startDriver(config: ServeConfig, log: Logger, look: Look): Promise<Driver> {
   const sizes = queueSizes(workerThreads, mostPools(config.pools));
@@ -77,7 +80,7 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
   const listener = await listen(server, config.socketPath);
   log.info({ driver: config.driverName, version, node: config.nodeId, socket: config.socketPath }, 'listening');
 
-  // Before the pools open: what they find half done is counted too.
+  // Starts before the pools open, to count the work that they find half done, too.
   const monitoring = await monitor(config, { pools, kubeletQueue, isStopping, log });
   const opened = Promise.all([openPools(pools, isStopping, log), nodePools.find()]).then(() => undefined);
   const links = startLinks(config, { linked, look, pools, opened, callOptions, isStopping });
@@ -87,9 +90,9 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
     const { adminSocketPath: socketPath } = config;
     return administer({ socketPath, handlers: adminHandlers, opened, isStopping, log });
   });
-  // Who waits for these hears of it; nobody has to.
+  // Callers that await these get the failure; no one must.
   opened.catch(() => undefined);
-  void withTimeout(openingPatienceMs, Promise.allSettled([opened])).then(() => gate.open());
+  void withTimeout(openingTimeoutMs, Promise.allSettled([opened])).then(() => gate.open());
 
   return {
     opened,
@@ -98,23 +101,23 @@ export async function startDriver(config: ServeConfig, log: Logger, look: Look):
       stopping.abort();
       nodePools.stopFinding();
       pools.stopOpening();
-      // Whoever waits for a pool that is not opened any more is told so.
+      // Lets waiting calls fail: their pool will not be opened any more.
       gate.open();
       const registration = await registered;
       await registration?.close(registrationGraceMs);
       await listener.hide();
-      // One that still waits for another driver to go takes no calls, and closes by itself.
+      // A socket that still waits for another driver to end takes no calls, and closes on its own.
       const adminClosed = Promise.race([administered, undefined]).then((admin) => admin?.close(callGraceMs));
       (await links)?.leave();
       const isIdle = await inFlight.idle(callGraceMs);
       if (!isIdle) log.warn('stopping although calls still run; they are safe to repeat');
-      // A call that has ended waits for nothing but its client, who may have stopped reading.
+      // A finished call waits only for its client, which may have stopped reading.
       await Promise.all([listener.close(isIdle ? readingGraceMs : 0), withTimeout(readingGraceMs, adminClosed)]);
       await (await links)?.stop();
       await monitoring?.close();
       const closed = Promise.allSettled([opened, trimTimer.stop()]).then(() => pools.close());
       if ((await withTimeout(poolGraceMs, closed)) === 'late') {
-        log.warn('a pool takes too long to close; it is left as it is');
+        log.warn('a pool takes too long to close; stopping without it');
       }
       log.info('stopped');
     },
@@ -156,7 +159,7 @@ function services(config: ServeConfig, { pools, objects, kubeletQueue, inFlight,
     ),
     groupController,
     snapshotMetadata,
-    // A controller reaches the disks of every node, so there volumes grow without a pod, too.
+    // A controller reaches the disks of every node, so volumes grow there without a pod, too.
     linked: (): Omit<ServiceHandlers, 'identity' | 'node'> => ({
       controller: calls(controllerService({ ...controller, expansion: 'controller' })),
       groupController,
@@ -175,7 +178,7 @@ interface LinkParts {
   readonly isStopping: () => boolean;
 }
 
-/** Links to the controller of many nodes, if there is one; otherwise their code is not even loaded. */
+/** Links to the controller of many nodes, if there is one; otherwise their code is not loaded. */
 async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links | undefined> {
   const { driverName, link, nodeId } = config;
   if (link === undefined) return undefined;
@@ -198,7 +201,7 @@ async function startLinks(config: ServeConfig, parts: LinkParts): Promise<Links 
   return links;
 }
 
-/** Metrics and health, if anybody is to see them; otherwise their code is not even loaded. */
+/** Metrics and health, if they are configured; otherwise their code is not loaded. */
 async function monitor(
   config: ServeConfig,
   live: Pick<MonitoringOptions, 'isStopping' | 'kubeletQueue' | 'log' | 'pools'>,
@@ -209,14 +212,14 @@ async function monitor(
   return startMonitoring({ ...live, address, socketPath, identity: { version, driver, node_id } });
 }
 
-/** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the one too many */
+/** @throws PoolHeld: two drivers on one pool are an operator's mistake, and this is the second one */
 async function openPools(pools: Pools, isStopping: () => boolean, log: Logger): Promise<void> {
   const failures = await pools.open();
-  // What was not finished says nothing of the pools.
+  // Unfinished work says nothing about the pools.
   if (isStopping()) return;
   for (const { name, error } of failures) {
     if (error instanceof PoolHeld) throw error;
-    // What we know by name needs no stack trace, nor what the kernel says.
+    // Known errors, and errors of the kernel, need no stack trace.
     const isTold = error instanceof Error && 'syscall' in error;
     const isKnown = error instanceof HoldfastError || error instanceof CommandError || isTold;
     const cause = isKnown ? { reason: error.message } : { err: error };
@@ -231,8 +234,8 @@ interface Registration {
 }
 
 /**
- * Once its pools are open the kubelet may know of the driver: it sends calls at once. It never hears of one that is
- * stopping: it would take its calls there.
+ * Registers with the kubelet once the pools are open: the kubelet sends calls at once. A driver that is stopping does
+ * not register, or the kubelet would send its calls there.
  */
 async function register(config: ServeConfig, { log, opened, stopping }: Registration): Promise<Listener | undefined> {
   const { driverName, registrationSocketPath, socketPath } = config;
@@ -241,7 +244,7 @@ async function register(config: ServeConfig, { log, opened, stopping }: Registra
     const stopped = new Promise<'stopped'>((resolve) => {
       stopping.addEventListener('abort', () => resolve('stopped'), { once: true });
     });
-    const outcome = await Promise.race([stopped, withTimeout(registrationPatienceMs, opened)]);
+    const outcome = await Promise.race([stopped, withTimeout(registrationTimeoutMs, opened)]);
     if (outcome === 'stopped' || stopping.aborted) return undefined;
     if (outcome === 'late') log.warn('registering although a pool is still being opened');
     const options = { socketPath: registrationSocketPath, driverName, endpointPath: socketPath, log };

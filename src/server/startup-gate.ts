@@ -1,8 +1,8 @@
 import { type Handler, wrapHandlers } from '../csi/handler.ts';
 
 /**
- * Lets no call through before it is opened. Whoever is refused comes again after a pause that grows each time, the
- * kubelet's to two minutes: what is over in a moment is worth waiting for.
+ * Holds calls back until it is opened. A refused caller comes again after a pause that grows each time, the kubelet's
+ * to two minutes, so a short wait is better.
  */
 export class StartupGate {
   #open = (): void => undefined;
@@ -14,7 +14,7 @@ export class StartupGate {
     this.#open();
   }
 
-  /** The same handlers, whose calls wait for the gate. */
+  /** Makes the calls of these handlers wait for the gate. */
   guard<H extends object>(handlers: H): H {
     return wrapHandlers(handlers, (handler: Handler<never, object>) => this.#guarded(handler));
   }

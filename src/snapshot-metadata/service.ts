@@ -13,23 +13,29 @@ import type { SnapshotRecord } from '../volume/snapshot-record.ts';
 
 export interface SnapshotMetadataOptions {
   readonly pools: Pools;
-  /** Shared with the controller: tells of snapshots that are being made. */
+  /** Shared with the controller: shows snapshots that are being made. */
   readonly objects: ObjectQueue;
 }
 
 type Snapshot = Found<SnapshotRecord>;
 type Message = GetMetadataAllocatedResponse & GetMetadataDeltaResponse;
 
-/** Where to begin, and how much to say at once: the same in both requests. */
+/** The start and the number of ranges, the same in both requests. */
 interface Page {
   readonly starting_offset: bigint;
   readonly max_results: number;
 }
 
-/** At most some 50 KB, of the 4 MiB that a message may have (SM09); large enough that its frame weighs nothing. */
+/**
+ * At most about 50 KB, of the 4 MiB that a message may have (SM09); large enough to make the cost of its frame
+ * negligible.
+ */
 const rangesPerMessage = 2048;
 
-/** The SnapshotMetadata service: which blocks a snapshot holds, and which changed between two, without reading them. */
+/**
+ * The SnapshotMetadata service: the blocks that a snapshot holds, and those that changed between two, without reading
+ * their data.
+ */
 export function snapshotMetadataService({ pools, objects }: SnapshotMetadataOptions): SnapshotMetadataHandlers {
   async function find(text: string): Promise<Snapshot> {
     const id = parseSnapshotId(text);
@@ -57,7 +63,7 @@ export function snapshotMetadataService({ pools, objects }: SnapshotMetadataOpti
   };
 }
 
-/** SM06-SM14: the ranges as the pool finds them, so many to a message. No ranges, no message. */
+/** SM06-SM14: the ranges in the order of the pool, up to the limit in each message. No ranges, no message. */
 async function* messages(
   base: Snapshot | undefined,
   { pool, record: target }: Snapshot,
@@ -85,26 +91,26 @@ async function* messages(
   if (ranges.length > 0) yield message(ranges);
 }
 
-/** SM05: offsets into an image mean something only to who reads the snapshot as a block device. */
+/** SM05: offsets have a meaning only if the snapshot is read as a block device. */
 function requireBlock({ record: { content, id, sourceId } }: Snapshot): void {
   if (content.type === 'block') return;
   throw new InvalidArgument(
-    `Snapshot ${id} is of volume ${sourceId}, which has a filesystem: blocks are told of raw block volumes only.`,
+    `Snapshot ${id} is of volume ${sourceId}, which has a filesystem: only raw block volumes have changed-block data.`,
   );
 }
 
-/** SM04, SM05. Cuts of one millisecond are taken in either order: what differs is the same both ways. */
+/** SM04, SM05. Snapshots of the same millisecond are accepted in either order: the difference is the same both ways. */
 function requireComparable(base: Snapshot, target: Snapshot): void {
   for (const snapshot of [base, target]) requireBlock(snapshot);
   const [older, newer] = [base.record, target.record];
   if (older.sourceId !== newer.sourceId) {
     throw new InvalidArgument(
-      `Snapshot ${older.id} is of volume ${older.sourceId} and ${newer.id} of ${newer.sourceId}: only two of one volume can be compared.`,
+      `Snapshot ${older.id} is of volume ${older.sourceId} and ${newer.id} of ${newer.sourceId}: only snapshots of the same volume can be compared.`,
     );
   }
   if (older.id === newer.id || Date.parse(older.createdAt) > Date.parse(newer.createdAt)) {
     throw new InvalidArgument(
-      `The base has to be older than the target: ${older.id} is of ${older.createdAt}, ${newer.id} of ${newer.createdAt}.`,
+      `The base must be older than the target: ${older.id} is of ${older.createdAt}, ${newer.id} of ${newer.createdAt}.`,
     );
   }
   if (target.pool.traits.changedBlocks === 'none') return;

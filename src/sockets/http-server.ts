@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-/** Why a request cannot be answered before it is one. */
+/** The reason why bytes on a connection are no valid request. */
 export interface BadRequest {
   readonly status: 400 | 405 | 408 | 431;
   /** A sentence. */
@@ -10,21 +10,21 @@ export interface BadRequest {
 
 export interface HttpServerOptions extends ServerOptions {
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
-  /** In which words this server refuses. */
+  /** Makes the body of a refusal. */
   readonly refuse: (problem: BadRequest) => { readonly contentType: string; readonly body: string };
 }
 
-/** Who was refused has so long to read it. */
+/** Time that a refused client gets to read the reason. */
 const readingMs = 5_000;
 
-/** A server that says in its own words what node:http would answer with a number and no word. */
+/** A server whose refusals have a reason, where node:http would answer with a number alone. */
 export function httpServer({ answer, refuse, ...options }: HttpServerOptions): Server {
-  // The host that it was asked by is of no interest, as everybody on this socket means this driver.
+  // The Host header does not matter: everything on this socket is for this driver.
   const server = createServer({ ...options, requireHostHeader: false }, answer);
   const lastAnswer = new WeakMap<Duplex, ServerResponse>();
   server.prependListener('request', (request, response) => lastAnswer.set(request.socket, response));
   server.on('checkExpectation', (request, response) => {
-    // None is fulfilled, and none has to be known (RFC 9110, 10.1.1).
+    // Ignores expectations, as no server has to know any (RFC 9110, 10.1.1).
     server.emit('request', request, response);
   });
   const close = (socket: Duplex, problem: BadRequest) => {
@@ -32,7 +32,7 @@ export function httpServer({ answer, refuse, ...options }: HttpServerOptions): S
     if (!socket.writable) return void socket.destroy();
     const earlier = lastAnswer.get(socket);
     if (earlier !== undefined && !earlier.closed) {
-      // What was well-formed before it gets its answer first, and nobody would understand two answers in one another.
+      // An earlier, well-formed request gets its answer first, so that two answers do not mix.
       earlier.once('close', () => close(socket, problem));
       return;
     }

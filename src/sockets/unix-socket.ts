@@ -10,7 +10,7 @@ const longestPathBytes = 107;
 export interface ServedSocket {
   /** The name that it was bound under. */
   readonly boundPath: string;
-  /** Removes the socket; whoever took the path over in the meantime keeps it. */
+  /** Removes the socket, unless another process has taken the path over. */
   remove(): Promise<void>;
 }
 
@@ -18,9 +18,10 @@ export interface ServedSocket {
 export class SocketTaken extends Error {}
 
 /**
- * Serves on a unix socket that root alone may use. A socket that a killed process left is replaced, one that somebody
- * still serves is an error (O02). The socket is bound under a hidden name and renamed, so that nobody meets it with
- * other rights, and the kubelet, which watches the directory of plugins but ignores hidden files, not too early.
+ * Serves on a unix socket that only root may use. A socket that a killed process left is replaced; a socket that is
+ * still served is an error (O02). The socket is bound under a hidden name and renamed. So no client sees it with other
+ * permissions, and the kubelet, which watches the directory of plugins but ignores hidden files, does not see it too
+ * early.
  * @throws SocketTaken, or Error if the path cannot be a socket
  */
 export async function serveSocket(
@@ -47,7 +48,7 @@ export async function serveSocket(
   };
 }
 
-/** A directory made here would hide a mistyped path: nobody looks for a socket in it (O01). */
+/** A directory made here would hide a mistyped path: no client looks for a socket in it (O01). */
 async function requireDirectory(socketPath: string): Promise<void> {
   const directory = path.dirname(socketPath);
   const status = await stat(directory).catch(ignoreMissing);
@@ -57,7 +58,7 @@ async function requireDirectory(socketPath: string): Promise<void> {
   );
 }
 
-/** @throws SocketTaken by a server at work, Error if the path is taken by something that is no socket at all */
+/** @throws SocketTaken if a server still uses it, Error if the path is taken by something that is no socket */
 async function assertFree(socketPath: string): Promise<void> {
   const status = await lstat(socketPath).catch(ignoreMissing);
   if (status === undefined) return;

@@ -128,7 +128,7 @@ describe('holdfast adopt and release', () => {
     await refused(2, /is no claim: write NAMESPACE\/NAME/, 'adopt', path, '--pool', 'plain', '--claim', 'db');
     await refused(2, /is not a size/, 'adopt', path, '--pool', 'plain', ...claim, '--size', 'large');
     await refused(2, /required option '--pool/, 'adopt', path, ...claim);
-    await refused(1, /Kubernetes can have no such claim/, 'adopt', path, '--pool', 'plain', '--claim', 'shop/DB');
+    await refused(1, /Kubernetes allows no such claim/, 'adopt', path, '--pool', 'plain', '--claim', 'shop/DB');
     await refused(1, /There is no pool 'fast'/, 'adopt', path, '--pool', 'fast', ...claim);
     const relative =
       /'vg0\/data' must be an absolute path: \/dev\/GROUP\/NAME, \/dev\/disk\/by-id\/…, or a directory\b/;

@@ -49,7 +49,7 @@ const phrases: ReadonlyMap<string, RegExp> = new Map([
 const identifierRules: ReadonlyMap<string, RegExp> = new Map([
   ['most…: max…', /\bmost(?:[A-Z]\w*)?\b/g],
   ['least…: min…', /\bleast(?:[A-Z]\w*)?\b/g],
-  ['patience…: …TimeoutMs', /\bpatience(?:[A-Z]\w*)?\b/g],
+  ['patience…: …TimeoutMs', /\b(?:patience|\w+Patience)(?:[A-Z]\w*)?\b/g],
 ]);
 
 /**

@@ -39,8 +39,8 @@ export const connectionMutants: readonly Mutant[] = [
   {
     name: 'of too many connections one gives way',
     ...crowd,
-    text: '    if (present.size <= most) return;\n',
-    replacement: '    if (present.size <= most * 1000) return;\n',
+    text: '    if (present.size <= max) return;\n',
+    replacement: '    if (present.size <= max * 1000) return;\n',
   },
   {
     name: 'who does not take his answer gives way to who waits for his',

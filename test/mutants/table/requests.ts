@@ -293,7 +293,7 @@ export const requestMutants: readonly Mutant[] = [
     replacement: 'endOf(extent) <= at',
   },
   {
-    name: 'blocks are told of raw block volumes only',
+    name: 'only raw block volumes have changed-block data',
     ...metadata,
     text: "  if (content.type === 'block') return;\n",
     replacement: '  if (content.type !== undefined) return;\n',
