@@ -149,6 +149,20 @@ describe('holdfast doctor', () => {
     assert.deepEqual(await said('none'), [0, 'ok', undefined]);
   });
 
+  test('of a pool of directories it says that the containers of the node must be seen', async () => {
+    using scratch = new Scratch('cli');
+    const config = `pools:\n  default: { kind: directory, path: ${scratch.join('pool')} }\n`;
+    {
+      await using _driver = await DriverProcess.start(scratch, { config });
+    }
+    const environment = environmentFor(scratch, { config });
+    const isTold = (found: readonly Finding[]) => found.find(({ check }) => / containers$/.test(check))?.remedy;
+    assert.equal(isTold((await findings(environment)).findings), undefined);
+    const hidden = ['unshare', '--pid', '--fork', '--kill-child', ...driverCommand];
+    const { stdout } = await holdfast(['doctor', '--json'], environment, { command: hidden });
+    assert.match(isTold(JSON.parse(stdout).findings) ?? '', /hostPID: true/);
+  });
+
   test('a pool whose disk is gone, and one that is no directory, are to be mended', async () => {
     using scratch = new Scratch('cli');
     writeFileSync(scratch.join('file'), '');

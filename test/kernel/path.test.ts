@@ -27,6 +27,12 @@ describe('openBeneath', () => {
     }
   });
 
+  test('says where it is, also below the root of all', async () => {
+    await using root = await openDirectory(queue, '/');
+    await using found = await openBeneath(queue, root, 'tmp');
+    assert.equal(found.path, '/tmp');
+  });
+
   test('follows no symlink, neither on the way nor at the end, and leaves the root by no way', async (t) => {
     const directory = await scratch(t);
     await mkdir(`${directory}/root/inside`, { recursive: true });

@@ -8,6 +8,7 @@ import { ProjectQuota } from '../../src/kernel/file/project-quota.ts';
 import { walkTree } from '../../src/kernel/file/tree.ts';
 import { emptyDirectory, removeTree } from '../../src/kernel/file/tree-removal.ts';
 import { openDescriptors, queue, run, scratch } from './fixture.ts';
+import { mountNew } from './mounting.ts';
 
 /** A directory so deep that no path leads to its end: made by moving what is there into a new one. */
 async function deepDirectory(parent: string, depth: number): Promise<void> {
@@ -53,6 +54,26 @@ describe('removeTree', () => {
     await run('chattr', ['+i', join(tree, 'immutable')]);
     await emptyDirectory(queue, directory, () => false);
     assert.deepEqual(await readdir(directory), []);
+  });
+
+  test('removes subvolumes of btrfs, read-only, empty, deep and in each other', async (t) => {
+    const directory = await scratch(t);
+    const path = await mountNew(directory, 'btrfs');
+    const tree = join(path, 'tree');
+    await mkdir(tree);
+    await run('btrfs', ['subvolume', 'create', join(tree, 'sub')]);
+    await run('btrfs', ['subvolume', 'create', join(tree, 'sub', 'inner')]);
+    await writeFile(join(tree, 'sub', 'inner', 'file'), 'x');
+    await deepDirectory(join(tree, 'sub'), 80);
+    await run('btrfs', ['subvolume', 'snapshot', '-r', join(tree, 'sub'), join(tree, 'kept')]);
+    await run('btrfs', ['subvolume', 'snapshot', '-r', join(tree, 'sub', 'inner'), join(tree, 'sub', 'kept')]);
+    await run('btrfs', ['subvolume', 'create', join(tree, 'empty')]);
+    await run('btrfs', ['property', 'set', join(tree, 'empty'), 'ro', 'true']);
+    {
+      await using parent = await openReadOnly(queue, path);
+      await removeTree(queue, parent, 'tree');
+    }
+    assert.deepEqual(await readdir(path), []);
   });
 
   test('leaves what is mounted in the tree alone, and says so', async (t) => {

@@ -16,11 +16,19 @@ export function openTestDirectories(scratch: Scratch, options: DirectoryTestOpti
 
 /** The same in an XFS of its own, whose files can share blocks. It is made and mounted at the first opening. */
 export function openTestDirectoriesOnXfs(scratch: Scratch, options: DirectoryTestOptions = {}): Promise<Catalog> {
-  const [image, mountPoint] = [scratch.join('xfs.img'), scratch.join('xfs')];
+  return openTestDirectoriesOn('xfs', scratch, options);
+}
+
+export function openTestDirectoriesOn(
+  fsType: 'xfs' | 'btrfs',
+  scratch: Scratch,
+  options: DirectoryTestOptions = {},
+): Promise<Catalog> {
+  const [image, mountPoint] = [scratch.join(`${fsType}.img`), scratch.join(fsType)];
   if (!existsSync(image)) {
     writeFileSync(image, '');
     truncateSync(image, 4 * 2 ** 30);
-    execFileSync('mkfs.xfs', ['-q', image]);
+    execFileSync(`mkfs.${fsType}`, ['-q', image]);
     mkdirSync(mountPoint);
     execFileSync('mount', ['-o', 'loop', image, mountPoint]);
   }

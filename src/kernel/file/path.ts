@@ -72,7 +72,7 @@ export async function openDirectory(queue: DiskQueue, path: string): Promise<Des
  */
 export async function openBeneath(queue: DiskQueue, root: Descriptor, relativePath: string): Promise<Descriptor> {
   const path = relativePath === '' ? '.' : relativePath;
-  const where = path === '.' ? root.path : `${root.path}/${path}`;
+  const where = path === '.' ? root.path : `${root.path === '/' ? '' : root.path}/${path}`;
   const resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   const cached = openCached(root, path, { flags: openFlags.O_PATH, resolve, where });
   if (cached !== undefined) return cached;

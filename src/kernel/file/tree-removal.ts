@@ -6,6 +6,7 @@ import { ignoreMissing, isErrno, KernelError } from '../call/errno.ts';
 import { invoke, type Lent, libcCall } from '../call/libc.ts';
 import { statusOf } from './path.ts';
 import { makeRemovable, writeProject } from './project-id.ts';
+import { makeSubvolumeWritable } from './subvolume.ts';
 import { nextNames, openEntry, openSubdirectory, type TreeName } from './tree.ts';
 
 const unlinkatCall = libcCall<readonly [Lent, Uint8Array, number]>(
@@ -22,8 +23,17 @@ const openAtOnce = 32;
 /** How often a directory is read: somebody who still has it open may be making files there. */
 const mostPasses = 100;
 
+/** The root of each subvolume of btrfs (BTRFS_FIRST_FREE_OBJECTID); elsewhere some directory may have it. */
+const subvolumeInode = 256n;
+
+/** Where directories go that lie too deep, and those that have. */
+interface Top {
+  readonly directory: Descriptor;
+  readonly waiting: TreeName[];
+}
+
 /**
- * Unlinks something in a directory and everything below it, however large, deep, or marked as immutable. If this is
+ * Unlinks something in a directory and everything below it, however large, deep, or marked as immutable or, as a subvolume, read-only. If this is
  * interrupted, removing everything in the directory finishes it: too deep directories were moved up into it.
  * @throws KernelError EXDEV or EBUSY if something is mounted there: the contents of the mount are left alone
  */
@@ -33,47 +43,57 @@ export async function removeTree(
   name: string,
   signal?: AbortSignal,
 ): Promise<void> {
-  const waiting = [nameOf(name)];
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) await remove(parent, next, 0);
+  await removeIn(parent, [nameOf(name)]);
 
-  async function remove(directory: Descriptor, entry: TreeName, depth: number): Promise<void> {
-    signal?.throwIfAborted();
-    // Tried without asking first whether it is a directory: the answer could be wrong a moment later.
-    if ((await unlink(directory, entry, 0)) === 'directory') await removeDirectory(directory, entry, depth);
+  async function removeIn(upmost: Descriptor, names: readonly TreeName[]): Promise<void> {
+    const top = { directory: upmost, waiting: [...names] };
+    for (let next = top.waiting.pop(); next !== undefined; next = top.waiting.pop()) await remove(top, upmost, next, 0);
   }
 
-  async function removeDirectory(directory: Descriptor, entry: TreeName, depth: number): Promise<void> {
+  async function remove(top: Top, directory: Descriptor, entry: TreeName, depth: number): Promise<void> {
+    signal?.throwIfAborted();
+    // Tried without asking first whether it is a directory: the answer could be wrong a moment later.
+    if ((await unlink(directory, entry, 0)) === 'directory') await removeDirectory(top, directory, entry, depth);
+  }
+
+  async function removeDirectory(top: Top, directory: Descriptor, entry: TreeName, depth: number): Promise<void> {
     for (let pass = 1; ; pass++) {
       {
         await using opened = await openSubdirectory(queue, directory, entry).catch(ignoreMissing);
         if (opened === undefined) return;
-        if (depth >= openAtOnce) return await moveUp(directory, entry);
-        await empty(opened, depth);
+        if (depth >= openAtOnce) return await moveUp(top, directory, entry);
+        // Nothing can be moved out of a subvolume, so it is a top as well.
+        if ((await statusOf(queue, opened)).inode === subvolumeInode)
+          await empty(opened, (names) => removeIn(opened, names));
+        else
+          await empty(opened, async (names) => {
+            for (const each of names) await remove(top, opened, each, depth + 1);
+          });
       }
       if ((await unlink(directory, entry, AT_REMOVEDIR)) === 'gone') return;
       if (pass === mostPasses) throw new KernelError({ syscall: 'unlinkat', errno: ENOTEMPTY, path: directory.path });
     }
   }
 
-  async function empty(directory: Descriptor, depth: number): Promise<void> {
+  async function empty(directory: Descriptor, removeAll: (names: readonly TreeName[]) => Promise<void>): Promise<void> {
     for (;;) {
       const names = await nextNames(queue, directory);
       if (names.length === 0) return;
-      for (const entry of names) await remove(directory, entry, depth + 1);
+      await removeAll(names);
     }
   }
 
-  async function moveUp(directory: Descriptor, entry: TreeName): Promise<void> {
+  async function moveUp(top: Top, directory: Descriptor, entry: TreeName): Promise<void> {
     const upper = nameOf(`deep.${randomBytes(6).toString('hex')}`);
     const path = `${directory.path}/${entry.text}`;
-    const attempt = () => invoke(queue, renameatCall, [directory, entry.bytes, parent, upper.bytes], path);
+    const attempt = () => invoke(queue, renameatCall, [directory, entry.bytes, top.directory, upper.bytes], path);
     await attempt().catch(async (error) => {
       if (!isErrno(error, 'EXDEV')) throw error;
       // The directory has a quota project, and refuses what is in another one.
-      await writeProject(queue, parent, { id: 0, isInherited: false });
+      await writeProject(queue, top.directory, { id: 0, isInherited: false });
       await attempt();
     });
-    waiting.push(upper);
+    top.waiting.push(upper);
   }
 
   async function unlink(
@@ -85,8 +105,8 @@ export async function removeTree(
     const attempt = () => invoke(queue, unlinkatCall, [directory, entry.bytes, flags], path);
     try {
       await attempt().catch(async (error) => {
-        if (!isErrno(error, 'EPERM')) throw error;
-        await free(directory, entry);
+        if (isErrno(error, 'EPERM')) await free(directory, entry);
+        else if (!isErrno(error, 'EROFS') || !(await makeSubvolumeWritable(queue, directory))) throw error;
         await attempt();
       });
       return 'gone';

@@ -193,6 +193,22 @@ export const copyMutants: readonly Mutant[] = [
     only: 'leads to another one by now',
   },
   {
+    name: 'a deleted volume with a read-only subvolume goes whole',
+    file: 'src/kernel/file/tree-removal.ts',
+    text: "else if (!isErrno(error, 'EROFS') ||",
+    replacement: 'else if (true ||',
+    killer: 'test/kernel/tree.test.ts',
+    only: 'removes subvolumes',
+  },
+  {
+    name: 'directories too deep in a subvolume are moved up in it',
+    file: 'src/kernel/file/tree-removal.ts',
+    text: '.inode === subvolumeInode',
+    replacement: '.inode === 0n',
+    killer: 'test/kernel/tree.test.ts',
+    only: 'removes subvolumes',
+  },
+  {
     name: 'an ext4 that is frozen is not grown',
     file: 'src/kernel/mount/grow.ts',
     text: '  if (await isExt4AsLargeAs(queue, devicePath, blocks)) return;\n  await requireThawed(queue, growth.name, { ...growth, directory });\n',

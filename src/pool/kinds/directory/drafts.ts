@@ -5,8 +5,9 @@ import { CommandError } from '../../../command/run.ts';
 import { openReadOnly } from '../../../kernel/call/descriptor.ts';
 import { syncFile } from '../../../kernel/file/file.ts';
 import { syncFilesystem } from '../../../kernel/file/filesystem.ts';
-import { ResourceExhausted } from '../../../volume/errors.ts';
+import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
 import type { VolumeRecord } from '../../../volume/record.ts';
+import { shortPath } from '../../../volume/short-path.ts';
 import { step } from '../../../volume/step.ts';
 import type { Clone, Recorded, SnapshotDraft, VolumeDraft } from '../../backend.ts';
 import { SnapshotFileDraft, VolumeFileDraft } from '../../records/file-draft.ts';
@@ -77,7 +78,7 @@ function cloneInto(parts: DirectoryParts, source: Recorded, draft: string, sizeB
       await programs
         .watch(() => copyTree(from, join(draft, 'data')))
         .catch((error) => {
-          throw isOutOfSpace(error) ? noRoom(parts.name, source) : error;
+          throw isOutOfSpace(error) ? noRoom(parts.name, source) : (notOnWrite(error, from, source) ?? error);
         });
       await projects?.limitIn(draft, sizeBytes);
       await using directory = await openReadOnly(queue, draft);
@@ -89,6 +90,20 @@ function cloneInto(parts: DirectoryParts, source: Recorded, draft: string, sizeB
 /** cp(1) tells it in words: those of strerror(3), in the C locale. */
 function isOutOfSpace(error: unknown): boolean {
   return error instanceof CommandError && /: (No space left on device|Disk quota exceeded)$/m.test(error.stderr);
+}
+
+/**
+ * btrfs refuses to share the blocks of a file without copy-on-write with one that has it. MySQL, libvirt and journald mark
+ * their files so.
+ */
+function notOnWrite(error: unknown, from: string, { kind, record }: Recorded): FailedPrecondition | undefined {
+  if (!(error instanceof CommandError)) return undefined;
+  const file = /: failed to clone .* from '(?<file>.*)': Invalid argument$/m.exec(error.stderr)?.groups?.['file'];
+  if (file === undefined) return undefined;
+  const name = shortPath(file.startsWith(`${from}/`) ? file.slice(from.length + 1) : file);
+  return new FailedPrecondition(
+    `${kind} ${record.id} cannot be copied: its file ${name} is not copied on write (chattr +C): copy it to one without that mark.`,
+  );
 }
 
 function noRoom(poolName: string, { kind, record }: Recorded): ResourceExhausted {

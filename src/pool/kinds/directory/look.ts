@@ -6,6 +6,7 @@ import { seesReflink } from '../../../kernel/file/filesystem.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import { ProjectQuota } from '../../../kernel/file/project-quota.ts';
 import { placeOf } from '../../../kernel/mount/filesystem-place.ts';
+import { seesAllProcesses } from '../../../kernel/process/process.ts';
 import { lookAtRecords } from '../../catalog/look.ts';
 import type { Configured, LookRequest } from '../../kind.ts';
 import type { FoundLocation } from '../../location/find.ts';
@@ -66,7 +67,7 @@ async function readContents(
   return {
     ...held,
     traits: directoryTraits(canShareBlocks === true),
-    findings: [quotaFinding(pool, isEnforced)],
+    findings: [quotaFinding(pool, isEnforced), ...(await containerFindings(queue))],
     shown: new Map(shown),
   };
 }
@@ -74,6 +75,14 @@ async function readContents(
 /** Nothing is assigned, so where the numbers begin makes no difference. */
 function readProjects(queue: DiskQueue, layout: Layout, quota: ProjectQuota, poolName: string): Promise<Projects> {
   return Projects.read({ queue, layout, quota, poolName, poolId: '' });
+}
+
+/** A container may outlive the unstage of its volume, and only its own mount table has the directory then. */
+async function containerFindings(queue: DiskQueue): Promise<Finding[]> {
+  if (await seesAllProcesses(queue)) return [];
+  const detail =
+    'it cannot be seen whether another container still has a directory when it is deleted, copied or adopted';
+  return [warn('containers', detail, 'Let the driver see the processes of the node (hostPID: true).')];
 }
 
 function quotaFinding({ own }: Configured<DirectoryOptions>, isEnforced: boolean): Finding {

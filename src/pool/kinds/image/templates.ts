@@ -33,6 +33,9 @@ const mostBytesOfOne = 64n << 20n;
 /** What is held while one is made: mkfs takes more than is left in the end. */
 const neededBytes = 192n << 20n;
 
+/** Those that are asked about are so soon. */
+const mostFresh = 1000;
+
 /** mkfs is not exchanged often, and what could not be made is not tried at each call. */
 const rememberedMs = 60_000;
 
@@ -111,7 +114,12 @@ export class Templates implements TemplateSpace {
     }
     const stored = this.#stored.get(name);
     if (stored !== undefined) stored.lastUse = ++this.#uses;
-    if (filling === 'share') this.#fresh.add(id);
+    if (filling === 'share') {
+      // Of those whose making failed later nobody ever asks.
+      const [oldest] = this.#fresh;
+      if (this.#fresh.size >= mostFresh && oldest !== undefined) this.#fresh.delete(oldest);
+      this.#fresh.add(id);
+    }
     return true;
   }
 
