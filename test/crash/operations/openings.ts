@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import { Freezes } from '../../../src/pool/freeze/freezes.ts';
 import { parseVolumeId } from '../../../src/volume/id.ts';
@@ -60,14 +62,33 @@ export const openings: readonly Opening[] = [
     steps: ['open/grow', 'open/thaw'],
     async prelude(node) {
       const { finish, volume } = await publish(node);
-      const id = parseVolumeId(volume.id);
-      assert.ok(id);
-      await new Freezes(node.dataDirectory, node.pools[0]?.name ?? assert.fail()).freeze(
-        new DiskQueue('freeze', 1),
-        id,
-        volume.targetPath,
-      );
-      return finish;
+      return await frozenByDriver(node, volume, finish);
+    },
+  },
+  {
+    // Killed before it froze, or after it had thawed: what is on the disk is the same.
+    name: 'start with the note of a freeze that is not there',
+    pool: 'file',
+    steps: ['open/grow', 'open/thaw'],
+    async prelude(node) {
+      const { finish, volume } = await publish(node);
+      const checked = await frozenByDriver(node, volume, finish);
+      execFileSync('fsfreeze', ['--unfreeze', volume.targetPath]);
+      return checked;
+    },
+  },
+  {
+    name: 'start with a filesystem that the driver froze, and that is mounted nowhere',
+    pool: 'file',
+    steps: ['open/grow', 'open/thaw'],
+    async prelude(node) {
+      const { finish, volume } = await publish(node);
+      const checked = await frozenByDriver(node, volume, async () => {
+        await mountedAgain(volume);
+        await finish();
+      });
+      for (const path of [volume.targetPath, volume.stagingPath]) execFileSync('umount', [path]);
+      return checked;
     },
   },
   {
@@ -79,10 +100,7 @@ export const openings: readonly Opening[] = [
       execFileSync('fsfreeze', ['--freeze', volume.targetPath]);
       for (const path of [volume.targetPath, volume.stagingPath]) execFileSync('umount', [path]);
       return async () => {
-        await volume.unpublish();
-        await volume.unstage();
-        await volume.stage();
-        await volume.publish();
+        await mountedAgain(volume);
         await finish();
       };
     },
@@ -123,6 +141,33 @@ export const openings: readonly Opening[] = [
     },
   },
 ];
+
+/** Frozen as by a driver that is killed at that moment. @returns what looks whether its note is gone, and goes on */
+async function frozenByDriver(
+  node: CrashNode,
+  volume: TestVolume,
+  finish: () => Promise<void>,
+): Promise<() => Promise<void>> {
+  const id = parseVolumeId(volume.id);
+  const poolName = node.pools[0]?.name;
+  assert.ok(id && poolName);
+  await new Freezes(node.dataDirectory, poolName).freeze(new DiskQueue('freeze', 1), id, volume.targetPath);
+  const note = join(node.dataDirectory, 'frozen', `${poolName}.${id}`);
+  assert.ok(existsSync(note));
+  return async () => {
+    // Left, it would end a backup's freeze at the next start.
+    assert.equal(existsSync(note), false);
+    await finish();
+  };
+}
+
+/** What was unmounted behind the driver. */
+async function mountedAgain(volume: TestVolume): Promise<void> {
+  await volume.unpublish();
+  await volume.unstage();
+  await volume.stage();
+  await volume.publish();
+}
 
 interface Published {
   readonly volume: TestVolume;
