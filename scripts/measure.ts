@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { findWords } from '../test/lint/words.ts';
 import {
   countLines,
   countMembers,
@@ -64,6 +65,7 @@ const port = facets.flatMap((name) => {
   return count === undefined ? [] : [{ name, count }];
 });
 const folders = filesByFolder(source);
+const words = [...source].map(([path, text]) => ({ path, count: findWords(text).length }));
 const full = folders.filter(([, count]) => count > 25);
 const cycles = folderCycles(source);
 const names = sharedNames(source);
@@ -99,6 +101,15 @@ const rows: readonly Row[] = [
       .sort((a, b) => Number.parseInt(b, 10) - Number.parseInt(a, 10)),
   },
   { name: 'files below 40 lines with one importer', now: small.length, found: small },
+  {
+    name: 'words that the rules replace',
+    now: words.reduce((sum, { count }) => sum + count, 0),
+    goal: 0,
+    found: words
+      .filter(({ count }) => count > 0)
+      .sort((a, b) => b.count - a.count)
+      .map(({ count, path }) => `${count} ${path}`),
+  },
   { name: 'minutes of npm test', now: minutes(quickStages), goal: 10 },
   { name: 'minutes of everything', now: minutes([...quickStages, 'manifests']), goal: 60 },
 ];
