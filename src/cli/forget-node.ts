@@ -54,7 +54,9 @@ export async function forgetNodeCommand(
     if (!dryRun && !evenSo && !isSeen && volumes.length === 0) throw unknown(node);
     if (!json) for (const line of tableLines(columns, volumes.map(rowOf))) output.line(line);
     if (!dryRun) {
-      if (await forgetNode(api, place, node)) {
+      // The note may be that of a command that was interrupted.
+      const { at } = await forgetNode(api, place, node);
+      if (Date.now() - Date.parse(at) < 2 * objectionMs) {
         if (!json) output.line(`Asking all replicas of the controller: ${objectionMs / 1000} seconds …`);
         await delay(objectionMs);
         if (!(await readForgotten(api, place)).has(node)) throw linked(node);

@@ -99,6 +99,10 @@ describe('quantities', () => {
     });
   }
 
+  test("'500m' is half a byte, which nobody means", () => {
+    assert.throws(() => parseQuantity('500m'), { message: /thousandth of a byte \(did you mean 500M\?\)/ });
+  });
+
   test('are written for people', () => {
     assert.equal(formatBytes(10n << 30n), '10Gi');
     assert.equal(formatBytes((3n << 30n) / 2n), '1.5Gi');

@@ -97,6 +97,12 @@ export function parseQuantity(text: string): bigint {
   }
   const power = Number(exponent) - fraction.length - (unit === 'm' ? 3 : 0);
   const digits = BigInt(whole + fraction) * (unitFactors[unit] ?? 1n);
+  // Kubernetes makes 1 byte of it, which no user wants.
+  if (unit === 'm' && digits % 10n ** BigInt(-power) !== 0n) {
+    throw new InvalidArgument(
+      `'${text}' is not a size: m is a thousandth of a byte (did you mean ${text.slice(0, -1)}M?).`,
+    );
+  }
   return power >= 0 ? digits * 10n ** BigInt(power) : roundUp(digits, 10n ** BigInt(-power)) / 10n ** BigInt(-power);
 }
 

@@ -3,6 +3,11 @@ import type { NamedVolume, StrayView } from '../routing/strays.ts';
 import type { FleetView, Named, NodeSight, Owner } from '../routing/view.ts';
 import { derivesFrom, type Entry, NodeInventory } from './inventory.ts';
 
+/** The name that a pool has where the configuration names none. */
+const defaultPoolName = 'default';
+/** Names of pools that are tried with each forgotten node: each costs a digest. */
+const maxPoolNames = 100;
+
 /** What is known of one node. */
 interface NodeState {
   readonly name: string;
@@ -113,7 +118,12 @@ export class FleetState implements FleetView, StrayView {
     const entry = this.#states.get(node)?.inventory.entries.get(id);
     if (entry === undefined) return undefined;
     if (entry.isNative) return node;
-    return [...this.#states.keys(), ...this.#forgotten].find((name) => derivesFrom(name, entry));
+    // The pool may have had another name there.
+    const isFrom = (name: string, pools: Iterable<string>) =>
+      [...new Set([entry.pool, defaultPoolName, ...pools])].some((pool) => derivesFrom(name, { ...entry, pool }));
+    for (const [name, { inventory }] of this.#states) if (isFrom(name, poolNames(inventory))) return name;
+    const all = new Set([...this.#states.values()].flatMap(({ inventory }) => poolNames(inventory)));
+    return [...this.#forgotten].find((name) => isFrom(name, [...all].slice(0, maxPoolNames)));
   }
 
   isTelling(node: string, id: string): boolean {
@@ -202,4 +212,8 @@ export class FleetState implements FleetView, StrayView {
 function sightOf({ inventory, isLinked, name, sinceMs, telling }: NodeState): NodeSight {
   const { closedPools, isComplete } = inventory;
   return { name, isLinked, hasTold: telling === undefined && isComplete, closedPools, sinceMs };
+}
+
+function poolNames({ pools }: NodeInventory): string[] {
+  return pools.map(({ name }) => name);
 }

@@ -8,6 +8,7 @@ import {
   snapshotIdFor,
   volumeIdFor,
 } from '../../volume/id.ts';
+import type { NodeSight } from '../routing/view.ts';
 
 /** Something that a node has. */
 export interface Entry {
@@ -58,8 +59,10 @@ export class NodeInventory {
   }
 
   /** Pools that the node cannot speak for: what they have is not among the entries. */
-  get closedPools(): readonly string[] {
-    return this.#pools.filter(({ state }) => state === 'opening' || state === 'failed').map(({ name }) => name);
+  get closedPools(): NodeSight['closedPools'] {
+    return this.#pools
+      .filter(({ state }) => state === 'opening' || state === 'failed')
+      .map(({ name, state }) => ({ name, isOpening: state === 'opening' }));
   }
 
   /** The ids of what has this name. */

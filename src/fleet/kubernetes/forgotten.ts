@@ -20,15 +20,15 @@ export async function readForgotten(api: KubernetesApi, place: ObjectPlace): Pro
 /** So long each replica has to take a note back, as the node has a link to it. Each looks every 10 seconds. */
 export const objectionMs = 15_000;
 
-/** It may be said twice. @returns whether it is new. @throws Unavailable */
-export async function forgetNode(api: KubernetesApi, place: ObjectPlace, node: string): Promise<boolean> {
-  let isNew = false;
-  await notesIn(api, place).change((notes) => {
-    isNew = !notes.has(node);
-    if (isNew) notes.set(node, { at: new Date().toISOString() });
-    return isNew;
-  });
-  return isNew;
+/** It may be said twice. @returns the note that stands, which may be older. @throws Unavailable */
+export async function forgetNode(
+  api: KubernetesApi,
+  place: ObjectPlace,
+  node: string,
+): Promise<{ readonly at: string }> {
+  const note = { at: new Date().toISOString() };
+  const notes = await notesIn(api, place).change((known) => !known.has(node) && known.set(node, note) !== undefined);
+  return notes.get(node) ?? note;
 }
 
 /** The note of that time alone: it may have been said once more. @throws Unavailable */

@@ -34,9 +34,10 @@ export function describe(missing: readonly NodeSight[]): string {
   const named = missing.slice(0, mostNames).map(({ closedPools, hasTold, isLinked, name, sinceMs }) => {
     if (!isLinked) return `${name} is away since ${toTheSecond(sinceMs)}`;
     const [closed] = closedPools;
-    return hasTold && closed !== undefined
-      ? `pool ${closed} of ${name} is not open (mend it, or take it out of that node's configuration)`
-      : `${name} has not told all yet`;
+    if (!hasTold || closed === undefined) return `${name} has not told all yet`;
+    return closed.isOpening
+      ? `pool ${closed.name} of ${name} is being opened`
+      : `pool ${closed.name} of ${name} is not open (mend it, or take it out of that node's configuration)`;
   });
   const others = missing.length - named.length;
   return [...named, ...(others > 0 ? [`so are ${others} more`] : [])].join(', ');

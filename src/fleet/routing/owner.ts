@@ -1,6 +1,6 @@
 import { FailedPrecondition, Unavailable } from '../../volume/errors.ts';
 import { describe, untold } from './missing.ts';
-import type { FleetView, NodeSight } from './view.ts';
+import type { FleetView, NodeSight, Owner } from './view.ts';
 
 /**
  * The node that has the object, linked or not; undefined: no node says so.
@@ -20,14 +20,22 @@ export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   }
   const [owner] = believed;
   if (owner === undefined) return undefined;
-  const missing = owner.isNative ? [] : untold(view).filter((node) => mayHaveMade(node, view.originOf(owner, id)));
+  const missing = owner.isNative ? [] : untoldFor(view, owner, id);
   if (missing.length > 0) {
     throw new Unavailable(`${id} was made on another node than ${owner.node}, which has it, and ${describe(missing)}.`);
   }
   return view.node(owner.node);
 }
 
-/** A pool that stays closed holds back what may be in it, and nothing that another node is known to have made. */
-function mayHaveMade({ hasTold, isLinked, name }: NodeSight, origin: string | undefined): boolean {
-  return origin === undefined || origin === name || !(isLinked && hasTold);
+/**
+ * The nodes whose silence leaves the owner in doubt. A closed pool holds back what may be in it, and nothing that another
+ * node is known to have made.
+ */
+function untoldFor(view: FleetView, owner: Owner, id: string): NodeSight[] {
+  const missing = untold(view);
+  if (missing.length === 0) return [];
+  const origin = view.originOf(owner, id);
+  return missing.filter(
+    ({ hasTold, isLinked, name }) => origin === undefined || origin === name || !(isLinked && hasTold),
+  );
 }

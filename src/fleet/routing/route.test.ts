@@ -86,6 +86,9 @@ describe('a call for one object', () => {
     assert.throws(() => routeById(fleet, moved.id), /pool fast of b is not open/);
     fleet.forget(['lost']);
     assert.deepEqual(routeById(fleet, moved.id), { to: 'node', node: 'a' });
+    const renamed = fleetOf({ a: { entries: [{ ...moved, pool: 'moved' }] }, b: { failed: ['fast'] } });
+    renamed.forget(['lost']);
+    assert.deepEqual(routeById(renamed, moved.id), { to: 'node', node: 'a' }, 'the pool has another name now');
     const lie = fleetOf({ a: { entries: [{ ...moved, name: 'another' }] }, b: { failed: ['fast'] } });
     lie.forget(['lost']);
     assert.throws(() => routeById(lie, moved.id), /pool fast of b is not open/);

@@ -11,7 +11,7 @@ export interface NodeSight {
   /** Whether it has told all that it has since its link is there. */
   readonly hasTold: boolean;
   /** Pools of it that are not open, and never were since its driver started: what they have it cannot tell. */
-  readonly closedPools: readonly string[];
+  readonly closedPools: readonly { readonly name: string; readonly isOpening: boolean }[];
   /** Since when it is not linked or has not told all, or is there with all: milliseconds since 1970. */
   readonly sinceMs: number;
 }
