@@ -125,7 +125,7 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'the id of another node is believed only when all have told',
     file: 'src/fleet/routing/owner.ts',
-    text: 'owner.isNative ? [] : untold(view)',
+    text: 'owner.isNative ? [] : untoldFor(view, owner, id)',
     replacement: '[]',
     killer: routes,
   },
