@@ -3,7 +3,7 @@
  * node refusals-in-guest.ts NAME=DEVICE…
  */
 import assert from 'node:assert/strict';
-import { closeSync, constants, openSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync, rmSync, statSync, symlinkSync, writeSync } from 'node:fs';
 import { basename } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,9 +12,10 @@ import { identifyDisk } from '../../../src/kernel/block/disk-identity.ts';
 import { listDisks } from '../../../src/kernel/block/disks.ts';
 import { openReadOnly } from '../../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
-import { encodeSlot, slotBytes } from '../../../src/pool/kinds/disk/label/slots.ts';
+import { encodeSlot, readSlots, slotBytes, slotCount } from '../../../src/pool/kinds/disk/label/slots.ts';
+import { Question } from '../../../src/pool/supervisor/question.ts';
 import { blankDisk, type DiskTestOptions, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
-import { stateOf } from '../../support/disk-state.ts';
+import { digestOf, stateOf } from '../../support/disk-state.ts';
 import { volumeSpec } from '../../support/image-pool.ts';
 import { Scratch } from '../../support/scratch.ts';
 
@@ -36,6 +37,21 @@ async function refused(
   const before = stateOf(device);
   await assert.rejects(openTestDisk(scratch, path, options), reason);
   assert.deepEqual(stateOf(device), before);
+}
+
+/** As the driver of another node does that has the disk, too. */
+function writeLabelAgain(disk: string): void {
+  const labelAt = 1 << 20;
+  shell(`blockdev --flushbufs ${disk}`);
+  const file = openSync(disk, constants.O_RDWR | constants.O_SYNC);
+  const bytes = Buffer.alloc(slotCount * slotBytes);
+  readSync(file, bytes, 0, bytes.length, labelAt);
+  const found = readSlots(bytes);
+  assert.ok(found.kind === 'slot');
+  const { index, sequence, text } = found.slot;
+  writeSync(file, encodeSlot(sequence + 1n, text), 0, undefined, labelAt + ((index + 1) % slotCount) * slotBytes);
+  closeSync(file);
+  shell(`blockdev --flushbufs ${disk}`);
 }
 
 /** Bytes at an offset. */
@@ -251,6 +267,26 @@ describe('a disk that is not taken is not written to', () => {
     blankDisk(other);
     await (await openTestDisk(scratch, twin)).close();
     blankDisk(twin);
+  });
+
+  test('H4: one whose label another node has written since: nothing of it is shown or changed any more', async () => {
+    blankDisk(victim);
+    const pool = await openTestDisk(scratch, victim);
+    const { id } = await pool.create(volumeSpec('shared', { content: { type: 'block' } }));
+    writeLabelAgain(victim);
+    const before = digestOf(victim);
+    const foreign = /somebody else has written the label of \/dev\/sd/;
+    for (let time = 0; time < 2; time++) {
+      await assert.rejects(pool.attach(id, { persistent: false }), foreign);
+      await assert.rejects(pool.remove(id), foreign);
+    }
+    assert.equal(digestOf(victim), before);
+    await assert.rejects(pool.checkHealth(new DiskQueue('health', 1), new Question()), foreign);
+    await pool.close();
+    // It is of whoever opens it next.
+    const again = await openTestDisk(scratch, victim);
+    await again.remove(id);
+    await again.close();
   });
 
   test('DK09: one with a loop device over it', async () => {

@@ -8,12 +8,14 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, test } from 'node:test';
+import { DeviceMapper, mappedPath } from '../../../src/kernel/block/device-mapper.ts';
 import { diskFaultOf } from '../../../src/kernel/block/disk-fault.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
 import type { ByteRange } from '../../../src/kernel/file/sparse.ts';
 import { attachDevice } from '../../../src/pool/attached-device.ts';
 import { openMapper } from '../../../src/pool/layers/luks/mapper.ts';
 import { LuksPrograms } from '../../../src/pool/layers/luks/programs.ts';
+import { openStill } from '../../../src/pool/mapped-device.ts';
 import type { Pool } from '../../../src/pool/pool.ts';
 import {
   DataLoss,
@@ -140,6 +142,31 @@ describe('encrypted volumes', () => {
       execFileSync('dmsetup', ['create', mapperName(id), '--notable']);
       await use(pool, id, new Secrets({}), () => undefined);
     });
+  });
+
+  test('EN01: the number of a mapper that has gone is that of the next one, which is not opened in its place', async () => {
+    const queue = new DiskQueue('still', 1);
+    const mapper = await DeviceMapper.open(queue);
+    const make = (name: string) => {
+      execFileSync('dmsetup', ['create', '--noudevsync', name, '--uuid', `TEST-${name}`, '--table', '0 2048 zero']);
+      return mapper.find(name) ?? assert.fail(`there is no ${name}`);
+    };
+    const remove = (name: string) => execFileSync('dmsetup', ['remove', '--noudevsync', name]);
+    const found = make('meant');
+    const wanted = { device: found.device, devicePath: mappedPath(found.device) };
+    const open = () => openStill(queue, wanted, async () => mapper.find({ uuid: 'TEST-meant' })?.device);
+    await (await open())?.[Symbol.asyncDispose]();
+    remove('meant');
+    const next = make('of-another');
+    try {
+      assert.deepEqual(next.device, found.device);
+      assert.equal(await open(), undefined);
+      // It is there again, by another number.
+      make('meant');
+      assert.equal(await open(), undefined);
+    } finally {
+      for (const name of ['of-another', 'meant']) remove(name);
+    }
   });
 
   test('EN05: a header that cannot be read is not called damaged, and the pool hears of its disk', async () => {

@@ -250,6 +250,26 @@ describe('volumes that somebody changes by hand', () => {
     await assert.rejects(openTestLvm(scratch, volumeGroup), /holdfast-pool that is not Holdfast's/);
   });
 
+  test('lvm 6: a logical volume of somebody that he has suspended stays so, with what he has loaded', async () => {
+    using scratch = new Scratch('by-hand');
+    const volumeGroup = groupFor(scratch, presentDisks());
+    lvm('lvcreate', '--yes', '--zero', 'n', '--wipesignatures', 'n', '--size', '4m', '--name', 'database', volumeGroup);
+    const name = mappedName(volumeGroup, 'database');
+    const dmsetup = (words: string) => shell(`dmsetup ${words}`);
+    const before = dmsetup(`table ${name}`);
+    dmsetup(`suspend --noflush --nolockfs ${name}`);
+    dmsetup(`table ${name} | dmsetup load ${name}`);
+    try {
+      await withPool(volumeGroup, scratch, [], async (pool) => {
+        await pool.create(spec('mine'));
+        assert.match(dmsetup(`info ${name}`), /State: +SUSPENDED[\s\S]*Tables present: +LIVE & INACTIVE/);
+      });
+    } finally {
+      dmsetup(`resume ${name}`);
+    }
+    assert.equal(dmsetup(`table ${name}`), before);
+  });
+
   test('reports are read whatever lvm.conf says of how they look', async () => {
     using scratch = new Scratch('by-hand');
     const volumeGroup = groupFor(scratch, presentDisks());
@@ -308,5 +328,42 @@ describe('disks that others bring along', () => {
     } finally {
       lvm('vgremove', '--devices', second, '--force', '--force', '--yes', volumeGroup);
     }
+  });
+
+  test('lvm 4: another group that has the name by now, under a running pool: nothing is made or removed in it', async () => {
+    using scratch = new Scratch('by-hand');
+    const [first = '', second = ''] = presentDisks();
+    const volumeGroup = groupFor(scratch, [first]);
+    await withPool(volumeGroup, scratch, [], async (pool) => {
+      await pool.create(spec('mine'));
+      lvm('vgrename', volumeGroup, 'renamed');
+      lvm('vgcreate', '--yes', volumeGroup, second);
+      lvm(
+        'lvcreate',
+        '--yes',
+        '--zero',
+        'n',
+        '--wipesignatures',
+        'n',
+        '--size',
+        '4m',
+        '--name',
+        'precious',
+        volumeGroup,
+      );
+      const before = [first, second].map(stateOf);
+      const other = /is not the one that the pool was opened in, by its UUID/;
+      try {
+        await assert.rejects(pool.capacity(), other);
+        await assert.rejects(pool.create(spec('more')), other);
+        await assert.rejects(pool.remove(idOf('mine')), other);
+        assert.deepEqual([first, second].map(stateOf), before);
+      } finally {
+        lvm('vgremove', '--force', '--force', '--yes', volumeGroup);
+        lvm('vgrename', 'renamed', volumeGroup);
+      }
+      await pool.remove(idOf('mine'));
+      await onlyPoolIsLeft(volumeGroup);
+    });
   });
 });
