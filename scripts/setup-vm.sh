@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev and a newer LVM, unpacked beside
+# Makes the machine ready for `npm run test:vm`: QEMU and a few programs by apt, and Debian's kernel, udev, a newer and an older LVM, unpacked beside
 # nothing of the system's own. Quick when there is nothing to do. Prints the kernel's directory.
 set -euo pipefail
 PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
@@ -66,29 +66,34 @@ unpack_udev() { # directory
   rm -rf "$draft"
 }
 
-# The LVM of a newer Debian, with its libraries and its loader: for tests of what is said differently there. apt keeps what it
-# knows of that release in a directory of its own.
+# The LVM of a newer and of an older Debian, with its libraries and its loader: for tests of what is said differently there, or not known. apt
+# keeps what it knows of that release in a directory of its own.
 newer_release=trixie
+older_release=bullseye
+older_packages='lvm2 libdevmapper1.02.1 libdevmapper-event1.02.1 libaio1 libblkid1 libudev1 libsystemd0 libedit2 libselinux1 libc6 libpcre2-8-0 libtinfo6 libbsd0 libmd0 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1'
 newer_packages='lvm2 libdevmapper1.02.1 libdevmapper-event1.02.1 libaio1t64 libblkid1 libudev1 libsystemd0 libedit2 libselinux1 libc6 libcap2 libpcre2-8-0 libtinfo6 libbsd0 libmd0 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1'
-unpack_newer_lvm() { # directory
+unpack_lvm() { # directory release packages
   local apt
   draft="$(mktemp -d "$cache/draft-XXXXXX")"
   chmod 755 "$draft"
   apt="$draft/apt"
   mkdir -p "$apt/state" "$apt/lists/partial" "$apt/cache/archives/partial" "$draft/packages" "$draft/tree/bin"
   touch "$apt/status"
-  printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian %s main\n' "$newer_release" >"$apt/sources.list"
+  printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian %s main\n' "$2" >"$apt/sources.list"
   printf '%s\n' "Dir::State \"$apt/state\";" "Dir::State::Lists \"$apt/lists\";" "Dir::State::status \"$apt/status\";" \
     "Dir::Cache \"$apt/cache\";" "Dir::Etc::SourceList \"$apt/sources.list\";" 'Dir::Etc::SourceParts "/dev/null";' \
     'Acquire::Languages "none";' >"$apt/conf"
-  say "fetching the LVM of Debian $newer_release"
+  say "fetching the LVM of Debian $2"
   # shellcheck disable=SC2086
-  (cd "$draft/packages" && APT_CONFIG="$apt/conf" apt-get -q update >../log 2>&1 && APT_CONFIG="$apt/conf" apt-get -q download $newer_packages >>../log 2>&1) ||
+  (cd "$draft/packages" && APT_CONFIG="$apt/conf" apt-get -q update >../log 2>&1 && APT_CONFIG="$apt/conf" apt-get -q download $3 >>../log 2>&1) ||
     fail "$(cat "$draft/log")"
   for package in "$draft"/packages/*.deb; do dpkg-deb -x "$package" "$draft/tree"; done
   rm -rf "$draft/tree/usr/share"
-  printf '#!/bin/sh\nlibraries=%s\nexec "$libraries/ld-linux-x86-64.so.2" --library-path "$libraries" %s "$@"\n' \
-    "$1/usr/lib/x86_64-linux-gnu" "$1/usr/sbin/lvm" >"$draft/tree/bin/lvm"
+  # Older ones have /lib and /sbin, too.
+  mkdir -p "$draft/tree/lib" "$draft/tree/sbin" "$draft/tree/usr/sbin"
+  [ -e "$draft/tree/usr/sbin/lvm" ] || ln -s ../../sbin/lvm "$draft/tree/usr/sbin/lvm"
+  printf '#!/bin/sh\ntree=%s\nlibraries=$tree/lib/x86_64-linux-gnu:$tree/usr/lib/x86_64-linux-gnu\nloader=$tree/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2\n[ -e "$loader" ] || loader=$tree/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2\nexec "$loader" --library-path "$libraries" "$tree/usr/sbin/lvm" "$@"\n' \
+    "$1" >"$draft/tree/bin/lvm"
   chmod 755 "$draft/tree/bin/lvm"
   mv -T "$draft/tree" "$1"
   rm -rf "$draft"
@@ -103,5 +108,6 @@ install_packages
 kernel="$cache/kernel"
 [ -s "$kernel/vmlinux" ] || unpack_kernel "$kernel"
 [ -x "$cache/udev/bin/udevadm" ] || unpack_udev "$cache/udev"
-[ -x "$cache/lvm-newer/bin/lvm" ] || unpack_newer_lvm "$cache/lvm-newer"
+[ -x "$cache/lvm-newer/bin/lvm" ] || unpack_lvm "$cache/lvm-newer" "$newer_release" "$newer_packages"
+[ -x "$cache/lvm-older/bin/lvm" ] || unpack_lvm "$cache/lvm-older" "$older_release" "$older_packages"
 echo "$kernel"

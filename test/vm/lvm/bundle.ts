@@ -11,6 +11,7 @@ const programs = [
   'killed-lvm-in-guest',
   'layouts-in-guest',
   'mirrors-in-guest',
+  'older-in-guest',
   'pool-in-guest',
   'processes-in-guest',
   'thin-in-guest',

@@ -14,8 +14,24 @@ const timeoutMs = 3600_000;
  * @returns its last words
  */
 export async function succeedsWithPullableDisks(program: string, ...words: readonly string[]): Promise<string> {
+  return await withScsiDisks(128 * 2 ** 20, (vm, disks) => succeeds(vm, [program, ...words], disks));
+}
+
+/** The same in a mount namespace of its own, as in a container, of a node that has the LVM of an older Debian. */
+export async function succeedsBesideOlderLvm(program: string): Promise<string> {
+  return await withScsiDisks(128 * 2 ** 20, async (vm, disks) => {
+    const lvm = '/usr/sbin/lvm';
+    await vm.run(`mount --bind ${vm.olderLvmDirectory}/lvm ${lvm}`);
+    return await succeeds(vm, [program], disks, { within: `unshare --mount sh -c 'umount ${lvm} && exec "$@"' sh` });
+  });
+}
+
+async function withScsiDisks(
+  sizeBytes: number,
+  work: (vm: VirtualMachine, disks: readonly string[]) => Promise<string>,
+): Promise<string> {
   using scratch = new Scratch('vm');
-  const options = { sizeBytes: 128 * 2 ** 20, bus: 'scsi' } as const;
+  const options = { sizeBytes, bus: 'scsi' } as const;
   using first = new VolatileDisk(scratch, { name: 'first', ...options });
   using second = new VolatileDisk(scratch, { name: 'second', ...options });
   using third = new VolatileDisk(scratch, { name: 'third', ...options });
@@ -23,7 +39,7 @@ export async function succeedsWithPullableDisks(program: string, ...words: reado
   const disks = ['/dev/sda', '/dev/sdb', '/dev/sdc'];
   const areThere = disks.map((disk) => `[ -b ${disk} ]`).join(' && ');
   await vm.run(`modprobe -a virtio_scsi sd_mod dm-crypt && until ${areThere}; do sleep 0.1; done`);
-  return await succeeds(vm, [program, ...words], disks);
+  return await work(vm, disks);
 }
 
 /** Runs one of the programs of this directory in a machine with two blank disks and real LVM. @returns its last words */
@@ -53,19 +69,12 @@ export async function succeedsWithNewerLvm(
   program: string,
   ...words: readonly string[]
 ): Promise<string> {
-  using scratch = new Scratch('vm');
-  const options = { sizeBytes: diskBytes, bus: 'scsi' } as const;
-  using first = new VolatileDisk(scratch, { name: 'first', ...options });
-  using second = new VolatileDisk(scratch, { name: 'second', ...options });
-  using third = new VolatileDisk(scratch, { name: 'third', ...options });
-  await using vm = await bootVirtualMachine({ scratch, disks: [first, second, third] });
-  const disks = ['/dev/sda', '/dev/sdb', '/dev/sdc'];
-  const areThere = disks.map((disk) => `[ -b ${disk} ]`).join(' && ');
-  await vm.run(`modprobe -a virtio_scsi sd_mod dm-crypt && until ${areThere}; do sleep 0.1; done`);
-  const version = await vm.run(`${vm.newerLvmDirectory}/lvm version`);
-  assert.match(version, /LVM version: +2\.03\.(2[6-9]|[3-9][0-9])/);
-  const chosen = [`--test-name-pattern='${pattern}'`];
-  return await succeeds(vm, [program, ...words], disks, { path: vm.newerLvmDirectory, options: chosen });
+  return await withScsiDisks(diskBytes, async (vm, disks) => {
+    const version = await vm.run(`${vm.newerLvmDirectory}/lvm version`);
+    assert.match(version, /LVM version: +2\.03\.(2[6-9]|[3-9][0-9])/);
+    const chosen = [`--test-name-pattern='${pattern}'`];
+    return await succeeds(vm, [program, ...words], disks, { path: vm.newerLvmDirectory, options: chosen });
+  });
 }
 
 interface Way {
@@ -73,17 +82,19 @@ interface Way {
   readonly path?: string;
   /** Of node. */
   readonly options?: readonly string[];
+  /** A command that runs it. */
+  readonly within?: string;
 }
 
 async function succeeds(
   vm: VirtualMachine,
   words: readonly string[],
   disks: readonly string[],
-  { options = [], path }: Way = {},
+  { options = [], path, within = '' }: Way = {},
 ): Promise<string> {
   const before = path === undefined ? '' : `PATH=${path}:$PATH `;
   const program = `${await bundleForGuest()}${[...words, ...disks].join(' ')}`;
-  const command = `${before}${[process.execPath, ...options, program].join(' ')}`;
+  const command = `${before}${[within, process.execPath, ...options, program].join(' ')}`;
   const { code, stderr, stdout } = await vm.attempt(command, { timeoutMs });
   assert.equal(code, 0, `${stdout}\n${stderr}`);
   return /^ℹ pass .*$/m.exec(stdout)?.[0] ?? stdout.slice(-200);

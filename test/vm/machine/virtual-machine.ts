@@ -44,6 +44,8 @@ export class VirtualMachine implements AsyncDisposable {
   readonly udevDirectory: string;
   /** Has the `lvm` of a newer Debian than this machine's, for who puts it first in PATH. */
   readonly newerLvmDirectory: string;
+  /** The same of an older one. */
+  readonly olderLvmDirectory: string;
   boots = 0;
   readonly #options: MachineOptions;
   readonly #kernel: string;
@@ -59,6 +61,7 @@ export class VirtualMachine implements AsyncDisposable {
     this.#kernel = execFileSync('bash', [setup], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
     this.udevDirectory = join(dirname(this.#kernel), 'udev');
     this.newerLvmDirectory = join(dirname(this.#kernel), 'lvm-newer/bin');
+    this.olderLvmDirectory = join(dirname(this.#kernel), 'lvm-older/bin');
     this.#initramfs = makeInitramfs(this.#kernel, options.scratch.path);
   }
 
