@@ -54,3 +54,28 @@ async function textOf(queue: DiskQueue, path: string): Promise<string | undefine
 async function entries(queue: DiskQueue, directory: string): Promise<string[]> {
   return (await queue.run(() => readdir(directory)).catch(ignoreMissing)) ?? [];
 }
+
+/** A block device, and what is built on it. */
+export interface Stack {
+  /** As the kernel calls it: `dm-0`, `loop3`. */
+  readonly kernelName: string;
+  /** What device-mapper calls it. */
+  readonly name: string | undefined;
+  /** Of a loop device. */
+  readonly backingFile: string | undefined;
+  /** The kernel's names of what is built on it. */
+  readonly holders: readonly string[];
+}
+
+/** All block devices but partitions, as sysfs has them. Opens none of them. */
+export async function listStacks(queue: DiskQueue): Promise<Stack[]> {
+  const kernelNames = await entries(queue, '/sys/block');
+  return Promise.all(
+    kernelNames.map(async (kernelName) => ({
+      kernelName,
+      name: await textOf(queue, `/sys/block/${kernelName}/dm/name`),
+      backingFile: await textOf(queue, `/sys/block/${kernelName}/loop/backing_file`),
+      holders: await entries(queue, `/sys/block/${kernelName}/holders`),
+    })),
+  );
+}

@@ -1,6 +1,7 @@
 import { FailedPrecondition } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { Snapshotter } from '../backend.ts';
+import { findUse } from './in-use.ts';
 import type { CatalogParts } from './parts.ts';
 
 /** @throws FailedPrecondition where the pool has no clones */
@@ -15,9 +16,9 @@ export function noClones({ backend, name }: CatalogParts): string {
 }
 
 /** For clones that are copies. @throws FailedPrecondition if somebody uses the volume: what to do */
-export async function refuseCopyInUse({ backend, name }: CatalogParts, id: VolumeId): Promise<void> {
-  const [device] = await backend.attacher.inUse(id);
-  if (device === undefined) return;
+export async function refuseCopyInUse(parts: CatalogParts, id: VolumeId): Promise<void> {
+  if ((await findUse(parts, id)) === undefined) return;
+  const { backend, name } = parts;
   if (backend.space.sharesBlocks || backend.traits.copiesAlways === true) {
     throw new FailedPrecondition(
       `volume ${id} is in use, and pool ${name} (${backend.kind}) copies volumes only at rest: stop its pod for that time.`,

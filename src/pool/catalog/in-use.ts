@@ -4,6 +4,7 @@ import { describeHolders } from '../../volume/holder.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import { soughtOf } from '../attached-mounts.ts';
+import type { Backend } from '../backend.ts';
 import { detachUnseen } from '../detach-unseen.ts';
 import type { Attached } from '../pool.ts';
 import type { CatalogParts } from './parts.ts';
@@ -20,20 +21,28 @@ export async function attachedHere(id: VolumeId, attached: Attached): Promise<Fa
 }
 
 /**
- * What an unstage had to leave, as somebody had it open then, keeps no volume in use once nobody has. Nor does a
- * filesystem that is mounted nowhere and was left frozen.
+ * What keeps a volume in use. What an unstage had to leave, as somebody had it open then, does not once nobody has, nor does
+ * what somebody has activated by hand and does not use: that is detached.
+ */
+export async function findUse(
+  { backend: { attacher, queue, traits } }: { readonly backend: Pick<Backend, 'attacher' | 'queue' | 'traits'> },
+  id: VolumeId,
+): Promise<Attached | undefined> {
+  const [attached] = await attacher.inUse(id);
+  if (attached === undefined || traits.detaching !== 'explicit') return attached;
+  await detachUnseen(queue, attacher, id);
+  return (await attacher.inUse(id))[0];
+}
+
+/**
+ * A filesystem that is mounted nowhere and was left frozen keeps no volume in use.
  * @throws FailedPrecondition if the volume is attached on this node
  */
 export async function refuseInUse(
-  { backend: { attacher, queue, traits }, freezer }: Pick<CatalogParts, 'backend' | 'freezer'>,
+  parts: Pick<CatalogParts, 'backend' | 'freezer'>,
   { content, id }: Pick<VolumeRecord, 'content' | 'id'>,
 ): Promise<void> {
-  await freezer.endUnseen({ id, content, attached: await attacher.attached(id) });
-  const [attached] = await attacher.inUse(id);
-  if (attached === undefined) return;
-  if (traits.detaching === 'explicit') {
-    await detachUnseen(queue, attacher, id);
-    if ((await attacher.inUse(id)).length === 0) return;
-  }
-  throw await attachedHere(id, attached);
+  await parts.freezer.endUnseen({ id, content, attached: await parts.backend.attacher.attached(id) });
+  const attached = await findUse(parts, id);
+  if (attached !== undefined) throw await attachedHere(id, attached);
 }

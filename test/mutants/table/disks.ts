@@ -353,6 +353,22 @@ export const diskMutants: readonly Mutant[] = [
     only: 'H28',
   },
   {
+    name: 'a device that somebody has activated, and nobody uses, keeps no volume in use',
+    file: 'src/pool/catalog/in-use.ts',
+    killer: 'src/pool/catalog/in-use.test.ts',
+    text: '  await detachUnseen(queue, attacher, id);\n',
+    replacement: '',
+    only: 'lvm 13',
+  },
+  {
+    name: 'what a volume is made of is not told as something inside of it',
+    file: 'src/cli/checks/nested.ts',
+    killer: 'src/cli/checks/nested.test.ts',
+    text: '      if (above !== undefined && isOurs(above)) return [];\n',
+    replacement: '',
+    only: 'EN08',
+  },
+  {
     name: 'a device that is gone each time it is opened is not looked for without an end',
     file: 'src/pool/mapped-device.ts',
     killer: 'test/pool/open-still.test.ts',

@@ -163,6 +163,7 @@ describe('a driver in a container', () => {
     await node.vm.run("sed -i 's/# scan_lvs = 0/scan_lvs = 1/' /etc/lvm/lvm.conf");
     await doctorSays(node, /warn +event activation +Set devices \{ scan_lvs = 0 \}/);
     assert.match(await shownAgain(), /^nested-inner$/m);
+    await doctorSays(node, /warn +devices inside volumes [\s\S]*\(nested-inner\) on \/dev\/dm-[0-9]+ \(vg0-vol--/);
     assert.match((await node.command(`who ${volume.id}`)).stdout, /^device .* \/dev\/dm-[0-9]+ \(nested-inner\)$/m);
     // What cannot be deactivated stays, and goes with the volume once nobody has it any more.
     await volume.leave();

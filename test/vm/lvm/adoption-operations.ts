@@ -20,6 +20,15 @@ export function tagsOutside(name: string): string | undefined {
   return row?.trim().split(' ')[1] ?? (row === undefined ? undefined : '');
 }
 
+/** Those of the group that are activated at boot, but for what a pool has for itself. */
+export function activatedAtBoot(): string[] {
+  const rows = lvm('lvs', '--noheadings', '--separator', ' ', '-o', 'lv_name,lv_autoactivation', onlyGroup());
+  return rows.split('\n').flatMap((row) => {
+    const [name = '', autoactivation = ''] = row.trim().split(' ');
+    return autoactivation === 'enabled' && name !== 'holdfast-pool' ? [name] : [];
+  });
+}
+
 /** A logical volume of somebody else, with a tag of his. */
 export function makeOutside(name: string, ...words: readonly string[]): void {
   lvm('lvcreate', '--yes', '--size', '32m', '--addtag', 'mine', '--name', `outside-${name}`, ...words, onlyGroup());
@@ -43,6 +52,7 @@ export const adoptionOperations: Readonly<Record<string, Operation>> = {
     check: async (pool, name) => {
       assert.equal((await pool.find(idOf(name)))?.name, name);
       assert.equal(tagsOutside(name), undefined);
+      assert.ok(!activatedAtBoot().some((each) => each.startsWith(idOf(name))), 'lvm 13');
     },
   },
   release: {
@@ -54,6 +64,7 @@ export const adoptionOperations: Readonly<Record<string, Operation>> = {
     check: async (pool, name) => {
       assert.equal(await pool.find(idOf(name)), undefined);
       assert.equal(tagsOutside(name), 'mine');
+      assert.ok(activatedAtBoot().includes(`outside-${name}`), 'lvm 13');
     },
   },
 };

@@ -250,6 +250,22 @@ describe('volumes that somebody changes by hand', () => {
     await assert.rejects(openTestLvm(scratch, volumeGroup), /holdfast-pool that is not Holdfast's/);
   });
 
+  test('lvm 13: one that somebody has activated, and nobody uses, is copied', async () => {
+    using scratch = new Scratch('by-hand');
+    const volumeGroup = groupFor(scratch, presentDisks());
+    await withPool(volumeGroup, scratch, [], async (pool) => {
+      const { id } = await pool.create(spec('active'));
+      await fill(pool, 'active');
+      lvm('vgchange', '--activate', 'y', '--ignoreactivationskip', volumeGroup);
+      assert.equal((await pool.attached(id)).length, 1);
+      const cut = { id: snapshotIdFor('node', 'cut'), name: 'cut', sourceId: id, parameters: {} };
+      await pool.takeSnapshots([cut]);
+      await pool.removeSnapshot(cut.id);
+      lvm('vgchange', '--activate', 'y', '--ignoreactivationskip', volumeGroup);
+      await pool.create(spec('copy'), { type: 'volume', id });
+    });
+  });
+
   test('lvm 6: a logical volume of somebody that he has suspended stays so, with what he has loaded', async () => {
     using scratch = new Scratch('by-hand');
     const volumeGroup = groupFor(scratch, presentDisks());

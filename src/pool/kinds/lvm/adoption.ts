@@ -75,7 +75,8 @@ export class LvmAdoption implements Adoption {
     }
     const lv = group.find(id);
     if (lv === undefined) throw new DataLoss(`volume ${id}: its logical volume is missing.`);
-    await step('release/mark', () => group.retag(lv.name, [...lv.tags, ...documentTags(nameOutside, name)]));
+    // What mounts it from now on finds it after a boot, as it would any other.
+    await step('release/mark', () => group.retag(lv.name, [...lv.tags, ...documentTags(nameOutside, name)], 'y'));
     try {
       await this.#deactivate(lv.name, path);
       await step('release/move', () => group.rename(lv.name, name));
@@ -174,9 +175,11 @@ export class LvmAdoption implements Adoption {
     const lv = group.find(id);
     if (lv === undefined) return;
     const note = tagsOfDocument(nameOutside, lv.tags);
+    // As all that are ours: it is activated for who uses it.
     await group.retag(
       lv.name,
       lv.tags.filter((tag) => !note.includes(tag)),
+      'n',
     );
   }
 }

@@ -9,6 +9,7 @@ import { isErrno } from '../../../kernel/call/errno.ts';
 import { FailedPrecondition, ResourceExhausted } from '../../../volume/errors.ts';
 import type { Layout } from '../../../volume/layout.ts';
 import type { AskedDisk } from './ask-disks.ts';
+import type { Autoactivation } from './commands/arguments.ts';
 import * as arguments_ from './commands/arguments.ts';
 import { failureOf } from './commands/failure.ts';
 import { lockGroup } from './commands/group-lock.ts';
@@ -169,14 +170,18 @@ export class VolumeGroup extends KnownGroup {
   }
 
   /** Replaces all tags of ours, but for what it shares blocks with. */
-  retag(lvName: string, newTags: readonly string[]): Promise<void> {
-    return this.edit(lvName, () => newTags);
+  retag(lvName: string, newTags: readonly string[], autoactivation?: Autoactivation): Promise<void> {
+    return this.edit(lvName, () => newTags, autoactivation);
   }
 
   /** The same, by what the tags are when the change before has been made: of one logical volume they come one after another. */
-  edit(lvName: string, newTagsOf: (tags: readonly string[]) => readonly string[]): Promise<void> {
+  edit(
+    lvName: string,
+    newTagsOf: (tags: readonly string[]) => readonly string[],
+    autoactivation?: Autoactivation,
+  ): Promise<void> {
     const last = this.#edits.get(lvName) ?? Promise.resolve();
-    const turn = last.then(() => this.#retag(lvName, newTagsOf));
+    const turn = last.then(() => this.#retag(lvName, newTagsOf, autoactivation));
     const settled = turn.catch(() => undefined);
     this.#edits.set(lvName, settled);
     void settled.then(() => {
@@ -185,7 +190,11 @@ export class VolumeGroup extends KnownGroup {
     return turn;
   }
 
-  async #retag(lvName: string, newTagsOf: (tags: readonly string[]) => readonly string[]): Promise<void> {
+  async #retag(
+    lvName: string,
+    newTagsOf: (tags: readonly string[]) => readonly string[],
+    autoactivation: Autoactivation | undefined,
+  ): Promise<void> {
     const before = this.#require(lvName);
     const newTags = newTagsOf(before.tags);
     const stays = (tag: string) => isFamilyTag(tag) || !isOwnTag(tag);
@@ -193,8 +202,8 @@ export class VolumeGroup extends KnownGroup {
     const change = changeOf(before.tags, tags);
     if (change.add.length === 0 && change.remove.length === 0) return;
     const isActivatedAtBoot = before.layout === 'raid1' && before.state === 'draft';
-    const argumentsFor = isActivatedAtBoot ? arguments_.claimArguments : arguments_.retagArguments;
-    await this.change(argumentsFor(this.name, lvName, change), 0n);
+    const atBoot = isActivatedAtBoot ? 'n' : autoactivation;
+    await this.change(arguments_.retagArguments(this.name, lvName, change, atBoot), 0n);
     this.put({ ...(this.get(lvName) ?? before), tags, state: stateOf(tags) ?? before.state });
   }
 

@@ -35,6 +35,9 @@ export function createArguments({ lvName, plan, tags, vgName }: NewLv): string[]
   return ['lvcreate', ...quiet, ...what, vgName, ...devicePaths];
 }
 
+/** Whether it is activated at boot, or as soon as its disks are seen, by whoever activates all that he finds. */
+export type Autoactivation = 'n' | 'y';
+
 const notAtBoot = ['--setautoactivation', 'n'];
 const stripeSize = '64k';
 
@@ -45,14 +48,21 @@ function layoutArguments({ layout, stripes }: LvPlan): string[] {
     case 'striped':
       return ['--type', 'striped', '--stripes', `${stripes}`, '--stripesize', stripeSize, ...notAtBoot];
     case 'raid1':
-      // lvcreate knows no --setautoactivation for these: see claimArguments.
+      // lvcreate knows no --setautoactivation for these: they have it with their first change of tags.
       return ['--type', 'raid1', '--mirrors', '1'];
   }
 }
 
 /** One commit of the volume group's metadata, however many tags. */
-export function retagArguments(vgName: string, lvName: string, { add, remove }: TagChange): string[] {
-  return ['lvchange', ...remove.flatMap((tag) => ['--deltag', tag]), ...added(add), `${vgName}/${lvName}`];
+export function retagArguments(
+  vgName: string,
+  lvName: string,
+  { add, remove }: TagChange,
+  autoactivation?: Autoactivation,
+): string[] {
+  const atBoot = autoactivation === undefined ? [] : ['--setautoactivation', autoactivation];
+  const tags = [...remove.flatMap((tag) => ['--deltag', tag]), ...added(add)];
+  return ['lvchange', ...atBoot, ...tags, `${vgName}/${lvName}`];
 }
 
 /** The kernel gets the table that the group's metadata say. */
@@ -62,12 +72,6 @@ export function refreshArguments(vgName: string, lvName: string): string[] {
 
 export function renameArguments(vgName: string, lvName: string, newName: string): string[] {
   return ['lvrename', vgName, lvName, newName];
-}
-
-/** The same for what is activated at boot until then. */
-export function claimArguments(vgName: string, lvName: string, change: TagChange): string[] {
-  const [command = '', ...rest] = retagArguments(vgName, lvName, change);
-  return [command, ...notAtBoot, ...rest];
 }
 
 /** @param devicePaths where it may grow; none: anywhere */
