@@ -369,6 +369,14 @@ export const diskMutants: readonly Mutant[] = [
     only: 'EN08',
   },
   {
+    name: 'a blank disk that was just attached is left to others for a minute',
+    file: 'src/pool/kinds/disk/match/age.ts',
+    killer: 'src/pool/kinds/disk/match/age.test.ts',
+    text: 'deviceMs !== undefined && deviceMs >= othersFirstMs',
+    replacement: 'deviceMs !== undefined',
+    only: 'DK12',
+  },
+  {
     name: 'a device that is gone each time it is opened is not looked for without an end',
     file: 'src/pool/mapped-device.ts',
     killer: 'test/pool/open-still.test.ts',

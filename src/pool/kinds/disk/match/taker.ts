@@ -9,6 +9,7 @@ import { FormatMarker } from '../../../location/format-marker.ts';
 import { poolsDirectory } from '../../../location/place.ts';
 import { markerPathOf, readMarker } from '../../../records/pool-file.ts';
 import type { DiskOptions } from '../config.ts';
+import { deviceAgeMs, isLongThere } from './age.ts';
 import type { MatchClaim, Member } from './claim.ts';
 import { type Examined, examine } from './examine.ts';
 import { rememberMember } from './members.ts';
@@ -23,8 +24,10 @@ type Candidate = Extract<MatchClaim, { kind: 'candidate' }>;
 
 /** What was known when the disk was seen. */
 export interface Around {
-  /** It was there at the look before, and nothing that the kernel and udev say of it was different. */
-  readonly isSteady: boolean;
+  /**
+   * How long ago a look first found it, with all that the kernel and udev say of it as it is now; undefined: this is the first.
+   */
+  readonly seenMs: number | undefined;
   readonly members: readonly Member[];
   readonly others: NamedDevices;
   readonly users: () => Promise<Users>;
@@ -109,7 +112,9 @@ export class Taker {
       if (awaited !== undefined) {
         return `pool ${awaited.poolName} names ${awaited.path}, which is not there yet: it could be this disk`;
       }
-      if (!around.isSteady) {
+      const deviceMs = await deviceAgeMs(this.#queue, disk.devicePath);
+      const { seenMs } = around;
+      if (seenMs === undefined || !isLongThere({ seenMs, deviceMs })) {
         this.#isWaiting = true;
         return undefined;
       }

@@ -21,8 +21,8 @@ export class MatchWatch implements PoolWatch {
   readonly #context: WatchContext<DiskOptions>;
   readonly #queue = new DiskQueue('disks that match', 2);
   readonly #taker: Taker;
-  /** As each disk was at the last look. */
-  #before: ReadonlyMap<string, string> = new Map();
+  /** As each disk was at the last look, and since when it is so. */
+  #before: ReadonlyMap<string, { readonly looks: string; readonly sinceMs: number }> = new Map();
   #names = '';
   #lookedMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -34,7 +34,7 @@ export class MatchWatch implements PoolWatch {
     this.#taker = new Taker(sections, context, this.#queue);
   }
 
-  /** Two looks: a blank disk is taken only if it was there, and the same, both times. */
+  /** Two looks: a blank disk is taken only if it was there, and the same, both times, and has been there for a minute. */
   async start(): Promise<void> {
     await this.#lookAgain();
     // From now on, also while a disk hangs that was found now.
@@ -59,7 +59,7 @@ export class MatchWatch implements PoolWatch {
   async #glance(): Promise<void> {
     const names = await diskNames(this.#queue).catch(() => '');
     const isDue = performance.now() - this.#lookedMs >= lookEveryMs;
-    // After a change once more: what is blank must have been there twice.
+    // After a change again: what is blank must have been there for a while.
     if (names === this.#names && !isDue && !this.#taker.isWaiting) return;
     this.#names = names;
     await this.#lookAgain();
@@ -89,7 +89,8 @@ export class MatchWatch implements PoolWatch {
       reading ??= readUsers(this.#queue);
       return reading;
     };
-    const seen = new Map<string, string>();
+    const nowMs = performance.now();
+    const seen = new Map<string, { looks: string; sinceMs: number }>();
     this.#taker.begin();
     for (const disk of disks) {
       const linked = links.get(disk.name) ?? [];
@@ -101,12 +102,14 @@ export class MatchWatch implements PoolWatch {
         namesakes: disk.identity === undefined ? [] : namesakes.map(({ name }) => name),
       };
       const looks = JSON.stringify({ ...disk, sizeBytes: `${disk.sizeBytes}`, linked });
-      seen.set(disk.name, looks);
+      const before = this.#before.get(disk.name);
+      const sinceMs = before?.looks === looks ? before.sinceMs : nowMs;
+      seen.set(disk.name, { looks, sinceMs });
       const claim = claimOn(at, sections, members);
       if (claim.kind === 'passed-over') this.#taker.passOver(disk, claim.sections, claim.reason);
       if (claim.kind !== 'candidate') continue;
-      const isSteady = this.#before.get(disk.name) === looks;
-      this.#taker.consider(disk, claim, { isSteady, members, others, users });
+      const seenMs = before?.looks === looks ? nowMs - sinceMs : undefined;
+      this.#taker.consider(disk, claim, { seenMs, members, others, users });
     }
     this.#before = seen;
   }
