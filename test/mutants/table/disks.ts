@@ -377,6 +377,14 @@ export const diskMutants: readonly Mutant[] = [
     only: 'DK12',
   },
   {
+    name: 'a disk whose pool another node runs is not opened',
+    file: 'src/pool/kinds/disk/other-node.ts',
+    killer: 'src/pool/kinds/disk/other-node.test.ts',
+    text: 'if ((await place.read()) !== first) {',
+    replacement: "if ((await place.read()) === 'never') {",
+    only: 'DK12',
+  },
+  {
     name: 'a device that is gone each time it is opened is not looked for without an end',
     file: 'src/pool/mapped-device.ts',
     killer: 'test/pool/open-still.test.ts',

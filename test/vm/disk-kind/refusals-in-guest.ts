@@ -12,7 +12,7 @@ import { identifyDisk } from '../../../src/kernel/block/disk-identity.ts';
 import { listDisks } from '../../../src/kernel/block/disks.ts';
 import { openReadOnly } from '../../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../../src/kernel/call/disk-queue.ts';
-import { encodeSlot, readSlots, slotBytes, slotCount } from '../../../src/pool/kinds/disk/label/slots.ts';
+import { encodeSlot, probeAt, readSlots, slotBytes, slotCount } from '../../../src/pool/kinds/disk/label/slots.ts';
 import { Question } from '../../../src/pool/supervisor/question.ts';
 import { blankDisk, type DiskTestOptions, guestDisks, openTestDisk, shell } from '../../support/disk-pool.ts';
 import { digestOf, stateOf } from '../../support/disk-state.ts';
@@ -25,6 +25,8 @@ const victim = diskNamed('victim');
 /** Read as a whole in a moment. */
 const small = diskNamed('small');
 const sectors = 24 * 2048;
+/** In the label. */
+const stampSector = 2048 + Number(probeAt) / 512;
 
 /** The pool is not opened, and not one write reaches the disk. */
 async function refused(
@@ -267,6 +269,24 @@ describe('a disk that is not taken is not written to', () => {
     blankDisk(other);
     await (await openTestDisk(scratch, twin)).close();
     blankDisk(twin);
+  });
+
+  test('DK12: one whose pool another node runs just now', async () => {
+    blankDisk(victim);
+    await (await openTestDisk(scratch, victim)).close();
+    let count = 0;
+    const stamp = () => shell(write(`holdfast health ${++count} ${new Date().toISOString()}\\n`, stampSector, victim));
+    stamp();
+    using other = new Scratch('refused');
+    const beats = setInterval(stamp, 1000);
+    try {
+      await assert.rejects(openTestDisk(other, victim), /another node runs the pool of \/dev\/sd/);
+    } finally {
+      clearInterval(beats);
+    }
+    // Who knows it does not wait, and it is nobody's once it was let go.
+    await (await openTestDisk(scratch, victim)).close();
+    await (await openTestDisk(other, victim)).close();
   });
 
   test('H4: one whose label another node has written since: nothing of it is shown or changed any more', async () => {

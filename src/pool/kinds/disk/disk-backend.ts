@@ -86,6 +86,7 @@ export class DiskBackend implements Backend {
   /** A volume that is in use stays so, and its device keeps the disk. */
   async close(): Promise<void> {
     const { label, mapped, queue } = this.#parts;
+    await label.leave(queue).catch(() => undefined);
     await label[Symbol.asyncDispose]();
     await mapped.remove(queue, mapped.label);
   }

@@ -16,4 +16,6 @@ export interface DiskLabel extends AsyncDisposable {
   change(edit: (payload: Payload) => Payload): Promise<void>;
   /** Whether the disk answers, asked of the disk itself. */
   probe(queue: DiskQueue): Promise<void>;
+  /** Says on the disk that nobody runs the pool any more. */
+  leave(queue: DiskQueue): Promise<void>;
 }

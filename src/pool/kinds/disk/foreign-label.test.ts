@@ -35,6 +35,7 @@ function poolWith(state: ObjectState) {
     refresh: refuse,
     change: refuse,
     probe: refuse,
+    leave: refuse,
     [Symbol.asyncDispose]: async () => undefined,
   };
   const mapped = {

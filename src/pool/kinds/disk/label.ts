@@ -1,9 +1,10 @@
 import { constants } from 'node:fs';
+import { dropCache } from '../../../kernel/block/block.ts';
 import { sameDevice } from '../../../kernel/block/device.ts';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { readWhatCan, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import type { LocationOptions } from '../../location/location.ts';
 import { takeLock } from '../../location/lock.ts';
 import type { DiskLabel } from './disk-label.ts';
@@ -13,12 +14,15 @@ import { probeAt } from './label/slots.ts';
 import { LabelCopies, readPayload } from './label-copies.ts';
 import type { LabelledDisk } from './labeller.ts';
 import type { MappedParts } from './mapped.ts';
+import { refuseRunElsewhere, stampText } from './other-node.ts';
 
 /** The label that was read with the disk: it may be older than what its device has. */
 export function payloadIn({ found, front, shape }: LabelledDisk, poolName: string): Payload {
   const { offsetBytes } = layoutOf(shape).label;
   return readPayload(front.subarray(Number(offsetBytes)), poolName, found.path).payload;
 }
+
+const stampBytes = 4096;
 
 export type LabelOptions = Pick<LocationOptions, 'queue' | 'lockTimeoutMs' | 'log' | 'poolName' | 'stopping'>;
 
@@ -41,8 +45,16 @@ export class Label implements DiskLabel {
     this.#device = device;
   }
 
-  /** @throws FailedPrecondition if another driver has it, DataLoss if it cannot be read */
-  static async open(options: LabelOptions, parts: MappedParts, { found, shape }: LabelledDisk): Promise<Label> {
+  /**
+   * @param isKnown this node has had it before
+   * @throws FailedPrecondition if another driver has it, also on another node, DataLoss if it cannot be read
+   */
+  static async open(
+    options: LabelOptions,
+    parts: MappedParts,
+    { found, shape }: LabelledDisk,
+    isKnown: boolean,
+  ): Promise<Label> {
     const { queue } = options;
     for (;;) {
       const part = layoutOf(shape).label;
@@ -58,6 +70,11 @@ export class Label implements DiskLabel {
           const label = new Label(copies, lock, opened);
           try {
             await label.refresh();
+            if (!isKnown) {
+              const { stopping } = options;
+              const read = () => label.#readStamp(queue);
+              await refuseRunElsewhere({ poolName, path: found.path, stopping, read });
+            }
             await label.#mirror();
             return label;
           } catch (error) {
@@ -99,11 +116,26 @@ export class Label implements DiskLabel {
 
   /** Something else each time, and not from memory. @throws DataLoss if another node has written the label */
   async probe(queue: DiskQueue): Promise<void> {
-    const block = Buffer.alloc(4096);
-    block.write(`holdfast health ${++this.#probes} ${new Date().toISOString()}\n`);
+    await this.#writeStamp(queue, stampText(++this.#probes, new Date()));
+    await this.#copies.check(queue);
+  }
+
+  /** Another node that gets the disk need not wait whether the stamp moves. Of no use where somebody else has written. */
+  async leave(queue: DiskQueue): Promise<void> {
+    if (!this.lost.aborted) await this.#writeStamp(queue, '');
+  }
+
+  async #writeStamp(queue: DiskQueue, text: string): Promise<void> {
+    const block = Buffer.alloc(stampBytes);
+    block.write(text);
     await writeAt(queue, this.#device, block, probeAt);
     await syncFile(queue, this.#device);
-    await this.#copies.check(queue);
+  }
+
+  async #readStamp(queue: DiskQueue): Promise<string> {
+    await dropCache(queue, this.#device);
+    const block = await readWhatCan(queue, this.#device, { lengthBytes: stampBytes, offsetBytes: Number(probeAt) });
+    return block.toString('latin1');
   }
 
   /** From now on another driver may have it. */

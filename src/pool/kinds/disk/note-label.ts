@@ -112,6 +112,9 @@ export class NoteLabel implements DiskLabel {
     await syncFile(queue, this.#device);
   }
 
+  /** The disk says nothing of it. */
+  async leave(): Promise<void> {}
+
   /** What others have written to the disk is on it from now on, and what is read of it is not from memory. */
   dropCache(queue: DiskQueue): Promise<void> {
     return dropCache(queue, this.#device);

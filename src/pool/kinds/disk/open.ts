@@ -44,7 +44,9 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
   const twins = await refuseCopy(options, disk, payloadIn(disk, poolName));
   let label: Label | undefined;
   try {
-    label = await Label.open({ ...options, poolName }, mapped, disk);
+    const markerPath = markerPathOf(dataDirectory, poolName);
+    const isKnown = (await readMarker(queue, markerPath)) !== undefined;
+    label = await Label.open({ ...options, poolName }, mapped, disk, isKnown);
     if (twins.length > 0) {
       // What is written to the disk is there by another path, and not on a copy.
       await label.probe(queue);
@@ -57,10 +59,7 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
         'one half of the partition table of a disk is damaged (see sgdisk -v)',
       );
     }
-    const markerPath = markerPathOf(dataDirectory, poolName);
-    if ((await readMarker(queue, markerPath)) === undefined) {
-      await remember({ queue, syncs: new DirectorySync() }, markerPath, poolId);
-    }
+    if (!isKnown) await remember({ queue, syncs: new DirectorySync() }, markerPath, poolId);
   } catch (error) {
     await label?.[Symbol.asyncDispose]();
     // The disk is for whoever is to mend it.
