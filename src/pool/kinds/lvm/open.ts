@@ -44,6 +44,11 @@ export async function openLvmBackend(options: LvmPoolOptions): Promise<ReadyBack
   const held = new Held();
   try {
     const lvm = new Lvm(await findLvm(queue), queue);
+    lvm.whenSlow = (command) =>
+      log.warn(
+        { pool: name, volume_group: volumeGroup, command },
+        'LVM has not ended for a minute: it waits for a disk, for another LVM (/run/lock/lvm), or for udev (dmsetup udevcookies)',
+      );
     await ensureGroup({ ...options, poolName: name }, lvm);
     const state = await readGroup(lvm, name, volumeGroup);
     const mapper = await openMapper(queue, name);

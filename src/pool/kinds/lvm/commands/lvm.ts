@@ -42,9 +42,13 @@ export class Lvm {
   #hasThinPool = false;
   /** Ends what a command that was killed has left. No other command is under way then. */
   whenKilled: (queue: DiskQueue) => Promise<void> = async () => undefined;
+  /** Hears of a command that takes long: all others of the pool wait for it. */
+  whenSlow: (command: string) => void = () => undefined;
+  readonly #slowAfterMs: number;
 
-  constructor(runner: LvmRunner, queue: DiskQueue) {
+  constructor(runner: LvmRunner, queue: DiskQueue, slowAfterMs = 60_000) {
     this.runner = runner;
+    this.#slowAfterMs = slowAfterMs;
     this.#queue = queue.beside('lvm', commandsAtOnce);
     this.#flushQueue = queue.beside('flushes', flushesAtOnce);
     this.#resumeQueue = queue.beside('left suspended', 1);
@@ -64,7 +68,7 @@ export class Lvm {
   async change(args: readonly string[], lockPath?: string): Promise<void> {
     const { before, environment, program } = this.runner;
     const words = [...before, ...this.#command(args)];
-    await this.#queue.run(async () => {
+    await this.#alone(args, async () => {
       try {
         await run(program, words, { environment, mustFinish: true, keep: 'end', ...(lockPath && { lockPath }) });
       } catch (error) {
@@ -127,8 +131,19 @@ export class Lvm {
     const onLine = (line: string, from: 'stdout' | 'stderr') => {
       if (from === 'stderr') onWarning(line);
     };
-    await this.#queue.run(() => run(program, words, { environment, keep: 'end', onLine, onText }));
+    await this.#alone(args, () => run(program, words, { environment, keep: 'end', onLine, onText }));
     if (!reader.isWhole) throw new DataLoss('the report of lvm ended in the middle: nothing was done.');
+  }
+
+  #alone<T>([command = '']: readonly string[], work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(async () => {
+      const timer = setTimeout(() => this.whenSlow(command), this.#slowAfterMs).unref();
+      try {
+        return await work();
+      } finally {
+        clearTimeout(timer);
+      }
+    });
   }
 
   #command([command = '', ...rest]: readonly string[]): string[] {
