@@ -105,8 +105,8 @@ export const programMutants: readonly Mutant[] = [
     name: 'changes of tags come one after another',
     file: 'src/pool/kinds/lvm/volume-group.ts',
     killer: 'src/pool/kinds/lvm/volume-group.test.ts',
-    text: 'const turn = last.then(() => this.#retag(lvName, newTagsOf));',
-    replacement: 'const turn = Promise.resolve().then(() => this.#retag(lvName, newTagsOf));',
+    text: 'const turn = last.then(() => this.#retag(lvName, newTagsOf, autoactivation));',
+    replacement: 'const turn = Promise.resolve().then(() => this.#retag(lvName, newTagsOf, autoactivation));',
     only: 'lvm 9',
   },
   {
