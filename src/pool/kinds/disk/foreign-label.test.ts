@@ -17,7 +17,7 @@ const foreign = new DataLoss('somebody else has written the label');
 const unheard = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** A pool whose label another node has written since this one read it. @returns it, and the devices that it opened */
-function poolWith(state: ObjectState) {
+function poolWith(state: ObjectState, lost: AbortSignal = new AbortController().signal) {
   const opened: string[] = [];
   const queue = new DiskQueue('test', 2);
   const refuse = async () => {
@@ -31,7 +31,7 @@ function poolWith(state: ObjectState) {
       object: { name, state },
     },
     obstacle: undefined,
-    lost: new AbortController().signal,
+    lost,
     refresh: refuse,
     change: refuse,
     probe: refuse,
@@ -81,4 +81,11 @@ describe('H4: the label is read before the first byte of what the disk has, by',
       assert.deepEqual(opened, []);
     });
   }
+});
+
+test('H4: the condition of the volume tells it', async () => {
+  const { backend } = poolWith('volume', AbortSignal.abort(foreign));
+  const condition = await backend.provisioner.conditionOf({ id } as VolumeRecord);
+  assert.equal(condition?.abnormal, true);
+  assert.match(condition?.message ?? '', /^Another node has written to its disk\./);
 });

@@ -54,6 +54,10 @@ export class DiskProvisioner implements Provisioner {
 
   async conditionOf({ id }: VolumeRecord): Promise<Condition | undefined> {
     const { label, mapped } = this.#parts;
+    if (label.lost.aborted) {
+      const message = 'Another node has written to its disk. Let one node have it, then restart the driver.';
+      return { abnormal: true, message };
+    }
     const object = volumeOf(label.payload, id);
     if (object === undefined) return { abnormal: true, message: 'It is not on its disk any more.' };
     const device = mapped.find(mapped.data(object.name));
