@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { isNodeOf, type Mount, parseMountTable } from './mount-table.ts';
+import { isNodeOf, type Mount, parseMountsWith, parseMountTable } from './mount-table.ts';
 
 /** What seq_file's mangle does to a path in mountinfo (fs/proc_namespace.c): ` \t\n\\`, and `#` in a source. */
 function mangle(text: string): string {
@@ -103,4 +103,22 @@ function toWellFormed(text: string): string {
 test('the node of a device on a file is known by its name, also once that is gone from /dev', () => {
   for (const root of ['/sda2', '/dev/sda2', '/sda2//deleted']) assert.ok(isNodeOf({ root }, '/dev/sda2'), root);
   for (const root of ['/', '/sda', '/sda21', '/sda2/deleted']) assert.ok(!isNodeOf({ root }, '/dev/sda2'), root);
+});
+
+test('of a table only the lines with a text are parsed', () => {
+  const lines = [
+    '20 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw',
+    '21 20 8:1 /pool/volumes/vol-a/data /x rw - ext4 /dev/sda1 rw',
+    '22 20 8:1 /pool/volumes/vol-b/data /ü/vol-a rw - ext4 /dev/sda1 rw',
+    '23 20 8:1 /pool/volumes/vol-b/data /y rw - ext4 /dev/sda1 rw',
+  ];
+  for (const end of ['', '\n']) {
+    const table = Buffer.from(lines.join('\n') + end);
+    assert.deepEqual(
+      parseMountsWith(table, 'vol-a').map(({ target }) => target),
+      ['/x', '/ü/vol-a'],
+    );
+    assert.deepEqual(parseMountsWith(table, 'vol-c'), []);
+    assert.equal(parseMountsWith(table, ' rw').length, 4);
+  }
 });

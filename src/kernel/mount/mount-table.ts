@@ -86,6 +86,19 @@ export function parseMountTable(text: string): Mount[] {
     .map((line) => new MountLine(line));
 }
 
+/** Parses those lines of a table alone that have a text in them, which is one of ASCII that needs no escaping. */
+export function parseMountsWith(table: Buffer, text: string): Mount[] {
+  const mounts: Mount[] = [];
+  for (let at = table.indexOf(text); at !== -1; ) {
+    const start = table.lastIndexOf('\n', at) + 1;
+    const next = table.indexOf('\n', at);
+    const end = next === -1 ? table.length : next;
+    mounts.push(...parseMountTable(table.toString('utf8', start, end)));
+    at = table.indexOf(text, end);
+  }
+  return mounts;
+}
+
 /** Ends the optional fields. Spaces in a path are escaped. */
 const separator = ' - ';
 

@@ -55,7 +55,12 @@ export function mountNamespaceOf(queue: DiskQueue, pid: number | 'self'): Promis
 
 /** The mounts that a process sees. */
 export async function mountTableOf(queue: DiskQueue, pid: number): Promise<Mount[]> {
-  return parseMountTable((await unlessGone(queue.run(() => readFile(`/proc/${pid}/mountinfo`, 'utf8')))) ?? '');
+  return parseMountTable((await mountTextOf(queue, pid)).toString());
+}
+
+/** The same as it is, which is empty if the process is gone. */
+export async function mountTextOf(queue: DiskQueue, pid: number): Promise<Buffer> {
+  return (await unlessGone(queue.run(() => readFile(`/proc/${pid}/mountinfo`)))) ?? Buffer.alloc(0);
 }
 
 /** The files that a process has open, its working directory and its root. Asks no disk and no server. */

@@ -55,7 +55,7 @@ export class DirectoryAttacher implements Attacher {
     await this.#parts.handovers.settled(id);
     const here = await this.attached(id);
     if (here.length > 0) return here;
-    const mounts = await withTimeout(patienceMs, mountsElsewhere());
+    const mounts = await withTimeout(patienceMs, mountsElsewhere(id));
     if (mounts === 'late') {
       throw new Unavailable(`volume ${id}: there was no time to look whether a container has it mounted; try again.`);
     }
