@@ -12,8 +12,11 @@ const wanted: QueueSizes = { pool: 8, kubelet: 4 };
 /** For work that belongs to no queue: reading a file here and there. */
 const spareThreads = 2;
 
-/** For each pool besides its queue: to check its disk, and to thaw its frozen filesystems. */
-const asideThreads = 2;
+/**
+ * For each pool besides its queue: to check its disk, to thaw its frozen filesystems, to grow a btrfs, and to ask two disks
+ * of a volume group.
+ */
+const asideThreads = 5;
 
 /** The number of worker threads that a driver with this many pools wants. */
 export function wantedThreads(poolCount: number): number {

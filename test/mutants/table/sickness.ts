@@ -13,6 +13,13 @@ const hangs = 'design 3.7';
 /** A sick disk hurts its own pool only, and no longer than it is sick. */
 export const sicknessMutants: readonly Mutant[] = [
   {
+    name: 'a disk of a group that fails while it is asked is no fault of the pool',
+    file: 'src/pool/kinds/lvm/ask-disks.ts',
+    text: '  asks.onFailure = undefined;\n',
+    replacement: '',
+    killer: 'src/pool/kinds/lvm/ask-disks.test.ts',
+  },
+  {
     name: 'each disk of a pool has all of the time to answer',
     file: 'src/pool/supervisor/question.ts',
     killer: 'src/pool/supervisor/question.test.ts',

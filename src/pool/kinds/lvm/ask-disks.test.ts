@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { DeviceNumber } from '../../../kernel/block/device.ts';
 import { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
-import { askDisks, disksAskedAtOnce } from './ask-disks.ts';
+import { askDisks, asksQueue, disksAskedAtOnce } from './ask-disks.ts';
 
 const queue = new DiskQueue('test', disksAskedAtOnce);
 const disks = Array.from({ length: 10 }, (_, minor) => ({ path: `/dev/sd${minor}`, device: { major: 8, minor } }));
@@ -40,4 +40,17 @@ test('H23: one disk that does not answer keeps nobody from asking the others, an
     }),
     /given up/,
   );
+});
+
+test('a disk that fails while it is asked is no fault of the pool, which would ask again and again', async () => {
+  const heard: unknown[] = [];
+  const pool = new DiskQueue('pool', 1);
+  pool.onFailure = (error) => heard.push(error);
+  const asks = asksQueue(pool);
+  const failing = async (queue: DiskQueue) =>
+    await queue.run(async () => {
+      throw new KernelError({ syscall: 'read', errno: 5 });
+    });
+  await askDisks(asks, disks, { waitsFor: () => () => undefined }, failing);
+  assert.deepEqual(heard, []);
 });

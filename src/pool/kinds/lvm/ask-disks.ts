@@ -5,8 +5,15 @@ import { errnoName } from '../../../kernel/call/errno.ts';
 import { openDirect, readDirect } from '../../../kernel/file/direct.ts';
 import type { HealthWatch } from '../../pool.ts';
 
-/** One that hangs takes a worker thread until it answers. */
-export const disksAskedAtOnce = 4;
+/** One that hangs takes a worker thread until it answers (`src/server/threads.ts` counts them). */
+export const disksAskedAtOnce = 2;
+
+/** A queue for `askDisks`. The pool does not hear of its failures: a disk of the group that is sick is no fault of the pool. */
+export function asksQueue(queue: DiskQueue): DiskQueue {
+  const asks = queue.beside('disks', disksAskedAtOnce);
+  asks.onFailure = undefined;
+  return asks;
+}
 
 const askedBytes = 4096;
 

@@ -8,7 +8,7 @@ import { FilesystemTrimmer } from '../../filesystem/trimmer.ts';
 import type { HealthWatch, Traits } from '../../pool.ts';
 import type { Wiper } from '../../wipe/wiper.ts';
 import { LvmAdoption } from './adoption.ts';
-import { askDisks, disksAskedAtOnce } from './ask-disks.ts';
+import { askDisks, asksQueue } from './ask-disks.ts';
 import { LvmAttacher } from './attacher.ts';
 import { LvSnapshotDraft } from './drafts.ts';
 import { poolLvName, thinLvName } from './names.ts';
@@ -75,7 +75,7 @@ export class LvmBackend implements Backend {
     const parts: LvmParts = { ...options, idle: new Set(), missing };
     this.#parts = parts;
     this.queue = queue;
-    this.#asks = queue.beside('disks', disksAskedAtOnce);
+    this.#asks = asksQueue(queue);
     const { extentBytes } = group.state;
     this.traits = thin === undefined ? linearTraits(extentBytes) : thinTraits(extentBytes);
     this.records = new TagStore(group);
