@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
+import { Usage } from './options.ts';
 
 const projectRoot = fileURLToPath(new URL('..', import.meta.url));
 
@@ -148,6 +149,7 @@ async function thirdPartyLicenses(inputs: readonly string[]): Promise<string> {
 }
 
 if (import.meta.main) {
+  new Usage('Builds the driver into dist/:\nnpm run build -- [--help]').read({});
   const startedMs = performance.now();
   const { file, sizeBytes } = await buildBundle(join(projectRoot, 'dist')).catch((error: unknown) => {
     // esbuild has shown what is wrong with the sources.

@@ -9,6 +9,7 @@ import { buildBundle } from './build.ts';
 import { tellDelta } from './demo/delta.ts';
 import { screen } from './demo/screen.ts';
 import { DemoVolume } from './demo/volume.ts';
+import { Usage } from './options.ts';
 
 const gibibyte = 1n << 30n;
 
@@ -141,7 +142,13 @@ async function holdfast([program = '', ...args]: readonly string[], scratch: Scr
   return `$ holdfast ${line}\n${stdout}`;
 }
 
+const usage =
+  new Usage(`Makes a volume on your disk, and everything that can be done with it, in seconds; it leaves nothing behind. As root:
+npm run demo -- [--help]
+`);
+
 async function main(): Promise<number> {
+  usage.read({});
   if (process.getuid?.() !== 0) {
     screen.failure('The demo mounts filesystems, so it has to run as root: sudo npm run demo');
     return 1;
@@ -149,6 +156,10 @@ async function main(): Promise<number> {
   const interruption = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => interruption.abort(new Error(`${signal}: cleaning up`)));
+  }
+  // A pipe whose reader has gone, or a terminal that was closed: what is there is cleaned up all the same.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', () => interruption.abort(new Error('nobody reads the output: cleaning up')));
   }
   using scratch = new Scratch('demo');
   screen.heading('Holdfast: a volume, end to end', [`in ${scratch.path}, with no configuration at all`]);

@@ -13,8 +13,15 @@ stages='build lint types unit kernel tests alone vm manifests sanity audit'
 wanted=()
 allow_skips=no
 extent=quick # or all, or rest
+usage="usage: npm test -- [--allow-skips] [stage]...
+       npm run test:all -- [--rest] [--allow-skips] [stage]...
+stages: $stages
+npm test takes about ten minutes on two cores, npm run test:all some hours."
 for argument in "$@"; do
-  if [ "$argument" = --allow-skips ]; then
+  if [ "$argument" = --help ] || [ "$argument" = -h ]; then
+    printf '%s\n' "$usage"
+    exit 0
+  elif [ "$argument" = --allow-skips ]; then
     allow_skips=yes
   elif [ "$argument" = --all ] || [ "$argument" = --rest ]; then
     extent="${argument#--}"
@@ -22,7 +29,7 @@ for argument in "$@"; do
     wanted+=("$argument")
   else
     # A run of no stage would look like a success.
-    printf 'there is no stage %s\nusage: npm test -- [--allow-skips] [stage]...\n       npm run test:all -- [--rest] [--allow-skips] [stage]...\nstages: %s\n' "$argument" "$stages" >&2
+    printf 'there is no stage %s\n%s\n' "$argument" "$usage" >&2
     exit 2
   fi
 done

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { defaultPoolOf, whyUnreadable } from '../config/config.ts';
 import { parseConfigFile, parseSettings, type Settings } from '../config/file.ts';
 import type { HostPlaces } from '../config/locations.ts';
+import { overlaps } from '../config/node-names.ts';
 import { defaultKind, type PoolConfig } from '../pool/kinds.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { tableLines } from './table.ts';
@@ -27,6 +28,16 @@ export async function configCheckCommand(
       output.problem('INVALID_ARGUMENT', `${file}:${line}:${column}: ${message}`);
     return exitCodes.usage;
   }
+  const names = parsed.file.flatMap(({ nodes }) => nodes ?? []);
+  let isUsable = true;
+  for (const { isContained, one, other } of overlaps(names)) {
+    isUsable &&= !isContained;
+    const message = isContained
+      ? `nodes '${one}' and '${other}': a node that fits the first fits the second, too, and would not start: change one of the patterns`
+      : `nodes '${one}' and '${other}': a node whose name fits both would not start`;
+    output.problem(isContained ? 'INVALID_ARGUMENT' : 'WARNING', `${file}: ${message}`);
+  }
+  if (!isUsable) return exitCodes.usage;
   if (json) output.line(toJson<'config check'>({ sections: parsed.file }));
   else for (const line of tableLines(columns, parsed.file.map(forPeople(parsed.file.length)))) output.line(line);
   return exitCodes.ok;

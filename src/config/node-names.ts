@@ -10,8 +10,7 @@ export function unfitNames(names: string): string | undefined {
 
 /** Answers if a section is for this node. */
 export function isFor(names: string, nodeId: string): boolean {
-  const words = names.split('*').map((word) => word.replaceAll('.', '\\.'));
-  return unfitNames(names) === undefined && new RegExp(`^${words.join('.*')}$`).test(nodeId);
+  return unfitNames(names) === undefined && fits(nodeId, names);
 }
 
 /** Chooses the section for a node: its exact name takes precedence over any pattern. */
@@ -22,4 +21,38 @@ export function chooseSection(
   const [first, second] = found;
   if (found.includes(nodeId)) return { names: nodeId };
   return first === undefined || second === undefined ? { names: first } : { undecided: [first, second] };
+}
+
+/** Two patterns, and whether every name that fits `one` fits `other`, too. */
+export interface Overlap {
+  readonly one: string;
+  readonly other: string;
+  readonly isContained: boolean;
+}
+
+/** The pairs of patterns that a name can fit both of: such a node has no section. A whole name stands before any pattern. */
+export function overlaps(names: readonly string[]): Overlap[] {
+  const patterns = names.filter((each) => each.includes('*'));
+  return patterns.flatMap((one, index) =>
+    patterns.slice(index + 1).flatMap((other): Overlap[] => {
+      // A * in a name is met by a * in a pattern alone, so one that fits as a text fits with all of its names.
+      if (fits(one, other)) return [{ one, other, isContained: true }];
+      if (fits(other, one)) return [{ one: other, other: one, isContained: true }];
+      return haveCommonEnds(one, other) ? [{ one, other, isContained: false }] : [];
+    }),
+  );
+}
+
+function fits(text: string, pattern: string): boolean {
+  const words = pattern.split('*').map((word) => word.replaceAll('.', '\\.'));
+  return new RegExp(`^${words.join('.*')}$`).test(text);
+}
+
+/** What lies between the ends of two patterns can stand one behind the other, so only their ends decide. */
+function haveCommonEnds(one: string, other: string): boolean {
+  const [start, otherStart] = [one, other].map((each) => each.slice(0, each.indexOf('*')));
+  const [end, otherEnd] = [one, other].map((each) => each.slice(each.lastIndexOf('*') + 1));
+  if (start === undefined || otherStart === undefined || end === undefined || otherEnd === undefined) return false;
+  const meets = start.startsWith(otherStart) || otherStart.startsWith(start);
+  return meets && (end.endsWith(otherEnd) || otherEnd.endsWith(end));
 }

@@ -51,6 +51,20 @@ describe('holdfast config check', () => {
     assert.equal(stdout, shown);
   });
 
+  test('two patterns for one node: refused if that is so for all nodes of one of them, else told', async () => {
+    using scratch = new Scratch('config');
+    const contained = await check(scratch, 'nodes: { db-*: {}, db-1*: {} }');
+    assert.deepEqual([contained.code, contained.stdout], [2, '']);
+    assert.match(
+      contained.stderr,
+      /holdfast\.yaml: nodes 'db-1\*' and 'db-\*': a node that fits the first fits the second, too/,
+    );
+    const crossing = await check(scratch, 'nodes: { db-*: {}, "*-ssd": {} }');
+    assert.equal(crossing.code, 0);
+    assert.match(crossing.stderr, /nodes 'db-\*' and '\*-ssd': a node whose name fits both would not start/);
+    assert.match(crossing.stdout, /^db-\*/m);
+  });
+
   test('an empty file gives all nodes one pool', async () => {
     using scratch = new Scratch('config');
     const { stdout } = await check(scratch, '');

@@ -11,6 +11,8 @@ const scripts = [
   'scripts/measure.ts',
   'deploy/image/build.ts',
   'deploy/release/build.ts',
+  'scripts/build.ts',
+  'scripts/demo.ts',
   'test/bench/devices/run.ts',
   'test/bench/fleet/run.ts',
   'test/bench/run.ts',
@@ -38,6 +40,15 @@ describe('what is typed behind the name of a script', () => {
       assert.equal(stderr, `Unknown option '--nonsense'\n\n${help.stdout}`);
     });
   }
+
+  test('scripts/test.sh tells how it is typed', () => {
+    const { status, stderr, stdout } = spawnSync('bash', ['scripts/test.sh', '--help'], {
+      cwd: project,
+      encoding: 'utf8',
+    });
+    assert.deepEqual([status, stderr], [0, '']);
+    assert.match(stdout, /^usage: npm test -- \[/);
+  });
 
   for (const [file, args, problem] of [
     ['test/vm/run.ts', ['no-such-test'], 'no test file has a name that begins with: no-such-test'],
