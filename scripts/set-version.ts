@@ -11,6 +11,7 @@ export const versionedLines: readonly (readonly [file: string, before: string])[
   ['deploy/fleet/controller.yaml', 'image: localhost/holdfast:'],
   ['deploy/charts/holdfast/Chart.yaml', 'version: '],
   ['deploy/charts/holdfast/Chart.yaml', 'appVersion: '],
+  ['deploy/kubectl/kubectl-holdfast', 'version='],
   ['docs/install.md', 'VERSION='],
   ['deploy/examples/nomad/holdfast.nomad.hcl', 'default = "localhost/holdfast:'],
 ];

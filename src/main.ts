@@ -12,6 +12,8 @@ const output: Output = {
   // It may quote what others wrote: a key of the configuration, a name in a record.
   problem: (code, message) => process.stderr.write(`${problemLine(code, printable(message), { json })}\n`),
   colours: process.stdout.isTTY === true && process.stdout.hasColors(),
+  // 0: the terminal does not know.
+  width: process.argv.includes('--wide') ? undefined : process.stdout.columns || undefined,
 };
 
 const program = makeProgram({

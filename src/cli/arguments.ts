@@ -13,6 +13,11 @@ export function forPrograms(command: Command): Command {
   return command.option('--json', 'print JSON, for programs (docs/json.md)');
 }
 
+/** Of a command with a table, for programs and for people. */
+export function forBoth(command: Command): Command {
+  return forPrograms(command).option('--wide', 'all columns, also where the terminal is narrower');
+}
+
 /** Of a subcommand: the flag may stand before or after its name. */
 export function wantsJson(command: Command): boolean {
   return command.optsWithGlobals()['json'] === true;

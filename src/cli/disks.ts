@@ -14,7 +14,7 @@ import { type Common, hearLooker } from './look.ts';
 import { tellAll } from './looker.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
 import { DiskSilent } from './silence.ts';
-import { tableLines } from './table.ts';
+import { printTable } from './table.ts';
 import { type DiskItem, diskColumns, diskRow } from './tables/disks.ts';
 
 /** What the process says that looks at disks: which there are, then what each is like. */
@@ -34,7 +34,7 @@ const disksAtOnce = 32;
 export async function disksCommand(output: Output, options: { json: boolean }): Promise<number> {
   const { disks, missing } = await seenDisks();
   if (options.json) output.line(toJson<'disks'>({ disks }));
-  else for (const line of tableLines(diskColumns, disks.map(diskRow))) output.line(line);
+  else printTable(output, diskColumns, { rows: disks.map(diskRow) });
   for (const name of missing) output.problem('UNAVAILABLE', `disk ${name} cannot be looked at: it does not answer`);
   return missing.length > 0 ? exitCodes.failed : exitCodes.ok;
 }

@@ -8,7 +8,9 @@ import { checkKernel } from './checks/kernel.ts';
 import { checkMatches } from './checks/matches.ts';
 import { checkKinds, checkPools } from './checks/pools.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
+import { wrapped } from './text.ts';
 
+const narrowest = 30;
 const colours = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
 /** `holdfast doctor`: whether this node has what the driver needs, and what to do where it has not. */
@@ -33,7 +35,7 @@ export async function doctorCommand(config: Config, output: Output, options: { j
       for (const finding of findings.filter((each) => each.status === status)) printFinding(finding, width, output);
     }
     output.line('');
-    output.line(`${count('ok')} ok, ${count('warn')} to look at, ${count('fail')} to mend`);
+    output.line(`${count('fail')} errors, ${count('warn')} warnings, ${count('ok')} ok`);
   }
   return isHealthy ? exitCodes.ok : exitCodes.failed;
 }
@@ -42,6 +44,12 @@ export async function doctorCommand(config: Config, output: Output, options: { j
 function printFinding({ check, status, detail, remedy }: Finding, width: number, output: Output): void {
   const word = status.padEnd(4);
   const [first, ...below] = remedy === undefined || remedy === '' ? [detail] : [remedy, detail];
-  output.line(`${output.colours ? styleText(colours[status], word) : word}  ${check.padEnd(width)}  ${first}`);
-  for (const line of below) output.line(`${' '.repeat(width + 8)}(${line})`);
+  const indent = width + 8;
+  // Beside a long name nothing would have room.
+  const room = output.width === undefined ? Infinity : Math.max(narrowest, output.width - indent);
+  const [start = '', ...rest] = [first, ...below.map((text) => `(${text})`)].flatMap((text) =>
+    wrapped(text ?? '', room),
+  );
+  output.line(`${output.colours ? styleText(colours[status], word) : word}  ${check.padEnd(width)}  ${start}`);
+  for (const line of rest) output.line(`${' '.repeat(indent)}${line}`);
 }

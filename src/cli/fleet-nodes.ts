@@ -7,10 +7,10 @@ export const nodeColumns = [
   { title: 'NODE' },
   { title: 'STATE' },
   { title: 'SINCE', align: 'right' },
-  { title: 'VERSION' },
+  { title: 'VERSION', extra: 2 },
   { title: 'VOLUMES', align: 'right' },
-  { title: 'SNAPSHOTS', align: 'right' },
-  { title: 'POOLS' },
+  { title: 'SNAPSHOTS', align: 'right', extra: 1 },
+  { title: 'POOLS', flexible: true },
 ] as const;
 
 const mostPools = 100;

@@ -11,7 +11,7 @@ import { nodeColumns, nodeItems, nodeRow } from './fleet-nodes.ts';
 import { type fleetShapes, itemShapes } from './fleet-shapes.ts';
 import { exitCodes, type Output, problemLine } from './output.ts';
 import { codeOf } from './problem-code.ts';
-import { type Column, rowLine, widened } from './table.ts';
+import { type Column, fit, fittedLine, widened } from './table.ts';
 import { holderLines, incompleteHolders } from './tables/holders.ts';
 import { poolColumns, poolRow } from './tables/pools.ts';
 import { snapshotColumns, snapshotRow } from './tables/snapshots.ts';
@@ -26,7 +26,7 @@ import { printable, shortened } from './text.ts';
 
 export const show: Show = {
   async look(fleet, wishes, signal) {
-    const output = new Lines(wishes.json);
+    const output = new Lines(wishes.json, wishes.width);
     return output.answer(await new Viewing(fleet, wishes, output, signal).run());
   },
   refuse(error, wantsJson) {
@@ -39,11 +39,13 @@ export const show: Show = {
 /** What a command would print. */
 class Lines implements Output {
   readonly colours = false;
+  readonly width: number | undefined;
   readonly #json: boolean;
   readonly #texts: { readonly to: 'result' | 'problem'; readonly text: string }[] = [];
 
-  constructor(json: boolean) {
+  constructor(json: boolean, width?: number) {
     this.#json = json;
+    this.width = width;
   }
 
   line(text: string): void {
@@ -126,7 +128,7 @@ class Viewing {
         return this.#pools();
       case 'volumes':
         return this.#wishes.volume === undefined
-          ? this.#list('volumes', await this.#ask('volumes', itemShapes.volumes), volumeColumns, (volume) =>
+          ? this.#list('volumes', await this.#askVolumes('volumes', itemShapes.volumes), volumeColumns, (volume) =>
               volumeRow(volume, now),
             )
           : this.#volume();
@@ -232,10 +234,17 @@ class Viewing {
     return askFleet(this.#fleet, question, schema);
   }
 
+  /** Of volumes those with a claim in the namespace that is wanted. */
+  #inNamespace<Item extends Known>(answer: FleetAnswer<Item>): FleetAnswer<Item> {
+    const { namespace } = this.#wishes;
+    if (namespace === undefined) return answer;
+    return { ...answer, items: answer.items.filter(({ item }) => item.claim?.namespace === namespace) };
+  }
+
   /** Of volumes only those that are wanted, whatever a node answers. */
   async #askVolumes<Item extends Known>(list: string, schema: z.ZodType<Item>): Promise<FleetAnswer<Item>> {
     const { volume } = this.#wishes;
-    const answer = await this.#ask(list, schema);
+    const answer = this.#inNamespace(await this.#ask(list, schema));
     if (volume === undefined) return answer;
     const items = answer.items.filter(({ item }) => isMeant(item, volume));
     if (items.length === 0) throw this.#none(answer);
@@ -284,8 +293,9 @@ class Viewing {
       widths = widened(widths, cells);
       if (index % rowsAtATime === 0) await setImmediate();
     }
+    const fitted = fit(columns, widths, this.#output.width);
     for (const [index, row] of short.entries()) {
-      this.#output.line(rowLine(columns, widths, row));
+      this.#output.line(fittedLine(fitted, row));
       if (index % rowsAtATime === 0) await setImmediate();
     }
   }

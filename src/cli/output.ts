@@ -11,6 +11,8 @@ export interface Output {
   problem(code: ProblemCode, message: string): void;
   /** Whether the reader is a person at a terminal that shows colours. */
   readonly colours: boolean;
+  /** How many columns the reader's terminal has; undefined: it is no terminal, or all is wanted (`--wide`). */
+  readonly width: number | undefined;
 }
 
 /** The command's exit codes. */

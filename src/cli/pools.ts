@@ -4,7 +4,7 @@ import { isUsable } from '../pool/sight.ts';
 import type { SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
-import { tableLines } from './table.ts';
+import { printTable } from './table.ts';
 import { type PoolItem, poolColumns, poolRow } from './tables/pools.ts';
 
 /** `holdfast pools`: what the pools are, where, and how full. */
@@ -13,11 +13,7 @@ export async function poolsCommand(config: Config, output: Output, options: { js
   if (options.json) {
     output.line(toJson<'pools'>({ pools: pools.map((pool) => poolOf(pool, config)) }));
   } else {
-    for (const line of tableLines(
-      poolColumns,
-      pools.map((pool) => poolRow(poolOf(pool, config))),
-    ))
-      output.line(line);
+    printTable(output, poolColumns, { rows: pools.map((pool) => poolRow(poolOf(pool, config))) });
     for (const { config: pool, location } of pools) {
       if (location.advice === undefined) continue;
       output.problem(isUsable(location.state) ? 'WARNING' : 'UNAVAILABLE', `pool ${pool.name}: ${location.advice}`);

@@ -4,7 +4,7 @@ import type { ControllerConfig } from '../config/controller-config.ts';
 import type { HostPlaces } from '../config/locations.ts';
 import type { Wanted } from '../pool/sight.ts';
 import { version } from '../version.ts';
-import { aVolume, choice, type Flags, forPrograms } from './arguments.ts';
+import { aVolume, choice, type Flags, forBoth, forPrograms } from './arguments.ts';
 import { shells } from './completion.ts';
 import type { Output } from './output.ts';
 import type { ReclaimPolicy } from './persistent-volume.ts';
@@ -86,7 +86,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       }),
     );
 
-  forPrograms(program.command('pools'))
+  forBoth(program.command('pools'))
     .description('show the pools of this node and how full they are')
     .action((options: Flags) =>
       look(async (config) => {
@@ -95,7 +95,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       }),
     );
 
-  forPrograms(program.command('volumes'))
+  forBoth(program.command('volumes'))
     .description('show the volumes of this node, or all that is known of one')
     .argument('[VOLUME]', aVolume)
     .action((wanted: string | undefined, options: Flags) =>
@@ -105,7 +105,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       }),
     );
 
-  forPrograms(program.command('snapshots'))
+  forBoth(program.command('snapshots'))
     .description('show the snapshots of this node')
     .action((options: Flags) =>
       look(async (config) => {
@@ -114,7 +114,7 @@ export function makeProgram({ control, inspect, look, output, refuse, serve }: R
       }),
     );
 
-  forPrograms(program.command('disks'))
+  forBoth(program.command('disks'))
     .description('show the disks of this node, and why each is, or is not, free to be given to a pool')
     .action((options: Flags) =>
       look(async () => {

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import { problemsOf, type SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
-import { tableLines } from './table.ts';
+import { printTable } from './table.ts';
 import { type SnapshotItem, snapshotColumns, snapshotRow } from './tables/snapshots.ts';
 
 /** `holdfast snapshots`: every snapshot of this node. */
@@ -15,7 +15,7 @@ export async function snapshotsCommand(config: Config, output: Output, options: 
   } else {
     const now = new Date();
     const rows = snapshots.map((snapshot) => snapshotRow(snapshot, now));
-    for (const line of tableLines(snapshotColumns, rows)) output.line(line);
+    printTable(output, snapshotColumns, { rows, none: 'There are no snapshots.' });
     for (const problem of problems) output.problem('UNAVAILABLE', problem);
   }
   return problems.length > 0 ? exitCodes.failed : exitCodes.ok;

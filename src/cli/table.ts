@@ -1,17 +1,76 @@
-import { columnsOf } from './text.ts';
+import type { Output } from './output.ts';
+import { columnsOf, shortened } from './text.ts';
 
 /** A column of a table for people. */
 export interface Column {
   readonly title: string;
   /** Numbers are easier to compare with their ends in one line. */
   readonly align?: 'left' | 'right';
+  /** Of a table that is wider than the terminal: left out, those with the smallest number first. */
+  readonly extra?: number;
+  /** Its cells may be shortened where that is not enough. */
+  readonly flexible?: true;
+}
+
+/** Prints a table, as wide as the terminal; where there are no rows, a person is told what there is none of. */
+export function printTable(
+  output: Output,
+  columns: readonly Column[],
+  { none, rows }: { readonly rows: readonly (readonly string[])[]; readonly none?: string },
+): void {
+  const isEmpty = rows.length === 0 && none !== undefined && output.width !== undefined;
+  for (const line of isEmpty ? [none] : tableLines(columns, rows, output.width)) output.line(line);
 }
 
 /** The lines of a table, its title line first; columns as wide as their widest cell, two spaces apart. */
-export function tableLines(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
+export function tableLines(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  terminalWidth?: number,
+): string[] {
   const all = [columns.map(({ title }) => title), ...rows];
   const widths = all.reduce(widened, []);
-  return all.map((row) => rowLine(columns, widths, row));
+  const fitted = fit(columns, widths, terminalWidth);
+  return all.map((row) => fittedLine(fitted, row));
+}
+
+/** The columns that are shown, and how wide. */
+export interface FittedTable {
+  readonly columns: readonly (Column & { readonly index: number })[];
+  readonly widths: readonly number[];
+}
+
+const gap = 2;
+/** A name that is shorter says too little. */
+const shortestFlexible = 12;
+
+/** Leaves out columns, and shortens others, until the table is no wider than the terminal. */
+export function fit(columns: readonly Column[], widths: readonly number[], terminalWidth = Infinity): FittedTable {
+  let shown = columns.map((column, index) => ({ ...column, index, width: widths[index] ?? 0 }));
+  const excess = () => shown.reduce((sum, { width }) => sum + width + gap, -gap) - terminalWidth;
+  while (excess() > 0) {
+    const numbers = shown.flatMap(({ extra }) => extra ?? []);
+    if (numbers.length === 0) break;
+    const first = Math.min(...numbers);
+    shown = shown.filter(({ extra }) => extra !== first);
+  }
+  for (;;) {
+    const tooMuch = excess();
+    const flexible = shown.filter(({ flexible, width }) => flexible === true && width > shortestFlexible);
+    if (tooMuch <= 0 || flexible.length === 0) break;
+    const widest = flexible.reduce((one, other) => (other.width > one.width ? other : one));
+    const width = Math.max(shortestFlexible, widest.width - tooMuch);
+    shown = shown.map((column) => (column.index === widest.index ? { ...column, width } : column));
+  }
+  return { columns: shown, widths: shown.map(({ width }) => width) };
+}
+
+export function fittedLine({ columns, widths }: FittedTable, row: readonly string[]): string {
+  const cells = columns.map(({ flexible, index }, place) => {
+    const cell = row[index] ?? '';
+    return flexible === true ? shortened(cell, widths[place] ?? 0) : cell;
+  });
+  return rowLine(columns, widths, cells);
 }
 
 /** How wide columns are that have this row, too. */
@@ -23,8 +82,8 @@ export function rowLine(columns: readonly Column[], widths: readonly number[], r
   return columns
     .map(({ align }, index) => {
       const cell = row[index] ?? '';
-      const gap = ' '.repeat(Math.max(0, (widths[index] ?? 0) - columnsOf(cell)));
-      return align === 'right' ? gap + cell : cell + gap;
+      const blanks = ' '.repeat(Math.max(0, (widths[index] ?? 0) - columnsOf(cell)));
+      return align === 'right' ? blanks + cell : cell + blanks;
     })
     .join('  ')
     .trimEnd();

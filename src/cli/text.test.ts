@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { tableLines } from './table.ts';
-import { age, columnsOf, printable, shortened } from './text.ts';
+import { age, columnsOf, printable, shortened, wrapped } from './text.ts';
 
 describe('text for terminals', () => {
   test('what a terminal would obey is shown instead', () => {
@@ -46,5 +46,34 @@ describe('tables', () => {
 
   test('without rows there are the titles', () => {
     assert.deepEqual(tableLines([{ title: 'A' }, { title: 'B' }], []), ['A  B']);
+  });
+});
+
+describe('a table in a terminal', () => {
+  const columns = [
+    { title: 'ID' },
+    { title: 'NAME', flexible: true },
+    { title: 'KIND', extra: 2 },
+    { title: 'AGE', align: 'right', extra: 1 },
+  ] as const;
+  const rows = [['vol-1', 'a-claim-with-a-long-name', 'image', '5d']];
+
+  for (const [width, expected] of [
+    [undefined, ['ID     NAME                      KIND   AGE', 'vol-1  a-claim-with-a-long-name  image   5d']],
+    [43, ['ID     NAME                      KIND   AGE', 'vol-1  a-claim-with-a-long-name  image   5d']],
+    [42, ['ID     NAME                      KIND', 'vol-1  a-claim-with-a-long-name  image']],
+    [37, ['ID     NAME', 'vol-1  a-claim-with-a-long-name']],
+    [24, ['ID     NAME', 'vol-1  a-claim-with-a-l…']],
+    // Less of a name says too little.
+    [10, ['ID     NAME', 'vol-1  a-claim-wit…']],
+  ] as const) {
+    test(`of ${width ?? 'no'} columns`, () => assert.deepEqual(tableLines(columns, rows, width), expected));
+  }
+
+  test('a text is broken between words', () => {
+    assert.deepEqual(wrapped('one two three', 7), ['one two', 'three']);
+    assert.deepEqual(wrapped('a /dev/disk/by-id/very-long b', 8), ['a', '/dev/disk/by-id/very-long', 'b']);
+    assert.deepEqual(wrapped('', 8), ['']);
+    assert.deepEqual(wrapped('as it is', Infinity), ['as it is']);
   });
 });

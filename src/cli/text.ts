@@ -41,6 +41,20 @@ export function shortened(text: string, maximumColumns: number): string {
   return `${kept}…`;
 }
 
+/** The text in lines of at most so many columns, broken between words; a longer word has a line for itself. */
+export function wrapped(text: string, maximumColumns: number): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line !== '' && columnsOf(longer) > maximumColumns) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
+
 const units = [
   ['d', 86_400],
   ['h', 3600],

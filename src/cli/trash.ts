@@ -6,7 +6,7 @@ import { formatBytes } from '../volume/size.ts';
 import { confirm } from './confirm.ts';
 import { findVolume } from './find-volume.ts';
 import { exitCodes, type Output, type ProblemCode, toJson } from './output.ts';
-import { tableLines } from './table.ts';
+import { printTable } from './table.ts';
 import { trashColumns, trashRow } from './tables/trash.ts';
 import { printable } from './text.ts';
 
@@ -14,7 +14,7 @@ import { printable } from './text.ts';
 export async function trashCommand(config: Config, output: Output, options: { json: boolean }): Promise<number> {
   const list = await new AdminClient(config.adminSocketPath).listTrash();
   if (options.json) output.line(toJson<'trash'>(list));
-  else for (const line of tableLines(trashColumns, rowsOf(list))) output.line(line);
+  else printTable(output, trashColumns, { rows: rowsOf(list), none: 'The trash is empty.' });
   if (!options.json) for (const problem of list.problems) output.problem('UNAVAILABLE', problem);
   return list.problems.length > 0 ? exitCodes.failed : exitCodes.ok;
 }

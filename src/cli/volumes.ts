@@ -4,7 +4,7 @@ import { findVolume } from './find-volume.ts';
 import { lookedIn, problemsOf, type SeenPool } from './inventory.ts';
 import { lookAtPools } from './look.ts';
 import { exitCodes, type Output, toJson } from './output.ts';
-import { tableLines } from './table.ts';
+import { printTable } from './table.ts';
 import { type VolumeItem, volumeColumns, volumeDetails, volumeRow } from './tables/volumes.ts';
 
 /** `holdfast volumes [VOLUME]`: every volume of this node, or all that is known of one. */
@@ -24,7 +24,7 @@ export async function volumesCommand(
     output.line(toJson<'volumes'>({ volumes, problems }));
   } else if (wanted === undefined) {
     const rows = volumes.map((volume) => volumeRow(volume, now));
-    for (const line of tableLines(volumeColumns, rows)) output.line(line);
+    printTable(output, volumeColumns, { rows, none: 'There are no volumes.' });
   } else {
     for (const line of volumes.flatMap((volume) => volumeDetails(volume, now))) output.line(line);
   }

@@ -68,6 +68,18 @@ export async function seeByPlugin(scene: PluginScene): Promise<void> {
   );
   const one = await alice([...documented('kubectl holdfast volumes shop/data').slice(0, -1), 'default/data']);
   assert.match(one.stdout, /^Claim +default\/data\n.*node-a$/m, one.stderr);
+  // As everywhere in kubectl, -n is the namespace of what is asked for.
+  const named = await alice(
+    documented('kubectl holdfast volumes data -n shop').map((word) => word.replace('shop', 'default')),
+  );
+  assert.equal(named.stdout, one.stdout, named.stderr);
+  const inNamespace = async (name: string) => {
+    const { stdout } = await alice(['holdfast', 'volumes', '-n', name, '-o', 'json']);
+    return fleetShapes.volumes.parse(JSON.parse(stdout)).volumes.map(({ claim }) => claim?.namespace);
+  };
+  assert.ok((await inNamespace('default')).length > 0);
+  assert.deepEqual(new Set(await inNamespace('default')), new Set(['default']));
+  assert.deepEqual(await inNamespace('shop'), []);
   const [first] = volumes;
   const who = await alice(['holdfast', 'who', first?.id ?? '']);
   assert.equal(who.stdout, `On node ${first?.node}:\nNobody holds ${first?.id}.\n`, who.stderr);
@@ -78,7 +90,21 @@ export async function seeByPlugin(scene: PluginScene): Promise<void> {
     (await alice(['holdfast', 'volumes', 'shop/none'])).stderr,
     /^holdfast: there is no volume 'shop\/none' /,
   );
-  assert.equal((await alice(['holdfast', 'purge'])).status, 2);
+  for (const [args, words] of [
+    [['purge'], /unknown command purge/],
+    [['pool'], /unknown command pool: did you mean pools\?/],
+    [['who'], /who needs a volume/],
+    [['nodes', '-n', 'shop'], /nodes takes no namespace/],
+    [['volumes', 'a', 'b'], /unexpected argument: b/],
+  ] as const) {
+    const wrong = await alice(['holdfast', ...args]);
+    assert.equal(wrong.status, 2);
+    assert.match(wrong.stderr, words);
+  }
+  const elsewhere = await alice(['holdfast', 'volumes', '--controller-namespace', 'default']);
+  assert.equal(elsewhere.status, 1);
+  assert.doesNotMatch(elsewhere.stderr, /holdfast-viewer.*holdfast-viewer/s);
+  assert.match((await alice(['holdfast', 'version'])).stdout, /^\d+\.\d+\.\d+\n$/);
 
   // Without the Role there is no token to be had.
   const refused = await mallory(['holdfast', 'volumes']);

@@ -7,10 +7,10 @@ export type DiskItem = Shape<'disks'>['disks'][number];
 export const diskColumns = [
   { title: 'DISK' },
   { title: 'SIZE', align: 'right' },
-  { title: 'BUS' },
-  { title: 'MEDIA' },
-  { title: 'MODEL' },
-  { title: 'SERIAL' },
+  { title: 'BUS', extra: 3 },
+  { title: 'MEDIA', extra: 1 },
+  { title: 'MODEL', extra: 4 },
+  { title: 'SERIAL', extra: 2 },
   { title: 'FREE' },
   { title: 'WHY NOT, OR ITS NAME' },
 ] as const;

@@ -6,17 +6,17 @@ export type PoolItem = Shape<'pools'>['pools'][number];
 export const poolColumns = [
   { title: 'NAME' },
   { title: 'KIND' },
-  { title: 'CLONES' },
+  { title: 'CLONES', extra: 1 },
   { title: 'STATE' },
-  { title: 'VOLUMES', align: 'right' },
+  { title: 'VOLUMES', align: 'right', extra: 6 },
   { title: 'SIZE', align: 'right' },
-  { title: 'PROVISIONED', align: 'right' },
+  { title: 'PROVISIONED', align: 'right', extra: 5 },
   { title: 'USED', align: 'right' },
-  { title: 'SNAPSHOTS', align: 'right' },
+  { title: 'SNAPSHOTS', align: 'right', extra: 4 },
   { title: 'AVAILABLE', align: 'right' },
-  { title: 'FREE', align: 'right' },
-  { title: 'DRIVER' },
-  { title: 'LOCATION' },
+  { title: 'FREE', align: 'right', extra: 2 },
+  { title: 'DRIVER', extra: 3 },
+  { title: 'LOCATION', flexible: true },
 ] as const;
 
 export function poolRow({ capacity, disk, drivers, location, traits, ...pool }: PoolItem): string[] {

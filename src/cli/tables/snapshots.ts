@@ -6,12 +6,12 @@ export type SnapshotItem = Shape<'snapshots'>['snapshots'][number];
 
 export const snapshotColumns = [
   { title: 'ID' },
-  { title: 'NAME' },
-  { title: 'POOL' },
-  { title: 'SOURCE' },
+  { title: 'NAME', flexible: true },
+  { title: 'POOL', extra: 3 },
+  { title: 'SOURCE', extra: 5 },
   { title: 'SIZE', align: 'right' },
-  { title: 'GROUP' },
-  { title: 'KEY' },
+  { title: 'GROUP', extra: 2 },
+  { title: 'KEY', extra: 1 },
   { title: 'AGE', align: 'right' },
 ] as const;
 

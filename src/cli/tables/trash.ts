@@ -5,10 +5,10 @@ import { age, printable, shortened } from '../text.ts';
 
 export const trashColumns = [
   { title: 'ID' },
-  { title: 'CLAIM' },
-  { title: 'POOL' },
+  { title: 'CLAIM', flexible: true },
+  { title: 'POOL', extra: 2 },
   { title: 'SIZE', align: 'right' },
-  { title: 'USED', align: 'right' },
+  { title: 'USED', align: 'right', extra: 1 },
   { title: 'DELETED', align: 'right' },
   { title: 'PURGED IN', align: 'right' },
 ] as const;

@@ -10,15 +10,15 @@ export type VolumeItem = Shape<'volumes'>['volumes'][number];
 
 export const volumeColumns = [
   { title: 'ID' },
-  { title: 'CLAIM' },
-  { title: 'NAME' },
-  { title: 'POOL' },
+  { title: 'CLAIM', flexible: true },
+  { title: 'NAME', extra: 1 },
+  { title: 'POOL', extra: 4 },
   { title: 'SIZE', align: 'right' },
   { title: 'USED', align: 'right' },
-  { title: 'CONTENT' },
-  { title: 'SNAPSHOTS', align: 'right' },
+  { title: 'CONTENT', extra: 2 },
+  { title: 'SNAPSHOTS', align: 'right', extra: 3 },
   { title: 'STATE' },
-  { title: 'AGE', align: 'right' },
+  { title: 'AGE', align: 'right', extra: 5 },
 ] as const;
 
 export function volumeRow(volume: VolumeItem, now: Date): string[] {

@@ -16,6 +16,10 @@ export interface ViewWishes {
   readonly waitMs: number;
   readonly reclaimPolicy: 'Retain' | 'Delete';
   readonly storageClass: string | undefined;
+  /** Only volumes of claims in this namespace. */
+  readonly namespace: string | undefined;
+  /** How many columns the reader's terminal has; undefined: it is no terminal. */
+  readonly width: number | undefined;
 }
 
 const usualWaitSeconds = 15;
@@ -27,7 +31,11 @@ const query = z.strictObject({
   wait: z.coerce.number().int().min(1).max(60).default(usualWaitSeconds),
   'reclaim-policy': z.enum(['Retain', 'Delete']).default('Retain'),
   'storage-class': z.string().min(1).max(253).optional(),
+  namespace: z.string().min(1).max(63).optional(),
 });
+
+/** Not in the query, so that an older controller, which refuses what it does not know, gives all columns. */
+export const widthHeader = 'x-holdfast-columns';
 
 /** Which list a path names; undefined: none. */
 export function listIn(path: string): ListName | undefined {
@@ -36,7 +44,7 @@ export function listIn(path: string): ListName | undefined {
 }
 
 /** @throws InvalidArgument */
-export function wishesOf(list: ListName, search: string): ViewWishes {
+export function wishesOf(list: ListName, search: string, columns?: string): ViewWishes {
   const given = [...new URLSearchParams(search)];
   const parsed = parseInput(query, Object.fromEntries(given));
   if (!('data' in parsed)) throw new InvalidArgument(inOneSentence(parsed.mistakes));
@@ -44,6 +52,10 @@ export function wishesOf(list: ListName, search: string): ViewWishes {
   if (list === 'who' && volume === undefined) throw new InvalidArgument('who needs a volume: who VOLUME');
   if (volume !== undefined && !['volumes', 'who', 'export', 'trash'].includes(list)) {
     throw new InvalidArgument(`${list} takes no volume`);
+  }
+  const { namespace } = parsed.data;
+  if (namespace !== undefined && !['volumes', 'export', 'trash'].includes(list)) {
+    throw new InvalidArgument(`${list} takes no namespace`);
   }
   return {
     list,
@@ -53,5 +65,7 @@ export function wishesOf(list: ListName, search: string): ViewWishes {
     waitMs: wait * 1000,
     reclaimPolicy: parsed.data['reclaim-policy'],
     storageClass: parsed.data['storage-class'],
+    namespace,
+    width: columns !== undefined && /^[1-9][0-9]{1,3}$/.test(columns) ? Number(columns) : undefined,
   };
 }

@@ -7,7 +7,7 @@ import { Door } from '../controller/door.ts';
 import { BadToken } from '../kubernetes/token-review.ts';
 import { NotAllowed } from '../kubernetes/viewers.ts';
 import type { Material } from '../tls/material.ts';
-import { type ListName, listIn, listNames, type ViewWishes, wishesOf } from './request.ts';
+import { type ListName, listIn, listNames, type ViewWishes, widthHeader, wishesOf } from './request.ts';
 
 /** Lines of an answer: of the result, or of what went wrong; then how it ended, as an exit code of a command. */
 export interface Answer {
@@ -123,7 +123,8 @@ export class ViewServer {
     this.#door?.known(`${remoteAddress}:${remotePort}`);
     if (request.method !== 'GET') throw new InvalidArgument('Only GET is answered.');
     if (list === undefined) throw new NotFound(`There is ${listNames.map((name) => `/v1/${name}`).join(', ')}.`);
-    return wishesOf(list, search);
+    const columns = request.headers[widthHeader];
+    return wishesOf(list, search, typeof columns === 'string' ? columns : undefined);
   }
 }
 
