@@ -8,6 +8,7 @@ import { Usage } from '../../scripts/options.ts';
 import { version } from '../../src/version.ts';
 import { ownArchitecture, parseArchitecture } from './architecture.ts';
 import { debianArchive } from './debian.ts';
+import { clusters, handOver, loadCommand, pushCommand } from './hand-over.ts';
 import { describeArchive, digestOf, installTools, makeImage, projectRoot } from './image.ts';
 import { ImageStorage } from './layers.ts';
 
@@ -15,6 +16,8 @@ const usage = new Usage(`Makes the container image, as an OCI archive. On Debian
   --architecture NAME      amd64 or arm64, on any machine (that of this machine)
   --output FILE            the archive (.cache/image/holdfast.tar)
   --name NAME              what the image is called (localhost/holdfast:${version})
+  --load CLUSTER           loads it into a cluster of this machine: kind, k3s, microk8s, minikube, or containerd
+  --push REGISTRY          pushes it to REGISTRY/holdfast:${version}, with skopeo
   --locked                 refuses packages that are not in deploy/image/packages.*.lock
   --update-lock            writes that file
   --mirror URL             where Debian's packages come from
@@ -25,6 +28,8 @@ const { values: options } = usage.read({
     architecture: { type: 'string' },
     output: { type: 'string', default: join(projectRoot, '.cache', 'image', 'holdfast.tar') },
     name: { type: 'string', default: `localhost/holdfast:${version}` },
+    load: { type: 'string' },
+    push: { type: 'string' },
     locked: { type: 'boolean', default: false },
     'update-lock': { type: 'boolean', default: false },
     mirror: { type: 'string', default: debianArchive.mirror },
@@ -34,6 +39,8 @@ const { values: options } = usage.read({
 
 const startedMs = performance.now();
 const archive = resolve(options.output);
+const loading = options.load === undefined ? undefined : loadCommand(options.load, archive);
+if (options.load !== undefined && loading === undefined) usage.refuse(`--load wants one of ${clusters.join(', ')}`);
 mkdirSync(dirname(archive), { recursive: true });
 // Beside the result: /tmp may be memory.
 const work = mkdtempSync(join(dirname(archive), '.build-'));
@@ -54,6 +61,12 @@ try {
   renameSync(draft, archive);
   const seconds = Math.round((performance.now() - startedMs) / 1000);
   console.log(`${describeArchive(archive)}  ${seconds} s\n${options.name} ${digestOf(archive)}\n${archive}`);
+  if (loading !== undefined) handOver(loading);
+  if (options.push !== undefined) {
+    const { command, name } = pushCommand(options.push, archive, version);
+    handOver(command);
+    console.log(`Helm: --set image.repository=${name.slice(0, name.lastIndexOf(':'))}`);
+  }
 } catch (error) {
   console.error(`image: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;

@@ -35,9 +35,13 @@ export async function doctorCommand(config: Config, output: Output, options: { j
       for (const finding of findings.filter((each) => each.status === status)) printFinding(finding, width, output);
     }
     output.line('');
-    output.line(`${count('fail')} errors, ${count('warn')} warnings, ${count('ok')} ok`);
+    output.line(`${counted(count('fail'), 'error')}, ${counted(count('warn'), 'warning')}, ${count('ok')} ok`);
   }
   return isHealthy ? exitCodes.ok : exitCodes.failed;
+}
+
+function counted(number: number, word: string): string {
+  return `${number} ${word}${number === 1 ? '' : 's'}`;
 }
 
 /** What to do, and below it why. */

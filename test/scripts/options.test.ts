@@ -51,6 +51,7 @@ describe('what is typed behind the name of a script', () => {
   });
 
   for (const [file, args, problem] of [
+    ['deploy/image/build.ts', ['--load', 'k0s'], '--load wants one of kind, k3s, microk8s, minikube, containerd'],
     ['test/vm/run.ts', ['no-such-test'], 'no test file has a name that begins with: no-such-test'],
     ['test/vm/run.ts', ['--cuts', 'ten'], '--cuts wants a whole number, and "ten" is none'],
     ['csi-sanity/run.ts', ['ext5'], 'there is no mode: ext5'],

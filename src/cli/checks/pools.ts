@@ -37,7 +37,7 @@ function findingsOf({ config, location, contents }: SeenPool, nodeId: string): F
   const holders = location.holders.map(({ pid, command }) => `run by process ${pid} (${command})`);
   const facts = [
     where,
-    `${records.length} volumes`,
+    records.length === 1 ? '1 volume' : `${records.length} volumes`,
     `${formatBytes(capacity?.availableBytes ?? 0n)} available`,
     ...holders,
   ];
