@@ -103,7 +103,10 @@ export async function seeByPlugin(scene: PluginScene): Promise<void> {
   }
   const elsewhere = await alice(['holdfast', 'volumes', '--controller-namespace', 'default']);
   assert.equal(elsewhere.status, 1);
-  assert.doesNotMatch(elsewhere.stderr, /holdfast-viewer.*holdfast-viewer/s);
+  assert.match(elsewhere.stderr, /you need the Role holdfast-viewer in the namespace default/);
+  // Who may look everywhere is told what is missing there.
+  const admin = await kubectl.run(['-n', 'default', 'create', 'token', 'holdfast-view']).catch(String);
+  assert.match(admin, /failed to create token.* not found/);
   assert.match((await alice(['holdfast', 'version'])).stdout, /^\d+\.\d+\.\d+\n$/);
 
   // Without the Role there is no token to be had.

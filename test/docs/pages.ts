@@ -7,9 +7,16 @@ export const pages: readonly Page[] = [
     (name) => `docs/${name}`,
   ),
   ...['guides/velero', 'guides/air-gapped', 'guides/uninstall'].map((name) => `docs/${name}`),
-  ...['choose', 'production', 'faq', 'cli', 'guides/node-maintenance', 'guides/move-a-disk'].map(
-    (name) => `docs/${name}`,
-  ),
+  ...[
+    'choose',
+    'production',
+    'faq',
+    'cli',
+    'guides/node-maintenance',
+    'guides/move-a-disk',
+    'guides/databases',
+    'guides/gitops',
+  ].map((name) => `docs/${name}`),
   ...['kind', 'minikube', 'k3s', 'microk8s', 'talos', 'openshift'].map((name) => `docs/guides/${name}`),
 ].map((name) => readPage(`${name}.md`));
 
@@ -101,6 +108,8 @@ export const cannotRun: Readonly<Record<string, Untyped>> = {
   },
   'docs/guides/node-maintenance.md': { why: 'several nodes', commands: 'all' },
   'docs/guides/move-a-disk.md': { why: 'two nodes and a disk that moves', commands: 'all' },
+  'docs/guides/databases.md': { why: '', commands: [] },
+  'docs/guides/gitops.md': { why: '', commands: [] },
   'docs/guides/kind.md': otherDistribution('a container engine'),
   'docs/guides/minikube.md': otherDistribution('minikube'),
   'docs/guides/k3s.md': otherDistribution('k3s'),
