@@ -14,7 +14,7 @@ export const shells: Readonly<Record<'bash' | 'zsh' | 'fish', (program: Command)
       previous: '"${COMP_WORDS[COMP_CWORD-1]}"',
       typed: '"${COMP_WORDS[@]:1:COMP_CWORD-1}"',
       offer: 'COMPREPLY=($(compgen -W "$offers" -- "${COMP_WORDS[COMP_CWORD]}"))',
-      register: 'complete -F _holdfast holdfast',
+      register: 'complete -o default -F _holdfast holdfast',
     }),
   zsh: (program) =>
     posixScript(nodesOf(program), {

@@ -37,7 +37,7 @@ describe('holdfast completion', () => {
   test('bash takes it by source, and complete(1) knows it', async () => {
     const { stdout } = await holdfast(['completion', 'bash'], {});
     const shown = execFileSync('bash', ['-c', `${stdout}\ncomplete -p holdfast`], { encoding: 'utf8' });
-    assert.equal(shown, 'complete -F _holdfast holdfast\n');
+    assert.equal(shown, 'complete -o default -F _holdfast holdfast\n');
   });
 
   for (const [shell, line] of [
