@@ -48,7 +48,7 @@ function fits(text: string, pattern: string): boolean {
   return new RegExp(`^${words.join('.*')}$`).test(text);
 }
 
-/** What lies between the ends of two patterns can stand one behind the other, so only their ends decide. */
+/** The middles of two patterns can follow one another in a name, so only the ends of the patterns decide. */
 function haveCommonEnds(one: string, other: string): boolean {
   const [start, otherStart] = [one, other].map((each) => each.slice(0, each.indexOf('*')));
   const [end, otherEnd] = [one, other].map((each) => each.slice(each.lastIndexOf('*') + 1));
