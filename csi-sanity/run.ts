@@ -79,7 +79,7 @@ async function runMode(mode: Mode, command: readonly string[]): Promise<void> {
     const config = configFor(mode, scratch);
     await using driver = await DriverProcess.start(scratch, { command, config, environment });
     // Until then ListVolumes is UNAVAILABLE, which csi-sanity takes for a failure.
-    await controller?.logged('told all', { node: 'node-1' });
+    await controller?.logged('inventory complete', { node: 'node-1' });
     const startedMs = performance.now();
     const specs = await sanity(mode, driver, scratch, controller?.socketPath ?? driver.socketPath);
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);

@@ -72,7 +72,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
   await using a = await startNode('node-a', scratchA, await tokenOf(server, 'node-a'));
   await using b = await startNode('node-b', scratchB, await tokenOf(server, 'node-b'));
   for (const controller of [first, second]) {
-    for (const node of ['node-a', 'node-b']) await controller.logged('told all', { node });
+    for (const node of ['node-a', 'node-b']) await controller.logged('inventory complete', { node });
   }
   using one = first.connect();
   using other = second.connect();
@@ -148,7 +148,8 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
     // It is back, with all that it had; and nobody listens to it until somebody says so.
     await addNode(server, 'node-a');
     await using _back = await startNode('node-a', scratchA, await tokenOf(server, 'node-a'));
-    const reason = 'Node node-a was forgotten. To have it back with what it has: holdfast forget-node --undo node-a.';
+    const reason =
+      'Node node-a was forgotten. To accept it again with its volumes: holdfast forget-node --undo node-a.';
     await first.logged('a link was refused', { reason });
     await second.logged('a link was refused', { reason });
     await forget(['--undo', 'node-a']);
@@ -192,7 +193,7 @@ test('two controllers and two nodes, with the rights of deploy/fleet and no othe
       await waits();
       const late = { ...environment, HOLDFAST_LINK_ADDRESS: `127.0.0.1:${latePort}` };
       await using third = await ControllerProcess.startWith(scratch, 'third', late);
-      await third.logged('told all', { node: 'node-b' });
+      await third.logged('inventory complete', { node: 'node-b' });
       using latest = third.connect();
       await latest.controller.DeleteVolume({ volume_id });
       await classWith({});

@@ -171,7 +171,7 @@ function proxiesIn(scratch: Scratch): string[] {
 
 /** What a kubelet and the endpoints controller do: the proxy goes to addresses of pods alone. */
 async function serveView({ controller, server: { kubectl } }: PluginScene): Promise<void> {
-  const { port } = await controller.logged('listening for who looks at the fleet');
+  const { port } = await controller.logged('listening for viewers of the fleet');
   const [name, ip] = ['holdfast-controller-1', ownAddress()];
   const containers = [{ name: 'holdfast', image: 'localhost/holdfast' }];
   await kubectl.apply([

@@ -4,7 +4,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { pino } from 'pino';
 import { z } from 'zod';
 import { AbsenceKeeper, deniedMs } from '../../src/fleet/controller/absence-keeper.ts';
-import { ClaimTeller, mostNotices, repeatMs } from '../../src/fleet/controller/claim-teller.ts';
+import { ClaimTeller, maxNotices, repeatMs } from '../../src/fleet/controller/claim-teller.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { absenceNotes } from '../../src/fleet/controller/telling.ts';
 import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
@@ -231,10 +231,10 @@ describe('claims are told by events', () => {
     const [replica] = replicas;
     assert.ok(replica);
     const claim = { namespace: 'default', name: 'c', uid: 'u', volumeId: 'v' };
-    const notices = Array.from({ length: mostNotices + 1 }, (_, index) => ({
+    const notices = Array.from({ length: maxNotices + 1 }, (_, index) => ({
       kind: 'away' as const,
       claim: { ...claim, uid: `${index}` },
-      node: index < mostNotices ? 'a' : 'beyond',
+      node: index < maxNotices ? 'a' : 'beyond',
       since: 'then',
     }));
     replica.teller.want(notices);

@@ -23,7 +23,9 @@ describe('two controllers and three nodes', () => {
     using other = second.connect();
 
     // node-c has not come: what nobody has may be its.
-    await Promise.all(both.flatMap((replica) => [a, b].map(({ name }) => replica.logged('told all', { node: name }))));
+    await Promise.all(
+      both.flatMap((replica) => [a, b].map(({ name }) => replica.logged('inventory complete', { node: name }))),
+    );
     const never = 'vol-aaaaaaaaaaaaaaaaaaaaaaaaaa';
     await assert.rejects(one.controller.DeleteVolume({ volume_id: never }), isUnavailable(/node-c is away since/));
     await assert.rejects(one.controller.ListVolumes({}), isUnavailable(/node-c is away since/));
@@ -41,7 +43,7 @@ describe('two controllers and three nodes', () => {
     assert.deepEqual((await other.controller.CreateVolume(volumeOn('node-b', 'pvc-1'))).volume, volume, 'T03');
 
     await using c = await LinkedNode.start(api, 'node-c', both);
-    await Promise.all(both.map((replica) => replica.logged('told all', { node: c.name })));
+    await Promise.all(both.map((replica) => replica.logged('inventory complete', { node: c.name })));
     const ids = [id];
     for (const [node, name] of [
       ['node-a', 'pvc-2'],
@@ -121,7 +123,7 @@ describe('two controllers and three nodes', () => {
     api.known.csiNodes.add('node-a');
     await using controller = await ControllerProcess.start(scratch, api, 'only');
     await using a = await LinkedNode.start(api, 'node-a', [controller]);
-    await controller.logged('told all', { node: 'node-a' });
+    await controller.logged('inventory complete', { node: 'node-a' });
     using client = controller.connect();
     using direct = a.driver.connect();
     const accessible_topology = { segments: { 'topology.holdfast.dev/node': 'node-a' } };

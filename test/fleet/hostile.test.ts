@@ -92,10 +92,10 @@ describe('whoever comes to the port', () => {
     const token = api.token({ node: 'a' });
     const wrong: readonly [object[], RegExp][] = [
       [[hello('b')], /^ABORTED: it speaks for "b" with the token of a/],
-      [[{ beat: {} }], /did not say hello/],
+      [[{ beat: {} }], /sent no hello/],
       [[hello('a'), hello('a')], /said hello twice/],
       [[{ hello: { node_id: 'a', driver_name: 'other', protocol: 1 } }], /another driver/],
-      [[Buffer.from([0xff, 0xff])], /no message of the link/],
+      [[Buffer.from([0xff, 0xff])], /invalid message/],
       [[hello('a'), { inventory: { revision: 2n } }], /change 2 of the inventory came after 0/],
       [[hello('a'), { inventory: { revision: 1n } }], /does not begin with its start/],
       [
@@ -116,7 +116,7 @@ describe('whoever comes to the port', () => {
     for (const name of ['liar', 'node-a']) api.known.csiNodes.add(name);
     await using controller = await ControllerProcess.start(scratch, api, 'only');
     await using a = await LinkedNode.start(api, 'node-a', [controller]);
-    await controller.logged('told all', { node: a.name });
+    await controller.logged('inventory complete', { node: a.name });
     using client = controller.connect();
     const { volume } = await client.controller.CreateVolume(volumeOn('node-a', 'pvc-1'));
     const id = volume?.volume_id ?? '';
@@ -128,7 +128,7 @@ describe('whoever comes to the port', () => {
       { part: { call: 12345n, response: Buffer.from('x') } },
       { capacity: { question: 77n, response: randomBytes(100) } },
     ]);
-    await controller.logged('told all', { node: 'liar' });
+    await controller.logged('inventory complete', { node: 'liar' });
     const seen = await client.controller.ControllerGetVolume({ volume_id: id });
     assert.equal(seen.volume?.accessible_topology[0]?.segments['topology.holdfast.dev/node'], 'node-a');
     await client.controller.DeleteVolume({ volume_id: id });
@@ -141,7 +141,7 @@ describe('whoever comes to the port', () => {
     for (const name of ['node-a', 'node-b']) api.known.csiNodes.add(name);
     await using controller = await ControllerProcess.start(scratch, api, 'only');
     await using a = await LinkedNode.start(api, 'node-a', [controller]);
-    await controller.logged('told all', { node: a.name });
+    await controller.logged('inventory complete', { node: a.name });
     const before = peakMebibytes(controller.pid);
     forgetPeak(controller.pid);
     const sockets: Socket[] = [];
@@ -157,7 +157,7 @@ describe('whoever comes to the port', () => {
       if (count % 200 === 0) await new Promise((resolve) => setImmediate(resolve));
     }
     await using b = await LinkedNode.start(api, 'node-b', [controller]);
-    await controller.logged('told all', { node: b.name });
+    await controller.logged('inventory complete', { node: b.name });
     using client = controller.connect();
     for (const node of ['node-a', 'node-b']) await client.controller.CreateVolume(volumeOn(node, `on-${node}`));
     for (const socket of sockets) socket.destroy();

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import type { Calls } from '../../src/csi/call.ts';
 import { Door } from '../../src/fleet/controller/door.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
-import { ForwardedCalls, mostCallsEach } from '../../src/fleet/controller/forwarded-calls.ts';
+import { ForwardedCalls, maxCallsEach } from '../../src/fleet/controller/forwarded-calls.ts';
 import { BadInventory, NodeInventory } from '../../src/fleet/controller/inventory.ts';
 import { NodeSession } from '../../src/fleet/controller/node-session.ts';
 import { waitedFor } from '../../src/fleet/kubernetes/nodes.ts';
@@ -249,7 +249,7 @@ test('a node that hangs keeps no claim that may lie elsewhere', async () => {
   const link = await linked(replica, a);
   await linked(replica, b);
   a.hangs = true;
-  for (let index = 0; index < mostCallsEach; index++) {
+  for (let index = 0; index < maxCallsEach; index++) {
     void replica.call('CreateVolume', volumeOn('a', `stuck ${index}`));
   }
   await nextTurn();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type * as wire from '../../src/csi/generated/types.ts';
-import { mostCallsEach } from '../../src/fleet/controller/forwarded-calls.ts';
+import { maxCallsEach } from '../../src/fleet/controller/forwarded-calls.ts';
 import { repeatable } from '../crash/seeded-random.ts';
 import { Random, testSeed } from '../support/random.ts';
 import { volumeOn } from './support/fleet.ts';
@@ -134,7 +134,7 @@ test('a node that hangs costs the calls for others nothing, and is refused quick
   b.link(replica, healthy);
   for (const name of ['a', 'b']) while (replica.state.node(name)?.hasTold !== true) await nextTurn();
   a.hangs = true;
-  const stuck = Array.from({ length: mostCallsEach }, (_, index) =>
+  const stuck = Array.from({ length: maxCallsEach }, (_, index) =>
     replica.call('CreateVolume', volumeOn('a', `${index}`)),
   );
   assert.equal(await replica.call('CreateVolume', volumeOn('a', 'one more')), 'UNAVAILABLE');

@@ -22,7 +22,7 @@ test('CV29: the claim of a copy is sent to the node of its source, and no other 
   await using a = await LinkedNode.start(api, 'node-a', [sending, quiet]);
   await using _b = await LinkedNode.start(api, 'node-b', [sending, quiet]);
   for (const node of ['node-a', 'node-b'])
-    await Promise.all([sending, quiet].map((each) => each.logged('told all', { node })));
+    await Promise.all([sending, quiet].map((each) => each.logged('inventory complete', { node })));
   using client = sending.connect();
   using quietClient = quiet.connect();
   const { volume } = await client.controller.CreateVolume(volumeOn('node-a', 'pvc-source'));
@@ -67,7 +67,7 @@ test('CV29: the claim of a copy is sent to the node of its source, and no other 
     },
   };
   assert.deepEqual(await copyTo(client, waiting), sent, 'nothing else in it changes');
-  await sending.logged('a claim is sent to the node of its source', { claim: 'default/copy', node: 'node-a' });
+  await sending.logged('sent a claim to the node of its source', { claim: 'default/copy', node: 'node-a' });
 
   const left: [string, object | undefined][] = [
     ['it is sent there already', sent],
@@ -81,7 +81,7 @@ test('CV29: the claim of a copy is sent to the node of its source, and no other 
 
   api.known.refused.add('/persistentvolumeclaims/copy');
   assert.deepEqual(await copyTo(client, waiting), waiting);
-  await sending.logged('a claim cannot be sent to the node of its source', { claim: 'default/copy' });
+  await sending.logged('cannot send a claim to the node of its source', { claim: 'default/copy' });
 
   api.known.refused.clear();
   await a.driver.stop();

@@ -18,13 +18,13 @@ describe('whoever comes to look at the fleet', () => {
     const withToken = (token: string) => ({ headers: { 'x-holdfast-token': token } });
     const good = new Viewer(api, 'alice', ['nodes', 'volumes']);
     const rows: readonly [object, number, RegExp][] = [
-      [{}, 401, /^holdfast: That is no token\.$/],
-      [withToken('garbage'), 401, /That is no token/],
+      [{}, 401, /^holdfast: This is not a token\.$/],
+      [withToken('garbage'), 401, /This is not a token/],
       [withToken(api.token({ node: 'a' })), 401, /The token is not for holdfast\.csi\.dev\/view\.$/],
       [withToken(api.token({ user: 'alice', audience: 'https://kubernetes.default.svc' })), 401, /is not for holdfast/],
       [withToken(api.token({ user: 'alice', audience: viewAudience, lifeSeconds: -1 })), 401, /has expired/],
       [withToken(`${good.token}x`), 401, /Kubernetes does not know the token/],
-      [{ headers: { authorization: 'Basic YTpi' } }, 401, /That is no token/],
+      [{ headers: { authorization: 'Basic YTpi' } }, 401, /This is not a token/],
       [
         withToken(api.token({ user: 'mallory', audience: viewAudience })),
         403,
@@ -49,7 +49,7 @@ describe('whoever comes to look at the fleet', () => {
       ['/v1/volumes?purge=1', 400, /has unknown keys: 'purge'/],
       ['/v1/volumes?output=yaml', 400, /output: must be one of table, json/],
       ['/v1/nodes?volume=x', 400, /nodes takes no volume/],
-      [`/v1/volumes?volume=${'x'.repeat(350)}`, 400, /No volume has so long a name/],
+      [`/v1/volumes?volume=${'x'.repeat(350)}`, 400, /No volume has such a long name/],
     ];
     for (const [path, status, message] of questions) {
       const seen = await good.see(controller, path);
@@ -61,14 +61,12 @@ describe('whoever comes to look at the fleet', () => {
       assert.deepEqual([seen.status, seen.problems], [400, 'holdfast: Only GET is answered.']);
     }
     const json = await ask(api, controller, '/v1/nodes?output=json', {});
-    assert.deepEqual(JSON.parse(json.problems), { code: 'FAILED_PRECONDITION', message: 'That is no token.' });
+    assert.deepEqual(JSON.parse(json.problems), { code: 'FAILED_PRECONDITION', message: 'This is not a token.' });
     // What Kubernetes cannot be asked is not let in.
     api.known.refused.add('/subjectaccessreviews');
     assert.equal((await good.see(controller, '/v1/nodes')).status, 503);
     api.known.refused.clear();
-    await eventually(() =>
-      assert.match(controller.output(), /"view":"\/v1\/nodes","user":"mallory"|a look was refused/),
-    );
+    await eventually(() => assert.match(controller.output(), /"view":"\/v1\/nodes","user":"mallory"|request refused/));
     assert.ok(!controller.output().includes(good.token));
   });
 
@@ -76,7 +74,7 @@ describe('whoever comes to look at the fleet', () => {
     using scratch = new Scratch('hostile-view-crowd');
     await using api = await ApiDouble.start();
     await using controller = await ControllerProcess.start(scratch, api, 'only', driverCommand, viewed);
-    const port = Number((await controller.logged('listening for who looks at the fleet'))['port']);
+    const port = Number((await controller.logged('listening for viewers of the fleet'))['port']);
     const viewer = new Viewer(api, 'alice', ['nodes']);
     const sockets: Socket[] = [];
     try {

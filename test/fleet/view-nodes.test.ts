@@ -174,7 +174,7 @@ describe('what nodes make the view say', () => {
     const { problems, result } = await fleet.see('volumes');
     assert.equal(result.length, 2);
     const of = (node: string) => problems.filter((line) => line.startsWith(`holdfast: node ${node}: `));
-    assert.match(of('bytes').join(), /its answer cannot be used: it is none/);
+    assert.match(of('bytes').join(), /its answer cannot be used: it is invalid/);
     assert.match(of('crowd').join(), /its answer cannot be used: a part of it has too many items/);
     assert.match(
       of('digits').join(),

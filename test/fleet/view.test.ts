@@ -38,7 +38,7 @@ describe('one view of the fleet', () => {
     await using controller = await ControllerProcess.start(scratch, api, 'first', driverCommand, viewed);
     await using a = await LinkedNode.start(api, 'node-a', [controller]);
     await using _b = await LinkedNode.start(api, 'node-b', [controller]);
-    for (const node of ['node-a', 'node-b']) await controller.logged('told all', { node });
+    for (const node of ['node-a', 'node-b']) await controller.logged('inventory complete', { node });
     using client = controller.connect();
     const make = async (node: string, name: string, claim: string) => {
       const parameters = {
@@ -155,7 +155,7 @@ describe('one view of the fleet', () => {
 
     // All there: all is well.
     await using _c = await LinkedNode.start(api, 'node-c', [controller]);
-    await controller.logged('told all', { node: 'node-c' });
+    await controller.logged('inventory complete', { node: 'node-c' });
     await eventually(async () => {
       const all = await see('volumes?wait=60');
       assert.equal(all.problems, '');

@@ -125,11 +125,11 @@ for (const fsType of ['ext4', 'xfs']) {
       volume_path: inUse.path,
       capacity_range: { required_bytes: 640n * mebibyte },
     };
-    await fails(driver.client.node.NodeExpandVolume(request), 'UNAVAILABLE', /somebody has frozen/);
+    await fails(driver.client.node.NodeExpandVolume(request), 'UNAVAILABLE', /its filesystem is frozen/);
     // H16: its device has grown already, and it is staged as it is.
     const { capacity_range: larger } = request;
     await driver.controller.ControllerExpandVolume({ volume_id: inUse.id, capacity_range: larger });
-    await fails(driver.client.node.NodeExpandVolume(request), 'UNAVAILABLE', /somebody has frozen/);
+    await fails(driver.client.node.NodeExpandVolume(request), 'UNAVAILABLE', /its filesystem is frozen/);
     await new TestVolume(driver.scratch, 'a', mount(fsType)).stage(driver.client, inUse.id);
     frozen.thaw();
     assert.equal(readFileSync(`${inUse.path}/before`, 'utf8'), 'before');

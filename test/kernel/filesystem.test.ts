@@ -123,7 +123,7 @@ describe('growMounted', () => {
         await growMounted(queue, growth);
         const larger = await enlarge();
         await assert.rejects(growMounted(queue, larger), (error) => {
-          return error instanceof FilesystemFrozen && /volume a .*somebody has frozen/.test(error.message);
+          return error instanceof FilesystemFrozen && /volume a .*its filesystem is frozen/.test(error.message);
         });
       } finally {
         await thaw(queue, path);

@@ -37,7 +37,7 @@ const phrases: ReadonlyMap<string, RegExp> = new Map([
   ['by itself: automatically, alone', /\bby (?:itself|themselves|himself)\b/gi],
   ['for good: permanently', /\bfor good\b/gi],
   ['whoever: the program that', /\b(?:whoever|whomever|whosever|whichever)\b/gi],
-  ['who: the program, disk, node that', /(?<!`)\bwho\b(?!`)/g],
+  ['who: the program, disk, node that', /(?<!`|holdfast )\bwho\b(?!`)/g],
   ['somebody: another program, a user', /\b(?:some|no|any)body\b/gi],
   ['he: it', /\b(?:he|him|his|himself)\b/gi],
   ['what is: the data that is', /\bwhat (?:is|was|are|were|has|had|have)\b/gi],

@@ -13,38 +13,40 @@ export interface AbsenceKeeperOptions {
   readonly teller: Pick<ClaimTeller, 'want' | 'hasTold'>;
   readonly volumes: () => AsyncIterable<RecordedVolume>;
   readonly log: Logger;
-  /** How long a node may be away before its claims are told. */
+  /** Time that a node may be away before events on its claims say it. */
   readonly afterMs: number;
   readonly now?: () => number;
 }
 
 const lookMs = 10_000;
-/** An absence is noted before claims are told, and a replica to which the node has a link takes it back in this time. */
+/**
+ * An absence is noted before claims get events; a replica with a link to the node removes the note within this time.
+ */
 const longestDoubtMs = 60_000;
-/** What another replica knew better is not said again for so long. */
+/** Time for which an absence that another replica contradicted is not noted again. */
 export const deniedMs = 10 * 60_000;
-/** PersistentVolumes are listed so often: they also name nodes that Kubernetes knows no more. */
+/** Interval between lists of PersistentVolumes: they also name nodes that Kubernetes does not know any more. */
 const listMs = 5 * 60_000;
-/** And not more often than so, whatever nodes do; after a failure they are listed anew then. */
+/** Minimum interval, whatever nodes do; also the pause before the next list after a failure. */
 const shortestListMs = 30_000;
 
-/** Has claims told when their node is away, and when it is back. */
+/** Writes events on claims when their node goes away and when it comes back. */
 export class AbsenceKeeper {
   readonly #options: AbsenceKeeperOptions;
   readonly #now: () => number;
   readonly #doubtMs: number;
-  /** Since when this replica has seen an absence noted. */
+  /** Times at which this replica first saw each absence in the notes. */
   #standing = new Map<string, number>();
   readonly #deniedUntilMs = new Map<string, number>();
   /** Nodes that claims are on, by the last list; undefined: there was none yet. */
   #needed: ReadonlySet<string> | undefined;
-  /** Those of them that are unknown here: since when. */
+  /** Needed nodes that are unknown here, with the time since when. */
   #unknown = new Map<string, number>();
-  /** Of nodes that were away when PersistentVolumes were listed. */
+  /** Claims of the nodes that were away when PersistentVolumes were listed. */
   #claims = new Map<string, Claim[]>();
   #listedAtMs = Number.NEGATIVE_INFINITY;
   #noted: readonly string[] = [];
-  /** Ends of absences that this replica has claims told of. */
+  /** Ended absences for which this replica writes events. */
   #ending = new Set<string>();
 
   constructor(options: AbsenceKeeperOptions) {
@@ -53,19 +55,19 @@ export class AbsenceKeeper {
     this.#doubtMs = Math.min(longestDoubtMs, options.afterMs);
   }
 
-  /** Until the signal ends it. */
+  /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
       await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await this.look().catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : 'unknown';
-        this.#options.log.warn({ reason }, 'nodes that are away cannot be noted');
+        this.#options.log.warn({ reason }, 'cannot write the notes of nodes that are away');
       });
     }
   }
 
-  /** Looks once. What cannot be done now, the next look does. @throws Unavailable */
+  /** Compares the notes with the state once. The next look retries work that cannot be done now. @throws Unavailable */
   async look(): Promise<void> {
     const { notes, state, teller } = this.#options;
     if (!state.areNodesKnown) return;
@@ -100,7 +102,7 @@ export class AbsenceKeeper {
     teller.want(notices);
   }
 
-  /** Nodes that have been away for long enough, but for what another replica knew better. */
+  /** Nodes that have been away for long enough, except those that another replica contradicted. */
   #away(nowMs: number): Map<string, number> {
     const { afterMs, state } = this.#options;
     const since = new Map(this.#unknown);
@@ -125,14 +127,14 @@ export class AbsenceKeeper {
     for (const [node, untilMs] of this.#deniedUntilMs) if (untilMs <= nowMs) this.#deniedUntilMs.delete(node);
     for (const key of before.keys()) {
       const [node = ''] = key.split(' ');
-      // Another replica has a link.
+      // Another replica has a link to the node.
       if (!this.#standing.has(key) && this.#options.state.node(node)?.isLinked !== true) {
         this.#deniedUntilMs.set(node, nowMs + deniedMs);
       }
     }
   }
 
-  /** What is told at a node's end of the link is only told by a replica that has one. */
+  /** The events for a node's return, which only a replica with a link to it writes. */
   #notices(node: string, { back, since }: Absence, there: ReadonlySet<string>): Notice[] {
     const claims = this.#claims.get(node) ?? [];
     if (back === undefined) {
@@ -149,7 +151,7 @@ export class AbsenceKeeper {
     }));
   }
 
-  /** The claims of nodes that have no link, and of those that are noted. */
+  /** Lists the claims of nodes without a link, and of noted ones. */
   async #list(nowMs: number): Promise<void> {
     const { state, volumes } = this.#options;
     this.#listedAtMs = nowMs - listMs + shortestListMs;

@@ -34,18 +34,18 @@ export interface FleetParts {
   readonly sessions: Sessions;
   readonly capacity: FleetCapacity;
   readonly log: Logger;
-  /** What this replica has seen deleted. */
+  /** Deletions that this replica has seen. */
   readonly ended: EndedIds;
-  /** The PersistentVolumes of a volume. */
+  /** Returns the PersistentVolumes of a volume. */
   readonly records: (volumeId: string) => Promise<readonly RecordedVolume[]>;
   readonly attach: Attach;
-  /** Has the claim that a volume is made for made on that node; undefined: the scheduler alone says where claims go. */
+  /** Sends the claim of a volume to a node; undefined: the scheduler alone decides where claims go. */
   readonly sendClaim: ((claim: WaitingClaim, node: string) => Promise<boolean>) | undefined;
-  /** Whether the volume's class does not wait for its node any longer. */
+  /** Answers if the volume's class stops waiting for its node. */
   readonly isForgottenByClass: (records: readonly RecordedVolume[]) => Promise<boolean>;
 }
 
-/** A message of any request: its fields are those that its method's contract says. */
+/** Any request message; its fields are those of its method's contract. */
 type Routes = Readonly<Record<string, (state: FleetState, request: never) => Route>>;
 
 const byVolume = (state: FleetState, { volume_id }: { readonly volume_id: string }) => routeById(state, volume_id);
@@ -59,7 +59,7 @@ interface GroupRequest {
 const byGroup = (state: FleetState, { group_snapshot_id, snapshot_ids }: GroupRequest) =>
   routeGroupById(state, group_snapshot_id, snapshot_ids);
 
-/** Calls that go to one node as they came. */
+/** Calls that go to one node unchanged. */
 const routes: Routes = {
   DeleteVolume: byVolume,
   ValidateVolumeCapabilities: byVolume,
@@ -76,10 +76,10 @@ const routes: Routes = {
   GetVolumeGroupSnapshot: byGroup,
 };
 
-/** They are there only if they are told of (G02). */
+/** Only present if they are advertised (G02). */
 const attachRoutes: Routes = { ControllerPublishVolume: byVolume, ControllerUnpublishVolume: byVolume };
 
-/** Every call of the services that are the fleet's, done by the nodes. */
+/** All calls of the fleet's services, which the nodes do. */
 export function fleetCalls(parts: FleetParts, options: CallOptions): Calls {
   const own = ownWork(parts);
   const unary = [...methodsOf('csi.v1.Controller'), ...methodsOf('csi.v1.GroupController')].map((method) => {
@@ -101,12 +101,13 @@ function routed(parts: FleetParts, method: Method): Work<never> | undefined {
   return async (request, context, bytes) => {
     const deletedId = deletedBy(method, request);
     const endedBy = deletedId === undefined ? undefined : whoEnded(parts, deletedId);
-    // Asked once more: it may have been restored there since.
+    // Asks the node again: the object may have been restored there since.
     let route: Route = endedBy === undefined ? routeOf(state, request) : { to: 'node', node: endedBy };
     const call = { method, request: bytes, deadline: context.deadline };
     if (route.to === 'all' && method.name === 'DeleteVolume') {
       const records = await recordsOfGone(parts, volumesOf(request));
-      // Nodes come and go while Kubernetes is asked: from here on nothing is waited for before the nodes are.
+      // Nodes come and go while Kubernetes is queried: nothing else is awaited between this routing and the calls to
+      // the nodes.
       route = routeOf(state, request);
       if (route.to === 'all') refuseMissing(state, records);
     }
@@ -131,8 +132,8 @@ function deletedBy(
 }
 
 /**
- * The node that has deleted it before, if no node has it. One that has been restored or made again since is there. A node
- * that has left the cluster since is not waited for.
+ * The node that deleted the object earlier, if no node has it now. An object that was restored or made again has a
+ * node. A node that has left the cluster since is not awaited.
  */
 function whoEnded({ ended, state }: FleetParts, id: string): string | undefined {
   if (state.owners(id).length > 0) return undefined;
@@ -140,7 +141,7 @@ function whoEnded({ ended, state }: FleetParts, id: string): string | undefined 
   return node === undefined || state.node(node) === undefined || state.isForgotten(node) ? undefined : node;
 }
 
-/** The volumes that a request is about. */
+/** The volumes that a request names. */
 function volumesOf(request: {
   readonly volume_id?: string;
   readonly source_volume_id?: string;
@@ -150,7 +151,7 @@ function volumesOf(request: {
   return [volume_id ?? '', source_volume_id ?? '', ...source_volume_ids].filter((id) => id !== '');
 }
 
-/** The PersistentVolumes that still bind the driver to what their node has. */
+/** The PersistentVolumes for which the driver must still wait for their node. */
 async function recordsOfGone(parts: FleetParts, volumeIds: readonly string[]): Promise<readonly RecordedVolume[]> {
   const { isForgottenByClass, records: recordsOf, state } = parts;
   const records = (await Promise.all(volumeIds.map(recordsOf))).flat();
@@ -164,8 +165,8 @@ function isMissing(state: FleetState, { node }: RecordedVolume): boolean {
 }
 
 /**
- * A deletion that was answered too soon leaves a volume for ever, and "not found" is final for Kubernetes: it may have
- * recorded a node for the volume that the controller does not know of.
+ * Refuses an early answer: after a false success the volume would stay for ever, and "not found" is final for
+ * Kubernetes, which may have recorded a node for the volume that the controller does not know.
  * @throws Unavailable
  */
 function refuseMissing(state: FleetState, records: readonly RecordedVolume[]): void {
@@ -175,7 +176,7 @@ function refuseMissing(state: FleetState, records: readonly RecordedVolume[]): v
   const sight = state.node(node);
   const why = sight === undefined ? `${node} has no link` : describe([sight]);
   throw new Unavailable(
-    `${handle} is on ${node} by its PersistentVolume, and ${why}. If it is gone for good: holdfast forget-node.`,
+    `${handle} is on ${node} by its PersistentVolume, and ${why}. If the node will not come back: holdfast forget-node.`,
   );
 }
 
@@ -189,7 +190,7 @@ async function explainNotFound(parts: FleetParts, volumeIds: readonly string[], 
 
 type OwnWork = Readonly<Record<string, (method: Method) => Work<never>>>;
 
-/** Calls that more than one node has to do with, or none. */
+/** Calls that involve several nodes, or none. */
 function ownWork(parts: FleetParts): OwnWork {
   const { attach, capacity, sessions, state } = parts;
   const work = <Q>(make: (method: Method) => Work<Q>) => make as (method: Method) => Work<never>;
@@ -231,7 +232,7 @@ async function createVolume(
   const { nodes, strays } = await place(parts, placement, request.parameters).catch(async (error) => {
     if (!(error instanceof SourceUnknown) || sourceId === undefined) throw error;
     await seek(parts, sourceId, deadline);
-    // Whoever has it has told so before it answered.
+    // A node with the source has reported it before it answered.
     return place(parts, placement, request.parameters).catch((again) => explainNotFound(parts, [sourceId], again));
   });
   const { node, response } = await forwardInTurn(sessions, nodes, {
@@ -243,12 +244,15 @@ async function createVolume(
   note({ node });
   requireOwn(parts.state, { method, node, request: bytes, response });
   for (const stray of strays) {
-    log.warn({ volume_id: stray.id, node: stray.node }, 'a first try made this volume where its claim is no more');
+    log.warn(
+      { volume_id: stray.id, node: stray.node },
+      'an earlier attempt created this volume on a node that its claim has left',
+    );
   }
   return response;
 }
 
-/** Asks all nodes for what nobody is known to have: another replica may have had it made just now. */
+/** Asks all nodes for an object without a known owner: another replica may have had it made just now. */
 async function seek({ sessions, state }: FleetParts, id: string, deadline: Date | undefined): Promise<void> {
   const isVolume = parseVolumeId(id) !== undefined;
   const method = controllerMethod(isVolume ? 'ControllerGetVolume' : 'GetSnapshot');
@@ -265,8 +269,9 @@ function controllerMethod(name: string): Method {
 }
 
 /**
- * The scheduler knows nothing of sources, and likes the same wrong nodes again and again: a claim that waits for its pod
- * is sent to the node of its source, before the answer makes the provisioner ask for another one.
+ * Places a volume. The scheduler knows nothing about sources, and picks the same wrong nodes again and again: a claim
+ * that waits for its pod is sent to the node of its source, before the answer makes the provisioner ask for another
+ * one.
  */
 async function place(
   { log, sendClaim, state }: FleetParts,
@@ -279,20 +284,20 @@ async function place(
     const claim = claimOf(placement.name, parameters);
     if (!(error instanceof SourceElsewhere) || sendClaim === undefined || claim === undefined) throw error;
     const { node } = error;
-    // A claim that was sent to a node that is gone for good would wait there for ever.
+    // A claim that was sent to a node that is permanently gone would wait there for ever.
     if (state.node(node)?.isLinked !== true) throw error;
     const facts = { claim: `${claim.namespace}/${claim.name}`, node };
     try {
-      if (await sendClaim(claim, node)) log.info(facts, 'a claim is sent to the node of its source');
+      if (await sendClaim(claim, node)) log.info(facts, 'sent a claim to the node of its source');
     } catch (failure) {
       const reason = failure instanceof Error ? failure.message : 'unknown';
-      log.warn({ ...facts, reason }, 'a claim cannot be sent to the node of its source');
+      log.warn({ ...facts, reason }, 'cannot send a claim to the node of its source');
     }
     throw error;
   }
 }
 
-/** Of both requests: which snapshot it is about, at the least. */
+/** The field that both requests share. */
 interface MetadataRequest {
   readonly snapshot_id?: string;
   readonly target_snapshot_id?: string;
@@ -313,7 +318,8 @@ async function* streamed(
   }
   const request = withoutSecrets(method.requestType, bytes);
   let notFound: unknown = new Unavailable('No node has a link to the controller; try again.');
-  // Where no node is known to have it, each is asked until one has; of an id that none can have, any says so.
+  // Asks each node until one has the snapshot, if none is known to have it. For an id that no snapshot can have, any
+  // node's answer will do.
   for (const node of route.to === 'all' ? route.nodes : route.nodes.slice(0, 1)) {
     try {
       yield* sessions.get(node).calls.stream({ method: method.path, request, deadline }, signal);

@@ -12,14 +12,14 @@ import type { Sessions } from './sessions.ts';
 const requestType = contract.lookupType('csi.v1.GetCapacityRequest');
 const responseType = contract.lookupType('csi.v1.GetCapacityResponse');
 
-/** A node that was never asked this before has so long to tell. */
+/** Time for the first answer of a node to a question. */
 const firstAnswerMs = 5_000;
 
-/** One for each class and kind of volume; whoever asks more has lost his mind, and the oldest go. */
-const mostQuestions = 500;
+/** Limit of questions: one for each class and kind of volume. Beyond it the oldest are dropped. */
+const maxQuestions = 500;
 
-/** A node that is away for longer has no room. */
-const patienceMs = 5 * 60_000;
+/** A node that is away for longer counts as having no room. */
+const longestAbsenceMs = 5 * 60_000;
 
 const nothing: wire.GetCapacityResponse = decode(responseType, Buffer.alloc(0));
 
@@ -29,12 +29,12 @@ interface Question {
 }
 
 /**
- * What the nodes have told of their capacity. Each is asked once for each class, and tells by itself when its answer
- * changes: the provisioner asks for every class and node once a minute, which would be thousands of calls.
+ * The capacity that nodes have reported. Each node is asked once for each class, and reports changes automatically: the
+ * provisioner asks for every class and node once a minute, which would be thousands of calls.
  */
 export class FleetCapacity {
   readonly #sessions: Sessions;
-  /** By the request without its topology, as text. */
+  /** Key: the request without its topology, as text. */
   readonly #questions = new Map<string, Question>();
   readonly #state: FleetState;
   readonly #now: () => number;
@@ -47,9 +47,9 @@ export class FleetCapacity {
   }
 
   /**
-   * A node that stays away has no room: the scheduler looks for another. One that has not told yet, or has been away for a
-   * moment only, as all are after a start of the controller, is no reason to write zero: with an error the provisioner
-   * leaves what it wrote last.
+   * Answers from the reports. A node that stays away has no room: the scheduler picks another. A node that has not
+   * answered yet, or is away for a moment, as all are after a start of the controller, is no reason to report zero:
+   * after an error the provisioner keeps its last value.
    * @throws Unavailable
    */
   async answer(request: wire.GetCapacityRequest): Promise<Draft<wire.GetCapacityResponse>> {
@@ -60,7 +60,7 @@ export class FleetCapacity {
       const told = await Promise.all(this.#sessions.all().map((session) => this.#toldBy(session, question)));
       return sumCapacity(told.map((answer) => answer ?? nothing));
     }
-    // A key that is not ours describes a place that no node is known to be in.
+    // No node is known to lie in a topology with another key.
     if (keys.some((key) => key !== topologyKey)) return sumCapacity([]);
     return sumCapacity([await this.#answerOf(segments[topologyKey] ?? '', question)]);
   }
@@ -71,11 +71,11 @@ export class FleetCapacity {
     if (told !== undefined) return told;
     const sight = this.#state.node(node);
     if (this.#state.areNodesKnown && sight === undefined) return nothing;
-    if (sight !== undefined && !sight.isLinked && this.#now() - sight.sinceMs >= patienceMs) return nothing;
-    throw new Unavailable(`What room node ${node} has is not known yet: it has told nothing of it; try again.`);
+    if (sight !== undefined && !sight.isLinked && this.#now() - sight.sinceMs >= longestAbsenceMs) return nothing;
+    throw new Unavailable(`The capacity of node ${node} is not known yet: it has not reported it; try again.`);
   }
 
-  /** @returns undefined: nothing yet */
+  /** @returns undefined: no answer yet */
   async #toldBy(session: NodeSession, { id, request }: Question): Promise<wire.GetCapacityResponse | undefined> {
     if (session.ask(id, request)) await withTimeout(firstAnswerMs, session.capacityTold(id));
     const told = session.capacity.get(id);
@@ -88,7 +88,7 @@ export class FleetCapacity {
     const known = this.#questions.get(key);
     if (known !== undefined) return known;
     const [oldest] = this.#questions.keys();
-    if (this.#questions.size >= mostQuestions && oldest !== undefined) this.#questions.delete(oldest);
+    if (this.#questions.size >= maxQuestions && oldest !== undefined) this.#questions.delete(oldest);
     this.#last++;
     const question = { id: this.#last, request: bytes };
     this.#questions.set(key, question);

@@ -11,26 +11,27 @@ export interface ClaimTellerOptions extends NoticeSender {
 }
 
 /**
- * Kubernetes keeps events for an hour, usually, and a minute longer as it lets several go at a time: then a claim is told
- * anew, if it is still so. Sooner it would find the old event, and be without one for the next hour.
+ * Time after which a claim gets its event again, if the absence lasts. Kubernetes usually keeps events for an hour, and
+ * up to a minute longer as it deletes several at a time. Earlier, the new event would meet the old one, and be missing
+ * for the next hour.
  */
 export const repeatMs = 65 * 60_000;
 
-/** Events are objects of the API server's database: so many of ours are there at a time at most. */
-export const mostNotices = 10_000;
+/** Limit of our events at a time: they are objects in the API server's database. */
+export const maxNotices = 10_000;
 
-/** Five a second: the API server has others to serve, and 5,000 claims are told in 17 minutes. */
+/** Five a second: the API server has other clients, and 5,000 claims get their events in 17 minutes. */
 const paceMs = 200;
 const idleMs = 1_000;
-/** After the API server could not take an event. */
+/** Pause after the API server refused an event for now. */
 const pauseMs = 15_000;
 const warnMs = 5 * 60_000;
 
-/** Tells claims by events, one after the other. */
+/** Writes events on claims, one after the other. */
 export class ClaimTeller {
   readonly #options: ClaimTellerOptions;
   readonly #now: () => number;
-  /** When each was told, of those that are wanted. */
+  /** Time of the last event for each wanted notice. */
   #toldAtMs = new Map<string, number>();
   #queue = new Map<string, Notice>();
   #warnedAtMs = Number.NEGATIVE_INFINITY;
@@ -40,9 +41,9 @@ export class ClaimTeller {
     this.#now = options.now ?? Date.now;
   }
 
-  /** From now on these are to be told, and no others. What was told is not told again before repeatMs. */
+  /** Replaces the wanted notices. A notice is not repeated before `repeatMs`. */
   want(notices: readonly Notice[]): void {
-    const wanted = notices.slice(0, mostNotices).map((notice) => ({ notice, name: noticeName(notice) }));
+    const wanted = notices.slice(0, maxNotices).map((notice) => ({ notice, name: noticeName(notice) }));
     const before = this.#toldAtMs;
     this.#toldAtMs = new Map(
       wanted.flatMap(({ name }) => {
@@ -54,12 +55,12 @@ export class ClaimTeller {
     this.#queue = new Map(wanted.filter(({ name }) => isDue(name)).map(({ name, notice }) => [name, notice]));
   }
 
-  /** Whether nobody is left that is to be told of this node. */
+  /** Answers if all events about this node are written. */
   hasTold(node: string): boolean {
     return ![...this.#queue.values()].some((notice) => notice.node === node);
   }
 
-  /** Tells one claim; whether there was one. @throws Unavailable if that has to wait */
+  /** Writes one event. @returns false if there was none to write. @throws Unavailable if it must wait */
   async tellNext(): Promise<boolean> {
     const [next] = this.#queue;
     if (next === undefined) return false;
@@ -72,21 +73,21 @@ export class ClaimTeller {
     return true;
   }
 
-  /** Who lacks a right lacks it for each claim: one line says it. */
+  /** Logs one line: a missing right is missing for each claim. */
   #refused({ claim: { name: claim, namespace }, node }: Notice, reason: string): void {
     if (this.#now() - this.#warnedAtMs < warnMs) return;
     this.#warnedAtMs = this.#now();
-    this.#options.log.warn({ namespace, claim, node, reason }, 'a claim cannot be told, and maybe others');
+    this.#options.log.warn({ namespace, claim, node, reason }, 'cannot write an event on a claim, and maybe on others');
   }
 
-  /** Until the signal ends it. */
+  /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const pause = await this.tellNext().then(
         (hasTold) => (hasTold ? paceMs : idleMs),
         (error: unknown) => {
           const reason = error instanceof Error ? error.message : 'unknown';
-          this.#options.log.warn({ reason }, 'claims cannot be told now that their node is away, or back');
+          this.#options.log.warn({ reason }, 'cannot write events on claims now; retrying');
           return pauseMs;
         },
       );

@@ -31,22 +31,22 @@ import { GoneNodes } from './gone-nodes.ts';
 import { Sessions } from './sessions.ts';
 import { StrayKeeper } from './stray-keeper.ts';
 
-/** How often it is looked whether a certificate is due. */
+/** Interval of the checks if a certificate is due. */
 const lookMs = 60 * 60_000;
-/** How often it is looked for volumes that a first try left on the wrong node. */
+/** Interval of the searches for volumes that earlier tries left on the wrong node. */
 const strayLookMs = 5 * 60_000;
-/** After Kubernetes could not be asked. */
+/** Pause after a failed request to Kubernetes. */
 const pauseMs = 2_000;
-/** How long calls that run when the controller is told to stop may take. */
+/** Time that running calls get when the controller is asked to stop. */
 const callGraceMs = 20_000;
 
 export interface Controller {
-  /** Where nodes link; resolves when they can. */
+  /** The port where nodes link; resolves when they can. */
   readonly port: Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Starts a replica: CSI's socket for the sidecars beside it, the port where nodes link, and that of who looks at them. */
+/** Starts a replica: CSI's socket for the sidecars beside it, the port for nodes, and the port for viewers. */
 export async function startController(config: ControllerConfig, log: Logger, show?: Show): Promise<Controller> {
   const { driverName, name } = config;
   const place = { namespace: config.namespace, name: config.secretName };
@@ -110,7 +110,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
 
   async function openLinks(): Promise<number> {
     const material = await currentMaterial();
-    // Who was forgotten is not to link before that is known.
+    // Forgotten nodes must be known before any node can link.
     await new ForgottenKeeper({ api, place, state, log }).start(signal);
     const { host, port: wanted } = config.linkAddress;
     const review = (token: string, comer: Comer) => tokens.review(token, comer);
@@ -132,7 +132,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
     return links.port;
   }
 
-  /** Without an address none of its code is loaded. */
+  /** Loads none of its code without an address. */
   async function openView(material: Material): Promise<ViewServer | undefined> {
     const { viewAddress: address } = config;
     if (address === undefined || show === undefined) return undefined;
@@ -146,7 +146,7 @@ export async function startController(config: ControllerConfig, log: Logger, sho
       try {
         return await keepCertificates(api, place);
       } catch (error) {
-        log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'the certificates cannot be kept');
+        log.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'cannot renew the certificates');
         await delay(pauseMs, undefined, { signal }).catch(() => undefined);
       }
     }
@@ -154,17 +154,17 @@ export async function startController(config: ControllerConfig, log: Logger, sho
 
   async function lookingForStrays(): Promise<void> {
     for (;;) {
-      // The replicas need not look at the same time.
+      // Random, so that the replicas do not search at the same time.
       await delay(strayLookMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await strays.look().catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : 'unknown';
-        log.warn({ reason }, 'it cannot be looked for volumes that first tries left behind');
+        log.warn({ reason }, 'cannot search for volumes left by earlier attempts');
       });
     }
   }
 
-  /** A certificate that is due, or that another replica has renewed, is taken into use; links that are there go on. */
+  /** Renews certificates that are due, and uses those that another replica has renewed; existing links stay. */
   async function renewing(servers: readonly Pick<FleetServer, 'renew'>[], first: Material): Promise<void> {
     let material = first;
     for (;;) {
@@ -193,7 +193,7 @@ interface OptionParts {
   readonly signal: AbortSignal;
 }
 
-/** What needs more rights is off unless it is wanted, and then none of its code is loaded. */
+/** Starts the options that need more rights. Each is off by default, and then none of its code is loaded. */
 async function startOptions(config: ControllerConfig, parts: OptionParts): Promise<void> {
   const { driverName, eventsAfterMs: afterMs, name: controller, taintQuarantine: effect } = config;
   if (afterMs !== undefined) {
@@ -206,7 +206,7 @@ async function startOptions(config: ControllerConfig, parts: OptionParts): Promi
   }
 }
 
-/** Without an address none of its code is loaded. */
+/** Loads none of its code without an address. */
 async function monitor(
   { driverName: driver, httpAddress: address, name: controller, socketPath }: ControllerConfig,
   { isStopping, log, state: view }: Monitored,
@@ -217,7 +217,7 @@ async function monitor(
   return startControllerMonitoring({ address, socketPath, identity, view, isStopping, log });
 }
 
-/** What a node's token has to be made for. */
+/** The audience of a node's token. */
 export function audienceOf(driverName: string): string {
   return `${driverName}/controller`;
 }

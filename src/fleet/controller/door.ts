@@ -1,44 +1,44 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { withTimeout } from '../../volume/with-timeout.ts';
 
-/** Who has not shown a token in so long is sent away. */
+/** Time in which a connection must show a token. */
 const strangerMs = 10_000;
 
-/** A refusal is on its way for so long. */
+/** Time for a refusal to be sent. */
 const refusalMs = 1_000;
 
-/** So many may be at the door at a time without having shown a token. */
-const mostStrangers = 256;
+/** Limit of connections that have not shown a token. */
+const maxStrangers = 256;
 
-/** So many connections in all: three for each node of the largest cluster that Kubernetes supports. */
-const mostConnections = 15_000;
+/** Limit of all connections: three for each node of the largest cluster that Kubernetes supports. */
+const maxConnections = 15_000;
 
 export interface DoorOptions {
   readonly host: string | undefined;
   readonly port: number;
-  /** A connection for the server. */
+  /** Passes a connection to the server. */
   readonly admit: (socket: Socket) => void;
   readonly strangerMs?: number;
 }
 
 /**
- * Takes the connections of the controller's port. Whoever has not shown a token yet is a stranger; when there are too many,
- * the one that has stood there longest has to go, of the address that has most: no one keeps others out by standing there.
+ * Accepts the connections of the controller's port. A connection without a token is a stranger; when there are too
+ * many, the oldest stranger from the address with the most is closed. So no one can keep others out.
  */
 export class Door {
   readonly #server: Server;
   readonly #options: DoorOptions;
   readonly #strangers = new Map<Socket, NodeJS.Timeout>();
   readonly #sockets = new Map<string, Socket>();
-  /** How many links those have that are no strangers. */
+  /** The number of links on each connection that has shown a token. */
   readonly #links = new Map<Socket, number>();
-  /** Those that have been refused. */
+  /** Connections that were refused. */
   readonly #leaving = new WeakSet<Socket>();
 
   private constructor(options: DoorOptions) {
     this.#options = options;
     this.#server = createServer({ noDelay: true, keepAlive: true }, (socket) => this.#came(socket));
-    this.#server.maxConnections = mostConnections;
+    this.#server.maxConnections = maxConnections;
   }
 
   static async open(options: DoorOptions): Promise<Door> {
@@ -62,7 +62,7 @@ export class Door {
     return this.#strangers.size;
   }
 
-  /** Whoever comes from there, `address:port`, has shown a token, and has one link more. */
+  /** The connection from `address:port` has shown a token, and has one more link. */
   known(peer: string): void {
     const socket = this.#sockets.get(peer);
     if (socket === undefined) return;
@@ -70,7 +70,7 @@ export class Door {
     this.#noStranger(socket);
   }
 
-  /** A link has ended. With the last one whoever comes from there is a stranger again. */
+  /** A link has ended. Without links the connection is a stranger again. */
   left(peer: string): void {
     const socket = this.#sockets.get(peer);
     const links = socket && this.#links.get(socket);
@@ -89,17 +89,17 @@ export class Door {
     this.#stranger(socket, refusalMs);
   }
 
-  /** Whether a connection from there is there, and may stay. */
+  /** Answers if a connection from this peer exists and was not refused. */
   has(peer: string): boolean {
     const socket = this.#sockets.get(peer);
     return socket !== undefined && !socket.destroyed && !this.#leaving.has(socket);
   }
 
-  #stranger(socket: Socket, patienceMs: number): void {
+  #stranger(socket: Socket, timeoutMs: number): void {
     this.#noStranger(socket);
-    const timer = setTimeout(() => socket.destroy(), patienceMs);
+    const timer = setTimeout(() => socket.destroy(), timeoutMs);
     this.#strangers.set(socket, timer.unref());
-    if (this.#strangers.size > mostStrangers) this.#sendOneAway();
+    if (this.#strangers.size > maxStrangers) this.#sendOneAway();
   }
 
   #noStranger(socket: Socket): void {
@@ -136,7 +136,7 @@ export class Door {
   }
 }
 
-/** As grpc-js names it. */
+/** The name that grpc-js uses. */
 function peerOf({ remoteAddress = '', remotePort = 0 }: Socket): string {
   return `${remoteAddress}:${remotePort}`;
 }

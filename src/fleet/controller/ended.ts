@@ -1,9 +1,9 @@
-/** How long it is remembered; Kubernetes repeats a deletion within minutes. */
+/** Time for which a deletion is remembered; Kubernetes repeats a deletion within minutes. */
 const keepMs = 6 * 60 * 60_000;
-/** The oldest go: their repetition waits for all nodes, as it did before. */
-const mostEnded = 20_000;
+/** Limit; the oldest are dropped: their repetition waits for all nodes. */
+const maxEnded = 20_000;
 
-/** What the node that had it has deleted: a repetition need not wait for nodes that have nothing to do with it. */
+/** Objects that their nodes have deleted: a repeated deletion need not wait for other nodes. */
 export class EndedIds {
   readonly #ended = new Map<string, { readonly node: string; readonly atMs: number }>();
   readonly #now: () => number;
@@ -16,10 +16,10 @@ export class EndedIds {
     this.#ended.delete(id);
     this.#ended.set(id, { node, atMs: this.#now() });
     const [oldest] = this.#ended.keys();
-    if (this.#ended.size > mostEnded && oldest !== undefined) this.#ended.delete(oldest);
+    if (this.#ended.size > maxEnded && oldest !== undefined) this.#ended.delete(oldest);
   }
 
-  /** The node that has deleted it not long ago. */
+  /** The node that deleted the object recently. */
   by(id: string): string | undefined {
     const ended = this.#ended.get(id);
     return ended !== undefined && this.#now() - ended.atMs < keepMs ? ended.node : undefined;

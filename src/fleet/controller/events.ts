@@ -2,22 +2,25 @@ import type { ErrorCode } from '../../volume/errors.ts';
 import { TypedChannel } from '../../volume/typed-channel.ts';
 
 /**
- * What became of a call for a node: its code, as the node answered it; or what happened on the way. REFUSED: it was never
- * sent, as the node has too many, or is stopping.
+ * The outcome of a call for a node: the code of the node's answer, or a failure on the way. REFUSED: it was never sent,
+ * as the node has too many, or is stopping.
  */
 export type Outcome = ErrorCode | 'OK' | 'CANCELLED' | 'LINK_LOST' | 'REFUSED' | 'TOO_LATE';
 
 /** A call for a node has ended. */
 export const forwarded = new TypedChannel<{ readonly node: string; readonly outcome: Outcome }>('holdfast:forwarded');
 
-/** token: it is none that a node may come with. review: Kubernetes could not be asked. hello: the node says what it must not. */
+/**
+ * token: not a token of a node. review: Kubernetes did not answer. hello: invalid hello message. forgotten: an operator
+ * has forgotten the node.
+ */
 export type Refusal = 'token' | 'review' | 'hello' | 'forgotten';
 
-/** A volume that a first try left on the wrong node has been put into the trash. */
+/** A volume that an earlier try left on the wrong node was put into the trash. */
 export const strayTrashed = new TypedChannel<{ readonly node: string }>('holdfast:stray-trashed');
 
-/** A claim was told that its node is away, or back. */
+/** An event was written on a claim. */
 export const claimTold = new TypedChannel<{ readonly kind: 'away' | 'back' | 'missing' }>('holdfast:claim-told');
 
-/** Somebody wanted to link, and may not. */
+/** A link was refused. */
 export const linkRefused = new TypedChannel<{ readonly reason: Refusal }>('holdfast:link-refused');

@@ -10,7 +10,7 @@ export interface FleetMetricsOptions {
   readonly identity: { readonly version: string; readonly driver: string; readonly controller: string };
 }
 
-/** Everything there is to scrape of a replica of the controller. Counts from the moment it is made. */
+/** All metrics of a replica of the controller. Counting begins with the constructor. */
 export class FleetMetrics {
   readonly #registry = new Registry();
   readonly #view: FleetView;
@@ -21,7 +21,7 @@ export class FleetMetrics {
     this.#view = view;
     new Gauge({
       name: 'holdfast_fleet_build_info',
-      help: 'Always 1; which controller this is.',
+      help: 'Always 1; the labels identify the controller.',
       labelNames: ['version', 'driver', 'controller', 'nodejs'],
       registers,
     }).set({ ...identity, nodejs: process.versions.node }, 1);
@@ -43,7 +43,7 @@ export class FleetMetrics {
     });
     new Gauge({
       name: 'holdfast_fleet_node_missing_since_seconds',
-      help: 'Since when a node with the driver has no link to this replica, or has not told all; in seconds since 1970.',
+      help: 'Time since when a node with the driver has no link to this replica, or an incomplete report; in seconds since 1970.',
       labelNames: ['node'],
       registers,
       collect() {
@@ -59,18 +59,18 @@ export class FleetMetrics {
     });
     const refused = new Counter({
       name: 'holdfast_fleet_links_refused_total',
-      help: 'Who wanted to link and was sent away, by reason.',
+      help: 'Links that were refused, by reason.',
       labelNames: ['reason'],
       registers,
     });
     const strays = new Counter({
       name: 'holdfast_fleet_strays_total',
-      help: 'Volumes that a first try left on a node which its claim has left since, put into the trash.',
+      help: 'Volumes that an earlier attempt left on a node which the claim has left since, put into the trash.',
       registers,
     });
     const told = new Counter({
       name: 'holdfast_fleet_claims_told_total',
-      help: 'Claims that were told by an event that their node is away, is back, or is back and their volume is missing.',
+      help: 'Events on claims: their node is away, is back, or is back without their volume.',
       labelNames: ['kind'],
       registers,
     });
@@ -82,13 +82,13 @@ export class FleetMetrics {
     addProcessMetrics(this.#registry);
   }
 
-  /** In Prometheus' text format. */
+  /** Renders Prometheus' text format. */
   async page(): Promise<Page> {
     await this.#forgetNodes();
     return { status: 200, contentType: this.#registry.contentType, body: await this.#registry.metrics() };
   }
 
-  /** Nodes come and go, and what is counted of those that are gone is wanted no more. */
+  /** Drops the counts of nodes that are gone. */
   async #forgetNodes(): Promise<void> {
     const { values } = await this.#calls.get();
     for (const { labels } of values) {

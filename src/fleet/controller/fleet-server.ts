@@ -12,7 +12,7 @@ import type { FleetState } from './fleet-state.ts';
 import { NodeSession } from './node-session.ts';
 import type { Sessions } from './sessions.ts';
 
-/** A link may outlive its token by this: the kubelet may be late with the new one. */
+/** Time for which a link may outlive its token: the kubelet may be late with the new one. */
 const expiryGraceMs = 5 * 60_000;
 
 export interface FleetServerOptions {
@@ -35,14 +35,14 @@ export class FleetServer {
   readonly #instance = randomBytes(8).toString('hex');
   #injector: grpc.ConnectionInjector;
   #door: Door | undefined;
-  /** The last review of each address that waits for one. */
+  /** The last review for each address with one in progress. */
   readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(options: FleetServerOptions) {
     this.#options = options;
     this.#server = new grpc.Server({
       'grpc.enable_channelz': 0,
-      // One link, and one that takes its place.
+      // One link, and one that replaces it.
       'grpc.max_concurrent_streams': 4,
       'grpc.max_receive_message_length': longestMessageBytes,
       'grpc.max_send_message_length': longestMessageBytes,
@@ -60,7 +60,7 @@ export class FleetServer {
     this.#door = await Door.open({ host, port, admit: (socket) => this.#injector.injectConnection(socket) });
   }
 
-  /** For connections from now on; those that are there go on. */
+  /** Uses the certificate for new connections; existing ones stay. */
   renew(material: Material): void {
     this.#injector = this.#server.createConnectionInjector(credentialsOf(material));
   }
@@ -77,7 +77,7 @@ export class FleetServer {
       const refusal = error instanceof HoldfastError ? error.message : 'the controller could not review the token';
       this.#options.log.warn({ peer: stream.getPeer(), reason: refusal }, 'a link was refused');
       stream.emit('error', { code: grpc.status.UNAUTHENTICATED, details: refusal });
-      // Whoever guesses has one guess for each connection.
+      // Allows one guess for each connection.
       if (error instanceof BadToken) this.#door?.sendAway(stream.getPeer());
     });
   }
@@ -124,7 +124,7 @@ export class FleetServer {
     }
   }
 
-  /** One at a time of each address: nobody at the door takes the places of others. */
+  /** Reviews one token at a time for each address, so that no stranger takes the places of others. */
   #reviewInTurn(peer: string, token: string): Promise<Bearer> {
     const { review } = this.#options;
     const address = peer.slice(0, peer.lastIndexOf(':'));
@@ -142,12 +142,12 @@ export class FleetServer {
   }
 }
 
-/** An operator has said that it is gone for good. What it has, it keeps. */
+/** An operator has declared the node gone. Its data stays there. */
 class ForgottenNode extends HoldfastError {
   override readonly code = 'FAILED_PRECONDITION';
 
   constructor(node: string) {
-    super(`Node ${node} was forgotten. To have it back with what it has: holdfast forget-node --undo ${node}.`);
+    super(`Node ${node} was forgotten. To accept it again with its volumes: holdfast forget-node --undo ${node}.`);
   }
 }
 

@@ -8,26 +8,26 @@ const defaultPoolName = 'default';
 /** Names of pools that are tried with each forgotten node: each costs a digest. */
 const maxPoolNames = 100;
 
-/** What is known of one node. */
+/** The known facts about one node. */
 interface NodeState {
   readonly name: string;
-  /** By the last link that told all; while another one is telling, what was told before counts. */
+  /** From the last link that reported all; while another link is reporting, the earlier report counts. */
   inventory: NodeInventory;
   telling: NodeInventory | undefined;
   isLinked: boolean;
   sinceMs: number;
 }
 
-/** All nodes, as Kubernetes and they themselves tell of them. Everything in it can be asked for again. */
+/** The state of all nodes, as Kubernetes and the nodes report it. All of it can be requested again. */
 export class FleetState implements FleetView, StrayView {
   readonly #states = new Map<string, NodeState>();
   readonly #now: () => number;
-  /** By Kubernetes. */
+  /** Nodes that Kubernetes lists; undefined: not known yet. */
   #known: ReadonlySet<string> | undefined;
-  /** Without those that are forgotten. */
+  /** Without forgotten ones. */
   #expected: ReadonlySet<string> | undefined;
   #forgotten: ReadonlySet<string> = new Set();
-  /** With those of whom another replica may still say that they have a link to it. */
+  /** Forgotten ones, including those that another replica may still have a link to. */
   #noted: ReadonlySet<string> = new Set();
   #appeared: (name: string) => void = () => undefined;
 
@@ -35,20 +35,23 @@ export class FleetState implements FleetView, StrayView {
     this.#now = now;
   }
 
-  /** Is told each time that a node that was unknown is known, though it may be unknown again at once. */
+  /** Calls the listener each time that an unknown node becomes known, even if only for a moment. */
   onAppearance(listener: (name: string) => void): void {
     this.#appeared = listener;
   }
 
-  /** Which nodes have the driver, by Kubernetes (CSINode). One that is no more there, and has no link, is forgotten. */
+  /**
+   * Sets the nodes with the driver, from Kubernetes (CSINode). A node that is not listed any more, and has no link, is
+   * dropped.
+   */
   expect(names: readonly string[]): void {
     this.#known = new Set(names);
     this.#settle();
   }
 
   /**
-   * These are gone for good, as an operator says. One that has a link is not, as long as it has it.
-   * @param noted with those that are perhaps not gone: they get no new link, and are waited for as before
+   * Sets the nodes that an operator has declared gone. A node with a link stays until the link ends.
+   * @param noted includes nodes that may not be gone: they get no new link, and are awaited as before
    */
   forget(names: readonly string[], noted = names): void {
     this.#forgotten = new Set(names);
@@ -56,7 +59,7 @@ export class FleetState implements FleetView, StrayView {
     this.#settle();
   }
 
-  /** Whether an operator has said so, though it may have a link, or be waited for yet. */
+  /** Answers if an operator has declared the node gone, even if it has a link or is still awaited. */
   wasForgotten(name: string): boolean {
     return this.#noted.has(name);
   }
@@ -65,7 +68,7 @@ export class FleetState implements FleetView, StrayView {
     return this.#forgotten.has(name) && this.#states.get(name)?.isLinked !== true;
   }
 
-  /** A node has a link, and will tell all that it has in this inventory. */
+  /** A node has a link, and will report everything into this inventory. */
   linked(name: string): NodeInventory {
     const state = this.#state(name);
     state.telling = new NodeInventory(name);
@@ -74,7 +77,7 @@ export class FleetState implements FleetView, StrayView {
     return state.telling;
   }
 
-  /** What was told so far is all there is. */
+  /** The inventory is complete. */
   told(name: string, inventory: NodeInventory): void {
     const state = this.#states.get(name);
     if (state?.telling !== inventory || !inventory.isComplete) return;
@@ -142,12 +145,12 @@ export class FleetState implements FleetView, StrayView {
     return this.#named('GROUP', name);
   }
 
-  /** What the node told last that it has, though it may be away. */
+  /** The last report of the node, even if it is away. */
   has(name: string): Pick<NodeInventory, 'entries' | 'pools'> | undefined {
     return this.#states.get(name)?.inventory;
   }
 
-  /** What each node has, of one kind, and that `isWanted` lets through. */
+  /** The ids of one kind that each node has and `isWanted` accepts. */
   ids(kind: Entry['kind'], isWanted: (entry: Entry) => boolean = () => true): Map<string, string[]> {
     const found = new Map<string, string[]>();
     for (const [node, { inventory }] of this.#states) {
@@ -158,7 +161,9 @@ export class FleetState implements FleetView, StrayView {
     return found;
   }
 
-  /** Volumes whose name another node has too, but for what several nodes say they have, or have not made themselves. */
+  /**
+   * Volumes whose name another node has too, except those that several nodes claim, or that their node did not make.
+   */
   get namesakes(): readonly NamedVolume[] {
     const volumes = [...this.#states].flatMap(([node, { inventory }]) =>
       [...inventory.entries.values()]
@@ -168,7 +173,7 @@ export class FleetState implements FleetView, StrayView {
     return [...Map.groupBy(volumes, ({ name }) => name).values()].filter(({ length }) => length > 1).flat();
   }
 
-  /** Whether a snapshot was cut of it. */
+  /** Answers if the volume has a snapshot. */
   isSource(volumeId: string): boolean {
     return this.ids('SNAPSHOT', ({ sourceId }) => sourceId === volumeId).size > 0;
   }

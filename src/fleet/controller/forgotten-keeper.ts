@@ -13,19 +13,19 @@ export interface ForgottenKeeperOptions {
   readonly now?: () => number;
 }
 
-/** An operator says it to one replica, in the Secret; the others hear of it in so long. */
+/** Interval of reads: an operator notes a node in the Secret through one replica. */
 const lookMs = 10_000;
-/** A note counts when each replica has seen it, and could object. */
+/** Time after which a note counts: each replica has seen it, and could object. */
 export const settlesMs = 2 * objectionMs;
 
 /**
- * Keeps the state at what the operator has said is gone. `holdfast forget-node` can ask one replica alone whether the node
- * has a link, and a node may have one to another replica only: that one takes the note back.
+ * Keeps the state in line with the nodes that the operator has declared gone. `holdfast forget-node` asks only one
+ * replica if the node has a link, and a node may have one to another replica only: that replica removes the note.
  */
 export class ForgottenKeeper {
   readonly #options: ForgottenKeeperOptions;
   readonly #now: () => number;
-  /** When this replica saw a note, by the node's name and the time of the note. */
+  /** Time at which this replica first saw a note, by the node's name and the time of the note. */
   #seen = new Map<string, number>();
 
   constructor(options: ForgottenKeeperOptions) {
@@ -33,13 +33,13 @@ export class ForgottenKeeper {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Until the signal ends it. Resolves when what is noted is known for the first time. */
+  /** Runs until the signal is aborted. Resolves when the notes have been read for the first time. */
   async start(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && !(await this.#tryLook())) await pause(signal);
     void this.#lookOn(signal);
   }
 
-  /** Looks once. @throws Unavailable */
+  /** Reads the notes once. @throws Unavailable */
   async look(): Promise<void> {
     const { log, state } = this.#options;
     const noted = await this.#withoutLinked();
@@ -49,7 +49,7 @@ export class ForgottenKeeper {
     );
     for (const name of noted.keys()) if (!state.wasForgotten(name)) log.warn({ node: name }, 'a node is forgotten');
     const settled = [...noted].filter(([name, { at }]) => {
-      // By the clock of whoever noted it; a replica that has just started did not see it come.
+      // By the clock of the replica that wrote it: this replica may have started later.
       const isOld = nowMs - Date.parse(at) >= 10 * settlesMs;
       return isOld || nowMs - (this.#seen.get(`${name} ${at}`) ?? nowMs) >= settlesMs;
     });
@@ -59,7 +59,7 @@ export class ForgottenKeeper {
     );
   }
 
-  /** What is noted, but for nodes that have a link to this replica: they are there. */
+  /** The notes without nodes that have a link to this replica: they exist. */
   async #withoutLinked(): Promise<ForgottenNodes> {
     const { api, log, place, state } = this.#options;
     const noted = new Map(await readForgotten(api, place));
@@ -86,7 +86,7 @@ export class ForgottenKeeper {
       return true;
     } catch (error) {
       const reason = error instanceof Error ? error.message : 'unknown';
-      this.#options.log.warn({ reason }, 'forgotten nodes cannot be looked up');
+      this.#options.log.warn({ reason }, 'cannot read the forgotten nodes');
       return false;
     }
   }

@@ -5,16 +5,16 @@ import type { Route } from '../routing/by-id.ts';
 import { type Forward, Refused } from './forwarded-calls.ts';
 import type { Sessions } from './sessions.ts';
 
-/** A call as it came, and what its contract says of it. */
+/** An incoming call with the facts of its contract. */
 export interface RoutedCall extends Omit<Forward, 'method'> {
   readonly method: Pick<Method, 'path' | 'requestType'>;
 }
 
-/** Sends a call where its route says, and brings back what the node answered. */
+/** Sends a call along its route, and returns the node's answer. */
 export async function forward(sessions: Sessions, route: Route, call: RoutedCall): Promise<Buffer> {
   const { method, request } = call;
   if (route.to === 'node') return sessions.get(route.node).calls.call({ ...call, method: method.path });
-  // Nobody is known to need the secrets of a call for what nobody has: they are not for every node of the fleet to see.
+  // Calls for an object without a known owner carry no secrets: not every node of the fleet may see them.
   const bare = { ...call, method: method.path, request: withoutSecrets(method.requestType, request) };
   if (route.to === 'all') return askAll(sessions, route.nodes, bare);
   const [any] = route.nodes;
@@ -23,8 +23,8 @@ export async function forward(sessions: Sessions, route: Route, call: RoutedCall
 }
 
 /**
- * Nobody is known to have it, so each node is asked. One that has it after all answers for all; "not found" and "it is
- * gone" are true when each of them says so.
+ * Asks each node for an object without a known owner. A node that has it answers for all; "not found" and success of a
+ * deletion are true when all nodes say it.
  */
 async function askAll(sessions: Sessions, nodes: readonly string[], call: Forward): Promise<Buffer> {
   const answers = await Promise.allSettled(nodes.map(async (node) => sessions.get(node).calls.call(call)));
@@ -37,9 +37,8 @@ async function askAll(sessions: Sessions, nodes: readonly string[], call: Forwar
 }
 
 /**
- * Asks one node after the other for room. Only a node that says it has none is left for the next one, or that was not
- * asked as it has too many calls already, unless an earlier try is among them: of another failure nobody knows what it has
- * done.
+ * Asks one node after the other for room. Continues only after a node that has none, or that was not asked because it
+ * has too many calls, unless an earlier try is among them: after another failure the result is unknown.
  */
 export async function forwardInTurn(sessions: Sessions, nodes: readonly string[], call: Forward): Promise<FirstAnswer> {
   let refusal: unknown = new Unavailable('No node has a link to the controller; try again.');

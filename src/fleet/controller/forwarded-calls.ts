@@ -4,34 +4,34 @@ import { Unavailable } from '../../volume/errors.ts';
 import { forwarded, type Outcome } from './events.ts';
 import { LinkLost, PassedOn, TooLate } from './passed-on.ts';
 
-/** A request on its way to a node. */
+/** A request for a node. */
 export interface Forward {
-  /** As in gRPC's :path. */
+  /** The :path of gRPC. */
   readonly method: string;
   readonly request: Buffer;
   readonly deadline: Date | undefined;
-  /** Of what is made: by it a later try knows that an earlier one is still on its way. */
+  /** Name of the object to make: a later try finds the earlier one in progress by it. */
   readonly name?: string;
-  /** Of a stream: so many messages may be on their way at a time; creditParts unless given. */
+  /** For streams: the number of messages in flight; default: creditParts. */
   readonly credit?: number;
 }
 
 /**
- * More at a time for one node are refused at once. A node that hangs answers none of its calls, and who waits for it
+ * Limit for one node; more calls are refused at once. A node that hangs answers none of its calls, and waiting callers
  * would take the places that a sidecar has for calls to other nodes.
  */
-export const mostCallsEach = 32;
+export const maxCallsEach = 32;
 
-/** Streams, of backups, take as long as whoever reads them: they have places of their own. */
-const mostStreamsEach = 32;
+/** Streams, for backups, last as long as their reader wants: they have separate places. */
+const maxStreamsEach = 32;
 
-/** The call was not sent: nothing was done for it. */
+/** The call was not sent: nothing was done. */
 export class Refused extends Unavailable {}
 
-/** So many messages of a stream are on their way at a time. */
+/** Messages of a stream in flight. */
 const creditParts = 8;
 
-/** A caller without a deadline of his own is told after so long that the work still goes on. */
+/** Time after which a caller without a deadline is answered that the work continues. */
 const longestWaitMs = 10 * 60_000;
 
 interface Waiting {
@@ -42,7 +42,7 @@ interface Waiting {
   failed(error: Error): void;
 }
 
-/** The calls that are on their way to one node, over one link. */
+/** The calls in progress to one node, over one link. */
 export class ForwardedCalls {
   readonly #node: string;
   readonly #send: (message: Draft<wire.FromController>) => void;
@@ -59,7 +59,7 @@ export class ForwardedCalls {
     return this.#waiting.size;
   }
 
-  /** Whether a call that is to make something of this name is on its way. */
+  /** Answers if a call that makes an object with this name is in progress. */
   isMaking(name: string): boolean {
     return [...this.#waiting.values()].some((waiting) => waiting.name === name);
   }
@@ -87,7 +87,7 @@ export class ForwardedCalls {
           fail(error);
         },
       });
-      // The call keeps its place until the node has done it: who asks a node that hangs again and again meets the limit.
+      // The call keeps its place until the node has done it: repeated calls to a node that hangs meet the limit.
       const timer = setTimeout(() => fail(this.#tooLate(forward)), waitMs(forward));
     });
   }
@@ -107,8 +107,8 @@ export class ForwardedCalls {
       kind: 'stream',
       answered: ({ code, message }) => finish(code === 0 ? undefined : new PassedOn(code, message)),
       part: (response) => {
-        // A node that keeps to no limit is not to fill the memory.
-        if (credit-- <= 0) return finish(new Unavailable(`Node ${this.#node} sent more than it was asked for.`));
+        // Keeps a node that ignores the limit from filling the memory.
+        if (credit-- <= 0) return finish(new Unavailable(`Node ${this.#node} sent more than it was allowed.`));
         parts.push(response);
         wake();
       },
@@ -133,7 +133,7 @@ export class ForwardedCalls {
       if (end.error !== undefined) throw end.error;
     } finally {
       clearTimeout(timer);
-      outcome(end === undefined ? new Error('nobody reads on') : end.error);
+      outcome(end === undefined ? new Error('the caller stopped reading') : end.error);
       signal.removeEventListener('abort', leave);
       if (this.#waiting.delete(id)) this.#send({ cancel: { call: id } });
     }
@@ -141,7 +141,7 @@ export class ForwardedCalls {
 
   answered(answer: wire.CallAnswer): void {
     const waiting = this.#waiting.get(answer.call);
-    // One that came late, or twice: nobody waits for it.
+    // A late or repeated answer, which no caller waits for.
     if (waiting === undefined) return;
     this.#waiting.delete(answer.call);
     waiting.answered(answer);
@@ -151,12 +151,12 @@ export class ForwardedCalls {
     this.#waiting.get(call)?.part(Buffer.from(response));
   }
 
-  /** Calls that run go on, and no new one is taken. */
+  /** Refuses new calls; running ones continue. */
   refuse(reason: string): void {
     this.#refusal = reason;
   }
 
-  /** The link is gone: what was asked may be done or not, so the caller asks again. */
+  /** The link is gone: the call may have been done or not, so the caller repeats it. */
   fail(reason: string): void {
     this.refuse(reason);
     const lost = [...this.#waiting.values()];
@@ -190,12 +190,12 @@ export class ForwardedCalls {
     if (this.#refusal !== undefined) return new LinkLost(`Node ${this.#node}: ${this.#refusal}; try again.`);
     let running = 0;
     for (const waiting of this.#waiting.values()) if (waiting.kind === kind) running++;
-    if (running < (kind === 'call' ? mostCallsEach : mostStreamsEach)) return undefined;
-    const what = kind === 'call' ? 'calls at work and answers none' : 'streams that are read';
+    if (running < (kind === 'call' ? maxCallsEach : maxStreamsEach)) return undefined;
+    const what = kind === 'call' ? 'calls in progress and answers none' : 'open streams';
     return new Refused(`Node ${this.#node} has ${running} ${what}; try again later.`);
   }
 
-  /** Tells what became of a call, once: an answer that comes too late has been given up already. */
+  /** Publishes the outcome of a call, once: a late answer belongs to a call that was given up. */
   #outcome(): (error: Error | undefined) => void {
     let isTold = false;
     return (error) => {
@@ -206,7 +206,7 @@ export class ForwardedCalls {
 
   #tooLate({ method }: Forward): TooLate {
     const name = method.slice(method.lastIndexOf('/') + 1);
-    return new TooLate(`Node ${this.#node} has not answered ${name} in time; it goes on, so try again.`);
+    return new TooLate(`Node ${this.#node} has not answered ${name} in time; the work continues, so try again.`);
   }
 }
 

@@ -16,19 +16,22 @@ export interface GoneNodesOptions {
   readonly state: FleetState;
   readonly log: Logger;
   readonly driverName: string;
-  /** By a clock that is never set. */
+  /** A monotonic clock. */
   readonly now?: () => number;
 }
 
-/** Each look writes to the Secret, which each kubelet hears of, while any deletion waits for a node that is gone. */
+/**
+ * Interval of looks. While any deletion waits for a node that is gone, each look writes to the Secret, which every
+ * kubelet receives.
+ */
 const lookMs = 10 * 60_000;
 
-/** A newer version may note more. */
+/** A newer version may store more. */
 const schema = z.looseObject({ id: z.string(), seconds: z.int().min(0), asked: z.int().min(0) });
 
 /**
- * How long nodes are gone for which deletions wait. It is counted from the first deletion that waits, and only while a
- * controller runs; a node that comes back begins anew.
+ * Counts for how long nodes are gone that deletions wait for. The count begins with the first deletion that waits, and
+ * runs only while a controller runs; a node that comes back resets it.
  */
 export class GoneNodes {
   readonly #options: GoneNodesOptions;
@@ -36,7 +39,7 @@ export class GoneNodes {
   readonly #now: () => number;
   #seen = new Map<string, Seen>();
   readonly #asked = new Set<string>();
-  /** Nodes that were known at the last look, or since, if only for a moment: their last sightings, counted. */
+  /** Nodes that were known at the last look, or since, even for a moment: the number of their last sighting. */
   readonly #sighted = new Map<string, number>();
   #sightings = 0;
   #wake = new AbortController();
@@ -47,12 +50,12 @@ export class GoneNodes {
     this.#now = options.now ?? (() => performance.now());
     options.state.onAppearance((name) => {
       this.#sight(name);
-      // The other replica goes by what is noted, and may have no link.
+      // The other replica relies on the note, and may have no link.
       if (this.#seen.has(name)) this.#wake.abort();
     });
   }
 
-  /** Until the signal ends it. */
+  /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
       const ends = AbortSignal.any([signal, this.#wake.signal]);
@@ -61,12 +64,12 @@ export class GoneNodes {
       if (signal.aborted) return;
       await this.look().catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : 'unknown';
-        this.#options.log.warn({ reason }, 'it cannot be counted how long nodes are gone');
+        this.#options.log.warn({ reason }, 'cannot update how long nodes have been gone');
       });
     }
   }
 
-  /** Looks once. @throws Unavailable */
+  /** Updates the counts once. @throws Unavailable */
   async look(): Promise<void> {
     const { api, state } = this.#options;
     if (!state.areNodesKnown) return;
@@ -93,8 +96,8 @@ export class GoneNodes {
   }
 
   /**
-   * Whether a volume that no node has may be called deleted: its class says that it waits no longer for a node that is
-   * gone for so long.
+   * Answers if the deletion of a volume that no node has may succeed: its class has a limit, and its node has been gone
+   * for longer.
    * @throws Unavailable
    */
   async mayForget(records: readonly RecordedVolume[]): Promise<boolean> {
@@ -107,10 +110,10 @@ export class GoneNodes {
     this.#asked.add(node);
     const gone = (await this.#notes.read()).get(node);
     if (gone === undefined || gone.seconds < limit) return false;
-    // What was noted minutes ago may be so no more.
+    // Notes that are minutes old may be outdated.
     if ((await isNodeThere(api, node)) || this.#isKnown(node)) return false;
     const [volume] = records;
-    log.warn({ volume_id: volume?.handle, node, class: className }, 'a volume of a node that is gone is forgotten');
+    log.warn({ volume_id: volume?.handle, node, class: className }, 'forgot a volume of a node that is gone');
     return true;
   }
 

@@ -10,17 +10,22 @@ export interface ControllerHealthOptions {
   readonly isStopping: () => boolean;
 }
 
-/** A replica that was just started waits so long for the links of nodes: those that are away are away for the others, too. */
+/**
+ * Time that a new replica waits for the links of nodes: nodes that are away then are away for the other replicas, too.
+ */
 export const settlingMs = 60_000;
 
-/** Whether a replica has heard of the nodes since it started. From then on it has: who goes away later is away for all. */
+/**
+ * Tracks if a replica has heard from the nodes since it started. Afterwards it stays over: a node that goes away later
+ * is away for all replicas.
+ */
 export class Settling {
-  /** Nodes that had a link and had told all. */
+  /** Nodes that had a link and had reported all. */
   readonly #heard = new Set<string>();
   #sinceMs: number | undefined;
   #isOver = false;
 
-  /** When it is over all that could be seen was seen once. */
+  /** Answers true once all nodes were heard from, or the waiting time is over. */
   isOver(view: Pick<FleetView, 'areNodesKnown' | 'nodes'>, nowMs: number): boolean {
     if (this.#isOver || !view.areNodesKnown) return this.#isOver;
     this.#sinceMs ??= nowMs;
@@ -30,7 +35,7 @@ export class Settling {
   }
 }
 
-/** Whether a replica of the controller works. */
+/** The health of a replica of the controller. */
 export class ControllerHealth {
   readonly #options: ControllerHealthOptions;
   readonly #socket: OwnSocket;
@@ -41,7 +46,10 @@ export class ControllerHealth {
     this.#socket = new OwnSocket(options.socketPath);
   }
 
-  /** Whether a restart could do any good: that neither Kubernetes nor a node answers is mended by none. */
+  /**
+   * Answers if the controller responds; otherwise a restart may help. A restart does not help if Kubernetes or a node
+   * does not answer.
+   */
   async alive(): Promise<Page> {
     const { isStopping, socketPath } = this.#options;
     // Its socket is gone by then.
@@ -53,8 +61,8 @@ export class ControllerHealth {
   }
 
   /**
-   * Whether it serves its sidecars, knows which nodes there are, and has heard of each of them once: in a rollout the replicas
-   * before it stay until then. A node that is away is waited for a minute, and then told.
+   * Answers if it serves its sidecars, knows which nodes there are, and has heard from each of them once: in a rollout
+   * the old replicas stay until then. A node that is away is awaited for a minute, and then reported.
    */
   async ready(): Promise<Page> {
     const { isStopping, view } = this.#options;

@@ -10,33 +10,33 @@ import {
 } from '../../volume/id.ts';
 import type { NodeSight } from '../routing/view.ts';
 
-/** Something that a node has. */
+/** An object of a node. */
 export interface Entry {
   readonly kind: 'VOLUME' | 'SNAPSHOT' | 'GROUP';
   readonly id: string;
   readonly name: string;
   readonly pool: string;
-  /** Of a snapshot: the volume that it was taken of. */
+  /** For a snapshot: its source volume. */
   readonly sourceId: string;
-  /** A volume whose data is older than it. */
+  /** An adopted volume, whose data is older than the volume. */
   readonly isAdopted: boolean;
   /** The id derives from the name of the node. */
   readonly isNative: boolean;
 }
 
-/** The node told something that cannot be: its link is ended, and it tells all anew. */
+/** The node reported something impossible: its link is ended, and it reports everything again. */
 export class BadInventory extends Error {}
 
-/** A node can have so many volumes, snapshots and groups; one that tells of more has lost its mind. */
-const mostEntries = 200_000;
-/** Names come from users: CSI's have at most 128 bytes, those of adopted volumes what a claim and its namespace have. */
+/** Limit of a node's volumes, snapshots and groups; a report of more is an error. */
+const maxEntries = 200_000;
+/** Names come from users: CSI's have at most 128 bytes, those of adopted volumes include a claim and its namespace. */
 const longestNameBytes = 512;
 const longestReason = 1_024;
-const mostPools = 1_000;
-/** All of it together, of one node: a replica has a few hundred MiB for all of them. */
-const mostBytes = 32 << 20;
+const maxPools = 1_000;
+/** Limit for one node together: a replica has a few hundred MiB for all of them. */
+const maxBytes = 32 << 20;
 
-/** What one node has told that it has, over one link. */
+/** The report of one node about its objects, over one link. */
 export class NodeInventory {
   readonly #node: string;
   #entries = new Map<string, Entry>();
@@ -58,14 +58,14 @@ export class NodeInventory {
     return this.#entries;
   }
 
-  /** Pools that the node cannot speak for: what they have is not among the entries. */
+  /** Pools that are not open: the report lacks their objects. */
   get closedPools(): NodeSight['closedPools'] {
     return this.#pools
       .filter(({ state }) => state === 'opening' || state === 'failed')
       .map(({ name, state }) => ({ name, isOpening: state === 'opening' }));
   }
 
-  /** The ids of what has this name. */
+  /** The ids of the objects with this name. */
   named(kind: Entry['kind'], name: string): readonly string[] {
     return this.#ids.get(nameKey(kind, name)) ?? [];
   }
@@ -95,7 +95,7 @@ export class NodeInventory {
 
   #put(told: wire.InventoryEntry): void {
     const { adopted: isAdopted, id, kind, name, pool, source_id: sourceId } = told;
-    // A kind that a newer driver knows: nobody here can ask for it.
+    // An unknown kind from a newer driver: no caller here can ask for it.
     if (typeof kind === 'number' || kind === 'UNKNOWN') return;
     if (!hasShapeOf(kind, id)) throw new BadInventory(`${JSON.stringify(id)} cannot be the id of a ${kind}`);
     requireShort(name);
@@ -103,12 +103,12 @@ export class NodeInventory {
     requireShort(sourceId);
     this.#forget(id);
     this.#bytes += sizeOf({ id, name, pool, sourceId });
-    if (this.#bytes > mostBytes) throw new BadInventory(`more than ${mostBytes} bytes`);
+    if (this.#bytes > maxBytes) throw new BadInventory(`more than ${maxBytes} bytes`);
     const key = nameKey(kind, name);
     this.#ids.set(key, [...(this.#ids.get(key) ?? []), id]);
     const entry = { kind, id, name, pool, sourceId, isAdopted };
     this.#entries.set(id, { ...entry, isNative: derivesFrom(this.#node, entry) });
-    if (this.#entries.size > mostEntries) throw new BadInventory(`more than ${mostEntries} entries`);
+    if (this.#entries.size > maxEntries) throw new BadInventory(`more than ${maxEntries} entries`);
   }
 
   #forget(id: string): void {
@@ -123,7 +123,7 @@ export class NodeInventory {
   }
 }
 
-/** No other node can make an id that this holds for: it is a digest of the node's name. */
+/** Answers if the id is a digest of the node's name, so that no other node can make it. */
 export function derivesFrom(node: string, { id, kind, name, pool, sourceId }: Omit<Entry, 'isNative'>): boolean {
   if (kind === 'VOLUME') return id === volumeIdFor(node, pool, name);
   const groupId = groupIdFor(node, name);
@@ -135,10 +135,10 @@ export function derivesFrom(node: string, { id, kind, name, pool, sourceId }: Om
 }
 
 function poolsOf({ pools }: wire.InventoryChange): readonly wire.PoolTold[] {
-  if (pools.length > mostPools) throw new BadInventory(`more than ${mostPools} pools`);
+  if (pools.length > maxPools) throw new BadInventory(`more than ${maxPools} pools`);
   return pools.map((pool) => {
     for (const text of [pool.name, pool.kind, pool.state]) requireShort(text);
-    // A copy: what is cut off would be kept with it.
+    // A copy: the rest of the original string would stay in memory with a slice.
     return { ...pool, reason: Buffer.from(pool.reason.slice(0, longestReason)).toString() };
   });
 }

@@ -16,7 +16,7 @@ export interface Listing {
   readonly deadline: Date | undefined;
 }
 
-/** What both lists have in their requests and answers. */
+/** The fields that requests and answers of both lists share. */
 interface AnyRequest {
   readonly max_entries: number;
   readonly starting_token: string;
@@ -33,7 +33,7 @@ export function listVolumes(listing: Listing, request: wire.ListVolumesRequest):
   return list(listing, request, page, listing.state.ids('VOLUME'), idOf);
 }
 
-/** All, or those of one volume; one snapshot is asked of the node that has it. */
+/** Lists all snapshots, or those of one volume; a request for one snapshot goes to its node. */
 export async function listSnapshots(
   listing: Listing,
   request: wire.ListSnapshotsRequest,
@@ -46,7 +46,7 @@ export async function listSnapshots(
     const route = routeById(state, id);
     const call = { method, request: bytes, deadline: listing.deadline };
     if (route.to !== 'all') return forward(sessions, route, call);
-    // Ids that nothing has are no error here (LS03): each node says that it does not have it.
+    // Unknown ids are no error here (LS03): each node answers that it does not have them.
     const answers = await Promise.all(
       route.nodes.map((node) => forward(sessions, { to: 'node', node }, { ...call, request: bare(method, bytes) })),
     );

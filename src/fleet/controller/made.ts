@@ -6,11 +6,11 @@ import { ownerOf } from '../routing/owner.ts';
 import type { FleetView } from '../routing/view.ts';
 
 /*
- * What a node answers that was asked to make something. Kubernetes records it, and believes it from then on: a node that
- * was taken over must not get another node's volume recorded for a claim of its own.
+ * Checks the answers of nodes that make something. Kubernetes records an answer, and relies on it from then on: a node
+ * that was taken over must not get another node's volume recorded for one of its claims.
  */
 
-/** What a node that answers may be lying about. */
+/** An answer of a node that may be false. */
 export interface Made {
   readonly node: string;
   readonly method: Method;
@@ -18,7 +18,7 @@ export interface Made {
   readonly response: Buffer;
 }
 
-/** @throws InternalError if the node has answered with what is not its own, or not what it was asked for */
+/** @throws InternalError if the answer names an object of another node, or not the requested one */
 export function requireOwn(view: FleetView, { method, node, request, response }: Made): void {
   switch (method.name) {
     case 'CreateVolume': {
@@ -43,7 +43,7 @@ export function requireOwn(view: FleetView, { method, node, request, response }:
   }
 }
 
-/** It has told what it has made before it answers. @throws InternalError */
+/** A node reports an object before it answers. @throws InternalError */
 export function requireOn(view: FleetView, node: string, id: string): void {
   const owners = view.owners(id);
   if (owners.some((owner) => owner.node === node) && ownerOf(view, id)?.name === node) return;
@@ -59,14 +59,14 @@ function requireSnapshots(
 ): void {
   for (const { snapshot_id, source_volume_id } of snapshots) {
     requireOn(view, node, snapshot_id);
-    if (!sourceIds.includes(source_volume_id)) throw refused(node, `a snapshot of a volume that was not asked for`);
+    if (!sourceIds.includes(source_volume_id)) throw refused(node, `a snapshot of another volume than requested`);
   }
 }
 
 function requireThere(node: string, topologies: readonly Pick<wire.Topology, 'segments'>[]): void {
   const [only] = topologies;
   if (topologies.length === 1 && only?.segments[topologyKey] === node) return;
-  throw refused(node, 'a volume that is to lie elsewhere');
+  throw refused(node, 'a volume that belongs on another node');
 }
 
 function refused(node: string, what: string): InternalError {

@@ -19,7 +19,7 @@ export function startControllerMonitoring(options: ControllerMonitoringOptions):
   return servePages(options, routes);
 }
 
-/** For programs: who has a link to this replica. */
+/** For programs: the nodes that have a link to this replica. */
 function nodesPage({ nodes }: FleetView): Page {
   const shown = nodes.map(({ sinceMs, ...node }) => ({ ...node, since: new Date(sinceMs).toISOString() }));
   return { status: 200, contentType: 'application/json', body: `${JSON.stringify({ nodes: shown })}\n` };

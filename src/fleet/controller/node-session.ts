@@ -8,27 +8,27 @@ import type { FleetState } from './fleet-state.ts';
 import { ForwardedCalls } from './forwarded-calls.ts';
 import { BadInventory, type NodeInventory } from './inventory.ts';
 
-/** Between two tries to have a new token reviewed. */
+/** Pauses between two tries to have a new token reviewed. */
 const shortestRenewalMs = 1_000;
 const longestRenewalMs = 30_000;
 
 export type ControllerPipe = Pipe<Draft<wire.FromController>, wire.FromNode>;
 
 export interface SessionOptions {
-  /** By its token: a node can speak for itself only. */
+  /** From the token: a node can speak only for itself. */
   readonly node: string;
   readonly driverName: string;
   readonly controller: string;
-  /** Of the replica: another one each time that it starts. */
+  /** Id of the replica's process: a new one at each start. */
   readonly instance: string;
   readonly beatMs?: number;
   readonly state: FleetState;
   readonly log: Logger;
-  /** Of a new token; rejects if it is not one of this node. */
+  /** Reviews a new token; rejects if it does not belong to this node. */
   readonly renew: (token: string) => Promise<void>;
-  /** Whether the node has another link to this replica. */
+  /** Answers if the node has another link to this replica. */
   readonly hasOther: () => boolean;
-  /** The node has said hello, and can be asked. */
+  /** Called after the node's hello: it can be called. */
   readonly onReady: (session: NodeSession) => void;
   readonly onEnd: (session: NodeSession) => void;
 }
@@ -37,12 +37,12 @@ export interface SessionOptions {
 export class NodeSession {
   readonly node: string;
   readonly calls: ForwardedCalls;
-  /** What the node told of its capacity, by the question. */
+  /** The node's reports of its capacity, by the question. */
   readonly capacity = new Map<bigint, Buffer>();
   readonly #pipe: ControllerPipe;
   readonly #options: SessionOptions;
   readonly #pulse: Pulse;
-  /** By its own word. */
+  /** Version of the driver, from the hello. */
   driverVersion = '';
   readonly #asked = new Set<bigint>();
   readonly #capacityWaits = new Map<bigint, (() => void)[]>();
@@ -58,7 +58,7 @@ export class NodeSession {
     this.calls = new ForwardedCalls(options.node, (message) => pipe.send(message));
     this.#pulse = new Pulse(beatMs, {
       beat: () => pipe.send({ beat: {} }),
-      isDead: (silentMs) => this.end(`nothing was heard of it for ${silentMs} ms`),
+      isDead: (silentMs) => this.end(`it sent nothing for ${silentMs} ms`),
     });
     pipe.onEnd((reason) => this.#ended(reason));
     pipe.onMessage((message) => this.#receive(message, beatMs));
@@ -73,7 +73,7 @@ export class NodeSession {
     this.#ended(reason);
   }
 
-  /** Has the node tell from now on what its GetCapacity answers to this. Whether it has still to tell it at all. */
+  /** Asks the node to report its answer of GetCapacity from now on. @returns true if no report has come yet */
   ask(question: bigint, request: Buffer): boolean {
     if (!this.#asked.has(question)) {
       this.#asked.add(question);
@@ -95,15 +95,15 @@ export class NodeSession {
     this.#pulse.heard();
     const { answer, capacity, hello, inventory, leaving, part, renewal } = message;
     if (hello) this.#hello(hello, beatMs);
-    // A hello comes first: without one nobody knows who speaks.
-    else if (this.#inventory === undefined) this.end('it did not say hello');
+    // The first message must be a hello, which identifies the node.
+    else if (this.#inventory === undefined) this.end('it sent no hello');
     else if (inventory) this.#told(inventory, this.#inventory);
     else if (answer) this.calls.answered(answer);
     else if (part) this.calls.part(part);
     else if (capacity) this.#toldCapacity(capacity);
     else if (renewal) this.#renew(renewal.token);
     else if (leaving) this.calls.refuse('its driver is stopping');
-    // Any other kind is a newer driver's, and can be done without.
+    // Other messages come from a newer driver, and can be ignored.
   }
 
   #hello(hello: wire.NodeHello, beatMs: number): void {
@@ -116,7 +116,7 @@ export class NodeSession {
     }
     const protocol = Math.min(hello.protocol, protocolVersion);
     const welcome = { protocol, controller, beat_milliseconds: beatMs, instance: replica };
-    // By another address of this replica: the link that is there is good, and the node ends this one.
+    // The node came by another address of this replica: the existing link is good, and the node ends this one.
     if (hello.linked_to.includes(replica) && hasOther()) {
       this.#pipe.send({ welcome });
       return;
@@ -144,7 +144,7 @@ export class NodeSession {
       inventory.apply(change);
       state.told(this.node, inventory);
       if (inventory.isComplete && !wasComplete) {
-        log.info({ node: this.node, entries: inventory.entries.size }, 'told all');
+        log.info({ node: this.node, entries: inventory.entries.size }, 'inventory complete');
       }
     } catch (error) {
       if (!(error instanceof BadInventory)) throw error;
@@ -165,8 +165,8 @@ export class NodeSession {
   }
 
   /**
-   * Only a token that is none ends a link. An API server that cannot review one just now is asked again: until the old
-   * token expires the link is good, and a new link would need a review, too.
+   * Only an invalid token ends a link. If the API server cannot review one for now, the review is repeated: until the
+   * old token expires the link is good, and a new link would need a review, too.
    */
   async #tryToRenew(token: string, renewal: number): Promise<void> {
     const { log, node, renew } = this.#options;
@@ -175,11 +175,11 @@ export class NodeSession {
         return await renew(token);
       } catch (error) {
         const reason = error instanceof Error ? error.message : 'refused';
-        if (error instanceof BadToken) return this.end(`its new token is none: ${reason}`);
-        log.warn({ node, reason }, 'the new token of a node cannot be reviewed; it is tried again');
+        if (error instanceof BadToken) return this.end(`its new token is invalid: ${reason}`);
+        log.warn({ node, reason }, 'cannot review the new token of a node; retrying');
       }
       await new Promise<void>((resolve) => setTimeout(resolve, pauseMs).unref());
-      // Another token has come meanwhile, or nobody needs one any more.
+      // Another token has come meanwhile, or none is needed any more.
       if (this.#hasEnded || renewal !== this.#renewals) return;
     }
   }

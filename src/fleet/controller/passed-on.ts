@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js';
 import { type ErrorCode, errorCodes, HoldfastError, Unavailable } from '../../volume/errors.ts';
 
-/** What a node answered, as it answered it. */
+/** An error of a node, passed on unchanged. */
 export class PassedOn extends HoldfastError {
   override readonly code: ErrorCode;
 
@@ -11,10 +11,10 @@ export class PassedOn extends HoldfastError {
   }
 }
 
-/** The node answers, but not for this call: it may be asked again. */
+/** The node is there, but the link of this call has ended: the caller may repeat it. */
 export class LinkLost extends Unavailable {}
 
-/** The caller waits no longer. The node goes on (T02). */
+/** The caller's deadline has passed. The node continues (T02). */
 export class TooLate extends HoldfastError {
   override readonly code = 'DEADLINE_EXCEEDED';
 }

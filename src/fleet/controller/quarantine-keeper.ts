@@ -18,16 +18,16 @@ export interface QuarantineKeeperOptions {
 }
 
 const lookMs = 10_000;
-/** A disk that answers for a moment is not well: so long no pool of the node may be in quarantine. */
+/** Time for which no pool of the node may be in quarantine: a disk that works for a moment is not healthy. */
 export const wellMs = 2 * 60_000;
 
-/** When it was given. A newer version may note more. */
+/** Time of the taint. A newer version may store more. */
 const schema = z.looseObject({ at: z.string() });
 
 /**
- * Gives nodes with a pool in quarantine a taint of our own, and takes it away. Which nodes have it is noted before they get
- * it, so that a replica that is started anew takes it away, too, and looks at no other node. Of a node without a link
- * nothing is known, and nothing is changed.
+ * Adds our taint to nodes with a pool in quarantine, and removes it again. A note precedes the taint, so that a replica
+ * that was restarted removes it, too, and touches no other node. The state of a node without a link is not known, and
+ * its taint is not changed.
  */
 export class QuarantineKeeper {
   readonly #options: QuarantineKeeperOptions;
@@ -35,11 +35,11 @@ export class QuarantineKeeper {
   readonly #key: string;
   readonly #now: () => number;
   /**
-   * To which Node this replica has given it, by what is noted: who takes the taint away by hand is not contradicted. A Node
-   * that was deleted and registered anew has lost it by nobody's will.
+   * The Nodes that this replica has tainted, by note: a taint that a user removed is not added again. A Node that was
+   * deleted and registered again has lost it without anyone's intention.
    */
   readonly #given = new Map<string, { readonly at: string; readonly uid: string | undefined }>();
-  /** Since when nothing is wrong with nodes that have it; a replica that has not heard yet why one has it waits as long. */
+  /** Time since when a tainted node has no fault; a replica that does not know the reason for a taint waits as long. */
   #wellSince = new Map<string, number>();
 
   constructor(options: QuarantineKeeperOptions) {
@@ -49,22 +49,22 @@ export class QuarantineKeeper {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Until the signal ends it. */
+  /** Runs until the signal is aborted. */
   async run(signal: AbortSignal): Promise<void> {
     for (;;) {
       await delay(lookMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       await this.look().catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : 'unknown';
-        this.#options.log.warn({ reason }, 'taints of nodes with a pool in quarantine cannot be kept');
+        this.#options.log.warn({ reason }, 'cannot update the taints of nodes with a pool in quarantine');
       });
     }
   }
 
-  /** Looks once. What cannot be done now, the next look does. @throws Unavailable */
+  /** Compares nodes and notes once. The next look retries work that cannot be done now. @throws Unavailable */
   async look(): Promise<void> {
     const { state } = this.#options;
-    // Before that none is known.
+    // No node is known before that.
     if (!state.areNodesKnown) return;
     const nowMs = this.#now();
     const there = state.nodes.filter(({ hasTold, isLinked }) => isLinked && hasTold).map(({ name }) => name);
@@ -75,7 +75,7 @@ export class QuarantineKeeper {
       return isNew.length > 0;
     });
     const tainted = new Map([...this.#given, ...noted].map(([node, { at }]) => [node, at]));
-    // A pool whose disk is sick when its driver starts was never open: that is no reason to call it well.
+    // A pool whose disk is sick when its driver starts was never open, and does not count as healthy.
     const well = [...tainted].filter(([name]) => there.includes(name) && !sick.has(name) && isOpen(state, name));
     const before = this.#wellSince;
     this.#wellSince = new Map(well.map((one) => [keyOf(one), before.get(keyOf(one)) ?? nowMs]));
@@ -86,7 +86,7 @@ export class QuarantineKeeper {
         if (sick.has(name)) await this.#give(name, at);
         else if (wellForMs >= wellMs || state.node(name) === undefined) await this.#take(name, at);
       } catch (error) {
-        // It may be of this node alone: somebody's admission webhook does not let it be changed, say.
+        // The failure may concern only this node, e.g. an admission webhook that forbids the change.
         if (!(error instanceof ApiRefusal)) throw error;
         refusal ??= error;
       }
@@ -100,26 +100,26 @@ export class QuarantineKeeper {
     const exceptUid = before?.at === at ? before.uid : undefined;
     const { isNew, uid } = await setTaint(api, name, { key: this.#key, effect, exceptUid });
     this.#given.set(name, { at, uid });
-    if (isNew) log.warn({ node: name, taint: this.#key, effect }, 'a node with a pool in quarantine is tainted');
+    if (isNew) log.warn({ node: name, taint: this.#key, effect }, 'tainted a node with a pool in quarantine');
   }
 
-  /** A node that is no more known has no driver that could be waited for, or is gone. */
+  /** Removes the taint. An unknown node has no driver to wait for, or is gone. */
   async #take(name: string, at: string): Promise<void> {
     const { api, log } = this.#options;
     const { isNew } = await setTaint(api, name, { key: this.#key, effect: undefined });
-    // Meanwhile the other replica may have given it anew.
+    // The other replica may have added it again meanwhile.
     await this.#notes.change((notes) => notes.get(name)?.at === at && notes.delete(name));
     this.#given.delete(name);
-    if (isNew) log.info({ node: name, taint: this.#key }, 'a node is no longer tainted: its pools are well');
+    if (isNew) log.info({ node: name, taint: this.#key }, 'removed the taint from a node: its pools have recovered');
   }
 }
 
-/** No other driver has it. */
+/** Unique to the driver. */
 export function taintKeyOf(driverName: string): string {
   return `${driverName}/quarantine`;
 }
 
-/** Of what is noted. A node's name has no spaces. */
+/** The key of a note. A node's name has no spaces. */
 function keyOf([name, at]: readonly [string, string]): string {
   return `${name} ${at}`;
 }

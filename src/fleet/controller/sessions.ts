@@ -2,7 +2,7 @@ import { Unavailable } from '../../volume/errors.ts';
 import type { FleetState } from './fleet-state.ts';
 import type { NodeSession } from './node-session.ts';
 
-/** The links that are there now: one for each node, the one that came last. */
+/** The current links: for each node the latest one. */
 export class Sessions {
   readonly #byNode = new Map<string, NodeSession>();
   readonly #state: FleetState;
@@ -11,7 +11,7 @@ export class Sessions {
     this.#state = state;
   }
 
-  /** A driver that was started again comes back before its old link is known to be dead. */
+  /** A restarted driver comes back before its old link is known to be dead. */
   ready(session: NodeSession): void {
     const before = this.#byNode.get(session.node);
     this.#byNode.set(session.node, session);

@@ -12,28 +12,28 @@ export interface StrayKeeperOptions {
   readonly now?: () => number;
 }
 
-/** A volume has to look like a stray for so long. */
+/** Time for which a volume must look like a stray. */
 export const strayDelayMs = 15 * 60_000;
 
-/** How long it can be brought back. The trash gives its space to whoever needs it, so this costs nobody anything. */
+/** Time for which it can be restored. The trash gives its space to any volume that needs it, so this costs nothing. */
 const undelete = '7d';
 
 const callMs = 60_000;
 
 interface Suspect {
   readonly stray: NamedVolume;
-  /** That which a PersistentVolume of the name stood for. */
+  /** The volume that the PersistentVolume with this name stood for. */
   readonly other: NamedVolume;
   readonly sinceMs: number;
 }
 
-/** Puts volumes into the trash that a first try left on a node which its claim has left since. */
+/** Puts volumes into the trash that an earlier try left on a node which the claim has left since. */
 export class StrayKeeper {
   readonly #options: StrayKeeperOptions;
   readonly #now: () => number;
-  /** Since when each looks like one, by its id. */
+  /** Suspects by id, with the time since when. */
   readonly #since = new Map<string, Suspect>();
-  /** What was brought back after that is somebody's. */
+  /** Handled volumes: one that was restored later belongs to a user. */
   readonly #done = new Set<string>();
 
   constructor(options: StrayKeeperOptions) {
@@ -41,7 +41,7 @@ export class StrayKeeper {
     this.#now = options.now ?? Date.now;
   }
 
-  /** Looks once. What cannot be done now, the next look does. @throws Unavailable */
+  /** Searches once. The next look retries work that cannot be done now. @throws Unavailable */
   async look(): Promise<void> {
     const { recorded, view } = this.#options;
     if (view.namesakes.length === 0 && this.#since.size === 0) return;
@@ -54,7 +54,7 @@ export class StrayKeeper {
     for (const [id, { other, sinceMs, stray }] of this.#since) {
       const fate = fateOf(view, volumes, stray, other);
       if (fate === 'none') {
-        // The other replica may have been quicker.
+        // The other replica may have been faster.
         this.#since.delete(id);
         this.#done.add(id);
       } else if (fate === 'stray' && this.#now() - sinceMs >= strayDelayMs) {
@@ -63,7 +63,7 @@ export class StrayKeeper {
     }
   }
 
-  /** Each step may be done twice, by two replicas too. */
+  /** Each step may be done twice, even by two replicas. */
   async #trash({ id, node }: NamedVolume, recordedId: string): Promise<void> {
     const { log, sessions } = this.#options;
     const call = async (name: string, request: object) => {
@@ -73,17 +73,17 @@ export class StrayKeeper {
     };
     try {
       await call('ControllerModifyVolume', { volume_id: id, mutable_parameters: { undelete } });
-      // A volume in use is not deleted by its node.
+      // A node does not delete a volume that is in use.
       await call('DeleteVolume', { volume_id: id });
     } catch (error) {
       const reason = error instanceof Error ? error.message : 'unknown';
-      log.warn({ volume_id: id, node, reason }, 'a volume that a first try left behind stays for now');
+      log.warn({ volume_id: id, node, reason }, 'cannot remove a volume left by an earlier attempt yet');
       return;
     }
     this.#since.delete(id);
     this.#done.add(id);
     strayTrashed.publish({ node });
-    log.warn({ volume_id: id, node, recorded: recordedId }, 'a volume that a first try left behind is in the trash');
+    log.warn({ volume_id: id, node, recorded: recordedId }, 'put a volume left by an earlier attempt into the trash');
   }
 }
 

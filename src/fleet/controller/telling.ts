@@ -16,13 +16,13 @@ export interface TellingOptions {
   readonly log: Logger;
   readonly signal: AbortSignal;
   readonly driverName: string;
-  /** The replica. */
+  /** Name of the replica. */
   readonly controller: string;
-  /** How long a node may be away before its claims are told. */
+  /** Time that a node may be away before events on its claims say it. */
   readonly afterMs: number;
 }
 
-/** A newer version may note more, and keeps it. */
+/** Keeps unknown fields, which a newer version may store. */
 const schema = z.looseObject({
   since: z.string(),
   told: z.literal(true).optional(),
@@ -33,7 +33,7 @@ export function absenceNotes(api: KubernetesApi, place: ObjectPlace): SecretNote
   return new SecretNotes({ api, place, key: 'absent-nodes', schema });
 }
 
-/** Has claims told, by events, when their node is away, and when it is back. Until the signal ends it. */
+/** Writes events on claims when their node goes away and comes back. Runs until the signal is aborted. */
 export function startTelling(options: TellingOptions): void {
   const { api, driverName, place, signal } = options;
   const teller = new ClaimTeller(options);

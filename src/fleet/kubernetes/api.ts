@@ -4,18 +4,20 @@ import { Agent, request } from 'node:https';
 import { createInterface } from 'node:readline';
 import { Unavailable } from '../../volume/errors.ts';
 
-/** How the API server is reached. */
+/** The address and credentials of the API server. */
 export interface ApiPlace {
   readonly url: URL;
-  /** Files: the kubelet writes new ones when they change. */
+  /** Paths of files: the kubelet writes new ones when they change. */
   readonly authorityPath: string;
   readonly tokenPath: string;
 }
 
-/** The API server answered, and not with what was wanted. */
+/** The API server refused the request. */
 export class ApiRefusal extends Unavailable {
   readonly status: number;
-  /** Kubernetes' own word, such as NotFound; empty: it was not Kubernetes that answered, but what stands before it, say. */
+  /**
+   * Kubernetes' reason, such as NotFound; empty: the answer is not from Kubernetes, but e.g. from a proxy before it.
+   */
   readonly reason: string;
 
   constructor(what: string, status: number, body: unknown) {
@@ -34,9 +36,9 @@ export interface ApiCall {
   readonly path: string;
   readonly body?: object;
   readonly accept?: string;
-  /** Of the body. */
+  /** Type of the body. */
   readonly contentType?: string;
-  /** For the message when it fails: `review the token`. */
+  /** The action for the message when it fails: `review the token`. */
   readonly what: string;
 }
 
@@ -62,7 +64,7 @@ export class KubernetesApi {
     throw new ApiRefusal(call.what, status, body);
   }
 
-  /** The lines of a watch, each an event; ends when the server or the signal ends it. */
+  /** Yields the lines of a watch, each an event; ends when the server or the signal ends it. */
   async *watch(call: ApiCall, signal: AbortSignal): AsyncGenerator<unknown, void, void> {
     const response = await this.#send(call, undefined, signal);
     try {
@@ -120,7 +122,7 @@ async function bodyOf(response: IncomingMessage): Promise<string> {
   let size = 0;
   for await (const chunk of response) {
     size += chunk.length;
-    if (size > longestBodyBytes) throw new Unavailable('Kubernetes answered with more than anybody can read.');
+    if (size > longestBodyBytes) throw new Unavailable('The answer of Kubernetes is larger than 64 MiB.');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
@@ -134,7 +136,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A field of a Status object; what else comes is none of our words. */
+/** Reads a field of a Status object; other answers yield nothing. */
 function textIn(body: unknown, field: string): string | undefined {
   if (typeof body !== 'object' || body === null) return undefined;
   const value: unknown = Reflect.get(body, field);

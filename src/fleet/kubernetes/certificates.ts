@@ -3,15 +3,16 @@ import type { KubernetesApi } from './api.ts';
 import { changeTexts, type ObjectPlace } from './stored-object.ts';
 
 /**
- * Brings the controller's Secret to what it should hold now, and returns that. Several replicas may do so at a time.
+ * Brings the controller's Secret up to date, and returns its content. Several replicas may do it at a time.
  *
- * What nodes believe is in a ConfigMap beside it, for their pods to have: what a pod mounts, its kubelet may read as a
- * whole (docs/security.md), and in the Secret is the key by which anybody could pass for the controller.
+ * The certificates that nodes trust are also in a ConfigMap beside it, for their pods: a kubelet may read everything
+ * that its pods mount (docs/security.md), and the Secret has the key with which any program could pose as the
+ * controller.
  * @throws Unavailable
  */
 export async function keepCertificates(api: KubernetesApi, place: ObjectPlace, now = new Date()): Promise<Material> {
   const material = await changeTexts(api, 'Secret', place, (current) => {
-    // Whatever is in it is looked at before it is used.
+    // The content is checked before use.
     const wanted = materialFor(current, now);
     return { result: wanted, put: isSame(current, wanted) ? undefined : { ...wanted } };
   });

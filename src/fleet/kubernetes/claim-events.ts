@@ -10,12 +10,12 @@ export interface Claim {
   readonly volumeId: string;
 }
 
-/** Something that a claim is told: that its node is away; is back; is back, and its volume is not. */
+/** An event for a claim: its node is away; is back; is back without the volume. */
 export interface Notice {
   readonly kind: 'away' | 'back' | 'missing';
   readonly claim: Claim;
   readonly node: string;
-  /** Date and time. */
+  /** Date and time of the absence. */
   readonly since: string;
 }
 
@@ -42,7 +42,7 @@ const words = {
   },
 } as const;
 
-/** The same for the same notice, whoever sends it: Kubernetes keeps one event of a name. */
+/** The same for the same notice from any replica: Kubernetes keeps one event of a name. */
 export function noticeName({ claim, kind, node, since }: Notice): string {
   const digest = createHash('sha256').update([claim.uid, node, since, kind].join('\n')).digest('hex');
   return `holdfast.${digest.slice(0, 32)}`;
@@ -50,7 +50,7 @@ export function noticeName({ claim, kind, node, since }: Notice): string {
 
 export interface NoticeSender {
   readonly driverName: string;
-  /** The replica. */
+  /** Name of the replica. */
   readonly controller: string;
 }
 
@@ -82,8 +82,8 @@ export function eventOf(notice: Notice, { controller, driverName }: NoticeSender
 }
 
 /**
- * Sends it, or finds that it was sent; or the refusal, if there is no use in trying again: it is not allowed, or the
- * namespace is going.
+ * Writes the event, or finds it written; or returns the refusal if another try makes no sense: it is not allowed, or
+ * the namespace is being deleted.
  * @throws Unavailable
  */
 export async function sendEvent(api: KubernetesApi, event: ClaimEvent): Promise<'sent' | ApiRefusal> {
@@ -93,14 +93,14 @@ export async function sendEvent(api: KubernetesApi, event: ClaimEvent): Promise<
     return 'sent';
   } catch (error) {
     if (!(error instanceof ApiRefusal) || isForLater(error)) throw error;
-    // The other replica was quicker, or this one before it was started anew.
+    // The other replica was faster, or this one before its restart.
     return error.reason === 'AlreadyExists' ? 'sent' : error;
   }
 }
 
 const [unauthorized, conflict, tooMany] = [401, 409, 429];
 
-/** A token may just be renewed; a quota that many count against at a time refuses some of them, for now. */
+/** A token may be in renewal; a quota that many requests count against refuses some of them, for now. */
 function isForLater({ reason, status }: ApiRefusal): boolean {
   const isBusy = status === conflict && reason !== 'AlreadyExists';
   return isBusy || status === unauthorized || status === tooMany || status >= 500;

@@ -2,10 +2,13 @@ import { z } from 'zod';
 import { readAnswer } from './answer.ts';
 import { ApiRefusal, type KubernetesApi } from './api.ts';
 
-/** What the scheduler writes into a claim whose volume waits for its first consumer, and what the provisioner goes by. */
+/**
+ * The annotation by which the scheduler assigns a claim that waits for its first consumer, and which the provisioner
+ * follows.
+ */
 const selectedNode = 'volume.kubernetes.io/selected-node';
 
-/** With whatever else is in it, which goes back as it came. */
+/** Keeps all other fields, which are written back unchanged. */
 const claim = z.looseObject({
   metadata: z.looseObject({
     uid: z.string().min(1),
@@ -20,11 +23,11 @@ const [notFound, conflict] = [404, 409];
 export interface WaitingClaim {
   readonly namespace: string;
   readonly name: string;
-  /** The volume that was asked for; the provisioner names it by the claim's UID. */
+  /** The volume of the request; the provisioner names it by the claim's UID. */
   readonly volumeName: string;
 }
 
-/** Whose volume is asked for; undefined: the provisioner does not say (--extra-create-metadata). */
+/** The claim that the request is for; undefined: the provisioner does not name it (--extra-create-metadata). */
 export function claimOf(volumeName: string, parameters: Readonly<Record<string, string>>): WaitingClaim | undefined {
   const namespace = parameters['csi.storage.k8s.io/pvc/namespace'];
   const name = parameters['csi.storage.k8s.io/pvc/name'];
@@ -32,9 +35,10 @@ export function claimOf(volumeName: string, parameters: Readonly<Record<string, 
 }
 
 /**
- * Has a claim that waits for its first consumer made on another node than the scheduler chose. The scheduler sends its pod
+ * Moves a claim that waits for its first consumer to another node than the scheduler chose. The scheduler sends its pod
  * after it.
- * @returns false: it waits for nobody, is sent there already, is another one by now, or somebody else changes it just now
+ * @returns false: it does not wait for a consumer, is sent there already, is another one by now, or is being changed by
+ * another client
  * @throws Unavailable
  */
 export async function sendClaim(
@@ -51,7 +55,7 @@ export async function sendClaim(
     const isBound = (found.spec.volumeName ?? '') !== '';
     if (!volumeName.endsWith(uid) || isBound || chosen === undefined || chosen === node) return false;
     const metadata = { ...found.metadata, annotations: { ...annotations, [selectedNode]: node } };
-    // With its resourceVersion: what the scheduler or the provisioner changes meanwhile is not undone.
+    // With its resourceVersion: concurrent changes of the scheduler or the provisioner are not undone.
     await api.call({ method: 'PUT', path, body: { ...found, metadata }, what: `change claim ${namespace}/${name}` });
     return true;
   } catch (error) {

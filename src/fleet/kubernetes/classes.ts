@@ -12,8 +12,8 @@ const storageClass = z.object({
 const notFound = 404;
 
 /**
- * After how long a class has its released volumes forgotten when their node is gone; undefined: never. So is what a class
- * says that is not there, not of this driver, or wrong.
+ * The time after which a class lets released volumes of a missing node be forgotten; undefined: never, also for a class
+ * that is missing, invalid, or of another driver.
  * @throws Unavailable
  */
 export async function forgetSecondsOf(
@@ -33,7 +33,7 @@ export async function forgetSecondsOf(
   }
 }
 
-/** Whether a Node of this name is there. That it is not only Kubernetes itself can say. @throws Unavailable */
+/** Answers if a Node of this name exists. Only Kubernetes itself can deny it. @throws Unavailable */
 export async function isNodeThere(api: KubernetesApi, name: string): Promise<boolean> {
   try {
     await api.call({ path: `/api/v1/nodes/${encodeURIComponent(name)}`, what: 'show a node' });

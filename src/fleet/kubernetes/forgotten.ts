@@ -9,7 +9,7 @@ function notesIn(api: KubernetesApi, place: ObjectPlace) {
   return new SecretNotes({ api, place, key: 'forgotten-nodes', schema });
 }
 
-/** Nodes that an operator has said are gone for good: since when, by their names. */
+/** Nodes that an operator has declared gone, by their names, with the time. */
 export type ForgottenNodes = ReadonlyMap<string, { readonly at: string }>;
 
 /** @throws Unavailable */
@@ -17,7 +17,7 @@ export async function readForgotten(api: KubernetesApi, place: ObjectPlace): Pro
   return notesIn(api, place).read();
 }
 
-/** So long each replica has to take a note back, as the node has a link to it. Each looks every 10 seconds. */
+/** Time in which each replica can remove a note because the node has a link to it. Each looks every 10 seconds. */
 export const objectionMs = 15_000;
 
 /** It may be said twice. @returns the note that stands, which may be older. @throws Unavailable */
@@ -31,7 +31,7 @@ export async function forgetNode(
   return notes.get(node) ?? note;
 }
 
-/** The note of that time alone: it may have been said once more. @throws Unavailable */
+/** Removes only the note of that time: a later one stays. @throws Unavailable */
 export async function takeBack(api: KubernetesApi, place: ObjectPlace, node: string, at: string): Promise<void> {
   await notesIn(api, place).change((notes) => notes.get(node)?.at === at && notes.delete(node));
 }

@@ -15,7 +15,7 @@ const list = z.object({
 });
 const event = z.object({ type: z.string(), object: z.unknown() });
 
-/** Of a node all that is wanted is that it is there: its status is long, and changes all the time. */
+/** Only the existence of a node matters: its status is long, and changes all the time. */
 const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
 const metadataEvents = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
@@ -27,7 +27,7 @@ const pauseMs = 1_000;
 
 export interface CsiNode {
   readonly isOurs: boolean;
-  /** Another driver has the same topology key there. */
+  /** Another driver uses the same topology key there. */
   readonly isAnothers: boolean;
 }
 
@@ -41,9 +41,9 @@ export interface NodeWatchOptions {
 }
 
 /**
- * Watches which nodes have the driver. While a driver is started anew the kubelet takes it out of the CSINode, and a node
- * that is not waited for would be taken for one that has nothing; the label that the kubelet gave its Node stays. So a node
- * is waited for if either says so.
+ * Watches which nodes have the driver. While a driver restarts the kubelet removes it from the CSINode, and a node that
+ * is not expected would count as one without volumes; the label that the kubelet gave its Node stays. So a node is
+ * expected if either names it.
  */
 export async function watchNodes({
   api,
@@ -102,7 +102,7 @@ export interface SeenNodes {
   readonly csiNodes: ReadonlyMap<string, CsiNode>;
   /** Nodes with the label of the topology key. */
   readonly labelled: ReadonlySet<string>;
-  /** Those that the driver was seen on: they are waited for as long as their Node is there, whatever others are on it. */
+  /** Nodes that had the driver: they are expected while their Node exists, even if other drivers are there. */
   readonly ours: Set<string>;
 }
 
@@ -133,7 +133,7 @@ function nameOf(object: unknown): string {
   return readAnswer(node, object, 'show a node').metadata.name;
 }
 
-/** Lists, then watches; and again from the start when a watch ends, which it does every few minutes. */
+/** Lists, then watches; and starts again when a watch ends, which happens every few minutes. */
 async function followList(options: FollowOptions): Promise<void> {
   const { log, path, signal } = options;
   while (!signal.aborted) {
@@ -141,7 +141,7 @@ async function followList(options: FollowOptions): Promise<void> {
       await watchFrom(options, await listAll(options));
     } catch (error) {
       if (signal.aborted) return;
-      log.warn({ path, reason: error instanceof Error ? error.message : 'unknown' }, 'Kubernetes cannot be watched');
+      log.warn({ path, reason: error instanceof Error ? error.message : 'unknown' }, 'cannot watch Kubernetes');
     }
     await delay(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
   }
@@ -179,7 +179,7 @@ async function watchFrom(options: FollowOptions, resourceVersion: string): Promi
   const query = new URLSearchParams({ watch: '1', resourceVersion, timeoutSeconds: String(watchSeconds) });
   if (selector !== undefined) query.set('labelSelector', selector);
   const call = { path: `${path}?${query}`, what: `watch ${path}`, ...(asMetadata && { accept: metadataEvents }) };
-  // A proxy may keep the connection open and carry nothing any more, not even its end.
+  // A proxy may keep the connection open and pass nothing on, not even its end.
   const limit = AbortSignal.timeout(watchLimitMs);
   for await (const line of api.watch(call, AbortSignal.any([signal, limit]))) {
     const { object, type } = readAnswer(event, line, call.what);

@@ -32,13 +32,13 @@ const volumes = z.object({
 
 const pageSize = 500;
 
-/** What a PersistentVolume of this driver says. */
+/** The fields of a PersistentVolume of this driver. */
 export interface RecordedVolume {
-  /** Of the PersistentVolume. */
+  /** Name of the PersistentVolume. */
   readonly name: string;
   /** The volume's id. */
   readonly handle: string;
-  /** undefined: none, or not one node. */
+  /** undefined: no node, or several. */
   readonly node: string | undefined;
   readonly claim: { readonly namespace: string; readonly name: string; readonly uid: string } | undefined;
   readonly phase: string;
@@ -81,14 +81,14 @@ function nodeIn(nodeAffinity: z.infer<typeof affinity> | null | undefined): stri
   return ours?.operator === 'In' && ours.values?.length === 1 ? ours.values[0] : undefined;
 }
 
-/** Those that a node has, or had. */
+/** The PersistentVolumes that a node has, or had. */
 export async function volumesOn(api: KubernetesApi, driverName: string, node: string): Promise<RecordedVolume[]> {
   const found: RecordedVolume[] = [];
   for await (const volume of persistentVolumes(api, driverName)) if (volume.node === node) found.push(volume);
   return found;
 }
 
-/** All that are recorded. */
+/** All recorded volumes. */
 export async function recordedVolumes(api: KubernetesApi, driverName: string): Promise<RecordedVolumes> {
   const ids = new Map<string, string>();
   const handles = new Set<string>();

@@ -7,12 +7,12 @@ import { changeTexts, type ObjectPlace, readTexts, type Texts } from './stored-o
 export interface SecretNotesOptions<T> {
   readonly api: KubernetesApi;
   readonly place: ObjectPlace;
-  /** Beside the certificates in the controller's own Secret: all replicas see it, and no other right is needed. */
+  /** Key beside the certificates in the controller's Secret: all replicas see it, and no other right is needed. */
   readonly key: string;
   readonly schema: z.ZodType<T>;
 }
 
-/** What is to be known of nodes by all replicas, over their restarts: a note for each, by the node's name. */
+/** Facts about nodes that all replicas share and that survive their restarts: a note for each, by the node's name. */
 export class SecretNotes<T> {
   readonly #options: SecretNotesOptions<T>;
 
@@ -27,8 +27,8 @@ export class SecretNotes<T> {
   }
 
   /**
-   * Does so once, whoever else changes the Secret, and returns what is noted then.
-   * @param change what it leaves is written if it says that it has changed something; it may run several times
+   * Applies one change, despite concurrent changes of the Secret, and returns the notes afterwards.
+   * @param change returns true if it changed the map, which is then written; it may run several times
    * @throws Unavailable
    */
   async change(change: (notes: Map<string, T>) => boolean): Promise<ReadonlyMap<string, T>> {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { readAnswer } from './answer.ts';
 import { ApiRefusal, type KubernetesApi } from './api.ts';
 
-/** Where the controller's Secret lies, and its ConfigMap, which has the same name. */
+/** The position of the controller's Secret, and of its ConfigMap, which has the same name. */
 export interface ObjectPlace {
   readonly namespace: string;
   readonly name: string;
@@ -17,14 +17,17 @@ const storedObject = z.looseObject({
   data: z.record(z.string(), z.string()).nullish(),
 });
 
-/** Texts by their keys. Kubernetes writes those of a Secret in Base64; here they are as they were meant. */
+/** Texts by their keys. Kubernetes encodes those of a Secret in Base64; here they are decoded. */
 export type Texts = Readonly<Record<string, string>>;
 
 const notFound = 404;
 const conflict = 409;
 
-/** Who comes second reads what the first wrote; more than a few turns mean that something else writes there. */
-const mostTurns = 5;
+/**
+ * Limit of tries. The second of two writers reads what the first wrote; more than a few tries mean that another program
+ * writes there.
+ */
+const maxTurns = 5;
 
 /** @returns undefined if there is no such object. @throws Unavailable */
 export async function readTexts(api: KubernetesApi, kind: StoredKind, place: ObjectPlace): Promise<Texts | undefined> {
@@ -32,14 +35,14 @@ export async function readTexts(api: KubernetesApi, kind: StoredKind, place: Obj
 }
 
 export interface Change<T> {
-  /** What is to be put into the object; undefined: it stays as it is. */
+  /** The new content of the object; undefined: no change. */
   readonly put: Texts | undefined;
   readonly result: T;
 }
 
 /**
- * Changes an object, or makes it, whoever else does so at the same time. What it holds beside that stays.
- * @param change may be asked several times, with what is in the object then
+ * Changes an object, or makes it, despite concurrent changes. Other keys in it stay.
+ * @param change may be called several times, with the current content
  * @throws Unavailable
  */
 export async function changeTexts<T>(
@@ -68,7 +71,7 @@ export async function changeTexts<T>(
       }
       return result;
     } catch (error) {
-      if (!(error instanceof ApiRefusal && error.status === conflict) || turn >= mostTurns) throw error;
+      if (!(error instanceof ApiRefusal && error.status === conflict) || turn >= maxTurns) throw error;
     }
   }
 }

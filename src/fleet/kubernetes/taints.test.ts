@@ -5,7 +5,7 @@ import { type Taint, taintsWith } from './taints.ts';
 const key = 'holdfast.csi.dev/quarantine';
 const own: Taint = { key, effect: 'NoSchedule' };
 const preferred: Taint = { key, effect: 'PreferNoSchedule' };
-// Kubernetes gives two of one key.
+// Kubernetes adds two with one key.
 const others: Taint[] = [
   { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule', timeAdded: '2026-01-01T00:00:00Z' },
   { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute', timeAdded: '2026-01-01T00:00:00Z' },

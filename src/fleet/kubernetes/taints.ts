@@ -5,7 +5,7 @@ import { ApiRefusal, type KubernetesApi } from './api.ts';
 
 export type TaintEffect = NonNullable<ControllerConfig['taintQuarantine']>;
 
-/** As Kubernetes has it, with whatever else is in it. */
+/** A taint of Kubernetes, with all other fields. */
 const taint = z.looseObject({ key: z.string(), effect: z.string() });
 export type Taint = z.infer<typeof taint>;
 
@@ -15,10 +15,10 @@ const node = z.object({
 });
 
 const [notFound, conflict, invalid] = [404, 409, 422];
-/** A node's own status changes all the time, and others have taints on it, too. */
-const mostTurns = 10;
+/** Limit of tries: a node's status changes all the time, and other programs have taints on it, too. */
+const maxTurns = 10;
 
-/** The taints that a node should have: all that are not ours as they are; undefined: it has them. */
+/** The wanted taints of a node: all others unchanged; undefined: it has them. */
 export function taintsWith(
   taints: readonly Taint[],
   key: string,
@@ -34,19 +34,19 @@ export function taintsWith(
 export interface WantedTaint {
   readonly key: string;
   readonly effect: TaintEffect | undefined;
-  /** The Node of this uid is left as it is. */
+  /** The Node with this uid is left unchanged. */
   readonly exceptUid?: string | undefined;
 }
 
 export interface TaintOutcome {
   readonly isNew: boolean;
-  /** Of the Node; none: there is none. */
+  /** The uid of the Node; undefined: there is no Node. */
   readonly uid: string | undefined;
 }
 
 /**
- * Gives a node the taint of this key, or takes it away. What anybody else changes meanwhile is not lost: the API server
- * changes the node only if it is as it was read.
+ * Adds the taint with this key to a node, or removes it. Concurrent changes are not lost: the API server changes the
+ * node only if it is still as it was read.
  * @throws Unavailable
  */
 export async function setTaint(
@@ -72,7 +72,7 @@ export async function setTaint(
     } catch (error) {
       if (!(error instanceof ApiRefusal)) throw error;
       if (error.status === notFound) return { isNew: false, uid: undefined };
-      if (![conflict, invalid].includes(error.status) || turn >= mostTurns) throw error;
+      if (![conflict, invalid].includes(error.status) || turn >= maxTurns) throw error;
     }
   }
 }

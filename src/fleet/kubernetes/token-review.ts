@@ -3,7 +3,7 @@ import { HoldfastError, Unavailable } from '../../volume/errors.ts';
 import { parseInput, parseJsonInput } from '../../volume/parse-input.ts';
 import type { KubernetesApi } from './api.ts';
 
-/** Not a token that one may come with. */
+/** An invalid token. */
 export class BadToken extends HoldfastError {
   override readonly code = 'FAILED_PRECONDITION';
 }
@@ -24,29 +24,29 @@ const review = z.object({
   }),
 });
 
-/** Who it is that a token stands for, as the API server says it. */
+/** The owner of a token, as the API server reports it. */
 export type ReviewedStatus = z.infer<typeof review>['status'];
 
 const claims = z.object({ aud: z.union([z.string(), z.array(z.string())]), exp: z.number() });
 
-/** Longer ones are no tokens. */
+/** Longer texts are no tokens. */
 const longestToken = 16 * 1024;
 
-/** More at a time of strangers wait: garbage at the door is not to keep the API server busy. */
-const mostReviews = 16;
-/** Tokens of links that are there: they have places of their own, which no stranger takes. */
-const mostRenewals = 64;
+/** Limit of reviews for strangers; more wait: invalid tokens must not keep the API server busy. */
+const maxReviews = 16;
+/** Limit of reviews for existing links: they have separate places, which no stranger takes. */
+const maxRenewals = 64;
 
-/** Who comes with a token: somebody who has shown none yet, or a node over the link that it has. */
+/** The sender of a token: a stranger that has shown none yet, or a node over its link. */
 export type Comer = 'stranger' | 'known';
 
-/** Has the API server say whose tokens are that were made for one audience. */
+/** Asks the API server for the owners of tokens for one audience. */
 export class TokenReviews {
   readonly #api: KubernetesApi;
   readonly #audience: string;
   readonly #running: Record<Comer, number> = { stranger: 0, known: 0 };
 
-  /** @param audience what a token must be made for, so that no other program's token will do */
+  /** @param audience the audience of a valid token, so that no other program's token is accepted */
   constructor(api: KubernetesApi, audience: string) {
     this.#api = api;
     this.#audience = audience;
@@ -58,10 +58,10 @@ export class TokenReviews {
     comer: Comer = 'stranger',
   ): Promise<{ readonly status: ReviewedStatus; readonly expiresAtMs: number }> {
     const audience = this.#audience;
-    // What a look can tell costs the API server nothing.
+    // Checks that need no API server come first.
     const expiresAtMs = expiryOf(token, audience);
-    const most = comer === 'known' ? mostRenewals : mostReviews;
-    if (this.#running[comer] >= most) throw new Unavailable('Too many tokens wait for review; come again.');
+    const max = comer === 'known' ? maxRenewals : maxReviews;
+    if (this.#running[comer] >= max) throw new Unavailable('Too many tokens wait for review; try again.');
     this.#running[comer]++;
     try {
       const answer = await this.#api.call({
@@ -75,7 +75,7 @@ export class TokenReviews {
         },
       });
       const parsed = parseInput(review, answer);
-      if (!('data' in parsed)) throw new Unavailable('Kubernetes answered no review of the token; it is asked again.');
+      if (!('data' in parsed)) throw new Unavailable('The answer of Kubernetes is no review of the token; retrying.');
       const { status } = parsed.data;
       if (status.authenticated !== true) throw new BadToken('Kubernetes does not know the token, or it has expired.');
       if (status.audiences?.includes(audience) !== true) throw new BadToken(`The token is not for ${audience}.`);
@@ -86,12 +86,12 @@ export class TokenReviews {
   }
 }
 
-/** By the token's own words, which only the API server can vouch for. */
+/** Reads the token's own claims, which only the API server can verify. */
 function expiryOf(token: string, audience: string): number {
-  if (token.length > longestToken) throw new BadToken('That is no token.');
+  if (token.length > longestToken) throw new BadToken('This is not a token.');
   const payload = token.split('.')[1] ?? '';
   const parsed = parseJsonInput(claims, Buffer.from(payload, 'base64url').toString());
-  if (!('data' in parsed)) throw new BadToken('That is no token.');
+  if (!('data' in parsed)) throw new BadToken('This is not a token.');
   const { aud, exp } = parsed.data;
   if (![aud].flat().includes(audience)) throw new BadToken(`The token is not for ${audience}.`);
   if (exp * 1000 <= Date.now()) throw new BadToken('The token has expired.');

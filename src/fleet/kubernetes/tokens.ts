@@ -1,7 +1,7 @@
 import type { KubernetesApi } from './api.ts';
 import { BadToken, type Comer, TokenReviews } from './token-review.ts';
 
-/** Which node a token stands for. */
+/** The node that a token stands for. */
 export interface Bearer {
   /** The node that the token is bound to. */
   readonly node: string;
@@ -10,7 +10,7 @@ export interface Bearer {
 
 export interface TokenRules {
   readonly audience: string;
-  /** `system:serviceaccount:NAMESPACE:NAME`: whoever may make pods could have tokens of other accounts. */
+  /** `system:serviceaccount:NAMESPACE:NAME`: a user that may make pods could have tokens of other accounts. */
   readonly user: string;
 }
 

@@ -4,7 +4,7 @@ import { readAnswer } from './answer.ts';
 import type { KubernetesApi } from './api.ts';
 import { BadToken, TokenReviews } from './token-review.ts';
 
-/** The API server knows who it is, and that he may not. */
+/** The API server knows the user, which lacks the right. */
 export class NotAllowed extends HoldfastError {
   override readonly code = 'FAILED_PRECONDITION';
 }
@@ -12,13 +12,13 @@ export class NotAllowed extends HoldfastError {
 const accessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 
 export interface ViewerRules {
-  /** What a token must be made for: one that is good for the API server is none here, and never needs to come here. */
+  /** Audience of a token: tokens for the API server are refused, and never need to come here. */
   readonly audience: string;
-  /** The API group of the lists, which only access reviews know. */
+  /** The API group of the lists, which exists only in access reviews. */
   readonly group: string;
 }
 
-/** Who may look at the fleet: whoever RBAC lets `get` a list by its name in the driver's own API group. */
+/** Authorises viewers of the fleet: users that RBAC lets `get` a list by its name in the driver's own API group. */
 export class Viewers {
   readonly #api: KubernetesApi;
   readonly #reviews: TokenReviews;
@@ -31,15 +31,15 @@ export class Viewers {
   }
 
   /**
-   * The name of who comes with the token, if he may look at that list.
+   * Returns the name of the token's user, if the user may read that list.
    * @throws BadToken, NotAllowed, Unavailable
    */
   async admit(token: string, list: string): Promise<string> {
     const { status } = await this.#reviews.review(token);
     const { extra, groups, uid, username } = status.user ?? {};
-    if (username === undefined || username === '') throw new BadToken('The token is of nobody.');
+    if (username === undefined || username === '') throw new BadToken('The token has no user.');
     const group = this.#group;
-    const what = 'review who may look at the fleet';
+    const what = 'review the right to view the fleet';
     const answer = await this.#api.call({
       method: 'POST',
       path: '/apis/authorization.k8s.io/v1/subjectaccessreviews',

@@ -34,7 +34,7 @@ test('volumes that many ask for at a time are listed once for all, and never bef
   assert.deepEqual(new Set((await Promise.all(later)).map(({ length }) => length)), new Set([1]));
   assert.equal(lists, 2);
 
-  // One that fails fails for those who waited for it alone.
+  // A failed list fails only for the callers that waited for it.
   begun = Promise.withResolvers<void>();
   going = Promise.withResolvers<void>();
   const failed = records.of('one');

@@ -1,12 +1,12 @@
 import type { RecordedVolume } from './persistent-volumes.ts';
 
 /**
- * The PersistentVolumes that stand for a volume: one, usually. They are asked for when no node has it: Kubernetes may know
- * of a node that the controller has never met.
+ * The PersistentVolumes that stand for a volume: usually one. They are needed when no node has the volume: Kubernetes
+ * may know a node that the controller has never met.
  *
- * They can only be found in the list of all. When a node is gone its volumes are asked for by the hundred, so whoever comes
- * while a list is made waits for the next one, together with all others: nobody is answered by a list that began before he
- * came.
+ * They can only be found in the list of all. When a node is gone, requests for its volumes come by the hundred, so a
+ * caller that comes while a list is made waits for the next one, together with all others: no caller gets a list that
+ * began before its request.
  */
 export class VolumeRecords {
   readonly #list: () => AsyncIterable<RecordedVolume>;

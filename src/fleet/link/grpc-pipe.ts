@@ -4,7 +4,7 @@ import type * as wire from '../../csi/generated/types.ts';
 import type { Draft } from '../../csi/handler.ts';
 import type { Pipe } from './pipe.ts';
 
-/** As in gRPC's :path. */
+/** The :path of gRPC. */
 export const linkMethod = '/holdfast.fleet.v1.Fleet/Link';
 
 /** The largest message of a link: a page of a list, or a part of an inventory. */
@@ -15,7 +15,7 @@ const fromController = contract.lookupType('holdfast.fleet.v1.FromController');
 
 type Named = Parameters<typeof decode>[0];
 
-/** What a node's end and a controller's end have in common. */
+/** The interface that a node's end and a controller's end share. */
 interface ByteStream {
   write(bytes: Buffer): boolean;
   on(event: 'data', listener: (bytes: Buffer) => void): unknown;
@@ -44,7 +44,7 @@ class BytePipe<Out extends object, In> implements Pipe<Out, In> {
     if (this.#reason === undefined) this.#stream.write(encode(this.#types.out, message));
   }
 
-  /** Nothing is read before this is called: who is a stranger still has nothing to say. */
+  /** Nothing is read before this call: a stranger must not send anything yet. */
   onMessage(listener: (message: In) => void): void {
     this.#stream.on('data', (bytes) => this.#receive(bytes, listener));
   }
@@ -56,7 +56,7 @@ class BytePipe<Out extends object, In> implements Pipe<Out, In> {
 
   end(reason: string): void {
     if (this.#reason !== undefined) return;
-    // First, for the cut is heard of here as well, in other words.
+    // First, as cutting is also reported here, with another reason.
     this.#ended(reason);
     this.#cut(reason);
   }
@@ -67,7 +67,7 @@ class BytePipe<Out extends object, In> implements Pipe<Out, In> {
     try {
       message = decode<In>(this.#types.in, bytes);
     } catch {
-      this.end('what came is no message of the link');
+      this.end('received an invalid message');
       return;
     }
     listener(message);

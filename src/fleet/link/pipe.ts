@@ -1,24 +1,24 @@
 /**
- * One end of a link, whatever carries it: messages in both directions, each once and in order, until it ends. What was
- * sent and not received when it ends is lost.
+ * One end of a link, over any carrier: messages in both directions, each once and in order, until it ends. Messages
+ * that were sent but not received when it ends are lost.
  */
 export interface Pipe<Out, In> {
   send(message: Out): void;
   /** Called once: messages wait until then. */
   onMessage(listener: (message: In) => void): void;
-  /** Heard once, with why. */
+  /** Calls the listener once, with the reason. */
   onEnd(listener: (reason: string) => void): void;
   end(reason: string): void;
 }
 
-/** The version of proto/fleet.proto that is spoken here. */
+/** The version of proto/fleet.proto that this code implements. */
 export const protocolVersion = 1;
 
-/** Who has sent nothing for so long sends a beat. */
+/** Interval of silence after which a side sends a beat. */
 export const usualBeatMs = 5_000;
 
-/** Who has heard nothing for so many beats takes the other side for dead. */
-const beatsOfPatience = 3;
+/** Number of missing beats after which the other side counts as dead. */
+const maxMissedBeats = 3;
 
 /** Sends beats, and notices when the other side sends none: a machine that lost its power closes no connection. */
 export class Pulse implements Disposable {
@@ -30,7 +30,7 @@ export class Pulse implements Disposable {
     this.#beatMs = beatMs;
     this.#timer = setInterval(() => {
       const silentMs = performance.now() - this.#heardMs;
-      if (silentMs > this.#beatMs * beatsOfPatience) options.isDead(Math.round(silentMs));
+      if (silentMs > this.#beatMs * maxMissedBeats) options.isDead(Math.round(silentMs));
       else options.beat();
     }, beatMs);
     this.#timer.unref();

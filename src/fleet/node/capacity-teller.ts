@@ -4,21 +4,21 @@ import type { Draft } from '../../csi/handler.ts';
 
 const getCapacity = '/csi.v1.Controller/GetCapacity';
 
-/** A class is one question; who asks more has lost its mind. */
-const mostQuestions = 500;
+/** Limit of questions: one for each class. More are an error of the controller. */
+const maxQuestions = 500;
 
-/** A pool is opened in less. One that cannot be opened has no room, and must not keep the figure of when it had some. */
+/** Longer than a pool takes to open. A pool that cannot be opened has no room, and must not keep an older figure. */
 const openingMs = 60_000;
 
 interface Question {
   readonly id: bigint;
   readonly request: Buffer;
   told: Buffer | undefined;
-  /** Since when the node has no answer, by `now`. */
+  /** Time since when the node has no answer, by `now`. */
   unansweredMs: number | undefined;
 }
 
-/** Tells over one link what the node's GetCapacity answers to each question, when it is asked and when that changes. */
+/** Reports the node's answers of GetCapacity over one link: to a new question, and when an answer changes. */
 export class CapacityTeller {
   readonly #calls: Calls;
   readonly #send: (told: Draft<wire.CapacityTold>) => void;
@@ -33,9 +33,9 @@ export class CapacityTeller {
   }
 
   async ask({ question: id, request }: wire.CapacityQuestion): Promise<void> {
-    // The controller forgets its oldest, too.
+    // The controller drops its oldest, too.
     const [oldest] = this.#questions.keys();
-    if (this.#questions.size >= mostQuestions && oldest !== undefined) this.#questions.delete(oldest);
+    if (this.#questions.size >= maxQuestions && oldest !== undefined) this.#questions.delete(oldest);
     const question: Question = { id, request: Buffer.from(request), told: undefined, unansweredMs: undefined };
     this.#questions.set(id, question);
     await this.#tell(question);
@@ -48,12 +48,13 @@ export class CapacityTeller {
   async #tell(question: Question): Promise<void> {
     const incoming = { bytes: question.request, deadline: undefined, isGone: () => false };
     await this.#calls.unary.get(getCapacity)?.(incoming, (reply) => {
-      // A pool is being opened, for example: what was told before counts, and it is asked again in a moment.
+      // For example, a pool is being opened: the earlier report stays, and the question is repeated in a moment.
       if ('failure' in reply && reply.failure.code === 'UNAVAILABLE') {
         question.unansweredMs ??= this.#now();
         if (this.#now() - question.unansweredMs < openingMs) return;
       } else question.unansweredMs = undefined;
-      // One that cannot be answered, of a wrong class for example, has no room: its CreateVolume says why.
+      // A question that cannot be answered, e.g. of an invalid class, counts as no room: its CreateVolume gives the
+      // reason.
       const response = 'failure' in reply ? Buffer.alloc(0) : reply.response;
       if (question.told?.equals(response) === true) return;
       question.told = response;

@@ -19,16 +19,16 @@ export interface DialerOptions {
   readonly link: Omit<NodeLinkOptions, 'hello'>;
 }
 
-/** How often it is looked for replicas that are new, and for a token that is. */
+/** Interval of the checks for new replicas, and for a new token. */
 const lookMs = 10_000;
 const shortestPauseMs = 250;
 const longestPauseMs = 15_000;
 
-/** How a link ended. */
+/** The end of a link. */
 interface Ended {
   readonly reason: string;
   readonly wasWelcome: boolean;
-  /** The instance of the replica, as far as it has said it. */
+  /** The instance of the replica, if it has sent it. */
   readonly replica: string;
 }
 
@@ -47,7 +47,7 @@ export class Dialer {
     this.#options = options;
   }
 
-  /** Resolves when it has been stopped. */
+  /** Resolves after `stop`. */
   async run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
@@ -58,12 +58,12 @@ export class Dialer {
     await Promise.all(this.#replicas.values());
   }
 
-  /** Something may have changed. */
+  /** Reports changes, if there are any. */
   async look(): Promise<void> {
     await Promise.all(Array.from(this.#links, (link) => link.look()));
   }
 
-  /** No new calls, please. */
+  /** Asks the controllers to send no new calls. */
   leave(): void {
     for (const link of this.#links) link.leave();
   }
@@ -82,10 +82,10 @@ export class Dialer {
       for (const address of addresses) found.add(isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`);
     }
     for (const host of unknown) {
-      if (!this.#unknown.has(host)) this.#options.link.log.warn({ host }, 'nobody knows the address of a controller');
+      if (!this.#unknown.has(host)) this.#options.link.log.warn({ host }, 'cannot resolve the address of a controller');
     }
     this.#unknown = unknown;
-    // Those of a name that nobody knows now stay.
+    // Keeps the addresses of a name that cannot be resolved now.
     if (unknown.size === 0) this.#wanted.clear();
     for (const address of found) {
       this.#wanted.add(address);
@@ -93,7 +93,7 @@ export class Dialer {
     }
   }
 
-  /** Dials again and again, as long as the replica is one. */
+  /** Dials again and again, while the address belongs to a replica. */
   async #keep(address: string): Promise<void> {
     const { log } = this.#options.link;
     const { signal } = this.#stopping;
@@ -104,7 +104,7 @@ export class Dialer {
       if (signal.aborted) break;
       if (reason !== told || wasWelcome) log.warn({ controller: address, reason }, 'no link to the controller');
       told = reason;
-      // By another of its addresses. When that link has ended this one may be the better.
+      // The replica is linked by another of its addresses. When that link ends, this address may be the better one.
       while (!signal.aborted && this.#wanted.has(address) && this.#isLinkedTo(replica)) await pause(lookMs, signal);
       pauseMs = wasWelcome ? shortestPauseMs : Math.min(pauseMs * 2, longestPauseMs);
       // A thousand nodes lose their links together when a replica stops, and must not come back together.
@@ -117,13 +117,13 @@ export class Dialer {
     return replica !== '' && [...this.#links].some((link) => link.isWelcome && link.replica === replica);
   }
 
-  /** One link, to its end. */
+  /** Runs one link, to its end. */
   async #link(address: string): Promise<Ended> {
     const { authorityPath, driverName, driverVersion, link: options, nodeId, tokenPath } = this.#options;
     let authority: Buffer;
     let token: string;
     try {
-      // Both are read anew each time: they are renewed.
+      // Both files are read each time, as they are renewed.
       authority = await readFile(authorityPath);
       token = (await readFile(tokenPath, 'utf8')).trim();
     } catch (error) {
@@ -178,7 +178,7 @@ export class Dialer {
   }
 }
 
-/** Each replica has an address of a headless Service. */
+/** Resolves a headless Service, which has an address for each replica. */
 async function addressesOf(host: string): Promise<string[]> {
   const found = await lookup(host, { all: true }).catch(() => []);
   return found.map(({ address }) => address);

@@ -7,20 +7,20 @@ import type { SnapshotRecord } from '../../volume/snapshot-record.ts';
 type Change = Draft<wire.InventoryChange>;
 type Entry = Draft<wire.InventoryEntry>;
 
-/** So many entries in one message: some 300 KiB with names as long as they may be. */
+/** Entries in one message: about 300 KiB with names of the maximum length. */
 const entriesEach = 500;
 
-/** Tells over one link what the node has: all of it, then what has changed since. */
+/** Reports over one link what the node has: everything at first, then the changes. */
 export class InventoryTeller {
   readonly #pools: Pick<Pools, 'known' | 'statuses' | 'ready'>;
   readonly #send: (change: Change) => void;
-  /** What was told, by its id. */
+  /** The reported entries, by id. */
   #told = new Map<string, Told>();
   #poolsTold = '';
   #revision = 0n;
   #isComplete = false;
   #turn: Promise<void> = Promise.resolve();
-  /** A telling that has not begun: what it will tell is so for all that ask until then. */
+  /** A report that has not begun: it serves all callers until it begins. */
   #next: Promise<void> | undefined;
 
   constructor(pools: Pick<Pools, 'known' | 'statuses' | 'ready'>, send: (change: Change) => void) {
@@ -28,9 +28,9 @@ export class InventoryTeller {
     this.#send = send;
   }
 
-  /** Resolves when all that was so when this was called has been told. */
+  /** Resolves when the state at the time of the call has been reported. */
   tell(): Promise<void> {
-    // One after the other, for each tells the difference to the one before.
+    // One after the other, as each reports the difference to the one before.
     this.#next ??= this.#turn.then(() => {
       this.#next = undefined;
       return this.#tellNow();
@@ -40,7 +40,7 @@ export class InventoryTeller {
   }
 
   async #tellNow(): Promise<void> {
-    // Asked before the lists: what opens meanwhile is not in them.
+    // Read before the lists: pools that open meanwhile are not in them.
     const isWhole = this.#pools.ready();
     const pools = this.#changedPools();
     const records = await this.#records();
@@ -48,7 +48,7 @@ export class InventoryTeller {
     const now = new Map<string, Told>();
     for (const [id, { pool, record }] of records) {
       const before = this.#told.get(id);
-      // Most have not changed since, and there may be thousands of them.
+      // Most records are unchanged, and there may be thousands of them.
       if (before?.record === record && before.pool === pool) {
         now.set(id, before);
         continue;
@@ -86,7 +86,9 @@ export class InventoryTeller {
     return sights;
   }
 
-  /** Of the pools whose records are known. Groups are told by their members, which have their name. */
+  /**
+   * The records of all pools whose records are known. Groups are reported through their members, which have their name.
+   */
   async #records(): Promise<ReadonlyMap<string, Pick<Told, 'pool' | 'record'>>> {
     const records = new Map<string, Pick<Told, 'pool' | 'record'>>();
     for (const pool of this.#pools.known()) {
@@ -102,7 +104,7 @@ export class InventoryTeller {
 
 type ToldRecord = Pick<VolumeRecord, 'adopted' | 'id' | 'name'> | SnapshotRecord;
 
-/** The record that an entry was made of, and the entry as text. */
+/** The record that an entry was made from, and the entry as text. */
 interface Told {
   readonly record: ToldRecord;
   readonly pool: string;

@@ -11,10 +11,10 @@ export interface LinkCallsOptions {
   beforeAnswer(): Promise<void>;
 }
 
-/** More at a time from one controller are refused: it keeps a limit of its own, which is lower. */
-const mostCallsAtOnce = 256;
+/** Limit for one controller; more calls are refused. The controller has a lower limit. */
+const maxCallsAtOnce = 256;
 
-/** A stream on its way to the controller. */
+/** A stream to the controller in progress. */
 class RunningStream extends EventTarget {
   credit: number;
   isGone = false;
@@ -30,7 +30,7 @@ class RunningStream extends EventTarget {
   }
 }
 
-/** The calls of one link: done by the very handlers that the unix socket has. */
+/** The calls of one link, done by the same handlers as those of the unix socket. */
 export class LinkCalls {
   readonly #calls: Calls;
   readonly #options: LinkCallsOptions;
@@ -45,8 +45,8 @@ export class LinkCalls {
   async run(call: wire.ForwardedCall): Promise<void> {
     const unary = this.#calls.unary.get(call.method);
     const stream = this.#calls.streams.get(call.method);
-    if (this.#running >= mostCallsAtOnce) {
-      this.#answer(call, { code: grpc.status.UNAVAILABLE, message: 'The node has too many calls at work.' });
+    if (this.#running >= maxCallsAtOnce) {
+      this.#answer(call, { code: grpc.status.UNAVAILABLE, message: 'The node has too many calls in progress.' });
       return;
     }
     this.#running++;
@@ -70,7 +70,7 @@ export class LinkCalls {
     stream.dispatchEvent(new Event('credit'));
   }
 
-  /** The link is gone: nobody reads them. */
+  /** Ends all streams, as the link is gone. */
   abandonStreams(): void {
     for (const stream of this.#streams.values()) stream.gone();
   }
@@ -80,7 +80,7 @@ export class LinkCalls {
     await unary(incomingOf(call), (answered) => {
       reply = answered;
     });
-    // What could not be told now is told with the next change; the answer does not wait for a list that fails.
+    // A report that fails now follows with the next change; the answer does not wait for a list that fails.
     await this.#options.beforeAnswer().catch(() => undefined);
     if (reply === undefined) return;
     this.#answer(call, 'failure' in reply ? statusOf(reply.failure) : { response: reply.response });
@@ -115,7 +115,7 @@ export class LinkCalls {
 }
 
 function incomingOf({ request, timeout_milliseconds: timeoutMs }: wire.ForwardedCall): Incoming {
-  // The clocks of two machines differ, so the link has durations.
+  // The clocks of two machines differ, so the link transfers durations.
   const deadline = timeoutMs === 0 ? undefined : new Date(Date.now() + timeoutMs);
   return { bytes: Buffer.from(request), deadline, isGone: () => false };
 }

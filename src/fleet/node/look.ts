@@ -5,10 +5,10 @@ import { type CallOptions, handledStream, type StreamCall, streamCall } from '..
 import { HoldfastError, Unavailable } from '../../volume/errors.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
 
-/** What is looked for, as in proto/fleet.proto. */
+/** A query of the controller, as in proto/fleet.proto. */
 export interface Question {
   readonly list: string;
-  /** The id, the name or `namespace/claim` of the one volume that is wanted; undefined: all. */
+  /** The id, the name or `namespace/claim` of one volume; undefined: all. */
   readonly volume: string | undefined;
 }
 
@@ -18,19 +18,19 @@ export interface Looked {
   readonly problems: readonly string[];
 }
 
-/** Looks at this node; undefined if it does not know the list. */
+/** Answers a query about this node; undefined if the list is unknown. */
 export type Look = (question: Question) => Promise<Looked | undefined>;
 
-/** A look starts a process: one goes on at a time, and more than this do not wait. */
-const mostWaiting = 8;
-/** Longer than a look takes of itself; what a sick disk holds up is left behind. */
+/** Limit of waiting queries. Each starts a process, and one runs at a time. */
+const maxWaiting = 8;
+/** Longer than a query takes on healthy disks; parts that a sick disk holds up are left out. */
 const longestLookMs = 60_000;
-/** Of one message, unless a single item is longer. */
+/** Size of one message, unless a single item is longer. */
 const partBytes = 128 * 1024;
-/** The controller takes no longer message (src/fleet/view/ask.ts). */
+/** The controller accepts no longer message (src/fleet/view/ask.ts). */
 const longestItemBytes = 1024 * 1024;
 
-/** The calls with which the controller looks at this node. They change nothing. */
+/** The calls with which the controller queries this node. They change nothing. */
 export function viewStreams(look: Look, options: CallOptions): ReadonlyMap<string, StreamCall> {
   const inTurn = new OneByOne(look);
   const calls = methodsOf('holdfast.fleet.v1.View').map((method) => {
@@ -44,7 +44,7 @@ export function viewStreams(look: Look, options: CallOptions): ReadonlyMap<strin
   return new Map(calls);
 }
 
-/** A newer controller asks for what this driver does not have. */
+/** A newer controller asks for a list that this driver does not have. */
 class UnknownList extends HoldfastError {
   override readonly code = 'UNIMPLEMENTED';
 }
@@ -59,13 +59,14 @@ class OneByOne {
   }
 
   async look(question: Question): Promise<Looked | undefined> {
-    if (this.#waiting >= mostWaiting) throw new Unavailable('The node is being looked at too often; try again later.');
+    if (this.#waiting >= maxWaiting) throw new Unavailable('Too many queries wait on the node; try again later.');
     this.#waiting++;
     const mine = this.#last.then(() => withTimeout(longestLookMs, this.#look(question)));
     this.#last = mine.catch(() => undefined);
     try {
       const looked = await mine;
-      if (looked === 'late') throw new Unavailable('The node cannot be looked at: a disk may not answer. See its log.');
+      if (looked === 'late')
+        throw new Unavailable('The node did not answer the query in time: a disk may hang. See its log.');
       return looked;
     } finally {
       this.#waiting--;
@@ -91,6 +92,6 @@ function* partsOf({ items, problems }: Looked): Generator<Draft<wire.LookPart>> 
     part.push(item);
     bytes += length;
   }
-  const tooLong = left === 0 ? [] : [`${left} are too long to be shown from afar: look on the node`];
+  const tooLong = left === 0 ? [] : [`${left} are too long to be shown from here: run the command on the node`];
   yield { items: part, problems: [...problems, ...tooLong] };
 }

@@ -35,7 +35,7 @@ export class NodeLink {
     this.#capacity = new CapacityTeller(options.calls, (capacity) => pipe.send({ capacity }));
     this.#calls = new LinkCalls(options.calls, {
       send: (message) => pipe.send(message),
-      // Who hears that it is done must not hear later that it is there.
+      // Reports before it answers: a caller that knows of a deletion must not find the object in a later report.
       beforeAnswer: () => this.#inventory.tell(),
     });
     this.#pulse = this.#beatEvery(usualBeatMs);
@@ -47,17 +47,17 @@ export class NodeLink {
     pipe.send({ hello: { ...options.hello, protocol: protocolVersion } });
   }
 
-  /** Whether the controller has accepted the node. */
+  /** True if the controller has accepted the node. */
   get isWelcome(): boolean {
     return this.#isWelcome;
   }
 
-  /** The instance of the replica; empty: it has not said it. */
+  /** The instance of the replica; empty: not known yet. */
   get replica(): string {
     return this.#replica;
   }
 
-  /** Something may have changed: it is told if it has. */
+  /** Reports changes, if there are any. */
   async look(): Promise<void> {
     if (!this.#isWelcome) return;
     await this.#inventory.tell();
@@ -68,7 +68,7 @@ export class NodeLink {
     this.#pipe.send({ renewal: { token } });
   }
 
-  /** No new calls, please; those that run are answered. */
+  /** Asks for no new calls; running ones are answered. */
   leave(): void {
     this.#pipe.send({ leaving: {} });
   }
@@ -85,7 +85,7 @@ export class NodeLink {
     else if (cancel) this.#calls.cancel(cancel.call);
     else if (credit) this.#calls.addCredit(credit);
     else if (capacity) void this.#capacity.ask(capacity);
-    // Any other kind is a newer controller's, and can be done without.
+    // Other messages come from a newer controller, and can be ignored.
   }
 
   #welcomed({ beat_milliseconds: beatMs, controller, instance }: wire.Welcome): void {
@@ -98,13 +98,13 @@ export class NodeLink {
     this.#pulse = this.#beatEvery(beatMs > 0 ? beatMs : usualBeatMs);
     this.#isWelcome = true;
     this.#options.log.info({ controller }, 'linked to the controller');
-    this.look().catch((error: unknown) => this.#options.log.error({ err: error }, 'the inventory cannot be told'));
+    this.look().catch((error: unknown) => this.#options.log.error({ err: error }, 'cannot send the inventory'));
   }
 
   #beatEvery(beatMs: number): Pulse {
     return new Pulse(beatMs, {
       beat: () => this.#pipe.send({ beat: {} }),
-      isDead: (silentMs) => this.#pipe.end(`nothing was heard of the controller for ${silentMs} ms`),
+      isDead: (silentMs) => this.#pipe.end(`the controller sent nothing for ${silentMs} ms`),
     });
   }
 }

@@ -9,9 +9,9 @@ import { type Look, viewStreams } from './look.ts';
 
 /** The links of a node to its controllers. */
 export interface Links {
-  /** Something may have changed that no call tells of: pools are open now. */
+  /** Reports changes that no call shows: pools are open now. */
   look(): void;
-  /** No new calls are taken; those that run are answered. */
+  /** Refuses new calls; running ones are answered. */
   leave(): void;
   stop(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export interface LinksOptions extends LinkConfig {
   readonly log: Logger;
 }
 
-/** Calls after which there is something to tell. */
+/** Calls that change the inventory. */
 const changing: ReadonlySet<string> = new Set([
   'CreateVolume',
   'DeleteVolume',
@@ -40,10 +40,13 @@ const changing: ReadonlySet<string> = new Set([
   'NodeUnpublishVolume',
 ]);
 
-/** Calls come in crowds; what they have changed is told once. */
+/** Calls come in bursts; their changes are reported once. */
 const restMs = 200;
 
-/** For what no call changes: a disk that others fill, a volume that an operator brings back, a pool that falls sick. */
+/**
+ * Interval of reports for changes without a call: other programs fill a disk, an operator restores a volume, a pool
+ * becomes sick.
+ */
 const lookMs = 5_000;
 
 export function startLinks({ calls, driverName, log, look, nodeId, pools, ...place }: LinksOptions): Links {
@@ -54,7 +57,7 @@ export function startLinks({ calls, driverName, log, look, nodeId, pools, ...pla
   let timer: NodeJS.Timeout | undefined;
   const lookNow = () => {
     timer = undefined;
-    dialer.look().catch((error: unknown) => log.error({ err: error }, 'what the node has cannot be told'));
+    dialer.look().catch((error: unknown) => log.error({ err: error }, 'cannot send the inventory'));
   };
   const lookSoon = () => {
     timer ??= setTimeout(lookNow, restMs).unref();

@@ -46,7 +46,7 @@ for (const [what, before, sight, after] of table) {
     const hasChanged = settleAbsences(notes, { ...nothing, ...sight });
     assert.deepEqual(notes.get('a'), after);
     assert.equal(hasChanged, JSON.stringify(before) !== JSON.stringify(after));
-    // Whoever looks again finds nothing to do, unless it is to tell the end.
+    // A second look finds nothing to do, except to report the end.
     if (after?.back === undefined) assert.equal(settleAbsences(notes, { ...nothing, ...sight }), false);
   });
 }

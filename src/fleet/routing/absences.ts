@@ -1,37 +1,40 @@
-/** What is noted of a node that is away, for all replicas and over their restarts. */
+/** The note on a node that is away, for all replicas and over their restarts. */
 export interface Absence {
-  /** Date and time. It names the absence, too. */
+  /** Date and time. It identifies the absence, too. */
   readonly since: string;
-  /** Claims are told of it. */
+  /** Claims have events about it. */
   readonly told?: true | undefined;
-  /** It is over, and claims are told so. */
+  /** The end of the absence, of which claims have events. */
   readonly back?: string | undefined;
 }
 
-/** What one replica sees. A node links to each of them, so one may see what the other does not. */
+/** The observations of one replica. A node links to each of them, so their observations differ. */
 export interface AbsenceSight {
-  /** Nodes that have been away for long enough, by their names: since when. */
+  /** Nodes that have been away for long enough, by their names, with the time since when. */
   readonly away: ReadonlyMap<string, number>;
-  /** Nodes that have a link, and have told all. */
+  /** Nodes that have a link, and have reported all. */
   readonly there: ReadonlySet<string>;
-  /** Absences that nobody has contradicted for long enough. */
+  /** Answers if no replica has contradicted the absence for long enough. */
   readonly isCertain: (node: string, absence: Absence) => boolean;
-  /** The end of an absence that all claims were told of which are to be. */
+  /** Answers if all claims have an event about the end of the absence. */
   readonly isAllTold: (node: string, absence: Absence) => boolean;
-  /** Nodes that nobody waits for: an operator has said that they are gone, or nobody knows of them any more. */
+  /** Answers if the node is not expected: an operator has declared it gone, or it is unknown. */
   readonly isNobodys: (node: string) => boolean;
   readonly nowMs: number;
 }
 
-/** Each kubelet hears of each change of the Secret. When more nodes than that are away, it is not they that are. */
-const mostAbsences = 500;
+/**
+ * Limit of notes: each kubelet receives each change of the Secret. If more nodes seem to be away, the cause is
+ * elsewhere.
+ */
+const maxAbsences = 500;
 
-/** So long after its end nobody is told of it any more, whatever happened. */
+/** Time after the end of an absence at which its events stop. */
 const endedMs = 60 * 60_000;
 
 /**
- * Brings the notes of absences to what a replica sees; whether anything changed. Claims are told nothing by one look: first
- * the absence is noted, and a replica that has a link to the node takes the note away.
+ * Updates the notes of absences to a replica's observations. @returns true if anything changed. One look alone causes
+ * no events: first the absence is noted, and a replica that has a link to the node removes the note.
  */
 export function settleAbsences(notes: Map<string, Absence>, sight: AbsenceSight): boolean {
   const { away, isAllTold, isCertain, isNobodys, nowMs, there } = sight;
@@ -46,19 +49,19 @@ export function settleAbsences(notes: Map<string, Absence>, sight: AbsenceSight)
     if (isNobodys(node)) put(node, undefined);
     else if (back !== undefined) {
       const isOver = nowMs - Date.parse(back) > endedMs;
-      // Away again: that is another absence, and the news of this one's end is none.
+      // The node is away again: that is a new absence, and the end of this one is not reported.
       if (isOver || away.has(node) || (there.has(node) && isAllTold(node, absence))) put(node, undefined);
     } else if (there.has(node)) put(node, told === true ? { ...absence, back: dateTime(nowMs) } : undefined);
     else if (told !== true && isCertain(node, absence)) put(node, { ...absence, told: true });
   }
   for (const [node, sinceMs] of away) {
-    if (notes.has(node) || isNobodys(node) || notes.size >= mostAbsences) continue;
+    if (notes.has(node) || isNobodys(node) || notes.size >= maxAbsences) continue;
     put(node, { since: dateTime(sinceMs) });
   }
   return hasChanged;
 }
 
-/** To the second. */
+/** With a precision of seconds. */
 export function dateTime(ms: number): string {
   return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 }

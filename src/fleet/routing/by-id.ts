@@ -3,18 +3,18 @@ import { requireAllTold, requireLinked } from './missing.ts';
 import { ownerOf } from './owner.ts';
 import type { FleetView } from './view.ts';
 
-/** Where a call goes. */
+/** The destination of a call. */
 export type Route =
-  /** To this node. */
+  /** One node. */
   | { readonly to: 'node'; readonly node: string }
-  /** Nobody is known to have it, and all have told: each is asked, and what all say is true. */
+  /** No known owner, and all nodes have reported: each is asked, and their common answer is true. */
   | { readonly to: 'all'; readonly nodes: readonly string[] }
-  /** No node of any fleet has such a thing: whoever is there says so. */
+  /** An id that no fleet can have: any linked node can answer. */
   | { readonly to: 'any'; readonly nodes: readonly string[] };
 
 /**
- * Where a call for one object goes. "Not found" is said by the nodes, all of them, and never by a guess: a node that is
- * away may have what nobody else has, and a volume whose deletion was answered too soon would stay for ever.
+ * Routes a call for one object. "Not found" is only answered by the nodes, all of them, and never guessed: a node that
+ * is away may have the object, and a volume whose deletion succeeded too early would stay for ever.
  * @throws Unavailable, FailedPrecondition
  */
 export function routeById(view: FleetView, id: string): Route {

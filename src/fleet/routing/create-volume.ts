@@ -5,21 +5,23 @@ import { describe, requireAllTold, requireLinked } from './missing.ts';
 import { ownerOf } from './owner.ts';
 import type { FleetView, Named, NodeSight } from './view.ts';
 
-/** The volume may only lie where its source is not. On this code Kubernetes tries another node (Y05, CV29). */
+/** The topology excludes the node of the source. On this code Kubernetes tries another node (Y05, CV29). */
 export class SourceElsewhere extends ResourceExhausted {
-  /** Where the source is. */
+  /** The node of the source. */
   readonly node: string;
 
   constructor(what: string, sourceId: string, node: string) {
-    super(`${what} cannot be made there: ${sourceId} is on ${node}, and a volume made from it lies beside it.`);
+    super(
+      `${what} cannot be made there: ${sourceId} is on ${node}, and a volume made from it must be on the same node.`,
+    );
     this.node = node;
   }
 }
 
-/** No node is known to have the source, and all have told. */
+/** No node is known to have the source, and all have reported. */
 export class SourceUnknown extends NotFound {}
 
-/** What of a CreateVolume says where it goes. */
+/** The parts of a CreateVolume that decide its place. */
 export interface Placement {
   readonly name: string;
   readonly sourceId: string | undefined;
@@ -27,16 +29,16 @@ export interface Placement {
 }
 
 export interface Candidates {
-  /** In this order; the next one is asked when one has no room. Never empty. */
+  /** In the order of preference; the next one is asked when one has no room. Never empty. */
   readonly nodes: readonly string[];
-  /** Volumes of this name on nodes where it must not be: a first try, before the claim moved on. */
+  /** Volumes with this name on excluded nodes: an earlier try made them, before the claim moved on. */
   readonly strays: readonly Named[];
 }
 
 /**
- * Where a volume is made: where one of its name is already, for that is what a first try made; else where its source is;
- * else in the preferred places in their order, then in the requisite ones. Nodes that are away are passed over: one dead
- * node must not hold up claims that may lie anywhere.
+ * Chooses the nodes for a new volume: the node that has its name already, as an earlier try made that; else the node of
+ * its source; else the preferred topologies in their order, then the requisite ones. Nodes that are away are skipped:
+ * one dead node must not hold up claims that may lie anywhere.
  * @throws Unavailable, ResourceExhausted, NotFound, FailedPrecondition
  */
 export function routeCreation(view: FleetView, { name, sourceId, topology }: Placement): Candidates {
@@ -44,7 +46,7 @@ export function routeCreation(view: FleetView, { name, sourceId, topology }: Pla
   const isAllowed = (node: string) => allows(topology, node);
   const named = view.volumesNamed(name);
   const strays = named.filter(({ node }) => !isAllowed(node));
-  // Also of one that was made from a source: that may be gone by now, and the volume is there.
+  // Comes before the check of the source, which may be gone by now although the volume exists.
   const existing = named.find(({ node }) => isAllowed(node));
   if (existing !== undefined) {
     const node = view.node(existing.node);
@@ -81,18 +83,18 @@ function candidates(view: FleetView, topology: TopologyRequirement | undefined):
     const node = view.node(segments[topologyKey] ?? '');
     return node !== undefined && lies(node.name, segments) ? [node] : [];
   });
-  // Preferred places without requisite ones forbid nothing (Y03), and a place may be there twice.
+  // Preferred topologies without requisite ones forbid nothing (Y03), and a topology may be listed twice.
   const all = topology.requisite.length > 0 ? wished : [...wished, ...view.nodes];
   return [...new Map(all.map((node) => [node.name, node])).values()];
 }
 
-/** Y03: only requisite places forbid others. */
+/** Y03: only requisite topologies exclude others. */
 function allows(topology: TopologyRequirement | undefined, node: string): boolean {
   if (topology === undefined || topology.requisite.length === 0) return true;
   return topology.requisite.some((segments) => lies(node, segments));
 }
 
-/** A key that is not ours describes a place that no node is known to be in (as `controller/capacity/topology.ts`). */
+/** No node is known to lie in a topology with another key (the same rule as in `controller/capacity/topology.ts`). */
 function lies(node: string, segments: TopologySegments): boolean {
   return Object.entries(segments).every(([key, value]) => key === topologyKey && value === node);
 }

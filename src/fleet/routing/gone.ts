@@ -1,46 +1,47 @@
 import type { RecordedVolume } from '../kubernetes/persistent-volumes.ts';
 
-/** What is noted of a node that is gone, for all replicas and over their restarts. */
+/** The note on a node that is gone, for all replicas and over their restarts. */
 export interface Gone {
-  /** Another one each time that the node goes. */
+  /** A new id each time that the node goes. */
   readonly id: string;
-  /** So long it was seen to be gone: never more than it was. */
+  /** Time for which it was seen to be gone: never more than the real time. */
   readonly seconds: number;
-  /** The seconds when a deletion last waited for it. */
+  /** The value of `seconds` when a deletion last waited for the node. */
   readonly asked: number;
 }
 
-/** A note as a replica has seen it, and since when it stands so: by a clock that is never set. */
+/** A note as a replica has read it, and since when it is unchanged, by a monotonic clock. */
 export interface Seen {
   readonly gone: Gone;
   readonly sinceMs: number;
 }
 
-/** What one replica sees. */
+/** The observations of one replica. */
 export interface GoneSight {
-  /** A node whose Node is no more, which has no link, and was not there since the last look; undefined: it is not known. */
+  /** True for a node without a Node object, without a link, and not seen since the last look; undefined: not known. */
   readonly isGone: (node: string) => boolean | undefined;
   /** Nodes that a deletion has waited for since the last look. */
   readonly asked: ReadonlySet<string>;
   readonly seen: ReadonlyMap<string, Seen>;
-  /** By a clock that is never set. */
+  /** By a monotonic clock. */
   readonly nowMs: number;
   readonly newId: () => string;
 }
 
-/** Between two looks that are farther apart nobody has seen whether the node came back: the rest is not counted. */
+/** Longest time that counts between two looks: in a longer one the node may have come back unseen. */
 export const longestStepMs = 15 * 60_000;
 
-/** A node that no deletion has waited for in so long is counted no more. */
+/** Time after the last waiting deletion at which a note is removed. */
 const unaskedSeconds = 86_400;
 
-/** Deletions wait for so many at a time. */
-const mostGone = 500;
+/** Limit of notes. */
+const maxGone = 500;
 
 /**
- * Counts how long nodes are gone; whether anything changed. A replica adds the time since it first saw the note as it is. What
- * another one has written meanwhile makes it begin again, so no time counts twice, whatever clocks say, and time in which
- * no controller ran counts for nothing. It may only become longer than it should be.
+ * Counts for how long nodes are gone. @returns true if anything changed. A replica adds the time since it first read
+ * the current note. A change by another replica restarts its measurement, so no time counts twice, independent of
+ * clocks, and time without a running controller does not count. So a node may have to be gone for longer than its
+ * limit, never shorter.
  */
 export function countGone(notes: Map<string, Gone>, { asked, isGone, newId, nowMs, seen }: GoneSight): boolean {
   let hasChanged = false;
@@ -53,28 +54,28 @@ export function countGone(notes: Map<string, Gone>, { asked, isGone, newId, nowM
       continue;
     }
     const seconds = gone.seconds + unnotedSeconds(gone, seen.get(node), nowMs);
-    // Deletions wait at one replica, and maybe the other one counts.
+    // Deletions may wait at one replica while the other one counts.
     const after = { ...gone, seconds, asked: asked.has(node) ? seconds : gone.asked };
     if (after.seconds === gone.seconds && after.asked === gone.asked) continue;
     notes.set(node, after);
     hasChanged = true;
   }
   for (const node of asked) {
-    if (notes.has(node) || isGone(node) !== true || notes.size >= mostGone) continue;
+    if (notes.has(node) || isGone(node) !== true || notes.size >= maxGone) continue;
     notes.set(node, { id: newId(), seconds: 0, asked: 0 });
     hasChanged = true;
   }
   return hasChanged;
 }
 
-/** For how long this replica has seen the note as it is. */
+/** The time for which this replica has seen the note unchanged. */
 function unnotedSeconds(gone: Gone, before: Seen | undefined, nowMs: number): number {
   if (before === undefined || !isSame(before.gone, gone)) return 0;
   const stepMs = Math.min(nowMs - before.sinceMs, longestStepMs);
   return Math.max(0, Math.floor(stepMs / 1000));
 }
 
-/** Since when each note stands as it is now; read after it was written, and never before. */
+/** Time since when each note is unchanged; read after it was written, and never before. */
 export function seenNow(
   notes: ReadonlyMap<string, Gone>,
   before: ReadonlyMap<string, Seen>,
@@ -93,9 +94,9 @@ function isSame(one: Gone, other: Gone): boolean {
 }
 
 /**
- * The node whose end, and the class by whose words, the deletion of a volume could be answered: what stands for it are
- * PersistentVolumes of that node and class alone, whose claims are deleted and which are to be deleted themselves.
- * undefined: it waits for its node.
+ * Returns the node and class whose rule allows the deletion of a volume to succeed: all its PersistentVolumes have that
+ * node and class, their claims are deleted, and their reclaim policy is Delete. undefined: the deletion waits for
+ * the node.
  */
 export function forgettable(
   records: readonly RecordedVolume[],

@@ -2,20 +2,20 @@ import { Unavailable } from '../../volume/errors.ts';
 import { toTheSecond } from './since.ts';
 import type { FleetView, NodeSight } from './view.ts';
 
-/** So many are named in a message. */
-const mostNames = 3;
+/** Limit of names in a message. */
+const maxNames = 3;
 
-/** Whether a node is there, and what it has told is all that it has, in all of its pools. */
+/** Answers if a node is linked and has reported everything, from all of its pools. */
 export function isAllTold({ closedPools, hasTold, isLinked }: NodeSight): boolean {
   return hasTold && isLinked && closedPools.length === 0;
 }
 
-/** The nodes that have not told all: what nobody is known to have could be theirs. */
+/** The nodes with incomplete reports: an object without a known owner could be theirs. */
 export function untold(view: FleetView): NodeSight[] {
   return view.nodes.filter((node) => !isAllTold(node));
 }
 
-/** @throws Unavailable unless every node with the driver has told all that it has */
+/** @throws Unavailable unless every node with the driver has reported everything */
 export function requireAllTold(view: FleetView, what: string): void {
   if (!view.areNodesKnown) {
     throw new Unavailable(`${what}: Kubernetes has not said yet which nodes have the driver; try again.`);
@@ -29,12 +29,12 @@ export function requireLinked(node: NodeSight, what: string): void {
   if (!node.isLinked) throw new Unavailable(`${what} is on a node that does not answer: ${describe([node])}.`);
 }
 
-/** `node-1 is away since …`, of the first few. */
+/** `node-1 is away since …`, for the first few nodes. */
 export function describe(missing: readonly NodeSight[]): string {
-  const named = missing.slice(0, mostNames).map(({ closedPools, hasTold, isLinked, name, sinceMs }) => {
+  const named = missing.slice(0, maxNames).map(({ closedPools, hasTold, isLinked, name, sinceMs }) => {
     if (!isLinked) return `${name} is away since ${toTheSecond(sinceMs)}`;
     const [closed] = closedPools;
-    if (!hasTold || closed === undefined) return `${name} has not told all yet`;
+    if (!hasTold || closed === undefined) return `${name} has not reported all its volumes yet`;
     return closed.isOpening
       ? `pool ${closed.name} of ${name} is being opened`
       : `pool ${closed.name} of ${name} is not open (mend it, or take it out of that node's configuration)`;

@@ -3,12 +3,12 @@ import { describe, untold } from './missing.ts';
 import type { FleetView, NodeSight, Owner } from './view.ts';
 
 /**
- * The node that has the object, linked or not; undefined: no node says so.
+ * Finds the node that has the object, linked or not; undefined: no node claims it.
  *
- * An id derives from the name of the node that it was made on, so of that node it is believed. A node that says it has
- * another one's is believed, for disks are moved, if all nodes have told what they have and no other says the same: a
- * node that lies draws no calls away from another.
- * @throws FailedPrecondition if several have it, Unavailable if not all have told and it could be another's
+ * An id derives from the name of the node that made it, so a claim of that node is true. A node that claims an id of
+ * another one is trusted, as disks are moved, if all nodes have reported and no other claims the same: so a node that
+ * lies draws no calls away from another.
+ * @throws FailedPrecondition if several have it, Unavailable if reports are missing and it could belong to another node
  */
 export function ownerOf(view: FleetView, id: string): NodeSight | undefined {
   const owners = view.owners(id);

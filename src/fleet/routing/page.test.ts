@@ -18,7 +18,7 @@ function fleet(told = names): FleetState {
   return state;
 }
 
-/** What a node answers to a ListVolumes. */
+/** A node's answer to ListVolumes. */
 function partOf(own: readonly string[], after: string, maximumEntries: number): PagePart<string> {
   const later = own.filter((id) => id > after).sort();
   const entries = later.slice(0, maximumEntries);
@@ -65,7 +65,7 @@ test('N02: page by page, whatever comes and goes meanwhile, what stays is shown 
       let after = '';
       for (;;) {
         const plan = planPage(fleet(), known, { after: after === '' ? undefined : after, maximumEntries: size });
-        // Something happens that the inventory does not tell of yet.
+        // A change happens that the inventory does not show yet.
         const next = changes.pop();
         if (next !== undefined) {
           const id = String(next.id);

@@ -1,7 +1,7 @@
 import { requireAllTold } from './missing.ts';
 import type { FleetView } from './view.ts';
 
-/** Which nodes a page of a listing is asked of, and how many entries of each. */
+/** The nodes that a page of a listing comes from, and the number of entries of each. */
 export interface PagePlan {
   readonly parts: readonly { readonly node: string; readonly maximumEntries: number }[];
   /** The last id of the page; undefined: the listing ends with it. */
@@ -9,10 +9,10 @@ export interface PagePlan {
 }
 
 /**
- * Plans a page of what all nodes have, by id. A token is the last id of the page before, as of a single node: so it
- * stays good when nodes come and go, and nothing that stays is shown twice or left out (N02).
- * @param ids what each node is known to have
- * @throws Unavailable if a node has not told all: a list without what it has would say that it is gone (LV04)
+ * Plans a page of the objects of all nodes, by id. A token is the last id of the page before, as for a single node: so
+ * it stays valid when nodes come and go, and no remaining object is shown twice or left out (N02).
+ * @param ids the ids that each node has reported
+ * @throws Unavailable if a node's report is incomplete: a list without its objects would say that they are gone (LV04)
  */
 export function planPage(
   view: FleetView,
@@ -29,15 +29,15 @@ export function planPage(
   return { parts, upTo: later.length > maximumEntries ? later[maximumEntries - 1]?.id : undefined };
 }
 
-/** A part of a page, as a node gave it. */
+/** A part of a page, as a node returned it. */
 export interface PagePart<Entry> {
   readonly entries: readonly { readonly id: string; readonly entry: Entry }[];
   readonly nextToken: string;
 }
 
 /**
- * Puts the parts together. What a node made meanwhile may have pushed out what was planned: the page then ends earlier,
- * where that node's part ends, and the next one begins there.
+ * Merges the parts. New objects of a node may have displaced planned ones: the page then ends earlier, where that
+ * node's part ends, and the next page begins there.
  */
 export function mergePage<Entry>(
   parts: readonly PagePart<Entry>[],

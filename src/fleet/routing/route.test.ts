@@ -18,7 +18,7 @@ const place = (...nodes: string[]) => nodes.map((node) => ({ [topologyKey]: node
 interface Told {
   /** Names of its volumes. */
   readonly volumes?: readonly string[];
-  /** Ids that it has although they were made elsewhere. */
+  /** Ids that it has although another node made them. */
   readonly foreign?: readonly string[];
   readonly entries?: readonly Partial<wire.InventoryEntry>[];
   readonly state?: 'told' | 'telling' | 'away';
@@ -82,7 +82,7 @@ describe('a call for one object', () => {
   test('a pool that stays closed holds back only what its node can have made', () => {
     const moved = { id: volume('lost', 'y'), name: 'y' };
     const fleet = fleetOf({ a: { entries: [moved] }, b: { failed: ['fast'] } });
-    // Nobody knows yet that there was such a node.
+    // The former existence of that node is not known yet.
     assert.throws(() => routeById(fleet, moved.id), /pool fast of b is not open/);
     fleet.forget(['lost']);
     assert.deepEqual(routeById(fleet, moved.id), { to: 'node', node: 'a' });
@@ -114,7 +114,7 @@ describe('a call for one object', () => {
       () => routeById(fleetOf({ a: {}, b: { state: 'away' } }), id),
       /no node that is there has it, and b is/,
     );
-    assert.throws(() => routeById(fleetOf({ a: {}, b: { state: 'telling' } }), id), /b has not told all yet/);
+    assert.throws(() => routeById(fleetOf({ a: {}, b: { state: 'telling' } }), id), /b has not reported all its volumes yet/);
     const many = Object.fromEntries([...'abcdef'].map((name) => [name, { state: 'away' as const }]));
     assert.throws(() => routeById(fleetOf(many), id), /a is away.*, b is away.*, c is away.*, so are 3 more\.$/);
     assert.throws(() => routeById(new FleetState(), id), /Kubernetes has not said yet/);
@@ -163,7 +163,7 @@ describe('a call for one object', () => {
     const fleet = fleetOf({ a: { volumes: ['x'] } });
     fleet.linked('a');
     assert.deepEqual(routeById(fleet, volume('a', 'x')), { to: 'node', node: 'a' });
-    assert.throws(() => routeById(fleet, volume('a', 'y')), /a has not told all yet/);
+    assert.throws(() => routeById(fleet, volume('a', 'y')), /a has not reported all its volumes yet/);
   });
 });
 

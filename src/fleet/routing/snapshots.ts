@@ -5,15 +5,17 @@ import { ownerOf } from './owner.ts';
 import type { FleetView, Named } from './view.ts';
 
 /**
- * Where a snapshot is cut: where one of its name is already, which then answers for it, also if it is of another volume;
- * else where its source is.
+ * Routes a new snapshot: to the node that has its name already, even for another volume, as that node answers; else to
+ * the node of its source.
  * @throws Unavailable, FailedPrecondition
  */
 export function routeSnapshot(view: FleetView, name: string, sourceId: string): Route {
   return made(view, view.snapshotsNamed(name)) ?? routeById(view, sourceId);
 }
 
-/** The same for a group. @throws FailedPrecondition if its volumes lie on several nodes: no instant is one for them (GR08) */
+/**
+ * The same for a group. @throws FailedPrecondition if its volumes lie on several nodes, which share no instant (GR08)
+ */
 export function routeGroup(view: FleetView, name: string, sourceIds: readonly string[]): Route {
   const existing = made(view, view.groupsNamed(name));
   if (existing !== undefined) return existing;
@@ -26,12 +28,12 @@ export function routeGroup(view: FleetView, name: string, sourceIds: readonly st
       `Volumes of several nodes cannot be snapshotted at one instant (${where.join(', ')}${more}): group volumes of one node.`,
     );
   }
-  // One that nobody has goes before: its node, or all of them, say so.
+  // A volume without a known owner comes first: its node, or all nodes, answer that it is missing.
   const unknown = places.find(({ node }) => node === undefined);
   return routeById(view, unknown?.id ?? sourceIds[0] ?? '');
 }
 
-/** Where a group is: its members say it too, if the group itself is half gone. */
+/** Routes a call for a group; its members show its node, even if the group itself is half deleted. */
 export function routeGroupById(view: FleetView, id: string, memberIds: readonly string[]): Route {
   const known = [id, ...memberIds].find((one) => view.owners(one).length > 0);
   return routeById(view, known ?? id);

@@ -1,37 +1,37 @@
-/** Where `holdfast adopt` gives the name (`src/admin/adoption.ts`). */
+/** Prefix of the names that `holdfast adopt` makes (`src/admin/adoption.ts`). */
 const adoptedPrefix = 'adopted.';
 
-/** A volume, as one node has it. */
+/** A volume in the report of one node. */
 export interface NamedVolume {
   readonly node: string;
   readonly id: string;
   readonly name: string;
-  /** Its data is somebody's, and was there before it. */
+  /** Its data belongs to a user, and is older than the volume. */
   readonly isAdopted: boolean;
 }
 
-/** What Kubernetes has recorded of this driver's volumes. */
+/** The PersistentVolumes of this driver in Kubernetes. */
 export interface RecordedVolumes {
-  /** The volume that a PersistentVolume of this name stands for. */
+  /** The volume of the PersistentVolume with this name. */
   idOf(name: string): string | undefined;
   has(id: string): boolean;
 }
 
-/** What is asked of the nodes' inventories. */
+/** The parts of the nodes' reports that the search needs. */
 export interface StrayView {
-  /** Volumes of names that several nodes have, each node's own. */
+  /** Volumes whose names several nodes have, each made by its node. */
   readonly namesakes: readonly NamedVolume[];
   isSource(volumeId: string): boolean;
-  /** Whether a node that is there with all that it has has this volume no more. */
+  /** Answers if a linked node with a complete report does not have this volume any more. */
   isGone(volume: Pick<NamedVolume, 'id' | 'node'>): boolean;
 }
 
 /**
- * The volumes that a first try made on a node which its claim has left before they were recorded: the PersistentVolume of
- * that name stands for the volume of another node, and none stands for this one. No kubelet can have staged it then, for a
- * kubelet stages what a PersistentVolume stands for; one that somebody has cut a snapshot of is no such volume. Nor is one
- * that was adopted: no first try makes those, and a PersistentVolume may well have stood for it. Adoption names volumes
- * `adopted.…` unless it is told another name; by that a volume of a driver that does not tell is known.
+ * Finds strays: volumes that an earlier try made on a node which the claim has left before they were recorded. The
+ * PersistentVolume with the name of a stray stands for the volume of another node, and none stands for the stray. So no
+ * kubelet can have staged it, as a kubelet stages only volumes of PersistentVolumes. A volume with a snapshot is no
+ * stray. Nor is an adopted one: no earlier try makes those, and a PersistentVolume may well have stood for it. Adoption
+ * names volumes `adopted.…` by default; the prefix identifies them for drivers that do not report adoption.
  */
 export function straysIn(view: StrayView, recorded: RecordedVolumes): NamedVolume[] {
   const { namesakes } = view;
@@ -43,12 +43,13 @@ export function straysIn(view: StrayView, recorded: RecordedVolumes): NamedVolum
   });
 }
 
-/** What has become of a volume that once was a stray beside that other one. */
+/** The state of a volume that was once a stray beside another volume. */
 export type StrayFate = 'stray' | 'perhaps' | 'none';
 
 /**
- * Claims come and go, and a stray outlives the PersistentVolume that stood for the other volume: it still is one when that
- * volume is gone, too, as a deleted claim's is. While it is there somebody may be about to record the one or the other.
+ * Claims come and go, and a stray outlives the PersistentVolume of the other volume: it still is a stray when that
+ * volume is gone, too, e.g. after its claim was deleted. While the other volume exists, either of the two may be about
+ * to be recorded.
  */
 export function fateOf(view: StrayView, recorded: RecordedVolumes, stray: NamedVolume, other: NamedVolume): StrayFate {
   const chosen = recorded.idOf(stray.name);

@@ -1,29 +1,31 @@
 import type { GroupId, SnapshotId, VolumeId } from '../../volume/id.ts';
 
-/** What the router knows of the nodes; it asks nobody. */
+/** The router's knowledge of the nodes; it sends no requests. */
 
-/** A node that has the driver, by what Kubernetes or the node itself says. */
+/** A node that has the driver, as Kubernetes or the node itself reports. */
 export interface NodeSight {
-  /** As the node's object in Kubernetes, and its topology segment. */
+  /** The name of the node's object in Kubernetes, and its topology segment. */
   readonly name: string;
-  /** Whether calls can be sent to it now. */
+  /** True if calls can be sent to it now. */
   readonly isLinked: boolean;
-  /** Whether it has told all that it has since its link is there. */
+  /** True if it has reported everything since its link began. */
   readonly hasTold: boolean;
-  /** Pools of it that are not open, and never were since its driver started: what they have it cannot tell. */
+  /** Pools that are not open, and never were since the driver started: their objects are not in the report. */
   readonly closedPools: readonly { readonly name: string; readonly isOpening: boolean }[];
-  /** Since when it is not linked or has not told all, or is there with all: milliseconds since 1970. */
+  /**
+   * Start of the present state (no link, incomplete report, or linked with a complete report): milliseconds since 1970.
+   */
   readonly sinceMs: number;
 }
 
-/** Something that a node says it has. */
+/** A node that claims an object. */
 export interface Owner {
   readonly node: string;
-  /** The id derives from the node's own name, which no other node can say of its ids. */
+  /** The id derives from the node's name, which is true only for ids that it made. */
   readonly isNative: boolean;
 }
 
-/** What a name stands for on a node. */
+/** An object with a name on a node. */
 export interface Named {
   readonly node: string;
   readonly id: string;
@@ -32,13 +34,13 @@ export interface Named {
 export interface FleetView {
   /** Every node with the driver, in the order of their names. */
   readonly nodes: readonly NodeSight[];
-  /** Whether Kubernetes has said which nodes have the driver. */
+  /** True if Kubernetes has listed the nodes with the driver. */
   readonly areNodesKnown: boolean;
   node(name: string): NodeSight | undefined;
   owners(id: string): readonly Owner[];
-  /** The node that made it, by its id and by what the owner says of it; undefined: none that is known or forgotten. */
+  /** The node that made the object, by its id and the owner's report; undefined: no node that is known or forgotten. */
   originOf(owner: Pick<Owner, 'node'>, id: string): string | undefined;
-  /** Whether a node that has not told all yet, as a pool of it is being opened, has told of this. */
+  /** Answers if a node with an incomplete report, as a pool of it is being opened, has reported this id. */
   isTelling(node: string, id: string): boolean;
   volumesNamed(name: string): readonly Named[];
   snapshotsNamed(name: string): readonly Named[];

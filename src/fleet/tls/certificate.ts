@@ -50,7 +50,7 @@ export function makeAuthority(commonName: string, validity: Validity): KeyPair {
   return { key, certificate };
 }
 
-/** A server of that name, signed by the authority. */
+/** A server with that name, signed by the authority. */
 export function makeServer(
   dnsName: string,
   authority: KeyPair & { readonly commonName: string },
@@ -117,7 +117,7 @@ function nameOf(commonName: string): Buffer {
   return sequence(set(sequence(identifier(names.commonName), text(commonName))));
 }
 
-/** Any short name of a key will do (RFC 5280, 4.2.1.2). */
+/** Any short name of a key is allowed (RFC 5280, 4.2.1.2). */
 function fingerprint(publicKey: Buffer): Buffer {
   return createHash('sha256').update(publicKey).digest().subarray(0, 20);
 }

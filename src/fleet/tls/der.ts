@@ -1,6 +1,6 @@
 /*
- * The few forms of ASN.1's distinguished encoding (X.690) that a certificate is written in. Nothing is read here: that is
- * OpenSSL's part.
+ * The few forms of ASN.1's distinguished encoding (X.690) that a certificate needs. Nothing is read here: OpenSSL does
+ * that.
  */
 
 export function sequence(...parts: readonly Buffer[]): Buffer {
@@ -11,7 +11,7 @@ export function set(...parts: readonly Buffer[]): Buffer {
   return tagged(0x31, Buffer.concat(parts));
 }
 
-/** Not negative: its highest bit is none. */
+/** Not negative: adds a zero byte before a set highest bit. */
 export function integer(bytes: Buffer): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);
   const digits = first < 0 ? Buffer.from([0]) : bytes.subarray(first);
@@ -26,7 +26,7 @@ export function octets(bytes: Buffer): Buffer {
   return tagged(0x04, bytes);
 }
 
-/** `unused`: how many bits at the end are none. */
+/** `unused`: number of bits at the end that do not count. */
 export function bits(bytes: Buffer, unused = 0): Buffer {
   return tagged(0x03, Buffer.concat([Buffer.from([unused]), bytes]));
 }
@@ -47,7 +47,7 @@ export function time(date: Date): Buffer {
   return date.getUTCFullYear() < 2050 ? tagged(0x17, Buffer.from(digits.slice(2))) : tagged(0x18, Buffer.from(digits));
 }
 
-/** A context-specific tag around a whole element, or, if it is primitive, instead of its own. */
+/** A context-specific tag around a whole element, or, if it is primitive, instead of its tag. */
 export function context(number: number, content: Buffer, isConstructed = true): Buffer {
   return tagged((isConstructed ? 0xa0 : 0x80) | number, content);
 }

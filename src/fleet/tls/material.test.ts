@@ -11,7 +11,7 @@ const start = new Date('2026-01-01T00:00:00Z');
 const later = (days: number) => new Date(start.getTime() + days * 24 * 60 * 60_000);
 const certificates = (pem: string) => pem.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? [];
 
-/** OpenSSL's word on whether a node that trusts `authorities` believes the server at that time. */
+/** Asks OpenSSL if a node that trusts `authorities` accepts the server at that time. */
 function believes(authorities: string, server: string, at: Date): boolean {
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-tls-'));
   try {
@@ -78,7 +78,7 @@ describe("the controller's certificates", () => {
 
   test('over thirty years every node that knows the trust of a day ago believes the server', () => {
     let current = first;
-    // A day is what lies between two looks at the Secret at most; the weeks when nothing is due are passed over.
+    // The looks at the Secret are at most a day apart; weeks when nothing is due are skipped.
     for (let day = 1; day < 11_000; day += day % 2434 > 2400 || day % 2434 < 130 ? 1 : 20) {
       const trusted = current['ca.crt'];
       const next = materialFor(current, later(day));

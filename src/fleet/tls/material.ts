@@ -1,12 +1,12 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { type KeyPair, makeAuthority, makeServer } from './certificate.ts';
 
-/** By this name, and no other, a node knows a controller: it dials addresses. */
+/** The only name by which a node recognises a controller: it dials addresses. */
 export const serverName = 'controller.holdfast.internal';
 
 /**
- * What the controller's Secret holds, by the names of its keys. `ca.crt` is what nodes trust: several certificates while
- * one authority follows another.
+ * The content of the controller's Secret, by the names of its keys. `ca.crt` is the trust of nodes: several
+ * certificates while one authority follows another.
  */
 export interface Material {
   readonly 'ca.crt': string;
@@ -17,16 +17,16 @@ export interface Material {
 
 const authorityDays = 3650;
 const serverDays = 90;
-/** A clock that is a little behind must not take a new certificate for one of the future. */
+/** Backdating: a clock that is a little behind must not take a new certificate for one from the future. */
 const earlierMs = 60 * 60_000;
 const dayMs = 24 * 60 * 60_000;
 
-/** A new authority signs servers only when nodes have had it for so long: the kubelet brings a changed Secret in minutes. */
+/** Time before a new authority signs servers, so that nodes have it: the kubelet brings a changed Secret in minutes. */
 const trustedBeforeMs = 2 * dayMs;
 
 /**
- * What the Secret should hold now: what it holds if that is good for long enough, else something new. Two replicas may
- * both find it due: the Secret takes the word of the first, and the other reads it.
+ * Returns the content that the Secret should have: the present one if it is valid for long enough, else a new one. Two
+ * replicas may both find it due: the Secret keeps the content of the first, and the other reads it.
  */
 export function materialFor(current: Partial<Material> | undefined, now: Date): Material {
   const authorities = current?.['ca.crt'] === undefined ? [] : readAll(current['ca.crt']);
@@ -39,7 +39,7 @@ export function materialFor(current: Partial<Material> | undefined, now: Date): 
   return { 'ca.crt': trusted.join(''), 'ca.key': key, 'tls.crt': server.certificate, 'tls.key': server.key };
 }
 
-/** Whether the two are the same, so that nothing has to be written. */
+/** Answers if the two are equal, and nothing must be written. */
 export function isSame(current: Partial<Material> | undefined, wanted: Material): boolean {
   return Object.entries(wanted).every(([name, value]) =>
     Object.entries(current ?? {}).some(([k, v]) => k === name && v === value),
@@ -59,7 +59,7 @@ function fresh(now: Date): Material {
 
 /**
  * A new authority is trusted beside the old one, which has signed the server's certificate for some time to come: nodes
- * hear of the new one long before they meet it.
+ * know the new one long before they meet it.
  */
 function succeeded(old: X509Certificate, oldKey: string, now: Date): Material {
   const authority = newAuthority(now);
@@ -72,7 +72,7 @@ function succeeded(old: X509Certificate, oldKey: string, now: Date): Material {
   };
 }
 
-/** The server's certificate, if it is good for long enough and one of the trusted authorities has signed it. */
+/** The server's certificate, if it is valid for long enough and one of the trusted authorities has signed it. */
 function serverOf(current: Partial<Material> | undefined, now: Date): KeyPair | undefined {
   const [certificate, key] = [current?.['tls.crt'], current?.['tls.key']];
   if (certificate === undefined || key === undefined) return undefined;
@@ -82,7 +82,7 @@ function serverOf(current: Partial<Material> | undefined, now: Date): KeyPair | 
   if (!isTrusted || !isUsable(server, now) || !fits(server, key)) return undefined;
   const [newest] = authorities;
   const mayBeLast = newest !== undefined && now.getTime() - Date.parse(newest.validFrom) < trustedBeforeMs + earlierMs;
-  // While the newest authority is too new to be met, what the old one signed is kept to its end.
+  // While the newest authority is too new to be used, a certificate of the old one is kept to its end.
   return isDue(server, now, serverDays) && !mayBeLast ? undefined : { certificate, key };
 }
 
@@ -102,7 +102,7 @@ function readAll(text: string): X509Certificate[] {
   try {
     return parts.map((part) => new X509Certificate(part));
   } catch {
-    // Whatever it is, it is no certificate: a new one takes its place.
+    // The text is no certificate: a new one replaces it.
     return [];
   }
 }
@@ -111,7 +111,7 @@ function isUsable(certificate: X509Certificate, now: Date): boolean {
   return Date.parse(certificate.validFrom) <= now.getTime() && now.getTime() < Date.parse(certificate.validTo);
 }
 
-/** Two thirds of its life are over. */
+/** Answers if two thirds of its life are over. */
 function isDue(certificate: X509Certificate, now: Date, days: number): boolean {
   return Date.parse(certificate.validTo) - now.getTime() < (days * dayMs) / 3;
 }

@@ -20,18 +20,18 @@ export interface FleetQuestion {
   readonly volume: string | undefined;
   /** Only this node; undefined: all. */
   readonly node: string | undefined;
-  /** How long a node may take. All together may take twice as long. */
+  /** Time that a node may take. All together may take twice as long. */
   readonly waitMs: number;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when no client waits for the answer any more. */
   readonly signal: AbortSignal;
 }
 
-/** A node whose answer is not there, or not whole. */
+/** A node whose answer is missing or incomplete. */
 export interface Missing {
   readonly node: string;
-  /** away: it has no link. late: it has one, and did not answer. older: its driver does not know the question. */
+  /** away: it has no link. late: it has one, and did not answer. older: its driver does not know the list. */
   readonly reason: 'away' | 'late' | 'older' | 'failed' | 'cut';
-  /** Of one that is away: since when, in RFC 3339. */
+  /** For `away`: since when, in RFC 3339. */
   readonly since?: string | undefined;
   readonly message: string;
 }
@@ -41,31 +41,31 @@ export interface Told<Item> {
   readonly item: Item;
 }
 
-/** What the nodes answered, in the order of their names. */
+/** The answers of the nodes, in the order of their names. */
 export interface FleetAnswer<Item> {
   readonly items: readonly Told<Item>[];
   readonly problems: readonly { readonly node: string; readonly message: string }[];
   readonly missing: readonly Missing[];
 }
 
-/** So many nodes are asked at a time. */
-const mostAtOnce = 128;
-/** So many parts of one node's answer are on their way. */
+/** Number of nodes that are asked at a time. */
+const maxAtOnce = 128;
+/** Parts of one node's answer that are in flight. */
 const credit = 2;
-/** All that is kept of all answers, as JSON; and of one node's, unless it alone is asked. */
-const mostBytes = 32 * 1024 * 1024;
-const mostBytesEach = 4 * 1024 * 1024;
+/** Limits for all answers in memory, as JSON; and for one node's, unless it alone is asked. */
+const maxBytes = 32 * 1024 * 1024;
+const maxBytesEach = 4 * 1024 * 1024;
 /** A driver sends parts of an eighth of a MiB, or one item of at most 1 MiB. */
 const longestPartBytes = 2 * 1024 * 1024;
-const mostItemsInPart = 10_000;
-const mostUnread = 20;
+const maxItemsInPart = 10_000;
+const maxUnread = 20;
 const mistakesKept = 3;
-const mostProblems = 20;
+const maxProblems = 20;
 const longestProblem = 300;
 
 /**
- * Asks the nodes' drivers. Nobody is waited for longer than that, whatever a node does; what it says is held to the schema,
- * and is said to be its own.
+ * Asks the nodes' drivers. No node delays the answer for longer than `waitMs` allows; an answer must match the schema,
+ * and is shown as that node's.
  * @throws NotFound, InvalidArgument
  */
 export async function askFleet<Item>(
@@ -77,9 +77,9 @@ export async function askFleet<Item>(
   const asking = new Asking(parts.sessions, question, schema);
   const waiting = nodes.map((node, index) => ({ node, index }));
   const answers: FleetAnswer<Item>[] = [];
-  const turns = Array.from({ length: Math.min(mostAtOnce, nodes.length) }, async () => {
+  const turns = Array.from({ length: Math.min(maxAtOnce, nodes.length) }, async () => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      // Nobody waits for it any more.
+      // No client waits for it any more.
       question.signal.throwIfAborted();
       answers[next.index] = await asking.ask(next.node);
     }
@@ -92,13 +92,13 @@ export async function askFleet<Item>(
   };
 }
 
-/** All nodes; of a volume whose place is known for sure, those that have it. */
+/** Chooses the nodes to ask: all; for a volume whose node is certain, only that node. */
 function whomToAsk(state: FleetState, { node, volume }: FleetQuestion): readonly NodeSight[] {
   if (node !== undefined) return [requireNode(state, node)];
   if (volume === undefined) return state.nodes;
-  if (Buffer.byteLength(volume) > 317) throw new InvalidArgument('No volume has so long a name.');
+  if (Buffer.byteLength(volume) > 317) throw new InvalidArgument('No volume has such a long name.');
   const owners = state.owners(volume);
-  // Any node can say that it has an id or a name: it is believed alone only where no other can have it.
+  // Any node can claim an id or a name: a claim is certain only if no other node can have it.
   const isSure = state.areNodesKnown && (owners.some(({ isNative }) => isNative) || untold(state).length === 0);
   const having = new Set([...owners, ...state.volumesNamed(volume)].map((owner) => owner.node));
   return isSure && having.size > 0 ? state.nodes.filter(({ name }) => having.has(name)) : state.nodes;
@@ -111,13 +111,13 @@ export function requireNode(state: FleetState, name: string): NodeSight {
   throw new NotFound(`There is no node ${JSON.stringify(name)} with the driver: kubectl holdfast nodes shows them.`);
 }
 
-/** One question on its way to all nodes. */
+/** One query to all nodes. */
 class Asking<Item> {
   readonly #sessions: Sessions;
   readonly #question: FleetQuestion;
   readonly #schema: z.ZodType<Item>;
   readonly #endsAt: number;
-  #bytesLeft = mostBytes;
+  #bytesLeft = maxBytes;
 
   constructor(sessions: Sessions, question: FleetQuestion, schema: z.ZodType<Item>) {
     this.#sessions = sessions;
@@ -154,18 +154,18 @@ class Asking<Item> {
     }
   }
 
-  /** Whether there was room for it. */
+  /** Answers if there was room for it. */
   #take(gathered: Gathered<Item>, bytes: Buffer): boolean {
     if (bytes.length > longestPartBytes) throw new BadAnswer('a part of it is too long');
-    const mostEach = this.#question.node === undefined ? mostBytesEach : mostBytes;
-    if (this.#bytesLeft < bytes.length || gathered.bytes + bytes.length > mostEach) return false;
+    const maxEach = this.#question.node === undefined ? maxBytesEach : maxBytes;
+    if (this.#bytesLeft < bytes.length || gathered.bytes + bytes.length > maxEach) return false;
     this.#bytesLeft -= bytes.length;
     gathered.add(bytes);
     return true;
   }
 }
 
-/** What has come of one node. */
+/** The received answer of one node. */
 class Gathered<Item> {
   bytes = 0;
   readonly #node: string;
@@ -180,26 +180,26 @@ class Gathered<Item> {
     this.#schema = schema;
   }
 
-  /** @throws PassedOn if it is nothing that a driver of ours sends */
+  /** @throws PassedOn if no driver of ours sends such an answer */
   add(bytes: Buffer): void {
     this.bytes += bytes.length;
     const { items, problems } = partIn(bytes);
-    if (items.length > mostItemsInPart) throw new BadAnswer('a part of it has too many items');
+    if (items.length > maxItemsInPart) throw new BadAnswer('a part of it has too many items');
     for (const item of items) {
       const parsed = isTooMuch(item) ? tooMuch : parseJsonInput(this.#schema, item);
       if ('data' in parsed) this.#items.push({ node: this.#node, item: parsed.data });
       else {
         this.#unread++;
         this.#mistakes = parsed.mistakes.slice(0, mistakesKept);
-        if (this.#unread > mostUnread) throw new BadAnswer('too much of it cannot be read');
+        if (this.#unread > maxUnread) throw new BadAnswer('too much of it cannot be read');
       }
     }
-    const room = Math.max(0, mostProblems - this.#problems.length);
+    const room = Math.max(0, maxProblems - this.#problems.length);
     this.#problems.push(...problems.slice(0, room).map((text) => text.slice(0, longestProblem)));
   }
 
   answer(): FleetAnswer<Item> {
-    const unread = `${this.#unread} that it told of cannot be read here (${inOneSentence(this.#mistakes)})`;
+    const unread = `${this.#unread} of its objects cannot be read here (${inOneSentence(this.#mistakes)})`;
     const problems = [...this.#problems, ...(this.#unread === 0 ? [] : [`${unread}: is its driver newer?`])];
     return {
       items: this.#items,
@@ -213,36 +213,36 @@ class Gathered<Item> {
   }
 }
 
-/** A name, a parameter or a reason of so many characters is none: to draw a table of it would take for ever. */
+/** Limit of a text: names, parameters and reasons are shorter, and a table of longer ones would take too long. */
 const longestText = 4096;
-/** Each value that is wrong would be told of: a node must not make the controller tell of millions. */
-const mostValues = 10_000;
+/** Limit of values: each invalid value makes a message, and a node must not cause millions of them. */
+const maxValues = 10_000;
 const tooMuch = { mistakes: ['it has too long a text, or too many values'] };
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 
-/** Before it is parsed. */
+/** Checked before parsing. */
 function isTooMuch(json: string): boolean {
   let length = 0;
   let values = 0;
   for (let at = 0; at < json.length; at++) {
     const code = json.charCodeAt(at);
     if (code === comma) values++;
-    // What is escaped does not end a text.
+    // An escaped quote does not end a text.
     if (code === backslash) at++;
     length = code === quote ? 0 : length + 1;
-    if (length > longestText || values > mostValues) return true;
+    if (length > longestText || values > maxValues) return true;
   }
   return false;
 }
 
-/** No driver of ours answers so. */
+/** An answer that no driver of ours sends. */
 class BadAnswer extends Error {}
 
 function partIn(bytes: Buffer): wire.LookPart {
   try {
     return decode<wire.LookPart>(partType, bytes);
   } catch {
-    throw new BadAnswer('it is none');
+    throw new BadAnswer('it is invalid');
   }
 }
 

@@ -2,17 +2,17 @@ import { z } from 'zod';
 import { InvalidArgument } from '../../volume/errors.ts';
 import { inOneSentence, parseInput } from '../../volume/parse-input.ts';
 
-/** What can be looked at; also the resources whose `get` RBAC gives (docs/fleet.md). */
+/** The lists; also the resources whose `get` RBAC grants (docs/fleet.md). */
 export const listNames = ['nodes', 'pools', 'volumes', 'snapshots', 'trash', 'who', 'export'] as const;
 export type ListName = (typeof listNames)[number];
 
-/** What somebody wants to see. */
+/** The options of a request. */
 export interface ViewWishes {
   readonly list: ListName;
   readonly volume: string | undefined;
   readonly node: string | undefined;
   readonly json: boolean;
-  /** How long a node may take. */
+  /** Time that a node may take. */
   readonly waitMs: number;
   readonly reclaimPolicy: 'Retain' | 'Delete';
   readonly storageClass: string | undefined;
@@ -34,10 +34,10 @@ const query = z.strictObject({
   namespace: z.string().min(1).max(63).optional(),
 });
 
-/** Not in the query, so that an older controller, which refuses what it does not know, gives all columns. */
+/** A header instead of a parameter: an older controller refuses unknown parameters, but ignores the header. */
 export const widthHeader = 'x-holdfast-columns';
 
-/** Which list a path names; undefined: none. */
+/** The list that a path names; undefined: none. */
 export function listIn(path: string): ListName | undefined {
   const name = /^\/v1\/([a-z]+)$/.exec(path)?.[1];
   return listNames.find((list) => list === name);
@@ -49,7 +49,8 @@ export function wishesOf(list: ListName, search: string, columns?: string): View
   const parsed = parseInput(query, Object.fromEntries(given));
   if (!('data' in parsed)) throw new InvalidArgument(inOneSentence(parsed.mistakes));
   const { node, output, volume, wait } = parsed.data;
-  if (list === 'who' && volume === undefined) throw new InvalidArgument('who needs a volume: who VOLUME');
+  if (list === 'who' && volume === undefined)
+    throw new InvalidArgument('holdfast who needs a volume: holdfast who VOLUME');
   if (volume !== undefined && !['volumes', 'who', 'export', 'trash'].includes(list)) {
     throw new InvalidArgument(`${list} takes no volume`);
   }

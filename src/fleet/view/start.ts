@@ -7,14 +7,14 @@ import type { Material } from '../tls/material.ts';
 import type { ViewWishes } from './request.ts';
 import { type Answer, ViewServer, type ViewServerOptions } from './view-server.ts';
 
-/** What a look is made with. */
+/** The parts of the fleet that a query needs. */
 export interface ViewedFleet {
   readonly state: FleetState;
   readonly sessions: Sessions;
   readonly driverName: string;
 }
 
-/** How what the nodes answer is shown: as the commands show it. */
+/** Renders the nodes' answers: as the commands do. */
 export interface Show {
   readonly look: (fleet: ViewedFleet, wishes: ViewWishes, signal: AbortSignal) => Promise<Answer>;
   readonly refuse: ViewServerOptions['refuse'];
@@ -28,12 +28,12 @@ export interface ViewOptions extends ViewedFleet {
   readonly show: Show;
 }
 
-/** What a viewer's token has to be made for. */
+/** The audience of a viewer's token. */
 export function viewAudienceOf(driverName: string): string {
   return `${driverName}/view`;
 }
 
-/** Serves the view. Volumes come and go all the same without it, so a port that is taken stops nothing. */
+/** Serves the view. The controller works without it, so a port that is taken stops nothing. */
 export async function startView(options: ViewOptions): Promise<ViewServer | undefined> {
   const { address, api, driverName, log, material, sessions, show, state } = options;
   const viewers = new Viewers(api, { audience: viewAudienceOf(driverName), group: driverName });
@@ -47,10 +47,10 @@ export async function startView(options: ViewOptions): Promise<ViewServer | unde
   });
   try {
     await server.listen();
-    log.info({ port: server.port }, 'listening for who looks at the fleet');
+    log.info({ port: server.port }, 'listening for viewers of the fleet');
     return server;
   } catch (error) {
-    log.error({ reason: error instanceof Error ? error.message : error }, 'the view of the fleet cannot be served');
+    log.error({ reason: error instanceof Error ? error.message : error }, 'cannot serve the view of the fleet');
     return undefined;
   }
 }

@@ -9,7 +9,7 @@ import { NotAllowed } from '../kubernetes/viewers.ts';
 import type { Material } from '../tls/material.ts';
 import { type ListName, listIn, listNames, type ViewWishes, widthHeader, wishesOf } from './request.ts';
 
-/** Lines of an answer: of the result, or of what went wrong; then how it ended, as an exit code of a command. */
+/** Lines of an answer, for the output of results or of problems; then the exit code of the command. */
 export interface Answer {
   readonly lines: Iterable<{ readonly to: 'result' | 'problem'; readonly text: string }>;
   readonly exitCode: number;
@@ -20,24 +20,24 @@ export interface ViewServerOptions {
   readonly port: number;
   readonly material: Material;
   readonly log: Logger;
-  /** The name of who comes with the token. @throws BadToken, NotAllowed, Unavailable */
+  /** Returns the name of the token's user. @throws BadToken, NotAllowed, Unavailable */
   readonly admit: (token: string, list: ListName) => Promise<string>;
-  /** Looks, and never fails. */
+  /** Answers the request, and never fails. */
   readonly look: (wishes: ViewWishes, signal: AbortSignal) => Promise<Answer>;
-  /** A sentence for people, as the answers have them. */
+  /** Renders an error as a sentence for people. */
   readonly refuse: (error: HoldfastError, wantsJson: boolean) => Answer;
 }
 
-/** Each may hold what a fleet answers in memory. */
-const mostAtOnce = 2;
+/** Limit of requests at a time: each may hold the answers of a fleet in memory. */
+const maxAtOnce = 2;
 /** A token has 16 KiB at most. */
 const longestHeadBytes = 24 * 1024;
 const requestMs = 10_000;
-/** Who takes nothing of his answer for so long has gone; and nobody needs longer in all. */
+/** Time after which a client that reads nothing of its answer is gone; and the limit for a whole request. */
 const silenceMs = 30_000;
 const longestMs = 5 * 60_000;
 
-/** The controller's port for whoever looks at the fleet. It changes nothing. */
+/** The controller's port for viewers of the fleet. It changes nothing. */
 export class ViewServer {
   readonly #server: Server;
   readonly #options: ViewServerOptions;
@@ -51,9 +51,9 @@ export class ViewServer {
     this.#server = createServer({ ...limits, cert, key, keepAliveTimeout: 5_000, requireHostHeader: false });
     this.#server.setTimeout(silenceMs);
     this.#server.on('request', (request, response) => void this.#answer(request, response));
-    // No request of ours has a body, so nobody is told to go on.
+    // Requests have no body, so `100 Continue` is never sent.
     this.#server.on('checkContinue', (request, response) => void this.#answer(request, response));
-    // Garbage gets no word: whoever speaks no TLS or no HTTP is nobody of ours.
+    // Closes without an answer: a client without TLS or HTTP is none of ours.
     this.#server.on('clientError', (_error, socket) => socket.destroy());
     this.#server.on('connect', (_request, socket) => socket.destroy());
   }
@@ -67,7 +67,7 @@ export class ViewServer {
     this.#door = await Door.open({ host, port, admit: (socket) => this.#server.emit('connection', socket) });
   }
 
-  /** For connections from now on. */
+  /** Uses the certificate for new connections. */
   renew({ 'tls.crt': cert, 'tls.key': key }: Material): void {
     this.#server.setSecureContext({ cert, key });
   }
@@ -84,25 +84,29 @@ export class ViewServer {
     const { pathname, search } = targetOf(request.url ?? '');
     const fields: Record<string, string | number> = { view: pathname.slice(0, 64) };
     const gone = new AbortController();
-    // Every node that is asked hears of it.
+    // Each node's query listens to it.
     setMaxListeners(0, gone.signal);
     response.once('close', () => gone.abort());
     const timer = setTimeout(() => request.socket.destroy(), longestMs);
     try {
       const wishes = await this.#admit(request, { pathname, search }, fields);
-      if (this.#running >= mostAtOnce) throw new Unavailable(`${mostAtOnce} others look at the fleet now; try again.`);
+      if (this.#running >= maxAtOnce)
+        throw new Unavailable(`${maxAtOnce} other requests for the fleet are in progress; try again.`);
       this.#running++;
       try {
         await send(response, 200, await look(wishes, gone.signal), gone.signal);
       } finally {
         this.#running--;
       }
-      log.info({ ...fields, code: 'OK', ms: Math.round(performance.now() - startedMs) }, 'looked at the fleet');
+      log.info(
+        { ...fields, code: 'OK', ms: Math.round(performance.now() - startedMs) },
+        'answered a view of the fleet',
+      );
     } catch (error) {
       if (gone.signal.aborted) return;
       if (!(error instanceof HoldfastError)) log.error({ ...fields, err: error }, 'a bug in the view of the fleet');
       const told = error instanceof HoldfastError ? error : new Unavailable('The controller failed: see its log.');
-      log.warn({ ...fields, code: told.code, reason: told.message }, 'a look was refused');
+      log.warn({ ...fields, code: told.code, reason: told.message }, 'request refused');
       const answer = refuse(told, /[?&]output=json(&|$)/.test(search));
       await send(response, statusOf(told), answer, gone.signal).catch(() => undefined);
     } finally {
@@ -117,7 +121,7 @@ export class ViewServer {
     fields: Record<string, string | number>,
   ): Promise<ViewWishes> {
     const list = listIn(pathname);
-    // Who has no token is told nothing, not even what there is.
+    // Without a token nothing is revealed, not even which lists exist.
     fields['user'] = await this.#options.admit(tokenOf(request), list ?? 'nodes');
     const { remoteAddress = '', remotePort = 0 } = request.socket;
     this.#door?.known(`${remoteAddress}:${remotePort}`);
@@ -128,7 +132,7 @@ export class ViewServer {
   }
 }
 
-/** The API server takes the usual header for itself, so what comes through its proxy has another. */
+/** The API server uses the usual header itself, so requests through its proxy have another. */
 function tokenOf({ headers }: IncomingMessage): string {
   const own = headers['x-holdfast-token'];
   if (typeof own === 'string') return own;
@@ -150,7 +154,9 @@ function statusOf(error: HoldfastError): number {
 const pieceCharacters = 64 * 1024;
 const marks = { result: '1', problem: '2' } as const;
 
-/** As it comes out of a command: `1` and `2` before the lines of its two outputs, `x` before its exit code at the end. */
+/**
+ * Sends the output of a command: `1` and `2` before the lines of its two outputs, `x` before its exit code at the end.
+ */
 async function send(
   response: ServerResponse,
   status: number,
@@ -171,6 +177,6 @@ async function send(
     piece = '';
   }
   response.end(`${piece}x${exitCode}\n`);
-  // What nobody has read yet is still in memory.
+  // Unread output is still in memory.
   if (!response.closed) await once(response, 'close');
 }

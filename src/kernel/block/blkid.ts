@@ -4,13 +4,13 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { KernelError } from '../call/errno.ts';
 import { type Argument, callOnWorker, invokeNow, libraryCall, type NativeCall } from '../call/libc.ts';
 
-/** What lies on a device or in an image, as far as libblkid can tell. */
+/** The content of a device or an image, as far as libblkid recognises it. */
 export type Content =
   /** No signature that libblkid knows. */
   | { readonly kind: 'blank' }
   | { readonly kind: 'filesystem'; readonly type: string; readonly uuid: string | undefined }
   | { readonly kind: 'partitions'; readonly type: string }
-  /** LUKS, LVM, RAID, swap, …; `type` as blkid(8) names it. */
+  /** LUKS, LVM, RAID, swap, …; `type` is the name of blkid(8). */
   | { readonly kind: 'other'; readonly type: string }
   /** Signatures that contradict each other. */
   | { readonly kind: 'ambivalent' };
@@ -18,7 +18,7 @@ export type Content =
 const BLKID_SUBLKS_UUID = 1 << 3;
 const BLKID_SUBLKS_TYPE = 1 << 5;
 const BLKID_SUBLKS_USAGE = 1 << 7;
-/** A superblock whose checksum is wrong is still somebody's data, and no reason to call the device blank. */
+/** A superblock with a wrong checksum may still belong to data, and does not make the device blank. */
 const BLKID_SUBLKS_BADCSUM = 1 << 10;
 const superblockFlags = BLKID_SUBLKS_TYPE | BLKID_SUBLKS_UUID | BLKID_SUBLKS_USAGE | BLKID_SUBLKS_BADCSUM;
 
@@ -26,7 +26,7 @@ const nothingFound = 1;
 const ambivalent = -2;
 const EIO = 5;
 
-/** Loaded at first use, so that a machine without libblkid can still say so. */
+/** Loaded at first use, so that a machine without libblkid can still report that. */
 let loaded: ReturnType<typeof load> | undefined;
 
 function load() {
@@ -59,8 +59,8 @@ function load() {
 }
 
 /**
- * Looks for filesystems, other superblocks and partition tables on a device or in a file. Never believes a cache: it
- * reads the disk each time (blkid_do_safeprobe of libblkid).
+ * Searches a device or file for filesystems, other superblocks and partition tables. Uses no cache: it reads the disk
+ * each time (blkid_do_safeprobe of libblkid).
  */
 export function probeContent(queue: DiskQueue, path: string): Promise<Content> {
   loaded ??= load();
@@ -69,7 +69,7 @@ export function probeContent(queue: DiskQueue, path: string): Promise<Content> {
   return queue.run(() => probeOnWorker(blkid, path));
 }
 
-/** The same of a part of an open device, as if it were a device of its own. */
+/** The same for a part of an open device, as if it were a separate device. */
 export function probePart(
   queue: DiskQueue,
   device: Descriptor,

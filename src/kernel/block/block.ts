@@ -12,7 +12,7 @@ const BLKROGET: IoctlRequest = { name: 'BLKROGET', number: 0x125e };
 const BLKFLSBUF: IoctlRequest = { name: 'BLKFLSBUF', number: 0x1261 };
 const BLKGETDISKSEQ: IoctlRequest = { name: 'BLKGETDISKSEQ', number: 0x80081280 };
 
-/** How large a block device is. */
+/** The size of a block device. */
 export async function deviceSizeBytes(queue: DiskQueue, device: Openable): Promise<bigint> {
   await using descriptor = await openReadOnly(queue, device);
   return sizeOfDevice(descriptor);
@@ -25,7 +25,7 @@ export function sizeOfDevice(device: Descriptor): bigint {
   return size.readBigUInt64LE();
 }
 
-/** Whether an open device refuses writes. The kernel has this mark in memory. */
+/** Answers if an open device refuses writes. The kernel has this mark in memory. */
 export function refusesWrites(device: Descriptor): boolean {
   const flag = Buffer.alloc(4);
   ioctlNow(device, BLKROGET, flag);
@@ -33,8 +33,8 @@ export function refusesWrites(device: Descriptor): boolean {
 }
 
 /**
- * Makes a device refuse writes, or take them, from everybody who has it open now or later. The mark belongs to the
- * device's number, so it outlives what is attached there.
+ * Makes a device refuse or accept writes from all its present and future users. The mark belongs to the device's
+ * number, so it outlives whatever is attached there.
  */
 export function setRefusesWrites(device: Descriptor, refuses: boolean): void {
   const flag = Buffer.alloc(4);
@@ -43,8 +43,8 @@ export function setRefusesWrites(device: Descriptor, refuses: boolean): void {
 }
 
 /**
- * The number that the kernel gave the disk when it saw it, and gives to no other one until the next boot; that of the whole
- * disk for a partition. undefined: this kernel counts none (before Linux 5.15).
+ * The number that the kernel gave the disk when it appeared, and gives to no other disk until the next boot; for a
+ * partition, the number of its disk. undefined: this kernel has none (before Linux 5.15).
  */
 export function sequenceOfDevice(device: Descriptor): bigint | undefined {
   const sequence = Buffer.alloc(8);
@@ -57,7 +57,7 @@ export function sequenceOfDevice(device: Descriptor): bigint | undefined {
   return sequence.readBigUInt64LE();
 }
 
-/** Writes what memory has of a device, and forgets it: what is read next is what the disk has. */
+/** Writes back and drops the cached blocks of a device: the next read comes from the disk. */
 export async function dropCache(queue: DiskQueue, device: Descriptor): Promise<void> {
   await ioctl(queue, device, BLKFLSBUF, 0);
 }
@@ -76,16 +76,19 @@ export function limitsOfDevice(device: Descriptor): DeviceLimits {
 }
 
 /**
- * Opens a block device exclusively, so that nobody mounts or formats it meanwhile (open(2), O_EXCL without O_CREAT). A
- * mounted filesystem, a volume manager or a program that formats may have it already. A program that ends gives the
- * device up a moment later.
- * @returns undefined if somebody has it exclusively
+ * Opens a block device exclusively, so that no program mounts or formats it meanwhile (open(2), O_EXCL without
+ * O_CREAT). A mounted filesystem, a volume manager or a program that formats may have it already. A program that ends
+ * releases the device a moment later.
+ * @returns undefined if another user has it exclusively
  */
 export function openDeviceAlone(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
   return openAlone(queue, path, { flags: constants.O_RDWR, pausesMs: [1, 10, 100, 1000] });
 }
 
-/** Whether somebody has a block device exclusively. It is not opened for writing: udev would look at it anew after that. */
+/**
+ * Answers if a block device is open exclusively. Opens it only for reading: after a writer closes it, udev would
+ * examine the device again.
+ */
 export async function isHeldExclusively(queue: DiskQueue, path: string): Promise<boolean> {
   const flags = constants.O_RDONLY | constants.O_NONBLOCK;
   await using alone = await openAlone(queue, path, { flags, pausesMs: [1, 10, 100] });
@@ -94,7 +97,7 @@ export async function isHeldExclusively(queue: DiskQueue, path: string): Promise
 
 interface Patience {
   readonly flags: number;
-  /** Before each further try. */
+  /** Pauses before further tries. */
   readonly pausesMs: readonly number[];
 }
 

@@ -1,11 +1,11 @@
-/** What disks are connected by. */
+/** The buses that connect disks. */
 export const buses = ['ata', 'mmc', 'network', 'nvme', 'scsi', 'usb', 'virtio', 'other'] as const;
 export type Bus = (typeof buses)[number];
 
 /**
- * By where the kernel has it in its tree of devices.
- * @param place where the link in /sys/block leads to
- * @param name by the kernel's own name
+ * Derives the bus from the device's position in sysfs.
+ * @param place target of the link in /sys/block
+ * @param name the kernel's name
  */
 export function busOf(place: string, name: string): Bus {
   if (/\/usb[0-9]+\//.test(place)) return 'usb';

@@ -1,7 +1,7 @@
-/** The polynomial of Castagnoli, bits reflected, as iSCSI and device-mapper have it. */
+/** The polynomial of Castagnoli with reflected bits, as iSCSI and device-mapper use it. */
 const polynomial = 0x82f63b78;
 
-/** What each byte does to the register. */
+/** The effect of each byte on the register. */
 const table = Uint32Array.from({ length: 256 }, (_, byte) => {
   let register = byte;
   for (let bit = 0; bit < 8; bit++) register = (register >>> 1) ^ (register & 1 ? polynomial : 0);

@@ -20,37 +20,40 @@ import {
 } from './dm-request.ts';
 
 /*
- * Devices of device-mapper, by what sysfs has of them and by their control device: both answer from memory, and no disk
- * is asked. Those with tables that are more than a line, programs make.
+ * Devices of device-mapper, as sysfs and their control device show them: both answer from memory, and no disk is read.
+ * Programs make devices with tables of more than a line.
  */
 
 /** A device of device-mapper. */
 export interface MappedDevice {
   readonly device: DeviceNumber;
   readonly name: string;
-  /** Whose it is: of LVM, `LVM-` and the UUIDs of the volume group and the logical volume without their hyphens. */
+  /**
+   * Identifies the owner. For LVM: `LVM-` and the UUIDs of the volume group and the logical volume without their
+   * hyphens.
+   */
   readonly uuid: string;
 }
 
-/** What sysfs has of it. */
+/** A device as sysfs shows it. */
 export interface MappedOver extends MappedDevice {
-  /** By the kernel's own name: what is in /dev/mapper is for udev to make, which may not be there. */
+  /** Path with the kernel's name: links in /dev/mapper come from udev, and may be missing. */
   readonly devicePath: string;
-  /** The devices that it is made of, none of them opened; of one that is gone nothing is there. */
+  /** The devices below it, none of which are opened; missing devices are left out. */
   readonly backing: readonly DeviceNumber[];
   readonly readonly: boolean;
   readonly sizeBytes: bigint;
 }
 
-/** What the control device says of it. */
+/** A device as the control device shows it. */
 export interface MappedState extends MappedDevice {
-  /** By mounts, processes, and devices that are made of it. */
+  /** Users: mounts, processes, and devices built on it. */
   readonly openCount: number;
-  /** It goes with its last user. */
+  /** The kernel removes it with its last user. */
   readonly isGoing: boolean;
-  /** false: who made it was stopped before it had a table. */
+  /** false: the program that made it ended before it loaded a table. */
   readonly isLive: boolean;
-  /** Its reads and writes wait (`suspend`). */
+  /** Reads and writes wait (`suspend`). */
   readonly isSuspended: boolean;
 }
 
@@ -63,25 +66,25 @@ export interface LinearDevice {
   readonly lengthBytes: bigint;
 }
 
-/** What a target says of itself, in words of its own (Documentation/admin-guide/device-mapper). */
+/** A target's status in the target's own format (Documentation/admin-guide/device-mapper). */
 export interface TargetStatus {
   readonly type: string;
   readonly text: string;
 }
 
-/** All whose name is wanted. */
+/** Finds all devices with a wanted name. */
 export async function findMapped(queue: DiskQueue, isWanted: (name: string) => boolean): Promise<MappedOver[]> {
   const names = (await queue.run(() => readdir('/sys/block'))).filter((name) => name.startsWith('dm-'));
   return names.flatMap((name) => lookAt(`/sys/block/${name}`, isWanted) ?? []);
 }
 
-/** Those that are made of a device. */
+/** Finds the devices that are built on a device. */
 export async function mappedOver(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<MappedOver[]> {
   const holders = await queue.run(() => readdir(`/sys/dev/block/${major}:${minor}/holders`)).catch(ignoreMissing);
   return (holders ?? []).flatMap((name) => lookAt(`/sys/block/${name}`) ?? []);
 }
 
-/** The device of that number; undefined if it is none of device-mapper's. */
+/** The device with that number; undefined if device-mapper has none. */
 export function mappedDevice({ major, minor }: DeviceNumber): MappedOver | undefined {
   return lookAt(`/sys/dev/block/${major}:${minor}`);
 }
@@ -105,7 +108,7 @@ function lookAt(directory: string, isWanted = (_name: string) => true): MappedOv
   };
 }
 
-/** As the kernel names it, with or without udev. */
+/** The path with the kernel's name, which exists with or without udev. */
 export function mappedPath({ minor }: DeviceNumber): string {
   return `/dev/dm-${minor}`;
 }
@@ -131,13 +134,13 @@ const DM_ACTIVE_PRESENT = 1 << 5;
 const DM_SKIP_LOCKFS = 1 << 10;
 const DM_NOFLUSH = 1 << 11;
 const DM_DEFERRED_REMOVE = 1 << 17;
-/** Of sysfs, whatever the device's own are. */
+/** The unit of sysfs, independent of the device's sectors. */
 const sectorBytes = 512n;
 /** Room for one target and its status. */
 const statusBytes = 4096;
 /**
- * To udev: nothing of what lies in the device is to be looked for, nor links to be made by it (libdevmapper.h,
- * DM_UDEV_DISABLE_*; the kernel passes them on in the upper half of the cookie). Nobody waits for the lower half.
+ * For udev: do not probe the content, and make no links (libdevmapper.h, DM_UDEV_DISABLE_*; the kernel passes them on
+ * in the upper half of the cookie). Nothing waits for the lower half.
  */
 const leftAloneByUdev = ((0x2 | 0x4 | 0x8 | 0x20) << 16) | 1;
 
@@ -150,7 +153,7 @@ export class DeviceMapper {
     this.#control = control;
   }
 
-  /** One for all, and never closed: what is mounted of a pool that was given up must still be found. */
+  /** Shared by all, and never closed: mounts of a pool that was given up must still be found. */
   static open(queue: DiskQueue): Promise<DeviceMapper> {
     const opening = DeviceMapper.#opened ?? openReadOnly(queue, controlPath).then((file) => new DeviceMapper(file));
     DeviceMapper.#opened = opening;
@@ -181,15 +184,15 @@ export class DeviceMapper {
   }
 
   /**
-   * What the first target of a device says of itself. @param isExact what is told may be a second old otherwise, but no disk
-   * is written to
+   * The status of the first target of a device. @param isExact false: the status may be a second old, but no disk is
+   * written to
    * @returns undefined if there is no such device
    */
   status(queue: DiskQueue, wanted: Wanted, isExact: boolean): Promise<TargetStatus | undefined> {
     return this.#firstTarget(queue, wanted, isExact ? 0 : DM_NOFLUSH);
   }
 
-  /** What the first target of a device is made with. @returns undefined if there is no such device */
+  /** The table line of the first target of a device. @returns undefined if there is no such device */
   table(queue: DiskQueue, wanted: Wanted): Promise<TargetStatus | undefined> {
     return this.#firstTarget(queue, wanted, DM_STATUS_TABLE | DM_NOFLUSH);
   }
@@ -211,7 +214,10 @@ export class DeviceMapper {
     };
   }
 
-  /** Has the kernel load the module of a target, as it does for whoever asks (Linux 5.4). @returns whether it knows the target */
+  /**
+   * Makes the kernel load the module of a target, as it does for every user (Linux 5.4). @returns true if the kernel
+   * has the target
+   */
   async knows(queue: DiskQueue, targetType: string): Promise<boolean> {
     try {
       await ioctl(queue, this.#control, DM_GET_TARGET_VERSION, requestFor(targetType));
@@ -222,33 +228,33 @@ export class DeviceMapper {
     }
   }
 
-  /** Tells the first target of a device to do something, in words of its own. @throws KernelError */
+  /** Sends a message to the first target of a device. @throws KernelError */
   async tell(queue: DiskQueue, wanted: DeviceNumber, message: string): Promise<void> {
     await ioctl(queue, this.#control, DM_TARGET_MSG, messageRequest(wanted, message));
   }
 
   /**
-   * From now on whoever reads or writes waits, until `resume`; what was begun is done, or waits, too. A filesystem on it is not
-   * brought to rest.
+   * Blocks all reads and writes until `resume`; those in progress end, or wait, too. Does not freeze a filesystem on
+   * the device.
    */
   async suspend(queue: DiskQueue, wanted: DeviceNumber): Promise<void> {
     await ioctl(queue, this.#control, DM_DEV_SUSPEND, requestFor(wanted, DM_SUSPEND | DM_SKIP_LOCKFS | DM_NOFLUSH));
   }
 
-  /** Forgets a table that was loaded and is not live yet: `resume` would make it so. */
+  /** Drops a table that was loaded and is not live yet: `resume` would make it live. */
   async clear(queue: DiskQueue, wanted: DeviceNumber): Promise<void> {
     await ioctl(queue, this.#control, DM_TABLE_CLEAR, requestFor(wanted));
   }
 
-  /** One that is not suspended is left as it is. */
+  /** Resumes a suspended device, and leaves others unchanged. */
   async resume(queue: DiskQueue, wanted: DeviceNumber): Promise<void> {
     await ioctl(queue, this.#control, DM_DEV_SUSPEND, requestFor(wanted));
   }
 
   /**
-   * Makes a device of a part of another one, which nobody else may have exclusively from then on. Cut short, it is there
-   * without a table (`isLive`).
-   * @throws KernelError EBUSY if there is one of that name or UUID
+   * Makes a device from a part of another one, which no other user can have exclusively from then on. After an
+   * interruption it exists without a table (`isLive`).
+   * @throws KernelError EBUSY if there is one with that name or UUID
    */
   async createLinear(queue: DiskQueue, { name, over, uuid, ...part }: LinearDevice): Promise<void> {
     const request = requestFor(name);
@@ -265,14 +271,17 @@ export class DeviceMapper {
     }
   }
 
-  /** Removes a device that nobody has open, whatever lies below it. One that is gone, or in use, is left. */
+  /**
+   * Removes a device that is not open, independent of the state of the devices below. Missing devices, and devices in
+   * use, are left.
+   */
   async removeUnused(queue: DiskQueue, wanted: Wanted): Promise<void> {
     await this.#remove(queue, wanted, 0).catch((error) => {
       if (!isErrno(error, 'EBUSY')) throw error;
     });
   }
 
-  /** Removes a device now if nobody has it open, otherwise with its last user. Gone is fine. */
+  /** Removes a device now if it is not open, otherwise with its last user. Missing is fine. */
   async removeWhenUnused(queue: DiskQueue, wanted: Wanted): Promise<void> {
     await this.#remove(queue, wanted, DM_DEFERRED_REMOVE);
   }
@@ -285,8 +294,8 @@ export class DeviceMapper {
 }
 
 /**
- * Removes the node that a program has made in /dev/mapper, where no udev is that would do it: the kernel does not, and
- * the device's number may come to mean another. @param link what else leads to it, in /dev
+ * Removes the node that a program made in /dev/mapper, where no udev would do it: the kernel does not, and the number
+ * may get another meaning. @param link another link to the device, in /dev
  */
 export async function forgetMappedNode(queue: DiskQueue, name: string, link?: string): Promise<void> {
   await queue.run(() => unlink(`/dev/mapper/${name}`)).catch(ignoreMissing);
@@ -305,7 +314,7 @@ function readText(path: string): string | undefined {
   try {
     return readFileSync(path, 'latin1').trim();
   } catch (error) {
-    // EINVAL: device-mapper says so of a device that is going (dm_attr_show).
+    // EINVAL is device-mapper's answer for a device that is being removed (dm_attr_show).
     if (isErrno(error, 'ENOENT', 'ENOTDIR', 'ENXIO', 'ENODEV', 'EINVAL')) return undefined;
     throw error;
   }

@@ -14,7 +14,7 @@ export function deviceNumber(packed: bigint): DeviceNumber {
   return { major: Number(major), minor: Number(minor) };
 }
 
-/** The other way round (gnu_dev_makedev). What the kernel's own requests take in 32 bits is the same, as far as it goes. */
+/** The inverse (gnu_dev_makedev). The kernel's 32-bit encoding in requests is the same within its range. */
 export function packedNumber({ major, minor }: DeviceNumber): bigint {
   const [wideMajor, wideMinor] = [BigInt(major), BigInt(minor)];
   return (

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { isErrno, KernelError } from '../call/errno.ts';
 import { diskFaultOf } from './disk-fault.ts';
 
-/** As node:fs has it: libuv knows no name for the number. */
+/** The error of node:fs: libuv has no name for the number. */
 function nodesOwn(errno: number): Error {
   const code = `Unknown system error ${-errno}`;
   return Object.assign(new Error(`${code}: ${code}, fsync`), { errno: -errno, code, syscall: 'fsync' });

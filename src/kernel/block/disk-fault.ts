@@ -2,8 +2,8 @@ import { errnoName, KernelError } from '../call/errno.ts';
 
 /**
  * The kernel's answers when a disk, or the filesystem on it, has failed, each with a sentence without its full stop.
- * Block devices have a number for each way to fail (blk_errors in block/blk-core.c), filesystems have some of their
- * own, and network filesystems also use those of the network. A full disk is no fault.
+ * Block devices have a number for each way to fail (blk_errors in block/blk-core.c), filesystems have others, and
+ * network filesystems also use those of the network. A full disk is no fault.
  */
 const faults: ReadonlyMap<string, string> = new Map([
   ['EIO', 'its disk or filesystem answers with I/O errors'],
@@ -14,10 +14,10 @@ const faults: ReadonlyMap<string, string> = new Map([
   ['ENOLINK', 'its disk has lost its connection'],
   ['EREMOTEIO', 'its disk answers with errors'],
   ['EBADE', 'its disk is reserved by another host'],
-  ['ENODATA', 'its disk cannot read what was written'],
-  ['EILSEQ', 'its disk answers that checksums do not fit'],
-  ['ETIME', 'its disk answers that it timed out'],
-  ['ETIMEDOUT', 'its disk answers that it timed out'],
+  ['ENODATA', 'its disk cannot read written data'],
+  ['EILSEQ', 'its disk reports wrong checksums'],
+  ['ETIME', 'its disk reports a timeout'],
+  ['ETIMEDOUT', 'its disk reports a timeout'],
   ['EUCLEAN', 'its filesystem is damaged'],
   ['EBADMSG', 'its filesystem is damaged'],
   ['ESHUTDOWN', 'its filesystem has shut down'],
@@ -28,7 +28,7 @@ const faults: ReadonlyMap<string, string> = new Map([
 /** fsopen(2) answers ENODEV if the kernel has no such filesystem. That says nothing of a disk. */
 const callsWithoutDisk: ReadonlySet<string> = new Set(['fsopen']);
 
-/** What an error of the kernel says of the disk that it came from; undefined: nothing, the disk may be well. */
+/** The fault of the disk that an error of the kernel shows; undefined: none, the disk may be healthy. */
 export function diskFaultOf(error: unknown): string | undefined {
   if (!isOfKernel(error) || callsWithoutDisk.has(error.syscall)) return undefined;
   const code = errnoName(error) ?? '';
@@ -36,7 +36,7 @@ export function diskFaultOf(error: unknown): string | undefined {
   return words === undefined ? undefined : `${words} (${code})`;
 }
 
-/** One of our own errors, or one of node:fs. */
+/** Matches our KernelError, and errors of node:fs. */
 function isOfKernel(error: unknown): error is Error & { readonly syscall: string } {
   if (error instanceof KernelError) return true;
   return error instanceof Error && 'syscall' in error && typeof error.syscall === 'string';

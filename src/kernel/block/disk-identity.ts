@@ -7,9 +7,9 @@ import { type DeviceNumber, loopMajor } from './device.ts';
 import { loopStatus } from './loop.ts';
 import { loopNumber } from './loop-sysfs.ts';
 
-/** Which disk it is. Names such as sdb may stand for another disk after one is pulled, or after a reboot. */
+/** The identity of a disk. Names such as sdb may stand for another disk after one is pulled, or after a reboot. */
 export interface DiskIdentity {
-  /** The kernel's words for it. */
+  /** The identity in the kernel's words. */
   readonly name: string;
   readonly sizeBytes: bigint;
 }
@@ -28,7 +28,7 @@ export async function identifyDisk(queue: DiskQueue, device: Descriptor, number:
   return { name: await nameOf(queue, number), sizeBytes: sizeOfDevice(device) };
 }
 
-/** What names a whole disk permanently; undefined: nothing that the kernel has of it. */
+/** The permanent name of a whole disk; undefined: the kernel has none. */
 export function permanentNameOf(queue: DiskQueue, { major, minor }: DeviceNumber): Promise<string | undefined> {
   return nameInSysfs(queue, `/sys/dev/block/${major}:${minor}`);
 }
@@ -38,7 +38,7 @@ async function nameOf(queue: DiskQueue, number: DeviceNumber): Promise<string> {
   const partition = await readName(queue, `${directory}/partition`);
   if (partition === undefined) return (await nameInSysfs(queue, directory)) ?? (await nameOfLoop(queue, number));
   const start = await readName(queue, `${directory}/start`);
-  // Not normalised: `..` is meant from the symlink's target.
+  // Not normalised: `..` is relative to the symlink's target.
   const parent = `${directory}/..`;
   const disk = (await nameInSysfs(queue, parent)) ?? (await passingName(queue, parent));
   return `${disk}, partition ${partition} from sector ${start}`;
@@ -88,8 +88,8 @@ async function readName(queue: DiskQueue, path: string): Promise<string | undefi
 }
 
 /**
- * Whether two identities are of one disk, as far as the kernel can tell. For a disk without a name of its own, only the
- * size can be compared after a reboot.
+ * Compares two identities as far as the kernel can tell. For a disk without a permanent name, only the size can be
+ * compared after a reboot.
  */
 export function isSameDisk(a: DiskIdentity, b: DiskIdentity): boolean {
   if (a.sizeBytes !== b.sizeBytes) return false;

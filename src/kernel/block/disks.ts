@@ -7,57 +7,60 @@ import { type Bus, busOf } from './bus.ts';
 import type { DeviceNumber } from './device.ts';
 import { permanentNameOf, readPage80 } from './disk-identity.ts';
 
-/*
- * The disks of this node, by what sysfs has of them. It lies in memory: no disk is opened, and none is asked.
- */
+/* The disks of this node, from sysfs. It lies in memory: no disk is opened or read. */
 
-/** A part of a disk that the kernel shows as a device of its own. */
+/** A part of a disk that the kernel shows as a separate device. */
 export interface Partition {
-  /** By the kernel's own name: `sda1`. */
+  /** The kernel's name: `sda1`. */
   readonly name: string;
   readonly device: DeviceNumber;
-  /** Devices that are made of it: `dm-0`. */
+  /** Devices that are built on it: `dm-0`. */
   readonly holders: readonly string[];
 }
 
 /** A whole disk. */
 export interface Disk {
-  /** By the kernel's own name, which another disk may have after the next boot: `sda`. */
+  /** The kernel's name, which another disk may have after the next boot: `sda`. */
   readonly name: string;
   readonly devicePath: string;
   readonly device: DeviceNumber;
-  /** 0: there is no medium in it. */
+  /** 0: there is no medium in the drive. */
   readonly sizeBytes: bigint;
   readonly bus: Bus;
   readonly isRotational: boolean;
   readonly isRemovable: boolean;
   readonly isReadonly: boolean;
-  /** Its zones can only be written from their beginning to their end. */
+  /** Zones can only be written from their beginning to their end. */
   readonly isZoned: boolean;
   readonly model: string | undefined;
   readonly serial: string | undefined;
-  /** What names it permanently, in the kernel's words; undefined: nothing. */
+  /** The permanent name, in the kernel's words; undefined: none. */
   readonly identity: string | undefined;
   readonly holders: readonly string[];
   readonly partitions: readonly Partition[];
 }
 
-/** Made of memory, of files or of other disks, of the network, or not made to be kept. */
+/**
+ * Devices in memory, devices built on files or other disks, network devices, and media that are not for keeping data.
+ */
 const noDisks = /^(loop|ram|zram|dm-|md|bcache|nbd|rbd|drbd|zd|sr|fd|mtdblock|ublkb)[0-9]/;
 
 const linkDirectory = '/dev/disk/by-id';
 
-/** Whether a block device of this name is a disk, and not made of something else. */
+/** Answers if a block device of this name is a disk, and not built on something else. */
 export function isDiskName(name: string): boolean {
   return !noDisks.test(name);
 }
 
-/** How many disks there are now. Takes no worker thread: it is asked before it is decided how many there are. */
+/** The number of disks now. Takes no worker thread: it is needed before the number of threads is decided. */
 export function countDisks(): number {
   return readdirSync('/sys/block').filter(isDiskName).length;
 }
 
-/** The names of the disks, and of the links to them: other ones if a disk came or went. Nothing else is read. */
+/**
+ * A text of the names of the disks and of the links to them, which changes if a disk comes or goes. Nothing else is
+ * read.
+ */
 export async function diskNames(queue: DiskQueue): Promise<string> {
   const names = (await queue.run(() => readdir('/sys/block'))).filter(isDiskName);
   return [...names, ...(await namesIn(queue, linkDirectory))].join(' ');
@@ -72,7 +75,7 @@ export async function listDisks(queue: DiskQueue): Promise<Disk[]> {
     .sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
 }
 
-/** @returns undefined if it is gone, or one of several ways to a disk, which nobody opens (`hidden`) */
+/** @returns undefined if it is gone, or is one of several paths to a disk, which no one opens (`hidden`) */
 export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | undefined> {
   const directory = `/sys/block/${name}`;
   const read = (attribute: string) => readText(queue, `${directory}/${attribute}`);
@@ -97,17 +100,17 @@ export async function readDisk(queue: DiskQueue, name: string): Promise<Disk | u
   };
 }
 
-/** A block device, as sysfs has it: a whole disk, or a part of one. */
+/** A block device in sysfs: a whole disk, or a part of one. */
 export interface DiskPlace {
   readonly disk: Disk;
-  /** undefined: it is all of the disk. */
+  /** undefined: the whole disk. */
   readonly part: DiskPart | undefined;
-  /** By which the kernel knows this disk until the next boot, and no other; undefined: it counts none. */
+  /** Number that identifies this disk until the next boot; undefined: the kernel has none. */
   readonly sequence: bigint | undefined;
 }
 
 export interface DiskPart extends Partition {
-  /** What names it, beside its disk: its number, and where it begins. */
+  /** Identity within the disk: its number, and its start. */
   readonly label: string;
   readonly sizeBytes: bigint;
 }
@@ -118,7 +121,7 @@ export async function findDisk(queue: DiskQueue, device: DeviceNumber): Promise<
   return found !== undefined && isDiskName(found.disk.name) ? found : undefined;
 }
 
-/** The same of whatever it is made of. */
+/** The same for any block device. */
 export async function findBlockDevice(
   queue: DiskQueue,
   { major, minor }: DeviceNumber,
@@ -141,8 +144,8 @@ export async function findBlockDevice(
 }
 
 /**
- * The names that udev has for whole disks in /dev/disk/by-id, by the kernel's names. They come late, and those of a disk
- * that is gone may stay: for people, not to find a disk by.
+ * The names that udev gives whole disks in /dev/disk/by-id, by the kernel's names. They come late, and those of a
+ * missing disk may stay: they are for people, not for finding a disk.
  */
 export async function linksToDisks(queue: DiskQueue): Promise<ReadonlyMap<string, readonly string[]>> {
   const directory = linkDirectory;

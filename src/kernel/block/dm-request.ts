@@ -2,7 +2,7 @@ import { type DeviceNumber, packedNumber } from './device.ts';
 
 /* The requests of device-mapper's control device (include/uapi/linux/dm-ioctl.h), as bytes. */
 
-/** All requests take a struct dm_ioctl; what follows it is the data. */
+/** All requests start with a struct dm_ioctl, followed by the data. */
 const structBytes = 312;
 export const at = {
   size: 12,
@@ -17,14 +17,14 @@ export const at = {
 } as const;
 export const nameBytes = 128;
 export const uuidBytes = 129;
-/** A struct dm_target_spec: its parameters or its status are text behind it. */
+/** A struct dm_target_spec, followed by its parameters or its status as text. */
 export const targetBytes = 40;
 export const targetTypeAt = 24;
 const sectorBytes = 512n;
 
 /**
- * By name, by number, or by UUID. A name, and a number even more so, may be another device's by now; a UUID is so only where its
- * owner gives it to several.
+ * A name, a number, or a UUID. A name, and even more a number, may belong to another device by now; a UUID only if its
+ * owner uses it several times.
  */
 export type Wanted = string | DeviceNumber | { readonly uuid: string };
 
@@ -50,7 +50,7 @@ export function requestFor(wanted: Wanted, flags = 0): Buffer {
   return request;
 }
 
-/** Text that ends with a zero. */
+/** Reads text that ends with a zero. */
 export function textAt(request: Buffer, start: number, lengthBytes: number): string {
   const bytes = request.subarray(start, start + lengthBytes);
   return bytes.toString('latin1', 0, bytes.indexOf(0));

@@ -38,7 +38,7 @@ const configBytes = configInfoAt + loopInfoBytes + 64;
 /** The longest label: lo_file_name ends with a NUL. */
 export const maximumLabelBytes = fileNameBytes - 1;
 
-/** Everything but the file, which `nameBackingFile` fills in. */
+/** Encodes everything but the file, which `nameBackingFile` fills in. */
 export function encodeLoopConfig(configuration: LoopConfiguration): Buffer {
   const { blockSizeBytes, label, readonly, autoclear, directIo } = configuration;
   if (Buffer.byteLength(label) > maximumLabelBytes) throw new RangeError(`'${label}' is too long for a loop label`);

@@ -3,9 +3,7 @@ import { readdir } from 'node:fs/promises';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { type DeviceNumber, loopMajor } from './device.ts';
 
-/*
- * What sysfs tells of loop devices. It lies in memory: no device is opened, and no file behind one is asked.
- */
+/* Loop devices in sysfs. It lies in memory: no device is opened, and no file behind one is read. */
 
 /**
  * The files behind this node's loop devices, by the devices' numbers. A path is as the kernel shows it in sysfs,
@@ -16,7 +14,7 @@ export async function loopBackingPaths(queue: DiskQueue): Promise<ReadonlyMap<nu
   const numbers = names.flatMap((name) => /^loop([0-9]+)$/.exec(name)?.[1] ?? []).map(Number);
   const paths = new Map<number, string>();
   for (const number of numbers.sort((a, b) => a - b)) {
-    // Most have none, and this check is faster than an error.
+    // Most devices have none, and this check is faster than an error.
     const path = isAttached(number) ? backingPath(number) : undefined;
     if (path !== undefined) paths.set(number, path);
   }
@@ -29,7 +27,7 @@ export function loopBackingPath(device: DeviceNumber): string | undefined {
   return number === undefined ? undefined : backingPath(number);
 }
 
-/** What sysfs alone knows of a loop device. */
+/** Facts about a loop device that only sysfs has. */
 export interface LoopSight {
   readonly device: DeviceNumber;
   readonly devicePath: string;
@@ -80,7 +78,7 @@ export function isAttached(number: number): boolean {
   return existsSync(`/sys/block/loop${number}/loop`);
 }
 
-/** undefined if nothing is attached. */
+/** undefined if no file is attached. */
 function backingPath(number: number): string | undefined {
   try {
     return readFileSync(`/sys/block/loop${number}/loop/backing_file`, 'utf8').trimEnd();
@@ -97,7 +95,7 @@ function isSet(number: number, attribute: 'ro' | 'loop/autoclear'): boolean {
   }
 }
 
-/** The path of its node. */
+/** The path of the device's node. */
 export function loopPath(number: number): string {
   return `/dev/loop${number}`;
 }

@@ -26,8 +26,8 @@ export interface LoopDevice {
 }
 
 /**
- * What the kernel knows of an attached loop device (LOOP_GET_STATUS64 of loop(4)). The label was given at attach; it
- * has at most 63 bytes.
+ * The kernel's state of an attached loop device (LOOP_GET_STATUS64 of loop(4)). The label was given at attach; it has
+ * at most 63 bytes.
  */
 export interface LoopStatus extends LoopInformation {
   readonly number: number;
@@ -51,7 +51,7 @@ const LOOP_CONFIGURE: IoctlRequest = { name: 'LOOP_CONFIGURE', number: 0x4c0a };
 const LOOP_CTL_ADD: IoctlRequest = { name: 'LOOP_CTL_ADD', number: 0x4c80 };
 const LOOP_CTL_GET_FREE: IoctlRequest = { name: 'LOOP_CTL_GET_FREE', number: 0x4c82 };
 
-/** Other processes attach loop devices too. So often may one of them take the free device before this process does. */
+/** Number of tries: other processes attach loop devices too, and may take the free device before this process does. */
 const attachAttempts = 128;
 
 const mknodCall = libcCall<readonly [string, number, number]>(
@@ -71,12 +71,12 @@ async function openControl(queue: DiskQueue): Promise<Descriptor> {
   }
 }
 
-/** Numbers that calls of this process are attaching. The kernel offers the same free device to everybody who asks. */
+/** Numbers that calls of this process are attaching. The kernel offers the same free device to all callers. */
 const claimed = new Set<number>();
 
 /**
- * Attaches a file to a free loop device in one step (LOOP_CONFIGURE). So nobody sees a half-configured device, and none
- * is left if the process dies. Uses direct I/O where the file allows it.
+ * Attaches a file to a free loop device in one step (LOOP_CONFIGURE). So no program sees a half-configured device, and
+ * none is left if the process dies. Uses direct I/O where the file allows it.
  */
 export async function attachLoop(queue: DiskQueue, request: LoopRequest): Promise<LoopDevice> {
   await using backing =
@@ -84,10 +84,10 @@ export async function attachLoop(queue: DiskQueue, request: LoopRequest): Promis
       ? await openFile(queue, request.backing, accessFlags(request))
       : request.backing;
   const control = await openControl(queue);
-  /** Somebody may have a free device open for itself alone: the kernel goes on offering it. */
+  /** Another program may have a free device open exclusively: the kernel continues to offer it. */
   const busy = new Set<number>();
   for (let attempt = 1; ; attempt++) {
-    // The kernel looks at its list; at worst it sets up one more device in memory.
+    // The kernel searches its list; at worst it sets up one more device in memory.
     let number = ioctlNow(control, LOOP_CTL_GET_FREE, 0);
     // An attached device is never opened: that would delay the autoclear of another volume's device.
     while (busy.has(number) || claimed.has(number) || isAttached(number)) number++;
@@ -126,12 +126,12 @@ async function configure(
   };
   const attach = async () => {
     await unlessErrno('EINVAL', setUp(true), () => setUp(false));
-    // The kernel keeps this mark with the device number, for whoever gets that next.
+    // The kernel keeps this mark with the device number, for the next file that is attached there.
     if (!request.readonly) setRefusesWrites(device, false);
   };
   const [configured, opened] = await Promise.allSettled([
     attach(),
-    // Reopened for reading: a kernel may refuse to mount what somebody has open for writing
+    // Reopened for reading: a kernel may refuse to mount a device that is open for writing
     // (bdev_allow_write_mounted=0).
     openReadOnly(queue, device.path),
   ]);
@@ -148,7 +148,7 @@ async function configure(
   return descriptor;
 }
 
-/** Opens a loop device. Makes it if it is not there yet, and its node where /dev is no devtmpfs. */
+/** Opens a loop device. Makes it if it does not exist yet, and its node where /dev is no devtmpfs. */
 async function openOrAdd(queue: DiskQueue, control: Descriptor, number: number, flags: number): Promise<Descriptor> {
   const path = loopPath(number);
   try {
@@ -163,8 +163,8 @@ async function openOrAdd(queue: DiskQueue, control: Descriptor, number: number, 
 }
 
 /**
- * The status of a loop device; undefined if it does not exist or nothing is attached to it. Reading it needs the device
- * open, so an autoclear device whose last user goes at this moment lives until the read has ended.
+ * The status of a loop device; undefined if it does not exist or no file is attached. Reading it needs the device open,
+ * so an autoclear device whose last user ends at this moment lives until the read has ended.
  */
 export async function loopStatus(queue: DiskQueue, number: number): Promise<LoopStatus | undefined> {
   try {
@@ -184,7 +184,7 @@ async function readStatus(queue: DiskQueue, descriptor: Descriptor, number: numb
 }
 
 /**
- * Opens a loop device that was seen, so that it stays: with autoclear its last user may go at any moment.
+ * Opens a loop device that was found earlier, so that it stays: with autoclear its last user may end at any moment.
  * @returns undefined if it does not show that file any more
  */
 export async function holdLoop(queue: DiskQueue, seen: LoopStatus): Promise<Descriptor | undefined> {
@@ -208,8 +208,8 @@ export async function holdLoop(queue: DiskQueue, seen: LoopStatus): Promise<Desc
 
 /**
  * Loop devices that have a backing file: all, or those that `isWanted` by the file's path. Others are not opened: an
- * open device cannot go, and one that is about to go would be in somebody's way. A device whose file lies on a failed
- * disk is left out: a caller who looks for his own device has had an error from that disk already.
+ * open device cannot be detached, and would be in the way of its user. A device whose file lies on a failed disk is
+ * left out: a caller that searches for its own device has had an error from that disk already.
  */
 export async function listLoops(
   queue: DiskQueue,
@@ -221,7 +221,7 @@ export async function listLoops(
   return statuses.filter((status) => status !== undefined);
 }
 
-/** For `loopStatus` of a device whose file lies on a dead filesystem: that answers the kernel with an error. */
+/** For `loopStatus` of a device whose file lies on a dead filesystem, which answers the kernel with an error. */
 export function nothingIfSick(error: unknown): undefined {
   if (diskFaultOf(error) === undefined) throw error;
 }
@@ -229,8 +229,8 @@ export function nothingIfSick(error: unknown): undefined {
 /**
  * Detaches the file. If something still has the device open or mounted, the kernel sets autoclear instead and detaches
  * it after the last user (loop(4)); that is no error. Nothing attached is no error either.
- * @param isMeant is asked whether this is the right file: the number may have been given to another one since. It can
- *   read the status, but not of a file whose filesystem is dead
+ * @param isMeant checks that this is the right file: the number may have been given to another one since. It can read
+ * the status, but not that of a file whose filesystem is dead
  */
 export async function detachLoop(
   queue: DiskQueue,
@@ -249,7 +249,7 @@ export async function detachLoop(
   }
 }
 
-/** Makes the device as large as its file is now. */
+/** Updates the size of the device to that of its file. */
 export async function refreshLoopSize(queue: DiskQueue, number: number): Promise<void> {
   await using descriptor = await openReadOnly(queue, loopPath(number));
   await ioctl(queue, descriptor, LOOP_SET_CAPACITY, 0);

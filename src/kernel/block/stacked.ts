@@ -13,7 +13,7 @@ export interface SoughtDevice {
 /** A block device that is built on another one. */
 export interface StackedDevice {
   readonly path: string;
-  /** What device-mapper calls it, of one of its devices. */
+  /** The name in device-mapper, if it has one. */
   readonly name?: string;
 }
 
@@ -55,15 +55,15 @@ async function entries(queue: DiskQueue, directory: string): Promise<string[]> {
   return (await queue.run(() => readdir(directory)).catch(ignoreMissing)) ?? [];
 }
 
-/** A block device, and what is built on it. */
+/** A block device, and the devices built on it. */
 export interface Stack {
-  /** As the kernel calls it: `dm-0`, `loop3`. */
+  /** The kernel's name: `dm-0`, `loop3`. */
   readonly kernelName: string;
-  /** What device-mapper calls it. */
+  /** The name in device-mapper. */
   readonly name: string | undefined;
-  /** Of a loop device. */
+  /** For a loop device: its file. */
   readonly backingFile: string | undefined;
-  /** The kernel's names of what is built on it. */
+  /** The kernel's names of the devices built on it. */
   readonly holders: readonly string[];
 }
 

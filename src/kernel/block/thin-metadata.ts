@@ -1,21 +1,24 @@
 import { crc32c } from './crc32c.ts';
 
 /*
- * What lies on the metadata device of a thin pool, as Linux has written it since 3.2 (dm-thin-metadata.c, and
- * dm-btree-internal.h in drivers/md/persistent-data): blocks with a checksum and their own number. B-trees map the id of a
- * thin device to the B-tree of that device, and that maps the device's chunks to those of the pool.
+ * The format of the metadata device of a thin pool, as Linux has written it since 3.2 (dm-thin-metadata.c, and
+ * dm-btree-internal.h in drivers/md/persistent-data): blocks with a checksum and their own number. B-trees map the id
+ * of a thin device to the B-tree of that device, and that maps the device's chunks to those of the pool.
  */
 
 export const metadataBlockBytes = 4096;
 
-/** What the pool was at one moment. A metadata snapshot is a second one. */
+/** The state of the pool at one moment. A metadata snapshot is a second one. */
 export interface ThinSuperblock {
-  /** Where the tree of all devices begins. */
+  /** The root of the tree of all devices. */
   readonly rootBlock: bigint;
   readonly chunkBytes: bigint;
 }
 
-/** A node of a tree: a value for each key. Of an inner node the values are blocks, and the keys the least ones below them. */
+/**
+ * A node of a tree: a value for each key. In an inner node the values are blocks, and the keys are the smallest keys
+ * below them.
+ */
 export interface ThinNode {
   readonly isLeaf: boolean;
   readonly keys: readonly bigint[];
@@ -23,7 +26,7 @@ export interface ThinNode {
 }
 
 const magic = 27_022_010n;
-/** What each sort of block has its checksum mixed with, so that one is never taken for another. */
+/** Salts that the checksums of each sort of block include, so that one sort is never taken for another. */
 const superblockSalt = 160_774;
 const nodeSalt = 121_107;
 
@@ -33,7 +36,7 @@ const internalNode = 1;
 const leafNode = 2;
 const sectorBytes = 512n;
 
-/** @returns undefined if it is not the whole superblock of that block */
+/** @returns undefined if it is not a valid superblock for that block */
 export function parseThinSuperblock(bytes: Buffer, block: bigint): ThinSuperblock | undefined {
   if (!isWhole(bytes, block, superblockSalt) || bytes.readBigUInt64LE(32) !== magic) return undefined;
   return {
@@ -42,7 +45,7 @@ export function parseThinSuperblock(bytes: Buffer, block: bigint): ThinSuperbloc
   };
 }
 
-/** @returns undefined if it is not the whole node of that block */
+/** @returns undefined if it is not a valid node for that block */
 export function parseThinNode(bytes: Buffer, block: bigint): ThinNode | undefined {
   if (!isWhole(bytes, block, nodeSalt)) return undefined;
   const flags = bytes.readUInt32LE(4);
@@ -57,12 +60,12 @@ export function parseThinNode(bytes: Buffer, block: bigint): ThinNode | undefine
   return { isLeaf, keys: numbersAt(headerBytes), values: numbersAt(headerBytes + room * numberBytes) };
 }
 
-/** The chunk of the pool that a leaf of a device's tree names; below it is the time at which it was taken. */
+/** The chunk of the pool in a leaf of a device's tree; the lower bits are the time of allocation. */
 export function chunkOf(value: bigint): bigint {
   return value >> 24n;
 }
 
-/** Linux does not invert what it has summed up, and mixes in the salt. */
+/** Linux does not invert the sum, and mixes in the salt. */
 export function checksumOf(bytes: Buffer, salt: number): number {
   return (~crc32c(bytes.subarray(4)) ^ salt) >>> 0;
 }

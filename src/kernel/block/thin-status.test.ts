@@ -49,7 +49,7 @@ test('what a thin volume has of its pool', () => {
 test('which volume of which thin pool a device is', () => {
   const number = (text: string, type = 'thin') => parseThinNumber({ type, text });
   assert.deepEqual(number('253:2 17'), { poolDevice: { major: 253, minor: 2 }, thinId: 17n });
-  // With an origin outside of the pool; and what is no thin volume.
+  // With an origin outside of the pool; and a device that is no thin volume.
   for (const text of ['253:2 17 253:9', '253:2', '/dev/dm-2 17', '']) assert.equal(number(text), undefined, text);
   assert.equal(number('253:2 17', 'linear'), undefined);
 });

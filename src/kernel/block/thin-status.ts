@@ -1,15 +1,15 @@
 import type { DeviceNumber } from './device.ts';
 import type { TargetStatus } from './device-mapper.ts';
 
-/* What the targets thin-pool and thin say of themselves: Documentation/admin-guide/device-mapper/thin-provisioning.rst. */
+/* The status of the targets thin-pool and thin: Documentation/admin-guide/device-mapper/thin-provisioning.rst. */
 
-/** How much there is of something, and how much of that is used. */
+/** A size, and the used part of it. */
 export interface Filling {
   readonly usedBytes: bigint;
   readonly totalBytes: bigint;
 }
 
-/** rw: all is well. out_of_data_space: writes wait for space. ro: nothing is written. fail: nothing is read either. */
+/** rw: normal. out_of_data_space: writes wait for space. ro: no writes. fail: no reads either. */
 export type ThinPoolMode = 'rw' | 'out_of_data_space' | 'ro' | 'fail';
 
 export interface ThinPoolStatus {
@@ -18,7 +18,7 @@ export interface ThinPoolStatus {
   readonly metadata: Filling;
   /** Only an offline check would make it writable again. */
   readonly needsCheck: boolean;
-  /** The block of metadata in which its metadata snapshot begins; undefined: there is none. */
+  /** The first block of the metadata snapshot; undefined: there is none. */
   readonly snapshotBlock?: bigint | undefined;
 }
 
@@ -26,7 +26,7 @@ const metadataBlockBytes = 4096n;
 const sectorBytes = 512n;
 const unknown: Filling = { usedBytes: 0n, totalBytes: 0n };
 
-/** @param chunkBytes in what pieces it gives out data. @returns undefined if it is no thin pool */
+/** @param chunkBytes size of the pool's chunks. @returns undefined if it is no thin pool */
 export function parseThinPool({ text, type }: TargetStatus, chunkBytes: bigint): ThinPoolStatus | undefined {
   if (type !== 'thin-pool') return undefined;
   if (/^(Fail|Error)$/.test(text)) return { mode: 'fail', data: unknown, metadata: unknown, needsCheck: true };
@@ -38,20 +38,20 @@ export function parseThinPool({ text, type }: TargetStatus, chunkBytes: bigint):
   return /^[0-9]+$/.test(held) ? { ...status, snapshotBlock: BigInt(held) } : status;
 }
 
-/** What a thin volume has of its pool, shared or not; undefined: it does not say. */
+/** The bytes of its pool that a thin volume maps, shared or not; undefined: not in the status. */
 export function parseThinBytes({ text, type }: TargetStatus): bigint | undefined {
   const [, sectors] = type === 'thin' ? (/^([0-9]+) ([0-9]+|-)$/.exec(text) ?? []) : [];
   return sectors === undefined ? undefined : BigInt(sectors) * sectorBytes;
 }
 
-/** Which volume of which thin pool a device is. */
+/** The identity of a thin volume in its pool. */
 export interface ThinNumber {
   readonly poolDevice: DeviceNumber;
-  /** By which the pool knows it. */
+  /** The id of the volume in the pool. */
   readonly thinId: bigint;
 }
 
-/** Of the table of a device; undefined: it is no thin volume, or has an origin outside of its pool. */
+/** Reads the table of a device; undefined: it is no thin volume, or has an origin outside of its pool. */
 export function parseThinNumber({ text, type }: TargetStatus): ThinNumber | undefined {
   const [, major, minor, id] = type === 'thin' ? (/^([0-9]+):([0-9]+) ([0-9]{1,8})$/.exec(text) ?? []) : [];
   if (id === undefined) return undefined;

@@ -4,8 +4,8 @@ import { ignoreMissing } from '../call/errno.ts';
 import type { DeviceNumber } from './device.ts';
 
 /**
- * The names of the disks that a device lies on in the end: a partition on its disk, one of device-mapper or MD on all that it is
- * made of. By sysfs, which lies in memory. What is not there is by itself.
+ * The names of the disks that a device finally lies on: for a partition its disk, for device-mapper and MD all below.
+ * Read from sysfs, which lies in memory. A device that sysfs does not have counts as a disk.
  */
 export function wholeDisksOf({ major, minor }: DeviceNumber): string[] {
   const place = resolve(`/sys/dev/block/${major}:${minor}`);

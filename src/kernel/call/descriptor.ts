@@ -12,20 +12,20 @@ const openCall = libcCall<readonly [string | Lent, number, number]>('int open(co
 const EBADF = 9;
 
 /**
- * An open file descriptor that belongs to the holder of this object: `await using`. In a function that has one,
- * `return work(descriptor)` closes it while the work goes on; write `return await`.
+ * An open file descriptor that belongs to the holder of this object: `await using`. In a function that has one, `return
+ * work(descriptor)` closes it while the work continues; write `return await`.
  *
- * As soon as it is closed, the kernel may give its number to another file. A call on a disk that hangs goes on after
- * its caller has left, and a call that is still queued would meet the other file. So only calls under way have the
+ * As soon as it is closed, the kernel may give its number to another file. A call on a disk that hangs continues after
+ * its caller has left, and a call that is still queued would meet the other file. So only calls in progress have the
  * number, and the descriptor is closed after the last of them.
  */
 export class Descriptor implements AsyncDisposable, Lent {
-  /** The path at which it was opened, for messages. */
+  /** The path at opening, for messages. */
   readonly path: string;
   readonly #fd: number;
   readonly #closingQueue: DiskQueue | undefined;
   #users = 0;
-  /** Nobody else may begin to use it. */
+  /** No new call may use it. */
   #isGivenUp = false;
 
   /**
@@ -48,7 +48,7 @@ export class Descriptor implements AsyncDisposable, Lent {
     if (this.#isGivenUp && this.#users === 0) void this.#close();
   }
 
-  /** For a call that takes a path: it names the open file itself, whatever happened to its name (proc(5)). */
+  /** A path for calls: it names the open file itself, even after a rename or deletion (proc(5)). */
   get asPath(): Lent {
     return this.#below('');
   }
@@ -83,7 +83,7 @@ export class Descriptor implements AsyncDisposable, Lent {
     if (this.#giveUp()) closeCall.native(this.#fd);
   }
 
-  /** @returns whether it is to be closed now */
+  /** @returns true if it must be closed now */
   #giveUp(): boolean {
     const isFirst = !this.#isGivenUp;
     this.#isGivenUp = true;
@@ -91,7 +91,7 @@ export class Descriptor implements AsyncDisposable, Lent {
   }
 
   async #close(): Promise<void> {
-    // close(2): the descriptor is gone whatever it returns, and all writes through descriptors are synced.
+    // close(2): the descriptor is gone even if it fails, and all writes through descriptors are synced.
     if (this.#closingQueue === undefined) closeCall.native(this.#fd);
     else await this.#closingQueue.settle(() => callOnWorker(closeCall, [this.#fd]));
   }
@@ -105,7 +105,7 @@ function procPath(fd: number): string {
   return `/proc/self/fd/${fd}`;
 }
 
-/** A system call that returns a descriptor, which is closed if nobody waits for it any more. */
+/** A system call that returns a descriptor, which is closed if its caller has stopped waiting. */
 export function invokeToOpen<A extends readonly Argument[]>(
   queue: DiskQueue,
   call: NativeCall<A>,
@@ -117,7 +117,7 @@ export function invokeToOpen<A extends readonly Argument[]>(
   });
 }
 
-/** What is to be opened: a path, or an open file that is opened anew. */
+/** A path, or an open file to open again. */
 export type Openable = string | Descriptor;
 
 /** open(2), always with O_CLOEXEC. */

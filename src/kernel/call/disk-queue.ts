@@ -1,15 +1,15 @@
-/** How long a rescue may take in a closed queue. */
+/** Longest time for a rescue in a closed queue. */
 const rescueMs = 5_000;
 
 /** A job that runs, or waits for a place. */
 interface Job {
-  /** When it began to run, by `performance.now()`. */
+  /** Start by `performance.now()`. */
   startedMs: number;
-  /** It runs even if the queue closes before it has begun. */
+  /** true: it runs even if the queue closes before it has begun. */
   readonly isOwed: boolean;
-  /** Starts it. `ended` is called at its end, good or bad, before the caller hears of it. */
+  /** Starts it. `ended` is called at its end, good or bad, before the caller is notified. */
   readonly begin: (ended: () => void) => void;
-  /** Rejects for whoever waits for it. */
+  /** Rejects the caller's promise. */
   readonly giveUp: (reason: Error) => void;
 }
 
@@ -18,12 +18,12 @@ interface Job {
  * stop Probe and every other pool. A queue never uses more than its share; other jobs wait here, in order, and delay
  * only callers of the same pool.
  *
- * A thread cannot be called back from a disk that hangs, but nobody has to wait for it: closing a queue rejects all who
- * wait. Jobs that had begun may still end at any time, so a closed queue never opens again.
+ * A thread cannot be called back from a disk that hangs, but no caller has to wait for it: closing a queue rejects all
+ * waiting callers. Jobs that had begun may still end at any time, so a closed queue never opens again.
  */
 export class DiskQueue {
   readonly name: string;
-  /** Hears of every failure, also in queues beside this one. */
+  /** Called for every failure, also in sibling queues. */
   onFailure: ((error: unknown) => void) | undefined;
   readonly #limit: number;
   readonly #running = new Set<Job>();
@@ -42,7 +42,7 @@ export class DiskQueue {
     this.#limit = limit;
   }
 
-  /** Another queue for the same disk. It has places of its own, and closes with this one. */
+  /** Makes another queue for the same disk, with separate places. It closes with this one. */
   beside(name: string, limit: number): DiskQueue {
     const queue = new DiskQueue(`${this.name} ${name}`, limit);
     queue.onFailure = (error) => this.onFailure?.(error);
@@ -53,20 +53,20 @@ export class DiskQueue {
 
   /**
    * Runs `work`, which may block one worker thread at a time. Never nest: `work` must not wait for this queue.
-   * @param onLate gets the result if the queue was closed meanwhile, to let go of what it holds
+   * @param onLate gets the result if the queue was closed meanwhile, to release its resources
    * @throws the reason for which the queue is closed
    */
   run<T>(work: () => Promise<T>, onLate?: (result: T) => void): Promise<T> {
     return this.#do(work, onLate, (job) => this.#enter(job));
   }
 
-  /** Waits for something that takes no worker thread, such as a program, for as long as the queue is open. */
+  /** Waits for work that takes no worker thread, such as a program, as long as the queue is open. */
   watch<T>(work: () => Promise<T>): Promise<T> {
     return this.#do(work, undefined, (job) => this.#begin(job, this.#watched));
   }
 
   /**
-   * Runs what must run in any case, such as close(2): in a closed queue, as soon as there is a place.
+   * Runs work that must be done in any case, such as close(2): in a closed queue, as soon as there is a place.
    * @returns resolves when `work` has ended, well or not, or at once if the queue is closed. Never rejects
    */
   settle(work: () => Promise<unknown>): Promise<void> {
@@ -84,8 +84,8 @@ export class DiskQueue {
   }
 
   /**
-   * Runs `work` in this queue. If the queue is closed, it is tried all the same for a moment, one rescue at a time:
-   * unmounting is right whatever the disk is like, and most of it needs no disk.
+   * Runs `work` in this queue. If the queue is closed, it gets a short try anyway, one rescue at a time: unmounting is
+   * right even on a failed disk, and most of it needs no disk.
    * @throws the reason for which the queue is closed, if `work` takes too long or an earlier rescue hangs
    */
   async rescue<T>(work: (queue: DiskQueue) => Promise<T>): Promise<T> {
@@ -110,7 +110,7 @@ export class DiskQueue {
     return turn;
   }
 
-  /** Rejects all who wait, and all who come later, with this reason. */
+  /** Rejects all waiting and all later jobs with this reason. */
   close(reason: Error): void {
     if (this.#closedFor !== undefined) return;
     this.#closedFor = reason;
@@ -125,27 +125,27 @@ export class DiskQueue {
     return this.#closedFor;
   }
 
-  /** Whether no job runs or waits here, nor in queues beside it. */
+  /** True if no job runs or waits here, nor in sibling queues. */
   get isIdle(): boolean {
     const isBusy = this.#running.size > 0 || this.#waiting.length > 0 || this.#watched.size > 0;
     return !isBusy && [...this.#beside, ...this.#rescues].every(({ isIdle }) => isIdle);
   }
 
-  /** When the oldest running job began; undefined: none runs. */
+  /** Start of the oldest running job; undefined: none runs. */
   get busySinceMs(): number | undefined {
     // A set keeps the order in which jobs began.
     for (const { startedMs } of this.#running) return startedMs;
     return undefined;
   }
 
-  /** The same of this queue and those beside it. */
+  /** The same for this queue and its siblings. */
   get anyBusySinceMs(): number | undefined {
     const all = [this.busySinceMs, ...this.#beside.map(({ anyBusySinceMs }) => anyBusySinceMs)];
     const known = all.filter((ms) => ms !== undefined);
     return known.length === 0 ? undefined : Math.min(...known);
   }
 
-  /** How many jobs run at a time. */
+  /** Maximum of jobs that run at a time. */
   get places(): number {
     return this.#limit;
   }
@@ -200,7 +200,7 @@ export class DiskQueue {
   }
 }
 
-/** Makes a rejection of what `work` throws before it returns a promise. */
+/** Turns an exception of `work` before it returns a promise into a rejection. */
 function promised<T>(work: () => Promise<T>): Promise<T> {
   try {
     return work();

@@ -1,8 +1,6 @@
 import { getSystemErrorMap } from 'node:util';
 
-/**
- * Numbers that filesystems and block devices answer with, and libuv has no name for (errno(3), asm-generic/errno.h).
- */
+/** Error numbers of filesystems and block devices that libuv has no name for (errno(3), asm-generic/errno.h). */
 const beyondLibuv: ReadonlyMap<number, readonly [string, string]> = new Map([
   [15, ['ENOTBLK', 'block device required']],
   [52, ['EBADE', 'the disk is reserved by another host']],
@@ -24,9 +22,9 @@ const beyondLibuv: ReadonlyMap<number, readonly [string, string]> = new Map([
 
 const systemErrors = getSystemErrorMap();
 
-/** A system call that the kernel refused. The message carries paths of ours, never a mount option's value (X02). */
+/** A system call that the kernel refused. The message contains our paths, never a mount option's value (X02). */
 export class KernelError extends Error {
-  /** As in its man page; for a call with commands, with the command: `fsconfig(FSCONFIG_CMD_CREATE)`. */
+  /** The name in its man page; for a call with commands, with the command: `fsconfig(FSCONFIG_CMD_CREATE)`. */
   readonly syscall: string;
   readonly errno: number;
   /** The name of `errno`: `ENOENT`. */
@@ -49,15 +47,15 @@ export class KernelError extends Error {
   }
 }
 
-/** Whether `error`, ours or Node's, is the kernel's and has one of these names. */
+/** Answers if `error`, ours or Node's, is the kernel's and has one of these names. */
 export function isErrno(error: unknown, ...codes: string[]): boolean {
   const name = errnoName(error);
   return name !== undefined && codes.includes(name);
 }
 
 /**
- * The name of the kernel's error number: `ENOENT`. Node's errors have a name only for what libuv knows;
- * `Unknown system error -117`, a damaged filesystem, has only the number.
+ * The name of the kernel's error number: `ENOENT`. Node's errors have a name only if libuv knows the number; `Unknown
+ * system error -117`, a damaged filesystem, has only the number.
  */
 export function errnoName(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;

@@ -31,7 +31,7 @@ export function ioctl(
   return invoke(queue, callFor(request, argument), [descriptor, request.number, argument], descriptor.path);
 }
 
-/** ioctl(2) here and now, for requests that only look something up. */
+/** ioctl(2) on this thread, for requests that only read from memory. */
 export function ioctlNow(descriptor: Descriptor, request: IoctlRequest, argument: Uint8Array | number): number {
   return invokeNow(callFor(request, argument), [descriptor, request.number, argument], descriptor.path);
 }

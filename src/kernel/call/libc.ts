@@ -2,12 +2,12 @@ import koffi, { type LibraryHandle } from 'koffi';
 import type { DiskQueue } from './disk-queue.ts';
 import { KernelError } from './errno.ts';
 
-/** What a C function may be given: numbers, strings (copied as UTF-8), memory, and pointers. */
+/** Argument types of C functions: numbers, strings (copied as UTF-8), memory, and pointers. */
 type Plain = number | bigint | string | Uint8Array | null;
 
 /**
  * An argument that names a descriptor by its number, or by a path below /proc/self/fd. Once closed, the number may mean
- * another file. So it stays open until the call has ended, even if nobody waits for that any more.
+ * another file. So it stays open until the call has ended, even if its caller has stopped waiting.
  */
 export interface Lent {
   /** @throws if it is closed already; then it need not be released */
@@ -19,18 +19,18 @@ export type Argument = Plain | Lent;
 
 /** A C function, declared once. */
 export interface NativeCall<A extends readonly Argument[]> {
-  /** For errors: the system call as its man page has it. */
+  /** The name of the system call in its man page, for errors. */
   readonly name: string;
   readonly native: ReturnType<LibraryHandle['func']>;
-  /** Arguments that are always the same: the number of a system call. */
+  /** Constant arguments: the number of a system call. */
   readonly leading: readonly number[];
-  /** The arguments it takes. Exists only in the type. */
+  /** Argument types. Exists only in the type. */
   readonly takes?: (...args: A) => void;
 }
 
-// Must come before the first library is loaded. The limit of calls in flight is far above what queues allow. libblkid
-// needs the large stack; memory is taken only as it is touched. The number of stacks kept between calls is for all
-// worker threads: making and freeing one costs more than most calls.
+// Must come before the first library is loaded. The limit of calls in flight is far above the limits of the queues.
+// libblkid needs the large stack; memory is taken only as it is touched. The number of stacks kept between calls is for
+// all worker threads: making and freeing one costs more than most calls.
 koffi.config({ async_stack_size: 256 * 1024, resident_async_pools: 32, max_async_calls: 4096 });
 
 const libc = koffi.load('libc.so.6');
@@ -62,7 +62,7 @@ export function systemCall<A extends readonly Argument[]>(
   return { name, native: libc.func('syscall', 'long', ['long', ...types]), leading: [number] };
 }
 
-/** koffi holds no reference to the memory of a call's arguments, so the garbage collector must be kept from it. */
+/** koffi holds no reference to the memory of a call's arguments, so this keeps the garbage collector from it. */
 const inFlight = new Set<readonly Plain[]>();
 
 /** A C function's return value, and its errno. */
@@ -73,7 +73,7 @@ export interface Returned {
 
 /**
  * Calls `call` on a worker thread.
- * @param onLate as in `DiskQueue.run`: gets what the call returns if nobody waits for it any more
+ * @param onLate as in `DiskQueue.run`: gets the result if the caller has stopped waiting
  */
 export function callLater<A extends readonly Argument[]>(
   queue: DiskQueue,
@@ -109,7 +109,7 @@ export function callOnWorker<A extends readonly Argument[]>(call: NativeCall<A>,
   });
 }
 
-/** Holds all of them or none. */
+/** Lends all of them or none. */
 function lendAll(args: readonly Argument[]): Plain[] {
   const plain: Plain[] = [];
   try {
@@ -141,7 +141,7 @@ export async function invoke<A extends readonly Argument[]>(
   return checked(call.name, result, errno, path);
 }
 
-/** Calls `call` on this thread: only for what never waits for a disk, nor for a lock whose holder may. */
+/** Calls `call` on this thread: only for calls that never wait for a disk, nor for a lock whose holder may. */
 export function invokeNow<A extends readonly Argument[]>(call: NativeCall<A>, args: A, path?: string): number {
   refuseNul(call.name, args);
   const plain = lendAll(args);

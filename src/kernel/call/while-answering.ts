@@ -1,6 +1,6 @@
 import type { DiskQueue } from './disk-queue.ts';
 
-/** Does some work in a queue, which is closed when one request in it has taken too long. @throws what it is closed for */
+/** Works in a queue, which is closed when one request in it takes too long. @throws the reason for closing */
 export async function whileAnswering<T>(
   queue: DiskQueue,
   { limitMs, silence }: { readonly limitMs: number; readonly silence: Error },
@@ -12,7 +12,7 @@ export async function whileAnswering<T>(
   }, limitMs / 20);
   try {
     const result = await work(queue);
-    // What it was told by a closed queue, it may have taken for something else.
+    // The work may have mistaken the error of a closed queue for another one.
     if (queue.closedFor !== undefined) throw queue.closedFor;
     return result;
   } catch (error) {

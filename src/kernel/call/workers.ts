@@ -10,14 +10,14 @@ const getpidCall = libcCall<readonly []>('int getpid(void)');
 const sizeVariable = 'UV_THREADPOOL_SIZE';
 const libuvDefault = 4;
 
-/** How many worker threads there are for blocking calls: the true number once `useWorkerThreads` was called. */
+/** The number of worker threads for blocking calls: the true number once `useWorkerThreads` was called. */
 export let workerThreads = libuvDefault;
 let isKnown = false;
 
 /**
- * Asks libuv for this many worker threads and returns how many there are. Must be called before anything else uses
- * them: libuv reads its variable once, at the first use. Node before 22.18, and 24 before 24.3, loads modules with
- * them, so there the environment at the start decides; otherwise there are 4. A second call changes nothing.
+ * Asks libuv for this many worker threads and returns their true number. Must be called before anything else uses them:
+ * libuv reads its variable once, at the first use. Node before 22.18, and 24 before 24.3, loads modules with them, so
+ * there the environment at the start decides; otherwise there are 4. A second call changes nothing.
  */
 export function useWorkerThreads(count: number): number {
   if (isKnown) return workerThreads;
@@ -34,7 +34,7 @@ export function useWorkerThreads(count: number): number {
 
 function startedWith(value: unknown): number {
   const count = typeof value === 'string' ? Number.parseInt(value, 10) : libuvDefault;
-  // As libuv reads it: text that is no number means one thread, and there are at most 1024.
+  // The rules of libuv: text that is no number means one thread, and there are at most 1024.
   return Math.min(1024, Math.max(1, Number.isNaN(count) ? 1 : count));
 }
 

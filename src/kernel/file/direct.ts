@@ -4,15 +4,15 @@ import { type Descriptor, type Openable, openFile } from '../call/descriptor.ts'
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { readInto } from './file.ts';
 
-/** As the memory and the place of what is read past the page cache must be, on any disk (open(2), O_DIRECT). */
+/** Alignment that suits any disk for the memory and the position of direct reads (open(2), O_DIRECT). */
 const alignmentBytes = 4096;
 
-/** Opens what somebody writes to past the page cache: what that has of it may be old. */
+/** Opens a file or device for reads past the page cache, whose copy may be old if others write past it. */
 export function openDirect(queue: DiskQueue, file: Openable): Promise<Descriptor> {
   return openFile(queue, file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_DIRECT);
 }
 
-/** Reads a range of what was opened so, in whole blocks; less than requested only at its end. */
+/** Reads a range of a file that `openDirect` opened, in whole blocks; less than requested only at its end. */
 export async function readDirect(
   queue: DiskQueue,
   file: Descriptor,

@@ -4,13 +4,11 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
 import type { ByteRange } from './sparse.ts';
 
-/** A stretch of a file that has blocks. */
+/** A part of a file that has blocks. */
 export interface Extent extends ByteRange {
   /** false: its blocks were allocated but never written, and read as zeros. */
   readonly isWritten: boolean;
-  /**
-   * Where its bytes lie on the filesystem's device; undefined if they have no place of their own there, or none yet.
-   */
+  /** Position on the filesystem's device; undefined if the data has no separate position there, or none yet. */
   readonly physicalBytes: bigint | undefined;
 }
 
@@ -60,7 +58,7 @@ export async function readExtents(
   return decodeExtents(map, toBytes);
 }
 
-/** A longer page: the caller makes only numbers of it. */
+/** A larger page: the caller converts it to numbers at once. */
 const placesPerCall = 2_048;
 const maximumFileBytes = (1n << 63n) - 1n;
 
@@ -68,13 +66,13 @@ const maximumFileBytes = (1n << 63n) - 1n;
 export interface Place {
   readonly physicalBytes: number;
   readonly lengthBytes: number;
-  /** Whether other files share it (FIEMAP_EXTENT_SHARED). */
+  /** true: other files share it (FIEMAP_EXTENT_SHARED). */
   readonly isShared: boolean;
 }
 
 /**
  * All extents of a file, a page at a time. Nothing is written back: a shared block with new data in memory still counts
- * as shared. Each call takes its turn in the queue, so that a file of very many extents delays nobody.
+ * as shared. Each call takes its turn in the queue, so a file with very many extents delays no other caller.
  */
 export async function* readPlaces(queue: DiskQueue, file: Descriptor): AsyncGenerator<readonly Place[], void, void> {
   const map = Buffer.alloc(headerBytes + placesPerCall * extentBytes);
@@ -91,7 +89,7 @@ export async function* readPlaces(queue: DiskQueue, file: Descriptor): AsyncGene
   }
 }
 
-/** How many bytes of a file's extents are shared with other files, and how many are not. */
+/** The bytes of a file's extents that are shared with other files, and those that are not. */
 export async function readSharing(
   queue: DiskQueue,
   file: Descriptor,
@@ -107,7 +105,7 @@ export async function readSharing(
   return { sharedBytes: BigInt(sharedBytes), unsharedBytes: BigInt(unsharedBytes) };
 }
 
-/** A page of extents, and where the next page begins; undefined: it was the last one. */
+/** A page of extents, and the start of the next page; undefined: it was the last one. */
 export function decodePlaces(map: Buffer): { readonly places: Place[]; readonly nextBytes: bigint | undefined } {
   const count = map.readUInt32LE(20);
   const places: Place[] = [];
@@ -152,7 +150,7 @@ function decodeExtent(map: Buffer, at: number): Extent {
 }
 
 /**
- * Where the `count`-th extent after an offset ends; undefined if there are fewer. Dirty pages are not written back, and
+ * The end of the `count`-th extent after an offset; undefined if there are fewer. Dirty pages are not written back, and
  * may get another place later.
  */
 export async function endOfExtents(

@@ -16,7 +16,7 @@ const pwriteCall = libcCall<readonly [Lent, Uint8Array, number, bigint]>(
 );
 const fsyncCall = libcCall<readonly [Lent]>('int fsync(int fd)');
 
-/** Makes a file that must not exist yet, for its owner alone. The caller syncs the directory. */
+/** Makes a file that must not exist yet, only for its owner. The caller syncs the directory. */
 export function createFile(queue: DiskQueue, path: string): Promise<Descriptor> {
   return openFile(queue, path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
 }
@@ -32,7 +32,7 @@ export async function allocate(queue: DiskQueue, file: Descriptor | string, size
       await invoke(queue, fallocateCall, [file, 0, 0n, sizeBytes], file.path);
       return;
     } catch (error) {
-      // A signal can interrupt a large allocation; what is allocated stays so, and the next try goes on.
+      // A signal can interrupt a large allocation; allocated blocks stay, and the next try continues.
       if (!isErrno(error, 'EINTR')) throw error;
     }
   }
@@ -53,8 +53,8 @@ interface FileRange {
 }
 
 /**
- * Reads a range of a file or device, all of it. A disk of which a part cannot be read answers with what lies before that,
- * and tells of it only whoever asks for the rest.
+ * Reads a complete range of a file or device. A disk with an unreadable part returns the data before it, and reports an
+ * error only for the rest.
  * @throws KernelError, RangeError if it ends before
  */
 export async function readAt(queue: DiskQueue, file: Descriptor, range: FileRange): Promise<Buffer> {
@@ -63,7 +63,7 @@ export async function readAt(queue: DiskQueue, file: Descriptor, range: FileRang
   throw new RangeError(`${file.path} ended at ${range.offsetBytes + found.length}`);
 }
 
-/** The same of what may end before: then less. */
+/** The same for a file that may end before: then returns less. */
 export async function readAtMost(
   queue: DiskQueue,
   file: Descriptor,
@@ -77,14 +77,14 @@ export async function readAtMost(
   }
 }
 
-/** The smallest part that the page cache has of a disk. */
+/** The smallest unit of a disk in the page cache. */
 const pieceBytes = 4096;
-/** What flash has where nothing was written. */
+/** The content of blank flash. */
 const unreadableByte = 0xff;
 
 /**
- * The same of what is kept twice, so that one sector that is lost does not lose all: a piece that cannot be read is given
- * as 0xff throughout, which is nothing that is ever looked for.
+ * The same for structures that are stored twice, where one bad sector must not lose both: a piece that cannot be read
+ * is returned as 0xff, which matches no structure.
  */
 export async function readWhatCan(queue: DiskQueue, file: Descriptor, range: FileRange): Promise<Buffer> {
   try {
@@ -105,7 +105,10 @@ export async function readWhatCan(queue: DiskQueue, file: Descriptor, range: Fil
   return memory;
 }
 
-/** Into memory of the caller's (pread(2)), by one call: less at the end, and before what cannot be read. @returns how many bytes it read */
+/**
+ * Reads into the caller's memory (pread(2)), by one call: less at the end, and before an unreadable part. @returns the
+ * number of bytes
+ */
 export function readInto(
   queue: DiskQueue,
   file: Descriptor,
@@ -133,8 +136,8 @@ export async function syncFile(queue: DiskQueue, file: Descriptor | string): Pro
 }
 
 /**
- * fsync for directories that many calls change at once. One sync of a directory runs at a time. All callers who come
- * before the next one begins share it. A sync under way is never shared: it might not cover the caller's change.
+ * fsync for directories that many calls change at once. One sync of a directory runs at a time. All callers that come
+ * before the next one begins share it. A sync in progress is never shared: it might not cover the caller's change.
  */
 export class DirectorySync {
   readonly #notBegun = new Map<string, Promise<void>>();
@@ -161,7 +164,7 @@ export class DirectorySync {
   }
 
   async #syncAfter(previous: Promise<void> | undefined, queue: DiskQueue, path: string): Promise<void> {
-    // A failure of the sync before concerns only those who shared it.
+    // A failure of the sync before concerns only the callers that shared it.
     await Promise.allSettled([previous]);
     let directory: Descriptor;
     try {
@@ -177,7 +180,7 @@ export class DirectorySync {
     }
   }
 
-  /** Closes the directories that are kept open, once nobody syncs any more. */
+  /** Closes the directories that are kept open, after the last sync. */
   async close(): Promise<void> {
     for (const directory of this.#held.values()) await directory[Symbol.asyncDispose]();
     this.#held.clear();

@@ -18,7 +18,7 @@ export async function syncFilesystem(queue: DiskQueue, file: Descriptor): Promis
   await invoke(queue, syncfsCall, [file], file.path);
 }
 
-/** Tells the device below the filesystem which blocks are free. Returns how many bytes they have. */
+/** Tells the device below the filesystem which blocks are free. Returns the number of their bytes. */
 export async function trim(queue: DiskQueue, filesystem: Openable): Promise<bigint> {
   await using descriptor = await openReadOnly(queue, filesystem);
   return await trimRange(queue, descriptor, 0n, undefined);
@@ -77,8 +77,8 @@ export async function reflink(queue: DiskQueue, fromPath: string, toPath: string
 }
 
 /**
- * Makes a range of an open file share the blocks of the same range of another (ioctl_ficlonerange(2)): what they share
- * already stays, and holes become holes. Until it is done nobody can write to either.
+ * Makes a range of an open file share the blocks of the same range of another (ioctl_ficlonerange(2)): shared blocks
+ * stay, and holes become holes. Writes to both files wait until it is done.
  */
 export async function reflinkRange(
   queue: DiskQueue,
@@ -117,8 +117,8 @@ const sharingByMagic: ReadonlyMap<bigint, boolean> = new Map([
 const xfsMagic = 0x58465342n;
 
 /**
- * Whether files of the directory's filesystem can share blocks, as far as it can be told without writing to it.
- * @returns undefined if it would have to be tried
+ * Answers if files of the directory's filesystem can share blocks, without writing to it.
+ * @returns undefined if only a try can show it
  */
 export async function seesReflink(queue: DiskQueue, directory: string): Promise<boolean | undefined> {
   const { type } = await queue.run(() => statfs(directory, { bigint: true }));

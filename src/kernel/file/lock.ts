@@ -29,13 +29,16 @@ const SIGURG = 23;
 const flockCall = libcCall<readonly [Lent, number]>('int flock(int fd, int operation)');
 const fcntlCall = libcCall<readonly [Lent, number, number]>('int fcntl(int fd, int command, long argument)');
 
-/** Whether the path still names the file that is open: a lock on one that lost its name, or was replaced, keeps nobody out. */
+/**
+ * Answers if the path still names the open file: a lock on a file that lost its name, or was replaced, keeps no program
+ * out.
+ */
 export async function isStillNamed(queue: DiskQueue, file: Descriptor, path: string): Promise<boolean> {
   const [held, named] = [await statusOf(queue, file), await statusBehind(queue, path)];
   return held.inode === named.inode && sameDevice(held.device, named.device);
 }
 
-/** Locks a file, directory or device for as long as the descriptor is open; undefined if another has it (flock(2)). */
+/** Locks a file, directory or device while the descriptor is open; undefined if another program has it (flock(2)). */
 export async function lockExclusively(queue: DiskQueue, path: string): Promise<Descriptor | undefined> {
   const descriptor = await openReadOnly(queue, path);
   try {
@@ -48,7 +51,7 @@ export async function lockExclusively(queue: DiskQueue, path: string): Promise<D
   }
 }
 
-/** The same for what is open. @returns false if another has it */
+/** The same for an open file. @returns false if another program has it */
 export async function tryLock(queue: DiskQueue, descriptor: Descriptor): Promise<boolean> {
   try {
     await invoke(queue, flockCall, [descriptor, LOCK_EX | LOCK_NB], descriptor.path);
@@ -59,7 +62,7 @@ export async function tryLock(queue: DiskQueue, descriptor: Descriptor): Promise
   }
 }
 
-/** Who holds a flock on `path` now. */
+/** Finds the holders of a flock on `path`. */
 export async function lockHolders(queue: DiskQueue, path: string): Promise<LockHolder[]> {
   const status = await statusOf(queue, path);
   // /proc/locks shows the filesystem's device. On btrfs and overlayfs, stat shows another one.
@@ -83,16 +86,16 @@ async function commandOf(queue: DiskQueue, pid: number): Promise<string> {
 }
 
 /**
- * Whether anybody has the regular file open: a loop device, or a process, this one included. Asks for a write lease,
- * which the kernel grants only to the sole opener (fcntl(2), F_SETLEASE). So it takes the same time however many loop
- * devices there are. Two such questions about one file at a time see each other: ask one after the other.
+ * Answers if the regular file is open: by a loop device, or by a process, this one included. Asks for a write lease,
+ * which the kernel grants only to the sole opener (fcntl(2), F_SETLEASE). So the time does not depend on the number of
+ * loop devices. Two such queries about one file at a time see each other: run one after the other.
  */
 export async function isOpenElsewhere(queue: DiskQueue, path: string): Promise<boolean> {
   let descriptor: Descriptor;
   try {
     descriptor = await openFile(queue, path, constants.O_RDWR | constants.O_NONBLOCK);
   } catch (error) {
-    // Somebody has a lease on it, and so has it open (open(2), EWOULDBLOCK).
+    // Another process has a lease on it, and therefore has it open (open(2), EWOULDBLOCK).
     if (isErrno(error, 'EWOULDBLOCK', 'EAGAIN')) return true;
     throw error;
   }
@@ -100,10 +103,10 @@ export async function isOpenElsewhere(queue: DiskQueue, path: string): Promise<b
   return !isSoleOpener(file);
 }
 
-/** Whether a file is open by this descriptor alone. */
+/** Answers if this descriptor is the only one of the file. */
 export function isSoleOpener(file: Descriptor): boolean {
   try {
-    // Who opens the file while the lease is there breaks it, and the signal for that would by default end us.
+    // A program that opens the file during the lease breaks it, and the signal for that would by default end us.
     invokeNow(fcntlCall, [file, F_SETSIG, SIGURG], file.path);
     invokeNow(fcntlCall, [file, F_SETLEASE, F_WRLCK], file.path);
     invokeNow(fcntlCall, [file, F_SETLEASE, F_UNLCK], file.path);

@@ -15,7 +15,7 @@ export interface NamedIn {
 }
 
 /**
- * Moves whatever has the name, at once, and never over something else (renameat2(2)).
+ * Moves a file or directory in one step, and never over an existing name (renameat2(2)).
  * @throws KernelError EEXIST; EXDEV between two mounts, even of one filesystem; EBUSY if something is mounted on it
  */
 export async function move(queue: DiskQueue, from: NamedIn, to: NamedIn): Promise<void> {

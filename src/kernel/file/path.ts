@@ -7,7 +7,7 @@ import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc
 
 export type FileKind = 'directory' | 'file' | 'block' | 'symlink' | 'other';
 
-/** What statx(2) tells of a file. */
+/** A file's status from statx(2). */
 export interface FileStatus {
   readonly kind: FileKind;
   /** The device of its filesystem (on btrfs: of its subvolume). */
@@ -15,12 +15,12 @@ export interface FileStatus {
   /** The device that a device node stands for. */
   readonly represents: DeviceNumber | undefined;
   readonly inode: bigint;
-  /** As in /proc/self/mountinfo. */
+  /** The same number as in /proc/self/mountinfo. */
   readonly mountId: bigint;
   readonly isMountRoot: boolean;
   readonly sizeBytes: bigint;
   readonly allocatedBytes: bigint;
-  /** How many names it has. */
+  /** The number of its names. */
   readonly links: number;
 }
 
@@ -42,7 +42,7 @@ const STATX_BASIC_STATS = 0x7ff;
 const STATX_MNT_ID = 0x1000;
 const STATX_ATTR_MOUNT_ROOT = 0x2000n;
 const statxBytes = 256;
-/** st_blocks counts these whatever the filesystem's block size is (stat(2)). */
+/** The unit of st_blocks, independent of the filesystem's block size (stat(2)). */
 const statBlockBytes = 512n;
 
 const openat2Call = systemCall<readonly [number | Lent, string, Uint8Array, number]>('openat2', 437, [
@@ -67,8 +67,8 @@ export async function openDirectory(queue: DiskQueue, path: string): Promise<Des
 }
 
 /**
- * Opens (O_PATH) what lies at `relativePath` below `root`; '' or '.' is the root itself. No symlink, no `..` that
- * leads out, and no magic link is followed, the last component included: such a path is ELOOP or EXDEV (openat2(2)).
+ * Opens (O_PATH) the file at `relativePath` below `root`; '' or '.' is the root itself. No symlink, no `..` that leads
+ * out, and no magic link is followed, the last component included: such a path is ELOOP or EXDEV (openat2(2)).
  */
 export async function openBeneath(queue: DiskQueue, root: Descriptor, relativePath: string): Promise<Descriptor> {
   const path = relativePath === '' ? '.' : relativePath;
@@ -135,7 +135,9 @@ function statusOfOpen(file: Descriptor): FileStatus {
   return decodeStatus(status);
 }
 
-/** statx(2) through a link of /proc (proc_pid_fd(5)): of a file that a process holds, whatever its name. */
+/**
+ * statx(2) through a link of /proc (proc_pid_fd(5)), for a file that a process holds, even after a rename or deletion.
+ */
 export async function statusBehind(queue: DiskQueue, link: string): Promise<FileStatus> {
   const status = Buffer.alloc(statxBytes);
   await invoke(queue, statxCall, [AT_FDCWD, link, AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, statusMask, status], link);

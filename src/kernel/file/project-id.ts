@@ -44,7 +44,7 @@ export async function writeProject(queue: DiskQueue, file: Descriptor, project: 
     await ioctl(queue, file, FS_IOC_FSSETXATTR, attributes);
   };
   const fixed = flags & (FS_XFLAG_IMMUTABLE | FS_XFLAG_APPEND);
-  // ext4 changes nothing else about what keeps its mark (fs/ext4/ioctl.c).
+  // ext4 changes nothing else on a file that keeps one of these flags (fs/ext4/ioctl.c).
   if (fixed !== 0) await set(flags & ~fixed);
   attributes.writeUInt32LE(project.id, projectAt);
   await set(changed & ~fixed);

@@ -83,16 +83,16 @@ export class ProjectQuota {
     return { isAccounted: (flags & FS_QUOTA_PDQ_ACCT) !== 0, isEnforced: (flags & FS_QUOTA_PDQ_ENFD) !== 0 };
   }
 
-  /** What a project takes, dirty pages included, and its limits. */
+  /** The usage of a project, including dirty pages, and its limits. */
   async usage(id: number): Promise<ProjectUsage> {
     const usage = await this.#read('Q_XGETQUOTA', id);
     return usage ?? { id, usedBytes: 0n, usedInodes: 0n, limits: { bytes: 0n, inodes: 0n } };
   }
 
   /**
-   * The same for a project that has usage or limits; undefined: nobody uses it. Asking for a project by its id makes
-   * ext4 create an entry for it; asking for the next one (from this id on) does not. From a smaller id, the kernel
-   * would skip some (Linux 6.1, fs/quota/quota_tree.c).
+   * The same for a project that has usage or limits; undefined: it is unused. Asking for a project by its id makes ext4
+   * create an entry for it; asking for the next one (from this id on) does not. From a smaller id, the kernel would
+   * skip some (Linux 6.1, fs/quota/quota_tree.c).
    */
   async find(id: number): Promise<ProjectUsage | undefined> {
     const found = await this.#read('Q_XGETNEXTQUOTA', id);
@@ -116,7 +116,7 @@ export class ProjectQuota {
     try {
       await this.#call(command, id, quota);
     } catch (error) {
-      // XFS knows nothing of a project that has never had anything; there may be no next one.
+      // XFS has no entry for a project that was never used; there may be no next one.
       if (!isErrno(error, 'ENOENT')) throw error;
       return undefined;
     }

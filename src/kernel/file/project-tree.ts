@@ -4,13 +4,13 @@ import { writeProject } from './project-id.ts';
 import { walkTree } from './tree.ts';
 
 /**
- * Puts a directory and all that lies below it into a project; 0: into none.
+ * Puts a directory and everything below it into a project; 0: into none.
  *
- * Only regular files and directories can be told: the call is an ioctl of the open file, and to open a FIFO, socket or
- * device means its other end, to open a symlink its target. Linux 6.17 has file_setattr(2) for them. Until then what is made
- * in the project later has it, of every type, but what was there keeps none. It counts as nobody's, which is a block at
- * most, and ext4, and XFS before Linux 6.10, refuse to rename it to another directory of the project or to link it there
- * (EXDEV); mv(1) makes it anew then.
+ * Only regular files and directories can be changed: the call is an ioctl of the open file, and opening a FIFO, socket
+ * or device reaches its other end, opening a symlink its target. Linux 6.17 has file_setattr(2) for them. Before that,
+ * new files of every type in the directory belong to the project, but existing special files keep none. They count for
+ * no project, which is a block at most, and ext4, and XFS before Linux 6.10, refuse to rename them to another directory
+ * of the project or to link them there (EXDEV); mv(1) then makes a new one.
  * @throws KernelError EXDEV if something is mounted in it; EDQUOT or ENOSPC if it is larger than the project's limit
  */
 export async function writeProjectOfTree(

@@ -18,23 +18,24 @@ const renameatCall = libcCall<readonly [Lent, Uint8Array, Lent, Uint8Array]>(
 const AT_REMOVEDIR = 0x200;
 const ENOTEMPTY = 39;
 
-/** How many nested directories are open at a time; deeper ones are moved up first. */
+/** The number of nested directories that are open at a time; deeper ones are moved up first. */
 const openAtOnce = 32;
-/** How often a directory is read: somebody who still has it open may be making files there. */
-const mostPasses = 100;
+/** Limit of reads of a directory: another process that still has it open may be making files there. */
+const maxPasses = 100;
 
 /** The root of each subvolume of btrfs (BTRFS_FIRST_FREE_OBJECTID); elsewhere some directory may have it. */
 const subvolumeInode = 256n;
 
-/** Where directories go that lie too deep, and those that have. */
+/** The directory that deep directories are moved up into, and the names that wait there for their removal. */
 interface Top {
   readonly directory: Descriptor;
   readonly waiting: TreeName[];
 }
 
 /**
- * Unlinks something in a directory and everything below it, however large, deep, or marked as immutable or, as a subvolume, read-only. If this is
- * interrupted, removing everything in the directory finishes it: too deep directories were moved up into it.
+ * Unlinks a file or directory and everything below it, however large, deep, or marked as immutable or, as a subvolume,
+ * read-only. After an interruption, removing everything in the parent directory finishes it: directories that are too
+ * deep were moved up into it.
  * @throws KernelError EXDEV or EBUSY if something is mounted there: the contents of the mount are left alone
  */
 export async function removeTree(
@@ -52,7 +53,7 @@ export async function removeTree(
 
   async function remove(top: Top, directory: Descriptor, entry: TreeName, depth: number): Promise<void> {
     signal?.throwIfAborted();
-    // Tried without asking first whether it is a directory: the answer could be wrong a moment later.
+    // Tries to unlink without checking the type first: the answer could be wrong a moment later.
     if ((await unlink(directory, entry, 0)) === 'directory') await removeDirectory(top, directory, entry, depth);
   }
 
@@ -71,7 +72,7 @@ export async function removeTree(
           });
       }
       if ((await unlink(directory, entry, AT_REMOVEDIR)) === 'gone') return;
-      if (pass === mostPasses) throw new KernelError({ syscall: 'unlinkat', errno: ENOTEMPTY, path: directory.path });
+      if (pass === maxPasses) throw new KernelError({ syscall: 'unlinkat', errno: ENOTEMPTY, path: directory.path });
     }
   }
 
@@ -89,7 +90,7 @@ export async function removeTree(
     const attempt = () => invoke(queue, renameatCall, [directory, entry.bytes, top.directory, upper.bytes], path);
     await attempt().catch(async (error) => {
       if (!isErrno(error, 'EXDEV')) throw error;
-      // The directory has a quota project, and refuses what is in another one.
+      // The directory has a quota project, and refuses files of another one.
       await writeProject(queue, top.directory, { id: 0, isInherited: false });
       await attempt();
     });
@@ -134,7 +135,7 @@ function nameOf(text: string): TreeName {
   return { bytes: Buffer.from(`${text}\0`), text };
 }
 
-/** Empties a directory of ours, but for the names that are to stay. Names there are text. */
+/** Empties a directory of ours, except for names to keep. Names there are text. */
 export async function emptyDirectory(
   queue: DiskQueue,
   path: string,

@@ -31,13 +31,13 @@ const getdentsCall = libcCall<readonly [Lent, Uint8Array, number]>(
 
 /** A name in a directory. */
 export interface TreeName {
-  /** Ends with the NUL that C wants. */
+  /** The name with the final NUL of C. */
   readonly bytes: Buffer;
   /** For messages. */
   readonly text: string;
 }
 
-/** How much of a directory is in memory at a time. */
+/** Size of the part of a directory that is in memory at a time. */
 const namesBytes = 64 * 1024;
 /** struct linux_dirent64 (getdents64(2)). */
 const recordLengthAt = 16;
@@ -63,7 +63,7 @@ export function openSubdirectory(queue: DiskQueue, directory: Descriptor, name: 
   return open(queue, directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
-/** Opens (O_PATH) whatever has the name, a symlink too. @throws KernelError EXDEV if something is mounted on it */
+/** Opens (O_PATH) an entry of any type, even a symlink. @throws KernelError EXDEV if something is mounted on it */
 export function openEntry(queue: DiskQueue, directory: Descriptor, name: TreeName): Promise<Descriptor> {
   return open(queue, directory, name, openFlags.O_PATH | O_NOFOLLOW);
 }
@@ -83,19 +83,19 @@ export interface TreeEntry {
   readonly status: FileStatus;
 }
 
-/** How deep directories may be nested: all of them are open at a time. No program makes as many. */
+/** Limit of nested directories: all of them are open at a time. No program makes as many. */
 const deepest = 400;
 
 export interface WalkOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Somebody changes the tree meanwhile: a name that is gone when its turn comes is passed over. */
+  /** The tree may change meanwhile: a name that is gone when its turn comes is skipped. */
   readonly isInUse?: boolean;
 }
 
 /**
  * Visits a directory and everything below it, each directory before its entries.
  * @throws KernelError EXDEV if something is mounted in it; ELOOP if it is deeper than anything that programs make;
- *   ENOENT for a name that is gone, unless the tree is in use
+ * ENOENT for a name that is gone, unless the tree is in use
  */
 export async function walkTree(
   queue: DiskQueue,

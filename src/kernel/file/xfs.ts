@@ -2,7 +2,7 @@ import type { Descriptor } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
 
-/** xfs_fs.h: XFS_IOC_FSGEOMETRY, what it fills in, and the flags in that. */
+/** xfs_fs.h: XFS_IOC_FSGEOMETRY, its result, and the flags in that. */
 const XFS_IOC_FSGEOMETRY: IoctlRequest = { name: 'XFS_IOC_FSGEOMETRY', number: 0x8100587e };
 const geometryBytes = 256;
 const at = { blockBytes: 0, groupBlocks: 8, groupCount: 12, logBlocks: 16, inodeBytes: 24, logStart: 56, flags: 92 };
@@ -12,13 +12,13 @@ const XFS_FSOP_GEOM_FLAGS_REFLINK = 1 << 20;
 
 const XFS_IOC_GET_RESBLKS: IoctlRequest = { name: 'XFS_IOC_GET_RESBLKS', number: 0x80105873 };
 
-/** How a mounted XFS is laid out, and what it keeps trees of. */
+/** The geometry of a mounted XFS, and the features that add trees to it. */
 export interface MountedXfs {
   readonly blockBytes: number;
   readonly inodeBytes: number;
   readonly groupBlocks: number;
   readonly groupCount: number;
-  /** 0: it lies on another device. */
+  /** 0: the log lies on another device. */
   readonly logBlocks: number;
   readonly hasFreeInodes: boolean;
   readonly hasOwners: boolean;
@@ -42,9 +42,9 @@ export async function readXfs(queue: DiskQueue, directory: Descriptor): Promise<
   };
 }
 
-/** How many blocks it keeps for the moment at which it is full, and has not needed yet. */
+/** The number of blocks that it reserves for a full disk, and has not used yet. */
 export async function readXfsSpareBlocks(queue: DiskQueue, directory: Descriptor): Promise<bigint> {
-  // struct xfs_fsop_resblks: all, and those that are left.
+  // struct xfs_fsop_resblks: all of them, and those that are left.
   const spare = Buffer.alloc(16);
   await ioctl(queue, directory, XFS_IOC_GET_RESBLKS, spare);
   return spare.readBigUInt64LE(8);

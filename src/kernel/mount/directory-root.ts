@@ -1,18 +1,18 @@
 import { type DeviceNumber, sameDevice } from '../block/device.ts';
 import type { Mount } from './mount-table.ts';
 
-/** A directory as mount tables name it: its filesystem, and its path there. */
+/** A directory as mount tables show it: its filesystem, and its path there. */
 export interface DirectoryRoot {
   readonly device: DeviceNumber;
   readonly root: string;
 }
 
-/** Whether a path is the directory's, or leads into it. */
+/** Answers if a path is the directory's, or leads into it. */
 export function isAtOrBelow(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`);
 }
 
-/** Whether a mount shows the directory, or a directory in it. */
+/** Answers if a mount shows the directory, or a directory in it. */
 export function showsDirectory({ device, root }: Pick<Mount, 'device' | 'root'>, directory: DirectoryRoot): boolean {
   return sameDevice(device, directory.device) && isAtOrBelow(root, directory.root);
 }
@@ -26,8 +26,8 @@ export function rootThrough({ root, target }: Pick<Mount, 'root' | 'target'>, pa
 }
 
 /**
- * How the mount table names the directory at a path without symbolic links. It is found as the kernel finds it: from
- * the root on, mount after mount. Only the table is read, so a dead disk does no harm.
+ * The filesystem and the path there of the directory at a path without symbolic links. Follows the path as the kernel
+ * does: from the root on, mount after mount. Only the table is read, so a dead disk does no harm.
  */
 export function findRoot(table: readonly Mount[], path: string): DirectoryRoot | undefined {
   const ids = new Set(table.map(({ id }) => id));

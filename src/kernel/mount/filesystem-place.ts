@@ -6,14 +6,14 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { statusOf } from '../file/path.ts';
 import { readMountTable } from './mount-table.ts';
 
-/** Where something lies, as the mount table names it: the same for every mount of it. */
+/** A position in a filesystem, the same for every mount of it. */
 export interface FilesystemPlace {
   readonly device: DeviceNumber;
   /** The path from the filesystem's own root. */
   readonly root: string;
 }
 
-/** Where an open directory lies. @param path without symbolic links */
+/** The position of an open directory. @param path without symbolic links */
 export async function placeOf(queue: DiskQueue, directory: Descriptor, path: string): Promise<FilesystemPlace> {
   const { mountId } = await statusOf(queue, directory);
   const mount = (await readMountTable(queue)).find(({ id }) => id === mountId);

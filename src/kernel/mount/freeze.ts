@@ -17,42 +17,42 @@ export async function freeze(queue: DiskQueue, filesystem: Openable): Promise<vo
   await ioctl(queue, descriptor, FIFREEZE, 0);
 }
 
-/** struct ext4_super_block: where it lies, and what says in it that the journal has to be replayed. */
+/** struct ext4_super_block: its position, and the fields that show if the journal must be replayed. */
 const ext4Superblock = { offsetBytes: 1024, lengthBytes: 1024, magicAt: 56, compatAt: 92, incompatAt: 96 };
 const ext4Magic = 0xef53;
 const ext4HasJournal = 0x4;
 const ext4NeedsRecovery = 0x4;
 
-/** Blocks that XFS keeps for itself. */
+/** Blocks that XFS reserves. */
 const XFS_IOC_GET_RESBLKS: IoctlRequest = { name: 'XFS_IOC_GET_RESBLKS', number: 0x80105873 };
 
 export interface MountedFilesystem {
   readonly fsType: string;
   readonly devicePath: string;
   readonly directory: Openable;
-  /** Not only its mount. Nobody can write to it, frozen or not. */
+  /** True if the filesystem, not only its mount, is read-only: nothing can write to it, frozen or not. */
   readonly isReadonly?: boolean;
 }
 
-/** A filesystem that was to be changed is frozen: the change would wait for the thaw. */
+/** A filesystem that must be changed is frozen: the change would wait for the thaw. */
 export class FilesystemFrozen extends Unavailable {}
 
-/** An administrator can do so, too, and the kernel does not tell that from a freeze. */
+/** An administrator can do this, too, which looks the same as a freeze. */
 export const withoutResblks = "set its resblks to 0 (xfs_io -xc 'resblks 8192')";
 
-/** @throws FilesystemFrozen @param name what has the filesystem, `volume …` for example */
+/** @throws FilesystemFrozen @param name the owner of the filesystem, e.g. `volume …` */
 export async function requireThawed(queue: DiskQueue, name: string, filesystem: MountedFilesystem): Promise<void> {
   if (!(await isFrozen(queue, filesystem))) return;
   const orElse = filesystem.fsType === 'xfs' ? ` or ${withoutResblks}` : '';
   throw new FilesystemFrozen(
-    `${name} cannot grow now: somebody has frozen its filesystem (fsfreeze --unfreeze)${orElse}. It grows once that is over.`,
+    `${name} cannot grow now: its filesystem is frozen (fsfreeze --unfreeze)${orElse}. It grows once that is over.`,
   );
 }
 
 /**
- * Whether a filesystem that is mounted for writing is frozen now; never waits for the thaw. The kernel does not tell,
- * but what a freeze leaves can be seen: ext4 needs no recovery then, and XFS has given back what it keeps for itself.
- * btrfs shows nothing, so that its answer is always no.
+ * Answers if a filesystem that is mounted for writing is frozen; never waits for the thaw. The kernel has no call for
+ * it, but a freeze leaves traces: ext4 needs no recovery then, and XFS has returned its reserved blocks. btrfs shows
+ * nothing, so its answer is always false.
  */
 export async function isFrozen(queue: DiskQueue, filesystem: MountedFilesystem): Promise<boolean> {
   // It looks the same.
@@ -61,7 +61,7 @@ export async function isFrozen(queue: DiskQueue, filesystem: MountedFilesystem):
     case 'ext4':
       return await isFrozenExt4(queue, filesystem.devicePath);
     case 'xfs': {
-      // struct xfs_fsop_resblks: how many there are to be, and how many there are; looked up in memory.
+      // struct xfs_fsop_resblks: the wanted and the present number, from memory.
       const kept = Buffer.alloc(16);
       await using directory = await openReadOnly(queue, filesystem.directory);
       ioctlNow(directory, XFS_IOC_GET_RESBLKS, kept);
@@ -78,12 +78,12 @@ async function isFrozenExt4(queue: DiskQueue, devicePath: string): Promise<boole
   await using device = await openReadOnly(queue, devicePath);
   const superblock = await readAt(queue, device, { offsetBytes, lengthBytes });
   if (superblock.length < lengthBytes || superblock.readUInt16LE(magicAt) !== ext4Magic) return false;
-  // Without a journal nothing tells.
+  // Without a journal there are no traces.
   const hasJournal = (superblock.readUInt32LE(compatAt) & ext4HasJournal) !== 0;
   return hasJournal && (superblock.readUInt32LE(incompatAt) & ext4NeedsRecovery) === 0;
 }
 
-/** @returns whether it was frozen */
+/** @returns true if it was frozen */
 export async function thaw(queue: DiskQueue, filesystem: Openable): Promise<boolean> {
   await using descriptor = await openReadOnly(queue, filesystem);
   try {

@@ -13,9 +13,9 @@ export interface Growth {
   readonly directory: Openable;
   readonly devicePath: string;
   readonly deviceBytes: bigint;
-  /** What has the filesystem, for messages: `volume …`. */
+  /** The owner of the filesystem, for messages: `volume …`. */
   readonly name: string;
-  /** Not only its mount. */
+  /** True if the filesystem, not only its mount, is read-only. */
   readonly isReadonly?: boolean;
   /** Freezes the filesystem for a moment, which empties its log. */
   readonly settle: (directory: Descriptor) => Promise<void>;
@@ -29,9 +29,9 @@ const BTRFS_IOC_RESIZE: IoctlRequest = { name: 'BTRFS_IOC_RESIZE', number: 0x500
 
 /**
  * Makes a mounted filesystem as large as its device, if it is not yet. Never makes it smaller.
- * @throws FilesystemFrozen if there is something to grow; btrfs does not show that it is frozen, and is waited for
- * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and there is something to grow;
- *   EINVAL for btrfs on a device of less than 256 MiB
+ * @throws FilesystemFrozen if it must grow; btrfs does not show that it is frozen, and is awaited
+ * @throws KernelError EPERM for ext4 where CAP_SYS_RESOURCE is missing and the filesystem must grow; EINVAL for btrfs
+ * on a device of less than 256 MiB
  */
 export async function growMounted(queue: DiskQueue, growth: Growth): Promise<void> {
   await using directory = await openReadOnly(queue, growth.directory);
@@ -78,12 +78,12 @@ const minimumXfsGroupBlocks = 64n;
 
 /**
  * Before Linux 6.13, XFS checks its log against the size in the superblock on the disk. After a power cut it cannot
- * replay (EUCLEAN) what was written beyond that size since it grew, and that may stay in the log for half a minute. A
- * freeze empties the log.
+ * replay (EUCLEAN) log entries beyond that size, which may stay in the log for half a minute after it grew. A freeze
+ * empties the log.
  */
 async function growXfs(queue: DiskQueue, directory: Descriptor, growth: Growth): Promise<void> {
   const { deviceBytes, settle } = growth;
-  // struct xfs_fsop_geom_v1; looked up in memory.
+  // struct xfs_fsop_geom_v1; read from memory.
   const geometry = Buffer.alloc(112);
   ioctlNow(directory, XFS_IOC_FSGEOMETRY_V1, geometry);
   const groupBlocks = BigInt(geometry.readUInt32LE(8));
@@ -108,7 +108,7 @@ const btrfsSectorBytes = 4096n;
 
 const growing = new WeakMap<DiskQueue, DiskQueue>();
 
-/** One place in a queue beside: who waits there for a thaw, for however long, keeps up no other call of the pool. */
+/** One place in a sibling queue: a call that waits there for a thaw, however long, delays no other call of the pool. */
 function growingBeside(queue: DiskQueue): DiskQueue {
   const beside = growing.get(queue) ?? queue.beside('grow', 1);
   growing.set(queue, beside);
@@ -116,7 +116,7 @@ function growingBeside(queue: DiskQueue): DiskQueue {
 }
 
 async function growBtrfs(queue: DiskQueue, directory: Descriptor, deviceBytes: bigint): Promise<void> {
-  // struct btrfs_ioctl_dev_info_args for device 1, which a plain 'max' is about, too.
+  // struct btrfs_ioctl_dev_info_args for device 1, which a plain 'max' resizes, too.
   const device = Buffer.alloc(4096);
   device.writeBigUInt64LE(1n, 0);
   ioctlNow(directory, BTRFS_IOC_DEV_INFO, device);
@@ -127,7 +127,7 @@ async function growBtrfs(queue: DiskQueue, directory: Descriptor, deviceBytes: b
   const argument = Buffer.alloc(4096);
   argument.write('max', 8);
   const result = await ioctl(queue, directory, BTRFS_IOC_RESIZE, argument);
-  // A positive answer says that a balance, a device removal or another resize is running (linux/btrfs.h).
+  // A positive answer means that a balance, a device removal or another resize is running (linux/btrfs.h).
   if (result > 0) {
     const detail = 'another operation on the whole filesystem is running';
     throw new KernelError({ syscall: 'ioctl(BTRFS_IOC_RESIZE)', errno: 16, path: directory.path, detail });

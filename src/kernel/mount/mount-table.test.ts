@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { isNodeOf, type Mount, parseMountsWith, parseMountTable } from './mount-table.ts';
 
-/** What seq_file's mangle does to a path in mountinfo (fs/proc_namespace.c): ` \t\n\\`, and `#` in a source. */
+/** The escapes of seq_file's mangle for a path in mountinfo (fs/proc_namespace.c): ` \t\n\\`, and `#` in a source. */
 function mangle(text: string): string {
   return text.replace(/[ \t\n\\#]/g, (character) => `\\${character.charCodeAt(0).toString(8).padStart(3, '0')}`);
 }

@@ -29,8 +29,9 @@ export interface Mount {
 }
 
 /**
- * Whether this is a device's node, mounted on a file. Its root is the node: `/loop3` where /dev is a filesystem of its
- * own, `/dev/loop3` where /dev is a directory of another one; with `//deleted` behind it if the node in /dev was made anew.
+ * Answers if this is a device's node, mounted on a file. Its root is the node: `/loop3` where /dev is a separate
+ * filesystem, `/dev/loop3` where /dev is a directory of another one; with `//deleted` behind it if the node in /dev was
+ * made again.
  */
 export function isNodeOf({ root }: Pick<Mount, 'root'>, devicePath: string): boolean {
   return root !== '/' && basename(root.replace(/\/\/deleted$/, '')) === basename(devicePath);
@@ -44,7 +45,7 @@ const freadCall = libcCall<readonly [Uint8Array, number, number, bigint]>(
 const ferrorCall = libcCall<readonly [bigint]>('int ferror(void *stream)');
 const fcloseCall = libcCall<readonly [bigint]>('int fclose(void *stream)');
 
-/** As large as the last table needed, so that one call is enough for the next. */
+/** The size that the last table needed, so that one call is enough for the next. */
 let expectedBytes = 32 * 1024;
 
 /**

@@ -33,7 +33,8 @@ describe('safeWords', () => {
         fc.string(),
         (options, before, after) => {
           for (const secret of options) {
-            // One message at a time: a secret of ours, as "; " would be, cannot be told from what joins two of them.
+            // One message at a time: a secret of ours, such as "; ", cannot be distinguished from the text that
+            // joins two of them.
             for (const message of [`e ${before}${secret}${after}`, `e fs: bad value ${secret}`]) {
               const words = safeWords([message], options) ?? '';
               assert.ok(!words.includes(secret), words);

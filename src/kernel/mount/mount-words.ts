@@ -2,9 +2,9 @@
  * Makes a filesystem's messages (of an fs context, each `e`, `w` or `i`, a space and the text) safe to show: mount
  * options may be secrets (X02), and the kernel often repeats them.
  *
- * Everything in quotes is struck out; so is every option, key and value as it was given, and every word that is a part
- * of one. If an option has a digit, all numbers are struck out, as the kernel may write a number in another way. A
- * message may lose a harmless word by this; it still says what is wrong with which filesystem.
+ * Everything in quotes is replaced; also every option, key and value in the given spelling, and every word that is a
+ * part of one. If an option has a digit, all numbers are replaced, as the kernel may write a number differently. A
+ * message may lose a harmless word by this; it still names the problem and the filesystem.
  */
 export function safeWords(messages: readonly string[], options: readonly string[]): string | undefined {
   const texts = messages
@@ -16,8 +16,8 @@ export function safeWords(messages: readonly string[], options: readonly string[
 const omitted = '…';
 
 /**
- * First all characters to be struck out are marked, and only then replaced. So one match does not hide half of another
- * that overlaps with it, and a replacement is not searched again.
+ * All characters to replace are marked first. So one match does not hide half of another that overlaps with it, and a
+ * replacement is not searched again.
  */
 function redact(message: string, options: readonly string[]): string {
   const given = options.filter((option) => option !== '');
@@ -31,7 +31,7 @@ function redact(message: string, options: readonly string[]): string {
   for (const option of given) {
     for (let at = message.indexOf(option); at !== -1; at = message.indexOf(option, at + 1)) strike(at, option.length);
   }
-  // By UTF-16 units, as the positions are.
+  // Splits into UTF-16 units, which the positions count.
   const left = () =>
     message
       .split('')

@@ -6,7 +6,7 @@ import { invoke, invokeNow, type Lent, libcCall, systemCall } from '../call/libc
 import { component } from '../file/path.ts';
 import { safeWords } from './mount-words.ts';
 
-/** Flags of one mount, not of the filesystem. Absent: the kernel's default, or what the source of a bind mount has. */
+/** Flags of one mount, not of the filesystem. Absent: the kernel's default, or the flag of a bind mount's source. */
 export interface MountAttributes {
   readonly readonly?: boolean;
   readonly nosuid?: boolean;
@@ -34,7 +34,7 @@ export class MountParameterError extends KernelError {
     this.#count = count;
   }
 
-  /** Its place, from 1 on, among the last `lastCount` parameters; undefined if it is none of them. */
+  /** Its position, from 1 on, among the last `lastCount` parameters; undefined if it is none of them. */
   positionFromLast(lastCount: number): number | undefined {
     const position = this.#index - (this.#count - lastCount) + 1;
     return position < 1 ? undefined : position;
@@ -109,8 +109,8 @@ const umountCall = libcCall<readonly [string | Lent, number]>('int umount2(const
 const readCall = libcCall<readonly [Lent, Uint8Array, number]>('long read(int fd, void *memory, size_t size)');
 
 /**
- * Mounts a filesystem. All attributes hold before anybody can see it, and nothing is left if the process dies halfway.
- * In an error, `detail` has the filesystem's own words without the given options (X02).
+ * Mounts a filesystem. All attributes hold before any process can see it, and nothing is left if the process dies
+ * halfway. In an error, `detail` has the filesystem's own words without the given options (X02).
  */
 export async function mountFilesystem(queue: DiskQueue, request: FilesystemMount): Promise<void> {
   const { fsType, source, target } = request;
@@ -123,8 +123,8 @@ export async function mountFilesystem(queue: DiskQueue, request: FilesystemMount
 }
 
 /**
- * Mounts a filesystem where nobody can see it, for as long as the descriptor is open. This replays its journal, for
- * example, and leaves no mount behind even if the process dies.
+ * Mounts a filesystem invisibly, while the descriptor is open. This replays its journal, for example, and leaves no
+ * mount behind even if the process dies.
  */
 export async function mountDetached(queue: DiskQueue, request: Omit<FilesystemMount, 'target'>): Promise<Descriptor> {
   await using context = await openContext(queue, request.fsType, request.source);
@@ -193,7 +193,7 @@ function readMessages(context: Descriptor): string[] {
 
 /**
  * Makes `from` visible at `target` too: a directory, or a file or device node on a file. Mounts below `from` are not
- * included. Attributes hold before anybody can see the new mount.
+ * included. Attributes hold before any process can see the new mount.
  */
 export async function bindMount(
   queue: DiskQueue,
@@ -204,7 +204,7 @@ export async function bindMount(
   await placeMount(queue, tree, { target, attributes });
 }
 
-/** A second mount of what is open here. Nobody else sees it, and it goes with its descriptor. */
+/** Makes a second mount of an open directory or file. No other process sees it, and it ends with its descriptor. */
 export function cloneMount(queue: DiskQueue, from: Descriptor, attributes: MountAttributes): Descriptor {
   const flags = OPEN_TREE_CLONE | AT_EMPTY_PATH | openFlags.O_CLOEXEC;
   // On this thread: the kernel copies a mount that it has in memory.
@@ -229,7 +229,7 @@ export async function placeMount(
   mount.closeNow();
 }
 
-/** On this thread: nobody else has the mount yet, so there is nothing to wait for. */
+/** On this thread: no other process has the mount yet, so there is nothing to wait for. */
 function setAttributes(mount: Descriptor, attributes: MountAttributes, path: string): void {
   const { set, clear } = attributeBits(attributes);
   if (set !== 0n || clear !== 0n) setMount(mount, { set, clear, propagation: 0n }, path);
@@ -255,7 +255,7 @@ async function moveMount(queue: DiskQueue, mount: Descriptor, target: Descriptor
   await invoke(queue, moveMountCall, [mount, '', target, '', flags], target.path);
 }
 
-/** Unmounts `name` below a verified directory: nobody can put a symlink in the way. */
+/** Unmounts `name` below a verified directory: no program can put a symlink in the way. */
 export async function unmountAt(queue: DiskQueue, parent: Descriptor, name: string): Promise<void> {
   await unmountPatiently(queue, parent.child(component(parent, name)), `${parent.path}/${name}`);
 }

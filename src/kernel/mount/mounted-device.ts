@@ -4,9 +4,9 @@ import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts
 import { ignoreMissing } from '../call/errno.ts';
 
 /**
- * Whether the filesystem on a device is mounted in any mount namespace, or unmounted but still in use. The kernel shows
- * each such filesystem in sysfs, which lies in memory (Documentation/ABI/testing/sysfs-fs-ext4, sysfs-fs-xfs; btrfs has
- * a directory for each filesystem, with links to its devices).
+ * Answers if the filesystem on a device is mounted in any mount namespace, or unmounted but still in use. The kernel
+ * shows each such filesystem in sysfs, which lies in memory (Documentation/ABI/testing/sysfs-fs-ext4, sysfs-fs-xfs;
+ * btrfs has a directory for each filesystem, with links to its devices).
  */
 export function isMountedAnywhere(fsType: FilesystemType, devicePath: string): boolean {
   const name = basename(devicePath);

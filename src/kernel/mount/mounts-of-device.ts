@@ -11,21 +11,21 @@ import type { Mount } from './mount-table.ts';
 
 const BTRFS_IOC_FS_INFO: IoctlRequest = { name: 'BTRFS_IOC_FS_INFO', number: 0x8400941f };
 
-/** Whether a mount shows the filesystem on a block device; undefined: nothing says so for sure. */
+/** Answers if a mount shows the filesystem on a block device; undefined: uncertain. */
 export type ShowsDevice = (mount: Pick<Mount, 'device' | 'fsType'>, device: DeviceNumber) => boolean | undefined;
 
 export interface DeviceSearch {
-  /** The only devices that are asked about; undefined: any. */
+  /** The only devices of interest; undefined: any. */
   readonly devices?: readonly DeviceNumber[];
-  /** false: no filesystem is asked, as it may be dead. */
+  /** false: sends no request to a filesystem, as it may be dead. */
   readonly mayAsk?: boolean;
 }
 
 /**
- * Tells the mounts of a table that show the filesystem on a device. A mount of btrfs has a device number of its own
- * and names one of its devices by a path. Anybody who scans that device by another path changes the name (udev does so
- * for device-mapper), and a path may lead to another device by now. So a name counts only by the device that it leads
- * to, and the filesystem itself is asked where that leaves a doubt.
+ * Finds the mounts of a table that show the filesystem on a device. A mount of btrfs has a separate device number and
+ * names one of its devices by a path. Any program that scans that device by another path changes the name (udev does
+ * that for device-mapper), and a path may lead to another device by now. So a name counts only by the device that it
+ * leads to, and the filesystem itself is queried where that leaves a doubt.
  */
 export async function mountsOfDevices(
   queue: DiskQueue,
@@ -45,7 +45,7 @@ export async function mountsOfDevices(
     const filesystem = filesystemOn(device);
     if (filesystem === undefined) return false;
     const known = shown.get(mount.device.minor);
-    // All mounts of a filesystem have one number, so that one which is found has no others.
+    // All mounts of a filesystem have one number, so a filesystem that was found has no others.
     return known === undefined && !found.has(filesystem) ? undefined : known === filesystem;
   };
 }
@@ -66,7 +66,7 @@ export function isBtrfs({ device, fsType }: Pick<Mount, 'device' | 'fsType'>): b
 
 const byNumber: ShowsDevice = (mount, device) => !isBtrfs(mount) && sameDevice(mount.device, device);
 
-/** The filesystem that each mount shows, by the mount's device number. One that cannot be known is missing. */
+/** The filesystem that each mount shows, by the mount's device number. Unknown ones are missing. */
 async function filesystemsShown(
   queue: DiskQueue,
   mounts: readonly Mount[],
@@ -93,7 +93,7 @@ async function filesystemsShown(
   return shown;
 }
 
-/** By one of its mounts that leads to it. On a worker: the kernel may wait for its disk. */
+/** Queries the filesystem through one of its mounts. On a worker: the kernel may wait for its disk. */
 async function askFilesystem(queue: DiskQueue, mounts: readonly Mount[]): Promise<string | undefined> {
   for (const mount of mounts) {
     try {

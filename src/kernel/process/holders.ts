@@ -30,25 +30,31 @@ export interface Sought {
 }
 
 /**
- * mounts: whether and where the devices are mounted or stacked upon, which takes a few milliseconds. all: the processes
- * too, and what each of them has open.
+ * mounts: mounts of the devices and devices built on them, which takes a few milliseconds. all: also the processes, and
+ * the files that each has open.
  */
 export type SearchScope = 'mounts' | 'all';
 
 /**
- * A queue of its own: reading from a process may wait as long as that process does, and must delay only the next
- * search.
+ * A separate queue: reading from a process may wait as long as that process does, and must delay only the next search.
  */
 const queue = new DiskQueue('holders', 1);
-/** For what a failed call says. On a busy node a search takes seconds, and an error without the holder's name helps nobody. */
-const patienceMs = 5_000;
+/**
+ * For the message of a failed call. On a busy node a search takes seconds, and an error without the holder's name does
+ * not help.
+ */
+const defaultTimeoutMs = 5_000;
 
 /**
- * Finds who keeps a volume in use on this node, as far as this process can see: in a container it needs the host's
- * process namespace. It never asks the volume's own filesystem or disk, which may be dead, and it ends in time. It
- * never throws, as it explains a failure that has happened already.
+ * Finds the users of a volume on this node, as far as this process can see: in a container it needs the host's process
+ * namespace. It never reads the volume's own filesystem or disk, which may be dead, and it ends in time. It never
+ * throws, as it explains a failure that has happened already.
  */
-export async function findHolders(sought: Sought, scope: SearchScope, timeoutMs = patienceMs): Promise<FoundHolders> {
+export async function findHolders(
+  sought: Sought,
+  scope: SearchScope,
+  timeoutMs = defaultTimeoutMs,
+): Promise<FoundHolders> {
   const search = new Search(sought);
   const outcome = await withTimeout(
     timeoutMs,
@@ -58,7 +64,7 @@ export async function findHolders(sought: Sought, scope: SearchScope, timeoutMs 
   return { holders: search.found(), isComplete: outcome === undefined };
 }
 
-/** A holder, and whether it keeps the very mount that is busy. */
+/** A holder; `keepsBusyMount`: it uses the very mount that is busy. */
 interface Finding {
   readonly holder: Holder;
   readonly keepsBusyMount: boolean;
@@ -83,7 +89,7 @@ class Search {
   readonly #mountsAround = new Map<bigint, Mount>();
   readonly #targets = new Set<string>();
   #busyMount: Mount | undefined;
-  /** For the mounts of the namespace that is looked at. */
+  /** For the mounts of the current namespace. */
   #shows: ShowsDevice = () => false;
   #isStopped = false;
 
@@ -118,7 +124,7 @@ class Search {
     for (const pid of pids) await this.#lookAtMemory(pid);
   }
 
-  /** A file's path is as the mount shows it through which it was given to swapon(8). */
+  /** A file's path is that of the mount through which it was given to swapon(8). */
   async #lookAtSwaps(): Promise<void> {
     const { devices, directories } = this.#sought;
     for (const path of await swapPaths(queue)) {
@@ -203,7 +209,7 @@ class Search {
       const path = await targetOf(queue, link);
       if (path === undefined) continue;
       if (status !== undefined && !isOnVolume && !this.#isInDirectory(path, status.mountId)) continue;
-      // Its filesystem answers with errors, so only the path can tell.
+      // The filesystem answers with errors, so only the path can show it.
       if (status === undefined && ![...this.#targets].some((target) => isAtOrBelow(path, target))) continue;
       const keeps = status === undefined ? this.#isBelowBusyMount(path) : this.#busyIds.has(status.mountId);
       return this.#addProcess(pid, path, keeps);
@@ -212,7 +218,7 @@ class Search {
 
   async #lookAtMemory(pid: number): Promise<void> {
     if (this.#isStopped || (this.#filesystems.length === 0 && this.#mountsAround.size === 0)) return;
-    // It may be waiting for a page of its own memory, and reading that memory would wait too.
+    // The process may be waiting for a page of its memory, and reading that memory would wait too.
     if ((await processState(queue, pid))?.isUninterruptible !== false) return;
     const mappings = await mappedFiles(queue, pid);
     for (const { device, link, path } of mappings) {
@@ -224,7 +230,7 @@ class Search {
     }
   }
 
-  /** Whether a file is in a sought directory, whichever mount it was opened through. */
+  /** Answers if a file is in a sought directory, through any mount. */
   #isInDirectory(path: string, mountId: bigint): boolean {
     const mount = this.#mountsAround.get(mountId);
     const root = mount && rootThrough(mount, path);
@@ -249,7 +255,7 @@ class Search {
     return this.#busyMount !== undefined && isAtOrBelow(path, this.#busyMount.target);
   }
 
-  /** Each process once, with the first thing that it holds. */
+  /** Adds each process once, with the first thing that it holds. */
   async #addProcess(pid: number, path: string, keepsBusyMount: boolean): Promise<void> {
     if (this.#findings.some(({ holder }) => holder.kind === 'process' && holder.pid === pid)) return;
     const state = await processState(queue, pid);

@@ -2,15 +2,16 @@ import { DiskQueue } from '../call/disk-queue.ts';
 import { type Mount, parseMountsWith, parseMountTable } from '../mount/mount-table.ts';
 import { listProcesses, mountNamespaceOf, mountTextOf } from './process.ts';
 
-/** A queue of its own, as that of the search for holders. */
+/** A separate queue, for the same reason as in the search for holders. */
 const queue = new DiskQueue('mounts elsewhere', 2);
 
 let running: Promise<unknown> = Promise.resolve();
 let notBegun: Promise<readonly Buffer[]> | undefined;
 
 /**
- * What is mounted in other mount namespaces than this process's, as far as it sees the processes in them. One look runs at
- * a time, and all who come before the next one begins share it: one that has begun may be past what they ask about.
+ * The mounts in other mount namespaces than this process's, as far as it sees the processes in them. One search runs at
+ * a time, and all callers that come before the next one begins share it: a search in progress may have passed the mount
+ * in question.
  * @param text only mounts whose lines have this text. On a node with many containers it takes a small part of the time
  */
 export async function mountsElsewhere(text?: string): Promise<readonly Mount[]> {
@@ -41,7 +42,7 @@ async function readTables(): Promise<readonly Buffer[]> {
   return Promise.all(Array.from(members.values(), tableOf));
 }
 
-/** By the first of them that has not ended meanwhile. */
+/** Reads the table of the first process that has not ended meanwhile. */
 async function tableOf(pids: readonly number[]): Promise<Buffer> {
   for (const pid of pids) {
     const table = await mountTextOf(queue, pid);

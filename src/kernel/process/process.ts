@@ -5,15 +5,16 @@ import { isErrno, KernelError } from '../call/errno.ts';
 import { type FileStatus, statusBehind } from '../file/path.ts';
 import { type Mount, parseMountTable } from '../mount/mount-table.ts';
 
-/*
- * What /proc tells of processes. They come and go meanwhile; a process that is gone yields nothing.
- */
+/* Facts about processes from /proc. They come and go meanwhile; a process that is gone yields nothing. */
 
-/** A process, in few words. */
+/** A summary of a process. */
 export interface ProcessState {
-  /** At most 15 characters. Not its arguments: they lie in its memory, and reading that may hang with a disk. */
+  /**
+   * At most 15 characters. Arguments are left out: they lie in the process's memory, and reading that may hang with a
+   * disk.
+   */
   readonly command: string;
-  /** It waits, for a disk perhaps, and no signal ends that. */
+  /** It waits, perhaps for a disk, and no signal ends that. */
   readonly isUninterruptible: boolean;
 }
 
@@ -48,7 +49,7 @@ export async function processState(queue: DiskQueue, pid: number): Promise<Proce
   return { command: text.slice(text.indexOf('(') + 1, end), isUninterruptible: text.startsWith(' D', end + 1) };
 }
 
-/** Equal for processes that see the same mounts. */
+/** The same text for processes that see the same mounts. */
 export function mountNamespaceOf(queue: DiskQueue, pid: number | 'self'): Promise<string | undefined> {
   return unlessGone(queue.run(() => readlink(`/proc/${pid}/ns/mnt`)));
 }
@@ -63,7 +64,7 @@ export async function mountTextOf(queue: DiskQueue, pid: number): Promise<Buffer
   return (await unlessGone(queue.run(() => readFile(`/proc/${pid}/mountinfo`)))) ?? Buffer.alloc(0);
 }
 
-/** The files that a process has open, its working directory and its root. Asks no disk and no server. */
+/** The files that a process has open, its working directory and its root. Waits for no disk and no server. */
 export async function heldFiles(queue: DiskQueue, pid: number): Promise<HeldFile[]> {
   const descriptors = (await unlessGone(queue.run(() => readdir(`/proc/${pid}/fd`)))) ?? [];
   const links = ['cwd', 'root', ...descriptors.map((fd) => `fd/${fd}`)].map((name) => `/proc/${pid}/${name}`);
@@ -90,7 +91,7 @@ export async function mappedFiles(queue: DiskQueue, pid: number): Promise<Mappin
   return parseMappings(pid, (await unlessGone(queue.run(() => readFile(`/proc/${pid}/maps`, 'utf8')))) ?? '');
 }
 
-/** The mount that a link of /proc leads through; undefined if that cannot be told. */
+/** The mount that a link of /proc leads through; undefined if that is not known. */
 export async function mountIdBehind(queue: DiskQueue, link: string): Promise<bigint | undefined> {
   try {
     return (await statusBehind(queue, link)).mountId;
@@ -121,15 +122,15 @@ async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** The process has ended, has no such thing (a kernel thread), or belongs to another user. */
+/** The process has ended, has no such file (a kernel thread), or belongs to another user. */
 function isGone(error: unknown): boolean {
   return isErrno(error, 'ENOENT', 'ESRCH', 'EACCES', 'EPERM', 'EINVAL');
 }
 
-/** Of the namespace that all others are in (PROC_PID_INIT_INO of linux/proc_ns.h). */
+/** The namespace that all others are in (PROC_PID_INIT_INO of linux/proc_ns.h). */
 const firstNamespace = 'pid:[4026531836]';
 
-/** Whether /proc has all processes of this machine, and not only those of a container. */
+/** Answers if /proc has all processes of this machine, and not only those of a container. */
 export async function seesAllProcesses(queue: DiskQueue): Promise<boolean> {
   return (await queue.run(() => readlink('/proc/self/ns/pid'))) === firstNamespace;
 }

@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing } from '../call/errno.ts';
 
-/** What the kernel swaps to: paths of devices and files, as they were given (proc(5), /proc/swaps). */
+/** Paths of the devices and files that the kernel swaps to, as they were given (proc(5), /proc/swaps). */
 export async function swapPaths(queue: DiskQueue): Promise<string[]> {
   const text = (await queue.run(() => readFile('/proc/swaps', 'utf8')).catch(ignoreMissing)) ?? '';
   return parseSwaps(text);
 }
 
-/** The first line has titles. Spaces in a path are escaped, and so is what removed files end with. */
+/** The first line has titles. Spaces in a path are escaped, as is the suffix of removed files. */
 export function parseSwaps(text: string): string[] {
   return text
     .split('\n')

@@ -39,7 +39,7 @@ export class Viewer {
 }
 
 export async function ask(api: ApiDouble, controller: ControllerProcess, path: string, asking: Asking): Promise<Seen> {
-  const { port } = await controller.logged('listening for who looks at the fleet');
+  const { port } = await controller.logged('listening for viewers of the fleet');
   const place = { host: '127.0.0.1', port: Number(port), path, servername: serverName, agent: false as const };
   return new Promise((resolve, reject) => {
     const outgoing = request({ ...place, ca: authorityIn(api), ...asking }, async (response) => {

@@ -30,7 +30,7 @@ export const absenceMutants: readonly Mutant[] = [
   {
     name: 'no more claims are told than the API server should hold',
     file: 'src/fleet/controller/claim-teller.ts',
-    text: 'notices.slice(0, mostNotices)',
+    text: 'notices.slice(0, maxNotices)',
     replacement: 'notices.slice(0)',
     killer: told,
   },

@@ -258,7 +258,7 @@ export const fleetMutants: readonly Mutant[] = [
   {
     name: 'a node tells no more than a replica can hold',
     file: 'src/fleet/controller/inventory.ts',
-    text: 'if (this.#bytes > mostBytes)',
+    text: 'if (this.#bytes > maxBytes)',
     replacement: 'if (this.#bytes < 0)',
     killer: limits,
   },
