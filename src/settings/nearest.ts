@@ -9,13 +9,13 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best?.candidate;
 }
 
-/** ` (did you mean 'x'?)`, to go on a sentence with; empty if no candidate is near. */
+/** ` (did you mean 'x'?)`, to append to a sentence; empty if no candidate is near. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const meant = nearest(word, candidates);
   return meant === undefined ? '' : ` (did you mean '${meant}'?)`;
 }
 
-/** Insertions, deletions and replacements that make one word of the other (Levenshtein), row by row. */
+/** The number of insertions, deletions and replacements between two words (Levenshtein), computed row by row. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
   for (let i = 1; i <= from.length; i++) {

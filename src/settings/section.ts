@@ -1,12 +1,12 @@
 import { nearest } from './nearest.ts';
 
-/** One mistake in a file of settings: where, by the keys that lead there, and what to do about it. */
+/** One mistake in a file of settings: its place, by the keys that lead there, and the remedy. */
 export interface Mistake {
   readonly path: readonly string[];
   readonly message: string;
 }
 
-/** What is wrong with one value; the message goes on from its key: `must be …`. */
+/** A mistake in one value; the message continues after its key: `must be …`. */
 export class WrongValue extends Error {
   /** The keys that lead on from there, if the value is a section and a part of it is wrong. */
   readonly below: readonly string[];
@@ -17,18 +17,18 @@ export class WrongValue extends Error {
   }
 }
 
-/** Makes of a value what it means. @throws WrongValue */
+/** Parses a value. @throws WrongValue */
 export type ReadValue<T> = (value: unknown) => T;
 
-/** How to read several keys. */
+/** A parser for each of several keys. */
 export type KeyReaders = Readonly<Record<string, ReadValue<unknown>>>;
 
-/** The values of several keys; undefined where a key is not there, or wrong. */
+/** The values of several keys; undefined where a key is missing, or wrong. */
 export type Given<Readers extends KeyReaders> = {
   readonly [Key in keyof Readers]: ReturnType<Readers[Key]> | undefined;
 };
 
-/** Reads a section key by key, and keeps all that is wrong with it, instead of stopping at the first mistake. */
+/** Reads a section key by key, and collects all mistakes instead of stopping at the first one. */
 export class SectionReader {
   readonly #section: Readonly<Record<string, unknown>>;
   readonly #path: readonly string[];
@@ -44,8 +44,8 @@ export class SectionReader {
   }
 
   /**
-   * All other keys are mistakes.
-   * @param whose says of a key that is unknown here where it is known
+   * Reports all other keys as mistakes.
+   * @param whose explains where a key that is unknown here belongs
    */
   refuseOthers(known: readonly string[], whose: (key: string) => string | undefined = () => undefined): void {
     for (const key of Object.keys(this.#section)) {
@@ -54,7 +54,7 @@ export class SectionReader {
     }
   }
 
-  /** The key's value; undefined if it is not there, or wrong. */
+  /** The key's value; undefined if it is missing, or wrong. */
   read<T>(key: string, readValue: ReadValue<T>): T | undefined {
     const value = Object.hasOwn(this.#section, key) ? this.#section[key] : undefined;
     if (value === undefined) return undefined;
@@ -68,18 +68,17 @@ export class SectionReader {
     }
   }
 
-  /** The values of all these keys. */
   readAll<Readers extends KeyReaders>(readers: Readers): Given<Readers> {
     const entries = Object.entries(readers).map(([key, readValue]) => [key, this.read(key, readValue)]);
     return Object.fromEntries(entries);
   }
 
-  /** Whether anything is said about it, right or wrong. */
+  /** Answers if the key is present, right or wrong. */
   has(key: string): boolean {
     return Object.hasOwn(this.#section, key);
   }
 
-  /** The sections below a key, by their names; undefined if the key is not there. */
+  /** The sections below a key, by their names; undefined if the key is missing. */
   sections(key: string): ReadonlyMap<string, unknown> | undefined {
     if (!this.has(key)) return undefined;
     const value = this.#section[key];
@@ -88,7 +87,7 @@ export class SectionReader {
     return undefined;
   }
 
-  /** The section below a key, to be read key by key; undefined if the key is not there. */
+  /** A reader for the section below a key; undefined if the key is missing. */
   below(key: string): SectionReader | undefined {
     return this.has(key) ? new SectionReader(this.#section[key], [...this.#path, key], this.#mistakes) : undefined;
   }
@@ -98,7 +97,7 @@ export class SectionReader {
   }
 }
 
-/** A section as one value: it may have these keys, and no others. */
+/** Parses a section as one value: it may have these keys, and no others. */
 export function sectionWith<Readers extends KeyReaders>(readers: Readers): ReadValue<Given<Readers>> {
   const known = Object.keys(readers);
   return (value) => {
@@ -132,7 +131,7 @@ function isSection(value: unknown): value is Readonly<Record<string, unknown>> {
 
 const longestShown = 60;
 
-/** A value in a message. */
+/** Shows a value in a message. */
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';

@@ -6,7 +6,7 @@ import { exactQuantity, parseQuantity } from '../volume/size.ts';
 import { didYouMean } from './nearest.ts';
 import { type ReadValue, shown, WrongValue } from './section.ts';
 
-/** What the values of the configuration file can be. The parser yields whole numbers as bigint, others as number. */
+/** Parsers for values of the configuration file. The YAML parser yields whole numbers as bigint, others as number. */
 
 /** Larger than any disk; the kernel counts a file's bytes up to eight times as many. */
 export const largestBytes = 1n << 60n;
@@ -35,9 +35,9 @@ interface Bounds {
   readonly maximumSeconds: number;
 }
 
-/** YAML has numbers and text for what is one notation to us. */
+/** Accepts both numbers and text of YAML, which are one notation to us. */
 function inWords<T>(value: unknown, what: string, parse: (text: string) => T): T {
-  // A number is what YAML makes of 1e9.
+  // YAML makes a number of 1e9.
   if (typeof value !== 'string' && typeof value !== 'bigint' && typeof value !== 'number') {
     throw new WrongValue(`must be ${what}, not ${shown(value)}`);
   }
@@ -87,7 +87,7 @@ export const text: ReadValue<string> = (value) => {
   throw new WrongValue(`must be text, not ${shown(value)}${typeof value === 'object' ? '' : ': put it in quotes'}`);
 };
 
-/** At least one of them, and none twice. @param what one of them is: `path of a disk` */
+/** Parses a list with at least one entry, and none twice. @param what the noun for one entry: `path of a disk` */
 export function list<T>(readItem: ReadValue<T>, what: string): ReadValue<readonly T[]> {
   return (value) => {
     if (!Array.isArray(value)) throw new WrongValue(`must be a list, each a ${what}, not ${shown(value)}`);
@@ -117,10 +117,10 @@ const labelWords = "labels and their values are text of 1 to 63 letters, digits,
 
 export const absolutePath = pathSuchAs('/srv/holdfast');
 
-/** Of a disk. */
+/** The path of a disk. */
 export const devicePath = pathSuchAs('/dev/disk/by-id/… (holdfast disks)');
 
-/** As the kernel takes it, without what changes nothing: `/x//y/` is `/x/y`. */
+/** Normalises a path as the kernel does: `/x//y/` is `/x/y`. */
 function pathSuchAs(example: string): ReadValue<string> {
   return (value) => {
     if (typeof value !== 'string' || !value.startsWith('/') || value.includes('\0')) {

@@ -75,8 +75,8 @@ describe('whoever comes to the port', () => {
     const hello = (node_id: string) => ({ hello: { node_id, driver_name: 'holdfast.csi.dev', protocol: 1 } });
     const account = 'system:serviceaccount:holdfast:other';
     const rows: readonly [string | undefined, RegExp][] = [
-      [undefined, /^UNAUTHENTICATED: That is no token/],
-      ['garbage', /^UNAUTHENTICATED: That is no token/],
+      [undefined, /^UNAUTHENTICATED: This is not a token/],
+      ['garbage', /^UNAUTHENTICATED: This is not a token/],
       [api.token({ node: 'a', audience: 'api' }), /^UNAUTHENTICATED: The token is not for holdfast/],
       [
         api.token({ node: 'a', user: account }),

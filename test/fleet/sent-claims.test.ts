@@ -52,7 +52,7 @@ test('CV29: the claim of a copy is sent to the node of its source, and no other 
     await assert.rejects(one.controller.CreateVolume(request), (error: unknown) => {
       assert.ok(error instanceof CallError);
       assert.equal(error.code, 'RESOURCE_EXHAUSTED');
-      assert.match(error.message, /is on node-a, and a volume made from it lies beside it/);
+      assert.match(error.message, /is on node-a, and a volume made from it must be on the same node/);
       return true;
     });
     return claims.get('default/copy');

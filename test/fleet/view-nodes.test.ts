@@ -178,13 +178,13 @@ describe('what nodes make the view say', () => {
     assert.match(of('crowd').join(), /its answer cannot be used: a part of it has too many items/);
     assert.match(
       of('digits').join(),
-      /1 that it told of cannot be read here \(sizeBytes: must be written in another form/,
+      /1 of its objects cannot be read here \(sizeBytes: must be written in another form/,
     );
     assert.match(of('huge').join(), /its answer cannot be used: a part of it is too long/);
     for (const node of ['escaped', 'long', 'wrong']) {
       assert.match(
         of(node).join(),
-        /1 that it told of cannot be read here \(it has too long a text, or too many values\)/,
+        /1 of its objects cannot be read here \(it has too long a text, or too many values\)/,
       );
     }
     assert.equal(of('many').length, 20);
