@@ -114,7 +114,10 @@ describe('a call for one object', () => {
       () => routeById(fleetOf({ a: {}, b: { state: 'away' } }), id),
       /no node that is there has it, and b is/,
     );
-    assert.throws(() => routeById(fleetOf({ a: {}, b: { state: 'telling' } }), id), /b has not reported all its volumes yet/);
+    assert.throws(
+      () => routeById(fleetOf({ a: {}, b: { state: 'telling' } }), id),
+      /b has not reported all its volumes yet/,
+    );
     const many = Object.fromEntries([...'abcdef'].map((name) => [name, { state: 'away' as const }]));
     assert.throws(() => routeById(fleetOf(many), id), /a is away.*, b is away.*, c is away.*, so are 3 more\.$/);
     assert.throws(() => routeById(new FleetState(), id), /Kubernetes has not said yet/);

@@ -8,7 +8,7 @@ const BTRFS_IOC_SUBVOL_SETFLAGS: IoctlRequest = { name: 'BTRFS_IOC_SUBVOL_SETFLA
 const BTRFS_SUBVOL_RDONLY = 0x2n;
 
 /**
- * Clears the mark that keeps even root from changing a subvolume of btrfs. Anybody can make one: a read-only snapshot in
+ * Clears the mark that keeps even root from changing a subvolume of btrfs. Any user can make one: a read-only snapshot in
  * a directory needs no privilege.
  * @param directory its root, open for reading
  * @returns whether it was marked
