@@ -102,7 +102,7 @@ describe('whoever comes to the port', () => {
         [hello('a'), { inventory: { revision: 1n, starts: true, put: [{ kind: 'VOLUME', id: '../x' }] } }],
         /cannot be the id/,
       ],
-      [[hello('a'), { renewal: { token: api.token({ node: 'b' }) } }], /new token is none: it is one of node b/],
+      [[hello('a'), { renewal: { token: api.token({ node: 'b' }) } }], /new token is invalid: it is one of node b/],
     ];
     for (const [messages, refusal] of wrong) {
       assert.match(await link(controller, authority, token, messages).ended, refusal);

@@ -190,7 +190,7 @@ describe('what nodes make the view say', () => {
     assert.equal(of('many').length, 20);
     assert.ok(of('many').every(({ length }) => length < 400));
     assert.match(of('none').join(), /4 of its objects cannot be read here/);
-    assert.match(of('rude').join(), /Node rude sent more than it was asked for/);
+    assert.match(of('rude').join(), /Node rude sent more than it was allowed/);
   });
 
   test('more than one may tell among others is cut, and there when it alone is asked', async () => {
