@@ -18,7 +18,7 @@ export interface ViewWishes {
   readonly storageClass: string | undefined;
   /** Only volumes of claims in this namespace. */
   readonly namespace: string | undefined;
-  /** How many columns the reader's terminal has; undefined: it is no terminal. */
+  /** Columns of the reader's terminal; undefined: it is no terminal. */
   readonly width: number | undefined;
 }
 
@@ -34,7 +34,7 @@ const query = z.strictObject({
   namespace: z.string().min(1).max(63).optional(),
 });
 
-/** A header instead of a parameter: an older controller refuses unknown parameters, but ignores the header. */
+/** A header, not a parameter: an older controller refuses unknown parameters, but ignores this and sends all columns. */
 export const widthHeader = 'x-holdfast-columns';
 
 /** The list that a path names; undefined: none. */
