@@ -217,6 +217,25 @@ describe('a hurt image pool', () => {
     await assertNothingLeft(scratch);
   });
 
+  test('H36: so is one that a driver before the notes of freezes left frozen', async () => {
+    using scratch = new Scratch('location');
+    const path = scratch.join('pool.img');
+    const location = { location: { type: 'file', path, sizeBytes: 2n * gibibyte } } as const;
+    const root = scratch.join('data/pools/test');
+    const first = await openTestPool(scratch, location);
+    await first.create(volumeSpec('data', { content: { type: 'block' } }));
+    {
+      using _user = opendirSync(root);
+      await first.close();
+    }
+    rmSync(scratch.join('data/frozen/.noted.test'));
+    using frozen = Frozen.byHook(root);
+    const second = await soon(openTestPool(scratch, location), 'the pool is not opened: has it been left frozen?');
+    frozen.assertThawed();
+    await second.close();
+    await assertNothingLeft(scratch);
+  });
+
   test('H7: the same of one that is mounted elsewhere only, as by a driver in another container', async () => {
     using scratch = new Scratch('location');
     const path = scratch.join('pool.img');

@@ -404,6 +404,21 @@ describe('a node whose own disk takes no note', () => {
   });
 });
 
+test('H47: where the notes cannot be kept, no start is taken for the first one', async () => {
+  await using inUse = await InUse.start('a');
+  const [path = ''] = inUse.paths;
+  const directory = mkdtempSync(join(tmpdir(), 'freezer-full-'));
+  mkdirSync(join(directory, `frozen/.noted.${parts.name}.new`), { recursive: true });
+  const freezer = new Freezer({ ...parts, dataDirectory: directory });
+  try {
+    execFileSync('fsfreeze', ['--freeze', path]);
+    assert.equal(await freezer.thawUnnoted(async () => [attachedVolume(inUse.targets[0], ext4)]), 0);
+    assert.ok(thawByHand(path), 'it was thawed');
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});
+
 test('H12: the first start after a driver without notes thaws all that is frozen, and no later one', async () => {
   await using inUse = await InUse.start('a');
   const [path = ''] = inUse.paths;

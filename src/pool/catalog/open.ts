@@ -95,8 +95,14 @@ async function reconcile(parts: CatalogParts): Promise<void> {
   }
   tell('device', detached.length);
   const unnoted = await freezer.thawUnnoted(() => attachedVolumes(parts));
-  const thawed = unnoted + (await freezer.thawLeft(backend.attacher));
-  if (thawed > 0) log.warn({ pool: name, thawed }, 'thawed filesystems that a killed driver had left frozen');
+  if (unnoted > 0) {
+    const words =
+      'thawed frozen filesystems, as the driver before this version left no notes: perhaps a backup froze them';
+    log.warn({ pool: name, thawed: unnoted }, words);
+  }
+  const left = await freezer.thawLeft(backend.attacher);
+  if (left > 0) log.warn({ pool: name, thawed: left }, 'thawed filesystems that a killed driver had left frozen');
+  const thawed = unnoted + left;
   const ended = await freezer.endUnseen(...(await attachedVolumes(parts)));
   if (ended > 0)
     log.warn({ pool: name, thawed: ended }, 'thawed filesystems that were left frozen when they were unmounted');

@@ -197,6 +197,7 @@ export class Freezer {
    */
   async thawUnnoted(volumes: () => Promise<readonly AttachedVolume[]>): Promise<number> {
     if (await this.#freezes.areNoted(this.#queue)) return 0;
+    if (!(await this.#freezes.canNoteAll(this.#queue))) return 0;
     let thawed = 0;
     for (const { id, device } of (await volumes()).flatMap(liveFilesystems)) {
       await this.#guarded(device, async () => {

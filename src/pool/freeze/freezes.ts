@@ -1,4 +1,4 @@
-import { access, mkdir, readdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Openable } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
@@ -87,10 +87,30 @@ export class Freezes {
 
   /** Whether the driver died while it had this one frozen, or was about to. */
   async isLeft(queue: DiskQueue, what: Frozen): Promise<boolean> {
-    const [noted, booted] = await queue.run(() =>
-      Promise.all([readFile(this.#path(what), 'utf8').catch(ignoreMissing), readFile(bootIdFile, 'utf8')]),
-    );
+    const booted = await readFile(bootIdFile, 'utf8');
+    const noted = await this.#read(queue, this.#path(what));
     return noted !== undefined && noted === booted;
+  }
+
+  /** The same, or a driver of before died in a freeze, which made no notes. */
+  async mayBeLeft(queue: DiskQueue, what: Frozen): Promise<boolean> {
+    return (await this.isLeft(queue, what)) || !(await this.areNoted(queue));
+  }
+
+  /**
+   * The text of a note. The notes lie on the node's own disk: the pool's may be well when that fails, so its queue does not
+   * hear of the failure.
+   */
+  async #read(queue: DiskQueue, path: string): Promise<string | undefined> {
+    return await queue.run(() => readFile(path, 'utf8').catch((error: unknown) => this.#passOver(error, path)));
+  }
+
+  #passOver(error: unknown, path: string): undefined {
+    if (isErrno(error, 'ENOENT')) return;
+    this.#log?.warn(
+      { pool: this.#poolName, path, err: error },
+      'cannot read the note of a freeze: it counts as missing',
+    );
   }
 
   /** The volumes for which there are notes. */
@@ -139,17 +159,35 @@ export class Freezes {
 
   /**
    * Whether all freezes of this driver have notes. Drivers of before made none, and ended every freeze at their start:
-   * so must the first start after them.
+   * so must the first start after them. Where that cannot be read, it is not the first start.
    */
   async areNoted(queue: DiskQueue): Promise<boolean> {
-    return (await queue.run(() => access(this.#sincePath)).then(() => true, ignoreMissing)) ?? false;
+    const isThere = (error: unknown) => !isErrno(error, 'ENOENT');
+    return await queue.run(() => access(this.#sincePath).then(() => true, isThere));
   }
 
-  async noteAllFromNow(queue: DiskQueue): Promise<void> {
-    await this.#write(queue, this.#sincePath, '').catch((error) => {
+  /** @returns false on a disk that is full or read-only: there each start would be the first one */
+  async canNoteAll(queue: DiskQueue): Promise<boolean> {
+    try {
+      await this.#write(queue, this.#newSincePath, '');
+      return true;
+    } catch (error) {
       if (queue.closedFor !== undefined) throw error;
-      this.#log?.warn({ pool: this.#poolName, err: error }, 'cannot note that freezes are noted');
-    });
+      this.#log?.warn(
+        { pool: this.#poolName, err: error },
+        'cannot note that freezes are noted: what a driver of before has left frozen stays so (fsfreeze --unfreeze)',
+      );
+      return false;
+    }
+  }
+
+  /** After `canNoteAll`. */
+  async noteAllFromNow(queue: DiskQueue): Promise<void> {
+    await queue.run(() => rename(this.#newSincePath, this.#sincePath));
+  }
+
+  get #newSincePath(): string {
+    return `${this.#sincePath}.new`;
   }
 
   get #sincePath(): string {

@@ -72,7 +72,7 @@ export async function mountLocation(location: LocationMount): Promise<MountedDev
  * backup of the machine for example, thaws it itself.
  */
 async function thawLeft({ freezes, queue, root }: LocationMount): Promise<void> {
-  if (await freezes.isLeft(queue, 'pool')) await step('open/thaw', () => freezes.thaw(queue, 'pool', root));
+  if (await freezes.mayBeLeft(queue, 'pool')) await step('open/thaw', () => freezes.thaw(queue, 'pool', root));
 }
 
 function isOn(status: FileStatus, device: SourceDevice | undefined): device is SourceDevice {

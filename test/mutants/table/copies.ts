@@ -242,8 +242,8 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'a freeze needs no note where none can be written',
     ...freezes,
-    text: '      if (queue.closedFor !== undefined) throw error;\n      this.#log?.warn(\n',
-    replacement: '      if (error) throw error;\n      this.#log?.warn(\n',
+    text: '      if (queue.closedFor !== undefined) throw error;\n      this.#log?.warn(\n        { pool: this.#poolName, what,',
+    replacement: '      if (error) throw error;\n      this.#log?.warn(\n        { pool: this.#poolName, what,',
     only: 'H27: as it is',
   },
   {
@@ -259,6 +259,14 @@ export const copyMutants: readonly Mutant[] = [
     text: '    if (isFrozen || underWay > 0) return;\n',
     replacement: '',
     only: 'H13:',
+  },
+  {
+    name: 'where the notes of freezes cannot be kept, no start is taken for the first one',
+    file: 'src/pool/freeze/freezer.ts',
+    text: '    if (!(await this.#freezes.canNoteAll(this.#queue))) return 0;\n',
+    replacement: '',
+    killer: 'test/pool/freezer.test.ts',
+    only: 'H47',
   },
   {
     name: 'what a driver without notes left frozen is thawed by the first start after it',

@@ -14,6 +14,13 @@ const unfit = 'its disk is too small';
 /** Where a pool lives: whose it is, and that nothing of others is written over. */
 export const locationMutants: readonly Mutant[] = [
   {
+    name: 'a pool that a driver without notes left frozen is thawed',
+    ...mount,
+    text: 'if (await freezes.mayBeLeft(queue',
+    replacement: 'if (await freezes.isLeft(queue',
+    only: 'H36: ',
+  },
+  {
     name: 'a free loop device that somebody holds is passed over',
     file: 'src/kernel/block/loop.ts',
     text: '      busy.add(number);\n',
