@@ -18,6 +18,24 @@ const plain = { kind: 'directory', path: '/srv/plain/pool' };
 /** Values that users write. */
 export const usualValues: Readonly<Record<string, Values>> = {
   'nothing at all': {},
+  'the LVM of the image, without the processes of the node': {
+    hostPID: false,
+    config: { pools: { default: { kind: 'lvm', volumeGroup: 'v' } } },
+  },
+  'a key in the data directory, and one beside a pool': {
+    poolDirectories: ['/srv/keys'],
+    config: {
+      defaultPool: 'one',
+      pools: {
+        one: { device: byPath, encryption: { keyFile: '/var/lib/holdfast/keys/one' } },
+        two: { device: `${byPath}-part1`, encryption: { keyFile: '/srv/keys/two' } },
+      },
+    },
+  },
+  'a class for one disk of many that match': {
+    config: { pools: { default: {}, big: { kind: 'disk', match: { size: { minimum: '1Ti' } } } } },
+    storageClasses: [{ name: 'one-disk', parameters: { pool: 'big-v8g6a1b-k3x7q2' } }],
+  },
   'an NVMe disk in the same slot of each node': { config: nvme },
   'an NVMe disk by its serial number, node by node': {
     config: {
@@ -224,11 +242,6 @@ export const brokenValues: readonly (readonly [
     'patterns of which one is in the other',
     { config: { nodes: { 'db-*': {}, 'db-1*': {} } } },
     "config.nodes.db-1*: every such node also fits 'db-*', and one node cannot have two sections: change one of the patterns",
-  ],
-  [
-    'LVM without the processes of the node',
-    { ...pool({ kind: 'lvm', volumeGroup: 'v' }), hostPID: false },
-    "config.pools.default: pools of the kind lvm need hostPID: true, to run the node's LVM",
   ],
   [
     'a controller for one node',

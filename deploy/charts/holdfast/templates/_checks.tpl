@@ -124,7 +124,20 @@
 {{- if hasKey $pools . }}
 {{- $its = index $pools . }}
 {{- else }}
+{{- /* A disk of a section with match is a pool with a name of its own: SECTION-NAME. */}}
+{{- $pool := . }}
+{{- $isOfSection := false }}
+{{- range $section, $some := $pools }}
+{{- range $some }}
+{{- if and .match (hasPrefix (printf "%s-" $section) $pool) }}
+{{- $isOfSection = true }}
+{{- $its = $some }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if not $isOfSection }}
 {{- include "holdfast.problem" (dict "found" $found "key" $key "text" (printf "there is no pool '%s'; there is %s" . (keys $pools | sortAlpha | join ", "))) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- $kinds := list }}
@@ -210,9 +223,6 @@
 {{- $settings := $pool | default dict }}
 {{- $key := printf "%s.pools.%s" $outer.key $name }}
 {{- include "holdfast.checkPool" (dict "found" $outer.found "bounds" $outer.bounds "key" $key "name" $name "pool" $settings) }}
-{{- if and (eq ($settings.kind | default "") "lvm") (not $outer.root.Values.hostPID) }}
-{{- include "holdfast.problem" (dict "found" $outer.found "key" $key "text" "pools of the kind lvm need hostPID: true, to run the node's LVM") }}
-{{- end }}
 {{- $places := compact (concat (list ($settings.device | default "") ($settings.directory | default "") ($settings.path | default "") ($settings.file | default "")) ($settings.devices | default list)) }}
 {{- range $place := $places }}
 {{- if hasKey $taken $place }}
@@ -228,8 +238,8 @@
 {{- end }}
 {{- end }}
 {{- with $file := dig "encryption" "keyFile" "" $settings }}
-{{- $isSeen := false }}
-{{- range $directory := $outer.root.Values.keyDirectories }}{{ if hasPrefix (printf "%s/" $directory) $file }}{{ $isSeen = true }}{{ end }}{{ end }}
+{{- $isSeen := hasPrefix (printf "%s/" $outer.root.Values.dataDir) $file }}
+{{- range $directory := concat ($outer.root.Values.keyDirectories | default list) ($outer.root.Values.poolDirectories | default list) }}{{ if hasPrefix (printf "%s/" $directory) $file }}{{ $isSeen = true }}{{ end }}{{ end }}
 {{- if not $isSeen }}
 {{- include "holdfast.problem" (dict "found" $outer.found "key" (printf "%s.encryption.keyFile" $key) "text" (printf "the driver's container does not see %s: add its directory to keyDirectories" $file)) }}
 {{- end }}
