@@ -5,7 +5,9 @@ import { describe, test } from 'node:test';
 import { openReadOnly } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
 import { planOf } from '../../src/pool/kinds/disk/label/labelling.ts';
-import { hasFilesystemOf, hasLabelOf, judgeTwin } from '../../src/pool/kinds/disk/twins.ts';
+import { chooseDevice } from '../../src/pool/kinds/disk/match/open-matched.ts';
+import { hasFilesystemOf, hasLabelOf, judgeTwin, originalOf } from '../../src/pool/kinds/disk/twins.ts';
+import { FailedPrecondition } from '../../src/volume/errors.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { Scratch } from '../support/scratch.ts';
 
@@ -84,4 +86,54 @@ describe('H5: another disk with the name of the disk of a pool', () => {
     assert.equal(await judgeOver(copy), 'copy');
     assert.equal(await judgeOver(own), 'same');
   });
+});
+
+test('H35: the disk that a label names as its first counts only as long as it has the label', async () => {
+  using scratch = new Scratch('twins');
+  const own = labelled(scratch, 'own.img', poolId);
+  const copy = scratch.join('copy.img');
+  copyFileSync(own, copy);
+  const [cleared, given, unread] = [
+    sparseFile(scratch.join('cleared.img'), sizeMebibytes),
+    labelled(scratch, 'given.img', otherId),
+    sparseFile(scratch.join('unread.img'), sizeMebibytes),
+  ];
+  write(unread, Buffer.alloc(2 << 20, 0xff), 0);
+  const path = attachDisk(own);
+  const firstOf = (...others: readonly string[]) => originalOf(queue, path, others, poolId);
+  const [clearedPath, givenPath, copyPath, unreadPath] = [cleared, given, copy, unread].map((each) =>
+    attachDisk(each),
+  ) as [string, string, string, string];
+  assert.equal(await firstOf(clearedPath, givenPath), undefined);
+  assert.equal(await firstOf(clearedPath, copyPath), copyPath);
+  write(copyPath, 'written', (1 << 20) + (128 << 10));
+  assert.equal(await firstOf(copyPath), copyPath);
+  // It may be the newer one.
+  for (const silent of [unreadPath, scratch.join('gone')]) assert.equal(await firstOf(givenPath, silent), silent);
+});
+
+test('H49: of disks with one name, the one with the label of the pool is the disk of a pool of `match`', async () => {
+  using scratch = new Scratch('twins');
+  const own = attachDisk(labelled(scratch, 'own.img', poolId));
+  const others = [
+    attachDisk(sparseFile(scratch.join('blank.img'), sizeMebibytes)),
+    attachDisk(labelled(scratch, 'other.img', otherId)),
+    scratch.join('gone'),
+  ];
+  const known = { poolName: 'big-1', identity: 'serial 000000000001', poolId };
+  for (const paths of [
+    [own, ...others],
+    [...others, own],
+  ]) {
+    assert.equal(await chooseDevice(queue, known, paths), own);
+  }
+  const because = (reason: RegExp) => (error: unknown) =>
+    error instanceof FailedPrecondition && reason.test(error.message);
+  await assert.rejects(chooseDevice(queue, known, others), because(/and none has the label of the pool/));
+  await assert.rejects(chooseDevice(queue, known, []), because(/is not on this node/));
+  // Of what is new nothing but the name is known.
+  await assert.rejects(
+    chooseDevice(queue, { ...known, poolId: undefined }, [own, ...others]),
+    because(/all say that they/),
+  );
 });

@@ -80,7 +80,7 @@ export async function readAtMost(
 /** The smallest unit of a disk in the page cache. */
 const pieceBytes = 4096;
 /** The content of blank flash. */
-const unreadableByte = 0xff;
+export const unreadableByte = 0xff;
 
 /**
  * The same for structures that are stored twice, where one bad sector must not lose both: a piece that cannot be read

@@ -323,6 +323,28 @@ export const diskMutants: readonly Mutant[] = [
     only: 'a copy is not',
   },
   {
+    name: 'a disk that a label names as its first, and that has the label no more, keeps no pool closed',
+    ...twins,
+    text: "    if (twin !== 'other') return each;\n",
+    replacement: '    return each;\n',
+    only: 'H35',
+  },
+  {
+    name: 'a disk that a label names as its first, and that cannot be read, keeps the pool closed',
+    ...twins,
+    text: 'isUnread(ends) || ',
+    replacement: '',
+    only: 'H35',
+  },
+  {
+    name: 'of disks with one name the one with the label of the pool is opened',
+    file: 'src/pool/kinds/disk/match/open-matched.ts',
+    killer: 'test/pool/disk-twins.test.ts',
+    text: '  const [own] = await withLabelOf(queue, paths, poolId);\n',
+    replacement: '  const [own] = paths;\n',
+    only: 'H49',
+  },
+  {
     name: 'a table of ours that another program has written anew is ours',
     ...labelling,
     text: '!half.isOurs && ',

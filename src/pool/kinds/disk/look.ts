@@ -18,6 +18,7 @@ import { payloadIn } from './label.ts';
 import { readPayload } from './label-copies.ts';
 import { type LabelledDisk, readLabelled } from './labeller.ts';
 import { MappedParts } from './mapped.ts';
+import { deviceOfMember } from './match/open-matched.ts';
 import { NoteFile } from './note-file.ts';
 import { refuseCopy } from './open.ts';
 import { readerOf } from './record-store.ts';
@@ -28,10 +29,12 @@ import { diskTraits } from './traits.ts';
 export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: LookRequest): Promise<PoolSight> {
   const { dataDirectory, queue, wanted } = request;
   const { name: poolName, own } = pool;
-  const location = { type: 'disk', path: own.device, holders: [] };
+  let path = own.device;
   try {
+    if (own.identity !== undefined) path = await deviceOfMember(request, poolName, own.identity);
+    const location = { type: 'disk', path, holders: [] };
     const mapper = await openMapper(queue, poolName);
-    const place = { queue, poolName, dataDirectory, path: own.device };
+    const place = { queue, poolName, dataDirectory, path };
     const adopted = await findAdopted(place, own.adopt);
     if (adopted !== undefined) {
       await using _device = adopted.device;
@@ -39,7 +42,7 @@ export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: Loo
     }
     const disk = await readLabelled(place);
     if (disk === undefined) {
-      const advice = `${own.device} holds no pool yet: the driver makes it at its first start, if the disk is blank (holdfast disks).`;
+      const advice = `${path} holds no pool yet: the driver makes it at its first start, if the disk is blank (holdfast disks).`;
       return { location: { ...location, state: 'absent', advice }, contents: undefined };
     }
     const mapped = new MappedParts(poolName, disk.poolId, mapper, disk.found);
@@ -54,7 +57,7 @@ export async function lookAtDiskPool(pool: Configured<DiskOptions>, request: Loo
   } catch (error) {
     if (queue.closedFor !== undefined && !(error instanceof HoldfastError)) throw error;
     const advice = explain(error).replace(`pool ${poolName}: `, '');
-    return { location: { ...location, state: 'broken', advice }, contents: undefined };
+    return { location: { type: 'disk', path, holders: [], state: 'broken', advice }, contents: undefined };
   }
 }
 

@@ -13,7 +13,7 @@ import type { Payload } from './label/payload.ts';
 import { Label, payloadIn } from './label.ts';
 import { type LabelledDisk, readOrLabel } from './labeller.ts';
 import { MappedParts } from './mapped.ts';
-import { hasFilesystemOf, hasLabelOf, refuseCopies, type TwinPlace } from './twins.ts';
+import { hasFilesystemOf, hasLabelOf, originalOf, refuseCopies, type TwinPlace } from './twins.ts';
 
 export interface DiskPoolOptions extends OpenContext, DiskOptions {
   readonly name: string;
@@ -85,7 +85,7 @@ function readyOver({ adopt, log, name, queue, wipe }: DiskPoolOptions, { found, 
 
 /**
  * A disk that was copied is two disks with one label. The copy is known by the disk that its label was written on, as long as
- * that one is there.
+ * that one is there and has the label.
  * @returns the disks that nothing tells from it
  */
 export async function refuseCopy(
@@ -95,7 +95,8 @@ export async function refuseCopy(
 ): Promise<readonly string[]> {
   const twins = await refuseCopies({ name, queue }, found, hasLabelOf(poolId));
   if (disk.name === found.name) return twins;
-  const [original] = await othersWithName(queue, found, disk.name);
+  const named = await othersWithName(queue, found, disk.name);
+  const original = await originalOf(queue, found.devicePath, named, poolId);
   if (original === undefined) return twins;
   throw new FailedPrecondition(
     `pool ${name}: ${found.path} has the label of another disk that is there, too (${original}): one is a copy of the other. Take one of them out, or clear the copy. Nothing was changed.`,

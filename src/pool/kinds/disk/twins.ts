@@ -4,7 +4,7 @@ import { dropCache, limitsOfDevice } from '../../../kernel/block/block.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
 import { KernelError } from '../../../kernel/call/errno.ts';
-import { readWhatCan } from '../../../kernel/file/file.ts';
+import { readWhatCan, unreadableByte } from '../../../kernel/file/file.ts';
 import { FailedPrecondition } from '../../../volume/errors.ts';
 import { type FoundDisk, othersWithName } from '../../location/found-disk.ts';
 import { type DiskEnds, poolIn } from './label/labelling.ts';
@@ -63,6 +63,10 @@ async function readEnds(queue: DiskQueue, device: Descriptor): Promise<OpenEnds 
   };
 }
 
+function isUnread({ front }: DiskEnds): boolean {
+  return front.every((byte) => byte === unreadableByte);
+}
+
 export interface TwinPlace {
   readonly queue: DiskQueue;
   readonly name: string;
@@ -71,6 +75,39 @@ export interface TwinPlace {
 /** Of a disk with a label. */
 export function hasLabelOf(poolId: string): Question {
   return async (_device, ends) => poolIn(ends, ends.shape) === poolId;
+}
+
+/** Which of several disks have the pool. What cannot be read has not, as far as can be known. */
+export async function withLabelOf(queue: DiskQueue, paths: readonly string[], poolId: string): Promise<string[]> {
+  const having: string[] = [];
+  for (const path of paths) {
+    const has = async () => {
+      await using device = await openFile(queue, path, constants.O_RDONLY | constants.O_NONBLOCK);
+      const ends = await readEnds(queue, device);
+      return ends !== undefined && (await hasLabelOf(poolId)(device, ends));
+    };
+    if (await has().catch(ifUnreadable(false))) having.push(path);
+  }
+  return having;
+}
+
+/**
+ * The disk that a label was written on first, if it is there and has the label still: the other one is its copy. One that cannot
+ * be read counts, for it may be the one that is newer.
+ * @param path the disk that has the label @param named those that are called as the label says
+ */
+export async function originalOf(
+  queue: DiskQueue,
+  path: string,
+  named: readonly string[],
+  poolId: string,
+): Promise<string | undefined> {
+  for (const each of named) {
+    const has: Question = async (device, ends) => isUnread(ends) || (await hasLabelOf(poolId)(device, ends));
+    const twin = await judgeTwin(queue, path, each, has).catch(ifUnreadable('copy'));
+    if (twin !== 'other') return each;
+  }
+  return undefined;
 }
 
 /** Of an adopted disk, which is known by its filesystem. */
@@ -96,7 +133,7 @@ export async function refuseCopies(
   const same: string[] = [];
   if (found.name === undefined) return same;
   for (const path of await othersWithName(queue, found, found.name)) {
-    const twin = await judgeTwin(queue, found.devicePath, path, hasPool).catch(otherIfUnreadable);
+    const twin = await judgeTwin(queue, found.devicePath, path, hasPool).catch(ifUnreadable('other'));
     if (twin === 'copy') {
       throw new FailedPrecondition(
         `pool ${name}: ${found.path} is there twice: ${path} has the same name of its own, and what the pool had once: one is a copy of the other. Take the copy out, or clear it.`,
@@ -107,8 +144,10 @@ export async function refuseCopies(
   return same;
 }
 
-/** A path that is down, for one. Nothing is read from it, and nothing is lost by it. */
-function otherIfUnreadable(error: unknown): Twin {
-  if (error instanceof KernelError) return 'other';
-  throw error;
+/** A path that is down, for one. */
+function ifUnreadable<T>(otherwise: T): (error: unknown) => T {
+  return (error) => {
+    if (error instanceof KernelError) return otherwise;
+    throw error;
+  };
 }

@@ -49,12 +49,17 @@ describe('which section is to have a disk', () => {
       [{ disk: nameless }, /^nothing names it permanently/],
       [{ namesakes: ['sdc'] }, /^sdc has the same name of its own$/],
     ] as const) {
-      for (const members of [[], [member]]) {
+      for (const members of 'namesakes' in changes ? [[]] : [[], [member]]) {
         const claim = claimOn(seen(changes), [big], members);
         assert.match(claim.kind === 'passed-over' ? claim.reason : claim.kind, reason);
         assert.deepEqual(claimOn(seen(changes), [none], members), { kind: 'none' });
       }
     }
+  });
+
+  test('H49: what was its pool stays so beside another disk of its name', () => {
+    const claim = claimOn(seen({ namesakes: ['sdc'] }), [big], [member]);
+    assert.deepEqual(claim, { kind: 'member', poolName: 'big-then' });
   });
 
   test('none whose pool has another disk', () => {

@@ -45,9 +45,10 @@ export function claimOn(seen: SeenDisk, sections: readonly MatchSection[], membe
     wanting.length === 0 ? { kind: 'none' } : { kind: 'passed-over', sections: wanting, reason };
   if (owners.length > 0) return passedOver(`it is of ${owners.join(', ')}`);
   if (identity === undefined) return passedOver('nothing names it permanently: it has no serial number');
-  if (namesakes.length > 0) return passedOver(`${namesakes.join(', ')} has the same name of its own`);
   const member = members.find((each) => each.identity === identity);
+  // Which of several with its name it is, its label says.
   if (member !== undefined) return { kind: 'member', poolName: member.poolName };
+  if (namesakes.length > 0) return passedOver(`${namesakes.join(', ')} has the same name of its own`);
   const [section] = wanting;
   if (section === undefined) return { kind: 'none' };
   if (wanting.length > 1) return passedOver(twoSections(wanting));

@@ -2,8 +2,10 @@ import { listDisks } from '../../../../kernel/block/disks.ts';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { FailedPrecondition } from '../../../../volume/errors.ts';
 import type { Configured, OpenContext, ReadyBackend } from '../../../kind.ts';
+import { markerPathOf, readMarker } from '../../../records/pool-file.ts';
 import type { DiskOptions } from '../config.ts';
 import { openDiskBackend } from '../open.ts';
+import { withLabelOf } from '../twins.ts';
 import { readMembers, rememberMember } from './members.ts';
 
 /** Opens the pool of a disk that was matched, wherever the disk is now. From then on this node knows that it has it. */
@@ -12,7 +14,7 @@ export async function openMatched(pool: Configured<DiskOptions>, context: OpenCo
   const { name, own, section = '' } = pool;
   const known = (await readMembers(queue, dataDirectory)).find(({ poolName }) => poolName === name);
   const identity = known?.identity ?? own.identity ?? '';
-  const device = await deviceNamed(queue, name, identity);
+  const device = await deviceOfMember(context, name, identity);
   const ready = await openDiskBackend({ ...context, ...own, name, device, identity });
   if (known !== undefined) return ready;
   try {
@@ -25,18 +27,48 @@ export async function openMatched(pool: Configured<DiskOptions>, context: OpenCo
 }
 
 /** Where the kernel has the disk now. @throws FailedPrecondition */
-export async function deviceNamed(queue: DiskQueue, poolName: string, identity: string): Promise<string> {
-  const found = (await listDisks(queue)).filter((disk) => disk.identity === identity);
-  const [disk, other] = found;
-  if (disk === undefined) {
+export async function deviceOfMember(
+  { dataDirectory, queue }: Pick<OpenContext, 'dataDirectory' | 'queue'>,
+  poolName: string,
+  identity: string,
+): Promise<string> {
+  const named = (await listDisks(queue)).filter((disk) => disk.identity === identity);
+  const poolId = await readMarker(queue, markerPathOf(dataDirectory, poolName));
+  const paths = named.map(({ devicePath }) => devicePath);
+  return chooseDevice(queue, { poolName, identity, poolId }, paths);
+}
+
+/** What this node knows of a pool and its disk. */
+interface KnownPool {
+  readonly poolName: string;
+  readonly identity: string;
+  /** undefined: it was never open here. */
+  readonly poolId: string | undefined;
+}
+
+/**
+ * Of disks that say the same of themselves, the one that has the pool. Whether others have it, too, is asked when the pool is
+ * opened, of it as of each disk. A disk that is new has nothing by which it could be chosen. @throws FailedPrecondition
+ */
+export async function chooseDevice(
+  queue: DiskQueue,
+  { identity, poolId, poolName }: KnownPool,
+  paths: readonly string[],
+): Promise<string> {
+  const [path, ...others] = paths;
+  if (path === undefined) {
     throw new FailedPrecondition(
       `pool ${poolName}: its disk (${identity}) is not on this node. Was it pulled? (holdfast disks shows those that are there.)`,
     );
   }
-  if (other !== undefined) {
-    throw new FailedPrecondition(
-      `pool ${poolName}: ${disk.devicePath} and ${other.devicePath} both say that they are ${identity}. Take one of them out.`,
-    );
+  if (others.length === 0) return path;
+  const all = paths.join(' and ');
+  if (poolId === undefined) {
+    throw new FailedPrecondition(`pool ${poolName}: ${all} all say that they are ${identity}. Take all but one out.`);
   }
-  return disk.devicePath;
+  const [own] = await withLabelOf(queue, paths, poolId);
+  if (own !== undefined) return own;
+  throw new FailedPrecondition(
+    `pool ${poolName}: ${all} all say that they are ${identity}, and none has the label of the pool. Put its disk back.`,
+  );
 }

@@ -9,6 +9,7 @@ import { FormatMarker } from '../../../location/format-marker.ts';
 import { poolsDirectory } from '../../../location/place.ts';
 import { markerPathOf, readMarker } from '../../../records/pool-file.ts';
 import type { DiskOptions } from '../config.ts';
+import { originalOf } from '../twins.ts';
 import { deviceAgeMs, isLongThere } from './age.ts';
 import type { MatchClaim, Member } from './claim.ts';
 import { type Examined, examine } from './examine.ts';
@@ -105,7 +106,7 @@ export class Taker {
       const owner = others.poolsById.get(found.poolId);
       if (owner !== undefined) return `it is of pool ${owner}`;
       const member = await this.#memberWithId(members, found.poolId);
-      if (member !== undefined) return this.#recognise(member, candidate);
+      if (member !== undefined) return this.#recognise(disk, found.poolId, member, candidate);
     }
     if (found.kind === 'free') {
       const [awaited] = others.awaited;
@@ -146,10 +147,12 @@ export class Taker {
   }
 
   /** The disk of a pool has another name than before: another kernel reads more of a disk, say. Its label is what counts. */
-  async #recognise(member: Member, { identity }: Candidate): Promise<string | undefined> {
-    const disks = await listDisks(this.#queue);
-    if (disks.some((disk) => disk.identity === member.identity)) {
-      return `it has the label of pool ${member.poolName}, whose disk is there, too: one is a copy of the other`;
+  async #recognise(disk: Disk, poolId: string, member: Member, { identity }: Candidate): Promise<string | undefined> {
+    const named = (await listDisks(this.#queue)).filter((each) => each.identity === member.identity);
+    const paths = named.map(({ devicePath }) => devicePath);
+    const original = await this.#ask(disk, (queue) => originalOf(queue, disk.devicePath, paths, poolId));
+    if (original !== undefined) {
+      return `it has the label of pool ${member.poolName}, whose disk is there, too (${original}): one is a copy of the other`;
     }
     await rememberMember(this.#queue, this.#context.dataDirectory, { ...member, identity });
     this.#context.log.info(
@@ -162,10 +165,12 @@ export class Taker {
   async #examine(disk: Disk, { poolName }: Candidate, users: () => Promise<Users>): Promise<Examined> {
     const directory = poolsDirectory(this.#context.dataDirectory);
     const begun = await new FormatMarker(this.#queue, directory, poolName).read();
+    return this.#ask(disk, (queue) => examine(queue, disk, users, begun?.disk));
+  }
+
+  #ask<T>(disk: Disk, work: (queue: DiskQueue) => Promise<T>): Promise<T> {
     const queue = new DiskQueue(disk.name, 1);
     this.#silent.set(disk.name, queue);
-    return whileAnswering(queue, { limitMs: silentAfterMs, silence: new Unavailable(silence) }, () =>
-      examine(queue, disk, users, begun?.disk),
-    );
+    return whileAnswering(queue, { limitMs: silentAfterMs, silence: new Unavailable(silence) }, work);
   }
 }
