@@ -1,4 +1,5 @@
-import { Unavailable } from '../volume/errors.ts';
+import { diskFaultOf } from '../kernel/block/disk-fault.ts';
+import { DataLoss, Unavailable } from '../volume/errors.ts';
 
 /** A pool whose disk is sick: it gets no calls until the disk is well again. */
 export class PoolQuarantined extends Unavailable {
@@ -21,4 +22,17 @@ export class PoolQuarantined extends Unavailable {
   get summary(): string {
     return `Pool ${this.poolName.slice(0, 24)} is in quarantine: its disk is sick. See the log of the driver and of the kernel.`;
   }
+}
+
+/** Somebody else has written to a pool's disk: until the driver is started again, nothing is read or written there. */
+export class DiskLost extends DataLoss {}
+
+/** Why a pool is given up, as a sentence without its full stop; undefined: an error that says nothing of the disk. */
+export function reasonToGiveUp(poolName: string, error: unknown): string | undefined {
+  return error instanceof DiskLost ? reasonIn(poolName, error) : diskFaultOf(error);
+}
+
+export function reasonIn(poolName: string, error: unknown): string {
+  const words = error instanceof Error ? error.message : String(error);
+  return words.replace(`pool ${poolName}: `, '').replace(/\.$/, '');
 }

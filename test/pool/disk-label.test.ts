@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
-import { constants } from 'node:fs';
+import { constants, truncateSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { type Descriptor, openFile } from '../../src/kernel/call/descriptor.ts';
 import { DiskQueue } from '../../src/kernel/call/disk-queue.ts';
-import { syncFile, writeAt } from '../../src/kernel/file/file.ts';
+import { readAt, syncFile, writeAt } from '../../src/kernel/file/file.ts';
 import { type Payload, serializePayload } from '../../src/pool/kinds/disk/label/payload.ts';
-import { encodeSlot, slotBytes } from '../../src/pool/kinds/disk/label/slots.ts';
-import { LabelCopies } from '../../src/pool/kinds/disk/label-copies.ts';
+import { encodeSlot, probeAt, slotBytes } from '../../src/pool/kinds/disk/label/slots.ts';
+import { LabelCopies, type LabelMemory, newMemory } from '../../src/pool/kinds/disk/label-copies.ts';
+import { DiskLost } from '../../src/pool/quarantine.ts';
 import { DataLoss } from '../../src/volume/errors.ts';
 import { attachDisk, sparseFile } from '../support/disk.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -23,15 +24,21 @@ class Seen implements AsyncDisposable {
   readonly copies: LabelCopies;
   readonly #device: Descriptor;
 
-  private constructor(device: Descriptor) {
+  private constructor(device: Descriptor, memory: LabelMemory) {
     this.#device = device;
-    this.copies = new LabelCopies({ queue, poolName: 'test', poolId, path: '/dev/sdx', device });
+    this.copies = new LabelCopies({ queue, poolName: 'test', poolId, path: '/dev/sdx', device, memory });
   }
 
-  static async open(path: string, flags: number = constants.O_RDWR): Promise<Seen> {
-    const seen = new Seen(await openFile(queue, path, flags));
-    await seen.copies.read();
-    return seen;
+  /** @param memory of the process; unset: it is another one */
+  static async open(path: string, flags: number = constants.O_RDWR, memory = newMemory()): Promise<Seen> {
+    const seen = new Seen(await openFile(queue, path, flags), memory);
+    try {
+      await seen.copies.read();
+      return seen;
+    } catch (error) {
+      await seen[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   /** As `Label` changes it. */
@@ -141,5 +148,61 @@ describe('the label of a disk that another node sees, too', () => {
       await readonly.copies.read();
       assert.equal(readonly.age, isThere ? 'four' : payload.age);
     }
+  });
+
+  test('H42: a health check writes nothing to what is somebody else’s, nor where the label is gone', async () => {
+    using scratch = new Scratch('label');
+    const path = await labelled(scratch);
+    const health = new DiskQueue('health', 1);
+    const tried = async () => {
+      await using device = await openFile(queue, path, constants.O_RDONLY);
+      return await readAt(queue, device, { offsetBytes: Number(probeAt), lengthBytes: slotBytes });
+    };
+    await using own = await Seen.open(path);
+    await own.copies.writeStamp(health, 'holdfast health');
+    const before = await tried();
+    assert.match(before.toString('latin1'), /^holdfast health/);
+    await using later = await Seen.open(path);
+    await using other = await Seen.open(path);
+    await other.change('of the other');
+    await assert.rejects(own.copies.writeStamp(health, 'holdfast health'), foreign);
+    assert.deepEqual(await tried(), before);
+    // Another program has the disk, or the other node has cleared it.
+    const { sequence, text } = other.copies.known.slot;
+    for (const index of [0, 1]) await writeSlot(path, index, Buffer.alloc(slotBytes));
+    const gone = (error: unknown) => error instanceof DiskLost && /both of its copies are damaged/.test(error.message);
+    await assert.rejects(later.copies.writeStamp(health, 'holdfast health'), gone);
+    assert.equal(later.copies.lost.aborted, true);
+    assert.deepEqual(await tried(), before);
+    await writeSlot(path, 0, encodeSlot(sequence, text));
+    await assert.rejects(later.copies.writeStamp(health, 'holdfast health'), gone);
+  });
+
+  test('H42: a label that the disk cannot read just now is not lost', async () => {
+    using scratch = new Scratch('label');
+    const path = await labelled(scratch);
+    await using own = await Seen.open(path);
+    const { slot } = own.copies.known;
+    truncateSync(scratch.join('disk.img'), 0);
+    await assert.rejects(own.copies.check(queue), /EIO/);
+    assert.equal(own.copies.lost.aborted, false);
+    truncateSync(scratch.join('disk.img'), 1 << 20);
+    await writeSlot(path, slot.index, encodeSlot(slot.sequence, slot.text));
+    await own.change('after that');
+  });
+
+  test('H34: what another node has written while the pool was not open here is not believed by this process', async () => {
+    using scratch = new Scratch('label');
+    const path = await labelled(scratch);
+    const memory = newMemory();
+    {
+      await using own = await Seen.open(path, constants.O_RDWR, memory);
+      await own.change('own');
+    }
+    const openAgain = () => Seen.open(path, constants.O_RDWR, memory);
+    await (await openAgain())[Symbol.asyncDispose]();
+    await using other = await Seen.open(path);
+    await other.change('of the other');
+    for (let openings = 0; openings < 2; openings++) await assert.rejects(openAgain(), foreign);
   });
 });

@@ -2,7 +2,7 @@ import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
 import { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { Unavailable } from '../../volume/errors.ts';
 import type { Pool } from '../pool.ts';
-import { PoolQuarantined } from '../quarantine.ts';
+import { PoolQuarantined, reasonIn, reasonToGiveUp } from '../quarantine.ts';
 import { Question } from './question.ts';
 import { SickPool } from './sick-pool.ts';
 
@@ -133,7 +133,7 @@ export class PoolSupervisor {
       await pool.checkHealth(this.#healthQueue, question);
       this.#answeredMs = performance.now();
     } catch (error) {
-      const reason = diskFaultOf(error);
+      const reason = reasonToGiveUp(this.#options.name, error);
       if (reason !== undefined && this.#isAt(pool)) this.#giveUp(pool, reason);
       else this.#options.log.warn({ pool: this.#options.name, err: error }, 'cannot find out how a pool is');
       this.#answeredMs = performance.now();
@@ -192,7 +192,7 @@ export class PoolSupervisor {
     if (this.#stopping.signal.aborted) return;
     const words = (error instanceof Error ? error.message : String(error)).replace(`pool ${name}: `, '');
     if (before.state === 'quarantined') {
-      const reason = diskFaultOf(error) ?? words.replace(/\.$/, '');
+      const reason = diskFaultOf(error) ?? reasonIn(name, error);
       if (reason === before.error.reason) return;
       const still = new PoolQuarantined(name, before.error.since, reason);
       this.#state = { state: 'quarantined', pool: before.pool.because(still), error: still };

@@ -14,7 +14,7 @@ export interface DiskLabel extends AsyncDisposable {
   refresh(): Promise<void>;
   /** Durable when it returns. If it throws, either is stored. */
   change(edit: (payload: Payload) => Payload): Promise<void>;
-  /** Whether the disk answers, asked of the disk itself. */
+  /** Whether the disk answers, asked of the disk itself. @throws DiskLost if it is somebody else's, who loses nothing by it */
   probe(queue: DiskQueue): Promise<void>;
   /** Says on the disk that nobody runs the pool any more. */
   leave(queue: DiskQueue): Promise<void>;

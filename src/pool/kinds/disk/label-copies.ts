@@ -1,10 +1,11 @@
 import { dropCache } from '../../../kernel/block/block.ts';
 import type { Descriptor } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readWhatCan, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { readAt, readWhatCan, syncFile, writeAt } from '../../../kernel/file/file.ts';
 import { DataLoss, InternalError } from '../../../volume/errors.ts';
+import { DiskLost } from '../../quarantine.ts';
 import { type Payload, parsePayload, serializePayload } from './label/payload.ts';
-import { encodeSlot, readSlots, type Slot, slotBytes, slotCount } from './label/slots.ts';
+import { encodeSlot, probeAt, readSlots, type Slot, slotBytes, slotCount, stampBytes } from './label/slots.ts';
 
 const labelBytes = slotBytes * slotCount;
 
@@ -36,6 +37,33 @@ export function readPayload(bytes: Buffer, poolName: string, path: string): Read
   return { slot, payload: parsePayload(slot.text, `in the label of ${path}`), isMirrored };
 }
 
+/** What this process knows of a label, also over a quarantine of its pool: another node may have the disk in the meantime. */
+export interface LabelMemory {
+  /**
+   * What may be there without anybody else: what was found first, or was written last, and after writes that failed what
+   * they were to write.
+   */
+  own: readonly Slot[];
+  /** For good: what somebody else has written is neither believed nor written over. */
+  readonly lost: AbortController;
+}
+
+const memories = new Map<string, LabelMemory>();
+
+export function newMemory(): LabelMemory {
+  return { own: [], lost: new AbortController() };
+}
+
+/** Of a pool that this process has had open. */
+export function memoryOf(poolId: string): LabelMemory | undefined {
+  return memories.get(poolId);
+}
+
+/** The pool is open from now on: until then another node may have it. */
+export function keepMemory(poolId: string, memory: LabelMemory): void {
+  memories.set(poolId, memory);
+}
+
 export interface LabelPlace {
   readonly queue: DiskQueue;
   readonly poolName: string;
@@ -44,6 +72,7 @@ export interface LabelPlace {
   readonly path: string;
   /** Of the label, open for writing. */
   readonly device: Descriptor;
+  readonly memory: LabelMemory;
 }
 
 /** The two copies of a label, and what this driver has written there. Not more than one call at a time. */
@@ -51,13 +80,6 @@ export class LabelCopies {
   readonly #place: LabelPlace;
   /** As it was read or written last. */
   #current: ReadLabel | undefined;
-  /**
-   * What may be there without anybody else: what was found first, or was written last, and after writes that failed what
-   * they were to write.
-   */
-  #own: readonly Slot[] = [];
-  /** For good: what somebody else has written is neither believed nor written over. */
-  readonly #lost = new AbortController();
   /** Counts the beginnings and ends of writes. */
   #writes = 0;
 
@@ -70,12 +92,12 @@ export class LabelCopies {
     throw new InternalError(`pool ${this.#place.poolName}: its label was not read.`);
   }
 
-  /** Aborted, with a DataLoss, once another node that sees the disk is known to have written it. */
+  /** Aborted, with a DiskLost, once somebody else is known to have written it. */
   get lost(): AbortSignal {
-    return this.#lost.signal;
+    return this.#place.memory.lost.signal;
   }
 
-  /** What is stored, and not what memory has. @throws DataLoss if another node that sees the disk has written it */
+  /** What is stored, and not what memory has. @throws DiskLost if somebody else has written it */
   async read(): Promise<void> {
     this.#current = await this.#readOwn(this.#place.queue);
   }
@@ -86,38 +108,61 @@ export class LabelCopies {
     await this.#readOwn(queue, () => this.#writes === before);
   }
 
+  /** Where the pool's health is tried; nothing if the label is not its own. @throws DiskLost */
+  async writeStamp(queue: DiskQueue, text: string): Promise<void> {
+    const { device } = this.#place;
+    await this.check(queue);
+    const block = Buffer.alloc(stampBytes);
+    block.write(text);
+    await writeAt(queue, device, block, probeAt);
+    await syncFile(queue, device);
+  }
+
   async #readOwn(queue: DiskQueue, isUndisturbed = () => true): Promise<ReadLabel> {
-    const { device, path, poolId, poolName } = this.#place;
+    const { device, memory, path, poolId, poolName } = this.#place;
     this.lost.throwIfAborted();
     await dropCache(queue, device);
     const bytes = await readWhatCan(queue, device, { lengthBytes: labelBytes, offsetBytes: 0 });
     await syncFile(queue, device);
-    const read = readPayload(bytes, poolName, path);
-    if (this.#own.length === 0) {
+    const isKnown = memory.own.length > 0;
+    let read: ReadLabel;
+    try {
+      read = readPayload(bytes, poolName, path);
+    } catch (error) {
+      if (!isKnown || !(error instanceof DataLoss) || !isUndisturbed()) throw error;
+      // What the disk cannot read just now, nobody else need have written.
+      await readAt(queue, device, { lengthBytes: labelBytes, offsetBytes: 0 });
+      throw this.#lose(error.message);
+    }
+    if (!isKnown) {
       if (read.payload.poolId !== poolId) {
         throw new DataLoss(
           `pool ${poolName}: the label of ${path} is that of pool ${read.payload.poolId}, and its partition table that of ${poolId}. Nothing was changed.`,
         );
       }
-      this.#own = [read.slot];
-    } else if (isUndisturbed() && !this.#own.some((own) => isOwn(read.slot, own))) {
-      const error = new DataLoss(
+      memory.own = [read.slot];
+    } else if (isUndisturbed() && !memory.own.some((own) => isOwn(read.slot, own))) {
+      throw this.#lose(
         `pool ${poolName}: somebody else has written the label of ${path}, another node that has the disk, too, say. Nothing was changed. Stop one of them, then restart the driver.`,
       );
-      this.#lost.abort(error);
-      throw error;
     }
     return read;
   }
 
+  #lose(message: string): DiskLost {
+    const error = new DiskLost(message);
+    this.#place.memory.lost.abort(error);
+    return error;
+  }
+
   /** To the copy that was not written last. */
   async write(payload: Payload, isMirrored: boolean): Promise<void> {
-    const { device, queue } = this.#place;
+    const { device, memory, queue } = this.#place;
     const { slot } = this.known;
     const text = serializePayload(payload);
     const next = { index: (slot.index + 1) % slotCount, sequence: slot.sequence + 1n, text };
     const bytes = encodeSlot(next.sequence, text);
-    this.#own = [...this.#own, next];
+    memory.own = [...memory.own, next];
     this.#writes++;
     try {
       await writeAt(queue, device, bytes, BigInt(next.index * slotBytes));
@@ -126,7 +171,7 @@ export class LabelCopies {
       this.#writes++;
     }
     this.#current = { slot: next, payload, isMirrored };
-    this.#own = [next];
+    memory.own = [next];
   }
 }
 

@@ -4,14 +4,14 @@ import { sameDevice } from '../../../kernel/block/device.ts';
 import { mappedPath } from '../../../kernel/block/device-mapper.ts';
 import { type Descriptor, openFile } from '../../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../../kernel/call/disk-queue.ts';
-import { readWhatCan, syncFile, writeAt } from '../../../kernel/file/file.ts';
+import { readWhatCan } from '../../../kernel/file/file.ts';
 import type { LocationOptions } from '../../location/location.ts';
 import { takeLock } from '../../location/lock.ts';
 import type { DiskLabel } from './disk-label.ts';
 import { layoutOf } from './label/layout.ts';
 import type { Payload } from './label/payload.ts';
-import { probeAt } from './label/slots.ts';
-import { LabelCopies, readPayload } from './label-copies.ts';
+import { probeAt, stampBytes } from './label/slots.ts';
+import { keepMemory, LabelCopies, memoryOf, newMemory, readPayload } from './label-copies.ts';
 import type { LabelledDisk } from './labeller.ts';
 import type { MappedParts } from './mapped.ts';
 import { refuseRunElsewhere, stampText } from './other-node.ts';
@@ -21,8 +21,6 @@ export function payloadIn({ found, front, shape }: LabelledDisk, poolName: strin
   const { offsetBytes } = layoutOf(shape).label;
   return readPayload(front.subarray(Number(offsetBytes)), poolName, found.path).payload;
 }
-
-const stampBytes = 4096;
 
 export type LabelOptions = Pick<LocationOptions, 'queue' | 'lockTimeoutMs' | 'log' | 'poolName' | 'stopping'>;
 
@@ -47,7 +45,7 @@ export class Label implements DiskLabel {
 
   /**
    * @param isKnown this node has had it before
-   * @throws FailedPrecondition if another driver has it, also on another node, DataLoss if it cannot be read
+   * @throws FailedPrecondition if another driver has it, also on another node, DataLoss if it cannot be read, or was lost before
    */
   static async open(
     options: LabelOptions,
@@ -56,6 +54,8 @@ export class Label implements DiskLabel {
     isKnown: boolean,
   ): Promise<Label> {
     const { queue } = options;
+    const memory = memoryOf(parts.poolId) ?? newMemory();
+    memory.lost.signal.throwIfAborted();
     for (;;) {
       const part = layoutOf(shape).label;
       const { descriptor, device } = await parts.open(queue, parts.label, part);
@@ -66,7 +66,7 @@ export class Label implements DiskLabel {
         if (sameDevice(parts.find(parts.label)?.device, device)) {
           const opened = await openFile(queue, lock, constants.O_RDWR);
           const { poolId, poolName } = parts;
-          const copies = new LabelCopies({ queue, poolName, poolId, path: found.path, device: opened });
+          const copies = new LabelCopies({ queue, poolName, poolId, path: found.path, device: opened, memory });
           const label = new Label(copies, lock, opened);
           try {
             await label.refresh();
@@ -76,6 +76,7 @@ export class Label implements DiskLabel {
               await refuseRunElsewhere({ poolName, path: found.path, stopping, read });
             }
             await label.#mirror();
+            keepMemory(poolId, memory);
             return label;
           } catch (error) {
             await label.#device[Symbol.asyncDispose]();
@@ -114,22 +115,14 @@ export class Label implements DiskLabel {
     });
   }
 
-  /** Something else each time, and not from memory. @throws DataLoss if another node has written the label */
-  async probe(queue: DiskQueue): Promise<void> {
-    await this.#writeStamp(queue, stampText(++this.#probes, new Date()));
-    await this.#copies.check(queue);
+  /** Something else each time. @throws DiskLost if somebody else has written the label */
+  probe(queue: DiskQueue): Promise<void> {
+    return this.#copies.writeStamp(queue, stampText(++this.#probes, new Date()));
   }
 
   /** Another node that gets the disk need not wait whether the stamp moves. Of no use where somebody else has written. */
   async leave(queue: DiskQueue): Promise<void> {
-    if (!this.lost.aborted) await this.#writeStamp(queue, '');
-  }
-
-  async #writeStamp(queue: DiskQueue, text: string): Promise<void> {
-    const block = Buffer.alloc(stampBytes);
-    block.write(text);
-    await writeAt(queue, this.#device, block, probeAt);
-    await syncFile(queue, this.#device);
+    if (!this.lost.aborted) await this.#copies.writeStamp(queue, '');
   }
 
   async #readStamp(queue: DiskQueue): Promise<string> {

@@ -10,6 +10,7 @@ export const slotCount = 2;
 
 /** Where the pool's health is tried by writing: behind the slots, in the label. */
 export const probeAt = BigInt(slotBytes * slotCount);
+export const stampBytes = 4096;
 
 const magic = Buffer.from('HOLDFAST LABEL\r\n');
 /** What of a slot comes before its text: magic, format, length, sequence, digest. */
