@@ -88,6 +88,30 @@ describe('H5: another disk with the name of the disk of a pool', () => {
   });
 });
 
+test('H38: of an adopted disk without a filesystem, a disk of its name that is not the same throughout is refused', async () => {
+  using scratch = new Scratch('twins');
+  const own = sparseFile(scratch.join('own.img'), sizeMebibytes);
+  // What a database has on a raw device has no signature.
+  write(own, Buffer.alloc(sizeMebibytes << 20, 'rows'), 0);
+  const copyOf = (name: string) => {
+    const copy = scratch.join(name);
+    copyFileSync(own, copy);
+    return copy;
+  };
+  const [older, larger] = [copyOf('older.img'), copyOf('larger.img')];
+  write(older, Buffer.alloc(2 << 20, 'old rows'), 15 << 20);
+  const path = attachDisk(own);
+  await using device = await openReadOnly(queue, path);
+  const question = await hasFilesystemOf(queue, device);
+  const judge = (twin: string) => judgeTwin(queue, path, attachDisk(twin), question);
+  assert.equal(await judge(own), 'same');
+  assert.equal(await judge(older), 'copy');
+  assert.equal(await judge(sparseFile(scratch.join('blank.img'), sizeMebibytes)), 'copy');
+  assert.equal(await judge(sparseFile(larger, sizeMebibytes + 8)), 'copy');
+  // The pool would not open over it: data would be missing.
+  assert.equal(await judge(sparseFile(scratch.join('smaller.img'), sizeMebibytes - 1)), 'other');
+});
+
 test('H35: the disk that a label names as its first counts only as long as it has the label', async () => {
   using scratch = new Scratch('twins');
   const own = labelled(scratch, 'own.img', poolId);

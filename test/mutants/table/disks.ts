@@ -347,7 +347,7 @@ export const diskMutants: readonly Mutant[] = [
   {
     name: 'a disk that only has the name of another one is not taken for its copy',
     ...twins,
-    text: ' || !(await hasPool(twin, seen))',
+    text: ' || !(await question.has(twin, seen))',
     replacement: '',
     only: 'nothing of the pool',
   },
@@ -357,6 +357,20 @@ export const diskMutants: readonly Mutant[] = [
     text: ' && isSame(a, b)',
     replacement: '',
     only: 'a copy is not',
+  },
+  {
+    name: 'what nothing names is told from other disks of its name by its bytes',
+    ...twins,
+    text: 'has: async (_twin, { shape }) => shape.sizeBytes >= sizeBytes',
+    replacement: 'has: async () => false',
+    only: 'H38',
+  },
+  {
+    name: 'what nothing names is compared between its ends, too',
+    ...twins,
+    text: "['front', 'tail', 'between'] as const",
+    replacement: "['front', 'tail'] as const",
+    only: 'H38',
   },
   {
     name: 'a disk that a label names as its first, and that has the label no more, keeps no pool closed',

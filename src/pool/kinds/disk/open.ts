@@ -29,8 +29,11 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
   const adopted = await findAdopted(place, adopt);
   if (adopted !== undefined) {
     try {
-      const twins = await refuseCopies(options, adopted.found, await hasFilesystemOf(queue, adopted.device));
-      warnOfTwins(options, twins);
+      // Without a volume nothing is read or written, and adoption refuses whatever has the name of another disk.
+      if (adopted.payload.object !== undefined) {
+        const question = await hasFilesystemOf(queue, adopted.device);
+        warnOfTwins(options, await refuseCopies(options, adopted.found, question));
+      }
     } catch (error) {
       await adopted.device[Symbol.asyncDispose]();
       throw error;

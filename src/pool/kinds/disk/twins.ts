@@ -21,6 +21,8 @@ export type Twin =
 
 interface OpenEnds extends DiskEnds {
   readonly shape: DiskShape;
+  /** Places between the ends, if they count. */
+  readonly between: Buffer;
 }
 
 /** Both its ends, as long as nothing of a volume lies there: in front the table and the label, at the end the table's other half. */
@@ -29,38 +31,51 @@ const [frontBytes, tailBytes] = [2 << 20, 1 << 20];
 /** While somebody uses it, an end may change between two looks. */
 const looksAtMost = 3;
 
+/** Places between the ends of a disk whose content nothing names, and how much is read at each. */
+const [placesBetween, placeBytes] = [30, 64 << 10];
+const blockBytes = 4096;
+
 /** How it is known that another disk has what this one has. */
-type Question = (device: Descriptor, ends: OpenEnds) => Promise<boolean>;
+interface Question {
+  has(device: Descriptor, ends: OpenEnds): Promise<boolean>;
+  /** Nothing names what the disk has: only bytes tell it from another one. */
+  readonly isNameless: boolean;
+}
 
 /** Compares what lies on two devices now, past the memory of this kernel. */
-export async function judgeTwin(queue: DiskQueue, path: string, twinPath: string, hasPool: Question): Promise<Twin> {
+export async function judgeTwin(queue: DiskQueue, path: string, twinPath: string, question: Question): Promise<Twin> {
   const open = (each: string) => openFile(queue, each, constants.O_RDONLY | constants.O_NONBLOCK);
   await using twin = await open(twinPath);
-  const seen = await readEnds(queue, twin);
-  if (seen === undefined || !(await hasPool(twin, seen))) return 'other';
+  const read = (device: Descriptor) => readEnds(queue, device, question.isNameless ? placesBetween : 0);
+  const seen = await read(twin);
+  if (seen === undefined || !(await question.has(twin, seen))) return 'other';
   await using own = await open(path);
   for (let looks = 0; looks < looksAtMost; looks++) {
     await dropCache(queue, own);
     await dropCache(queue, twin);
-    const [a, b] = [await readEnds(queue, own), await readEnds(queue, twin)];
+    const [a, b] = [await read(own), await read(twin)];
     if (a !== undefined && b !== undefined && isSame(a, b)) return 'same';
   }
   return 'copy';
 }
 
 function isSame(a: OpenEnds, b: OpenEnds): boolean {
-  return a.shape.sizeBytes === b.shape.sizeBytes && a.front.equals(b.front) && a.tail.equals(b.tail);
+  const parts = ['front', 'tail', 'between'] as const;
+  return a.shape.sizeBytes === b.shape.sizeBytes && parts.every((part) => a[part].equals(b[part]));
 }
 
-async function readEnds(queue: DiskQueue, device: Descriptor): Promise<OpenEnds | undefined> {
+async function readEnds(queue: DiskQueue, device: Descriptor, places = 0): Promise<OpenEnds | undefined> {
   const shape = limitsOfDevice(device);
   if (shape.sizeBytes < minimumDiskBytes) return undefined;
-  const tailAt = Number(shape.sizeBytes) - tailBytes;
-  return {
-    shape,
-    front: await readWhatCan(queue, device, { offsetBytes: 0, lengthBytes: frontBytes }),
-    tail: await readWhatCan(queue, device, { offsetBytes: tailAt, lengthBytes: tailBytes }),
-  };
+  const sizeBytes = Number(shape.sizeBytes);
+  const read = (offsetBytes: number, lengthBytes: number) => readWhatCan(queue, device, { offsetBytes, lengthBytes });
+  const [front, tail] = [await read(0, frontBytes), await read(sizeBytes - tailBytes, tailBytes)];
+  const between: Buffer[] = [];
+  for (let place = 1; place <= places; place++) {
+    const at = ((sizeBytes - placeBytes) / (places + 1)) * place;
+    between.push(await read(Math.floor(at / blockBytes) * blockBytes, placeBytes));
+  }
+  return { shape, front, tail, between: Buffer.concat(between) };
 }
 
 function isUnread({ front }: DiskEnds): boolean {
@@ -74,17 +89,18 @@ export interface TwinPlace {
 
 /** Of a disk with a label. */
 export function hasLabelOf(poolId: string): Question {
-  return async (_device, ends) => poolIn(ends, ends.shape) === poolId;
+  return { isNameless: false, has: async (_device, ends) => poolIn(ends, ends.shape) === poolId };
 }
 
 /** Which of several disks have the pool. What cannot be read has not, as far as can be known. */
 export async function withLabelOf(queue: DiskQueue, paths: readonly string[], poolId: string): Promise<string[]> {
   const having: string[] = [];
+  const label = hasLabelOf(poolId);
   for (const path of paths) {
     const has = async () => {
       await using device = await openFile(queue, path, constants.O_RDONLY | constants.O_NONBLOCK);
       const ends = await readEnds(queue, device);
-      return ends !== undefined && (await hasLabelOf(poolId)(device, ends));
+      return ends !== undefined && (await label.has(device, ends));
     };
     if (await has().catch(ifUnreadable(false))) having.push(path);
   }
@@ -102,22 +118,31 @@ export async function originalOf(
   named: readonly string[],
   poolId: string,
 ): Promise<string | undefined> {
+  const label = hasLabelOf(poolId);
+  const question: Question = {
+    isNameless: false,
+    has: async (device, ends) => isUnread(ends) || (await label.has(device, ends)),
+  };
   for (const each of named) {
-    const has: Question = async (device, ends) => isUnread(ends) || (await hasLabelOf(poolId)(device, ends));
-    const twin = await judgeTwin(queue, path, each, has).catch(ifUnreadable('copy'));
+    const twin = await judgeTwin(queue, path, each, question).catch(ifUnreadable('copy'));
     if (twin !== 'other') return each;
   }
   return undefined;
 }
 
-/** Of an adopted disk, which is known by its filesystem. */
+/**
+ * Of an adopted disk, which is known by its filesystem. One that has none, a raw volume or what is being wiped, is known by its
+ * name and by not having become smaller: any other such disk could be taken for it.
+ */
 export async function hasFilesystemOf(queue: DiskQueue, device: Descriptor): Promise<Question> {
   const uuidOn = async (each: Descriptor) => {
     const content = await each.during((path) => probeContent(queue, path));
     return content.kind === 'filesystem' ? content.uuid : undefined;
   };
   const own = await uuidOn(device);
-  return async (twin) => own !== undefined && (await uuidOn(twin)) === own;
+  if (own !== undefined) return { isNameless: false, has: async (twin) => (await uuidOn(twin)) === own };
+  const { sizeBytes } = limitsOfDevice(device);
+  return { isNameless: true, has: async (_twin, { shape }) => shape.sizeBytes >= sizeBytes };
 }
 
 /**
@@ -128,12 +153,17 @@ export async function hasFilesystemOf(queue: DiskQueue, device: Descriptor): Pro
 export async function refuseCopies(
   { name, queue }: TwinPlace,
   found: FoundDisk,
-  hasPool: Question,
+  question: Question,
 ): Promise<readonly string[]> {
   const same: string[] = [];
   if (found.name === undefined) return same;
   for (const path of await othersWithName(queue, found, found.name)) {
-    const twin = await judgeTwin(queue, found.devicePath, path, hasPool).catch(ifUnreadable('other'));
+    const twin = await judgeTwin(queue, found.devicePath, path, question).catch(ifUnreadable('other'));
+    if (twin === 'copy' && question.isNameless) {
+      throw new FailedPrecondition(
+        `pool ${name}: ${found.path} is there twice: ${path} has the same name of its own and holds something else, and nothing tells which of them has the volume. Take the other one out. Nothing was changed.`,
+      );
+    }
     if (twin === 'copy') {
       throw new FailedPrecondition(
         `pool ${name}: ${found.path} is there twice: ${path} has the same name of its own, and what the pool had once: one is a copy of the other. Take the copy out, or clear it.`,
