@@ -83,8 +83,8 @@ async function growFilesystem(pool: Pool, located: Located, fsType: FilesystemTy
   await requireGrowable(queue, located, { fsType, id, wantedBytes: deviceBytes });
   const settle = (mounted: Descriptor) => pool.settleFilesystem(id, mounted);
   try {
-    const { isReadonly } = filesystemIn(located.mounted.mount);
-    const growth = { ...{ fsType, directory, devicePath, deviceBytes, settle }, name: `volume ${id}`, isReadonly };
+    const { hidesFreeze } = filesystemIn(located.mounted.mount);
+    const growth = { ...{ fsType, directory, devicePath, deviceBytes, settle }, name: `volume ${id}`, hidesFreeze };
     await step('expand/filesystem', () => growMounted(queue, growth));
   } catch (error) {
     if (isErrno(error, 'EPERM')) {

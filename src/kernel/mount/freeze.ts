@@ -30,8 +30,8 @@ export interface MountedFilesystem {
   readonly fsType: string;
   readonly devicePath: string;
   readonly directory: Openable;
-  /** True if the filesystem, not only its mount, is read-only: nothing can write to it, frozen or not. */
-  readonly isReadonly?: boolean;
+  /** True if a freeze leaves no trace there: the filesystem, not only its mount, is read-only, or its log is not used. */
+  readonly hidesFreeze?: boolean;
 }
 
 /** A filesystem that must be changed is frozen: the change would wait for the thaw. */
@@ -56,7 +56,7 @@ export async function requireThawed(queue: DiskQueue, name: string, filesystem: 
  */
 export async function isFrozen(queue: DiskQueue, filesystem: MountedFilesystem): Promise<boolean> {
   // It looks the same.
-  if (filesystem.isReadonly === true) return false;
+  if (filesystem.hidesFreeze === true) return false;
   switch (filesystem.fsType) {
     case 'ext4':
       return await isFrozenExt4(queue, filesystem.devicePath);

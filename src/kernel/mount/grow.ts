@@ -15,8 +15,8 @@ export interface Growth {
   readonly deviceBytes: bigint;
   /** The owner of the filesystem, for messages: `volume …`. */
   readonly name: string;
-  /** True if the filesystem, not only its mount, is read-only. */
-  readonly isReadonly?: boolean;
+  /** True if a freeze leaves no trace there (`MountedFilesystem`). */
+  readonly hidesFreeze?: boolean;
   /** Freezes the filesystem for a moment, which empties its log. */
   readonly settle: (directory: Descriptor) => Promise<void>;
 }

@@ -131,7 +131,7 @@ async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevi
   // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
   const hidden = { ...mount, parameters: parametersOf(mount), attributes: {}, source: device.devicePath };
   await using draft = await mountDetached(queue, hidden);
-  const staged = { ...{ volumeId, fsType, directory: draft, devicePath: device.devicePath }, isReadonly: false };
+  const staged = { ...{ volumeId, fsType, directory: draft, devicePath: device.devicePath }, hidesFreeze: false };
   const notGrown = await growUnlessFrozen(pool, staged).catch((error) => {
     // Mounted elsewhere, where it goes on with the size that it has. So it can here.
     if (fsType === 'ext4' && isErrno(error, 'EPERM')) return 'its ext4 is mounted elsewhere, too (see holdfast who)';
@@ -147,8 +147,8 @@ export interface StagedFilesystem {
   readonly fsType: FilesystemType;
   readonly directory: Descriptor;
   readonly devicePath: string;
-  /** Not only its mount. */
-  readonly isReadonly: boolean;
+  /** True if a freeze leaves no trace there (`MountedFilesystem`). */
+  readonly hidesFreeze: boolean;
 }
 
 /**

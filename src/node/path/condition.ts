@@ -40,9 +40,11 @@ async function isMountedFrozen(queue: DiskQueue, directory: Descriptor, mount: M
   return mount.root === '/' && (await isFrozen(queue, { ...filesystemIn(mount), devicePath: mount.source, directory }));
 }
 
-/** Its type, and whether nobody can write to it through any mount. */
+const hidingOptions = ['ro', 'emergency_ro', 'norecovery', 'noload'];
+
+/** Its type, and whether a freeze leaves no trace there: it is read-only as a whole, or mounted without its log. */
 export function filesystemIn({ fsType, superOptions }: Pick<Mount, 'fsType' | 'superOptions'>) {
-  return { fsType, isReadonly: superOptions.includes('ro') || superOptions.includes('emergency_ro') };
+  return { fsType, hidesFreeze: hidingOptions.some((option) => superOptions.includes(option)) };
 }
 
 /**

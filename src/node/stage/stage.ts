@@ -96,8 +96,8 @@ async function growAgain(
   if (fsType === 'ext4' || mounted === undefined) return undefined;
   await using directory = cloneMount(pool.queue, handle.descriptor, { readonly: false });
   const devicePath = await devicePathIn(pool.queue, mounted);
-  const { isReadonly } = filesystemIn(mounted.mount);
-  return await growUnlessFrozen(pool, { volumeId, fsType, directory, devicePath, isReadonly });
+  const { hidesFreeze } = filesystemIn(mounted.mount);
+  return await growUnlessFrozen(pool, { volumeId, fsType, directory, devicePath, hidesFreeze });
 }
 
 /** The caller makes the directory, also for a block volume (ST08). */

@@ -227,7 +227,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: 'a read-only filesystem is not called frozen',
     file: 'src/kernel/mount/freeze.ts',
-    text: '  if (filesystem.isReadonly === true) return false;\n',
+    text: '  if (filesystem.hidesFreeze === true) return false;\n',
     replacement: '',
     killer: 'test/kernel/filesystem.test.ts',
     only: 'H19:',

@@ -1,4 +1,5 @@
 import { DirectorySync } from '../../../kernel/file/file.ts';
+import { FilesystemFrozen } from '../../../kernel/mount/freeze.ts';
 import type { OpenContext, ReadyBackend } from '../../kind.ts';
 import { type OpenLocation, openLocation } from '../../location/location.ts';
 import { canReflink } from '../../location/reflink.ts';
@@ -37,7 +38,11 @@ export async function openImageBackend(options: ImagePoolOptions): Promise<Ready
       settle: () => location.settle(),
       blockSizeBytes: () => findBlockSizeBytes(queue, layout.root),
     });
-    await location.grow();
+    // A pool with data opens with the size that it has; `followDisk` tries again.
+    await location.grow().catch((error: unknown) => {
+      if (!(error instanceof FilesystemFrozen)) throw error;
+      log.warn({ pool: name, reason: error.message }, 'pool keeps its size for now');
+    });
     const reserve = new ReservedSpace(layout.reserve, {
       host: location.hostReserve,
       inodes: new ReservedInodes(layout.inodes),
