@@ -64,6 +64,11 @@ export function keepMemory(poolId: string, memory: LabelMemory): void {
   memories.set(poolId, memory);
 }
 
+/** The pool was let go in order: the disk is of whoever opens it next. */
+export function forgetMemory(poolId: string): void {
+  memories.delete(poolId);
+}
+
 export interface LabelPlace {
   readonly queue: DiskQueue;
   readonly poolName: string;

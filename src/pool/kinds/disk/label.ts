@@ -11,7 +11,7 @@ import type { DiskLabel } from './disk-label.ts';
 import { layoutOf } from './label/layout.ts';
 import type { Payload } from './label/payload.ts';
 import { probeAt, stampBytes } from './label/slots.ts';
-import { keepMemory, LabelCopies, memoryOf, newMemory, readPayload } from './label-copies.ts';
+import { forgetMemory, keepMemory, LabelCopies, memoryOf, newMemory, readPayload } from './label-copies.ts';
 import type { LabelledDisk } from './labeller.ts';
 import type { MappedParts } from './mapped.ts';
 import { refuseRunElsewhere, stampText } from './other-node.ts';
@@ -122,6 +122,7 @@ export class Label implements DiskLabel {
 
   /** Another node that gets the disk need not wait whether the stamp moves. Of no use where somebody else has written. */
   async leave(queue: DiskQueue): Promise<void> {
+    forgetMemory(this.payload.poolId);
     if (!this.lost.aborted) await this.#copies.writeStamp(queue, '');
   }
 
