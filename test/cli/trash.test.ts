@@ -97,7 +97,7 @@ describe('holdfast trash', () => {
     };
     assert.equal(
       await refused(unknownId),
-      `holdfast: There is no volume ${unknownId} in the trash of this node: holdfast trash shows what is.\n`,
+      `holdfast: There is no volume ${unknownId} in the trash of this node: see holdfast trash.\n`,
     );
     assert.match(
       await refused('../v\u001b[2J'),

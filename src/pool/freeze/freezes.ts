@@ -92,11 +92,6 @@ export class Freezes {
     return noted !== undefined && noted === booted;
   }
 
-  /** The same, or a driver of before died in a freeze, which made no notes. */
-  async mayBeLeft(queue: DiskQueue, what: Frozen): Promise<boolean> {
-    return (await this.isLeft(queue, what)) || !(await this.areNoted(queue));
-  }
-
   /**
    * The text of a note. The notes lie on the node's own disk: the pool's may be well when that fails, so its queue does not
    * hear of the failure.

@@ -13,6 +13,7 @@ import { step } from '../../volume/step.ts';
 import type { Freezes } from '../freeze/freezes.ts';
 import type { PoolLog } from '../log.ts';
 import { Layout } from '../records/layout.ts';
+import { markerPathOf, readMarker } from '../records/pool-file.ts';
 import { ensureFilesystem } from './format.ts';
 import { writeHealthFile } from './health-file.ts';
 import type { ReservedSpace } from './reserved-space.ts';
@@ -71,8 +72,16 @@ export async function mountLocation(location: LocationMount): Promise<MountedDev
  * A driver that was killed while it grew left it frozen: then whoever writes waits for ever. Whatever else has frozen it, a
  * backup of the machine for example, thaws it itself.
  */
-async function thawLeft({ freezes, queue, root }: LocationMount): Promise<void> {
-  if (await freezes.mayBeLeft(queue, 'pool')) await step('open/thaw', () => freezes.thaw(queue, 'pool', root));
+async function thawLeft(location: LocationMount): Promise<void> {
+  const { freezes, queue, root } = location;
+  if (!(await freezes.isLeft(queue, 'pool')) && !(await isUnnoted(location))) return;
+  await step('open/thaw', () => freezes.thaw(queue, 'pool', root));
+}
+
+/** True if the last driver here that had the pool open may have frozen it without a note, as drivers once did. */
+async function isUnnoted({ dataDirectory, freezes, poolName, queue }: LocationMount): Promise<boolean> {
+  if (await freezes.areNoted(queue)) return false;
+  return (await readMarker(queue, markerPathOf(dataDirectory, poolName))) !== undefined;
 }
 
 function isOn(status: FileStatus, device: SourceDevice | undefined): device is SourceDevice {

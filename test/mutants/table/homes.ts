@@ -16,8 +16,8 @@ export const locationMutants: readonly Mutant[] = [
   {
     name: 'a pool that a driver without notes left frozen is thawed',
     ...mount,
-    text: 'if (await freezes.mayBeLeft(queue',
-    replacement: 'if (await freezes.isLeft(queue',
+    text: ' && !(await isUnnoted(location))',
+    replacement: '',
     only: 'H36: ',
   },
   {
