@@ -197,19 +197,23 @@ function masterBootRecord(): Buffer {
   return sector;
 }
 
+/** A pool in a file with a volume, which no driver has open any more, and which is mounted. */
+async function leftMounted(scratch: Scratch) {
+  const path = scratch.join('pool.img');
+  const location = { location: { type: 'file', path, sizeBytes: 2n * gibibyte } } as const;
+  const root = scratch.join('data/pools/test');
+  const first = await openTestPool(scratch, location);
+  const { id } = await first.create(volumeSpec('data', { content: { type: 'block' } }));
+  // In use, it stays mounted.
+  using _user = opendirSync(root);
+  await first.close();
+  return { id, location, root };
+}
+
 describe('a hurt image pool', () => {
   test('a pool that a driver left frozen when it was killed is thawed', async () => {
     using scratch = new Scratch('location');
-    const path = scratch.join('pool.img');
-    const location = { location: { type: 'file', path, sizeBytes: 2n * gibibyte } } as const;
-    const root = scratch.join('data/pools/test');
-    const first = await openTestPool(scratch, location);
-    const { id } = await first.create(volumeSpec('data', { content: { type: 'block' } }));
-    {
-      // In use, it stays mounted.
-      using _user = opendirSync(root);
-      await first.close();
-    }
+    const { id, location, root } = await leftMounted(scratch);
     using _frozen = await Frozen.byDriver(scratch, 'pool', root);
     const second = await soon(openTestPool(scratch, location), 'the pool is not opened: has it been left frozen?');
     await second.remove(id);
@@ -219,15 +223,7 @@ describe('a hurt image pool', () => {
 
   test('H36: so is one that a driver before the notes of freezes left frozen', async () => {
     using scratch = new Scratch('location');
-    const path = scratch.join('pool.img');
-    const location = { location: { type: 'file', path, sizeBytes: 2n * gibibyte } } as const;
-    const root = scratch.join('data/pools/test');
-    const first = await openTestPool(scratch, location);
-    await first.create(volumeSpec('data', { content: { type: 'block' } }));
-    {
-      using _user = opendirSync(root);
-      await first.close();
-    }
+    const { location, root } = await leftMounted(scratch);
     rmSync(scratch.join('data/frozen/.noted.test'));
     using frozen = Frozen.byHook(root);
     const second = await soon(openTestPool(scratch, location), 'the pool is not opened: has it been left frozen?');

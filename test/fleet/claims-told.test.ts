@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { pino } from 'pino';
 import { z } from 'zod';
@@ -7,7 +6,7 @@ import { AbsenceKeeper, deniedMs } from '../../src/fleet/controller/absence-keep
 import { ClaimTeller, maxNotices, repeatMs } from '../../src/fleet/controller/claim-teller.ts';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { absenceNotes } from '../../src/fleet/controller/telling.ts';
-import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import { persistentVolumes } from '../../src/fleet/kubernetes/persistent-volumes.ts';
 import { volumeIdFor } from '../../src/volume/id.ts';
@@ -87,13 +86,7 @@ describe('claims are told by events', () => {
 
   before(async () => {
     double = await ApiDouble.start();
-    writeFileSync(scratch.join('ca.crt'), double.authority);
-    writeFileSync(scratch.join('token'), 'controller');
-    api = new KubernetesApi({
-      url: new URL(double.url),
-      authorityPath: scratch.join('ca.crt'),
-      tokenPath: scratch.join('token'),
-    });
+    api = double.client(scratch);
     await keepCertificates(api, place);
   });
 

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { pino } from 'pino';
 import { z } from 'zod';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { GoneNodes } from '../../src/fleet/controller/gone-nodes.ts';
-import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import type { RecordedVolume } from '../../src/fleet/kubernetes/persistent-volumes.ts';
 import { countGone, type Gone, type Seen, seenNow } from '../../src/fleet/routing/gone.ts';
@@ -92,12 +91,9 @@ class Fleet implements AsyncDisposable {
   readonly #api: KubernetesApi;
 
   private constructor(scratch: Scratch, double: ApiDouble) {
-    const [authorityPath, tokenPath] = [scratch.join('ca.crt'), scratch.join('token')];
-    writeFileSync(authorityPath, double.authority);
-    writeFileSync(tokenPath, 'controller');
     this.#scratch = scratch;
     this.double = double;
-    this.#api = new KubernetesApi({ url: new URL(double.url), authorityPath, tokenPath });
+    this.#api = double.client(scratch);
   }
 
   static async start(): Promise<Fleet> {

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { pino } from 'pino';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import { ForgottenKeeper, settlesMs } from '../../src/fleet/controller/forgotten-keeper.ts';
-import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
+import type { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import { forgetNode, readForgotten } from '../../src/fleet/kubernetes/forgotten.ts';
 import { Scratch } from '../support/scratch.ts';
@@ -27,13 +26,7 @@ describe('a node that an operator says is gone', () => {
 
   before(async () => {
     double = await ApiDouble.start();
-    writeFileSync(scratch.join('ca.crt'), double.authority);
-    writeFileSync(scratch.join('token'), 'controller');
-    api = new KubernetesApi({
-      url: new URL(double.url),
-      authorityPath: scratch.join('ca.crt'),
-      tokenPath: scratch.join('token'),
-    });
+    api = double.client(scratch);
     await keepCertificates(api, place);
   });
 

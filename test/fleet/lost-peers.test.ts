@@ -4,7 +4,6 @@ import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'node:test';
 import { pino } from 'pino';
-import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { watchNodes } from '../../src/fleet/kubernetes/nodes.ts';
 import { Dialer } from '../../src/fleet/node/dialer.ts';
 import { eventually } from '../support/eventually.ts';
@@ -70,13 +69,7 @@ test('a token file that has no token is said once, and read again', { timeout: 6
 test('a watch that goes silent is ended, and the nodes are listed again', { timeout: 60_000 }, async () => {
   using scratch = new Scratch('watch');
   await using double = await ApiDouble.start();
-  writeFileSync(scratch.join('ca.crt'), double.authority);
-  writeFileSync(scratch.join('token'), 'controller');
-  const api = new KubernetesApi({
-    url: new URL(double.url),
-    authorityPath: scratch.join('ca.crt'),
-    tokenPath: scratch.join('token'),
-  });
+  const api = double.client(scratch);
   const stop = new AbortController();
   const found = Promise.withResolvers<void>();
   double.known.csiNodes.add('a');

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { pino } from 'pino';
 import { FleetState } from '../../src/fleet/controller/fleet-state.ts';
 import type { NodeInventory } from '../../src/fleet/controller/inventory.ts';
 import { QuarantineKeeper, wellMs } from '../../src/fleet/controller/quarantine-keeper.ts';
-import { KubernetesApi } from '../../src/fleet/kubernetes/api.ts';
 import { keepCertificates } from '../../src/fleet/kubernetes/certificates.ts';
 import { Scratch } from '../support/scratch.ts';
 import { ApiDouble } from './support/api-double.ts';
@@ -17,10 +15,7 @@ const others = [{ key: 'example.org/gpu', effect: 'NoExecute', value: 'yes' }];
 test('a node has our taint while a pool of it is in quarantine, and all others as they were', async () => {
   using scratch = new Scratch('taint');
   await using double = await ApiDouble.start();
-  const [authorityPath, tokenPath] = [scratch.join('ca.crt'), scratch.join('token')];
-  writeFileSync(authorityPath, double.authority);
-  writeFileSync(tokenPath, 'controller');
-  const api = new KubernetesApi({ url: new URL(double.url), authorityPath, tokenPath });
+  const api = double.client(scratch);
   await keepCertificates(api, place);
   let nowMs = 0;
   class Replica {

@@ -89,8 +89,7 @@ export class FleetServer {
     const token = /^Bearer (\S+)$/.exec(String(authorization))?.[1] ?? '';
     const peer = stream.getPeer();
     const bearer = await this.#reviewInTurn(peer, token);
-    if (state.wasForgotten(bearer.node) && state.node(bearer.node)?.isLinked !== true)
-      throw new ForgottenNode(bearer.node);
+    if (state.isKeptOut(bearer.node)) throw new ForgottenNode(bearer.node);
     this.#door?.known(peer);
     let expiry: NodeJS.Timeout | undefined;
     const session = new NodeSession(pipe, {

@@ -64,8 +64,13 @@ export class FleetState implements FleetView, StrayView {
     return this.#noted.has(name);
   }
 
+  /** True if it gets no new link: an operator has said that it is gone, whether that counts already or not. */
+  isKeptOut(name: string): boolean {
+    return this.#noted.has(name) && this.#states.get(name)?.isLinked !== true;
+  }
+
   isForgotten(name: string): boolean {
-    return this.#forgotten.has(name) && this.#states.get(name)?.isLinked !== true;
+    return this.#forgotten.has(name) && this.isKeptOut(name);
   }
 
   /** A node has a link, and will report everything into this inventory. */

@@ -1,9 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { readdir, unlink } from 'node:fs/promises';
 import { type Descriptor, openReadOnly } from '../call/descriptor.ts';
 import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing, isErrno } from '../call/errno.ts';
 import { type IoctlRequest, ioctl, ioctlNow } from '../call/ioctl.ts';
+import { sysfsNames } from '../file/sysfs.ts';
 import { type DeviceNumber, deviceNumber } from './device.ts';
 import {
   at,
@@ -100,7 +101,7 @@ function lookAt(directory: string, isWanted = (_name: string) => true): MappedOv
     devicePath: mappedPath(device),
     name,
     uuid,
-    backing: namesIn(`${directory}/slaves`).flatMap(
+    backing: sysfsNames(`${directory}/slaves`).flatMap(
       (each) => parseDevice(readText(`/sys/class/block/${each}/dev`)) ?? [],
     ),
     readonly: readText(`${directory}/ro`) === '1',
@@ -300,14 +301,6 @@ export class DeviceMapper {
 export async function forgetMappedNode(queue: DiskQueue, name: string, link?: string): Promise<void> {
   await queue.run(() => unlink(`/dev/mapper/${name}`)).catch(ignoreMissing);
   if (link !== undefined) await queue.run(() => unlink(`/dev/${link}`)).catch(ignoreMissing);
-}
-
-function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch (error) {
-    return ignoreMissing(error) ?? [];
-  }
 }
 
 function readText(path: string): string | undefined {

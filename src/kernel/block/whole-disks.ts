@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { ignoreMissing } from '../call/errno.ts';
+import { sysfsNames } from '../file/sysfs.ts';
 import type { DeviceNumber } from './device.ts';
 
 /**
@@ -14,7 +15,7 @@ export function wholeDisksOf({ major, minor }: DeviceNumber): string[] {
 
 function disksAt(place: string): string[] {
   const whole = existsSync(`${place}/partition`) ? dirname(place) : place;
-  const below = namesIn(`${whole}/slaves`).flatMap((name) => resolve(`/sys/class/block/${name}`) ?? []);
+  const below = sysfsNames(`${whole}/slaves`).flatMap((name) => resolve(`/sys/class/block/${name}`) ?? []);
   return below.length === 0 ? [basename(whole)] : below.flatMap(disksAt);
 }
 
@@ -23,13 +24,5 @@ function resolve(path: string): string | undefined {
     return realpathSync(path);
   } catch (error) {
     return ignoreMissing(error);
-  }
-}
-
-function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch (error) {
-    return ignoreMissing(error) ?? [];
   }
 }

@@ -1,7 +1,7 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type FilesystemType, filesystemTypes } from '../../volume/filesystem.ts';
-import { ignoreMissing } from '../call/errno.ts';
+import { sysfsNames } from '../file/sysfs.ts';
 
 /**
  * Answers if the filesystem on a device is mounted in any mount namespace, or unmounted but still in use. The kernel
@@ -11,18 +11,10 @@ import { ignoreMissing } from '../call/errno.ts';
 export function isMountedAnywhere(fsType: FilesystemType, devicePath: string): boolean {
   const name = basename(devicePath);
   if (fsType !== 'btrfs') return existsSync(`/sys/fs/${fsType}/${name}`);
-  return btrfsFilesystems().some((filesystem) => existsSync(`/sys/fs/btrfs/${filesystem}/devices/${name}`));
+  return sysfsNames('/sys/fs/btrfs').some((filesystem) => existsSync(`/sys/fs/btrfs/${filesystem}/devices/${name}`));
 }
 
 /** The type of the filesystem on a device that the kernel has in use, mounted or not; undefined: it has none. */
 export function liveFilesystem(devicePath: string): FilesystemType | undefined {
   return filesystemTypes.find((fsType) => isMountedAnywhere(fsType, devicePath));
-}
-
-function btrfsFilesystems(): readonly string[] {
-  try {
-    return readdirSync('/sys/fs/btrfs');
-  } catch (error) {
-    return ignoreMissing(error) ?? [];
-  }
 }

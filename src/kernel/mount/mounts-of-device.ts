@@ -1,4 +1,4 @@
-import { constants, readdirSync, readlinkSync, statSync } from 'node:fs';
+import { constants, readlinkSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { type DeviceNumber, deviceNumber, sameDevice } from '../block/device.ts';
@@ -7,6 +7,7 @@ import type { DiskQueue } from '../call/disk-queue.ts';
 import { ignoreMissing } from '../call/errno.ts';
 import { type IoctlRequest, ioctl } from '../call/ioctl.ts';
 import { statusOf } from '../file/path.ts';
+import { sysfsNames } from '../file/sysfs.ts';
 import type { Mount } from './mount-table.ts';
 
 const BTRFS_IOC_FS_INFO: IoctlRequest = { name: 'BTRFS_IOC_FS_INFO', number: 0x8400941f };
@@ -115,17 +116,9 @@ async function askFilesystem(queue: DiskQueue, mounts: readonly Mount[]): Promis
 function liveBtrfs(): ReadonlyMap<string, string> {
   const root = '/sys/fs/btrfs';
   const live = new Map<string, string>();
-  for (const id of namesIn(root)) for (const name of namesIn(`${root}/${id}/devices`)) live.set(name, id);
+  // Its directory `features` has no devices.
+  for (const id of sysfsNames(root)) for (const name of sysfsNames(`${root}/${id}/devices`)) live.set(name, id);
   return live;
-}
-
-function namesIn(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory);
-  } catch (error) {
-    // `features` is no directory of a filesystem.
-    return ignoreMissing(error) ?? [];
-  }
 }
 
 function kernelName({ major, minor }: DeviceNumber): string | undefined {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import { z } from 'zod';
+import { KubernetesApi } from '../../../src/fleet/kubernetes/api.ts';
 import { makeAuthority, makeServer } from '../../../src/fleet/tls/certificate.ts';
+import type { Scratch } from '../../support/scratch.ts';
 
 /** What the double knows; a test changes it. */
 export interface Known {
@@ -109,6 +112,17 @@ export class ApiDouble implements AsyncDisposable {
   changed(): void {
     for (const watch of this.#watches) watch.end();
     this.#watches.clear();
+  }
+
+  /** A client of it, with the files of an account in this directory. */
+  client(scratch: Pick<Scratch, 'join'>): KubernetesApi {
+    writeFileSync(scratch.join('ca.crt'), this.authority);
+    writeFileSync(scratch.join('token'), 'controller');
+    return new KubernetesApi({
+      url: new URL(this.url),
+      authorityPath: scratch.join('ca.crt'),
+      tokenPath: scratch.join('token'),
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

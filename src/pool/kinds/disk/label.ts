@@ -120,10 +120,10 @@ export class Label implements DiskLabel {
     return this.#copies.writeStamp(queue, stampText(++this.#probes, new Date()));
   }
 
-  /** Another node that gets the disk need not wait whether the stamp moves. Of no use where somebody else has written. */
+  /** Another node that gets the disk need not watch whether the stamp moves. @throws DiskLost if it has the disk already */
   async leave(queue: DiskQueue): Promise<void> {
     forgetMemory(this.payload.poolId);
-    if (!this.lost.aborted) await this.#copies.writeStamp(queue, '');
+    await this.#copies.writeStamp(queue, '');
   }
 
   async #readStamp(queue: DiskQueue): Promise<string> {

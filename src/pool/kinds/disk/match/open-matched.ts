@@ -32,10 +32,14 @@ export async function deviceOfMember(
   poolName: string,
   identity: string,
 ): Promise<string> {
-  const named = (await listDisks(queue)).filter((disk) => disk.identity === identity);
   const poolId = await readMarker(queue, markerPathOf(dataDirectory, poolName));
-  const paths = named.map(({ devicePath }) => devicePath);
-  return chooseDevice(queue, { poolName, identity, poolId }, paths);
+  return chooseDevice(queue, { poolName, identity, poolId }, await pathsWithIdentity(queue, identity));
+}
+
+/** Device paths of all disks with this identity: one, unless disks report the same of themselves. */
+export async function pathsWithIdentity(queue: DiskQueue, identity: string): Promise<readonly string[]> {
+  const disks = await listDisks(queue);
+  return disks.filter((disk) => disk.identity === identity).map(({ devicePath }) => devicePath);
 }
 
 /** What this node knows of a pool and its disk. */

@@ -1,4 +1,4 @@
-import { type Disk, listDisks } from '../../../../kernel/block/disks.ts';
+import type { Disk } from '../../../../kernel/block/disks.ts';
 import { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { explain } from '../../../../kernel/call/explain.ts';
 import { whileAnswering } from '../../../../kernel/call/while-answering.ts';
@@ -15,6 +15,7 @@ import type { MatchClaim, Member } from './claim.ts';
 import { type Examined, examine } from './examine.ts';
 import { rememberMember } from './members.ts';
 import type { NamedDevices } from './named-devices.ts';
+import { pathsWithIdentity } from './open-matched.ts';
 import { memberPool } from './section.ts';
 
 /** A disk that has not answered for so long is not waited for. */
@@ -148,8 +149,7 @@ export class Taker {
 
   /** The disk of a pool has another name than before: another kernel reads more of a disk, say. Its label is what counts. */
   async #recognise(disk: Disk, poolId: string, member: Member, { identity }: Candidate): Promise<string | undefined> {
-    const named = (await listDisks(this.#queue)).filter((each) => each.identity === member.identity);
-    const paths = named.map(({ devicePath }) => devicePath);
+    const paths = await pathsWithIdentity(this.#queue, member.identity);
     const original = await this.#ask(disk, (queue) => originalOf(queue, disk.devicePath, paths, poolId));
     if (original !== undefined) {
       return `it has the label of pool ${member.poolName}, whose disk is there, too (${original}): one is a copy of the other`;
