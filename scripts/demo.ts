@@ -157,7 +157,7 @@ async function main(): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => interruption.abort(new Error(`${signal}: cleaning up`)));
   }
-  // A pipe whose reader has gone, or a terminal that was closed: what is there is cleaned up all the same.
+  // A pipe whose reader has gone, or a terminal that was closed: everything is cleaned up anyway.
   for (const stream of [process.stdout, process.stderr]) {
     stream.on('error', () => interruption.abort(new Error('nobody reads the output: cleaning up')));
   }

@@ -19,7 +19,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 const usage = new Usage(`Size and shape of the sources, beside what they are to become: npm run measure -- [--long]
 
-  --long  names what was counted`);
+  --long  names each finding`);
 const isLong = usage.read({ options: { long: { type: 'boolean', default: false } } }).values.long;
 
 /** Interfaces that the author of a kind writes. */
@@ -52,7 +52,7 @@ interface Row {
   readonly name: string;
   readonly now: number | string;
   readonly goal?: number;
-  /** What was counted, for `--long`. */
+  /** Each finding, for `--long`. */
   readonly found?: readonly string[];
 }
 

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path/posix';
 /** Texts of TypeScript files, by their paths from the top of the repository. */
 export type Sources = ReadonlyMap<string, string>;
 
-/** Folders of generated code; nobody reads it. */
+/** Folders of generated code. */
 const generated = /\/generated\//;
 
 /** Files that ship: everything in `src` but tests and generated code. */

@@ -66,8 +66,8 @@ unpack_udev() { # directory
   rm -rf "$draft"
 }
 
-# The LVM of a newer and of an older Debian, with its libraries and its loader: for tests of what is said differently there, or not known. apt
-# keeps what it knows of that release in a directory of its own.
+# The LVM of a newer and of an older Debian, with its libraries and its loader, for tests of differences in its output and commands. apt
+# keeps its state of that release in a separate directory.
 newer_release=trixie
 older_release=bullseye
 older_packages='lvm2 libdevmapper1.02.1 libdevmapper-event1.02.1 libaio1 libblkid1 libudev1 libsystemd0 libedit2 libselinux1 libc6 libpcre2-8-0 libtinfo6 libbsd0 libmd0 libgcrypt20 libgpg-error0 liblzma5 libzstd1 liblz4-1'

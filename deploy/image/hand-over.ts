@@ -22,7 +22,7 @@ export function pushCommand(registry: string, archive: string, version: string) 
   return { name, command: ['skopeo', 'copy', `oci-archive:${archive}`, `docker://${name}`] } as const;
 }
 
-/** @throws Error if the program is not there or fails; what it prints is seen */
+/** @throws Error if the program is not there or fails; its output is shown */
 export function handOver([program = '', ...args]: readonly string[]): void {
   console.log(`${program} ${args.join(' ')}`);
   try {

@@ -34,7 +34,7 @@ const fates: Readonly<Record<string, { readonly shell: string; readonly reasons:
     reasons: [/^dm-0 \(vg0-data\) is made of it$/, /^it holds LVM2_member$/],
   },
   readonly: { shell: 'blockdev --setro $disk', reasons: [/^it is read-only$/] },
-  twin: { shell: 'true', reasons: [/^sd. has the same name of its own$/] },
+  twin: { shell: 'true', reasons: [/^sd. has the same identity$/] },
 };
 
 /** What reads both ends of ten disks in a moment, elsewhere. */

@@ -25,7 +25,7 @@ const flaws: readonly [RegExp, (facts: DiskFacts) => DiskFacts][] = [
   [/can be taken out/, (facts) => ({ ...facts, disk: { ...facts.disk, isRemovable: true } })],
   [/zones/, (facts) => ({ ...facts, disk: { ...facts.disk, isZoned: true } })],
   [/no serial number/, (facts) => ({ ...facts, disk: { ...facts.disk, identity: undefined } })],
-  [/sdc has the same name/, (facts) => ({ ...facts, namesakes: ['sdc'] })],
+  [/sdc has the same identity/, (facts) => ({ ...facts, namesakes: ['sdc'] })],
   [/of pool fast/, (facts) => ({ ...facts, owners: ['pool fast'] })],
   [/mounted at \/, \/a, \/b and 1 more$/, (facts) => ({ ...facts, mountedAt: ['/', '/a', '/b', '/c'] })],
   [/\/dev\/sdb1 is swapped to/, (facts) => ({ ...facts, swaps: ['/dev/sdb1'] })],

@@ -54,7 +54,7 @@ export function whyNotFree(facts: DiskFacts, { needsNoName = false }: Lenience =
     ...(disk.isRemovable ? ['it can be taken out (removable)'] : []),
     ...(disk.isZoned ? ['its zones can only be written in order'] : []),
     ...(disk.identity === undefined && !needsNoName ? ['nothing names it permanently: it has no serial number'] : []),
-    ...(namesakes.length > 0 ? [`${listed(namesakes)} has the same name of its own`] : []),
+    ...(namesakes.length > 0 ? [`${listed(namesakes)} has the same identity`] : []),
     ...whyNotBlank(disk, content),
   ];
 }

@@ -17,7 +17,7 @@ const passedOver: Readonly<Record<string, RegExp>> = {
   filesystem: /^it holds a filesystem \(ext4\)$/,
   named: /^it is of pool named/,
   contested: /^pools big and both both match it, so neither takes it/,
-  twin: /^sd. has the same name of its own$/,
+  twin: /^sd. has the same identity$/,
 };
 const diskOf = (name: string, serial = name) => ({ name, serial, sizeGiB: 1 / 16, bus: 'scsi' }) as const;
 const otherDisks = [...Object.keys(passedOver).map((name) => diskOf(name)), diskOf('other-twin', 'twin')];

@@ -153,7 +153,7 @@ describe('a disk that is not taken is not written to', () => {
 
   test('without a name of its own, with the name of another, or none at all', async () => {
     await refused(scratch, diskNamed('nameless'), /nothing names it permanently/);
-    await refused(scratch, diskNamed('twin'), /has the same name of its own/);
+    await refused(scratch, diskNamed('twin'), /has the same identity/);
     await assert.rejects(openTestDisk(scratch, '/dev/disk/by-id/none'), /there is no \/dev\/disk\/by-id\/none/);
     await assert.rejects(openTestDisk(scratch, '/dev/null'), /is no block device/);
   });
@@ -261,7 +261,7 @@ describe('a disk that is not taken is not written to', () => {
     // H5: a disk that only has the same name is no reason to keep the pool closed.
     await (await openTestDisk(scratch, twin)).close();
     shell(`dd if=${twin} of=${other} bs=1M conv=fsync status=none; blockdev --flushbufs ${other}`);
-    const reason = /is there twice: \/dev\/sd\S+ has the same name of its own/;
+    const reason = /is there twice: \/dev\/sd\S+ has the same identity/;
     // Nothing tells one from the other, until one is written to.
     await assert.rejects(openTestDisk(scratch, twin), reason);
     await refused(scratch, twin, reason);

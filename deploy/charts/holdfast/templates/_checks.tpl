@@ -1,4 +1,4 @@
-{{/* What a schema cannot say, or says only in regular expressions. Each check appends its sentence to found.problems. */}}
+{{/* Checks that a schema cannot do, or does only by regular expressions. Each check appends its sentence to found.problems. */}}
 
 {{- define "holdfast.checks" -}}
 {{- $root := .root }}
@@ -124,7 +124,7 @@
 {{- if hasKey $pools . }}
 {{- $its = index $pools . }}
 {{- else }}
-{{- /* A disk of a section with match is a pool with a name of its own: SECTION-NAME. */}}
+{{- /* Each disk of a section with match is a separate pool: SECTION-NAME. */}}
 {{- $pool := . }}
 {{- $isOfSection := false }}
 {{- range $section, $some := $pools }}
@@ -201,7 +201,7 @@
 {{- end }}
 {{- end }}
 
-{{/* dict … "settings" SETTINGS "pools" POOLS: what is true of some nodes, and the pools that they have. */}}
+{{/* dict … "settings" SETTINGS "pools" POOLS: the settings of some nodes, and their pools. */}}
 {{- define "holdfast.checkSettings" -}}
 {{- $outer := . }}
 {{- $names := keys .pools | sortAlpha }}
@@ -341,7 +341,7 @@
 {{- end }}
 {{- end }}
 
-{{/* A size in bytes, rounded up; what is larger than any disk is 2E. Its form was checked. */}}
+{{/* A size in bytes, rounded up; a size larger than any disk is 2E. Its form was checked. */}}
 {{- define "holdfast.bytes" -}}
 {{- $text := include "holdfast.written" . }}
 {{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "P" 1000000000000000 "E" 1000000000000000000 "m" 0.001 }}

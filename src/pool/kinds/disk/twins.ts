@@ -161,12 +161,12 @@ export async function refuseCopies(
     const twin = await judgeTwin(queue, found.devicePath, path, question).catch(ifUnreadable('other'));
     if (twin === 'copy' && question.isNameless) {
       throw new FailedPrecondition(
-        `pool ${name}: ${found.path} is there twice: ${path} has the same name of its own and holds something else, and nothing tells which of them has the volume. Take the other one out. Nothing was changed.`,
+        `pool ${name}: ${found.path} is there twice: ${path} has the same identity and holds something else, and nothing tells which of them has the volume. Take the other one out. Nothing was changed.`,
       );
     }
     if (twin === 'copy') {
       throw new FailedPrecondition(
-        `pool ${name}: ${found.path} is there twice: ${path} has the same name of its own, and what the pool had once: one is a copy of the other. Take the copy out, or clear it.`,
+        `pool ${name}: ${found.path} is there twice: ${path} has the same identity, and what the pool had once: one is a copy of the other. Take the copy out, or clear it.`,
       );
     }
     if (twin === 'same') same.push(path);

@@ -47,7 +47,7 @@ describe('which section is to have a disk', () => {
     for (const [changes, reason] of [
       [{ owners: ['pool fast'] }, /^it is of pool fast$/],
       [{ disk: nameless }, /^nothing names it permanently/],
-      [{ namesakes: ['sdc'] }, /^sdc has the same name of its own$/],
+      [{ namesakes: ['sdc'] }, /^sdc has the same identity$/],
     ] as const) {
       for (const members of 'namesakes' in changes ? [[]] : [[], [member]]) {
         const claim = claimOn(seen(changes), [big], members);

@@ -48,7 +48,7 @@ export function claimOn(seen: SeenDisk, sections: readonly MatchSection[], membe
   const member = members.find((each) => each.identity === identity);
   // Which of several with its name it is, its label says.
   if (member !== undefined) return { kind: 'member', poolName: member.poolName };
-  if (namesakes.length > 0) return passedOver(`${namesakes.join(', ')} has the same name of its own`);
+  if (namesakes.length > 0) return passedOver(`${namesakes.join(', ')} has the same identity`);
   const [section] = wanting;
   if (section === undefined) return { kind: 'none' };
   if (wanting.length > 1) return passedOver(twoSections(wanting));
