@@ -13,7 +13,7 @@ export function forPrograms(command: Command): Command {
   return command.option('--json', 'print JSON, for programs (docs/json.md)');
 }
 
-/** Of a command with a table, for programs and for people. */
+/** Options of a command with a table, for programs and for people. */
 export function forBoth(command: Command): Command {
   return forPrograms(command).option('--wide', 'all columns, also where the terminal is narrower');
 }

@@ -234,7 +234,7 @@ class Viewing {
     return askFleet(this.#fleet, question, schema);
   }
 
-  /** Of volumes those with a claim in the namespace that is wanted. */
+  /** Only items with a claim in the wanted namespace. */
   #inNamespace<Item extends Known>(answer: FleetAnswer<Item>): FleetAnswer<Item> {
     const { namespace } = this.#wishes;
     if (namespace === undefined) return answer;

@@ -11,7 +11,7 @@ export interface Output {
   problem(code: ProblemCode, message: string): void;
   /** Whether the reader is a person at a terminal that shows colours. */
   readonly colours: boolean;
-  /** How many columns the reader's terminal has; undefined: it is no terminal, or all is wanted (`--wide`). */
+  /** Columns of the reader's terminal; undefined: it is no terminal, or `--wide` asks for all. */
   readonly width: number | undefined;
 }
 

@@ -6,13 +6,13 @@ export interface Column {
   readonly title: string;
   /** Numbers are easier to compare with their ends in one line. */
   readonly align?: 'left' | 'right';
-  /** Of a table that is wider than the terminal: left out, those with the smallest number first. */
+  /** Columns with the smallest number are left out first where a table is wider than the terminal. */
   readonly extra?: number;
   /** Its cells may be shortened where that is not enough. */
   readonly flexible?: true;
 }
 
-/** Prints a table, as wide as the terminal; where there are no rows, a person is told what there is none of. */
+/** Prints a table, as wide as the terminal; without rows, it names for people the things that are missing. */
 export function printTable(
   output: Output,
   columns: readonly Column[],

@@ -41,7 +41,7 @@ export function shortened(text: string, maximumColumns: number): string {
   return `${kept}…`;
 }
 
-/** The text in lines of at most so many columns, broken between words; a longer word has a line for itself. */
+/** The text in lines of at most that many columns, broken between words; a longer word has a separate line. */
 export function wrapped(text: string, maximumColumns: number): string[] {
   const lines: string[] = [];
   let line = '';

@@ -24,10 +24,10 @@ export class PoolQuarantined extends Unavailable {
   }
 }
 
-/** Somebody else has written to a pool's disk: until the driver is started again, nothing is read or written there. */
+/** Another node or program has written to a pool's disk: nothing is read or written there until the driver restarts. */
 export class DiskLost extends DataLoss {}
 
-/** Why a pool is given up, as a sentence without its full stop; undefined: an error that says nothing of the disk. */
+/** The reason to give up a pool, as a sentence without its full stop; undefined: the error says nothing of the disk. */
 export function reasonToGiveUp(poolName: string, error: unknown): string | undefined {
   return error instanceof DiskLost ? reasonIn(poolName, error) : diskFaultOf(error);
 }

@@ -6,14 +6,14 @@ const check = 'devices inside volumes';
 const remedy =
   "End them (vgchange --activate n GROUP, mdadm --stop), and keep LVM and mdadm of the node from volumes: global_filter or a devices file in lvm.conf, 'AUTO -all' in mdadm.conf (docs/lvm.md).";
 
-/** Whether programs of the node have made theirs what tenants have in raw block volumes: volume groups, arrays. */
+/** Warns if programs of the node use volume groups or arrays that tenants have made inside raw block volumes. */
 export async function checkNested(queue: DiskQueue): Promise<Finding> {
   const nested = nestedIn(await listStacks(queue));
   if (nested.length === 0) return ok(check, 'none');
-  return warn(check, `this node has what is inside of volumes: ${nested.join(', ')}`, remedy);
+  return warn(check, `this node uses volume groups or arrays inside of volumes: ${nested.join(', ')}`, remedy);
 }
 
-/** What is built on volumes, and is not a volume itself. */
+/** Devices that are built on volumes and are no volumes. */
 export function nestedIn(stacks: readonly Stack[]): string[] {
   const byName = new Map(stacks.map((stack) => [stack.kernelName, stack]));
   return stacks.filter(isOurs).flatMap((below) =>
@@ -27,7 +27,7 @@ export function nestedIn(stacks: readonly Stack[]): string[] {
 
 const volume = '(vol|snap)-[a-z2-7]{26}';
 const ourMapper = new RegExp(`^holdfast-(disk-)?${volume}`);
-/** As device-mapper names logical volumes: each hyphen of a name twice. */
+/** The name in device-mapper of a logical volume: each hyphen of a name twice. */
 const ourLogicalVolume = new RegExp(`-${volume.replace('-', '--')}`);
 const ourImage = new RegExp(`/${volume}/`);
 

@@ -55,7 +55,7 @@ const attributeWords: ReadonlyMap<string, MountAttributes> = new Map<string, Mou
   ['nostrictatime', { atime: 'relatime' }],
   ['strictatime', { atime: 'strictatime' }],
   ['norelatime', { atime: 'strictatime' }],
-  // As mount(8) has them: what may be mounted by anybody must not give rights.
+  // mount(8) does so: a filesystem that any user may mount must not give rights.
   ['user', { nosuid: true, nodev: true, noexec: true }],
   ['users', { nosuid: true, nodev: true, noexec: true }],
   ['owner', { nosuid: true, nodev: true }],
@@ -131,7 +131,7 @@ function parseParameter(word: string): FilesystemParameter {
 }
 
 /**
- * Why the filesystem refused the caller's options, without naming one (X02): its place among those that mount(8) would
+ * The error for a filesystem that refused the caller's options, without naming one (X02): its place among those that mount(8) would
  * pass to the filesystem. The driver's own come first.
  */
 export function refusedOption(

@@ -133,7 +133,7 @@ async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevi
   await using draft = await mountDetached(queue, hidden);
   const staged = { ...{ volumeId, fsType, directory: draft, devicePath: device.devicePath }, hidesFreeze: false };
   const notGrown = await growUnlessFrozen(pool, staged).catch((error) => {
-    // Mounted elsewhere, where it goes on with the size that it has. So it can here.
+    // It may be mounted elsewhere with the size that it has, and so it can be here.
     if (fsType === 'ext4' && isErrno(error, 'EPERM')) return 'its ext4 is mounted elsewhere, too (see holdfast who)';
     throw error;
   });
@@ -153,7 +153,7 @@ export interface StagedFilesystem {
 
 /**
  * Grows a mounted filesystem, of which this is a directory, to the size of its device.
- * @returns why not, if somebody has frozen it: it can be mounted, and grows later
+ * @returns the reason if it is frozen and did not grow: it can be mounted, and grows later
  */
 export async function growUnlessFrozen(pool: Pool, staged: StagedFilesystem): Promise<string | undefined> {
   const { devicePath, volumeId } = staged;

@@ -31,7 +31,7 @@ export interface Mounted {
   readonly owner: OwnedVolume | undefined;
 }
 
-/** The device of a mounted filesystem by the kernel's own name: anybody can change the source of a mounted btrfs. */
+/** The device of a mounted filesystem by the kernel's own name: any process can change the source of a mounted btrfs. */
 export async function devicePathIn(queue: DiskQueue, { device, mount }: Mounted): Promise<string> {
   return device === undefined ? mount.source : await devicePathOf(queue, device);
 }

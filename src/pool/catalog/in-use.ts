@@ -21,8 +21,8 @@ export async function attachedHere(id: VolumeId, attached: Attached): Promise<Fa
 }
 
 /**
- * What keeps a volume in use. What an unstage had to leave, as somebody had it open then, does not once nobody has, nor does
- * what somebody has activated by hand and does not use: that is detached.
+ * Users of a volume. A device that an unstage had to leave, because a process had it open, does not count once it is closed;
+ * nor does a device that was activated by hand and is not open. Such devices are detached.
  */
 export async function findUse(
   { backend: { attacher, queue, traits } }: { readonly backend: Pick<Backend, 'attacher' | 'queue' | 'traits'> },

@@ -210,7 +210,7 @@ export class Freezer {
     return thawed;
   }
 
-  /** Wherever it is mounted, also if that is in another mount namespace only; undefined: the kernel has it no more. */
+  /** Opens it at any of its mounts, also in another mount namespace; undefined: the kernel no longer has it. */
   async #openLive(device: AttachedDevice): Promise<Descriptor | undefined> {
     const seen = await openMounted(this.#queue, await readMountTable(this.#queue), device);
     if (seen !== undefined) return seen;
@@ -255,13 +255,13 @@ export class Freezer {
     return among([...here, ...(await mountsElsewhere())]);
   }
 
-  /** What the driver itself has frozen it ends in any case. Of others it must know that no container uses it. */
+  /** The driver may always end its own freezes. A freeze of another program ends only if certainly no container uses the filesystem. */
   async #mayEnd({ device, id }: LiveFilesystem): Promise<boolean> {
     if (await this.#freezes.isLeft(this.#queue, id)) return true;
     if (await seesAllProcesses(this.#queue)) return true;
     this.#log.info(
       { pool: this.#poolName, volume_id: id, device: device.devicePath },
-      'a filesystem that is mounted nowhere here is left as it is: without hostPID nobody knows whether a container uses it',
+      'a filesystem that is mounted nowhere here is left as it is: without hostPID it is unknown whether a container uses it',
     );
     return false;
   }

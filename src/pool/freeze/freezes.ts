@@ -12,7 +12,7 @@ export type Frozen = VolumeId | 'pool';
 
 const bootIdFile = '/proc/sys/kernel/random/boot_id';
 
-/** Why a note is needed: a freeze stands, or some are under way. */
+/** Reasons to keep a note: a freeze stands, or some are under way. */
 interface Need {
   isFrozen: boolean;
   underWay: number;
@@ -26,7 +26,7 @@ const needed = new Map<string, Need>();
  * backup's hook may have done so. A note in the driver's own directory therefore stands for each freeze of the driver for
  * as long as it lasts: after a kill -9 the next start thaws what has a note, and nothing else. A freeze ends with
  * the boot, so a note needs no fsync, and one of an earlier boot means nothing. The node's own disk may be full or
- * read-only: then there is a freeze without a note, as nobody needs a snapshot more than on such a node.
+ * read-only: then there is a freeze without a note, because a snapshot is needed most on such a node.
  */
 export class Freezes {
   readonly #directory: string;
@@ -153,7 +153,7 @@ export class Freezes {
   }
 
   /**
-   * Whether all freezes of this driver have notes. Drivers of before made none, and ended every freeze at their start:
+   * True if all freezes of this driver have notes. Earlier drivers made none, and ended every freeze at their start:
    * so must the first start after them. Where that cannot be read, it is not the first start.
    */
   async areNoted(queue: DiskQueue): Promise<boolean> {

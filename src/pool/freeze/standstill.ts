@@ -66,9 +66,9 @@ export class Standstill {
     await turn;
   }
 
-  /** The same. @returns whether all stood still until now, and nobody else had thawed one */
+  /** The same. @returns true if all stood still until now, and no other program had thawed one */
   async endInTime(): Promise<boolean> {
-    // Asked beside the thaw, which waits for no answer: one that somebody has thawed is frozen by the question, and that
+    // Asked beside the thaw, which waits for no answer: a filesystem that was thawed in the meantime is frozen by the question, and that
     // writes back all that is dirty there.
     const answers = Array.from(this.#held, (filesystem) =>
       withTimeout(this.#answerMs, this.#isStillHeld(filesystem)).catch(() => false),
@@ -80,7 +80,7 @@ export class Standstill {
   /** The kernel tells whether a filesystem is frozen only by refusing to freeze it. */
   async #isStillHeld({ directory, volumeId }: MountedVolume): Promise<boolean> {
     const { freezes, log, queue, thawQueue } = this.#options;
-    // Whoever waits may have gone, with the directory, before there is an answer.
+    // The caller may have closed its directory before there is an answer.
     await using own = await openReadOnly(queue, directory);
     if ((await freezes.freeze(queue, volumeId, own)) === 'held') return true;
     await freezes.thaw(thawQueue, volumeId, own).catch((error) => {

@@ -69,8 +69,8 @@ export async function mountLocation(location: LocationMount): Promise<MountedDev
 }
 
 /**
- * A driver that was killed while it grew left it frozen: then whoever writes waits for ever. Whatever else has frozen it, a
- * backup of the machine for example, thaws it itself.
+ * A driver that was killed while it grew left it frozen: each write would wait for ever. Another program that
+ * freezes it, a backup of the machine for example, thaws it.
  */
 async function thawLeft(location: LocationMount): Promise<void> {
   const { freezes, queue, root } = location;

@@ -14,9 +14,9 @@ interface Node {
   readonly children: Set<Node>;
   /** False: it is gone, and stands for what its clones share with each other. */
   isThere: boolean;
-  /** Of a root: how many nodes of its tree are there. */
+  /** Number of nodes of its tree that are there, at a root. */
   count: number;
-  /** Of a root: whether something of unknown descent may share blocks with its tree. */
+  /** True at a root whose tree may share blocks with objects of unknown descent. */
   readonly isOld: boolean;
 }
 
@@ -29,9 +29,9 @@ export class Lineage {
   readonly #nodes = new Map<string, Node>();
   /** The newest of each id: from that a new one is made. */
   readonly #newest = new Map<string, Node>();
-  /** The root of the clones of what was gone before the start. */
+  /** The root of clones whose sources were gone before the start. */
   readonly #unknown = newNode('', { id: '', isOld: true, isThere: false });
-  /** How many other trees there are that were there at the start. */
+  /** Number of other trees that were there at the start. */
   #oldTrees = 0;
 
   /** What was there at the start, in any order. */
@@ -47,7 +47,7 @@ export class Lineage {
       if (node === undefined || sourceId === undefined) continue;
       const [source = this.#unknown, ...others] = byId.get(sourceId) ?? [];
       this.#join(source, node);
-      // Of several that had the id, deleted ones among them, which one is not known: a clock may have been set back.
+      // Several had the id, deleted ones among them, and the right one is not known: a clock may have been set back.
       for (const other of others) this.#join(source, other);
     }
   }
@@ -77,7 +77,7 @@ export class Lineage {
     return this.#nodes.has(keyOf(relative));
   }
 
-  /** Whether no other one can share blocks with it. */
+  /** True if no other object can share blocks with it. */
   isAlone(relative: Relative): boolean {
     const own = this.#nodes.get(keyOf(relative));
     if (own === undefined) return true;

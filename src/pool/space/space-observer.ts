@@ -351,8 +351,8 @@ export class SpaceObserver {
   }
 
   /**
-   * What data without a map shares at most: all of it, and no more than those take that it may share with. What one of them
-   * took at any time since the blocks were shared will do, as fewer are shared with time.
+   * Upper limit of shared bytes of data without a map: all of it, and no more than its relatives take. The bytes that a relative
+   * took at any time since the blocks were shared are good enough, because fewer are shared with time.
    */
   #sharedAtMost(relative: Relative | undefined, allocatedBytes: bigint): bigint {
     if (relative === undefined) return allocatedBytes;

@@ -35,7 +35,7 @@ export class StillSpace {
     return this.#allocatedBytes;
   }
 
-  /** What is known to be taken by those of an object's id. */
+  /** Bytes known to be taken by all objects of an id. */
   allocatedOf(id: string): bigint {
     let sum = 0n;
     for (const { allocatedBytes, relative } of this.#figures.values()) {

@@ -1,7 +1,7 @@
 import type { HealthWatch } from '../pool.ts';
 
 interface Wait {
-  /** What is to answer, for people. */
+  /** The name of the part that must answer, for people. */
   readonly what: string;
   readonly sinceMs: number;
 }
@@ -27,7 +27,7 @@ export class Question implements HealthWatch {
     };
   }
 
-  /** What has not answered for at least so long; undefined: nothing. */
+  /** The part that has not answered for at least that long; undefined: none. */
   silentFor(ms: number): string | undefined {
     // A set keeps the order in which they were asked.
     const [oldest = { what: 'its disk', sinceMs: this.#unnamedSinceMs }] = this.#waits;

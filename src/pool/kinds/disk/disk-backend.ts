@@ -106,7 +106,7 @@ async function openOwn(
   flags: number | undefined,
 ): Promise<MappedNode> {
   const wanted = mapped.data(objectName);
-  // Another node that sees the disk may have given it to somebody else meanwhile: that is known before the first byte.
+  // Another node that sees the disk may have given it to another volume meanwhile: that is found before the first byte.
   await label.refresh();
   const node = await mapped.open(queue, wanted, label.payload.data, flags);
   try {

@@ -8,14 +8,14 @@ export interface DiskLabel extends AsyncDisposable {
   readonly payload: Payload;
   /** Why no volume can be made on the disk though it has none; undefined: one can. */
   readonly obstacle: HoldfastError | undefined;
-  /** Aborted once somebody else is known to have written it: what was begun on the disk is not gone on with. */
+  /** Aborted once another node or program is known to have written it: work on the disk that has begun stops. */
   readonly lost: AbortSignal;
   /** What is stored, not what memory has of it, and durably: after a write that failed they differ. */
   refresh(): Promise<void>;
   /** Durable when it returns. If it throws, either is stored. */
   change(edit: (payload: Payload) => Payload): Promise<void>;
-  /** Whether the disk answers, asked of the disk itself. @throws DiskLost if it is somebody else's, who loses nothing by it */
+  /** Tries the disk itself. @throws DiskLost, before it writes, if another node or program has written the label */
   probe(queue: DiskQueue): Promise<void>;
-  /** Says on the disk that nobody runs the pool any more. */
+  /** Notes on the disk that no driver runs the pool any more. */
   leave(queue: DiskQueue): Promise<void>;
 }

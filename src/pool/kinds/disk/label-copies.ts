@@ -9,7 +9,7 @@ import { encodeSlot, probeAt, readSlots, type Slot, slotBytes, slotCount, stampB
 
 const labelBytes = slotBytes * slotCount;
 
-/** What a label says. */
+/** The content of a label. */
 export interface ReadLabel {
   readonly slot: Slot;
   readonly payload: Payload;
@@ -18,7 +18,7 @@ export interface ReadLabel {
 }
 
 /**
- * What a label says, from its bytes. It is never written over where it cannot be read.
+ * Reads the content of a label from its bytes. It is never written over where it cannot be read.
  * @param bytes its beginning @throws DataLoss
  */
 export function readPayload(bytes: Buffer, poolName: string, path: string): ReadLabel {
@@ -37,14 +37,14 @@ export function readPayload(bytes: Buffer, poolName: string, path: string): Read
   return { slot, payload: parsePayload(slot.text, `in the label of ${path}`), isMirrored };
 }
 
-/** What this process knows of a label, also over a quarantine of its pool: another node may have the disk in the meantime. */
+/** Knowledge of this process about a label, kept over a quarantine of its pool: another node may have the disk in the meantime. */
 export interface LabelMemory {
   /**
-   * What may be there without anybody else: what was found first, or was written last, and after writes that failed what
-   * they were to write.
+   * Contents that this driver itself accounts for: the one found first, or written last, and after failed writes also
+   * those of the writes.
    */
   own: readonly Slot[];
-  /** For good: what somebody else has written is neither believed nor written over. */
+  /** Aborted until the driver restarts: a foreign label is neither believed nor written over. */
   readonly lost: AbortController;
 }
 
@@ -54,7 +54,7 @@ export function newMemory(): LabelMemory {
   return { own: [], lost: new AbortController() };
 }
 
-/** Of a pool that this process has had open. */
+/** The memory of a pool that this process has had open. */
 export function memoryOf(poolId: string): LabelMemory | undefined {
   return memories.get(poolId);
 }
@@ -64,7 +64,7 @@ export function keepMemory(poolId: string, memory: LabelMemory): void {
   memories.set(poolId, memory);
 }
 
-/** The pool was let go in order: the disk is of whoever opens it next. */
+/** The pool was closed in order: the next driver that opens the disk may change the label. */
 export function forgetMemory(poolId: string): void {
   memories.delete(poolId);
 }
@@ -73,9 +73,9 @@ export interface LabelPlace {
   readonly queue: DiskQueue;
   readonly poolName: string;
   readonly poolId: string;
-  /** Of the disk, for people. */
+  /** The path of the disk, for people. */
   readonly path: string;
-  /** Of the label, open for writing. */
+  /** The device of the label, open for writing. */
   readonly device: Descriptor;
   readonly memory: LabelMemory;
 }
@@ -83,7 +83,7 @@ export interface LabelPlace {
 /** The two copies of a label, and what this driver has written there. Not more than one call at a time. */
 export class LabelCopies {
   readonly #place: LabelPlace;
-  /** As it was read or written last. */
+  /** The content that was read or written last. */
   #current: ReadLabel | undefined;
   /** Counts the beginnings and ends of writes. */
   #writes = 0;
@@ -97,12 +97,12 @@ export class LabelCopies {
     throw new InternalError(`pool ${this.#place.poolName}: its label was not read.`);
   }
 
-  /** Aborted, with a DiskLost, once somebody else is known to have written it. */
+  /** Aborted, with a DiskLost, once another node or program is known to have written it. */
   get lost(): AbortSignal {
     return this.#place.memory.lost.signal;
   }
 
-  /** What is stored, and not what memory has. @throws DiskLost if somebody else has written it */
+  /** Reads the stored content, past every cache. @throws DiskLost if another node or program has written it */
   async read(): Promise<void> {
     this.#current = await this.#readOwn(this.#place.queue);
   }
@@ -135,7 +135,7 @@ export class LabelCopies {
       read = readPayload(bytes, poolName, path);
     } catch (error) {
       if (!isKnown || !(error instanceof DataLoss) || !isUndisturbed()) throw error;
-      // What the disk cannot read just now, nobody else need have written.
+      // A disk that cannot be read now is a disk fault, and no foreign write.
       await readAt(queue, device, { lengthBytes: labelBytes, offsetBytes: 0 });
       throw this.#lose(error.message);
     }
@@ -148,7 +148,7 @@ export class LabelCopies {
       memory.own = [read.slot];
     } else if (isUndisturbed() && !memory.own.some((own) => isOwn(read.slot, own))) {
       throw this.#lose(
-        `pool ${poolName}: somebody else has written the label of ${path}, another node that has the disk, too, say. Nothing was changed. Stop one of them, then restart the driver.`,
+        `pool ${poolName}: somebody else has written the label of ${path}, e.g. another node that has the disk, too. Nothing was changed. Stop one of them, then restart the driver.`,
       );
     }
     return read;
@@ -180,7 +180,7 @@ export class LabelCopies {
   }
 }
 
-/** An older copy with the same text counts where the newer one is damaged. Whoever writes counts on. */
+/** An older copy with the same text counts where the newer one is damaged. Each write has a higher sequence. */
 function isOwn(read: Slot, own: Slot): boolean {
   return read.text === own.text && read.sequence <= own.sequence;
 }

@@ -115,7 +115,7 @@ export class Label implements DiskLabel {
     });
   }
 
-  /** Something else each time. @throws DiskLost if somebody else has written the label */
+  /** Something else each time. @throws DiskLost if another node or program has written the label */
   probe(queue: DiskQueue): Promise<void> {
     return this.#copies.writeStamp(queue, stampText(++this.#probes, new Date()));
   }

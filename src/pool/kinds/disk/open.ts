@@ -51,7 +51,7 @@ export async function openDiskBackend(options: DiskPoolOptions): Promise<ReadyBa
     const isKnown = (await readMarker(queue, markerPath)) !== undefined;
     label = await Label.open({ ...options, poolName }, mapped, disk, isKnown);
     if (twins.length > 0) {
-      // What is written to the disk is there by another path, and not on a copy.
+      // A write to the disk shows through another path, and not on a copy.
       await label.probe(queue);
       warnOfTwins(options, await refuseCopies(options, found, hasLabelOf(poolId)));
     }

@@ -9,12 +9,12 @@ const pausesMs: readonly number[] = Array.from({ length: 25 }, () => 2_000);
 /** A stamp that is older was left by a driver that has ended. The clocks of nodes differ. */
 const staleAfterMs = 10 * 60_000;
 
-/** What a driver notes on the disk with each look at its health. */
+/** The stamp that a driver writes to the disk with each health check. */
 export function stampText(count: number, now: Date): string {
   return `holdfast health ${count} ${now.toISOString()}\n`;
 }
 
-/** Whether whoever wrote a stamp may be alive. */
+/** True if the driver that wrote a stamp may be running. */
 export function isFresh(stamp: string, nowMs: number): boolean {
   const writtenMs = Date.parse(/^holdfast health \d+ (\S+)\n/.exec(stamp)?.[1] ?? '');
   return !Number.isNaN(writtenMs) && nowMs - writtenMs < staleAfterMs;
@@ -22,17 +22,17 @@ export function isFresh(stamp: string, nowMs: number): boolean {
 
 export interface StampPlace {
   readonly poolName: string;
-  /** Of the disk, for people. */
+  /** The path of the disk, for people. */
   readonly path: string;
-  /** What is on the disk now. */
+  /** Reads the stamp that is on the disk now. */
   read(): Promise<string>;
   readonly stopping?: AbortSignal | undefined;
   readonly pausesMs?: readonly number[];
 }
 
 /**
- * Of a disk that this node does not know: whether another node that sees it, too, runs its pool. It is told by a stamp that
- * moves. One that was left by a node that has died stands still.
+ * Refuses a disk that this node does not know while another node runs its pool. The stamp of a running pool changes; the stamp
+ * of a node that has died does not.
  * @throws FailedPrecondition
  */
 export async function refuseRunElsewhere(place: StampPlace): Promise<void> {

@@ -10,13 +10,13 @@ import { type FoundDisk, othersWithName } from '../../location/found-disk.ts';
 import { type DiskEnds, poolIn } from './label/labelling.ts';
 import { type DiskShape, minimumDiskBytes } from './label/layout.ts';
 
-/** What another disk of the same name is. */
+/** The relation of another disk with the same identity to the disk of a pool. */
 export type Twin =
   /** A disk that has nothing to do with the pool: there are disks that all say the same of themselves. */
   | 'other'
   /** It has the pool, and something else beside it. */
   | 'copy'
-  /** Nothing tells the two apart: another path to the disk, or a copy to which nobody has written since. */
+  /** Nothing tells the two apart: another path to the disk, or a copy that has not been written to since. */
   | 'same';
 
 interface OpenEnds extends DiskEnds {
@@ -28,14 +28,14 @@ interface OpenEnds extends DiskEnds {
 /** Both its ends, as long as nothing of a volume lies there: in front the table and the label, at the end the table's other half. */
 const [frontBytes, tailBytes] = [2 << 20, 1 << 20];
 
-/** While somebody uses it, an end may change between two looks. */
+/** An end may change between two looks while the disk is in use. */
 const looksAtMost = 3;
 
 /** Places between the ends of a disk whose content nothing names, and how much is read at each. */
 const [placesBetween, placeBytes] = [30, 64 << 10];
 const blockBytes = 4096;
 
-/** How it is known that another disk has what this one has. */
+/** The test by which another disk has the same pool. */
 interface Question {
   has(device: Descriptor, ends: OpenEnds): Promise<boolean>;
   /** Nothing names what the disk has: only bytes tell it from another one. */
@@ -87,7 +87,7 @@ export interface TwinPlace {
   readonly name: string;
 }
 
-/** Of a disk with a label. */
+/** The question for a disk with a label. */
 export function hasLabelOf(poolId: string): Question {
   return { isNameless: false, has: async (_device, ends) => poolIn(ends, ends.shape) === poolId };
 }
@@ -131,8 +131,8 @@ export async function originalOf(
 }
 
 /**
- * Of an adopted disk, which is known by its filesystem. One that has none, a raw volume or what is being wiped, is known by its
- * name and by not having become smaller: any other such disk could be taken for it.
+ * The question for an adopted disk, which is known by its filesystem. Without one, e.g. a raw volume or during a wipe, it is known
+ * by its identity and by not having become smaller: any other such disk could be taken for it.
  */
 export async function hasFilesystemOf(queue: DiskQueue, device: Descriptor): Promise<Question> {
   const uuidOn = async (each: Descriptor) => {
@@ -146,8 +146,8 @@ export async function hasFilesystemOf(queue: DiskQueue, device: Descriptor): Pro
 }
 
 /**
- * Two disks with one name, and with one pool: which of them it is, a link decides, and after the next boot it may be the other
- * one. Who only has the same name is no reason to keep a pool closed, nor is another path to the disk.
+ * Refuses a copy of the disk: of two disks with one identity and one pool a link in /dev decides, and after the next boot it may
+ * name the other one. A disk with the same identity and other content keeps no pool closed, nor does another path to the disk.
  * @returns the disks that nothing tells from it @throws FailedPrecondition if one is a copy
  */
 export async function refuseCopies(

@@ -33,8 +33,8 @@ const mostBytesOfOne = 64n << 20n;
 /** What is held while one is made: mkfs takes more than is left in the end. */
 const neededBytes = 192n << 20n;
 
-/** Those that are asked about are so soon. */
-const mostFresh = 1000;
+/** Limit of the set: a question about a fresh volume comes soon after it was made. */
+const maxFresh = 1000;
 
 /** mkfs is not exchanged often, and what could not be made is not tried at each call. */
 const rememberedMs = 60_000;
@@ -115,9 +115,9 @@ export class Templates implements TemplateSpace {
     const stored = this.#stored.get(name);
     if (stored !== undefined) stored.lastUse = ++this.#uses;
     if (filling === 'share') {
-      // Of those whose making failed later nobody ever asks.
+      // No question ever comes for volumes whose creation failed later.
       const [oldest] = this.#fresh;
-      if (this.#fresh.size >= mostFresh && oldest !== undefined) this.#fresh.delete(oldest);
+      if (this.#fresh.size >= maxFresh && oldest !== undefined) this.#fresh.delete(oldest);
       this.#fresh.add(id);
     }
     return true;

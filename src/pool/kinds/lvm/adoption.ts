@@ -75,7 +75,7 @@ export class LvmAdoption implements Adoption {
     }
     const lv = group.find(id);
     if (lv === undefined) throw new DataLoss(`volume ${id}: its logical volume is missing.`);
-    // What mounts it from now on finds it after a boot, as it would any other.
+    // The programs that mount it from now on find it active after a boot.
     await step('release/mark', () => group.retag(lv.name, [...lv.tags, ...documentTags(nameOutside, name)], 'y'));
     try {
       await this.#deactivate(lv.name, path);
@@ -175,7 +175,7 @@ export class LvmAdoption implements Adoption {
     const lv = group.find(id);
     if (lv === undefined) return;
     const note = tagsOfDocument(nameOutside, lv.tags);
-    // As all that are ours: it is activated for who uses it.
+    // Our logical volumes are activated only for their use.
     await group.retag(
       lv.name,
       lv.tags.filter((tag) => !note.includes(tag)),

@@ -25,7 +25,7 @@ export interface AskedDisk {
 /**
  * Waits for an answer of each disk, past the page cache. An error is one: a disk that is sick, or gone, is no fault of the pool, and
  * the others go on.
- * @param queue has places for `disksAskedAtOnce`, and for nobody else
+ * @param queue a separate queue with `disksAskedAtOnce` places
  */
 export async function askDisks(
   queue: DiskQueue,

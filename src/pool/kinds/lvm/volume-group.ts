@@ -119,7 +119,7 @@ export class VolumeGroup extends KnownGroup {
     return { differed, differ: differed && this.state.isDifferent };
   }
 
-  /** Those of its disks that are there. */
+  /** Disks of the group that are there. */
   disks(): AskedDisk[] {
     return this.present().flatMap(({ device, path }) => (device === undefined ? [] : [{ path, device }]));
   }

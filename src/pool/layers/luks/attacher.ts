@@ -204,10 +204,10 @@ export function luksAttacher(parts: LuksParts): Attacher {
   };
 }
 
-/** One without a table, for example, that somebody holds. */
+/** A mapper without a table that a process holds open, for example. */
 function neverThere(id: VolumeId): Unavailable {
   return new Unavailable(
-    `volume ${id}: its mapper ${mapperName(id)} cannot be opened, and does not go. End what has it open (dmsetup info ${mapperName(id)}, lsof) and try again.`,
+    `volume ${id}: its mapper ${mapperName(id)} cannot be opened, and does not go. End the programs that have it open (dmsetup info ${mapperName(id)}, lsof) and try again.`,
   );
 }
 

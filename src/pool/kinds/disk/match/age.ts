@@ -2,17 +2,17 @@ import { stat } from 'node:fs/promises';
 import type { DiskQueue } from '../../../../kernel/call/disk-queue.ts';
 import { isErrno } from '../../../../kernel/call/errno.ts';
 
-/** A disk that was attached for somebody else, for another CSI driver or an operator, is blank until he has begun. */
+/** A disk that was attached for another CSI driver or by an operator is blank until that one begins to use it. */
 export const othersFirstMs = 60_000;
 
 export interface DiskAge {
-  /** How long it has been seen as it is. */
+  /** Time for which it has been seen unchanged. */
   readonly seenMs: number;
-  /** How long the node has had its device, by the clock; undefined: it is not known. */
+  /** Time for which the node has had its device, by the clock; undefined: unknown. */
   readonly deviceMs: number | undefined;
 }
 
-/** Whether whoever attached a disk has had the time to use it. The clock may have been set meanwhile. */
+/** True if the program that attached a disk has had the time to use it. The clock may have been set meanwhile. */
 export function isLongThere({ deviceMs, seenMs }: DiskAge): boolean {
   return seenMs >= othersFirstMs || (deviceMs !== undefined && deviceMs >= othersFirstMs);
 }

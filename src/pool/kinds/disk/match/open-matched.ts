@@ -42,7 +42,7 @@ export async function pathsWithIdentity(queue: DiskQueue, identity: string): Pro
   return disks.filter((disk) => disk.identity === identity).map(({ devicePath }) => devicePath);
 }
 
-/** What this node knows of a pool and its disk. */
+/** Facts that this node knows of a pool and its disk. */
 interface KnownPool {
   readonly poolName: string;
   readonly identity: string;
@@ -51,8 +51,8 @@ interface KnownPool {
 }
 
 /**
- * Of disks that say the same of themselves, the one that has the pool. Whether others have it, too, is asked when the pool is
- * opened, of it as of each disk. A disk that is new has nothing by which it could be chosen. @throws FailedPrecondition
+ * Chooses, among disks with one identity, the disk that has the pool. Opening the pool later refuses copies, as for each disk.
+ * A pool that was never open here has no label to choose by. @throws FailedPrecondition
  */
 export async function chooseDevice(
   queue: DiskQueue,

@@ -27,7 +27,7 @@ type Candidate = Extract<MatchClaim, { kind: 'candidate' }>;
 /** What was known when the disk was seen. */
 export interface Around {
   /**
-   * How long ago a look first found it, with all that the kernel and udev say of it as it is now; undefined: this is the first.
+   * Time since a look first found it as the kernel and udev describe it now; undefined: this is the first look.
    */
   readonly seenMs: number | undefined;
   readonly members: readonly Member[];

@@ -21,7 +21,7 @@ export class MatchWatch implements PoolWatch {
   readonly #context: WatchContext<DiskOptions>;
   readonly #queue = new DiskQueue('disks that match', 2);
   readonly #taker: Taker;
-  /** As each disk was at the last look, and since when it is so. */
+  /** The description of each disk at the last look, and the time since which it is the same. */
   #before: ReadonlyMap<string, { readonly looks: string; readonly sinceMs: number }> = new Map();
   #names = '';
   #lookedMs = 0;
@@ -59,7 +59,7 @@ export class MatchWatch implements PoolWatch {
   async #glance(): Promise<void> {
     const names = await diskNames(this.#queue).catch(() => '');
     const isDue = performance.now() - this.#lookedMs >= lookEveryMs;
-    // After a change again: what is blank must have been there for a while.
+    // Once more after a change: a blank disk must have been there for a while.
     if (names === this.#names && !isDue && !this.#taker.isWaiting) return;
     this.#names = names;
     await this.#lookAgain();

@@ -35,7 +35,7 @@ export function createArguments({ lvName, plan, tags, vgName }: NewLv): string[]
   return ['lvcreate', ...quiet, ...what, vgName, ...devicePaths];
 }
 
-/** Whether it is activated at boot, or as soon as its disks are seen, by whoever activates all that he finds. */
+/** True if programs that activate every volume they find, at boot or when its disks appear, activate it. */
 export type Autoactivation = 'n' | 'y';
 
 const notAtBoot = ['--setautoactivation', 'n'];
