@@ -118,6 +118,16 @@ describe('a disk that looks blank, and is not, or not free', () => {
     await refused(scratch, image, path, new RegExp(`process ${machine.pid} \\(python3.*\\) has it open`));
   });
 
+  test('a program that has it open for a moment only, as udev has, keeps no pool from it', async () => {
+    using scratch = new Scratch('foreign');
+    const path = attachDisk(sparseFile(scratch.join('disk.img'), 400));
+    const program =
+      "import os, sys, time; disk = os.open(sys.argv[1], os.O_RDONLY); print('ready', flush=True); time.sleep(0.7); os.close(disk); time.sleep(600)";
+    await using _reader = await Child.start(['python3', '-c', program, path], { tells: true });
+    const pool = await openTestPool(scratch, { location: { type: 'device', path } });
+    await pool.close();
+  });
+
   test('DK03: and a pod that its node is mounted for', async () => {
     using scratch = new Scratch('foreign');
     const image = sparseFile(scratch.join('disk.img'), 400);

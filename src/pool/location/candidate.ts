@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Disk, listDisks } from '../../kernel/block/disks.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
@@ -42,10 +43,26 @@ export async function whyUnseen(queue: DiskQueue): Promise<string | undefined> {
 }
 
 /** More than a busy node needs to look through its processes. */
-const holdersPatienceMs = 30_000;
+const holdersTimeoutMs = 30_000;
 
-/** A virtual machine, say, to which a blank disk was given: it need not have it exclusively. */
-export async function whoHasItOpen({ device, devicePath, place }: FoundDisk): Promise<string[]> {
+/** udev, `holdfast disks` and other drivers open a disk for a moment to read what is on it. */
+const pausesMs = [100, 300, 1000];
+
+/**
+ * Programs that have a disk open, and do not close it within a moment: a virtual machine that was given a blank disk need
+ * not have it exclusively.
+ */
+export async function whoHasItOpen(found: FoundDisk): Promise<string[]> {
+  let holders = await holdersOf(found);
+  for (const pauseMs of pausesMs) {
+    if (holders.length === 0) break;
+    await delay(pauseMs);
+    holders = await holdersOf(found);
+  }
+  return holders;
+}
+
+async function holdersOf({ device, devicePath, place }: FoundDisk): Promise<string[]> {
   const devices =
     place.part === undefined
       ? place.disk.partitions.map(({ device: each, name }) => ({ device: each, devicePath: `/dev/${name}` }))
@@ -53,9 +70,9 @@ export async function whoHasItOpen({ device, devicePath, place }: FoundDisk): Pr
   const { holders, isComplete } = await findHolders(
     { devices: [{ device, devicePath }, ...devices] },
     'all',
-    holdersPatienceMs,
+    holdersTimeoutMs,
   );
-  if (!isComplete) return ['it cannot be told who has it open: the node is too busy'];
+  if (!isComplete) return ['the node is too busy to tell which programs have it open'];
   return holders.flatMap((holder) => {
     if (holder.kind !== 'process' || holder.pid === process.pid) return [];
     return [`process ${holder.pid} (${holder.command}) has it open`];

@@ -221,6 +221,14 @@ export const diskMutants: readonly Mutant[] = [
     replacement: ']',
   },
   {
+    name: 'who has a disk open is asked again after a moment',
+    ...foreignDisk,
+    file: 'src/pool/location/candidate.ts',
+    only: 'for a moment only',
+    text: '    if (holders.length === 0) break;',
+    replacement: '    break;',
+  },
+  {
     name: 'a disk that only looks blank at its beginning is not taken',
     ...foreignDisk,
     file: 'src/pool/location/take-disk.ts',
