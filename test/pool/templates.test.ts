@@ -319,20 +319,29 @@ describe('templates', () => {
     }
   });
 
-  test('sixteen are kept; what was used last stays', async () => {
+  test('core 11c: sixteen are kept; another size gets one, and one gives way, when it is asked for more often', async () => {
     using scratch = new Scratch('templates');
     const pool = await sharing(scratch, 16_384n);
     const sizeOf = (index: number) => (64n + BigInt(index)) * mebibyte;
+    const templateOf = (index: number) => templates(scratch).filter((path) => path.includes(`-${sizeOf(index)}-`));
     for (let index = 0; index < 16; index++) await pool.create(spec(`v${index}`, 'ext4', { sizeBytes: sizeOf(index) }));
-    const [first = ''] = templates(scratch).filter((path) => path.includes(`-${sizeOf(0)}-`));
     await pool.create(spec('again', 'ext4', { sizeBytes: sizeOf(0) }));
-    await pool.create(spec('one more', 'ext4', { sizeBytes: sizeOf(16) }));
+    const before = templates(scratch);
+    for (let index = 16; index < 20; index++) {
+      const { id } = await pool.create(spec(`once ${index}`, 'ext4', { sizeBytes: sizeOf(index) }));
+      check('ext4', imageOf(scratch, id));
+    }
+    for (let index = 16; index < 18; index++) {
+      const { id } = await pool.create(spec(`twice ${index}`, 'ext4', { sizeBytes: sizeOf(index) }));
+      assert.equal(isShared(imageOf(scratch, id)), false);
+    }
+    assert.deepEqual(templates(scratch).toSorted(), before.toSorted());
+    const { id } = await pool.create(spec('a third time', 'ext4', { sizeBytes: sizeOf(16) }));
+    assert.ok(isShared(imageOf(scratch, id)));
     assert.equal(templates(scratch).length, 16);
-    assert.ok(templates(scratch).includes(first));
-    assert.deepEqual(
-      templates(scratch).filter((path) => path.includes(`-${sizeOf(1)}-`)),
-      [],
-    );
+    assert.equal(templateOf(16).length, 1);
+    assert.equal(templateOf(0).length, 1, 'asked for twice');
+    assert.equal(templateOf(1).length, 0, 'asked for once, the longest ago');
     await pool.close();
   });
 });

@@ -382,6 +382,13 @@ export const copyMutants: readonly Mutant[] = [
     only: 'takes no more of XFS',
   },
   {
+    name: 'a template gives way only to one that is asked for more often',
+    ...templates,
+    text: '!this.#demand.isWorthExchange(name, this.#stored.keys())',
+    replacement: 'false',
+    only: 'core 11c',
+  },
+  {
     name: 'what another mkfs has made goes',
     ...templates,
     text: '&& !name.startsWith(current)',

@@ -9,10 +9,12 @@ import { createFile, resizeFile, syncFile } from '../../../kernel/file/file.ts';
 import { statusOf } from '../../../kernel/file/path.ts';
 import type { FilesystemType } from '../../../volume/filesystem.ts';
 import type { VolumeId } from '../../../volume/id.ts';
+import { larger } from '../../../volume/size.ts';
 import { step } from '../../../volume/step.ts';
 import type { TemplateSpace } from '../../backend.ts';
 import type { PoolLog } from '../../log.ts';
 import type { Layout } from '../../records/layout.ts';
+import { Demand } from './demand.ts';
 import { Seeds } from './seeds.ts';
 import {
   type Filling,
@@ -25,11 +27,11 @@ import {
 } from './template.ts';
 import { punchUnwritten } from './thickness.ts';
 
-/** So many are kept, and so much of them in all: what was used last stays. */
-const mostTemplates = 16;
-const mostBytes = 256n << 20n;
+/** Limits of what is kept, in number and in all: what was asked for most of late stays. */
+const maxTemplates = 16;
+const maxBytes = 256n << 20n;
 /** A filesystem that takes more when it is new is made each time. */
-const mostBytesOfOne = 64n << 20n;
+const maxBytesOfOne = 64n << 20n;
 /** What is held while one is made: mkfs takes more than is left in the end. */
 const neededBytes = 192n << 20n;
 
@@ -39,8 +41,8 @@ const maxFresh = 1000;
 /** mkfs is not exchanged often, and what could not be made is not tried at each call. */
 const rememberedMs = 60_000;
 
-/** Why there is no template: it is tried again at the next call, or not for a while. */
-type Obstacle = 'no room' | 'impossible';
+/** Why there is no template. The next call tries again, except for `impossible`: that holds for a while. */
+type Obstacle = 'no room' | 'little demand' | 'impossible';
 
 interface Stored {
   readonly takenBytes: bigint;
@@ -56,8 +58,9 @@ export interface TemplatesOptions extends TemplatePlace {
 
 /**
  * Filesystems just made, that new volumes are made of: to share blocks takes a tenth of the time that mkfs takes, and to
- * copy what is not zero a fifth. One is made when it is first needed, for each size and set of options. They can go at any
- * time: what was made of one has its own life.
+ * copy what is not zero a fifth. One is made when it is first needed, for each size and set of options. Once as many are
+ * there as are kept, one gives way only to another that is asked for more often. They can go at any time: what was made of
+ * one has its own life.
  */
 export class Templates implements TemplateSpace {
   readonly #options: TemplatesOptions;
@@ -66,6 +69,7 @@ export class Templates implements TemplateSpace {
   /** What lies in the pool. */
   readonly #stored = new Map<string, Stored>();
   readonly #seeds = new Seeds();
+  readonly #demand = new Demand();
   readonly #tools = new Map<FilesystemType, { readonly fingerprint: Promise<string>; readonly sinceMs: number }>();
   #uses = 0;
   /** Volumes that were made of one, and of which nobody has asked yet. */
@@ -98,6 +102,7 @@ export class Templates implements TemplateSpace {
   async fill(id: VolumeId, request: TemplateRequest, image: Descriptor, filling: Filling): Promise<boolean> {
     const { queue } = this.#options;
     const name = await this.#nameOf(request);
+    this.#demand.note(name);
     const template = await this.#obtain(name, request);
     if (typeof template === 'string' || (filling === 'copy' && template.pieces === undefined)) return false;
     try {
@@ -148,8 +153,8 @@ export class Templates implements TemplateSpace {
       if (this.#ready.get(name) === made) this.#ready.delete(name);
     };
     void made.then((template) => {
-      if (template === 'no room') forget();
-      else if (template === 'impossible') setTimeout(forget, rememberedMs).unref();
+      if (template === 'impossible') setTimeout(forget, rememberedMs).unref();
+      else if (typeof template === 'string') forget();
     });
     return made;
   }
@@ -158,7 +163,11 @@ export class Templates implements TemplateSpace {
   async #tryToMake(name: string, request: TemplateRequest): Promise<Template | Obstacle> {
     const { log, name: pool } = this.#options;
     try {
-      const template = (await this.#find(name, request)) ?? (await this.#make(name, request));
+      const found = await this.#find(name, request);
+      if (found === undefined && this.#isFull() && !this.#demand.isWorthExchange(name, this.#stored.keys())) {
+        return 'little demand';
+      }
+      const template = found ?? (await this.#make(name, request));
       if (typeof template === 'string' || template.seed === undefined) return template;
       this.#seeds.hold(name, template.seed);
       // It may have been removed meanwhile.
@@ -200,7 +209,7 @@ export class Templates implements TemplateSpace {
         await punchUnwritten(queue, draft);
       });
       const { allocatedBytes } = await statusOf(queue, draft);
-      if (allocatedBytes > mostBytesOfOne) return 'impossible';
+      if (allocatedBytes > maxBytesOfOne) return 'impossible';
       const template = await step('template/check', () => inspectTemplate(this.#options, draft, request));
       try {
         await step('template/commit', async () => {
@@ -225,11 +234,19 @@ export class Templates implements TemplateSpace {
     this.wereThere = true;
   }
 
+  /** Whether another template, as large as the largest, would cost one of those that are there. */
+  #isFull(): boolean {
+    const largest = [...this.#stored.values()].reduce((most, { takenBytes }) => larger(most, takenBytes), 0n);
+    return this.#stored.size >= maxTemplates || this.takenBytes + largest > maxBytes;
+  }
+
   async #keepFew(): Promise<void> {
-    while (this.#stored.size > mostTemplates || this.takenBytes > mostBytes) {
-      const [oldest] = [...this.#stored].sort(([, a], [, b]) => a.lastUse - b.lastUse);
-      if (oldest === undefined) return;
-      await this.#remove(oldest[0]);
+    while (this.#stored.size > maxTemplates || this.takenBytes > maxBytes) {
+      const [least] = [...this.#stored].sort(
+        ([name, a], [other, b]) => this.#demand.of(name) - this.#demand.of(other) || a.lastUse - b.lastUse,
+      );
+      if (least === undefined) return;
+      await this.#remove(least[0]);
     }
   }
 
