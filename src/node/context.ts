@@ -1,4 +1,5 @@
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { VolumeSource } from '../pool/node-side.ts';
 import type { Pools } from '../pool/pools.ts';
 import type { ObjectQueue } from '../volume/object-queue.ts';
 import type { LateRemovals } from './ephemeral/late-removals.ts';
@@ -6,7 +7,9 @@ import type { Notes } from './notes.ts';
 
 /** What every operation of the node service works with. */
 export interface NodeContext {
-  readonly pools: Pools;
+  readonly volumes: VolumeSource;
+  /** undefined: this process has no pools to make inline volumes in. */
+  readonly inline: InlineContext | undefined;
   /** For the directories of the container orchestrator, which lie on no pool. */
   readonly queue: DiskQueue;
   /** Only under these directories is anything mounted, made or removed. */
@@ -15,8 +18,13 @@ export interface NodeContext {
   readonly paths: ObjectQueue;
   /** With `attach: required`, this node's id: what is staged must have been published to it. */
   readonly attachedTo: string | undefined;
+  notes(): Promise<Notes>;
+}
+
+/** What inline volumes of pods need beside that. */
+export interface InlineContext {
+  readonly pools: Pools;
   /** The largest inline volume that a pod may ask for; undefined: any that its pool has room for. */
   readonly maxInlineSizeBytes: bigint | undefined;
   readonly lateRemovals: LateRemovals;
-  notes(): Promise<Notes>;
 }

@@ -6,11 +6,12 @@ import { readAtMost } from '../kernel/file/file.ts';
 import { requireThawed } from '../kernel/mount/freeze.ts';
 import { growMounted } from '../kernel/mount/grow.ts';
 import { cloneMount } from '../kernel/mount/mount.ts';
-import { type Pool, sizeMultiple } from '../pool/pool.ts';
+import type { VolumeAccess, VolumeOnNode } from '../pool/node-side.ts';
+import { sizeMultiple } from '../pool/pool.ts';
 import { excess, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument, OutOfRange } from '../volume/errors.ts';
 import type { FilesystemType } from '../volume/filesystem.ts';
-import type { VolumeId } from '../volume/id.ts';
+import type { VolumeHandle } from '../volume/handle.ts';
 import { type CapacityRange, chooseSize } from '../volume/size.ts';
 import { step } from '../volume/step.ts';
 import type { NodeContext } from './context.ts';
@@ -20,7 +21,7 @@ import { type Located, locate, requireVolumePath } from './path/locate.ts';
 import { devicePathIn } from './path/observe.ts';
 
 export interface ExpandRequest {
-  readonly volumeId: VolumeId;
+  readonly volumeId: VolumeHandle;
   readonly path: string;
   readonly range: CapacityRange | undefined;
   readonly capability: VolumeCapability | undefined;
@@ -32,34 +33,52 @@ export interface ExpandRequest {
  */
 export async function expandVolume(context: NodeContext, request: ExpandRequest): Promise<bigint> {
   const { capability, path, range, volumeId } = request;
-  const { pool, record } = await context.pools.require(volumeId);
-  const reason = capability === undefined ? undefined : excess(record, capability);
+  const { access, volume } = await context.volumes.requireKnown(volumeId);
+  const { content } = volume;
+  const reason = capability === undefined ? undefined : excess(volume, capability);
   if (reason !== undefined) throw new InvalidArgument(`volume ${volumeId}: ${reason}.`);
   requireVolumePath(context, path, volumeId);
   using located = await locate(context, path, volumeId);
   // Without a size: as large as the device is (NE06). Never smaller than it is now.
-  const requiredBytes = range?.requiredBytes ?? record.sizeBytes;
+  const currentBytes = volume.sizeBytes ?? (await sizeNow(access, volume, located, range?.requiredBytes));
+  const requiredBytes = range?.requiredBytes ?? currentBytes;
   const wanted = { requiredBytes, limitBytes: range?.limitBytes };
-  const sizeBytes = chooseSize(wanted, record.sizeBytes, sizeMultiple(pool.traits, record.encryption?.type));
-  if (record.content.type === 'mount' && sizeBytes > record.sizeBytes) {
-    await requireGrowable(pool.queue, located, { fsType: record.content.fsType, id: volumeId, wantedBytes: sizeBytes });
+  const sizeBytes = chooseSize(wanted, currentBytes, sizeMultiple(access.traits, volume.encryption?.type));
+  if (content.type === 'mount' && sizeBytes > currentBytes) {
+    await requireGrowable(access.queue, located, { fsType: content.fsType, id: volumeId, wantedBytes: sizeBytes });
     // Before its device has grown, too.
-    await requireThawed(pool.queue, `volume ${volumeId}`, {
+    await requireThawed(access.queue, `volume ${volumeId}`, {
       ...filesystemIn(located.mounted.mount),
-      devicePath: await devicePathIn(pool.queue, located.mounted),
+      devicePath: await devicePathIn(access.queue, located.mounted),
       directory: located.handle.descriptor,
     });
   }
-  const grown = await pool.grow(volumeId, sizeBytes);
-  if (record.content.type === 'mount') await growFilesystem(pool, located, record.content.fsType, volumeId);
-  return grown.sizeBytes;
+  const grownBytes = await access.grow(sizeBytes);
+  if (content.type === 'mount') await growFilesystem(access, located, content.fsType);
+  return grownBytes;
+}
+
+/** The size of a volume that no record tells. */
+async function sizeNow(
+  { queue }: VolumeAccess,
+  { content, handle }: VolumeOnNode,
+  { mounted }: Located,
+  requiredBytes: bigint | undefined,
+): Promise<bigint> {
+  if (content.type !== 'directory') return await deviceSizeBytes(queue, await devicePathIn(queue, mounted));
+  if (requiredBytes !== undefined) return requiredBytes;
+  throw new InvalidArgument(`volume ${handle} is a directory of unknown size: name a size (required_bytes).`);
 }
 
 /** @throws FailedPrecondition (NE08), OutOfRange (NE09), before anything has grown */
 async function requireGrowable(
   queue: DiskQueue,
   located: Located,
-  { fsType, id, wantedBytes }: { readonly fsType: FilesystemType; readonly id: VolumeId; readonly wantedBytes: bigint },
+  {
+    fsType,
+    id,
+    wantedBytes,
+  }: { readonly fsType: FilesystemType; readonly id: VolumeHandle; readonly wantedBytes: bigint },
 ): Promise<void> {
   await using device = await openReadOnly(queue, await devicePathIn(queue, located.mounted));
   const superblock = await readAtMost(queue, device, superblockRange[fsType]);
@@ -73,15 +92,15 @@ async function requireGrowable(
     throw new FailedPrecondition(`volume ${id} keeps its size: ${reason}. Copy its data to another.`);
 }
 
-async function growFilesystem(pool: Pool, located: Located, fsType: FilesystemType, id: VolumeId): Promise<void> {
-  const { queue } = pool;
+async function growFilesystem(volume: VolumeAccess, located: Located, fsType: FilesystemType): Promise<void> {
+  const { handle: id, queue } = volume;
   // Through a mount of our own that may write: there may be no other.
   await using directory = cloneMount(queue, located.handle.descriptor, { readonly: false });
   const devicePath = await devicePathIn(queue, located.mounted);
   const deviceBytes = await deviceSizeBytes(queue, devicePath);
   // The device may be larger already: the controller has grown it.
   await requireGrowable(queue, located, { fsType, id, wantedBytes: deviceBytes });
-  const settle = (mounted: Descriptor) => pool.settleFilesystem(id, mounted);
+  const settle = (mounted: Descriptor) => volume.settleFilesystem(mounted);
   try {
     const { hidesFreeze } = filesystemIn(located.mounted.mount);
     const growth = { ...{ fsType, directory, devicePath, deviceBytes, settle }, name: `volume ${id}`, hidesFreeze };
@@ -96,7 +115,7 @@ async function growFilesystem(pool: Pool, located: Located, fsType: FilesystemTy
 }
 
 /** The stage that comes next grows what is smaller than its device. */
-function growsLater(id: VolumeId, reason: string): FailedPrecondition {
+function growsLater(id: VolumeHandle, reason: string): FailedPrecondition {
   return new FailedPrecondition(
     `volume ${id} has grown, but not yet its filesystem: ${reason}. It grows when its pods are started again.`,
   );

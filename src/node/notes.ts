@@ -5,7 +5,8 @@ import { z } from 'zod';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
 import { ignoreMissing } from '../kernel/call/errno.ts';
 import type { VolumeCapability, VolumeContent } from '../volume/capability.ts';
-import { parseVolumeId, type VolumeId } from '../volume/id.ts';
+import { fileNameOf, parseHandle, type VolumeHandle } from '../volume/handle.ts';
+import { parseVolumeId } from '../volume/id.ts';
 import { parseJsonInput } from '../volume/parse-input.ts';
 import { step } from '../volume/step.ts';
 import type { FilesystemParameter } from './mount/mount-options.ts';
@@ -33,6 +34,8 @@ interface Note {
 
 const storedNote = z.strictObject({
   bootId: z.string(),
+  /** Of a volume whose id is not ours: the file's name is a hash. */
+  handle: z.string().optional(),
   staging: z.strictObject({ path: z.string(), digest: z.string() }).optional(),
   options: z.string().optional(),
 });
@@ -49,7 +52,7 @@ export class Notes {
   readonly #queue: DiskQueue;
   readonly #bootId: string;
   /** All there are: this process is the only one that writes them. */
-  readonly #notes = new Map<VolumeId, Note>();
+  readonly #notes = new Map<VolumeHandle, Note>();
   #latest: { readonly text: string; readonly digest: string } | undefined;
 
   private constructor(directory: string, queue: DiskQueue, bootId: string) {
@@ -69,25 +72,29 @@ export class Notes {
   }
 
   /** undefined: there is none, or none that can be understood. */
-  read(id: VolumeId): StageNote | undefined {
+  read(id: VolumeHandle): StageNote | undefined {
     return this.#notes.get(id)?.staging;
   }
 
   /** What stands for the options that the volume's filesystem was mounted with last; undefined: nobody knows. */
-  optionsOf(id: VolumeId): string | undefined {
+  optionsOf(id: VolumeHandle): string | undefined {
     return this.#notes.get(id)?.options;
   }
 
   /** The volume is staged, or about to be. */
-  async write(id: VolumeId, staging: StageNote, options?: string): Promise<void> {
+  async write(id: VolumeHandle, staging: StageNote, options?: string): Promise<void> {
     await this.#write(id, { staging, options });
   }
 
   /** Whole or not at all: written beside its place, then renamed. */
-  async #write(id: VolumeId, note: Note): Promise<void> {
+  async #write(id: VolumeHandle, note: Note): Promise<void> {
     const path = this.#path(id);
     const draft = `${path}.draft`;
-    const stored: z.infer<typeof storedNote> = { bootId: this.#bootId, ...note };
+    const stored: z.infer<typeof storedNote> = {
+      bootId: this.#bootId,
+      ...(parseVolumeId(id) === undefined ? { handle: id } : {}),
+      ...note,
+    };
     await step('note/write', () =>
       this.#queue.run(async () => {
         await writeFile(draft, JSON.stringify(stored), { mode: 0o600 });
@@ -101,7 +108,7 @@ export class Notes {
    * The volume is not staged any more. Of a filesystem that lives on elsewhere the options are remembered by this process
    * alone: nobody would come to remove a file about them when it has ended.
    */
-  async forget(id: VolumeId, options?: string): Promise<void> {
+  async forget(id: VolumeHandle, options?: string): Promise<void> {
     if (this.#notes.get(id)?.staging !== undefined) {
       await step('note/write', () => this.#queue.run(() => unlink(this.#path(id)))).catch(ignoreMissing);
     }
@@ -132,22 +139,24 @@ export class Notes {
     return createHmac('sha256', this.#bootId).update(text).digest('base64url');
   }
 
-  #path(id: VolumeId): string {
-    return join(this.#directory, `${id}${suffix}`);
+  #path(id: VolumeHandle): string {
+    return join(this.#directory, `${fileNameOf(id)}${suffix}`);
   }
 
   async #load(name: string): Promise<void> {
     const path = join(this.#directory, name);
-    const id = name.endsWith(suffix) ? parseVolumeId(name.slice(0, -suffix.length)) : undefined;
-    const note = id === undefined ? undefined : this.#parse(await this.#queue.run(() => readFile(path, 'utf8')));
-    if (id !== undefined && note !== undefined) this.#notes.set(id, note);
+    const loaded = name.endsWith(suffix)
+      ? this.#parse(name.slice(0, -suffix.length), await this.#queue.run(() => readFile(path, 'utf8')))
+      : undefined;
+    if (loaded !== undefined) this.#notes.set(loaded.id, loaded.note);
     else await this.#queue.run(() => rm(path, { force: true }));
   }
 
-  #parse(text: string): Note | undefined {
+  #parse(fileName: string, text: string): { readonly id: VolumeHandle; readonly note: Note } | undefined {
     const parsed = parseJsonInput(storedNote, text);
     if (!('data' in parsed) || parsed.data.bootId !== this.#bootId) return undefined;
-    const { options, staging } = parsed.data;
-    return { options, staging };
+    const { handle = fileName, options, staging } = parsed.data;
+    const id = parseHandle(handle);
+    return id === undefined || fileNameOf(id) !== fileName ? undefined : { id, note: { options, staging } };
   }
 }

@@ -1,6 +1,6 @@
 import { allowsSeveralTargets, type VolumeCapability } from '../volume/capability.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../volume/errors.ts';
-import type { VolumeId } from '../volume/id.ts';
+import type { VolumeHandle } from '../volume/handle.ts';
 import { shortPath } from '../volume/short-path.ts';
 import { type AttributeState, hasAttributes, type WantedAttributes } from './mount/mount-options.ts';
 
@@ -22,7 +22,7 @@ export type Occupant =
 export interface MountedOccupant {
   readonly kind: 'mount';
   /** The volume whose device this is; undefined: none of ours. */
-  readonly volumeId: VolumeId | undefined;
+  readonly volumeId: VolumeHandle | undefined;
   /** A device node stands there instead of a filesystem. */
   readonly access: 'block' | 'mount';
   /** The whole volume, not a directory in it; always so for a device node. */
@@ -43,7 +43,7 @@ export interface WantedMount {
 export type Noted = 'same' | 'different' | 'unknown';
 
 export interface StageFacts {
-  readonly volumeId: VolumeId;
+  readonly volumeId: VolumeHandle;
   readonly path: string;
   readonly wanted: WantedMount;
   /** At the staging path, or for a block volume at our file in it. */
@@ -100,7 +100,7 @@ export function planUnstage({ at, path, publishedAt, volumeId }: UnstageFacts): 
 }
 
 export interface PublishFacts {
-  readonly volumeId: VolumeId;
+  readonly volumeId: VolumeHandle;
   readonly path: string;
   readonly stagingPath: string;
   readonly capability: VolumeCapability;
@@ -234,7 +234,7 @@ function isStagedAs(at: MountedOccupant, wanted: WantedMount): boolean {
   return wanted.access === 'block' ? at.access === 'block' : shows(at, wanted);
 }
 
-function refuseForeignData(volumeId: VolumeId, path: string, at: Occupant, access: 'block' | 'mount'): void {
+function refuseForeignData(volumeId: VolumeHandle, path: string, at: Occupant, access: 'block' | 'mount'): void {
   const fits = access === 'mount' ? 'directory' : 'file';
   if (at.kind === 'nothing' || at.kind === 'mount') return;
   if (at.kind !== fits) {
@@ -247,14 +247,14 @@ function refuseForeignData(volumeId: VolumeId, path: string, at: Occupant, acces
   }
 }
 
-function otherMount(volumeId: VolumeId, path: string, at: MountedOccupant): AlreadyExists {
+function otherMount(volumeId: VolumeHandle, path: string, at: MountedOccupant): AlreadyExists {
   const what = at.volumeId === undefined ? 'something foreign' : `volume ${at.volumeId}`;
   return new AlreadyExists(
     `volume ${volumeId} cannot be put at ${shortPath(path)}, where ${what} is mounted: unmount that first.`,
   );
 }
 
-function otherArguments(volumeId: VolumeId, done: string, path: string): AlreadyExists {
+function otherArguments(volumeId: VolumeHandle, done: string, path: string): AlreadyExists {
   return new AlreadyExists(
     `volume ${volumeId} is ${done} at ${shortPath(path)} already, with other arguments. Undo that first.`,
   );

@@ -1,9 +1,9 @@
 import type * as wire from '../csi/generated/types.ts';
 import { parseCapability } from '../csi/parse.ts';
+import type { ContextDemand, VolumeContext, VolumeOnNode } from '../pool/node-side.ts';
 import { excess, isReaderOnly, type VolumeCapability } from '../volume/capability.ts';
 import { FailedPrecondition, InvalidArgument, NotFound } from '../volume/errors.ts';
-import { parseVolumeId, type VolumeId } from '../volume/id.ts';
-import type { VolumeRecord } from '../volume/record.ts';
+import { parseHandle, type VolumeHandle } from '../volume/handle.ts';
 import { Secrets } from '../volume/secrets.ts';
 import { type MountOptions, parseMountFlags } from './mount/mount-options.ts';
 import { parseTargetPath, type TargetPath } from './path/target.ts';
@@ -17,14 +17,16 @@ export interface Demand {
 }
 
 export interface StageRequest {
-  readonly volumeId: VolumeId;
+  readonly volumeId: VolumeHandle;
+  readonly context: VolumeContext;
   readonly staging: TargetPath;
   readonly demand: Demand;
   readonly secrets: Secrets;
 }
 
 export interface PublishRequest {
-  readonly volumeId: VolumeId;
+  readonly volumeId: VolumeHandle;
+  readonly context: VolumeContext;
   readonly target: TargetPath;
   /** undefined: the caller named none (PB13). */
   readonly staging: TargetPath | undefined;
@@ -36,9 +38,8 @@ export interface PublishRequest {
 export function parseStageRequest(request: wire.NodeStageVolumeRequest, roots: readonly string[]): StageRequest {
   const staging = parseTargetPath('staging_target_path', request.staging_target_path, roots);
   const demand = parseDemand(request.volume_capability);
-  const volumeId = requireVolumeId(request.volume_id);
-  checkVolumeContext(request.volume_context);
-  return { volumeId, staging, demand, secrets: new Secrets(request.secrets) };
+  const volumeId = requireHandle(request.volume_id);
+  return { volumeId, staging, demand, context: ownContext(request), secrets: new Secrets(request.secrets) };
 }
 
 /** @throws InvalidArgument, NotFound, FailedPrecondition (A04) */
@@ -47,9 +48,9 @@ export function parsePublishRequest(request: wire.NodePublishVolumeRequest, root
   const { staging_target_path: stagingText } = request;
   const staging = stagingText === '' ? undefined : parseTargetPath('staging_target_path', stagingText, roots);
   const demand = parseDemand(request.volume_capability);
-  const volumeId = requireVolumeId(request.volume_id);
-  checkVolumeContext(request.volume_context);
-  return { volumeId, target, staging, demand, isReadonly: request.readonly || demand.isReadonly };
+  const volumeId = requireHandle(request.volume_id);
+  const context = ownContext(request);
+  return { volumeId, target, staging, demand, context, isReadonly: request.readonly || demand.isReadonly };
 }
 
 /** @throws InvalidArgument, FailedPrecondition (A04) */
@@ -61,29 +62,30 @@ export function parseDemand(wireCapability: wire.VolumeCapability | null): Deman
   return { capability, options, isReadonly: isReaderOnly(mode) || options.attributes.readonly === true };
 }
 
-/** @throws NotFound for what cannot be an id of ours: it gets no further than this */
-export function requireVolumeId(text: string): VolumeId {
-  const id = parseVolumeId(text);
-  if (id === undefined) throw new NotFound(`There is no volume ${JSON.stringify(text)} on this node.`);
-  return id;
+/** @throws NotFound for what cannot be the id of a volume: it gets no further than this */
+export function requireHandle(text: string): VolumeHandle {
+  const handle = parseHandle(text);
+  if (handle === undefined) throw new NotFound(`There is no volume ${JSON.stringify(text)} on this node.`);
+  return handle;
 }
 
 /** What container orchestrators put into volume_context by themselves (ST11). */
 const injectedKey = /^(csi\.storage\.k8s\.io\/|storage\.kubernetes\.io\/csiProvisionerIdentity$)/;
 
-/** Our volumes have an empty context, so any key of another kind belongs to another volume. */
-function checkVolumeContext(context: Readonly<Record<string, string>>): void {
-  const foreign = Object.keys(context).find((key) => !injectedKey.test(key));
-  if (foreign === undefined) return;
-  throw new InvalidArgument(
-    `volume_context has the key ${JSON.stringify(foreign)}, which no volume of this driver has.`,
-  );
+/** The part of a volume's context that is the volume's. */
+function ownContext({ volume_context }: Pick<wire.NodeStageVolumeRequest, 'volume_context'>): VolumeContext {
+  return Object.fromEntries(Object.entries(volume_context).filter(([key]) => !injectedKey.test(key)));
+}
+
+/** What a PersistentVolume says of its volume beside the context. */
+export function contextDemand({ capability: { access } }: Demand): ContextDemand {
+  return { access: access.type, fsType: access.type === 'mount' ? access.fsType : undefined };
 }
 
 /** @throws FailedPrecondition if the volume cannot be used as asked for (ST07, PB12) */
-export function requireFit(record: VolumeRecord, { capability }: Demand): void {
-  const reason = excess(record, capability);
-  if (reason !== undefined) throw new FailedPrecondition(`volume ${record.id}: ${reason}.`);
+export function requireFit(volume: VolumeOnNode, { capability }: Demand): void {
+  const reason = excess(volume, capability);
+  if (reason !== undefined) throw new FailedPrecondition(`volume ${volume.handle}: ${reason}.`);
 }
 
 /** Equal for requests that may share one answer; secrets are no part of it. */

@@ -1,11 +1,14 @@
 import type { NodeHandlers } from '../csi/generated/types.ts';
 import { parseCapability, parseCapacityRange, type TopologySegments } from '../csi/parse.ts';
 import type { DiskQueue } from '../kernel/call/disk-queue.ts';
+import type { VolumeSource } from '../pool/node-side.ts';
 import type { Pools } from '../pool/pools.ts';
-import { InvalidArgument } from '../volume/errors.ts';
+import { RecordedVolumes } from '../pool/recorded-volumes.ts';
+import { InternalError, InvalidArgument } from '../volume/errors.ts';
+import { parseHandle, type VolumeHandle } from '../volume/handle.ts';
 import { ephemeralIdFor, parseVolumeId } from '../volume/id.ts';
 import { ObjectQueue } from '../volume/object-queue.ts';
-import type { NodeContext } from './context.ts';
+import type { InlineContext, NodeContext } from './context.ts';
 import { isEphemeral } from './ephemeral/attributes.ts';
 import { LateRemovals } from './ephemeral/late-removals.ts';
 import { publishEphemeral } from './ephemeral/publish.ts';
@@ -17,7 +20,7 @@ import { StatsReader } from './path/stats.ts';
 import { normalizeRoot, parseTargetPath, type TargetPath } from './path/target.ts';
 import { publishVolume } from './publish/publish.ts';
 import { unpublishVolume } from './publish/unpublish.ts';
-import { fingerprint, parsePublishRequest, parseStageRequest, requireVolumeId } from './request.ts';
+import { fingerprint, parsePublishRequest, parseStageRequest, requireHandle } from './request.ts';
 import { stageVolume } from './stage/stage.ts';
 import { unstageVolume } from './stage/unstage.ts';
 
@@ -25,7 +28,10 @@ export interface NodeOptions {
   readonly nodeId: string;
   /** Where this node is: what every volume made here has (NI03). */
   readonly topology: TopologySegments;
-  readonly pools: Pools;
+  /** This node's own pools; undefined: `volumes` says where volumes come from. */
+  readonly pools?: Pools | undefined;
+  /** undefined: the records of the pools. */
+  readonly volumes?: VolumeSource;
   /** Shared with the controller service: one call at a time for one volume. */
   readonly objects: ObjectQueue;
   /** Only under these directories is anything mounted, made or removed. */
@@ -55,8 +61,10 @@ export function nodeService(options: NodeOptions): NodeHandlers {
   const context = nodeContext(options);
   const { targetRoots } = context;
   const stats = new StatsReader(context);
+  const { inline } = context;
   /** What is no id of ours may be the handle of an ephemeral volume. */
-  const publishedId = (text: string) => parseVolumeId(text) ?? ephemeralIdFor(nodeId, text);
+  const publishedId = (text: string): VolumeHandle | undefined =>
+    inline === undefined ? parseHandle(text) : (parseVolumeId(text) ?? ephemeralIdFor(nodeId, text));
 
   return {
     async NodeStageVolume(request, call) {
@@ -78,9 +86,10 @@ export function nodeService(options: NodeOptions): NodeHandlers {
 
     async NodePublishVolume(request) {
       if (isEphemeral(request.volume_context)) {
+        if (inline === undefined) throw new InvalidArgument('This driver has no inline volumes of pods: use a claim.');
         const parsed = parseEphemeralRequest(request, nodeId, targetRoots);
         await objects.run(parsed.volumeId, 'NodePublishVolume', fingerprint(parsed), () =>
-          onPath(context, parsed.target, parsed.volumeId, () => publishEphemeral(context, parsed)),
+          onPath(context, parsed.target, parsed.volumeId, () => publishEphemeral(context, inline, parsed)),
         );
         return {};
       }
@@ -94,7 +103,9 @@ export function nodeService(options: NodeOptions): NodeHandlers {
     async NodeUnpublishVolume({ target_path, volume_id }) {
       const target = parseTargetPath('target_path', target_path, targetRoots);
       const volumeId = publishedId(volume_id);
-      const request = { volumeId, isEphemeral: volumeId !== volume_id, target };
+      // No volume has such an id, so none is published.
+      if (volumeId === undefined) return {};
+      const request = { volumeId, isEphemeral: inline !== undefined && volumeId !== volume_id, target };
       await objects.run(volumeId, 'NodeUnpublishVolume', target.path, () =>
         onPath(context, target, volumeId, () => unpublishVolume(context, request)),
       );
@@ -102,12 +113,12 @@ export function nodeService(options: NodeOptions): NodeHandlers {
     },
 
     async NodeGetVolumeStats({ volume_id, volume_path }) {
-      const { condition, usage } = await stats.read(publishedId(volume_id), volume_path);
+      const { condition, usage } = await stats.read(publishedId(volume_id) ?? requireHandle(volume_id), volume_path);
       return { usage: [...usage], volume_condition: condition };
     },
 
     async NodeExpandVolume({ capacity_range, volume_capability, volume_id, volume_path: path }) {
-      const volumeId = requireVolumeId(volume_id);
+      const volumeId = requireHandle(volume_id);
       const range = parseCapacityRange(capacity_range);
       const capability =
         volume_capability === null
@@ -143,18 +154,17 @@ function nodeContext({
   notesDirectory,
   pools,
   targetRoots,
+  volumes = pools && new RecordedVolumes(pools),
 }: NodeOptions): NodeContext {
   let notes: Promise<Notes> | undefined;
-  const lateRemovals = new LateRemovals(pools, objects, queue);
-  lateRemovals.resume();
+  if (volumes === undefined) throw new InternalError('a node service needs pools, or another source of volumes.');
   return {
-    pools,
+    volumes,
+    inline: pools && inlineContext(pools, { maxInlineSizeBytes, objects, queue }),
     queue,
     targetRoots: targetRoots.map(normalizeRoot),
     paths: new ObjectQueue(),
-    lateRemovals,
     attachedTo: attachRequired === true ? nodeId : undefined,
-    maxInlineSizeBytes,
     notes() {
       notes ??= Notes.open(notesDirectory, queue).catch((error) => {
         // Tried again with the next call.
@@ -164,6 +174,15 @@ function nodeContext({
       return notes;
     },
   };
+}
+
+function inlineContext(
+  pools: Pools,
+  { maxInlineSizeBytes, objects, queue }: Pick<NodeOptions, 'maxInlineSizeBytes' | 'objects' | 'queue'>,
+): InlineContext {
+  const lateRemovals = new LateRemovals(pools, objects, queue);
+  lateRemovals.resume();
+  return { pools, lateRemovals, maxInlineSizeBytes };
 }
 
 /** One call at a time for one path, whichever volumes they are about: mounts must not be stacked (PB18). */

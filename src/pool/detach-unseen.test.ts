@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DiskQueue } from '../kernel/call/disk-queue.ts';
-import { volumeIdFor } from '../volume/id.ts';
 import { detachUnseen } from './detach-unseen.ts';
 import type { Attached } from './pool.ts';
 
@@ -20,6 +19,6 @@ test('a mapper that goes by itself while it is looked at is no error, and what i
     attached: async () => answers.shift() ?? [],
     detach: async (each: Attached) => void detached.push(each),
   };
-  await detachUnseen(new DiskQueue('test', 1), attacher, volumeIdFor('node', 'pool', 'a'));
+  await detachUnseen(new DiskQueue('test', 1), attacher);
   assert.deepEqual(detached, [mapper, below]);
 });

@@ -48,7 +48,7 @@ export interface Traits {
 
 /** What sizes of volumes are multiples of. Where there is one piece, encryption takes what it needs from that. */
 export function sizeMultiple(
-  { granularityBytes, isOneVolume }: Traits,
+  { granularityBytes, isOneVolume }: Pick<Traits, 'granularityBytes' | 'isOneVolume'>,
   encryption: EncryptionType | undefined,
 ): bigint | undefined {
   if (isOneVolume !== true || encryption === undefined || granularityBytes === undefined) return granularityBytes;

@@ -76,10 +76,11 @@ function digest(...parts: readonly string[]): string {
     // A length before each part keeps ('a', 'bc') and ('ab', 'c') apart.
     hash.update(`${Buffer.byteLength(part)}:`).update(part);
   }
-  return base32(hash.digest());
+  return base32Digest(hash.digest());
 }
 
-function base32(bytes: Uint8Array): string {
+/** 26 lower-case base32 characters of a hash: 130 bits. */
+export function base32Digest(bytes: Uint8Array): string {
   let text = '';
   let bits = 0;
   let bitCount = 0;

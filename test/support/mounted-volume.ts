@@ -5,6 +5,7 @@ import { mountFilesystem, unmount } from '../../src/kernel/mount/mount.ts';
 import { detachUnmounted } from '../../src/node/detach.ts';
 import { attachDevice } from '../../src/pool/attached-device.ts';
 import type { Pool } from '../../src/pool/pool.ts';
+import { PoolVolume } from '../../src/pool/recorded-volumes.ts';
 import type { VolumeId } from '../../src/volume/id.ts';
 import type { Scratch } from './scratch.ts';
 
@@ -58,7 +59,7 @@ export async function mountedDevice(pool: Pool, id: VolumeId, scratch: Scratch):
   }
   const undo = async () => {
     await unmount(pool.queue, path);
-    await detachUnmounted(pool.queue, pool, id);
+    await detachUnmounted(pool.queue, new PoolVolume(pool, id));
   };
   return { path, devicePath: attachment.devicePath, [Symbol.asyncDispose]: undo };
 }

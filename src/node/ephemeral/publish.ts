@@ -4,7 +4,7 @@ import { InvalidArgument } from '../../volume/errors.ts';
 import { filesystemTraits } from '../../volume/filesystem.ts';
 import { Secrets } from '../../volume/secrets.ts';
 import { chooseSize, defaultVolumeBytes, formatBytes, smaller } from '../../volume/size.ts';
-import type { NodeContext } from '../context.ts';
+import type { InlineContext, NodeContext } from '../context.ts';
 import { completeAttributes } from '../mount/mount-options.ts';
 import type { Notes } from '../notes.ts';
 import { identify, LazyMountTable } from '../path/observe.ts';
@@ -20,15 +20,19 @@ import { removeUnmounted } from './unmounted.ts';
  * NodePublishVolume of a pod's inline volume: it is made, filled and mounted in one call. A volume that is mounted is
  * complete; one that is not is what a crash or a reboot has left, and is made anew.
  */
-export async function publishEphemeral(context: NodeContext, request: EphemeralRequest): Promise<void> {
+export async function publishEphemeral(
+  context: NodeContext,
+  { lateRemovals, maxInlineSizeBytes, pools }: InlineContext,
+  request: EphemeralRequest,
+): Promise<void> {
   const { attributes, demand, isReadonly, target, volumeId } = request;
-  const pool = context.pools.get(attributes.poolName ?? context.pools.defaultName);
+  const pool = pools.get(attributes.poolName ?? pools.defaultName);
   const notes = await context.notes();
   using place = await openPlace(context.queue, target);
   if (place === undefined) throw missingParent(target.path);
   using handle = await openHandle(context.queue, place);
   const { occupant } = await identify(context, new LazyMountTable(context.queue), handle, volumeId);
-  const existing = await context.pools.findEphemeral(volumeId);
+  const existing = await pools.findEphemeral(volumeId);
   const wanted = {
     access: 'mount',
     attributes: completeAttributes({ ...demand.options.attributes, readonly: isReadonly }),
@@ -43,10 +47,10 @@ export async function publishEphemeral(context: NodeContext, request: EphemeralR
   });
   if (plan === 'nothing') return;
   // Not before: one that is mounted may have been made when more was allowed.
-  const sizeBytes = allowedSize(attributes, context.maxInlineSizeBytes);
+  const sizeBytes = allowedSize(attributes, maxInlineSizeBytes);
   // Refused if it is in use: then it is mounted at another target, or somebody elsewhere still has it.
   if (existing !== undefined) await removeUnmounted(context.queue, existing.pool, volumeId);
-  context.lateRemovals.drop(volumeId);
+  lateRemovals.drop(volumeId);
   await makeAt(context.queue, pool, specFor(request, { pool, notes, sizeBytes }), {
     place,
     handle,

@@ -1,28 +1,34 @@
+import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import type { FoundVolume } from '../../pool/pools.ts';
 import { FailedPrecondition, HoldfastError, Unavailable } from '../../volume/errors.ts';
 import type { VolumeId } from '../../volume/id.ts';
-import type { NodeContext } from '../context.ts';
+import type { InlineContext, NodeContext } from '../context.ts';
 import { isSeenHere, removeUnmounted } from './unmounted.ts';
 
 /**
  * Removes the volume, as the end of its unpublish. In a pool that could not be opened it goes when that is opened, for
  * then nothing uses it. @throws Unavailable while a pool is being opened: it may have been seen in use a moment ago
  */
-export async function removeEphemeral(context: NodeContext, id: VolumeId): Promise<void> {
-  const found = await context.pools.findEphemeral(id).catch(undefinedIfDamaged);
-  if (found !== undefined) await removeNowOrLater(context, found, id);
-  if (!context.pools.ready()) {
+export async function removeEphemeral({ queue }: NodeContext, inline: InlineContext, id: VolumeId): Promise<void> {
+  const found = await inline.pools.findEphemeral(id).catch(undefinedIfDamaged);
+  if (found !== undefined) await removeNowOrLater(queue, inline, found, id);
+  if (!inline.pools.ready()) {
     throw new Unavailable(`volume ${id} is unmounted, but a pool that may have it is still being opened; try again.`);
   }
 }
 
 /** What nobody sees here any more is unpublished, whoever has it elsewhere: a pod need not wait for that to end. */
-async function removeNowOrLater(context: NodeContext, { pool }: FoundVolume, id: VolumeId): Promise<void> {
+async function removeNowOrLater(
+  queue: DiskQueue,
+  { lateRemovals }: InlineContext,
+  { pool }: FoundVolume,
+  id: VolumeId,
+): Promise<void> {
   try {
-    await removeUnmounted(context.queue, pool, id);
+    await removeUnmounted(queue, pool, id);
   } catch (error) {
-    if (!(error instanceof FailedPrecondition) || (await isSeenHere(context.queue, pool, id))) throw error;
-    context.lateRemovals.add(id);
+    if (!(error instanceof FailedPrecondition) || (await isSeenHere(queue, pool, id))) throw error;
+    lateRemovals.add(id);
   }
 }
 

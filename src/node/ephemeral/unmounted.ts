@@ -2,12 +2,13 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { readMountTable } from '../../kernel/mount/mount-table.ts';
 import { mountsOf } from '../../pool/attached-mounts.ts';
 import type { Pool } from '../../pool/pool.ts';
+import { PoolVolume } from '../../pool/recorded-volumes.ts';
 import type { VolumeId } from '../../volume/id.ts';
 import { detachUnmounted } from '../detach.ts';
 
 /** Removes a volume that is mounted nowhere in this mount namespace. @throws FailedPrecondition if it is in use */
 export async function removeUnmounted(queue: DiskQueue, pool: Pool, id: VolumeId): Promise<void> {
-  await detachUnmounted(queue, pool, id);
+  await detachUnmounted(queue, new PoolVolume(pool, id));
   await pool.remove(id);
 }
 

@@ -2,15 +2,14 @@ import { diskFaultOf } from '../../kernel/block/disk-fault.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import { KernelError } from '../../kernel/call/errno.ts';
 import { bindMount, mountFilesystem } from '../../kernel/mount/mount.ts';
-import type { Attached, Attachment, Pool } from '../../pool/pool.ts';
+import type { VolumeAccess } from '../../pool/node-side.ts';
+import type { Attached, Attachment } from '../../pool/pool.ts';
 import { InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
-import type { VolumeId } from '../../volume/id.ts';
 import { step } from '../../volume/step.ts';
 import { type FilesystemParameter, parseOption, refusedOption, type WantedAttributes } from './mount-options.ts';
 
 /** A volume of files, on a filesystem that is not its own, that is to be mounted. */
 export interface DirectoryMount {
-  readonly volumeId: VolumeId;
   readonly attributes: WantedAttributes;
   readonly parameters: readonly FilesystemParameter[];
   readonly target: Descriptor;
@@ -19,16 +18,18 @@ export interface DirectoryMount {
 }
 
 /** Bind-mounts the volume's directory, or mounts what its pool says. Nothing is written to it. */
-export async function mountDirectory(pool: Pool, mount: DirectoryMount): Promise<void> {
-  const attachment = await pool.attach(mount.volumeId, { persistent: false });
+export async function mountDirectory(volume: VolumeAccess, mount: DirectoryMount): Promise<void> {
+  const attachment = await volume.attach({ persistent: false });
   try {
     switch (attachment.kind) {
       case 'directory':
-        return await bindDirectory(pool, mount, attachment);
+        return await bindDirectory(volume, mount, attachment);
       case 'mountable':
-        return await mountSource(pool, mount, attachment);
+        return await mountSource(volume, mount, attachment);
       case 'device':
-        throw new InternalError(`volume ${mount.volumeId} is a directory, and pool ${pool.name} has a device for it.`);
+        throw new InternalError(
+          `volume ${volume.handle} is a directory, and pool ${volume.poolName} has a device for it.`,
+        );
     }
   } finally {
     await attachment.release();
@@ -36,8 +37,8 @@ export async function mountDirectory(pool: Pool, mount: DirectoryMount): Promise
 }
 
 async function bindDirectory(
-  { queue }: Pool,
-  { attributes, beforehand, parameters, target, volumeId }: DirectoryMount,
+  { handle: volumeId, queue }: VolumeAccess,
+  { attributes, beforehand, parameters, target }: DirectoryMount,
   { descriptor: from }: Extract<Attachment, { kind: 'directory' }>,
 ): Promise<void> {
   if (parameters.length > 0) {
@@ -51,7 +52,7 @@ async function bindDirectory(
 }
 
 async function mountSource(
-  { queue }: Pool,
+  { handle: volumeId, queue }: VolumeAccess,
   mount: DirectoryMount,
   { fsType, options, source }: Extract<Attached, { kind: 'mountable' }>,
 ): Promise<void> {
@@ -60,13 +61,15 @@ async function mountSource(
   await beforehand();
   await step('stage/mount', () => mountFilesystem(queue, { fsType, source, parameters, attributes, target })).catch(
     (error) => {
-      throw explain(error, fsType, mount);
+      throw explain(error, { fsType, parameters: mount.parameters, volumeId });
     },
   );
 }
 
+type Refusal = Parameters<typeof refusedOption>[1];
+
 /** What a filesystem says of its options may quote one, so of its words none are passed on (X02). */
-function explain(error: unknown, fsType: string, { parameters, volumeId }: DirectoryMount): unknown {
+function explain(error: unknown, { fsType, parameters, volumeId }: Refusal): unknown {
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
   const isOption = !error.syscall.includes('CMD_CREATE') || error.code === 'EINVAL';
   if (isOption && parameters.length > 0) {

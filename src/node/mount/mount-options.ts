@@ -2,7 +2,7 @@ import type { KernelError } from '../../kernel/call/errno.ts';
 import { type MountAttributes, MountParameterError } from '../../kernel/mount/mount.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
 import { InvalidArgument } from '../../volume/errors.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeHandle } from '../../volume/handle.ts';
 
 /*
  * mount_flags, as a person writes them for mount(8), become what the kernel's mount calls take: attributes of the one
@@ -136,7 +136,11 @@ function parseParameter(word: string): FilesystemParameter {
  */
 export function refusedOption(
   error: KernelError,
-  { fsType, parameters, volumeId }: { volumeId: VolumeId; fsType: string; parameters: readonly FilesystemParameter[] },
+  {
+    fsType,
+    parameters,
+    volumeId,
+  }: { volumeId: VolumeHandle; fsType: string; parameters: readonly FilesystemParameter[] },
 ): InvalidArgument {
   const position = error instanceof MountParameterError ? error.positionFromLast(parameters.length) : undefined;
   const which =

@@ -11,11 +11,12 @@ import { FilesystemFrozen } from '../../kernel/mount/freeze.ts';
 import { growMounted } from '../../kernel/mount/grow.ts';
 import { mountDetached, mountFilesystem, placeMount } from '../../kernel/mount/mount.ts';
 import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
-import { attachDevice } from '../../pool/attached-device.ts';
-import type { AttachedDevice, Pool } from '../../pool/pool.ts';
+import { attachDeviceOf } from '../../pool/attached-device.ts';
+import type { VolumeAccess } from '../../pool/node-side.ts';
+import type { AttachedDevice } from '../../pool/pool.ts';
 import { DataLoss, type HoldfastError, InternalError, InvalidArgument, Unavailable } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeHandle } from '../../volume/handle.ts';
 import type { VolumeRecord } from '../../volume/record.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { step } from '../../volume/step.ts';
@@ -26,7 +27,6 @@ import { canGrow, filesystemSize, hasErrors, superblockRange, whyOfFixedSize, wh
 
 /** A filesystem volume that is to be mounted. */
 export interface VolumeMount {
-  readonly volumeId: VolumeId;
   readonly fsType: FilesystemType;
   readonly attributes: WantedAttributes;
   readonly parameters: readonly FilesystemParameter[];
@@ -51,13 +51,13 @@ export interface MountOutcome {
  * created, so what cannot be mounted is damaged or foreign (ST09). What is damaged is repaired, once, where nothing can be
  * lost by that; otherwise it is reported. A filesystem that is smaller than its device has grown before anybody sees it.
  */
-export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
+export async function mountVolume(volume: VolumeAccess, mount: VolumeMount): Promise<MountOutcome> {
   try {
-    return await tryToMount(pool, mount);
+    return await tryToMount(volume, mount);
   } catch (error) {
     if (!(error instanceof DamagedFilesystem)) throw error;
-    await pool.repair(mount.volumeId, mount.fsType, mount.secrets);
-    return await tryToMount(pool, { ...mount, beforehand: async () => undefined });
+    await volume.repair(mount.fsType, mount.secrets);
+    return await tryToMount(volume, { ...mount, beforehand: async () => undefined });
   }
 }
 
@@ -65,11 +65,11 @@ export async function mountVolume(pool: Pool, mount: VolumeMount): Promise<Mount
 class DamagedFilesystem extends DataLoss {}
 
 /** @throws DamagedFilesystem */
-async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome> {
-  const { beforehand, fsType, secrets, volumeId } = mount;
-  const { queue } = pool;
+async function tryToMount(volume: VolumeAccess, mount: VolumeMount): Promise<MountOutcome> {
+  const { beforehand, fsType, secrets } = mount;
+  const { handle: volumeId, queue } = volume;
   const [attached, prepared] = await Promise.allSettled([
-    attachDevice(pool, volumeId, { persistent: false, secrets }),
+    attachDeviceOf(volume, { persistent: false, secrets }),
     beforehand(),
   ]);
   if (attached.status === 'rejected') throw attached.reason;
@@ -90,22 +90,22 @@ async function tryToMount(pool: Pool, mount: VolumeMount): Promise<MountOutcome>
       : undefined;
     const outcome =
       isTooSmall && fixed === undefined
-        ? await growAndMount(pool, mount, attachment)
-        : await mountAsItIs(pool, mount, attachment, fixed);
+        ? await growAndMount(volume, mount, attachment)
+        : await mountAsItIs(volume, mount, attachment, fixed);
     // The device lives as long as the mount now, whenever this is done.
     void attachment.release();
     return outcome;
   } catch (error) {
-    const explained = await explainMountFailure(error, queue, mount, attachment);
+    const explained = await explainMountFailure(error, queue, { ...mount, volumeId }, attachment);
     await attachment.release();
     // If this fails it is done by the next try, or when the pool is opened next.
-    await detachUnmounted(queue, pool, volumeId).catch(() => undefined);
+    await detachUnmounted(queue, volume).catch(() => undefined);
     throw explained;
   }
 }
 
 async function mountAsItIs(
-  { queue }: Pool,
+  { queue }: VolumeAccess,
   mount: VolumeMount,
   { devicePath }: AttachedDevice,
   notGrown?: string,
@@ -124,15 +124,15 @@ function parametersOf({ fsType, parameters, provisioning }: VolumeMount): readon
 }
 
 /** Grows the filesystem to the size of its device, which an expansion left behind, or a larger clone (PB19). */
-async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevice): Promise<MountOutcome> {
-  const { attributes, fsType, target, volumeId } = mount;
-  const { queue } = pool;
-  if (fsType === 'ext4' && (await growUnmounted(queue, volumeId, device))) return mountAsItIs(pool, mount, device);
+async function growAndMount(volume: VolumeAccess, mount: VolumeMount, device: AttachedDevice): Promise<MountOutcome> {
+  const { attributes, fsType, target } = mount;
+  const { handle, queue } = volume;
+  if (fsType === 'ext4' && (await growUnmounted(queue, handle, device))) return mountAsItIs(volume, mount, device);
   // Where nobody sees it, and where it takes writes: the mount that is asked for may not.
   const hidden = { ...mount, parameters: parametersOf(mount), attributes: {}, source: device.devicePath };
   await using draft = await mountDetached(queue, hidden);
-  const staged = { ...{ volumeId, fsType, directory: draft, devicePath: device.devicePath }, hidesFreeze: false };
-  const notGrown = await growUnlessFrozen(pool, staged).catch((error) => {
+  const staged = { fsType, directory: draft, devicePath: device.devicePath, hidesFreeze: false };
+  const notGrown = await growUnlessFrozen(volume, staged).catch((error) => {
     // It may be mounted elsewhere with the size that it has, and so it can be here.
     if (fsType === 'ext4' && isErrno(error, 'EPERM')) return 'its ext4 is mounted elsewhere, too (see holdfast who)';
     throw error;
@@ -143,7 +143,6 @@ async function growAndMount(pool: Pool, mount: VolumeMount, device: AttachedDevi
 
 /** The mounted filesystem of a volume. */
 export interface StagedFilesystem {
-  readonly volumeId: VolumeId;
   readonly fsType: FilesystemType;
   readonly directory: Descriptor;
   readonly devicePath: string;
@@ -155,13 +154,13 @@ export interface StagedFilesystem {
  * Grows a mounted filesystem, of which this is a directory, to the size of its device.
  * @returns the reason if it is frozen and did not grow: it can be mounted, and grows later
  */
-export async function growUnlessFrozen(pool: Pool, staged: StagedFilesystem): Promise<string | undefined> {
-  const { devicePath, volumeId } = staged;
-  const deviceBytes = await deviceSizeBytes(pool.queue, devicePath);
-  const settle = (mounted: Descriptor) => pool.settleFilesystem(volumeId, mounted);
-  const growth = { ...staged, deviceBytes, settle, name: `volume ${volumeId}` };
+export async function growUnlessFrozen(volume: VolumeAccess, staged: StagedFilesystem): Promise<string | undefined> {
+  const { handle, queue } = volume;
+  const deviceBytes = await deviceSizeBytes(queue, staged.devicePath);
+  const settle = (mounted: Descriptor) => volume.settleFilesystem(mounted);
+  const growth = { ...staged, deviceBytes, settle, name: `volume ${handle}` };
   try {
-    await step('stage/grow', () => growMounted(pool.queue, growth));
+    await step('stage/grow', () => growMounted(queue, growth));
     return undefined;
   } catch (error) {
     if (error instanceof FilesystemFrozen) return error.message;
@@ -170,7 +169,7 @@ export async function growUnlessFrozen(pool: Pool, staged: StagedFilesystem): Pr
 }
 
 /** @returns whether it has grown; false: it is mounted somewhere, and can only grow there */
-async function growUnmounted(queue: DiskQueue, volumeId: VolumeId, device: AttachedDevice): Promise<boolean> {
+async function growUnmounted(queue: DiskQueue, volumeId: VolumeHandle, device: AttachedDevice): Promise<boolean> {
   try {
     await step('stage/grow', () => queue.watch(() => growUnmountedExt4(device.devicePath)));
     return true;
@@ -188,7 +187,7 @@ async function growUnmounted(queue: DiskQueue, volumeId: VolumeId, device: Attac
 export async function explainMountFailure(
   error: unknown,
   queue: DiskQueue,
-  { fsType, parameters, volumeId }: Pick<VolumeMount, 'fsType' | 'parameters' | 'volumeId'>,
+  { fsType, parameters, volumeId }: Pick<VolumeMount, 'fsType' | 'parameters'> & { readonly volumeId: VolumeHandle },
   device: AttachedDevice,
 ): Promise<unknown> {
   if (!(error instanceof KernelError) || !error.syscall.startsWith('fsconfig')) return error;
@@ -206,7 +205,7 @@ export async function explainMountFailure(
   return refusal(error, volumeId, fsType, parameters.length > 0);
 }
 
-function refusal(error: KernelError, volumeId: VolumeId, fsType: string, hasParameters: boolean): HoldfastError {
+function refusal(error: KernelError, volumeId: VolumeHandle, fsType: string, hasParameters: boolean): HoldfastError {
   const words = error.detail === undefined ? error.code : `${error.code}: ${error.detail.slice(0, 80)}`;
   if (hasParameters && error.code === 'EINVAL') {
     return new InvalidArgument(`volume ${volumeId}: ${fsType} cannot be mounted with these mount_flags (${words}).`);

@@ -36,7 +36,7 @@ export async function unmountStack(
     const observed = await observe(context, mounts, place, volumeId);
     if ((await decide(observed, mounts)) === 'stop') return { unmounted, last: observed };
     // The pool's disk may have to be written to; if it hangs, only that pool's queue fills.
-    const queue = observed.mounted?.owner?.pool?.queue ?? context.queue;
+    const queue = observed.mounted?.owner?.access?.queue ?? context.queue;
     const unmount = (open: DiskQueue) => unmountAt(open, place.parent, place.name);
     const tryIt = () => step(stepName, () => queue.rescue(unmount));
     await tryIt().catch(async (error) => {

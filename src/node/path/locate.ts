@@ -1,5 +1,6 @@
+import type { OwnedOnNode } from '../../pool/node-side.ts';
 import { InvalidArgument, NotFound } from '../../volume/errors.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
 import { identify, LazyMountTable, type Mounted } from './observe.ts';
@@ -9,7 +10,7 @@ import { checkTargetPath, type TargetPath } from './target.ts';
 /** A volume where it is staged or published, held open. */
 export interface Located extends Disposable {
   readonly handle: PathHandle;
-  readonly mounted: Mounted;
+  readonly mounted: Mounted & { readonly owner: OwnedOnNode };
   readonly mounts: LazyMountTable;
 }
 
@@ -17,17 +18,17 @@ export interface Located extends Disposable {
  * Finds the volume at a path it is staged or published at; for a block volume the staging directory is such a path too.
  * @throws NotFound if it is not there, whatever else is (VS04, VS07, NE10)
  */
-export async function locate(context: NodeContext, path: string, id: VolumeId): Promise<Located> {
+export async function locate(context: NodeContext, path: string, id: VolumeHandle): Promise<Located> {
   const target = requireVolumePath(context, path, id);
   const located =
     (await locateAt(context, openPlace(context.queue, target), id)) ??
-    (await locateAt(context, openPlaceIn(context.queue, target, id), id));
+    (await locateAt(context, openPlaceIn(context.queue, target, fileNameOf(id)), id));
   if (located === undefined) throw notThere(id, path);
   return located;
 }
 
 /** A path of the wrong form, a relative one too, is one at which the volume is not. @throws NotFound */
-export function requireVolumePath({ targetRoots }: NodeContext, path: string, id: VolumeId): TargetPath {
+export function requireVolumePath({ targetRoots }: NodeContext, path: string, id: VolumeHandle): TargetPath {
   const target = checkTargetPath(path, targetRoots);
   if ('problem' in target) throw notThere(id, path);
   return target;
@@ -36,7 +37,7 @@ export function requireVolumePath({ targetRoots }: NodeContext, path: string, id
 async function locateAt(
   context: NodeContext,
   opening: Promise<Place | undefined>,
-  id: VolumeId,
+  id: VolumeHandle,
 ): Promise<Located | undefined> {
   using place = await opening.catch(nothingIfRefused);
   const handle = place === undefined ? undefined : await openHandle(context.queue, place).catch(nothingIfRefused);
@@ -45,7 +46,9 @@ async function locateAt(
     const mounts = new LazyMountTable(context.queue);
     // Whether an unmounted directory is empty does not matter here.
     const { mounted } = handle.isMountRoot ? await identify(context, mounts, handle, id) : { mounted: undefined };
-    if (mounted?.owner?.id === id) return { handle, mounted, mounts, [Symbol.dispose]: handle[Symbol.dispose] };
+    const owner = mounted?.owner;
+    if (mounted !== undefined && owner?.handle === id)
+      return { handle, mounted: { ...mounted, owner }, mounts, [Symbol.dispose]: handle[Symbol.dispose] };
   } catch (error) {
     handle[Symbol.dispose]();
     throw error;
@@ -60,6 +63,6 @@ function nothingIfRefused(error: unknown): undefined {
   throw error;
 }
 
-function notThere(id: VolumeId, path: string): NotFound {
+function notThere(id: VolumeHandle, path: string): NotFound {
   return new NotFound(`volume ${id} is not at ${shortPath(path)}.`);
 }

@@ -6,7 +6,7 @@ import { isErrno } from '../../kernel/call/errno.ts';
 import { statusOf } from '../../kernel/file/path.ts';
 import { type Mount, readMountTable } from '../../kernel/mount/mount-table.ts';
 import { deviceOfBtrfs, isBtrfs } from '../../kernel/mount/mounts-of-device.ts';
-import type { OwnedVolume } from '../../pool/pools.ts';
+import type { OwnedOnNode } from '../../pool/node-side.ts';
 import { Aborted } from '../../volume/errors.ts';
 import type { NodeContext } from '../context.ts';
 import { attributesShown, completeAttributes } from '../mount/mount-options.ts';
@@ -28,7 +28,7 @@ export interface Mounted {
   readonly access: 'block' | 'mount';
   /** Of the filesystem, or what the node stands for. */
   readonly device: DeviceNumber | undefined;
-  readonly owner: OwnedVolume | undefined;
+  readonly owner: OwnedOnNode | undefined;
 }
 
 /** The device of a mounted filesystem by the kernel's own name: any process can change the source of a mounted btrfs. */
@@ -68,16 +68,19 @@ export async function identify(
   const mount = table.find(({ id }) => id === handle.mountId);
   if (mount === undefined) throw new Aborted('A mount went away while it was looked at; try again.');
   const device = isNode ? handle.represents : await deviceOf(context, mount);
-  const owner = await context.pools.volumeSeen({ device, mount: isNode ? undefined : mount });
+  const owner = await context.volumes.ownerOf(
+    isNode ? { device, mount: undefined, target: mount.target } : { device, mount, target: mount.target },
+    volumeId,
+  );
   const occupant: MountedOccupant = {
     kind: 'mount',
-    volumeId: owner?.id,
+    volumeId: owner?.handle,
     access: isNode ? 'block' : 'mount',
     isWhole: owner === undefined ? isNode || mount.root === '/' : owner.isWhole,
     attributes: isNode
       ? completeAttributes({ readonly: device !== undefined && (await isReadonlyDevice(context.queue, device)) })
       : attributesShown(mount.options),
-    coversOwn: owner?.id !== volumeId && (await coversVolume(context, table, mount, volumeId)),
+    coversOwn: owner?.handle !== volumeId && (await coversVolume(context, table, mount, volumeId)),
   };
   return { occupant, mounted: { mount, access: occupant.access, device, owner } };
 }
@@ -115,11 +118,17 @@ async function coversVolume(
   volumeId: string,
 ): Promise<boolean> {
   for (const mount of mountsBelow(table, top)) {
-    const seen = await context.pools.volumeSeen({ device: await deviceOf(context, mount), mount });
-    if (seen?.id === volumeId) return true;
+    const seen = await context.volumes.ownerOf(
+      { device: await deviceOf(context, mount), mount, target: mount.target },
+      volumeId,
+    );
+    if (seen?.handle === volumeId) return true;
     const device = await nodeBelow(context, mount);
     if (device === undefined) continue;
-    if ((await context.pools.volumeSeen({ device, mount: undefined }))?.id === volumeId) return true;
+    if (
+      (await context.volumes.ownerOf({ device, mount: undefined, target: mount.target }, volumeId))?.handle === volumeId
+    )
+      return true;
   }
   return false;
 }

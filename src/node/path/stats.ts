@@ -2,10 +2,10 @@ import { statfs } from 'node:fs/promises';
 import { deviceSizeBytes } from '../../kernel/block/block.ts';
 import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
-import { askCondition, type PoolCondition, silentAfterMs, silentCondition } from '../../pool/condition.ts';
-import type { Condition, Pool, QuotaUsage } from '../../pool/pool.ts';
+import { silentAfterMs, silentCondition } from '../../pool/condition.ts';
+import type { Condition, QuotaUsage } from '../../pool/pool.ts';
 import { Unavailable } from '../../volume/errors.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import type { VolumeHandle } from '../../volume/handle.ts';
 import { withTimeout } from '../../volume/with-timeout.ts';
 import type { NodeContext } from '../context.ts';
 import { filesystemCondition } from './condition.ts';
@@ -37,7 +37,7 @@ export class StatsReader {
   }
 
   /** @throws NotFound if the volume is not at the path */
-  async read(id: VolumeId, path: string): Promise<VolumeStats> {
+  async read(id: VolumeHandle, path: string): Promise<VolumeStats> {
     const answer = await withTimeout(silentAfterMs, this.#ask(id, path));
     if (answer !== 'late') return answer;
     // What is at the path cannot be found out now. If the volume is in use here, it is its disk that is silent.
@@ -46,7 +46,7 @@ export class StatsReader {
     throw new Unavailable(`volume ${id}: whether it is at that path cannot be found out, as a disk does not answer.`);
   }
 
-  #ask(id: VolumeId, path: string): Promise<VolumeStats> {
+  #ask(id: VolumeHandle, path: string): Promise<VolumeStats> {
     const key = `${id} ${path}`;
     const pending = this.#asked.get(key);
     if (pending !== undefined) return pending;
@@ -56,16 +56,16 @@ export class StatsReader {
   }
 }
 
-async function measure(context: NodeContext, id: VolumeId, path: string): Promise<VolumeStats> {
+async function measure(context: NodeContext, id: VolumeHandle, path: string): Promise<VolumeStats> {
   using located = await locate(context, path, id);
-  const pool = located.mounted.owner?.pool;
-  const queue = pool?.queue ?? context.queue;
+  const { owner } = located.mounted;
+  const queue = owner?.access?.queue ?? context.queue;
   const [usage, own] = await Promise.all([
-    measureUsage(queue, located, id).catch(() => undefined),
+    measureUsage(queue, located).catch(() => undefined),
     filesystemCondition(context.queue, located),
   ]);
   // Asked last: what it says of a disk that hung must not outlast that.
-  const { condition: pools, isSick } = await conditionNow(context, pool, id);
+  const { condition: pools, isSick } = await context.volumes.conditionOf(owner);
   // Its pool's sickness is the cause of all others.
   if (isSick) return { usage: [], condition: pools };
   if (own.abnormal) return { usage: usage ?? [], condition: own };
@@ -73,21 +73,14 @@ async function measure(context: NodeContext, id: VolumeId, path: string): Promis
   return { usage, condition: pools };
 }
 
-/** Of the pool as it is by now: it may have been found to be sick meanwhile. */
-async function conditionNow({ pools }: NodeContext, pool: Pool | undefined, id: VolumeId): Promise<PoolCondition> {
-  const current = pool && pools.known().find(({ name }) => name === pool.name);
-  return current === undefined ? { condition: poolClosed, isSick: false } : askCondition(current, id);
-}
-
-const poolClosed: Condition = { abnormal: true, message: 'The pool of this volume could not be opened.' };
 const unreadable: Condition = {
   abnormal: true,
   message: 'The volume answers with errors; see the kernel log of the node.',
 };
 
-async function measureUsage(queue: DiskQueue, { handle, mounted }: Located, id: VolumeId): Promise<readonly Usage[]> {
+async function measureUsage(queue: DiskQueue, { handle, mounted }: Located): Promise<readonly Usage[]> {
   if (mounted.access === 'block') return deviceUsage(queue, handle.descriptor);
-  const quota = await mounted.owner?.pool?.quotaUsage(id);
+  const quota = await mounted.owner.access?.quotaUsage();
   return quota === undefined ? filesystemUsage(queue, handle.descriptor) : usageOf(quota);
 }
 

@@ -4,7 +4,7 @@ import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { syncFile } from '../../kernel/file/file.ts';
 import { makeDirectoryAt, makeFileAt, removeDirectoryAt, removeFileAt } from '../../kernel/file/path.ts';
 import { bindMount } from '../../kernel/mount/mount.ts';
-import type { Pool } from '../../pool/pool.ts';
+import type { VolumeAccess } from '../../pool/node-side.ts';
 import { Aborted, FailedPrecondition } from '../../volume/errors.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
@@ -22,9 +22,9 @@ export interface TargetBinding {
 }
 
 /** Bind-mounts the staged volume onto its target. */
-export async function bindTarget(queue: DiskQueue, pool: Pool, binding: TargetBinding): Promise<void> {
+export async function bindTarget(queue: DiskQueue, volume: VolumeAccess, binding: TargetBinding): Promise<void> {
   const isDirectory = binding.wanted.access === 'mount';
-  await withTarget(queue, { ...binding, isDirectory }, (target) => bind(pool, binding, target));
+  await withTarget(queue, { ...binding, isDirectory }, (target) => bind(volume, binding, target));
 }
 
 /** Makes the target if it is not there, and mounts on it. If that fails, none is left that was not there (PB17). */
@@ -66,7 +66,7 @@ export async function removeTarget(queue: DiskQueue, { name, parent }: Place, is
   else await removeFileAt(queue, parent, name);
 }
 
-async function bind({ queue }: Pool, { staged, wanted }: TargetBinding, target: Descriptor): Promise<void> {
+async function bind({ queue }: VolumeAccess, { staged, wanted }: TargetBinding, target: Descriptor): Promise<void> {
   const isDevice = wanted.access === 'block';
   if (isDevice) await setDevice(queue, staged, wanted.attributes.readonly);
   // Attributes of a mount mean nothing to a device.

@@ -1,10 +1,9 @@
 import type { Mount } from '../../kernel/mount/mount-table.ts';
 import { attachedDevices } from '../../pool/attached-device.ts';
 import { mountsOf } from '../../pool/attached-mounts.ts';
-import type { Pool } from '../../pool/pool.ts';
+import type { VolumeAccess, VolumeOnNode } from '../../pool/node-side.ts';
 import { allowsSeveralTargets } from '../../volume/capability.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
-import type { VolumeRecord } from '../../volume/record.ts';
 import type { NodeContext } from '../context.ts';
 import { completeAttributes, wantedAttributes } from '../mount/mount-options.ts';
 import { settleBoth } from '../mount/settle-both.ts';
@@ -14,7 +13,7 @@ import { openHandle, openPlace, type PathHandle, type Place } from '../path/path
 import { isReadonlyDevice } from '../path/sysfs.ts';
 import type { TargetPath } from '../path/target.ts';
 import { planPublish, type WantedMount } from '../plan.ts';
-import { type PublishRequest, requireFit } from '../request.ts';
+import { contextDemand, type PublishRequest, requireFit } from '../request.ts';
 import { notedStage, openStagingPlace, wantedWhenStaged } from '../stage/staging.ts';
 import { bindTarget, missingParent } from './bind-target.ts';
 import { isAttachedReadonly } from './publication.ts';
@@ -22,16 +21,16 @@ import { isAttachedReadonly } from './publication.ts';
 /** What NodePublishVolume does: observe, plan, apply. */
 export async function publishVolume(context: NodeContext, asked: PublishRequest): Promise<void> {
   const { demand, staging, target, volumeId } = asked;
-  const { pool, record } = await context.pools.require(volumeId);
-  requireFit(record, demand);
-  const request = { ...asked, isReadonly: asked.isReadonly || isAttachedReadonly(context, record) };
+  const { access, volume } = await context.volumes.require(volumeId, asked.context, contextDemand(demand));
+  requireFit(volume, demand);
+  const request = { ...asked, isReadonly: asked.isReadonly || isAttachedReadonly(context, volume) };
   if (staging === undefined) throw new FailedPrecondition('staging_target_path is missing: stage the volume first.');
   const notes = await context.notes();
-  const digest = notes.digest(demand.capability, record.content);
+  const digest = notes.digest(demand.capability, volume.content);
 
-  using scene = await observe(context, record, target, staging);
+  using scene = await observe(context, volume, target, staging);
   const { at, handle, place, staged, stagedHandle } = scene;
-  const wanted = wantedAtTarget(request, record);
+  const wanted = wantedAtTarget(request, volume);
   const plan = planPublish({
     volumeId,
     path: target.path,
@@ -40,14 +39,13 @@ export async function publishVolume(context: NodeContext, asked: PublishRequest)
     wanted,
     at: at.occupant,
     staged: staged.occupant,
-    wantedStaged: wantedWhenStaged(record.content, demand),
+    wantedStaged: wantedWhenStaged(volume.content, demand),
     noted: notedStage(notes.read(volumeId), staging.path, digest),
-    publishedAt: allowsSeveralTargets(demand.capability.mode) ? [] : await publishedAt(context, pool, record, scene),
-    publishedOtherwise:
-      record.content.type === 'block' ? await publishedOtherwise(context, pool, record, scene, wanted) : [],
+    publishedAt: allowsSeveralTargets(demand.capability.mode) ? [] : await publishedAt(context, access, volume, scene),
+    publishedOtherwise: volume.content.type === 'block' ? await publishedOtherwise(context, access, scene, wanted) : [],
   });
   if (plan === 'nothing' || stagedHandle === undefined) return;
-  await bindTarget(context.queue, pool, { place, handle, staged: stagedHandle.descriptor, wanted });
+  await bindTarget(context.queue, access, { place, handle, staged: stagedHandle.descriptor, wanted });
 }
 
 /** What there is at the target and at the staging path, held open. */
@@ -63,7 +61,7 @@ interface Scene extends Disposable {
 
 async function observe(
   context: NodeContext,
-  { content, id }: VolumeRecord,
+  { content, handle: id }: VolumeOnNode,
   target: TargetPath,
   staging: TargetPath,
 ): Promise<Scene> {
@@ -93,7 +91,7 @@ async function observe(
   }
 }
 
-function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: VolumeRecord): WantedMount {
+function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: VolumeOnNode): WantedMount {
   if (content.type === 'block') return { access: 'block', attributes: completeAttributes({ readonly: isReadonly }) };
   return {
     access: 'mount',
@@ -103,30 +101,29 @@ function wantedAtTarget({ demand, isReadonly }: PublishRequest, { content }: Vol
 
 /** Where else the volume can be seen on this node (PB06, PB08). */
 async function publishedAt(
-  { queue }: NodeContext,
-  pool: Pool,
-  { content, id }: VolumeRecord,
+  { queue, volumes }: NodeContext,
+  access: VolumeAccess,
+  { content, handle }: VolumeOnNode,
   scene: Scene,
 ): Promise<string[]> {
   const stagedMount = scene.staged.mounted?.mount;
   if (stagedMount === undefined) return [];
   const shows =
     content.type === 'block'
-      ? await mountsOf(queue, await pool.attached(id), await scene.mounts.read())
+      ? await mountsOf(queue, await access.attached(), await scene.mounts.read())
       : showsSameAs(stagedMount);
-  return placesBesides(scene, shows);
+  return placesBesides(scene, (mount) => shows(mount) && !volumes.isOfAnother(mount, handle));
 }
 
 /** Where else a device of the volume can be seen that takes writes, if this one is not to, or the other way round (PB14). */
 async function publishedOtherwise(
   { queue }: NodeContext,
-  pool: Pool,
-  { id }: VolumeRecord,
+  access: VolumeAccess,
   scene: Scene,
   { attributes }: WantedMount,
 ): Promise<string[]> {
   const devices = await Promise.all(
-    (await attachedDevices(pool, id)).map(async (each) => ({
+    (await attachedDevices(access, access.handle)).map(async (each) => ({
       ...each,
       readonly: await isReadonlyDevice(queue, each.device),
     })),

@@ -1,12 +1,12 @@
 import { isErrno } from '../../kernel/call/errno.ts';
 import { detachUnseen } from '../../pool/detach-unseen.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
-import type { VolumeId } from '../../volume/id.ts';
+import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
+import { parseVolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
 import { removeEphemeral } from '../ephemeral/remove.ts';
-import { findIfPossible } from '../find.ts';
 import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';
 import type { StageNote } from '../notes.ts';
 import type { Observation } from '../path/observe.ts';
@@ -17,7 +17,7 @@ import { removeTarget } from './bind-target.ts';
 
 /** An unpublish, of a volume that nobody may know any more (UP05). */
 export interface UnpublishRequest {
-  readonly volumeId: VolumeId;
+  readonly volumeId: VolumeHandle;
   /** The volume was made by its publish, if there was one. */
   readonly isEphemeral: boolean;
   readonly target: TargetPath;
@@ -29,19 +29,21 @@ export async function unpublishVolume(context: NodeContext, request: UnpublishRe
   const note = (await context.notes()).read(volumeId);
   using place = await openPlace(context.queue, target);
   const undone = place === undefined ? undefined : await unpublishAt(context, place, volumeId, note);
-  if (isEphemeral) await removeEphemeral(context, volumeId);
-  else await detachLastSeen(context, volumeId, undone);
+  const ephemeralId = isEphemeral ? parseVolumeId(volumeId) : undefined;
+  if (ephemeralId !== undefined && context.inline !== undefined) {
+    await removeEphemeral(context, context.inline, ephemeralId);
+  } else await detachLastSeen(context, volumeId, undone);
 }
 
 async function unpublishAt(
   context: NodeContext,
   place: Place,
-  volumeId: VolumeId,
+  volumeId: VolumeHandle,
   note: StageNote | undefined,
 ): Promise<Unmounted> {
   const { path } = place;
   // A block volume is staged in a file with its id.
-  const isStagingPath = note !== undefined && (path === note.path || path === `${note.path}/${volumeId}`);
+  const isStagingPath = note !== undefined && (path === note.path || path === `${note.path}/${fileNameOf(volumeId)}`);
   const isNoted = note !== undefined;
   const plan = ({ occupant }: Observation) => planUnpublish({ volumeId, path, at: occupant, isStagingPath, isNoted });
   const undone = await unmountStack(context, place, volumeId, 'unpublish/unmount', async (observed) =>
@@ -68,15 +70,15 @@ async function remove({ queue }: NodeContext, place: Place, plan: UnpublishPlan)
  * A device of a block volume goes with the last place that shows it: that for read-only targets with the last of them
  * (PB14), the staged one if its place was moved away and is undone where it is now.
  */
-async function detachLastSeen(context: NodeContext, id: VolumeId, undone: Unmounted | undefined): Promise<void> {
+async function detachLastSeen(context: NodeContext, id: VolumeHandle, undone: Unmounted | undefined): Promise<void> {
   const unmounted = undone?.unmounted[0]?.mounted;
   if (unmounted?.access === 'mount') return;
-  const pool = unmounted?.owner?.pool ?? (await blockPool(context, id));
-  if (pool !== undefined) await detachUnseen(context.queue, pool, id);
+  const volume = unmounted?.owner?.access ?? (await blockVolume(context, id));
+  if (volume !== undefined) await detachUnseen(context.queue, volume);
 }
 
 /** For a replay: its first try may have died between the unmount and the detach. */
-async function blockPool(context: NodeContext, id: VolumeId) {
-  const found = await findIfPossible(context, id);
-  return found?.record.content.type === 'block' ? found.pool : undefined;
+async function blockVolume(context: NodeContext, id: VolumeHandle) {
+  const found = await context.volumes.findIfPossible(id);
+  return found?.volume.content.type === 'block' ? found.access : undefined;
 }

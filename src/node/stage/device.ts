@@ -3,11 +3,10 @@ import type { Descriptor } from '../../kernel/call/descriptor.ts';
 import type { DiskQueue } from '../../kernel/call/disk-queue.ts';
 import { makeFileAt, openBeneath, openDirectory, removeFileAt } from '../../kernel/file/path.ts';
 import { bindMount, unmountAt } from '../../kernel/mount/mount.ts';
-import { attachDevice } from '../../pool/attached-device.ts';
+import { attachDeviceOf } from '../../pool/attached-device.ts';
 import { detachUnseen } from '../../pool/detach-unseen.ts';
-import type { Pool } from '../../pool/pool.ts';
+import type { VolumeAccess } from '../../pool/node-side.ts';
 import { Aborted } from '../../volume/errors.ts';
-import type { VolumeId } from '../../volume/id.ts';
 import type { Secrets } from '../../volume/secrets.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
@@ -21,7 +20,6 @@ export async function openDeviceNode(queue: DiskQueue, devicePath: string): Prom
 
 /** A block volume that is to be staged. */
 export interface DeviceStaging {
-  readonly volumeId: VolumeId;
   readonly secrets: Secrets;
   readonly place: Place;
   /** What is there: an empty file of an earlier try, or a device. */
@@ -31,15 +29,15 @@ export interface DeviceStaging {
 }
 
 /** Attaches the volume and shows its device at the place. */
-export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceStaging): Promise<void> {
-  const { isStale, handle, place, secrets, volumeId } = staging;
+export async function stageDevice(queue: DiskQueue, volume: VolumeAccess, staging: DeviceStaging): Promise<void> {
+  const { isStale, handle, place, secrets } = staging;
   handle?.[Symbol.dispose]();
   if (isStale) await step('unstage/unmount', () => unmountAt(queue, place.parent, place.name));
-  const attachment = await attachDevice(pool, volumeId, { persistent: true, secrets });
+  const attachment = await attachDeviceOf(volume, { persistent: true, secrets });
   try {
     await step('stage/device', async () => {
       if (handle === undefined) await makeFileAt(queue, place.parent, place.name, 0o600);
-      await using node = await openDeviceNode(pool.queue, attachment.devicePath);
+      await using node = await openDeviceNode(volume.queue, attachment.devicePath);
       using file = await openHandle(queue, place);
       if (file?.kind !== 'file')
         throw new Aborted(`Somebody changed ${shortPath(place.path)} while it was made; try again.`);
@@ -48,7 +46,7 @@ export async function stageDevice(queue: DiskQueue, pool: Pool, staging: DeviceS
   } catch (error) {
     if (handle === undefined) await removeFileAt(queue, place.parent, place.name).catch(() => undefined);
     await attachment.release();
-    await detachUnseen(queue, pool, volumeId);
+    await detachUnseen(queue, volume);
     throw error;
   }
   await attachment.release();

@@ -1,9 +1,8 @@
 import { statusOf } from '../../kernel/file/path.ts';
 import { cloneMount } from '../../kernel/mount/mount.ts';
-import type { Pool } from '../../pool/pool.ts';
+import type { VolumeAccess } from '../../pool/node-side.ts';
 import { AlreadyExists, FailedPrecondition, InvalidArgument } from '../../volume/errors.ts';
 import type { FilesystemType } from '../../volume/filesystem.ts';
-import type { VolumeId } from '../../volume/id.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import type { NodeContext } from '../context.ts';
 import { mountDirectory } from '../mount/mount-directory.ts';
@@ -13,7 +12,7 @@ import { devicePathIn, identify, LazyMountTable, type Observation } from '../pat
 import { openHandle, type PathHandle, type Place } from '../path/path-handle.ts';
 import { planStage } from '../plan.ts';
 import { requireAttached } from '../publish/publication.ts';
-import { requireFit, type StageRequest } from '../request.ts';
+import { contextDemand, requireFit, type StageRequest } from '../request.ts';
 import { stageDevice } from './device.ts';
 import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from './staging.ts';
 
@@ -23,10 +22,10 @@ import { notedStage, openStagingPlace, stagedElsewhere, wantedWhenStaged } from 
  */
 export async function stageVolume(context: NodeContext, request: StageRequest): Promise<string | undefined> {
   const { demand, secrets, staging, volumeId } = request;
-  const { pool, record } = await context.pools.require(volumeId);
-  requireFit(record, demand);
-  requireAttached(context, record);
-  const { content } = record;
+  const { access, volume } = await context.volumes.require(volumeId, request.context, contextDemand(demand));
+  requireFit(volume, demand);
+  requireAttached(context, volume);
+  const { content } = volume;
   const notes = await context.notes();
   const note = notes.read(volumeId);
   const digest = notes.digest(demand.capability, content);
@@ -44,7 +43,7 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
     wanted,
     at: observed.occupant,
     noted,
-    stagedElsewhere: await stagedElsewhere(context, record, note, staging.path),
+    stagedElsewhere: await stagedElsewhere(context, volume, note, staging.path),
   });
   // If it is mounted elsewhere, its filesystem has the options of before.
   const earlierOptions = notes.optionsOf(volumeId);
@@ -57,15 +56,15 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   if (content.type === 'block') {
     if (plan === 'nothing') return undefined;
     await write();
-    const device = { volumeId, secrets, place, handle, isStale: plan === 'restore' };
-    await stageDevice(context.queue, pool, device).catch(withdrawNote);
+    const device = { secrets, place, handle, isStale: plan === 'restore' };
+    await stageDevice(context.queue, access, device).catch(withdrawNote);
     return undefined;
   }
   if (handle === undefined) throw missing(staging.path);
-  const demanded = { volumeId, target: handle.descriptor, parameters: demand.options.parameters, ...wanted };
+  const demanded = { target: handle.descriptor, parameters: demand.options.parameters, ...wanted };
   if (content.type === 'directory') {
     if (plan === 'nothing') return undefined;
-    await mountDirectory(pool, { ...demanded, beforehand: () => write() }).catch(withdrawNote);
+    await mountDirectory(access, { ...demanded, beforehand: () => write() }).catch(withdrawNote);
     return undefined;
   }
   const { fsType } = content;
@@ -73,31 +72,31 @@ export async function stageVolume(context: NodeContext, request: StageRequest): 
   if (plan === 'nothing') {
     // Noted as staged like this, by a try that died before it could note the options.
     if (noted === 'same' && earlierOptions !== options) await write(options);
-    return await growAgain(pool, { fsType, volumeId }, observed, handle);
+    return await growAgain(access, fsType, observed, handle);
   }
   const hasNewParameters = earlierOptions !== undefined && earlierOptions !== options;
   // Before anything is mounted: a mount beside an older call's note would look like that call's work.
   const beforehand = () => write(hasNewParameters ? earlierOptions : options);
-  const { provisioning } = record;
+  const { provisioning } = volume;
   const mount = { ...demanded, ...{ beforehand, fsType, hasNewParameters, provisioning, secrets } };
   // Awaited here: the place and the handle are held open until then.
-  const { notGrown } = await mountVolume(pool, mount).catch(withdrawNote);
+  const { notGrown } = await mountVolume(access, mount).catch(withdrawNote);
   if (hasNewParameters) await write(options);
   return notGrown;
 }
 
 /** It may have grown since it was staged. ext4 grows before it is mounted, or by NodeExpandVolume. */
 async function growAgain(
-  pool: Pool,
-  { fsType, volumeId }: { readonly fsType: FilesystemType; readonly volumeId: VolumeId },
+  access: VolumeAccess,
+  fsType: FilesystemType,
   { mounted }: Observation,
   handle: PathHandle,
 ): Promise<string | undefined> {
   if (fsType === 'ext4' || mounted === undefined) return undefined;
-  await using directory = cloneMount(pool.queue, handle.descriptor, { readonly: false });
-  const devicePath = await devicePathIn(pool.queue, mounted);
+  await using directory = cloneMount(access.queue, handle.descriptor, { readonly: false });
+  const devicePath = await devicePathIn(access.queue, mounted);
   const { hidesFreeze } = filesystemIn(mounted.mount);
-  return await growUnlessFrozen(pool, { volumeId, fsType, directory, devicePath, hidesFreeze });
+  return await growUnlessFrozen(access, { fsType, directory, devicePath, hidesFreeze });
 }
 
 /** The caller makes the directory, also for a block volume (ST08). */

@@ -1,6 +1,6 @@
+import type { VolumeOnNode } from '../../pool/node-side.ts';
 import type { VolumeContent } from '../../volume/capability.ts';
-import type { VolumeId } from '../../volume/id.ts';
-import type { VolumeRecord } from '../../volume/record.ts';
+import { fileNameOf, type VolumeHandle } from '../../volume/handle.ts';
 import type { NodeContext } from '../context.ts';
 import { completeAttributes, wantedAttributes } from '../mount/mount-options.ts';
 import type { StageNote } from '../notes.ts';
@@ -12,16 +12,16 @@ import type { Demand } from '../request.ts';
 
 /**
  * Where a staged volume is to be seen: a filesystem or a directory on the staging directory itself, a device in it, as a
- * file with the volume's id.
+ * file with the volume's id (`fileNameOf`).
  * @returns undefined if the directory is missing
  */
 export function openStagingPlace(
   { queue }: NodeContext,
   staging: TargetPath,
   content: VolumeContent,
-  volumeId: VolumeId,
+  volumeId: VolumeHandle,
 ): Promise<Place | undefined> {
-  return content.type === 'block' ? openPlaceIn(queue, staging, volumeId) : openPlace(queue, staging);
+  return content.type === 'block' ? openPlaceIn(queue, staging, fileNameOf(volumeId)) : openPlace(queue, staging);
 }
 
 /** How a volume is mounted at its staging path. Of a block volume's device it is not said whether it takes writes. */
@@ -39,7 +39,7 @@ export function notedStage(note: StageNote | undefined, path: string, digest: st
 /** The other path at which the volume is staged, according to its note and to the kernel. */
 export async function stagedElsewhere(
   context: NodeContext,
-  { content, id }: VolumeRecord,
+  { content, handle: id }: VolumeOnNode,
   note: StageNote | undefined,
   path: string,
 ): Promise<string | undefined> {
@@ -51,5 +51,5 @@ export async function stagedElsewhere(
   if (place === undefined) return undefined;
   using handle = await openHandle(context.queue, place);
   const { mounted } = await identify(context, new LazyMountTable(context.queue), handle, id);
-  return mounted?.owner?.id === id ? noted : undefined;
+  return mounted?.owner?.handle === id ? noted : undefined;
 }

@@ -5,15 +5,13 @@ import { isMountedAnywhere } from '../../kernel/mount/mounted-device.ts';
 import { attachedDevices } from '../../pool/attached-device.ts';
 import { mountsOf } from '../../pool/attached-mounts.ts';
 import { detachUnseen } from '../../pool/detach-unseen.ts';
-import type { Pool } from '../../pool/pool.ts';
-import type { OwnedVolume } from '../../pool/pools.ts';
+import type { OwnedOnNode, VolumeAccess } from '../../pool/node-side.ts';
 import { FailedPrecondition } from '../../volume/errors.ts';
-import { parseVolumeId, type VolumeId } from '../../volume/id.ts';
+import { fileNameOf, parseHandle, type VolumeHandle } from '../../volume/handle.ts';
 import { shortPath } from '../../volume/short-path.ts';
 import { step } from '../../volume/step.ts';
 import type { NodeContext } from '../context.ts';
 import { detachUnmounted } from '../detach.ts';
-import { findIfPossible } from '../find.ts';
 import { type Unmounted, unmountStack } from '../mount/unmount-stack.ts';
 import type { Notes } from '../notes.ts';
 import { otherPaths, showsSameAs } from '../path/mounts.ts';
@@ -33,7 +31,7 @@ const trimBudgetMs = 200;
 
 /** What NodeUnstageVolume does: observe, plan, apply. The staging directory stays: the caller made it (US05). */
 export async function unstageVolume(context: NodeContext, { volumeId, staging }: UnstageRequest): Promise<void> {
-  const id = parseVolumeId(volumeId);
+  const id = parseHandle(volumeId);
   // No volume of ours has such an id, so nothing of it is mounted.
   if (id === undefined) return;
   const isUndone = (await unstageFilesystem(context, staging, id)) || (await unstageDevice(context, staging, id));
@@ -46,38 +44,38 @@ export async function unstageVolume(context: NodeContext, { volumeId, staging }:
 }
 
 /** A filesystem that is mounted elsewhere on the node lives on with the options that it has. */
-async function optionsThatLiveOn(context: NodeContext, id: VolumeId, notes: Notes): Promise<string | undefined> {
+async function optionsThatLiveOn(context: NodeContext, id: VolumeHandle, notes: Notes): Promise<string | undefined> {
   const options = notes.optionsOf(id);
-  const found = options === undefined ? undefined : await findIfPossible(context, id);
-  if (found?.record.content.type !== 'mount') return undefined;
-  const { fsType } = found.record.content;
-  const devices = await attachedDevices(found.pool, id);
+  const found = options === undefined ? undefined : await context.volumes.findIfPossible(id);
+  if (found?.volume.content.type !== 'mount') return undefined;
+  const { fsType } = found.volume.content;
+  const devices = await attachedDevices(found.access, id);
   return devices.some(({ devicePath }) => isMountedAnywhere(fsType, devicePath)) ? options : undefined;
 }
 
-async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
+async function unstageFilesystem(context: NodeContext, staging: TargetPath, id: VolumeHandle): Promise<boolean> {
   using place = await openPlace(context.queue, staging);
   if (place === undefined) return false;
   const { unmounted } = await unmountStaged(context, place, staging.path, id, 'mount');
-  const pool = poolOf(unmounted);
-  if (pool !== undefined) await detachUnmounted(context.queue, pool, id);
+  const volume = volumeOf(unmounted);
+  if (volume !== undefined) await detachUnmounted(context.queue, volume);
   return unmounted.length > 0;
 }
 
-async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeId): Promise<boolean> {
-  using place = await openPlaceIn(context.queue, staging, id);
+async function unstageDevice(context: NodeContext, staging: TargetPath, id: VolumeHandle): Promise<boolean> {
+  using place = await openPlaceIn(context.queue, staging, fileNameOf(id));
   // Our file is in a directory of the caller's, never in what somebody mounted there.
   const directory = place && (await statusOf(context.queue, place.parent));
   if (place === undefined || directory?.kind !== 'directory' || directory.isMountRoot) return false;
   const { last, unmounted } = await unmountStaged(context, place, staging.path, id, 'block');
   if (last.occupant.kind === 'file') await removeStagedFile(context, place, last.occupant.isEmpty);
-  const pool = poolOf(unmounted);
-  if (pool !== undefined) await detachUnseen(context.queue, pool, id);
-  return pool !== undefined;
+  const volume = volumeOf(unmounted);
+  if (volume !== undefined) await detachUnseen(context.queue, volume);
+  return volume !== undefined;
 }
 
-function poolOf(unmounted: Unmounted['unmounted']): Pool | undefined {
-  return unmounted.find(({ mounted }) => mounted?.owner?.pool !== undefined)?.mounted?.owner?.pool;
+function volumeOf(unmounted: Unmounted['unmounted']): VolumeAccess | undefined {
+  return unmounted.find(({ mounted }) => mounted?.owner?.access !== undefined)?.mounted?.owner?.access;
 }
 
 /** @param access what is staged in this way; the other was put there by something else, and is for that to undo */
@@ -85,13 +83,13 @@ function unmountStaged(
   context: NodeContext,
   place: Place,
   path: string,
-  volumeId: VolumeId,
+  volumeId: VolumeHandle,
   access: Mounted['access'],
 ): Promise<Unmounted> {
   return unmountStack(context, place, volumeId, 'unstage/unmount', async (observed, mounts) => {
     if (observed.mounted !== undefined && observed.mounted.access !== access) return 'stop';
     const { mounted } = observed;
-    const isForeign = mounted?.access === 'mount' && mounted.owner?.id !== volumeId;
+    const isForeign = mounted?.access === 'mount' && mounted.owner?.handle !== volumeId;
     const publishedAt = mounted === undefined || isForeign ? [] : await othersOf(context, mounted, mounts);
     const plan = planUnstage({ volumeId, path, at: observed.occupant, publishedAt });
     if (plan !== 'unmount') return 'stop';
@@ -101,18 +99,23 @@ function unmountStaged(
 }
 
 /** The last moment at which the filesystem can tell what is free. Whatever comes of it, the unstage goes on. */
-async function trimWhileQuick(owner: OwnedVolume | undefined): Promise<void> {
-  if (owner?.pool === undefined || owner.pool.trimming === 'off') return;
-  await owner.pool.trim(owner.id, { fromBytes: 0n, budgetMs: trimBudgetMs }).catch(() => undefined);
+async function trimWhileQuick(owner: OwnedOnNode | undefined): Promise<void> {
+  const volume = owner?.access;
+  if (volume === undefined || volume.trimming === 'off') return;
+  await volume.trim({ fromBytes: 0n, budgetMs: trimBudgetMs }).catch(() => undefined);
 }
 
 /** Where else what is mounted can be seen: the same filesystem or directory, or a node of one of the volume's devices. */
 async function othersOf(context: NodeContext, mounted: Mounted, mounts: LazyMountTable): Promise<string[]> {
   const { access, mount, owner } = mounted;
   const table = await mounts.read();
-  if (access === 'mount') return otherPaths(table, showsSameAs(mount), { mounts: [mount] });
+  if (access === 'mount') {
+    const showsSame = showsSameAs(mount);
+    const isOfAnother = (other: Mount) => owner !== undefined && context.volumes.isOfAnother(other, owner.handle);
+    return otherPaths(table, (other) => showsSame(other) && !isOfAnother(other), { mounts: [mount] });
+  }
   // Read-only targets show another device of the volume (PB14). Which ones it has, only its pool can tell.
-  const attached = owner?.pool === undefined ? [] : await owner.pool.attached(owner.id);
+  const attached = (await owner?.access?.attached()) ?? [];
   const showsDevice = await mountsOf(context.queue, attached, table);
   const showsNode = (other: Mount) => sameDevice(other.device, mount.device) && other.root === mount.root;
   return otherPaths(table, (other) => showsNode(other) || showsDevice(other), { mounts: [mount] });
@@ -132,15 +135,16 @@ async function removeStagedFile(
  * Nothing is mounted at the staging path. If somebody else unmounted it while the volume was published, it still is
  * (US06); if the driver died on its way, a device may be left (T04).
  */
-async function tidyUp(context: NodeContext, id: VolumeId, path: string): Promise<void> {
-  const found = await findIfPossible(context, id);
+async function tidyUp(context: NodeContext, id: VolumeHandle, path: string): Promise<void> {
+  const found = await context.volumes.findIfPossible(id);
   if (found === undefined) return;
-  const { pool, record } = found;
-  const attached = await pool.attached(id);
+  const { access, volume } = found;
+  const attached = await access.attached();
   if (attached.length === 0) return;
   const table = await readMountTable(context.queue);
-  const publishedAt = otherPaths(table, await mountsOf(context.queue, attached, table), {});
+  const shows = await mountsOf(context.queue, attached, table);
+  const publishedAt = otherPaths(table, (mount) => shows(mount) && !context.volumes.isOfAnother(mount, id), {});
   planUnstage({ volumeId: id, path, at: { kind: 'nothing' }, publishedAt });
-  const detach = record.content.type === 'block' ? detachUnseen : detachUnmounted;
-  await detach(context.queue, pool, id);
+  const detach = volume.content.type === 'block' ? detachUnseen : detachUnmounted;
+  await detach(context.queue, access);
 }

@@ -30,7 +30,8 @@ export async function findUse(
 ): Promise<Attached | undefined> {
   const [attached] = await attacher.inUse(id);
   if (attached === undefined || traits.detaching !== 'explicit') return attached;
-  await detachUnseen(queue, attacher, id);
+  const volume = { attached: () => attacher.attached(id), detach: (each: Attached) => attacher.detach(each) };
+  await detachUnseen(queue, volume);
   return (await attacher.inUse(id))[0];
 }
 

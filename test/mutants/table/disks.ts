@@ -436,7 +436,7 @@ export const diskMutants: readonly Mutant[] = [
     name: 'a device that somebody has activated, and nobody uses, keeps no volume in use',
     file: 'src/pool/catalog/in-use.ts',
     killer: 'src/pool/catalog/in-use.test.ts',
-    text: '  await detachUnseen(queue, attacher, id);\n',
+    text: '  await detachUnseen(queue, volume);\n',
     replacement: '',
     only: 'lvm 13',
   },
